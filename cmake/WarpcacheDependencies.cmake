@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# What we take from the system. Required: fmt, spdlog, CLI11, threads. Optional parts are reported in one line each.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+
+# Target wc_uring exists always; WARPCACHE_HAVE_URING=1 is defined for those who link it where liburing is present.
+add_library(wc_uring INTERFACE)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(URING QUIET IMPORTED_TARGET liburing)
+endif()
+if(URING_FOUND)
+  target_link_libraries(wc_uring INTERFACE PkgConfig::URING)
+  target_compile_definitions(wc_uring INTERFACE WARPCACHE_HAVE_URING=1)
+  message(STATUS "io_uring: liburing ${URING_VERSION}")
+else()
+  message(STATUS "io_uring: liburing not found, building with epoll only")
+endif()
+
+if(BUILD_TESTING)
+  find_package(GTest QUIET)
+  if(GTest_FOUND)
+    message(STATUS "unit tests: GoogleTest ${GTest_VERSION}")
+  else()
+    message(STATUS "unit tests: GoogleTest not found, none will be built")
+  endif()
+else()
+  message(STATUS "unit tests: off (BUILD_TESTING)")
+endif()
+
+find_program(WARPCACHE_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+mark_as_advanced(WARPCACHE_NVCC)
+if(WARPCACHE_NVCC)
+  message(STATUS "CUDA: ${WARPCACHE_NVCC}")
+else()
+  message(STATUS "CUDA: nvcc not found, building for the CPU only")
+endif()

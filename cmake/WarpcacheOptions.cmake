@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language, build type, warnings and instrumentation: what holds for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+set(WARPCACHE_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread; empty for none")
+option(WARPCACHE_WERROR "Treat warnings as errors" OFF)
+option(WARPCACHE_DEBUGTIME "Test build with the debugtime command" OFF)
+
+find_program(WARPCACHE_CCACHE ccache)
+mark_as_advanced(WARPCACHE_CCACHE)
+if(WARPCACHE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${WARPCACHE_CCACHE}")
+endif()
+
+# Linked privately by our own targets, so that nobody else's code is held to our warnings.
+add_library(wc_warnings INTERFACE)
+target_compile_options(wc_warnings INTERFACE -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)
+if(WARPCACHE_WERROR)
+  target_compile_options(wc_warnings INTERFACE -Werror)
+endif()
+
+if(WARPCACHE_SANITIZE)
+  add_compile_options("-fsanitize=${WARPCACHE_SANITIZE}" -fno-omit-frame-pointer)
+  add_link_options("-fsanitize=${WARPCACHE_SANITIZE}")
+  if(WARPCACHE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+if(WARPCACHE_DEBUGTIME)
+  add_compile_definitions(WARPCACHE_DEBUGTIME=1)
+endif()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The helpers that every part's CMakeLists.txt uses.
+
+# wc_library(NAME [SOURCES file...] [LIBS target...])
+# A static library, or an INTERFACE one if it has no sources. LIBS are public. Includes read "part/file.h".
+function(wc_library NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBS")
+  if(ARG_SOURCES)
+    add_library(${NAME} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(${NAME} PRIVATE wc_warnings)
+  else()
+    add_library(${NAME} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${NAME} ${scope}
+    "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
+  target_link_libraries(${NAME} ${scope} ${ARG_LIBS})
+endfunction()
+
+# wc_executable(NAME SOURCES file... [LIBS target...])
+# A program, placed at the top of the build folder.
+function(wc_executable NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBS")
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
+  target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS})
+  set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+endfunction()
+
+# wc_test(NAME SOURCES file... [LIBS target...] [TIMEOUT seconds])
+# A GoogleTest program; each of its cases becomes one ctest test. Does nothing where GoogleTest is absent.
+function(wc_test NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "TIMEOUT" "SOURCES;LIBS")
+  if(NOT BUILD_TESTING OR NOT GTest_FOUND)
+    return()
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
+  target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS} GTest::gmock GTest::gtest_main
+    Threads::Threads)
+  gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 30
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+if(BUILD_TESTING AND GTest_FOUND)
+  include(GoogleTest)
+endif()

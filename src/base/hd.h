@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Markers for code that runs on the host and on a CUDA device. Code under base/, wire/, store/ and
+// request/ that a kernel may call is marked WC_HD and keeps to what both compilers accept: no
+// allocation, no recursion, no exceptions, no virtual calls.
+#pragma once
+
+#if defined(__CUDACC__)
+#define WC_HD __host__ __device__
+#else
+#define WC_HD
+#endif
+
+#define WC_LIKELY(x) (__builtin_expect(!!(x), 1))
+#define WC_UNLIKELY(x) (__builtin_expect(!!(x), 0))

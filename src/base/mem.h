@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copying, comparing and loading bytes of any alignment. Byte order helpers for what lies in
+// network order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/hd.h"
+
+namespace warpcache {
+
+template <typename T>
+WC_HD inline T load_as(const void* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <typename T>
+WC_HD inline void store_as(void* to, T value) {
+  __builtin_memcpy(to, &value, sizeof(T));
+}
+
+// REQUIRES: the ranges do not overlap. With size 0 the pointers may be null.
+WC_HD inline void mem_copy(void* to, const void* from, size_t size) {
+  if (size != 0) __builtin_memcpy(to, from, size);
+}
+
+// Whether `size` bytes are equal. Keys are short: no call, eight bytes a step, the last step
+// overlapping.
+WC_HD inline bool mem_equal(const void* a, const void* b, size_t size) {
+  const auto* left = static_cast<const uint8_t*>(a);
+  const auto* right = static_cast<const uint8_t*>(b);
+  if (size >= 8) {
+    for (size_t at = 0; at + 8 < size; at += 8) {
+      if (load_as<uint64_t>(left + at) != load_as<uint64_t>(right + at)) return false;
+    }
+    return load_as<uint64_t>(left + size - 8) == load_as<uint64_t>(right + size - 8);
+  }
+  if (size >= 4) {
+    return load_as<uint32_t>(left) == load_as<uint32_t>(right) &&
+           load_as<uint32_t>(left + size - 4) == load_as<uint32_t>(right + size - 4);
+  }
+  for (size_t at = 0; at < size; ++at) {
+    if (left[at] != right[at]) return false;
+  }
+  return true;
+}
+
+WC_HD inline bool equal(Bytes a, Bytes b) {
+  return a.size == b.size && mem_equal(a.data, b.data, a.size);
+}
+
+// Compares with a string literal, its terminator left out.
+template <size_t kSize>
+WC_HD inline bool equal(Bytes a, const char (&text)[kSize]) {
+  return a.size == kSize - 1 && mem_equal(a.data, text, kSize - 1);
+}
+
+// Appends a string literal, its terminator left out; returns the new end.
+template <size_t kSize>
+WC_HD inline uint8_t* put(uint8_t* out, const char (&text)[kSize]) {
+  __builtin_memcpy(out, text, kSize - 1);
+  return out + (kSize - 1);
+}
+
+WC_HD inline uint8_t* put(uint8_t* out, Bytes bytes) {
+  mem_copy(out, bytes.data, bytes.size);
+  return out + bytes.size;
+}
+
+// Integers in network byte order. Written with shifts, which compilers turn into one instruction.
+WC_HD inline uint16_t load_big16(const void* from) {
+  const auto* at = static_cast<const uint8_t*>(from);
+  return static_cast<uint16_t>(at[0] << 8 | at[1]);
+}
+WC_HD inline uint32_t load_big32(const void* from) {
+  const auto* at = static_cast<const uint8_t*>(from);
+  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
+         static_cast<uint32_t>(at[2]) << 8 | at[3];
+}
+WC_HD inline uint64_t load_big64(const void* from) {
+  const auto* at = static_cast<const uint8_t*>(from);
+  return static_cast<uint64_t>(load_big32(at)) << 32 | load_big32(at + 4);
+}
+WC_HD inline void store_big16(void* to, uint16_t value) {
+  auto* at = static_cast<uint8_t*>(to);
+  at[0] = static_cast<uint8_t>(value >> 8);
+  at[1] = static_cast<uint8_t>(value);
+}
+WC_HD inline void store_big32(void* to, uint32_t value) {
+  store_big16(to, static_cast<uint16_t>(value >> 16));
+  store_big16(static_cast<uint8_t*>(to) + 2, static_cast<uint16_t>(value));
+}
+WC_HD inline void store_big64(void* to, uint64_t value) {
+  store_big32(to, static_cast<uint32_t>(value >> 32));
+  store_big32(static_cast<uint8_t*>(to) + 4, static_cast<uint32_t>(value));
+}
+
+}  // namespace warpcache

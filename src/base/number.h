@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers as text. memcached reads them in two ways, and clients rely on what each lets through:
+//   lenient (flags, exptime, CAS, deltas, stored counters): blanks in front, a sign, digits, then
+//   the end or a blank
+//     with anything behind it. A negative number is taken where the result, seen as signed, is not
+//     negative. 32-bit values are cut from the 64-bit one.
+//   strict (lengths, times of gat and flush_all, administrative numbers): digits alone, a '-' in
+//   front where the type
+//     is signed, in range, and not longer than a number in range can be.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/hd.h"
+
+namespace warpcache {
+
+inline constexpr uint32_t kDigitsOfU64Max = 20;
+inline constexpr uint32_t kDigitsOfU32Max = 10;
+
+namespace number_detail {
+
+WC_HD inline bool is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+WC_HD inline bool is_digit(uint8_t c) { return static_cast<uint8_t>(c - '0') < 10; }
+
+struct Parsed {
+  uint64_t magnitude = 0;
+  bool negative = false;
+  bool valid = false;  // digits, no overflow of 64 bits, and nothing but a blank behind them
+};
+
+WC_HD inline Parsed parse_lenient(Bytes text) {
+  Parsed parsed;
+  const uint8_t* at = text.data;
+  const uint8_t* const end = text.data + text.size;
+  while (at != end && is_blank(*at)) ++at;
+  if (at != end && (*at == '-' || *at == '+')) {
+    parsed.negative = *at == '-';
+    ++at;
+  }
+  const uint8_t* const digits = at;
+  uint64_t sum = 0;
+  for (; at != end && is_digit(*at); ++at) {
+    const uint64_t digit = static_cast<uint64_t>(*at - '0');
+    if (WC_UNLIKELY(sum > (UINT64_MAX - digit) / 10)) return parsed;
+    sum = sum * 10 + digit;
+  }
+  if (at == digits || (at != end && !is_blank(*at) && *at != '\0')) return parsed;
+  parsed.magnitude = sum;
+  parsed.valid = true;
+  return parsed;
+}
+
+// Digits alone. REQUIRES: max is below 2^64 - 9, or all 20 digits are wanted.
+WC_HD inline bool parse_digits(Bytes text, uint32_t digits_max, uint64_t max, uint64_t& out) {
+  if (text.size == 0 || text.size > digits_max) return false;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    if (!is_digit(text.data[i])) return false;
+    const uint64_t digit = static_cast<uint64_t>(text.data[i] - '0');
+    if (WC_UNLIKELY(sum > (max - digit) / 10)) return false;
+    sum = sum * 10 + digit;
+  }
+  out = sum;
+  return true;
+}
+
+WC_HD inline bool parse_signed(Bytes text, uint32_t size_max, uint64_t max, int64_t& out) {
+  if (text.size == 0 || text.size > size_max) return false;
+  const bool negative = text.data[0] == '-';
+  uint64_t magnitude = 0;
+  if (!parse_digits(negative ? text.from(1) : text, size_max, negative ? max + 1 : max, magnitude))
+    return false;
+  out = negative ? static_cast<int64_t>(~magnitude + 1) : static_cast<int64_t>(magnitude);
+  return true;
+}
+
+}  // namespace number_detail
+
+// Lenient. False leaves `out` alone.
+WC_HD inline bool parse_u64(Bytes text, uint64_t& out) {
+  const number_detail::Parsed parsed = number_detail::parse_lenient(text);
+  if (!parsed.valid) return false;
+  const uint64_t value = parsed.negative ? ~parsed.magnitude + 1 : parsed.magnitude;
+  if (parsed.negative && static_cast<int64_t>(value) < 0) return false;
+  out = value;
+  return true;
+}
+
+// Lenient, cut to 32 bits.
+WC_HD inline bool parse_u32(Bytes text, uint32_t& out) {
+  uint64_t value = 0;
+  if (!parse_u64(text, value)) return false;
+  out = static_cast<uint32_t>(value);
+  return true;
+}
+
+// Lenient, cut to 32 bits.
+WC_HD inline bool parse_i32(Bytes text, int32_t& out) {
+  const number_detail::Parsed parsed = number_detail::parse_lenient(text);
+  constexpr uint64_t kMax = INT64_MAX;
+  if (!parsed.valid || parsed.magnitude > kMax + (parsed.negative ? 1 : 0)) return false;
+  const uint64_t value = parsed.negative ? ~parsed.magnitude + 1 : parsed.magnitude;
+  out = static_cast<int32_t>(static_cast<uint32_t>(value));
+  return true;
+}
+
+// Strict.
+WC_HD inline bool parse_u32_strict(Bytes text, uint32_t& out) {
+  uint64_t value = 0;
+  if (!number_detail::parse_digits(text, 11, UINT32_MAX, value)) return false;
+  out = static_cast<uint32_t>(value);
+  return true;
+}
+
+WC_HD inline bool parse_i32_strict(Bytes text, int32_t& out) {
+  int64_t value = 0;
+  if (!number_detail::parse_signed(text, 11, INT32_MAX, value)) return false;
+  out = static_cast<int32_t>(value);
+  return true;
+}
+
+WC_HD inline bool parse_i64_strict(Bytes text, int64_t& out) {
+  return number_detail::parse_signed(text, 22, INT64_MAX, out);
+}
+
+// Digits that `value` takes in decimal: 1 to 20.
+WC_HD inline uint32_t decimal_size(uint64_t value) {
+  uint32_t size = 1;
+  while (value >= 10000) {
+    value /= 10000;
+    size += 4;
+  }
+  return size + (value >= 1000 ? 3u : value >= 100 ? 2u : value >= 10 ? 1u : 0u);
+}
+
+// Writes `value` in decimal; returns the end. REQUIRES: room for kDigitsOfU64Max bytes.
+WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
+  if (value < 10) {
+    *out = static_cast<uint8_t>('0' + value);
+    return out + 1;
+  }
+  uint8_t* const end = out + decimal_size(value);
+  uint8_t* at = end;
+  while (value >= 10) {
+    const uint64_t rest = value / 10;
+    *--at = static_cast<uint8_t>('0' + (value - rest * 10));
+    value = rest;
+  }
+  *--at = static_cast<uint8_t>('0' + value);
+  return end;
+}
+
+// Writes `value` in decimal, with a '-' if negative; returns the end. REQUIRES: room for 20 bytes.
+WC_HD inline uint8_t* format_i64(int64_t value, uint8_t* out) {
+  if (value >= 0) return format_u64(static_cast<uint64_t>(value), out);
+  *out = '-';
+  return format_u64(~static_cast<uint64_t>(value) + 1, out + 1);
+}
+
+}  // namespace warpcache

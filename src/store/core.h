@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where everything is: the addresses of a store's parts, as one view that is copied to whoever
+// works on them. What is constant and needed by every look-up is in the view itself. Owns nothing;
+// valid as long as its Store.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/hd.h"
+#include "store/item.h"
+#include "store/segment.h"
+#include "store/set.h"
+#include "store/shared.h"
+
+namespace warpcache::store {
+
+struct Reservation;
+
+struct Core {
+  uint8_t* arena = nullptr;
+  Shared* shared = nullptr;
+  SegmentEntry* segments = nullptr;
+  Lane* lanes = nullptr;
+  uint64_t* free_words = nullptr;       // one bit a segment, guarded by the segment lock
+  EpochSlot* epochs = nullptr;          // kThreadsMax
+  Reservation* reservations = nullptr;  // kReservationsMax
+  uint64_t seed = 0;
+  uint32_t segment_shift = 0;
+  uint32_t base_depth = 0;
+
+  WC_HD uint32_t segment_size() const { return 1u << segment_shift; }
+  WC_HD uint8_t* segment_data(SegmentId id) const {
+    return arena + (uint64_t{id} << segment_shift);
+  }
+  WC_HD SegmentEntry& segment(SegmentId id) const { return segments[id]; }
+  WC_HD uint64_t offset_of(const Item* item) const {
+    return static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(item) - arena);
+  }
+  WC_HD SegmentId segment_of(const Item* item) const {
+    return static_cast<SegmentId>(offset_of(item) >> segment_shift);
+  }
+  WC_HD Item* item_at(uint64_t offset) const { return reinterpret_cast<Item*>(arena + offset); }
+  WC_HD Item* item_in(Slot slot) const { return item_at(slot_offset(slot)); }
+
+  // Items above this many bytes are chains.
+  WC_HD uint32_t plain_size_max() const { return segment_size() / 2; }
+};
+static_assert(std::is_trivially_copyable_v<Core>);
+
+}  // namespace warpcache::store

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An item: header, key, value, in one piece of a segment or, above half a segment, in a chain of
+// segments whose first holds the header, the key and the start of the value.
+//
+// Between allocate() and publish() the item belongs to the thread that allocated it. Once
+// published, everything is constant but the words that have load_ and store_ functions: expiry,
+// bits and cas change under the lock of the item's pair, the access time at any time (a hint,
+// updates may be lost). Whether an item is in the store is not written in it: it is if a slot of
+// the index holds its offset.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/atomic.h"
+#include "base/bytes.h"
+#include "base/hd.h"
+
+namespace warpcache::store {
+
+inline constexpr uint32_t kItemGranule = 16;  // bytes; items start at multiples of it
+
+// Bits of Item::bits, the caller's.
+enum ItemBit : uint8_t {
+  kItemStale = 1u << 0,      // invalidated, to be recached
+  kItemTokenSent = 1u << 1,  // one client has been told to recache
+  kItemFetched = 1u << 2,    // read since it was stored
+  kItemBinaryKey = 1u << 3,  // the key came base64-encoded
+};
+
+// How the item lies in memory. Constant from allocation on.
+enum class Layout : uint8_t { kPlain, kChained };
+
+struct alignas(kItemGranule) Item {
+  uint64_t cas;
+  uint32_t expiry;       // server second at which it is dead; 0: never
+  uint32_t access_time;  // server second of the last access
+  uint32_t value_size;   // bytes
+  uint32_t client_flags;
+  uint32_t flush_generation;  // dead when it is not the store's
+  uint8_t key_size;
+  uint8_t bits;
+  Layout layout;
+  uint8_t dropped;  // 1: known to be out of the index; 0 says nothing
+
+  // The CAS id and the bits are in order: whoever sees the later of two changes sees the earlier.
+  WC_HD uint64_t load_cas() const { return load_acquire(&cas); }
+  WC_HD void store_cas(uint64_t value) { store_release(&cas, value); }
+  WC_HD uint32_t load_expiry() const { return load_relaxed(&expiry); }
+  WC_HD void store_expiry(uint32_t value) { store_relaxed(&expiry, value); }
+  WC_HD uint8_t load_bits() const { return load_acquire(&bits); }
+  WC_HD void store_bits(uint8_t value) { store_release(&bits, value); }
+  // May be called without the lock: it never undoes what a holder of the lock has set.
+  WC_HD void note_fetched() {
+    if ((load_bits() & kItemFetched) == 0) fetch_or(&bits, kItemFetched);
+  }
+  WC_HD uint32_t load_access_time() const { return load_relaxed(&access_time); }
+  WC_HD void store_access_time(uint32_t value) { store_relaxed(&access_time, value); }
+
+  WC_HD bool chained() const { return layout == Layout::kChained; }
+  WC_HD uint8_t* key_data() { return reinterpret_cast<uint8_t*>(this) + sizeof(Item); }
+  WC_HD const uint8_t* key_data() const {
+    return reinterpret_cast<const uint8_t*>(this) + sizeof(Item);
+  }
+  WC_HD Bytes key() const { return {key_data(), key_size}; }
+  // The start of the value. The whole value lies there unless chained().
+  WC_HD uint8_t* value_data() { return key_data() + key_size; }
+  WC_HD const uint8_t* value_data() const { return key_data() + key_size; }
+};
+static_assert(sizeof(Item) == 32);
+static_assert(std::is_trivially_copyable_v<Item>);
+
+// Bytes that an item takes, padding left out.
+WC_HD inline constexpr uint64_t item_bytes(uint32_t key_size, uint64_t value_size) {
+  return sizeof(Item) + key_size + value_size;
+}
+
+// Bytes that an item in one piece takes in its segment.
+WC_HD inline constexpr uint64_t item_footprint(uint32_t key_size, uint64_t value_size) {
+  return (item_bytes(key_size, value_size) + kItemGranule - 1) & ~uint64_t{kItemGranule - 1};
+}
+
+WC_HD inline uint64_t item_footprint(const Item& item) {
+  return item_footprint(item.key_size, item.value_size);
+}
+
+}  // namespace warpcache::store

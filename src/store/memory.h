@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Address space from the system. Pages come when they are touched, as zeros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warpcache::store {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  // False: the system refuses. REQUIRES: nothing is mapped yet; size is not 0.
+  bool map(uint64_t size, bool huge_pages);
+  // Gives the pages of a range back; it reads as zeros afterwards.
+  void drop(uint64_t offset, uint64_t size);
+
+  uint8_t* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+uint64_t physical_memory_bytes();
+
+}  // namespace warpcache::store

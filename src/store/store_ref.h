@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store as requests see it: a view that is copied freely and owns nothing. Look-ups take no
+// lock and write nothing but hints; a change takes the lock of one pair of sets. All of it is
+// called inside an epoch:
+//
+//   store.enter_batch(thread);
+//   ... find, allocate, lock, publish, pin ...
+//   store.leave_batch(thread);      // every Item*, Found, Candidate and Allocation of the batch is
+//   void from here on
+//
+// A read:     hint = probe(hash); ... found = find(hash, key, hint); if (found &&
+// alive(*found.item, now)) ... A write:    allocate(); fill key, value, flags, expiry, cas, bits; {
+// LockedPair pair(store, hash);
+//             existing = pair.find(key); decide; pair.publish(thread, allocation, existing); }  or
+//             abandon()
+// No room:    allocate() answers kDeferred and nothing has happened. Leave the batch, call
+// Store::make_room(), enter
+//             again, and start the request anew.
+// Several threads may do all this at once, each with its own ThreadContext.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "store/allocate.h"
+#include "store/clock.h"
+#include "store/index.h"
+#include "store/index_write.h"
+#include "store/pin.h"
+#include "store/reservation.h"
+#include "store/split.h"
+#include "store/value.h"
+
+namespace warpcache::store {
+
+struct StoreRef {
+  Core core;
+
+  // --- Batches
+
+  WC_HD void enter_batch(ThreadContext& thread) const {
+    enter_epoch(thread.slot, &core.shared->epoch);
+  }
+  WC_HD void leave_batch(ThreadContext& thread) const { leave_epoch(thread.slot); }
+  WC_HD Clock clock() const {
+    return {load_relaxed(&core.shared->now), load_relaxed(&core.shared->unix_start)};
+  }
+
+  // --- Look-up
+
+  WC_HD uint64_t hash(Bytes key) const { return hash_key(core.seed, key); }
+
+  WC_HD void prefetch_set(uint64_t hash) const {
+    prefetch(pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash));
+  }
+
+  // A hint for find(), and memory on its way into the cache.
+  WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
+
+  // The key's item, dead ones too: see alive().
+  WC_HD Found find(uint64_t hash, Bytes key, const Candidate& hint = {}) const {
+    if (hint.slot != 0 && load_acquire(&hint.set->slots[hint.way]) == hint.slot) {
+      Item* item = core.item_in(hint.slot);
+      if (holds_key(*item, key)) return {item, hint.set, hint.way};
+    }
+    return find_key(core, hash, key);
+  }
+
+  // Neither expired nor flushed.
+  WC_HD bool alive(const Item& item, uint32_t now) const { return is_alive(core, item, now); }
+  WC_HD bool flushed(const Item& item) const {
+    return item.flush_generation != load_relaxed(&core.shared->flush_generation);
+  }
+
+  // Notes an access, for eviction and for clients that ask. Writes only what changes; no lock.
+  WC_HD void record_hit(const Found& found, uint32_t now) const {
+    const uint32_t counter = found.set->counter(found.way);
+    if (counter < 3) found.set->set_counter(found.way, counter + 1);
+    if (found.item->load_access_time() != now) found.item->store_access_time(now);
+    found.item->note_fetched();
+  }
+
+  // --- Values
+
+  WC_HD ValuePieces pieces(const Item& item) const { return ValuePieces(core, item); }
+
+  // REQUIRES: `item` is the caller's, unpublished; offset + bytes fit into its value.
+  WC_HD void write_value(Item& item, uint32_t offset, Bytes bytes) const {
+    store::write_value(core, item, offset, bytes);
+  }
+  // Likewise; copies the whole value of `source`.
+  WC_HD void copy_value(Item& item, uint32_t offset, const Item& source) const {
+    store::copy_value(core, item, offset, source);
+  }
+
+  // --- Writing
+
+  // Never fits, whatever is evicted. (-I is the caller's to check.)
+  WC_HD bool too_large(uint32_t key_size, uint64_t value_size) const {
+    return is_too_large(core, key_size, value_size);
+  }
+
+  // Space for an item; its sizes and `expiry` are set, all other words are 0. kDeferred: make room
+  // first. kTooLarge. `expiry` may be changed before publishing: here it chooses the company that
+  // the item keeps.
+  WC_HD Status allocate(ThreadContext& thread, uint8_t key_size, uint32_t value_size,
+                        uint32_t expiry, Allocation& allocation) const {
+    const int32_t check = static_cast<int32_t>(kNewItemsPerCheck);
+    const bool full_index = core.shared->keep_all && is_crowded(core);
+    if (thread.new_items >= check || thread.new_items <= -check || full_index) {
+      settle_growth(core, thread);
+      // Making room frees the segment that the index waits for. Without keep_all one try in so many
+      // keys is enough.
+      if (is_crowded(core)) return Status::kDeferred;
+    }
+    return allocate_item(core, thread, key_size, value_size, expiry, allocation);
+  }
+
+  // The item of a reservation, with its value in place (holds_value), key still to be written. A
+  // small one is copied to where small items live. kOk uses the reservation up; on kDeferred it
+  // stays.
+  WC_HD Status allocate_reserved(ThreadContext& thread, uint32_t reservation, uint32_t expiry,
+                                 Allocation& allocation) const {
+    return allocate_from_reservation(core, thread, reservation, expiry, allocation);
+  }
+  // The received value, to be copied from. REQUIRES: the reservation is not used up.
+  WC_HD const Item& reserved_item(uint32_t reservation) const {
+    return *reservation_item(core, reservation);
+  }
+
+  // Gives space back that will not be published. `allocation` is empty afterwards.
+  WC_HD void abandon(ThreadContext& thread, Allocation& allocation) const {
+    abandon_item(core, thread, allocation);
+  }
+
+  // A CAS id that no item has been given, above `old` (unless a client chose that beyond reach).
+  WC_HD uint64_t next_cas(ThreadContext& thread, uint64_t old) const {
+    if (thread.cas_next >= thread.cas_end || thread.cas_next <= old) {
+      const uint64_t batch = fetch_add(&core.shared->cas_batch, 1) + 1;
+      thread.cas_next = batch << kCasIndexBits;
+      thread.cas_end = (batch + 1) << kCasIndexBits;
+    }
+    const uint64_t cas = thread.cas_next++;
+    return cas > old ? cas : old + 1;
+  }
+
+  // Changes the expiry in place. REQUIRES: the pair is locked, `found` was found under the lock.
+  WC_HD void set_expiry(const Found& found, uint32_t expiry) const {
+    core.segment(core.segment_of(found.item)).note_expiry(expiry);
+    found.item->store_expiry(expiry);
+  }
+
+  // --- Pins
+
+  // Keeps an item's memory as it is, beyond the batch, until unpin(). 0: too much is pinned; copy,
+  // or wait. REQUIRES: inside the epoch in which `item` was found.
+  WC_HD uint32_t pin(const Item& item) const { return pin_item(core, item); }
+  // Whether pin() would refuse now, for another item than those that are pinned.
+  WC_HD bool pins_are_exhausted() const { return pins_exhausted(core); }
+  // From any thread, inside an epoch or not; once for each pin().
+  WC_HD void unpin(uint32_t pin) const { unpin_item(core, pin); }
+
+  static constexpr uint32_t kCasIndexBits = 20;
+};
+static_assert(std::is_trivially_copyable_v<StoreRef>);
+
+// The lock of the pair that a hash belongs to. Hold one at a time, briefly, and never call
+// allocate() under it.
+class LockedPair {
+ public:
+  WC_HD LockedPair(const StoreRef& store, uint64_t hash)
+      : core_(store.core),
+        hash_(hash),
+        pair_(lock_pair(store.core, hash)),
+        flush_generation_(load_relaxed(&store.core.shared->flush_generation)) {}
+  WC_HD ~LockedPair() { unlock_pair(pair_); }
+  LockedPair(const LockedPair&) = delete;
+  LockedPair& operator=(const LockedPair&) = delete;
+
+  // The key's item, dead ones too. Valid under this lock.
+  WC_HD Found find(Bytes key) const { return find_in_pair(core_, pair_, hash_, key); }
+
+  // Neither expired nor flushed, as of the taking of the lock. What is decided by it and published
+  // under the same lock is on one side of a flush_all: a new value made of one that was flushed
+  // meanwhile is flushed with it.
+  WC_HD bool alive(const Item& item, uint32_t now) const {
+    return !is_expired(item, now) && item.flush_generation == flush_generation_;
+  }
+
+  // Makes the allocation the key's item: in place of `existing` where that was found, else as a new
+  // key. Always succeeds. The allocation is used up (the caller forgets it); the lock may be held
+  // on for reading.
+  WC_HD void publish(ThreadContext& thread, const Allocation& allocation, const Found& existing) {
+    publish_item(core_, thread, pair_, hash_, allocation.item, existing, flush_generation_);
+  }
+
+  // Removes the key.
+  WC_HD void unlink(ThreadContext& thread, const Found& found) {
+    remove_item(core_, thread, pair_, found);
+  }
+
+ private:
+  const Core& core_;
+  uint64_t hash_;
+  Set* pair_;
+  uint32_t flush_generation_;
+};
+
+}  // namespace warpcache::store

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store.h"
+
+#include <set>
+
+#include "store/store_test_util.h"
+
+namespace warpcache::store {
+namespace {
+
+TEST(Store, SetGetReplaceDelete) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  std::string value;
+  EXPECT_FALSE(worker.get("a"));
+  EXPECT_EQ(worker.set("a", "one"), Status::kOk);
+  EXPECT_TRUE(worker.get("a", &value));
+  EXPECT_EQ(value, "one");
+  EXPECT_EQ(worker.set("a", "three"), Status::kOk);
+  EXPECT_TRUE(worker.get("a", &value));
+  EXPECT_EQ(value, "three");
+  EXPECT_EQ(worker.set("b", ""), Status::kOk);
+  EXPECT_TRUE(worker.get("b", &value));
+  EXPECT_EQ(value, "");
+  EXPECT_EQ(store->stats().get(StoreCounter::kItems), 2u);
+  EXPECT_EQ(store->stats().get(StoreCounter::kTotalItems), 3u);
+  EXPECT_TRUE(worker.erase("a"));
+  EXPECT_FALSE(worker.erase("a"));
+  EXPECT_FALSE(worker.get("a"));
+  EXPECT_EQ(store->stats().get(StoreCounter::kItems), 1u);
+  EXPECT_EQ(store->stats().get(StoreCounter::kBytes), item_bytes(1, 0));
+}
+
+TEST(Store, ManyKeysThroughGrowth) {
+  const auto store = make_store(quiet_config(64 * kMiB));
+  Worker worker(store.get());
+  constexpr uint64_t kKeys = 300'000;
+  const uint64_t pairs = store->stats().index_pairs;
+  for (uint64_t i = 0; i < kKeys; ++i)
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, i, 20)), Status::kOk);
+  EXPECT_GT(store->stats().index_pairs, 10 * pairs);
+  EXPECT_EQ(store->stats().get(StoreCounter::kItems), kKeys);
+  EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
+  std::string value;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(worker.get(key_name(i), &value)) << i;
+    ASSERT_EQ(check_value(i, value), i);
+  }
+  for (uint64_t i = 0; i < kKeys; i += 2) ASSERT_TRUE(worker.erase(key_name(i)));
+  for (uint64_t i = 0; i < kKeys; ++i) ASSERT_EQ(worker.get(key_name(i)), i % 2 == 1);
+}
+
+TEST(Store, EvictsUnderLoadAndStaysRight) {
+  const auto store = make_store(quiet_config(8 * kMiB));
+  Worker worker(store.get());
+  std::string value;
+  for (uint64_t i = 0; i < 200'000; ++i) {
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, i, 100 + i % 400)), Status::kOk) << i;
+    const uint64_t older = i - i % 1000;
+    if (worker.get(key_name(older), &value)) {
+      ASSERT_EQ(check_value(older, value), older);
+    }
+  }
+  const StoreStats stats = store->stats();
+  EXPECT_GT(stats.get(StoreCounter::kEvicted), 100'000u);
+  EXPECT_EQ(stats.get(StoreCounter::kItems) + stats.get(StoreCounter::kEvicted), 200'000u);
+  uint64_t walked = 0;
+  store->walk([&](const WalkedItem& item) {
+    ++walked;
+    EXPECT_GT(item.key.size, 4u);
+    return true;
+  });
+  EXPECT_EQ(walked, stats.get(StoreCounter::kItems));
+}
+
+}  // namespace
+}  // namespace warpcache::store

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many threads on one store. Run under ThreadSanitizer too.
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "store/store_test_util.h"
+
+namespace warpcache::store {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kEffort = 1;
+#else
+constexpr uint64_t kEffort = 8;
+#endif
+
+// Keys that are never removed must be found at any time, whatever the index does meanwhile.
+TEST(Stress, NoHitIsLostWhileTheIndexGrows) {
+  StoreConfig config = quiet_config(256 * kMiB);
+  config.maintenance_thread = true;
+  const auto store = make_store(config);
+  constexpr uint64_t kStable = 4000;
+  Worker setup(store.get());
+  for (uint64_t i = 0; i < kStable; ++i)
+    ASSERT_EQ(setup.set(key_name(i), make_value(i, 1, 16)), Status::kOk);
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> misses = 0;
+  std::atomic<uint64_t> wrong = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      Worker worker(store.get());
+      std::mt19937_64 random(t);
+      std::string value;
+      while (!done) {
+        worker.enter();
+        for (int i = 0; i < 50; ++i) {
+          const uint64_t key = random() % kStable;
+          if (!worker.get(key_name(key), &value)) {
+            ++misses;
+          } else if (check_value(key, value) == UINT64_MAX) {
+            ++wrong;
+          }
+        }
+        worker.leave();
+      }
+    });
+  }
+  std::vector<std::thread> writers;
+  constexpr uint64_t kNew = 30'000 * kEffort;
+  for (uint64_t t = 0; t < 2; ++t) {
+    writers.emplace_back([&, t] {
+      Worker worker(store.get());
+      for (uint64_t i = 0; i < kNew; ++i) {
+        const uint64_t key = kStable + 2 * i + t;
+        ASSERT_EQ(worker.set(key_name(key), make_value(key, 1, 16)), Status::kOk);
+        if (i % 3 == 0) {
+          ASSERT_TRUE(worker.erase(key_name(key)));
+        }
+        const uint64_t rewritten = (i * 7919) % kStable;  // replaces swap the slot in place
+        if (rewritten % 2 == t) {
+          ASSERT_EQ(worker.set(key_name(rewritten), make_value(rewritten, i, 16 + i % 100)),
+                    Status::kOk);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : writers) thread.join();
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(misses, 0u);
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
+  EXPECT_GT(store->stats().get(StoreCounter::kSplits), 500u);
+}
+
+struct Mix {
+  uint64_t memory = 4 * kMiB;
+  bool keep_all = false;
+  uint64_t keys = 6000;
+  uint64_t value_max = 1500;
+  uint64_t large_every = 0;  // one in so many values is a chain
+  uint64_t operations = 20'000 * kEffort;
+};
+
+void run_mix(const Mix& mix) {
+  StoreConfig config = quiet_config(mix.memory);
+  config.maintenance_thread = true;
+  config.keep_all = mix.keep_all;
+  config.manual_clock = false;
+  config.room_wait_ms_max = 10'000;  // threads that hold epochs may not be running
+  const auto store = make_store(config);
+  // What each key's only writer has made known: a hit that begins later shows at least this
+  // version. A deletion counts as a version too.
+  std::vector<std::atomic<uint64_t>> known(mix.keys);
+  constexpr uint64_t kWriters = 3;
+  std::atomic<uint64_t> stale = 0;
+  std::atomic<uint64_t> torn = 0;
+  std::atomic<uint64_t> hits = 0;
+  std::atomic<uint64_t> refused = 0;
+  const auto read = [&](Worker& worker, uint64_t key, std::string& value) {
+    const uint64_t least = known[key].load();
+    if (!worker.get(key_name(key), &value)) return;
+    ++hits;
+    const uint64_t version = check_value(key, value);
+    if (version == UINT64_MAX) {
+      ++torn;
+    } else if (version < least) {
+      ++stale;
+    }
+  };
+  const auto write = [&](Worker& worker, std::mt19937_64& random, uint64_t key) {
+    const uint64_t version = known[key].load() + 1;
+    if (random() % 8 == 0) {
+      worker.erase(key_name(key));
+      known[key] = version;
+      return;
+    }
+    const bool large = mix.large_every != 0 && random() % mix.large_every == 0;
+    const uint64_t size = large ? 40'000 + random() % 200'000 : random() % mix.value_max;
+    const uint32_t expiry = random() % 16 == 0 ? worker.ref().clock().now + 1 : 0;
+    const Status status = worker.set(key_name(key), make_value(key, version, size), expiry);
+    if (status == Status::kOk) {
+      known[key] = version;
+    } else {
+      ++refused;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kWriters; ++t) {
+    threads.emplace_back([&, t] {
+      Worker worker(store.get());
+      std::mt19937_64 random(t + 1);
+      std::string value;
+      for (uint64_t i = 0; i < mix.operations; ++i) {
+        // Squared: some keys are read and written far more often.
+        const uint64_t skewed = (random() % mix.keys) * (random() % mix.keys) / mix.keys;
+        if (random() % 2 == 0) {
+          read(worker, skewed, value);
+        } else {
+          const uint64_t own = skewed / kWriters * kWriters + t;
+          if (own < mix.keys) write(worker, random, own);
+        }
+        if (random() % 512 == 0) worker.touch(key_name(skewed), 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(stale, 0u);
+  EXPECT_EQ(torn, 0u);
+  EXPECT_GT(hits, mix.operations / 8);
+  if (mix.keep_all) {
+    EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
+  } else {
+    EXPECT_EQ(refused, 0u);
+  }
+}
+
+TEST(Stress, SmallItemsUnderEviction) { run_mix({}); }
+
+TEST(Stress, LargeAndSmallItemsUnderEviction) {
+  Mix mix;
+  mix.memory = 8 * kMiB;
+  mix.large_every = 40;
+  mix.operations = 8'000 * kEffort;
+  run_mix(mix);
+}
+
+TEST(Stress, TinyMemory) {
+  Mix mix;
+  mix.memory = 2 * kMiB;
+  mix.value_max = 400;
+  run_mix(mix);
+}
+
+TEST(Stress, KeepAllRefusesButNeverEvicts) {
+  Mix mix;
+  mix.keep_all = true;
+  run_mix(mix);
+}
+
+}  // namespace
+}  // namespace warpcache::store

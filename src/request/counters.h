@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the request stages count, one instance per engine thread. The owner adds with plain relaxed
+// stores, anyone may read: no shared counter lies on a request's way. Names are those of
+// memcached's `stats`.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/hd.h"
+
+namespace warpcache::request {
+
+enum class Counter : uint8_t {
+  kCmdGet,
+  kCmdSet,
+  kCmdTouch,
+  kCmdMeta,
+  kGetHits,
+  kGetMisses,
+  kGetExpired,
+  kGetFlushed,
+  kDeleteMisses,
+  kDeleteHits,
+  kIncrMisses,
+  kIncrHits,
+  kDecrMisses,
+  kDecrHits,
+  kCasMisses,
+  kCasHits,
+  kCasBadval,
+  kTouchHits,
+  kTouchMisses,
+  kStoreTooLarge,
+  kStoreNoMemory,
+  kCount,
+};
+
+struct Counters {
+  uint64_t value[static_cast<int>(Counter::kCount)] = {};
+
+  // REQUIRES: called by the owning thread only.
+  WC_HD void add(Counter counter) {
+    uint64_t* word = &value[static_cast<int>(counter)];
+    store_relaxed(word, load_relaxed(word) + 1);
+  }
+  WC_HD uint64_t read(Counter counter) const {
+    return load_relaxed(&value[static_cast<int>(counter)]);
+  }
+};
+
+}  // namespace warpcache::request

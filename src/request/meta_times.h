@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags of mg and ma that are about time: T, N, R and t. They take effect one after the other,
+// as they stand in the line, so t may show a time that a later flag changes.
+#pragma once
+
+#include "request/expiry.h"
+#include "request/state.h"
+#include "wire/words.h"
+
+namespace warpcache::request {
+
+struct MetaTimes {
+  uint32_t expiry;     // when all have taken effect
+  uint32_t shown;      // what t shows; without t the same as expiry
+  bool wants_recache;  // R found less time left than it asks for
+};
+
+// REQUIRES: a meta request. `before`: the expiry of the item as found, or 0 where it was `made`.
+WC_HD inline MetaTimes take_times(const Context& context, const wire::Request& request,
+                                  uint32_t before, bool made) {
+  MetaTimes times = {before, before, false};
+  bool shown = false;
+  wire::Words words({context.input + request.meta_offset, request.meta_size});
+  Bytes word;
+  while (words.next(word)) {
+    switch (word.data[0]) {
+      case 'T':
+        times.expiry = expiry_second(request.exptime, context.clock);
+        break;
+      case 'N':
+        if (made) times.expiry = expiry_second(request.vivify_exptime, context.clock);
+        break;
+      case 'R':
+        if (!made && times.expiry != 0 &&
+            times.expiry < expiry_second(request.recache_ttl, context.clock)) {
+          times.wants_recache = true;
+        }
+        break;
+      case 't':
+        times.shown = times.expiry;
+        shown = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (!shown) times.shown = times.expiry;
+  return times;
+}
+
+}  // namespace warpcache::request

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads: get, gets, gat, gats, mg and their binary forms. The common case takes no lock and writes
+// nothing but access hints. A read that changes its item (a new expiry, a recache token won, a stub
+// vivified on a miss) takes the lock of the pair and looks again, because what it saw before the
+// lock proves nothing.
+#pragma once
+
+#include "request/expiry.h"
+#include "request/meta_times.h"
+#include "request/result.h"
+#include "request/state.h"
+
+namespace warpcache::request {
+
+namespace detail {
+
+WC_HD inline void count_read(const Context& context, const wire::Request& request, bool hit) {
+  Counters& counters = *context.counters;
+  counters.add(Counter::kCmdGet);
+  if ((request.bits & wire::kTouchBit) != 0) {
+    counters.add(Counter::kCmdTouch);
+    counters.add(hit ? Counter::kTouchHits : Counter::kTouchMisses);
+  }
+  counters.add(hit ? Counter::kGetHits : Counter::kGetMisses);
+}
+
+// Whether this mg is to be told that it may recache: once per token, for an item that is stale or
+// about to expire. `bits` are the item's.
+WC_HD inline bool wins_token(const Context& context, const wire::Request& request,
+                             const store::Item& item, uint8_t bits) {
+  if (request.protocol != wire::Protocol::kMeta) return false;
+  if ((bits & store::kItemTokenSent) != 0) return false;
+  if ((bits & store::kItemStale) != 0) return true;
+  if ((request.bits & wire::kRecache) == 0) return false;
+  return take_times(context, request, item.load_expiry(), false).wants_recache;
+}
+
+// The new expiry of what was found. REQUIRES: the pair's lock is held.
+WC_HD inline void touch_found(const Context& context, const wire::Request& request,
+                              const store::Found& found, wire::Result& result) {
+  MetaTimes times = {};
+  if (request.protocol == wire::Protocol::kMeta) {
+    times = take_times(context, request, found.item->load_expiry(), false);
+  } else {
+    times.expiry = times.shown = expiry_second(request.exptime, context.clock);
+  }
+  context.store.set_expiry(found, times.expiry);
+  result.ttl = seconds_left(times.shown, context.clock);
+}
+
+// REQUIRES: `found` is alive; with `locked`, the pair's lock is held. False, without it: what was
+// read is not of one moment, or the read must change the item: take the lock and start anew.
+//
+// An invalidation writes the bits and then the CAS id. So bits that go with a later id than the one
+// read before them either show the token out, or the id is another by now.
+WC_HD inline bool read_found(const Context& context, RequestState& state, const store::Found& found,
+                             bool locked, wire::Result& result) {
+  const wire::Request& request = state.request;
+  store::Item& item = *found.item;
+  state.item = &item;
+  fill_from_item(context, item, result);
+  if (request.protocol == wire::Protocol::kMeta) {
+    const uint8_t bits = item.load_bits();
+    const bool wins = wins_token(context, request, item, bits);
+    if (!locked && (wins || item.load_cas() != result.cas)) return false;
+    if ((bits & store::kItemStale) != 0) result.bits |= wire::kStale;
+    if ((bits & store::kItemTokenSent) != 0) result.bits |= wire::kAlreadySent;
+    if (wins) {
+      item.store_bits(static_cast<uint8_t>(bits | store::kItemTokenSent));
+      result.bits |= wire::kWon;
+    }
+  }
+  if (locked && (request.bits & wire::kTouchBit) != 0) {
+    touch_found(context, request, found, result);
+  }
+  if ((request.bits & wire::kNoBump) == 0) context.store.record_hit(found, context.clock.now);
+  result.outcome = wire::Outcome::kHit;
+  return true;
+}
+
+// The stub that mg N leaves on a miss: no value, won by this client. Its lock is held.
+WC_HD inline void publish_stub(const Context& context, RequestState& state, store::LockedPair& pair,
+                               const store::Found& dead, const store::Allocation& stub,
+                               wire::Result& result) {
+  const wire::Request& request = state.request;
+  store::Item& item = *stub.item;
+  state.item = &item;
+  item.client_flags = 0;
+  const MetaTimes times = take_times(context, request, 0, true);
+  item.store_expiry(times.expiry);
+  item.store_cas(new_cas(context, request, 0));
+  const uint8_t binary = (request.bits & wire::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
+  item.store_bits(static_cast<uint8_t>(store::kItemTokenSent | binary));
+  pair.publish(*context.thread, stub, dead);
+  fill_from_item(context, item, result);
+  result.ttl = seconds_left(times.shown, context.clock);
+  if ((request.bits & wire::kNoBump) == 0) item.note_fetched();
+  result.bits |= wire::kWon;
+  result.outcome = wire::Outcome::kHit;
+}
+
+}  // namespace detail
+
+// kDeferred: nothing took effect, run again after making room.
+WC_HD inline Status execute_read(const Context& context, RequestState& state,
+                                 wire::Result& result) {
+  const wire::Request& request = state.request;
+  const Bytes key = context.key(request);
+  store::Found found = context.store.find(request.hash, key, state.hint);
+  bool alive = found && context.store.alive(*found.item, context.clock.now);
+  const bool touches = (request.bits & wire::kTouchBit) != 0;
+  if (alive && !touches && detail::read_found(context, state, found, false, result)) {
+    detail::count_read(context, request, true);
+    return Status::kOk;
+  }
+  result = {};
+  const bool vivify = (request.bits & wire::kVivify) != 0;
+  if (!alive && !vivify) {
+    count_dead(context, found);
+    detail::count_read(context, request, false);
+    result.outcome = wire::Outcome::kMiss;
+    return Status::kOk;
+  }
+
+  store::Allocation stub = {};
+  if (vivify) {
+    const Status status = allocate_for(context, state, 0, request.vivify_exptime, stub);
+    if (status != Status::kOk) return fail_store(context, status, result);
+  }
+  {
+    store::LockedPair pair(context.store, request.hash);
+    found = pair.find(key);
+    alive = found && pair.alive(*found.item, context.clock.now);
+    if (alive) {
+      detail::read_found(context, state, found, true, result);
+    } else if (vivify) {
+      detail::publish_stub(context, state, pair, found, stub, result);
+      stub = {};
+    } else {
+      result.outcome = wire::Outcome::kMiss;
+    }
+  }
+  if (stub) context.store.abandon(*context.thread, stub);
+  detail::count_read(context, request, alive);
+  return Status::kOk;
+}
+
+}  // namespace warpcache::request

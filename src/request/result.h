@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pieces that the operations share: results from items, space for new ones, CAS ids, failures.
+#pragma once
+
+#include "base/mem.h"
+#include "request/expiry.h"
+#include "request/state.h"
+
+namespace warpcache::request {
+
+// Everything a reply may show of `item`. The value's bytes stay where they are: the epoch of the
+// batch protects them.
+WC_HD inline void fill_from_item(const Context& context, const store::Item& item,
+                                 wire::Result& result) {
+  result.value = context.store.pieces(item).first();
+  result.chained = item.chained();
+  result.value_size = item.value_size;
+  result.client_flags = item.client_flags;
+  result.cas = item.load_cas();
+  result.ttl = seconds_left(item.load_expiry(), context.clock);
+  const uint32_t accessed = item.load_access_time();
+  result.idle = context.clock.now > accessed ? context.clock.now - accessed : 0;
+  if ((item.load_bits() & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;
+  if ((item.load_bits() & store::kItemBinaryKey) != 0) result.bits |= wire::kItemKeyIsBinary;
+}
+
+WC_HD inline void set_error(wire::Result& result, Status status) {
+  result.outcome = wire::Outcome::kError;
+  result.status = status;
+}
+
+// The CAS id of an item about to be published, above `old` (the replaced item's) unless the client
+// chose it.
+WC_HD inline uint64_t new_cas(const Context& context, const wire::Request& request, uint64_t old) {
+  if ((request.bits & wire::kCasSet) != 0) return request.cas_set;
+  if (!context.cas_enabled) return 0;
+  // Above the largest id, which only a client can have chosen, there is none: any new one will do.
+  return context.store.next_cas(*context.thread, old == UINT64_MAX ? 0 : old);
+}
+
+// Space for key and value, with the key in place.
+WC_HD inline Status allocate_for(const Context& context, RequestState& state, uint32_t value_size,
+                                 int32_t exptime, store::Allocation& allocation) {
+  const Bytes key = context.key(state.request);
+  state.bytes_wanted = store::item_bytes(state.request.key_size, value_size);
+  const Status status =
+      context.store.allocate(*context.thread, static_cast<uint8_t>(key.size), value_size,
+                             expiry_second(exptime, context.clock), allocation);
+  if (status != Status::kOk) return status;
+  mem_copy(allocation.item->key_data(), key.data, key.size);
+  return Status::kOk;
+}
+
+// Space for a big body that was received into a Reservation, with key and body in place.
+WC_HD inline Status allocate_reserved(const Context& context, RequestState& state,
+                                      store::Allocation& allocation) {
+  const wire::Request& request = state.request;
+  const Bytes key = context.key(request);
+  state.bytes_wanted = store::item_bytes(request.key_size, request.value_size);
+  const Status status =
+      context.store.allocate_reserved(*context.thread, context.reservation,
+                                      expiry_second(request.exptime, context.clock), allocation);
+  if (status == Status::kOk) mem_copy(allocation.item->key_data(), key.data, key.size);
+  return status;
+}
+
+// What allocation refused: deferred while there is hope for room, else an answer.
+WC_HD inline Status fail_store(const Context& context, Status status, wire::Result& result) {
+  if (status == Status::kDeferred && !context.out_of_memory) return Status::kDeferred;
+  const bool too_large = status == Status::kTooLarge;
+  context.counters->add(too_large ? Counter::kStoreTooLarge : Counter::kStoreNoMemory);
+  set_error(result, too_large ? Status::kTooLarge : Status::kOutOfMemory);
+  return Status::kOk;
+}
+
+// Tells a miss on an expired or flushed item from a plain one, for the statistics.
+WC_HD inline void count_dead(const Context& context, const store::Found& found) {
+  if (!found) return;
+  const bool flushed = context.store.flushed(*found.item);
+  context.counters->add(flushed ? Counter::kGetFlushed : Counter::kGetExpired);
+}
+
+}  // namespace warpcache::request

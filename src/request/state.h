@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one request carries from stage to stage, and what all requests of a batch share.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "request/counters.h"
+#include "store/store_ref.h"
+#include "wire/message.h"
+
+namespace warpcache::request {
+
+// REQUIRES: the input, and with it every offset in `request`, outlives the state.
+struct RequestState {
+  wire::Request request;
+  store::Candidate
+      hint;  // what locate() saw; execute() trusts it for nothing but the place to look first
+  const store::Item* item;  // what execute() found and the reply may show; null: nothing
+  uint64_t bytes_wanted;  // with kDeferred: the space that was not to be had (0: another try is all
+                          // it needs)
+};
+static_assert(std::is_trivially_copyable_v<RequestState>);
+static_assert(sizeof(RequestState) <= 128);
+
+// Shared by the requests that one thread runs in a batch. A view: owns nothing.
+struct Context {
+  store::StoreRef store;
+  store::ThreadContext* thread = nullptr;
+  uint8_t* input = nullptr;  // the batch's input base
+  store::Clock clock = {};   // of the batch
+  Counters* counters = nullptr;
+  uint32_t reservation = 0;             // of the batch entry in work, for Request::bits kReserved
+  uint32_t item_size_max = UINT32_MAX;  // -I, for what append and prepend make
+  bool cas_enabled = true;              // not -C: new items get CAS ids
+  bool out_of_memory =
+      false;  // make_room() has failed for this request: answer instead of deferring again
+
+  WC_HD Bytes key(const wire::Request& request) const {
+    return {input + request.key_offset, request.key_size};
+  }
+};
+
+}  // namespace warpcache::request

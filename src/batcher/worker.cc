@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batcher/worker.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/frame.h"
+
+namespace warpcache::batcher {
+
+using transport::RxChunk;
+
+static_assert(engine::kPinFollows == transport::kPinFollows);
+
+Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engine::Engine& engine)
+    : config_(config),
+      transport_(transport),
+      engine_(engine),
+      limits_{config.item_size_max, kInlineBodyMax, config.cas_enabled, config.protocol},
+      memory_(std::make_unique_for_overwrite<uint8_t[]>(kArenaBytes + kHeadArenaBytes)),
+      scratch_(kScratchFrames) {
+  WC_ASSERT(config.requests_per_stream_max > 0);
+  arena_ = {memory_.get(), kArenaBytes, 0};
+  batch_.input = memory_.get();
+  transport_.attach(*this, *this);
+}
+
+void Worker::run() {
+  while (turn(kWaitMs)) {
+  }
+}
+
+bool Worker::turn(int timeout_ms) {
+  arena_.used = head_bytes_ = 0;
+  chunks_.clear();
+  batch_.frames.clear();
+  batch_.entries.clear();
+  if (!transport_.receive(arena_, chunks_, timeout_ms)) return false;
+  plans_.assign(chunks_.size(), {});
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    if (chunks_[i].datagram) {
+      frame_datagram(chunks_[i], plans_[i]);
+    } else {
+      frame_stream(chunks_[i], plans_[i]);
+    }
+  }
+  if (!batch_.entries.empty()) run_batch();
+  const size_t first = first_to_complete();
+  for (size_t i = first; i < chunks_.size(); ++i) complete(chunks_[i], plans_[i]);
+  for (size_t i = 0; i < first; ++i) complete(chunks_[i], plans_[i]);
+  transport_.flush();
+  return true;
+}
+
+// The transport delivers what waits in the order in which it was completed. So whoever found the
+// reply space used up comes first next turn, and clients that read fast take turns with the others.
+// The engine serves entries in order: those without any reply space are the last ones.
+size_t Worker::first_to_complete() const {
+  if (batch_.entries.empty() || batch_.entries.back().frames_done > 0) return 0;
+  auto unserved = static_cast<uint32_t>(batch_.entries.size()) - 1;
+  while (unserved > 0 && batch_.entries[unserved - 1].frames_done == 0) --unserved;
+  size_t first = 0;
+  while (plans_[first].entry != unserved) ++first;
+  return first;
+}
+
+void Worker::run_batch() {
+  engine_.submit(&batch_);
+  while (engine_.poll() == nullptr) {
+  }
+}
+
+void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan) {
+  plan.entry = static_cast<uint32_t>(batch_.entries.size());
+  plan.first_frame = static_cast<uint32_t>(batch_.frames.size());
+  engine::BatchEntry entry;
+  entry.first_frame = plan.first_frame;
+  entry.datagram = chunk.datagram;
+  entry.authenticated = !config_.authentication || session.authenticated;
+  entry.connection_id = chunk.connection_id;
+  batch_.entries.push_back(entry);
+}
+
+// An entry without frames is taken back.
+void Worker::close_entry(Plan& plan) {
+  engine::BatchEntry& entry = batch_.entries.back();
+  entry.frame_count = static_cast<uint32_t>(batch_.frames.size()) - entry.first_frame;
+  if (entry.frame_count > 0) return;
+  batch_.entries.pop_back();
+  plan.entry = kNoEntry;
+}
+
+uint32_t Worker::frame_room(const Plan& plan) const {
+  const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
+  const uint32_t in_entry = in_batch - plan.first_frame;
+  if (in_batch >= kBatchFramesMax || in_entry >= config_.requests_per_stream_max) return 0;
+  return std::min(
+      {kBatchFramesMax - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
+}
+
+// A datagram is answered whole, so all of it goes into the batch.
+void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
+  const Session session{};
+  open_entry(chunk, session, plan);
+  wire::FrameState state{};
+  for (uint32_t cursor = 0; cursor < chunk.size;) {
+    const Bytes input = {arena_.data + chunk.offset + cursor, chunk.size - cursor};
+    const wire::FrameResult result = wire::frame_datagram(
+        state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
+    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    cursor += result.consumed;
+    if (result.end != wire::FrameEnd::kFull) break;
+  }
+  close_entry(plan);
+}
+
+void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
+  Session& session = session_of(*chunk.session);
+  open_entry(chunk, session, plan);
+  if (chunk.body_received > 0) bigs_[session.big].received += chunk.body_received;
+  bool go_on = true;
+  if (WC_UNLIKELY(session.big_waiting != 0)) go_on = add_big(session.big_waiting, plan);
+  if (WC_UNLIKELY(session.waiting != 0) && go_on) replay_waiting(chunk, session, plan);
+  if (WC_UNLIKELY(session.big != 0) && go_on) go_on = continue_big(chunk, session, plan);
+  if (WC_LIKELY(go_on && !session.closing)) frame_input(chunk, session, plan);
+  close_entry(plan);
+}
+
+// Frames the chunk from plan.framed_end on.
+void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
+  while (true) {
+    const uint32_t room = frame_room(plan);
+    if (WC_UNLIKELY(room == 0)) {
+      plan.next.more_now = true;
+      return;
+    }
+    const Bytes input = {arena_.data + chunk.offset + plan.framed_end,
+                         chunk.size - plan.framed_end};
+    const wire::FrameResult result =
+        wire::frame(session.frame, limits_, input, chunk.offset + plan.framed_end, plan.entry,
+                    scratch_.data(), room);
+    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    plan.framed_end += result.consumed;
+    switch (result.end) {
+      case wire::FrameEnd::kNeedMore:
+        WC_ASSERT(result.need <= transport::kChunkBytesMax);
+        plan.next.need = result.need;
+        return;
+      case wire::FrameEnd::kFull:
+        break;
+      case wire::FrameEnd::kClose:
+        session.closing = true;
+        return;
+      case wire::FrameEnd::kBigBody:
+        if (begin_big(session, result.big, plan) && !continue_big(chunk, session, plan)) return;
+        break;
+    }
+  }
+}
+
+// What the engine has left undone comes back next turn; the bytes stay with the transport.
+void Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
+  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
+  const uint32_t end = entry.first_frame + entry.frame_count;
+  session.waiting = waiting_.take();
+  WaitingFrames& waiting = waiting_[session.waiting];
+  waiting.frames.assign(batch_.frames.begin() + first, batch_.frames.begin() + end);
+  // Frames without a head have no place in the input.
+  uint32_t start = chunk.offset + plan.framed_end;
+  for (const wire::Frame& frame : waiting.frames) {
+    if (frame.head_size > 0) start = std::min(start, frame.offset);
+  }
+  for (wire::Frame& frame : waiting.frames) {
+    frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
+  }
+  waiting.framed_end = plan.framed_end - (start - chunk.offset);
+  plan.next = {};
+  plan.next.consumed = start - chunk.offset;
+  plan.next.more_now = true;
+}
+
+void Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
+  WaitingFrames& waiting = waiting_[session.waiting];
+  for (wire::Frame frame : waiting.frames) {
+    frame.offset += chunk.offset;
+    frame.entry = plan.entry;
+    batch_.frames.push_back(frame);
+  }
+  plan.framed_end = waiting.framed_end;
+  waiting.frames.clear();
+  waiting_.give(session.waiting);
+  session.waiting = 0;
+}
+
+// What the engine made of a stream's entry.
+void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
+  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  session.authenticated = entry.authenticated;
+  if (WC_UNLIKELY(plan.big != 0)) {
+    if (entry.frames_done == 0 && !entry.close) {
+      session.big_waiting = plan.big;
+    } else {
+      drop_big(plan.big, entry.frames_done == 0);
+    }
+  }
+  if (entry.close) {
+    session.closing = plan.next.close = true;
+  } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count)) {
+    keep_waiting(chunk, session, plan);
+  }
+}
+
+void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
+  Session& session = session_of(*chunk.session);
+  plan.next.consumed = plan.framed_end;
+  if (WC_LIKELY(plan.entry != kNoEntry)) finish_entry(chunk, session, plan);
+  if (session.closing && session.waiting == 0) plan.next.close = true;
+  if (plan.next.close) {
+    plan.next = {};
+    plan.next.consumed = chunk.size;
+    plan.next.close = true;
+  }
+  // A body goes straight to its place only when none of it is left over.
+  if (plan.next.consumed < chunk.size && !plan.next.body.empty()) {
+    plan.next.body = {};
+    plan.next.more_now = true;
+  }
+}
+
+void Worker::complete(const RxChunk& chunk, Plan& plan) {
+  if (!chunk.datagram) plan_stream(chunk, plan);
+  spans_.clear();
+  if (WC_LIKELY(plan.entry != kNoEntry)) {
+    const engine::BatchEntry& entry = batch_.entries[plan.entry];
+    for (uint32_t i = 0; i < entry.span_count; ++i) {
+      const engine::ReplySpan& span = batch_.spans[entry.first_span + i];
+      spans_.push_back({span.data, span.size, span.pin});
+    }
+  }
+  transport_.complete(chunk, plan.next, spans_.data(), static_cast<uint32_t>(spans_.size()));
+}
+
+void Worker::closed(transport::SessionStorage& storage) {
+  Session& session = session_of(storage);
+  if (session.big != 0) drop_big(session.big, true);
+  if (session.big_waiting != 0) drop_big(session.big_waiting, true);
+  if (session.waiting != 0) {
+    waiting_[session.waiting].frames.clear();
+    waiting_.give(session.waiting);
+    session.waiting = 0;
+  }
+}
+
+}  // namespace warpcache::batcher

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop of one worker thread: what has arrived on its connections in one turn becomes one batch,
+// the batch's replies go out, and what was not consumed goes back. Knows any Transport and any
+// Engine by their interfaces alone.
+//
+// A turn makes no allocation once its arrays have grown, takes no lock and makes no system call of
+// its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "batcher/session.h"
+#include "engine/engine.h"
+#include "transport/transport.h"
+#include "wire/frame_types.h"
+
+namespace warpcache::batcher {
+
+struct WorkerConfig {
+  uint32_t item_size_max = 1 << 20;  // -I, bytes
+  bool cas_enabled = true;           // not -C
+  uint8_t protocol = wire::kProtocolAuto;
+  bool authentication = false;  // -Y: streams must log in
+  // Of one stream in one batch (-R). The rest comes in the next turn, after the other streams.
+  uint32_t requests_per_stream_max = 1024;
+};
+
+class Worker final : private transport::SessionObserver, private transport::PinReleaser {
+ public:
+  // Bodies up to this lie in the input whole; larger ones are received into the store. With its
+  // line it must fit into a chunk.
+  static constexpr uint32_t kInlineBodyMax = 60 * 1024;
+  static_assert(kInlineBodyMax + wire::kLineSizeMax + 2 <= transport::kChunkBytesMax);
+  // Room for 64 streams that send all they can, or a burst of 63 datagrams.
+  static constexpr uint32_t kArenaBytes = 4 * 1024 * 1024;
+  // Heads of big bodies that were completed in this turn, behind the arena.
+  static constexpr uint32_t kHeadArenaBytes = 64 * 1024;
+  static constexpr uint32_t kBatchFramesMax = 64 * 1024;
+
+  // `transport` and `engine` outlive the worker.
+  Worker(const WorkerConfig& config, transport::Transport& transport, engine::Engine& engine);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // One turn; waits at most timeout_ms for input. Returns false when the transport is shut down.
+  bool turn(int timeout_ms);
+
+  // Turns until the transport is shut down.
+  void run();
+
+ private:
+  static constexpr uint32_t kNoEntry = 0xffffffffu;
+  static constexpr uint32_t kScratchFrames = 256;
+  static constexpr int kWaitMs = 1000;
+
+  // What becomes of a chunk.
+  struct Plan {
+    transport::RxNext next;
+    uint32_t entry = kNoEntry;
+    uint32_t first_frame = 0;  // in the batch, without the frame of a big body
+    uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
+    uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
+  };
+
+  void closed(transport::SessionStorage& storage) override;
+  void release(uint32_t pin) override { engine_.release(pin); }
+
+  void frame_datagram(const transport::RxChunk& chunk, Plan& plan);
+  void frame_stream(const transport::RxChunk& chunk, Plan& plan);
+  void frame_input(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  void open_entry(const transport::RxChunk& chunk, const Session& session, Plan& plan);
+  void close_entry(Plan& plan);
+  bool begin_big(Session& session, wire::Frame frame, const Plan& plan);
+  uint32_t key_size_of(BigBody& big);
+  bool continue_big(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  bool take_body(BigBody& big, Bytes input, Plan& plan);
+  bool add_big(uint32_t& big, Plan& plan);
+  void drop_big(uint32_t& big, bool abandon);
+  void replay_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  void keep_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  void finish_entry(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  void plan_stream(const transport::RxChunk& chunk, Plan& plan);
+  void run_batch();
+  size_t first_to_complete() const;
+  void complete(const transport::RxChunk& chunk, Plan& plan);
+  uint32_t frame_room(const Plan& plan) const;
+
+  WorkerConfig config_;
+  transport::Transport& transport_;
+  engine::Engine& engine_;
+  wire::FrameLimits limits_;
+  std::unique_ptr<uint8_t[]> memory_;  // the arena, then heads of big bodies
+  transport::InputArena arena_;
+  uint32_t head_bytes_ = 0;
+  engine::Batch batch_;
+  std::vector<transport::RxChunk> chunks_;
+  std::vector<Plan> plans_;
+  std::vector<transport::TxSpan> spans_;
+  std::vector<wire::Frame> scratch_;
+  NumberedPool<BigBody> bigs_;
+  NumberedPool<WaitingFrames> waiting_;
+};
+
+}  // namespace warpcache::batcher

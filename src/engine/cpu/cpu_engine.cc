@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/cpu_engine.h"
+
+#include <string>
+#include <utility>
+
+namespace warpcache::engine {
+
+namespace {
+
+// Times that a request may find no room although room was just made for it (other threads take it)
+// before it is answered with an out-of-memory error.
+constexpr int kMakeRoomRoundsMax = 8;
+
+constexpr uint32_t kNoEntry = 0xffffffffu;
+
+constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
+
+bool counts_as_hit(const wire::Result& result) {
+  return result.outcome != wire::Outcome::kMiss && result.outcome != wire::Outcome::kNotFound;
+}
+
+}  // namespace
+
+CpuEngine::CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHandler& admin)
+    : store_(store),
+      admin_(admin),
+      writer_(kReplyArenaBytes),
+      open_entry_(kNoEntry),
+      pin_wait_ms_max_(config.pin_wait_ms_max) {
+  WC_ASSERT(store_.register_thread(&thread_) == Status::kOk);
+  context_.store = store.ref();
+  context_.thread = &thread_;
+  context_.counters = &counters_;
+  context_.item_size_max = config.item_size_max;
+  context_.cas_enabled = config.cas_enabled;
+}
+
+CpuEngine::~CpuEngine() { store_.unregister_thread(&thread_); }
+
+void CpuEngine::submit(Batch* batch) {
+  WC_ASSERT(done_ == nullptr);
+  writer_.start(&batch->spans);
+  context_.input = batch->input;
+  context_.clock = context_.store.clock();
+  wants_keys_ = admin_.wants_keys();
+  for (BatchEntry& entry : batch->entries) {
+    entry.frames_done = entry.first_span = entry.span_count = 0;
+  }
+  context_.store.enter_batch(thread_);
+  run_groups(*batch);
+  context_.store.leave_batch(thread_);
+  done_ = batch;
+}
+
+Batch* CpuEngine::poll() { return std::exchange(done_, nullptr); }
+
+void CpuEngine::release(uint32_t pin) { context_.store.unpin(pin); }
+
+Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
+  Status status = store_.reserve(key_size, body_size, id);
+  if (status == Status::kDeferred &&
+      store_.make_room(store::item_bytes(key_size, body_size)) == Status::kOk) {
+    status = store_.reserve(key_size, body_size, id);
+  }
+  return status == Status::kDeferred ? Status::kOutOfMemory : status;
+}
+
+MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {
+  return store_.reservation_window(id, offset);
+}
+
+void CpuEngine::abandon(uint32_t id) { store_.abandon_reservation(id); }
+
+void CpuEngine::run_groups(Batch& batch) {
+  open_entry_ = kNoEntry;
+  uint32_t next_frame = 0;
+  while (true) {
+    const uint32_t count = fill_group(batch, next_frame);
+    if (count == 0) break;
+    for (uint32_t i = 0; i < count; ++i) request::locate(context_, group_[i].state);
+    for (uint32_t i = 0; i < count; ++i) run_one(batch, i, count);
+  }
+  close_entry(batch);
+}
+
+// Decodes the next group and moves next_frame behind it. 0: the batch is through, or its reply
+// space is used up. Only here, between groups, is an entry stopped before its end: the frames of a
+// group, once decoded (which may rewrite keys in the input), are always executed.
+uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
+  const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
+  if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
+    BatchEntry& entry = batch.entries[open_entry_];
+    const bool no_space = writer_.space() < kGroupReplyMax;
+    if (entry.datagram && no_space) fail_datagram(batch, entry);
+    const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
+    if (entry.close || stopped_ || had_its_share || entry.frames_done == entry.frame_count) {
+      next_frame = entry.first_frame + entry.frame_count;
+    }
+  }
+  if (writer_.space() < kGroupReplyMax) return 0;
+  uint32_t count = 0;
+  while (count < kGroupSize && next_frame < frames) {
+    const wire::Frame& frame = batch.frames[next_frame++];
+    Slot& slot = group_[count++];
+    slot.entry = frame.entry;
+    request::decode(context_, frame, slot.state);
+    const BatchEntry& entry = batch.entries[frame.entry];
+    const bool first = next_frame == entry.first_frame + 1;
+    if (WC_UNLIKELY(entry.reservation != 0) && first) slot.state.request.bits |= wire::kReserved;
+  }
+  return count;
+}
+
+void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
+  Slot& slot = group_[index];
+  if (slot.entry != open_entry_) {
+    close_entry(batch);
+    open_entry(batch, slot.entry);
+  }
+  BatchEntry& entry = batch.entries[slot.entry];
+  if (entry.close || stopped_) return;
+  const wire::Op op = slot.state.request.op;
+  if (WC_UNLIKELY(!entry.authenticated || request::is_administrative(op))) {
+    run_admin(batch, entry, index, count);
+  } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
+    stopped_ = true;
+    return;
+  } else {
+    run_on_store(entry, index, count);
+  }
+  ++entry.frames_done;
+  if (WC_UNLIKELY(op == wire::Op::kQuit)) entry.close = true;
+}
+
+void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
+  request::RequestState& state = group_[index].state;
+  context_.reservation = (state.request.bits & wire::kReserved) != 0 ? entry.reservation : 0;
+  wire::Result result;
+  execute(state, index, count, result);
+  answer(state, result);
+  if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
+  if (WC_UNLIKELY(wants_keys_) && request::acts_on_key(state.request.op)) {
+    admin_.saw_key(state.request.op, context_.key(state.request), counts_as_hit(result));
+  }
+}
+
+// Between requests no epoch is held, so that what an administrative command waits for can happen.
+void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
+  const wire::Request& request = group_[index].state.request;
+  context_.store.leave_batch(thread_);
+  std::string text;
+  if (!entry.authenticated && request.op != wire::Op::kQuit) {
+    admin_.authenticate(request, batch.input, entry, text);
+  } else if (request.op != wire::Op::kQuit) {
+    admin_.run(request, batch.input, entry, text);
+  }
+  if (entry.frames_done == 0 && entry.reservation != 0)
+    store_.abandon_reservation(entry.reservation);
+  entry_reply_bytes_ += static_cast<uint32_t>(text.size());
+  writer_.add_text(std::move(text));
+  context_.clock = context_.store.clock();
+  wants_keys_ = admin_.wants_keys();
+  context_.store.enter_batch(thread_);
+  drop_hints(index + 1, count);
+}
+
+void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t count,
+                        wire::Result& result) {
+  for (int round = 0; request::execute(context_, state, result) == Status::kDeferred; ++round) {
+    context_.store.leave_batch(thread_);
+    const Status room =
+        state.bytes_wanted == 0 ? Status::kOk : store_.make_room(state.bytes_wanted);
+    context_.store.enter_batch(thread_);
+    drop_hints(index, count);
+    context_.out_of_memory = room != Status::kOk || round >= kMakeRoomRoundsMax;
+  }
+  context_.out_of_memory = false;
+}
+
+// What was located before the epoch was left may be memory of something else by now.
+void CpuEngine::drop_hints(uint32_t from, uint32_t count) {
+  for (uint32_t i = from; i < count; ++i) group_[i].state.hint = {};
+}
+
+void CpuEngine::answer(const request::RequestState& state, wire::Result& result) {
+  const bool pinned =
+      result.value_size > kInlineValueMax && wire::reply_carries_value(state.request, result);
+  if (WC_UNLIKELY(pinned)) return answer_pinned(state, result);
+  uint8_t* start = writer_.cursor();
+  uint8_t* end = request::emit(context_, state, result, start);
+  writer_.advance(end);
+  entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+}
+
+// Whether the request at `index` reads a value that would have to be pinned while too much is
+// pinned already. The stream then waits until other clients have taken what they asked for. Not for
+// ever, since some may never do; not a datagram; and not when a base64 key of the entry has been
+// decoded in this group, because what waits is decoded again.
+bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t count) {
+  const request::RequestState& state = group_[index].state;
+  if (WC_LIKELY(store::slot_lines(state.hint.slot) < store::kSlotLinesMax)) return false;
+  if (state.request.op != wire::Op::kGet || !context_.store.pins_are_exhausted()) return false;
+  for (uint32_t i = index; i < count && group_[i].entry == open_entry_; ++i) {
+    if ((group_[i].state.request.bits & wire::kKeyIsBase64) != 0) return false;
+  }
+  return !entry.datagram && !waited_too_long();
+}
+
+bool CpuEngine::waited_too_long() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!std::exchange(pins_refused_, true)) refused_since_ = now;
+  return now - refused_since_ >= std::chrono::milliseconds(pin_wait_ms_max_);
+}
+
+// The pin goes with the last piece: it is given back when that has been sent. Where too much is
+// pinned, and waiting has not helped, the key is missed: an error between the values of a multiget
+// would put clients out of step.
+void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& result) {
+  const uint32_t pin = context_.store.pin(*state.item);
+  if (pin == 0) {
+    result = {};
+    result.outcome = wire::Outcome::kMiss;
+    return answer(state, result);
+  }
+  pins_refused_ = false;
+  writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
+  store::ValuePieces pieces = context_.store.pieces(*state.item);
+  uint32_t left = result.value_size;
+  for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) {
+    left -= static_cast<uint32_t>(piece.size);
+    writer_.add_pinned(piece.data, static_cast<uint32_t>(piece.size),
+                       left == 0 ? pin : kPinFollows);
+  }
+  writer_.advance(wire::compose_tail(state.request, result, context_.input, writer_.cursor()));
+  entry_reply_bytes_ += result.value_size;
+}
+
+void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
+  open_entry_ = entry;
+  entry_reply_bytes_ = 0;
+  stopped_ = false;
+  batch.entries[entry].first_span = writer_.span_count();
+  entry_start_ = writer_.cursor();
+}
+
+void CpuEngine::close_entry(Batch& batch) {
+  if (open_entry_ == kNoEntry) return;
+  writer_.cut();
+  BatchEntry& entry = batch.entries[open_entry_];
+  entry.span_count = writer_.span_count() - entry.first_span;
+  open_entry_ = kNoEntry;
+}
+
+// A datagram's replies cannot wait for another turn: the count of datagrams stands in the first of
+// them.
+void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry) {
+  writer_.cut();
+  for (uint32_t i = entry.first_span; i < writer_.span_count(); ++i) {
+    const uint32_t pin = batch.spans[i].pin;
+    if (pin != 0 && pin != kPinFollows) release(pin);
+  }
+  writer_.rewind(entry.first_span, entry_start_);
+  writer_.add_text(kDatagramTooLarge);
+  entry.frames_done = entry.frame_count;
+}
+
+}  // namespace warpcache::engine

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/cpu_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace warpcache::engine {
+namespace {
+
+// Answers every administrative command with a line of its own.
+class FakeAdmin : public AdminHandler {
+ public:
+  void run(const wire::Request&, const uint8_t*, BatchEntry&, std::string& reply) override {
+    reply += "ADMIN\r\n";
+  }
+  void authenticate(const wire::Request& request, const uint8_t*, BatchEntry& entry,
+                    std::string& reply) override {
+    entry.authenticated = request.op == wire::Op::kSet;
+    reply += entry.authenticated ? "STORED\r\n" : "CLIENT_ERROR unauthenticated\r\n";
+  }
+  bool wants_keys() const override { return wants_keys_now; }
+  void saw_key(wire::Op, Bytes key, bool hit) override {
+    seen.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
+    hits += hit ? 1 : 0;
+  }
+
+  bool wants_keys_now = false;
+  std::vector<std::string> seen;
+  int hits = 0;
+};
+
+// A batch over text of several connections.
+class TestBatch {
+ public:
+  // The frames of `text`, as one more entry.
+  void add(const std::string& text, bool datagram = false) {
+    texts_.push_back(text);
+    BatchEntry entry;
+    entry.datagram = datagram;
+    batch_.entries.push_back(entry);
+  }
+
+  Batch* build() {
+    input_.clear();
+    for (const std::string& text : texts_) input_ += text;
+    batch_.input = reinterpret_cast<uint8_t*>(input_.data());
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < texts_.size(); ++i) {
+      frame_entry(i, offset);
+      offset += static_cast<uint32_t>(texts_[i].size());
+    }
+    return &batch_;
+  }
+
+  BatchEntry& entry(uint32_t i) { return batch_.entries[i]; }
+
+  std::string reply(uint32_t i) const {
+    const BatchEntry& entry = batch_.entries[i];
+    std::string text;
+    for (uint32_t s = 0; s < entry.span_count; ++s) {
+      const ReplySpan& span = batch_.spans[entry.first_span + s];
+      text.append(reinterpret_cast<const char*>(span.data), span.size);
+    }
+    return text;
+  }
+
+  std::vector<uint32_t> pins() const {
+    std::vector<uint32_t> pins;
+    for (const ReplySpan& span : batch_.spans) {
+      if (span.pin != 0 && span.pin != kPinFollows) pins.push_back(span.pin);
+    }
+    return pins;
+  }
+
+ private:
+  void frame_entry(uint32_t index, uint32_t offset) {
+    wire::FrameState state = {};
+    wire::FrameLimits limits = {};
+    limits.item_size_max = 64 * 1024 * 1024;
+    limits.inline_body_max = 64 * 1024 * 1024;
+    limits.cas_enabled = true;
+    std::vector<wire::Frame> frames(10000);
+    const Bytes text = {batch_.input + offset, texts_[index].size()};
+    const wire::FrameResult result = wire::frame(state, limits, text, offset, index, frames.data(),
+                                                 static_cast<uint32_t>(frames.size()));
+    BatchEntry& entry = batch_.entries[index];
+    entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
+    entry.frame_count = result.count;
+    batch_.frames.insert(batch_.frames.end(), frames.begin(), frames.begin() + result.count);
+  }
+
+  std::vector<std::string> texts_;
+  std::string input_;
+  Batch batch_;
+};
+
+class CpuEngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override { start({}); }
+
+  void start(store::StoreConfig config, const CpuEngineConfig& engine_config = {}) {
+    engine_.reset();
+    config.memory_limit = uint64_t{64} << 20;
+    config.threads = 1;
+    config.maintenance_thread = false;
+    config.manual_clock = true;
+    ASSERT_EQ(store::Store::create(config, &store_), Status::kOk);
+    engine_ = std::make_unique<CpuEngine>(engine_config, *store_, admin_);
+  }
+
+  void run(TestBatch& batch) {
+    Batch* submitted = batch.build();
+    engine_->submit(submitted);
+    ASSERT_EQ(engine_->poll(), submitted);
+    ASSERT_EQ(engine_->poll(), nullptr);
+  }
+
+  std::string say(const std::string& text) {
+    TestBatch batch;
+    batch.add(text);
+    run(batch);
+    const std::string reply = batch.reply(0);
+    for (uint32_t pin : batch.pins()) engine_->release(pin);
+    return reply;
+  }
+
+  static std::string set(const std::string& key, const std::string& value) {
+    return "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+  }
+
+  FakeAdmin admin_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<CpuEngine> engine_;
+};
+
+TEST_F(CpuEngineTest, CommandsOfAConnectionTakeEffectInOrder) {
+  std::string text;
+  std::string expected;
+  for (int i = 0; i < 200; ++i) {
+    const std::string value = std::to_string(i);
+    text += set("k", value) + "get k\r\ndelete k\r\nget k\r\n";
+    expected += "STORED\r\nVALUE k 0 " + std::to_string(value.size()) + "\r\n" + value +
+                "\r\nEND\r\nDELETED\r\nEND\r\n";
+  }
+  EXPECT_EQ(say(text), expected);
+}
+
+TEST_F(CpuEngineTest, EachConnectionGetsItsOwnReplies) {
+  TestBatch batch;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    batch.add(set(key, key) + "get " + key + "\r\n");
+  }
+  run(batch);
+  for (uint32_t i = 0; i < 100; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    EXPECT_EQ(batch.reply(i), "STORED\r\nVALUE " + key + " 0 " + std::to_string(key.size()) +
+                                  "\r\n" + key + "\r\nEND\r\n");
+    EXPECT_EQ(batch.entry(i).frames_done, 2u);
+  }
+}
+
+TEST_F(CpuEngineTest, LargeValuesAreSentFromWhereTheyLie) {
+  const std::string value(kInlineValueMax + 1, 'v');
+  const std::string chained(200 * 1000, 'w');
+  say(set("a", value) + set("b", chained));
+  TestBatch batch;
+  batch.add("get a b\r\n");
+  run(batch);
+  EXPECT_EQ(batch.reply(0), "VALUE a 0 " + std::to_string(value.size()) + "\r\n" + value +
+                                "\r\nVALUE b 0 200000\r\n" + chained + "\r\nEND\r\n");
+  ASSERT_EQ(batch.pins().size(), 2u);
+  say("delete a\r\ndelete b\r\n");
+  EXPECT_NE(store_->stats().pinned_segments, 0u);
+  for (uint32_t pin : batch.pins()) engine_->release(pin);
+  EXPECT_EQ(store_->stats().pinned_segments, 0u);
+}
+
+// Thirty values of a megabyte, of which 64 MB allow about half to be pinned at once.
+constexpr int kLargeValues = 30;
+
+std::string large_value() { return std::string(1000 * 1000, 'v'); }
+
+std::string large_get() {
+  std::string gets = "get";
+  for (int i = 0; i < kLargeValues; ++i) gets += " k" + std::to_string(i);
+  return gets + "\r\n";
+}
+
+TEST_F(CpuEngineTest, LargeValuesWaitUntilOthersHaveBeenSent) {
+  for (int i = 0; i < kLargeValues; ++i) say(set("k" + std::to_string(i), large_value()));
+  TestBatch first;
+  first.add(large_get());
+  run(first);
+  const uint32_t done = first.entry(0).frames_done;
+  EXPECT_GT(done, 10u);
+  EXPECT_LT(done, 20u);
+  EXPECT_EQ(first.pins().size(), done);
+  TestBatch second;
+  second.add("get k29\r\n");
+  second.add("get small\r\n");
+  run(second);
+  EXPECT_EQ(second.entry(0).frames_done, 0u);
+  EXPECT_EQ(second.reply(0), "");
+  EXPECT_EQ(second.reply(1), "END\r\n");
+  for (uint32_t pin : first.pins()) engine_->release(pin);
+  EXPECT_EQ(say("get k29\r\n"), "VALUE k29 0 1000000\r\n" + large_value() + "\r\nEND\r\n");
+  EXPECT_EQ(engine_->counters().read(request::Counter::kGetHits), done + 1);
+}
+
+TEST_F(CpuEngineTest, LargeValuesAreMissedWhereWaitingDoesNotHelp) {
+  CpuEngineConfig config;
+  config.pin_wait_ms_max = 0;
+  start({}, config);
+  for (int i = 0; i < kLargeValues; ++i) say(set("k" + std::to_string(i), large_value()));
+  TestBatch batch;
+  batch.add(large_get());
+  run(batch);
+  EXPECT_GT(batch.pins().size(), 10u);
+  EXPECT_LT(batch.pins().size(), 20u);
+  EXPECT_EQ(batch.entry(0).frames_done, static_cast<uint32_t>(kLargeValues));
+  EXPECT_TRUE(batch.reply(0).ends_with("\r\nEND\r\n"));
+  EXPECT_EQ(batch.reply(0).find("ERROR"), std::string::npos);
+  for (uint32_t pin : batch.pins()) engine_->release(pin);
+}
+
+TEST_F(CpuEngineTest, AStreamThatHadItsShareWaitsForAnotherTurn) {
+  const std::string value(10000, 'v');
+  say(set("a", value));
+  TestBatch batch;
+  std::string gets;
+  for (int i = 0; i < 200; ++i) gets += "get a\r\n";
+  batch.add(gets);
+  batch.add("get a\r\n");
+  run(batch);
+  const uint32_t done = batch.entry(0).frames_done;
+  EXPECT_GT(done, 0u);
+  EXPECT_LT(done, 200u);
+  const std::string one = "VALUE a 0 10000\r\n" + value + "\r\nEND\r\n";
+  EXPECT_EQ(batch.reply(0).size(), done * one.size());
+  EXPECT_EQ(batch.entry(1).frames_done, 1u);
+  EXPECT_EQ(batch.reply(1), one);
+}
+
+TEST_F(CpuEngineTest, ADatagramIsAnsweredWholeOrWithAnError) {
+  const std::string value(16000, 'v');
+  say(set("a", value));
+  TestBatch batch;
+  std::string gets = "get";
+  for (int i = 0; i < 1000; ++i) gets += " a";
+  batch.add(gets + "\r\n", true);
+  batch.add("get a\r\n");
+  run(batch);
+  EXPECT_EQ(batch.entry(0).frames_done, 1000u);
+  EXPECT_EQ(batch.reply(0), "SERVER_ERROR out of memory writing get response\r\n");
+  EXPECT_EQ(batch.reply(1), "VALUE a 0 16000\r\n" + value + "\r\nEND\r\n");
+}
+
+TEST_F(CpuEngineTest, AdministrativeCommandsKeepTheirPlace) {
+  EXPECT_EQ(say("set a 0 0 1\r\nx\r\nstats\r\nget a\r\nverbosity 1\r\nget b\r\n"),
+            "STORED\r\nADMIN\r\nVALUE a 0 1\r\nx\r\nEND\r\nADMIN\r\nEND\r\n");
+}
+
+TEST_F(CpuEngineTest, NothingRunsBehindQuit) {
+  TestBatch batch;
+  batch.add("set a 0 0 1\r\nx\r\nquit\r\n");
+  run(batch);
+  EXPECT_EQ(batch.reply(0), "STORED\r\n");
+  EXPECT_TRUE(batch.entry(0).close);
+}
+
+TEST_F(CpuEngineTest, WithoutALoginOnlyTheLoginIsTaken) {
+  TestBatch batch;
+  batch.add("get a\r\nset a 0 0 3\r\na b\r\nget a\r\n");
+  batch.entry(0).authenticated = false;
+  run(batch);
+  EXPECT_EQ(batch.reply(0), "CLIENT_ERROR unauthenticated\r\nSTORED\r\nEND\r\n");
+  EXPECT_TRUE(batch.entry(0).authenticated);
+}
+
+TEST_F(CpuEngineTest, KeysAreShownOnlyOnRequest) {
+  say("set a 0 0 1\r\nx\r\n");
+  EXPECT_TRUE(admin_.seen.empty());
+  admin_.wants_keys_now = true;
+  say("get a b\r\n");
+  EXPECT_EQ(admin_.seen, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(admin_.hits, 1);
+}
+
+TEST_F(CpuEngineTest, ABase64KeyIsDecodedOnce) {
+  std::string text;
+  std::string expected;
+  for (int i = 0; i < 100; ++i) {
+    text += "mg Zm9vYmFy b k\r\n";
+    expected += "EN k Zm9vYmFy b\r\n";
+  }
+  const std::string miss = say("mg Zm9vYmFy b k\r\n");
+  std::string all;
+  for (int i = 0; i < 100; ++i) all += miss;
+  EXPECT_EQ(say(text), all);
+}
+
+// Fails the n-th allocations of a request's life on demand.
+struct FailingAllocations {
+  int left = 0;
+  static bool fail(void* context) {
+    auto* self = static_cast<FailingAllocations*>(context);
+    if (self->left == 0) return false;
+    --self->left;
+    return true;
+  }
+};
+
+TEST_F(CpuEngineTest, ADeferredRequestRunsAgainInItsPlace) {
+  FailingAllocations failing;
+  store::StoreConfig config;
+  config.hooks.context = &failing;
+  config.hooks.fail_allocation = FailingAllocations::fail;
+  start(config);
+  failing.left = 3;
+  EXPECT_EQ(say("get a\r\nset a 0 0 1\r\nx\r\nget a\r\nset b 0 0 1\r\ny\r\nget a b\r\n"),
+            "END\r\nSTORED\r\nVALUE a 0 1\r\nx\r\nEND\r\nSTORED\r\n"
+            "VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\ny\r\nEND\r\n");
+  EXPECT_EQ(failing.left, 0);
+}
+
+TEST_F(CpuEngineTest, WhereNoRoomCanBeMadeTheAnswerIsAnError) {
+  FailingAllocations failing;
+  store::StoreConfig config;
+  config.hooks.context = &failing;
+  config.hooks.fail_allocation = FailingAllocations::fail;
+  start(config);
+  say("set a 0 0 1\r\nx\r\n");
+  failing.left = 1000000;
+  EXPECT_EQ(say("set a 0 0 1\r\ny\r\n"), "SERVER_ERROR out of memory storing object\r\n");
+  failing.left = 0;
+  EXPECT_EQ(say("get a\r\n"), "END\r\n");
+}
+
+TEST_F(CpuEngineTest, ReservedBodiesBecomeItems) {
+  for (uint32_t size : {20000u, 300000u}) {
+    const std::string body(size, static_cast<char>('a' + size % 7));
+    uint32_t id = 0;
+    ASSERT_EQ(engine_->reserve(1, size, &id), Status::kOk);
+    for (uint32_t at = 0; at < size;) {
+      const MutableBytes window = engine_->reservation_window(id, at);
+      ASSERT_FALSE(window.empty());
+      std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
+      at += static_cast<uint32_t>(window.size);
+    }
+    TestBatch batch;
+    batch.add("set a 0 0 1\r\nx\r\nget a\r\n");
+    Batch* built = batch.build();
+    built->frames[0].body_size = size;
+    batch.entry(0).reservation = id;
+    engine_->submit(built);
+    engine_->poll();
+    EXPECT_EQ(batch.reply(0),
+              "STORED\r\nVALUE a 0 " + std::to_string(size) + "\r\n" + body + "\r\nEND\r\n");
+    for (uint32_t pin : batch.pins()) engine_->release(pin);
+    EXPECT_EQ(store_->stats().reserved_segments, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace warpcache::engine

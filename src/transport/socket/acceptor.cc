@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/socket/acceptor.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/assert.h"
+#include "transport/socket/address_text.h"
+
+namespace warpcache::transport {
+namespace {
+
+constexpr char kTooMany[] = "ERROR Too many open connections\r\n";
+
+int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners)
+    : config_(config),
+      listeners_(std::move(listeners)),
+      budget_(config.connections_max, wake_),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  WC_ASSERT(epoll_.valid());
+  for (const Listener& listener : listeners_) {
+    listener_infos_.push_back({listener.fd.get(), local_address_text(listener.fd.get())});
+  }
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = wake_.fd();
+  WC_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), &event) == 0);
+}
+
+Acceptor::~Acceptor() { stop(); }
+
+void Acceptor::start(std::vector<ConnectionSink*> sinks) {
+  WC_ASSERT(!sinks.empty() && !thread_.joinable());
+  sinks_ = std::move(sinks);
+  resume();
+  thread_ = std::thread([this] { run(); });
+}
+
+void Acceptor::stop() {
+  stopping_.store(true);
+  wake_.raise();
+  if (thread_.joinable()) thread_.join();
+  accepting_.store(false, std::memory_order_relaxed);
+  for (Listener& listener : listeners_) {
+    if (listener.is_unix && listener.fd.valid()) (void)unlink(listener.host.c_str());
+    listener.fd.reset();
+  }
+}
+
+void Acceptor::run() {
+  constexpr int kEventsMax = 16;
+  epoll_event events[kEventsMax];
+  while (!stopping_.load()) {
+    const int count =
+        epoll_wait(epoll_.get(), events, kEventsMax, out_of_descriptors_ ? kRetryMs : -1);
+    wake_.clear();
+    if (!accepting() && !stopping_.load()) {
+      budget_.set_waiting(false);
+      out_of_descriptors_ = false;
+      resume();
+      if (!config_.reject_when_full && budget_.full()) pause();
+      continue;
+    }
+    for (int i = 0; i < count && accepting() && !stopping_.load(); ++i) {
+      if (events[i].data.fd != wake_.fd()) accept_from(events[i].data.fd);
+    }
+  }
+}
+
+void Acceptor::accept_from(int listener_fd) {
+  for (int i = 0; i < kAcceptsPerTurnMax; ++i) {
+    if (!config_.reject_when_full && budget_.full()) {
+      pause();
+      return;
+    }
+    UniqueFd fd(accept4(listener_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        out_of_descriptors_ = true;
+        pause();
+        return;
+      }
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      continue;  // the client has gone again, or a signal came
+    }
+    if (budget_.full()) {
+      reject(std::move(fd));
+    } else {
+      dispatch(std::move(fd));
+    }
+  }
+}
+
+void Acceptor::dispatch(UniqueFd fd) {
+  const auto count = static_cast<uint32_t>(sinks_.size());
+  uint32_t best = next_sink_ % count;
+  for (uint32_t i = 1; i < count; ++i) {
+    const uint32_t candidate = (next_sink_ + i) % count;
+    if (sinks_[candidate]->connection_count() < sinks_[best]->connection_count()) best = candidate;
+  }
+  next_sink_ = best + 1;
+  budget_.take();
+  counters_.accepted.add(1);
+  sinks_[best]->adopt(std::move(fd));
+}
+
+void Acceptor::reject(UniqueFd fd) {
+  counters_.rejected.add(1);
+  const ssize_t sent = send(fd.get(), kTooMany, sizeof kTooMany - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)sent;  // a new socket has room for it, or its client has gone
+}
+
+void Acceptor::pause() {
+  for (const Listener& listener : listeners_) {
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.fd.get(), nullptr);
+  }
+  accepting_.store(false, std::memory_order_relaxed);
+  counters_.accept_disabled.add(1);
+  paused_since_us_ = now_us();
+  budget_.set_waiting(true);
+  // A connection may have closed between the look at the budget and set_waiting().
+  if (!out_of_descriptors_ && !budget_.full()) wake_.raise();
+}
+
+void Acceptor::resume() {
+  if (paused_since_us_ != 0) {
+    counters_.accept_disabled_us.add(static_cast<uint64_t>(now_us() - paused_since_us_));
+    paused_since_us_ = 0;
+  }
+  for (const Listener& listener : listeners_) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = listener.fd.get();
+    WC_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener.fd.get(), &event) == 0);
+  }
+  accepting_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace warpcache::transport

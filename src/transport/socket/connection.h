@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stream connections of one worker. Slots are taken in blocks that stay until the end, so an
+// idle connection costs its slot and nothing else, and a pointer to a slot stays good.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/assert.h"
+#include "transport/socket/out_queue.h"
+#include "transport/socket/stash_pool.h"
+#include "transport/transport.h"
+
+namespace warpcache::transport {
+
+inline constexpr uint32_t kNotReady = 0xffffffffu;
+
+// Owner's thread only, but for the atomic members, which any thread may read under the table's
+// lock.
+struct Connection {
+  SessionStorage session{};
+  uint64_t id = 0;
+  int fd = -1;              // -1: the slot is free
+  uint32_t generation = 0;  // tells events of an earlier connection in this slot
+  Stash stash;              // input left over
+  MutableBytes body;        // where the next bytes go, if not empty
+  std::unique_ptr<OutQueue> out;
+  uint32_t need = 0;              // bytes that the stash must reach before it is delivered
+  uint32_t ready_at = kNotReady;  // place in the list of those to be delivered without new bytes
+  std::atomic<uint32_t> active_at{0};  // second of the last delivery
+  std::atomic<bool> in_turn{false};    // delivered, not completed
+  std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
+  bool body_ends = false;
+  bool more_now = false;  // deliver the stash again as soon as nothing is unsent
+  bool closing = false;   // close as soon as nothing is unsent
+};
+
+class ConnectionTable {
+ public:
+  ConnectionTable() = default;
+  ConnectionTable(const ConnectionTable&) = delete;
+  ConnectionTable& operator=(const ConnectionTable&) = delete;
+
+  // A cleared slot with a new generation; its index goes to `index`.
+  Connection& take(uint32_t& index) {
+    if (free_.empty()) add_block();
+    index = free_.back();
+    free_.pop_back();
+    return (*this)[index];
+  }
+
+  // REQUIRES: the connection's fd is -1 and it holds no stash and no OutQueue.
+  void give(uint32_t index) {
+    Connection& connection = (*this)[index];
+    WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out);
+    ++connection.generation;
+    connection.body = {};
+    connection.need = 0;
+    connection.writing.store(false, std::memory_order_relaxed);
+    connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.body_ends = connection.more_now = connection.closing = false;
+    free_.push_back(index);
+  }
+
+  Connection& operator[](uint32_t index) {
+    WC_DASSERT(index < size());
+    return blocks_[index / kBlock][index % kBlock];
+  }
+  const Connection& operator[](uint32_t index) const {
+    return blocks_[index / kBlock][index % kBlock];
+  }
+  // Slots, the free ones included.
+  uint32_t size() const { return static_cast<uint32_t>(blocks_.size()) * kBlock; }
+
+ private:
+  static constexpr uint32_t kBlock = 256;
+
+  void add_block() {
+    const uint32_t first = size();
+    blocks_.push_back(std::make_unique<Connection[]>(kBlock));
+    for (uint32_t i = kBlock; i > 0; --i) free_.push_back(first + i - 1);
+  }
+
+  std::vector<std::unique_ptr<Connection[]>> blocks_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace warpcache::transport

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/socket/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace warpcache::transport {
+namespace {
+
+// Asked of the kernel for UDP, which cuts it to its own maximum; a burst of a few thousand
+// requests.
+constexpr int kUdpBufferBytes = 4 * 1024 * 1024;
+
+struct AddressListDeleter {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, AddressListDeleter>;
+
+std::string place(const ListenTarget& target) {
+  const bool bare_ipv6 = target.host.find(':') != std::string::npos;
+  return (target.host.empty() ? "*"
+          : bare_ipv6         ? "[" + target.host + "]"
+                              : target.host) +
+         ":" + std::to_string(target.port);
+}
+
+std::string failure(const std::string& what, int error) {
+  return what + ": " + std::strerror(error) + ".";
+}
+
+std::string resolve(const ListenTarget& target, int socket_type, AddressList& list) {
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = socket_type;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(target.host.empty() ? nullptr : target.host.c_str(),
+                                std::to_string(target.port).c_str(), &hints, &found);
+  list.reset(found);
+  if (error == 0) return "";
+  return "cannot listen on " + place(target) + ": " +
+         (error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)) + ".";
+}
+
+void set_flag(int fd, int level, int name) {
+  const int on = 1;
+  (void)setsockopt(fd, level, name, &on, sizeof on);
+}
+
+void set_port(sockaddr* address, uint16_t port) {
+  if (address->sa_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = htons(port);
+  }
+}
+
+uint16_t bound_port(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+// A bound socket, or an invalid one with errno set.
+UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
+  UniqueFd fd(socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                     address.ai_protocol));
+  if (!fd.valid()) return fd;
+  if (address.ai_family == AF_INET6) set_flag(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
+  if (address.ai_socktype == SOCK_STREAM) {
+    set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
+    set_flag(fd.get(), SOL_SOCKET, SO_KEEPALIVE);  // accepted sockets inherit these two
+    set_flag(fd.get(), IPPROTO_TCP, TCP_NODELAY);
+  }
+  if (reuse_port) set_flag(fd.get(), SOL_SOCKET, SO_REUSEPORT);
+  if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    const int error = errno;
+    fd.reset();
+    errno = error;
+  }
+  return fd;
+}
+
+// Like bind_socket(); where the kernel is to pick, `picked` (if not 0) is tried first and set.
+UniqueFd bind_same_port(addrinfo& address, uint16_t wanted, uint16_t& picked) {
+  UniqueFd fd;
+  if (wanted == 0 && picked != 0) {
+    set_port(address.ai_addr, picked);
+    fd = bind_socket(address, false);
+    if (fd.valid()) return fd;
+    set_port(address.ai_addr, 0);
+  }
+  fd = bind_socket(address, false);
+  if (fd.valid() && wanted == 0) picked = bound_port(fd.get());
+  return fd;
+}
+
+bool family_is_absent(int error) {
+  return error == EAFNOSUPPORT || error == EPROTONOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno.
+template <typename Open>
+std::string open_each(const ListenTarget& target, int socket_type, Open open) {
+  AddressList list;
+  std::string sentence = resolve(target, socket_type, list);
+  if (!sentence.empty()) return sentence;
+  bool any = false;
+  int absent = 0;
+  for (addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    const int error = open(*address);
+    if (error == 0) {
+      any = true;
+    } else if (family_is_absent(error)) {
+      absent = error;
+    } else {
+      return failure("cannot listen on " + place(target), error);
+    }
+  }
+  return any ? "" : failure("cannot listen on " + place(target), absent);
+}
+
+}  // namespace
+
+std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners) {
+  uint16_t picked = 0;
+  return open_each(target, SOCK_STREAM, [&](addrinfo& address) {
+    Listener listener;
+    listener.fd = bind_same_port(address, target.port, picked);
+    if (!listener.fd.valid()) return errno;
+    if (listen(listener.fd.get(), backlog) != 0) return errno;
+    listener.ipv6 = address.ai_family == AF_INET6;
+    listener.host = target.host;
+    listener.port = bound_port(listener.fd.get());
+    listeners.push_back(std::move(listener));
+    return 0;
+  });
+}
+
+std::string open_udp(const ListenTarget& target, uint32_t sockets,
+                     std::vector<UdpListener>& listeners) {
+  uint16_t picked = 0;
+  return open_each(target, SOCK_DGRAM, [&](addrinfo& address) {
+    UdpListener listener;
+    // Binding alone first: SO_REUSEPORT would let two servers share a port without a word.
+    {
+      const UniqueFd alone = bind_same_port(address, target.port, picked);
+      if (!alone.valid()) return errno;
+      listener.port = bound_port(alone.get());
+    }
+    set_port(address.ai_addr, listener.port);
+    for (uint32_t i = 0; i < sockets; ++i) {
+      UniqueFd fd = bind_socket(address, true);
+      if (!fd.valid()) return errno;
+      (void)setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kUdpBufferBytes, sizeof kUdpBufferBytes);
+      (void)setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUdpBufferBytes, sizeof kUdpBufferBytes);
+      listener.fds.push_back(std::move(fd));
+    }
+    listener.ipv6 = address.ai_family == AF_INET6;
+    listener.host = target.host;
+    listeners.push_back(std::move(listener));
+    return 0;
+  });
+}
+
+std::string open_unix(const std::string& path, uint32_t mode, int backlog,
+                      std::vector<Listener>& listeners) {
+  const std::string what = "cannot listen on the Unix socket " + path;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return failure(what, ENAMETOOLONG);
+  std::memcpy(address.sun_path, path.data(), path.size());
+
+  struct stat old {};
+  if (lstat(path.c_str(), &old) == 0) {
+    if (!S_ISSOCK(old.st_mode)) return what + ": there is a file of that name.";
+    (void)unlink(path.c_str());
+  }
+  Listener listener;
+  listener.fd = UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener.fd.valid()) return failure(what, errno);
+  const mode_t old_mask = umask(static_cast<mode_t>(~mode & 0777u));
+  const int bound =
+      bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int error = errno;
+  umask(old_mask);
+  if (bound != 0) return failure(what, error);
+  if (listen(listener.fd.get(), backlog) != 0) return failure(what, errno);
+  listener.is_unix = true;
+  listener.host = path;
+  listeners.push_back(std::move(listener));
+  return "";
+}
+
+}  // namespace warpcache::transport

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening the sockets that a server listens at. Start-up only, one thread. Every function returns
+// an empty string or one sentence that says what failed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transport/socket/unique_fd.h"
+
+namespace warpcache::transport {
+
+// An empty host is every interface of IPv4 and IPv6. Port 0: the kernel picks; both families get
+// the same port where that is free.
+struct ListenTarget {
+  std::string host;
+  uint16_t port = 0;
+};
+
+struct Listener {
+  UniqueFd fd;
+  bool is_unix = false;
+  bool ipv6 = false;
+  std::string host;  // as bound; empty: every interface
+  uint16_t port = 0;
+};
+
+// One UDP port has a socket per worker; the kernel spreads the clients over them.
+struct UdpListener {
+  std::vector<UniqueFd> fds;
+  bool ipv6 = false;
+  std::string host;
+  uint16_t port = 0;
+};
+
+// Listens at every address that the target's host stands for. A family that the machine does not
+// have is skipped while another one works.
+[[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
+                                   std::vector<Listener>& listeners);
+
+// Binds `sockets` sockets per address. Fails when somebody else has the port.
+[[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,
+                                   std::vector<UdpListener>& listeners);
+
+// Creates the socket file with `mode` (9 bits). A socket left over from an earlier server is
+// replaced; any other file is not.
+[[nodiscard]] std::string open_unix(const std::string& path, uint32_t mode, int backlog,
+                                    std::vector<Listener>& listeners);
+
+}  // namespace warpcache::transport

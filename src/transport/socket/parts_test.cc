@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "transport/socket/listener.h"
+#include "transport/socket/out_queue.h"
+#include "transport/socket/stash_pool.h"
+#include "transport/socket/udp_guard.h"
+
+namespace warpcache::transport {
+namespace {
+
+sockaddr_storage address_of(const char* text) {
+  sockaddr_storage storage{};
+  sockaddr_in in4{};
+  sockaddr_in6 in6{};
+  if (inet_pton(AF_INET, text, &in4.sin_addr) == 1) {
+    in4.sin_family = AF_INET;
+    std::memcpy(&storage, &in4, sizeof in4);
+  } else {
+    EXPECT_EQ(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
+    in6.sin6_family = AF_INET6;
+    std::memcpy(&storage, &in6, sizeof in6);
+  }
+  return storage;
+}
+
+Network network(const char* text, uint8_t prefix_bits) {
+  return {mapped_address(address_of(text)), prefix_bits};
+}
+
+TEST(UdpGuardTest, AnIPv4NetworkHoldsMappedAddressesToo) {
+  const UdpGuard guard({network("127.0.0.0", 96 + 8), network("::1", 128)}, 10);
+  EXPECT_TRUE(guard.is_allowed(address_of("127.0.0.1")));
+  EXPECT_TRUE(guard.is_allowed(address_of("127.255.0.9")));
+  EXPECT_TRUE(guard.is_allowed(address_of("::1")));
+  EXPECT_TRUE(guard.is_allowed(address_of("::ffff:127.0.0.1")));
+  EXPECT_FALSE(guard.is_allowed(address_of("128.0.0.1")));
+  EXPECT_FALSE(guard.is_allowed(address_of("::2")));
+}
+
+TEST(UdpGuardTest, NetworksEndAtTheirPrefix) {
+  const UdpGuard guard({network("10.1.0.0", 96 + 15), network("2001:db8::", 33)}, 10);
+  EXPECT_TRUE(guard.is_allowed(address_of("10.1.2.3")));
+  EXPECT_TRUE(guard.is_allowed(address_of("10.0.2.3")));
+  EXPECT_FALSE(guard.is_allowed(address_of("10.2.0.0")));
+  EXPECT_TRUE(guard.is_allowed(address_of("2001:db8:7fff::1")));
+  EXPECT_FALSE(guard.is_allowed(address_of("2001:db8:8000::1")));
+}
+
+TEST(UdpGuardTest, OthersGetTheFactor) {
+  const UdpGuard guard({}, 10);
+  EXPECT_TRUE(guard.permits(address_of("192.0.2.1"), 20, 200));
+  EXPECT_FALSE(guard.permits(address_of("192.0.2.1"), 20, 201));
+  EXPECT_FALSE(guard.permits(address_of("127.0.0.1"), 20, 201));
+}
+
+TEST(StashPoolTest, SizesAndReuse) {
+  StashPool pool(0);
+  for (const uint32_t size : {1u, 256u, 257u, 512u, 513u, 40'000u, kChunkBytesMax}) {
+    Stash stash = pool.take(size);
+    ASSERT_NE(stash.data, nullptr);
+    EXPECT_GE(stash.capacity, size);
+    EXPECT_LT(stash.capacity, std::max(2 * size, 257u));
+    std::memset(stash.data, 1, stash.capacity);
+    const uint8_t* const data = stash.data;
+    pool.give(stash);
+    EXPECT_EQ(stash.data, nullptr);
+    stash = pool.take(size);
+    EXPECT_EQ(stash.data, data);
+    pool.give(stash);
+  }
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+TEST(StashPoolTest, Bound) {
+  StashPool pool(1000);
+  Stash first = pool.take(512);
+  EXPECT_EQ(pool.take(512).data, nullptr);
+  Stash second = pool.take(256);
+  ASSERT_NE(second.data, nullptr);
+  EXPECT_EQ(pool.bytes_in_use(), 768u);
+  pool.give(first);
+  pool.give(second);
+}
+
+TEST(OutQueueTest, CopiesOnlyWhatIsNotPinned) {
+  const uint8_t bytes[100] = {};
+  const TxSpan spans[] = {{bytes, 10, 0}, {bytes, 50, kPinFollows}, {bytes, 30, 7}, {bytes, 5, 0}};
+  EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 0), 15u);
+  EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 4), 11u);
+  EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 70), 5u);
+  EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 95), 0u);
+}
+
+TEST(ListenerTest, BothFamiliesShareThePickedPort) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_tcp({"", 0}, 16, listeners), "");
+  ASSERT_GE(listeners.size(), 1u);
+  for (const Listener& listener : listeners) EXPECT_NE(listener.port, 0);
+}
+
+TEST(ListenerTest, APortInUseIsAFailure) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
+  const uint16_t port = listeners[0].port;
+  EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners).find("already in use"), std::string::npos);
+  std::vector<UdpListener> udp;
+  ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp), "");
+  EXPECT_EQ(udp[0].fds.size(), 3u);
+  EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp).find("already in use"), std::string::npos);
+}
+
+TEST(ListenerTest, AnUnknownHostIsAFailure) {
+  std::vector<Listener> listeners;
+  EXPECT_NE(open_tcp({"256.256.256.256", 1}, 16, listeners), "");
+  EXPECT_NE(open_tcp({"192.0.2.1", 0}, 16, listeners), "");  // not an address of this machine
+}
+
+TEST(ListenerTest, UnixSocketMaskAndLeftovers) {
+  const std::string path = testing::TempDir() + "parts_test." + std::to_string(getpid());
+  for (int i = 0; i < 2; ++i) {
+    std::vector<Listener> listeners;
+    ASSERT_EQ(open_unix(path, 0750, 16, listeners), "");
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777u, 0750u);
+  }
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  std::ofstream(path) << "a file";
+  std::vector<Listener> listeners;
+  EXPECT_NE(open_unix(path, 0700, 16, listeners).find("there is a file"), std::string::npos);
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_NE(open_unix(std::string(200, 'a'), 0700, 16, listeners), "");
+}
+
+}  // namespace
+}  // namespace warpcache::transport

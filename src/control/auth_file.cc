@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/auth_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace warpcache {
+
+std::string AuthFile::load(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  if (file == nullptr)
+    return "-Y: the file " + path + " cannot be read: " + std::strerror(errno) + ".";
+  std::string text(kFileSizeMax + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) {
+    return "-Y: the file " + path + " cannot be read: " + std::strerror(errno) + ".";
+  }
+  return parse(text, path);
+}
+
+std::string AuthFile::parse(std::string_view text, const std::string& name) {
+  if (text.size() > kFileSizeMax) {
+    return "-Y: the file " + name + " is larger than " + std::to_string(kFileSizeMax) + " bytes.";
+  }
+  std::vector<Entry> entries;
+  size_t line_number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty()) continue;
+    const size_t colon = line.find(':');
+    const bool good = colon != std::string_view::npos && colon >= 1 && colon <= kTextSizeMax &&
+                      line.size() - colon - 1 >= 1 && line.size() - colon - 1 <= kTextSizeMax;
+    if (!good) {
+      return "-Y: line " + std::to_string(line_number) + " of " + name +
+             " is not user:password with 1 to 255 bytes each.";
+    }
+    if (entries.size() == kEntriesMax) {
+      return "-Y: the file " + name + " has more than " + std::to_string(kEntriesMax) + " entries.";
+    }
+    entries.push_back({make_text(line.substr(0, colon)), make_text(line.substr(colon + 1))});
+  }
+  if (entries.empty()) return "-Y: the file " + name + " has no entry, so nobody could log in.";
+  const std::lock_guard lock(mutex_);
+  entries_ = std::move(entries);
+  return "";
+}
+
+AuthResult AuthFile::check(std::string_view token) const {
+  const size_t user_end = token.find(' ');
+  if (user_end == std::string_view::npos || user_end == 0) return AuthResult::kBadFormat;
+  const size_t password_begin = token.find_first_not_of(' ', user_end);
+  if (password_begin == std::string_view::npos) return AuthResult::kBadFormat;
+  const std::string_view user = token.substr(0, user_end);
+  std::string_view password = token.substr(password_begin);
+  password = password.substr(0, password.find_last_not_of(' ') + 1);
+  if (user.size() > kTextSizeMax || password.size() > kTextSizeMax) return AuthResult::kRefused;
+
+  const Text given_user = make_text(user);
+  const Text given_password = make_text(password);
+  const std::lock_guard lock(mutex_);
+  uint32_t matches = 0;
+  for (const Entry& entry : entries_) {
+    const uint32_t different =
+        difference(entry.user, given_user) | difference(entry.password, given_password);
+    matches += static_cast<uint32_t>(different == 0);
+  }
+  return matches != 0 ? AuthResult::kAccepted : AuthResult::kRefused;
+}
+
+AuthFile::Text AuthFile::make_text(std::string_view text) {
+  Text result;
+  std::copy(text.begin(), text.end(), result.bytes.begin());
+  result.size = static_cast<uint8_t>(text.size());
+  return result;
+}
+
+// Non-zero if the texts differ. Looks at every byte.
+uint32_t AuthFile::difference(const Text& a, const Text& b) {
+  uint32_t different = static_cast<uint32_t>(a.size ^ b.size);
+  for (size_t i = 0; i < kTextSizeMax; ++i) {
+    different |=
+        static_cast<uint32_t>(static_cast<uint8_t>(a.bytes[i]) ^ static_cast<uint8_t>(b.bytes[i]));
+  }
+  return different;
+}
+
+}  // namespace warpcache

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The password file of -Y: lines `user:password`. A client of the text protocol logs in by a `set`
+// of any key whose value is `user password`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpcache {
+
+enum class AuthResult : uint8_t {
+  kAccepted,
+  kRefused,    // CLIENT_ERROR authentication failure
+  kBadFormat,  // CLIENT_ERROR bad authentication token format
+};
+
+// Holds names and passwords; all functions may be called by any thread.
+//
+// Differences from memcached: 1024 entries instead of 8; the last line needs no line end; empty
+// lines are skipped; a file without any entry is an error, since nobody could log in.
+class AuthFile {
+ public:
+  static constexpr size_t kEntriesMax = 1024;
+  static constexpr size_t kTextSizeMax = 255;  // bytes of a name, and of a password
+  static constexpr size_t kFileSizeMax = kEntriesMax * (2 * kTextSizeMax + 3);
+
+  AuthFile() = default;
+  AuthFile(const AuthFile&) = delete;
+  AuthFile& operator=(const AuthFile&) = delete;
+
+  // Reads the file and replaces all entries. Returns an empty string, or one sentence that says
+  // what is wrong; then the entries stay as they were. Called at start-up and on SIGHUP.
+  [[nodiscard]] std::string load(const std::string& path);
+
+  // The same from a text; `name` stands for the file in the sentence.
+  [[nodiscard]] std::string parse(std::string_view text, const std::string& name);
+
+  // Checks the value of a login `set`, without its CRLF: a name, blanks, a password. Takes the same
+  // time for every value of the same size, whatever the entries are: all are compared, each over
+  // its whole width.
+  [[nodiscard]] AuthResult check(std::string_view token) const;
+
+ private:
+  struct Text {
+    std::array<char, kTextSizeMax> bytes{};
+    uint8_t size = 0;
+  };
+  struct Entry {
+    Text user;
+    Text password;
+  };
+
+  static Text make_text(std::string_view text);
+  static uint32_t difference(const Text& a, const Text& b);
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace warpcache

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Command-line options, in memcached's own spelling. parse_options() turns argv into one plain
+// struct per consumer; nothing here is global and nothing exits, so main() and the tests use the
+// same function.
+//
+// What memcached accepts is accepted here. An option that has no meaning for this server is
+// accepted too and leaves one sentence in Options::notes, for the log at start-up. A value that
+// cannot be meant (`-t 4x`, `-p 70000`) is refused, also where memcached reads a prefix of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpcache {
+
+// Exit status of a refused command line (sysexits.h EX_USAGE). memcached gives 1 or 64, by option;
+// here it is always 64.
+inline constexpr int kExitUsage = 64;
+
+// A place to listen at. An empty host is every interface of IPv4 and IPv6; port 0 lets the kernel
+// pick
+// (`-p -1`, as in memcached). An IPv6 host has no brackets.
+struct ListenAddress {
+  std::string host;
+  uint16_t port = 0;
+
+  bool operator==(const ListenAddress&) const = default;
+};
+
+// A network of IPv4 or IPv6 addresses. IPv4 is held as IPv4-mapped IPv6 (::ffff:a.b.c.d), so that
+// one compare serves both and a mapped source address on a dual-stack socket matches an IPv4
+// network.
+struct Cidr {
+  std::array<uint8_t, 16> address{};
+  uint8_t prefix_bits = 0;  // 0 to 128, counted in the mapped form
+
+  [[nodiscard]] bool contains(const std::array<uint8_t, 16>& candidate) const;
+  bool operator==(const Cidr&) const = default;
+};
+
+struct ListenOptions {
+  std::vector<ListenAddress> tcp;  // -p and -l, resolved; empty with -s or -p 0
+  std::vector<ListenAddress> udp;  // -U and -l, resolved; empty unless -U
+  std::string unix_path;           // -s; empty: none
+  uint32_t unix_mask = 0700;       // -a
+  uint32_t backlog = 1024;         // -b
+  std::string port_filename;       // MEMCACHED_PORT_FILENAME; empty: none
+};
+
+struct UdpGuardOptions {
+  std::vector<Cidr> allow;  // --udp-allow; without it, loopback
+  uint32_t amplification_max =
+      10;  // --udp-amplification: reply bytes per request byte, for all other sources
+};
+
+enum class ProtocolChoice : uint8_t { kAuto, kText, kBinary };  // -B
+enum class EngineChoice : uint8_t { kAuto, kCpu };              // --engine
+
+struct StoreOptions {
+  uint64_t memory_bytes = uint64_t{64} << 20;        // -m: index and values together
+  uint64_t item_size_max_bytes = uint64_t{1} << 20;  // -I
+  bool evict = true;                                 // -M clears it
+  bool use_cas = true;                               // -C clears it
+  bool large_pages = false;                          // -L
+  uint32_t hash_power = 0;                           // -o hashpower; 0: the store's own choice
+};
+
+struct ServerOptions {
+  uint32_t threads = 4;              // -t; default: 4, or the number of CPUs if that is less
+  uint32_t connections_max = 1024;   // -c
+  bool connections_max_fast = true;  // -o (no_)maxconns_fast: refuse at once instead of waiting
+  uint32_t idle_timeout_s = 0;       // -o idle_timeout; 0: none
+  uint32_t requests_per_event_max = 1024;           // -R
+  uint64_t read_buffer_bytes_max = 0;               // -o read_buf_mem_limit; 0: no limit
+  ProtocolChoice protocol = ProtocolChoice::kAuto;  // -B
+  EngineChoice engine = EngineChoice::kAuto;        // --engine
+  bool flush_enabled = true;                        // -F clears it
+  bool shutdown_enabled = false;                    // -A
+  bool dump_enabled = true;                         // -X clears it
+  bool watch_enabled = true;                        // -W clears it
+  std::string auth_file;                            // -Y; empty: no authentication
+};
+
+struct StatsOptions {
+  bool detail_enabled = false;  // set by -D
+  char prefix_delimiter = ':';  // -D
+  bool track_sizes = false;     // -o track_sizes
+};
+
+// With -d, all paths of Options are absolute: the daemon leaves the directory that it was started
+// in.
+struct ProcessOptions {
+  bool daemonize = false;    // -d
+  bool core_dumps = false;   // -r
+  bool lock_memory = false;  // -k
+  uint32_t verbosity = 0;    // -v, -vv, -vvv
+  std::string user;          // -u; empty: stay who we are
+  std::string pid_file;      // -P; empty: none
+};
+
+// Values of memcached's options that steer nothing here but that `stats settings` reports back.
+struct CompatOptions {
+  double growth_factor = 1.25;      // -f
+  uint32_t chunk_size = 48;         // -n
+  uint32_t tail_repair_time_s = 0;  // -o tail_repair_time
+  std::string hash_algorithm = "murmur3";
+  bool slab_reassign = true;
+  uint32_t slab_automove = 1;
+  double slab_automove_ratio = 0.8;
+  uint32_t slab_automove_window = 30;
+  double slab_automove_freeratio = 0.01;
+  uint32_t slab_chunk_max_bytes = 512u << 10;
+  bool lru_crawler = true;
+  uint32_t lru_crawler_sleep_us = 100;
+  uint32_t lru_crawler_tocrawl = 0;
+  bool lru_maintainer = true;
+  uint32_t hot_lru_pct = 20;
+  uint32_t warm_lru_pct = 40;
+  double hot_max_factor = 0.2;
+  double warm_max_factor = 2.0;
+  bool temp_lru = false;
+  uint32_t temporary_ttl_s = 61;
+  uint32_t worker_logbuf_kib = 64;
+  uint32_t watcher_logbuf_kib = 256;
+};
+
+struct Options {
+  ListenOptions listen;
+  UdpGuardOptions udp_guard;
+  StoreOptions store;
+  ServerOptions server;
+  StatsOptions stats;
+  ProcessOptions process;
+  CompatOptions compat;
+  // As given, for `stats settings` and the banner: -1 asks for any free port.
+  int tcp_port = 11211;
+  int udp_port = 0;
+  std::string listen_text;  // the -l values joined by commas; empty: none given
+  // One sentence for each thing accepted without effect. Log each once.
+  std::vector<std::string> notes;
+};
+
+// Either options, or a text and an exit status: 0 with the text for standard output (-h, -V, -i),
+// kExitUsage with one sentence for standard error.
+struct ParseResult {
+  std::optional<Options> options;
+  int exit_status = 0;
+  std::string text;  // ends with a newline unless empty
+};
+
+// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME from the environment and the number of CPUs
+// from the kernel; changes nothing in the process but the parser state of getopt(3), so: one thread
+// at a time. REQUIRES: argc >= 1, argv[argc] == nullptr. The strings of argv are copied where kept;
+// the array is permuted.
+[[nodiscard]] ParseResult parse_options(int argc, char** argv);
+
+// The text of -h, -V and -i.
+[[nodiscard]] std::string help_text();
+[[nodiscard]] std::string version_text();
+[[nodiscard]] std::string license_text();
+
+}  // namespace warpcache

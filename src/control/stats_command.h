@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command `stats` with all its subcommands, free of any protocol: words in; names and values,
+// or a verdict, out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/prefix_stats.h"
+#include "control/stats.h"
+
+namespace warpcache {
+
+// An item as dumps show it. The views last for the call that hands it over.
+struct DumpItem {
+  std::string_view key;
+  uint64_t value_bytes = 0;
+  uint64_t item_bytes = 0;   // with header and key
+  int64_t expires_unix = 0;  // 0: never
+  int64_t accessed_unix = 0;
+  uint64_t cas = 0;
+  bool fetched = false;
+};
+
+// Who knows the values. Implemented by the server; called by any worker, several at a time.
+class StatsSource {
+ public:
+  virtual ~StatsSource() = default;
+  [[nodiscard]] virtual StatsSnapshot
+  snapshot() = 0;  // counters since the start; reset is not its business
+  [[nodiscard]] virtual SettingsSnapshot settings() = 0;
+  [[nodiscard]] virtual std::vector<ConnectionSnapshot> connections() = 0;
+  // Visits live items until `visit` returns false. Items that come or go meanwhile may be missed.
+  virtual void walk(const std::function<bool(const DumpItem&)>& visit) = 0;
+};
+
+// What the protocol is to answer after the values that were emitted.
+enum class StatsVerdict : uint8_t {
+  kEnd,    // text: END; binary: the packet without key and value
+  kReset,  // text: RESET; binary: the packet without key and value
+  kOk,     // text: OK; binary: the packet without key and value
+  kText,   // text: `text` as it is, its END included; binary: one packet, key "detailed", value
+           // `text`
+  kDetailUsage,     // CLIENT_ERROR usage: stats detail on|off|dump
+  kBadCommandLine,  // CLIENT_ERROR bad command line
+  kBadFormat,       // CLIENT_ERROR bad command line format
+  kIllegalSlab,     // CLIENT_ERROR Illegal slab id
+  kNotAllowed,      // CLIENT_ERROR stats cachedump not allowed
+  kUnknown,         // text: ERROR; binary: key not found
+};
+
+// Runs `stats`. One for the server; any thread may call, several at a time.
+class StatsCommand {
+ public:
+  // Bytes of reply that `stats cachedump` gives at most, as in memcached.
+  static constexpr size_t kCachedumpBytesMax = size_t{2} << 20;
+
+  // REQUIRES: all three outlive this. `options` does not change.
+  StatsCommand(const Options& options, StatsSource& source, PrefixStats& prefixes);
+
+  // `words` are what follows `stats`: empty, "items", "detail on"... `text` is set with kText
+  // alone.
+  [[nodiscard]] StatsVerdict run(std::string_view words, const StatsEmit& emit, std::string& text);
+
+ private:
+  StatsSnapshot snapshot_since_reset();
+  StatsVerdict reset();
+  StatsVerdict detail(std::string_view word, std::string& text);
+  StatsVerdict sizes(const StatsEmit& emit);
+  StatsVerdict set_track_sizes(bool enabled, const StatsEmit& emit);
+  StatsVerdict cachedump(std::string_view slab, std::string_view limit, std::string& text);
+
+  const Options& options_;
+  StatsSource& source_;
+  PrefixStats& prefixes_;
+  std::mutex mutex_;       // guards the two below
+  StatCounters baseline_;  // the counters at the last reset
+  bool track_sizes_;
+};
+
+// The text protocol's line for a verdict other than kText, with its CRLF.
+[[nodiscard]] std::string_view verdict_line(StatsVerdict verdict);
+
+// One line of `lru_crawler metadump`: key=... exp=... la=... cas=... fetch=... cls=1 size=...,
+// ending in a bare LF as memcached has it. Bytes of the key that are not letters, digits or -_.~
+// are percent-encoded. exp is -1 for never.
+[[nodiscard]] std::string metadump_line(const DumpItem& item);
+
+}  // namespace warpcache

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands that are not about one key: what they do, and what they answer. One for the server;
+// every worker's engine calls it, several at a time.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "control/auth_file.h"
+#include "control/options.h"
+#include "control/prefix_stats.h"
+#include "control/stats_command.h"
+#include "engine/engine.h"
+#include "server/server_state.h"
+#include "store/store.h"
+
+namespace warpcache::server {
+
+class Admin final : public engine::AdminHandler {
+ public:
+  // Bytes of keys that one `lru_crawler metadump` or `mgdump` answers with at most.
+  static constexpr size_t kDumpBytesMax = size_t{32} << 20;
+
+  // Everything outlives this. `auth` is null without -Y.
+  Admin(const Options& options, store::Store& store, StatsSource& stats, PrefixStats& prefixes,
+        const AuthFile* auth, ServerState& state, StopRequest& stop);
+  ~Admin() override;
+
+  // False: the store had no place for another thread.
+  [[nodiscard]] bool start();
+
+  void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+           std::string& reply) override;
+  void authenticate(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+                    std::string& reply) override;
+  bool wants_keys() const override { return prefixes_.enabled(); }
+  void saw_key(wire::Op op, Bytes key, bool hit) override;
+
+ private:
+  void debug_item(const wire::Request& request, const uint8_t* input, std::string& reply);
+  void flush_all(const wire::Request& request, std::string& reply);
+  void set_memory_limit(const wire::Request& request, std::string& reply);
+  void shut_down(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
+                 std::string& reply);
+  void show_stats(const wire::Request& request, std::string_view words, std::string& reply);
+  void run_line(const wire::Request& request, std::string_view line, std::string& reply);
+  std::string crawler(std::string_view words);
+  std::string dump(bool as_meta);
+  static std::string slabs(std::string_view words);
+  static std::string lru(std::string_view words);
+  std::string debug_time(std::string_view words);
+
+  const Options& options_;
+  store::Store& store_;
+  PrefixStats& prefixes_;
+  const AuthFile* auth_;
+  ServerState& state_;
+  StopRequest& stop_;
+  StatsSource& source_;
+  StatsCommand stats_;
+  std::mutex debug_mutex_;             // guards thread_
+  store::ThreadContext debug_thread_;  // registered when slot is set
+};
+
+}  // namespace warpcache::server

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/admin.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <memory>
+
+#include "wire/frame.h"
+#include "wire/parse.h"
+
+namespace warpcache::server {
+namespace {
+
+class FakeStats final : public StatsSource {
+ public:
+  StatsSnapshot snapshot() override { return {}; }
+  SettingsSnapshot settings() override { return {}; }
+  std::vector<ConnectionSnapshot> connections() override { return {}; }
+  void walk(const std::function<bool(const DumpItem&)>& visit) override {
+    for (uint64_t i = 0; i < items && visit(item); ++i) {
+    }
+  }
+
+  uint64_t items = 2;
+  DumpItem item{.key = "a key", .value_bytes = 3, .item_bytes = 48};
+};
+
+class AdminTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    store::StoreConfig config;
+    config.memory_limit = uint64_t{64} << 20;
+    config.memory_reach = uint64_t{128} << 20;
+    config.maintenance_thread = false;
+    config.manual_clock = true;
+    ASSERT_EQ(store::Store::create(config, &store_), Status::kOk);
+    ASSERT_EQ(auth_.parse("alice:secret\n", "test"), "");
+  }
+
+  void make(const Options& options = {}) {
+    options_ = options;
+    admin_ = std::make_unique<Admin>(options_, *store_, stats_, prefixes_, &auth_, state_, stop_);
+    ASSERT_TRUE(admin_->start());
+  }
+
+  // Frames and parses `text`, and hands every request over.
+  std::string say(std::string text, bool log_in = false) {
+    if (admin_ == nullptr) make();
+    wire::FrameState framing{};
+    const wire::FrameLimits limits{1 << 20, 1 << 20, true, wire::kProtocolAuto};
+    auto* input = reinterpret_cast<uint8_t*>(text.data());
+    wire::Frame frames[16];
+    const wire::FrameResult framed =
+        wire::frame(framing, limits, {input, text.size()}, 0, 0, frames, 16);
+    std::string reply;
+    for (uint32_t i = 0; i < framed.count; ++i) {
+      wire::Request request;
+      wire::parse_request(frames[i], input, request);
+      if (log_in) {
+        admin_->authenticate(request, input, entry_, reply);
+      } else {
+        admin_->run(request, input, entry_, reply);
+      }
+    }
+    return reply;
+  }
+
+  bool stop_asked() const {
+    pollfd fd{stop_.fd(), POLLIN, 0};
+    return poll(&fd, 1, 0) == 1;
+  }
+
+  Options options_;
+  std::unique_ptr<store::Store> store_;
+  FakeStats stats_;
+  PrefixStats prefixes_{':', false};
+  AuthFile auth_;
+  ServerState state_;
+  StopRequest stop_;
+  std::unique_ptr<Admin> admin_;
+  engine::BatchEntry entry_;
+};
+
+TEST_F(AdminTest, FlushAllCountsAndRemembers) {
+  EXPECT_EQ(say("flush_all\r\nflush_all 10\r\nflush_all 0 noreply\r\n"), "OK\r\nOK\r\n");
+  EXPECT_EQ(state_.flushes.load(), 3u);
+  EXPECT_EQ(say("flush_all 10\r\n"), "OK\r\n");
+  EXPECT_EQ(state_.flushed_at_s.load(), store_->clock().now + 10);
+}
+
+TEST_F(AdminTest, FlushAllIsForbiddenByF) {
+  Options options;
+  options.server.flush_enabled = false;
+  make(options);
+  EXPECT_EQ(say("flush_all\r\n"), "CLIENT_ERROR flush_all not allowed\r\n");
+  EXPECT_EQ(state_.flushes.load(), 0u);
+}
+
+TEST_F(AdminTest, MemoryLimit) {
+  EXPECT_EQ(say("cache_memlimit 32\r\n"), "OK\r\n");
+  EXPECT_EQ(state_.memory_limit_bytes.load(), uint64_t{32} << 20);
+  EXPECT_EQ(say("cache_memlimit 7\r\n"),
+            "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
+  EXPECT_EQ(say("cache_memlimit 1000000001\r\n"),
+            "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n");
+  EXPECT_EQ(say("cache_memlimit 4096\r\n"),
+            "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n");
+  EXPECT_LE(state_.memory_limit_bytes.load(), uint64_t{129} << 20);
+}
+
+TEST_F(AdminTest, ShutdownNeedsA) {
+  EXPECT_EQ(say("shutdown\r\n"), "SERVER_ERROR: shutdown not enabled\r\n");
+  EXPECT_FALSE(stop_asked());
+  EXPECT_FALSE(entry_.close);
+}
+
+TEST_F(AdminTest, ShutdownAsksTheMainThread) {
+  Options options;
+  options.server.shutdown_enabled = true;
+  make(options);
+  EXPECT_EQ(say("shutdown soon\r\n"), "CLIENT_ERROR invalid shutdown mode\r\n");
+  EXPECT_FALSE(stop_asked());
+  EXPECT_EQ(say("shutdown graceful\r\n"), "");
+  EXPECT_TRUE(stop_asked());
+  EXPECT_TRUE(entry_.close);
+  EXPECT_EQ(stop_.kind(), StopKind::kGraceful);
+  EXPECT_EQ(say("shutdown\r\n"), "");
+  EXPECT_EQ(stop_.kind(), StopKind::kNow);
+}
+
+TEST_F(AdminTest, DebugOfAMissingItem) { EXPECT_EQ(say("me none\r\n"), "EN\r\n"); }
+
+TEST_F(AdminTest, Dumps) {
+  const std::string line = "key=a%20key exp=-1 la=0 cas=0 fetch=no cls=1 size=48\n";
+  EXPECT_EQ(say("lru_crawler metadump all\r\n"), line + line + "END\r\n");
+  EXPECT_EQ(say("lru_crawler mgdump all\r\n"), "mg YSBrZXk= b\r\nmg YSBrZXk= b\r\nEN\r\n");
+  EXPECT_EQ(say("lru_crawler metadump\r\n"), "ERROR\r\n");
+  stats_.items = uint64_t{1} << 40;
+  EXPECT_LT(say("lru_crawler metadump all\r\n").size(), Admin::kDumpBytesMax + 1000);
+  Options options;
+  options.server.dump_enabled = false;
+  admin_.reset();
+  make(options);
+  EXPECT_EQ(say("lru_crawler metadump all\r\n"), "ERROR metadump not allowed\r\n");
+}
+
+TEST_F(AdminTest, LinesThatSteerNothing) {
+  EXPECT_EQ(say("lru_crawler enable\r\nslabs automove 1\r\nlru mode flat\r\n"),
+            "OK\r\nOK\r\nOK\r\n");
+  EXPECT_EQ(say("slabs reassign 1 2\r\n"), "BADCLASS invalid src or dst class id\r\n");
+  EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
+  EXPECT_EQ(say("lru_crawler sleep 5 noreply\r\n"), "");
+}
+
+TEST_F(AdminTest, LoginTakesTheFirstSetWithAPassword) {
+  entry_.authenticated = false;
+  EXPECT_EQ(say("get a b c\r\n", true), "CLIENT_ERROR unauthenticated\r\n");
+  EXPECT_EQ(say("delete a noreply\r\n", true), "CLIENT_ERROR unauthenticated\r\n");
+  EXPECT_EQ(say("add x 0 0 12\r\nalice secret\r\n", true), "CLIENT_ERROR unauthenticated\r\n");
+  EXPECT_EQ(say("set x 0 0 12\r\nalice secre7\r\n", true),
+            "CLIENT_ERROR authentication failure\r\n");
+  EXPECT_EQ(say("set x 0 0 5\r\nalice\r\n", true),
+            "CLIENT_ERROR bad authentication token format\r\n");
+  EXPECT_FALSE(entry_.authenticated);
+  EXPECT_EQ(say("set x 0 0 12\r\nalice secret\r\n", true), "STORED\r\n");
+  EXPECT_TRUE(entry_.authenticated);
+  EXPECT_EQ(state_.auth_commands.load(), 3u);
+  EXPECT_EQ(state_.auth_errors.load(), 2u);
+}
+
+TEST_F(AdminTest, KeysAreCountedByPrefix) {
+  EXPECT_FALSE(admin_ != nullptr && admin_->wants_keys());
+  EXPECT_EQ(say("stats detail on\r\n"), "OK\r\n");
+  EXPECT_TRUE(admin_->wants_keys());
+  const std::string_view text = "user:1";
+  const Bytes key = {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+  admin_->saw_key(wire::Op::kGet, key, true);
+  admin_->saw_key(wire::Op::kGet, key, false);
+  admin_->saw_key(wire::Op::kAppend, key, true);
+  admin_->saw_key(wire::Op::kDelete, key, true);
+  admin_->saw_key(wire::Op::kIncr, key, true);
+  EXPECT_EQ(say("stats detail dump\r\n"), "PREFIX user get 2 hit 1 set 1 del 1\r\nEND\r\n");
+}
+
+}  // namespace
+}  // namespace warpcache::server

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// warpcached: from the command line to a running server, and its end.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "control/banner.h"
+#include "control/logging.h"
+#include "control/options.h"
+#include "control/process.h"
+#include "server/server.h"
+
+namespace warpcache::server {
+namespace {
+
+// What main() exits with when the machine refuses what the options ask (sysexits.h EX_OSERR).
+constexpr int kExitRefused = 71;
+
+// A standard stream that is closed would lend its number to the next descriptor that is opened, and
+// the log would be written into a client's connection.
+void fill_standard_streams() {
+  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
+    if (fd <= STDERR_FILENO) continue;
+    (void)close(fd);
+    return;
+  }
+}
+
+int fail(const std::string& sentence) {
+  spdlog::error("{}", sentence);
+  return kExitRefused;
+}
+
+// Blocks the signals that this program waits for, in this thread and all that it starts. Returns a
+// descriptor that reads them.
+int take_signals() {
+  (void)signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) sigaddset(&set, number);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return -1;
+  return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+// The next signal, or 0.
+int read_signal(int signal_fd) {
+  signalfd_siginfo info{};
+  return read(signal_fd, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+StopKind stop_kind_of(int signal_number) {
+  if (signal_number == SIGUSR1) return StopKind::kGraceful;
+  return signal_number == SIGINT || signal_number == SIGTERM ? StopKind::kNow : StopKind::kNone;
+}
+
+// Waits until a signal or a command ends the server.
+StopKind wait_for_end(Server& server, int signal_fd) {
+  while (true) {
+    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {server.stop_fd(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno != EINTR) return StopKind::kNow;
+    if (server.asked_to_stop() != StopKind::kNone) return server.asked_to_stop();
+    const int number = read_signal(signal_fd);
+    if (number == SIGHUP) {
+      const std::string failure = server.reload_auth();
+      if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+    }
+    const StopKind kind = stop_kind_of(number);
+    if (kind != StopKind::kNone) return kind;
+  }
+}
+
+// Ends the server. A second signal ends a graceful stop at once.
+void stop(Server& server, StopKind kind, int signal_fd) {
+  spdlog::info("{}", kind == StopKind::kGraceful ? "stopping gracefully" : "stopping");
+  StopRequest ended;
+  std::thread stopper([&] {
+    server.stop(kind);
+    ended.ask(kind);
+  });
+  while (ended.kind() == StopKind::kNone) {
+    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {ended.fd(), POLLIN, 0}};
+    (void)poll(fds, 2, -1);
+    if (stop_kind_of(read_signal(signal_fd)) == StopKind::kNow) server.hurry();
+  }
+  stopper.join();
+}
+
+// Everything that makes a process fit to serve, before there are threads.
+std::string prepare_process(const Options& options) {
+  std::string failure = raise_descriptor_limit(options.server.connections_max);
+  if (failure.empty() && options.process.core_dumps) failure = enable_core_dumps();
+  return failure;
+}
+
+std::string become_user(const Options& options) {
+  const std::string& user = options.process.user;
+  if (user.empty()) {
+    if (running_as_root()) spdlog::warn("running as root; -u gives a user to run as");
+    return "";
+  }
+  return change_user(user);
+}
+
+void announce(const Options& options, const Server& server) {
+  BannerFacts facts;
+  facts.engine = "cpu";
+  facts.ports = server.ports();
+  facts.unix_path = options.listen.unix_path;
+  const std::string text = banner_text(options, facts);
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+  (void)std::fflush(stdout);
+}
+
+std::string write_files(const Options& options, const Server& server, PidFile& pid_file) {
+  std::string failure;
+  if (!options.listen.port_filename.empty()) {
+    failure = write_port_file(options.listen.port_filename, server.ports());
+  }
+  if (!failure.empty() || options.process.pid_file.empty()) return failure;
+  const pid_t other = PidFile::running_process(options.process.pid_file);
+  if (other != 0) {
+    spdlog::warn("{} names process {}, which runs; replacing it", options.process.pid_file, other);
+  }
+  return pid_file.write(options.process.pid_file);
+}
+
+int serve(const Options& options) {
+  for (const std::string& note : options.notes) spdlog::info("{}", note);
+  std::string failure = prepare_process(options);
+  if (!failure.empty()) return fail(failure);
+  Server server(options);
+  failure = server.open_ports();
+  if (!failure.empty()) return fail(failure);
+  Daemon daemon;
+  if (options.process.daemonize) failure = daemon.detach(options.process.core_dumps);
+  // In this order: another user may not be allowed to lock memory.
+  if (failure.empty() && options.process.lock_memory) failure = lock_memory();
+  if (failure.empty()) failure = become_user(options);
+  if (!failure.empty()) return fail(failure);
+  const int signal_fd = take_signals();
+  if (signal_fd < 0) return fail("signals cannot be received.");
+  // What comes meanwhile waits in the backlog; nobody is served by a server that then gives up.
+  PidFile pid_file;
+  failure = write_files(options, server, pid_file);
+  if (failure.empty()) failure = server.start();
+  if (!failure.empty()) return fail(failure);
+  announce(options, server);
+  failure = daemon.ready(options.process.verbosity > 0);
+  if (!failure.empty()) return fail(failure);
+  const StopKind kind = wait_for_end(server, signal_fd);
+  stop(server, kind, signal_fd);
+  (void)close(signal_fd);
+  return 0;
+}
+
+}  // namespace
+}  // namespace warpcache::server
+
+int main(int argc, char** argv) {
+  warpcache::server::fill_standard_streams();
+  const warpcache::ParseResult parsed = warpcache::parse_options(argc, argv);
+  if (!parsed.options.has_value()) {
+    std::FILE* const out = parsed.exit_status == 0 ? stdout : stderr;
+    (void)std::fwrite(parsed.text.data(), 1, parsed.text.size(), out);
+    return parsed.exit_status;
+  }
+  warpcache::start_logging(parsed.options->process.verbosity);
+  // The system may refuse memory or a thread at the start, and a thread at the end.
+  try {
+    return warpcache::server::serve(*parsed.options);
+  } catch (const std::exception& failure) {
+    return warpcache::server::fail(std::string("the system does not give what the server needs: ") +
+                                   failure.what() + ".");
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/memory.h"
+
+namespace warpcache::server {
+namespace {
+
+transport::ListenTarget target_of(const ListenAddress& address) {
+  return {address.host, address.port};
+}
+
+void name_thread(std::thread& thread, const std::string& name) {
+  (void)pthread_setname_np(thread.native_handle(), name.c_str());
+}
+
+}  // namespace
+
+Server::Server(const Options& options)
+    : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
+
+Server::~Server() { stop(StopKind::kNow); }
+
+std::string Server::open_ports() {
+  for (const ListenAddress& address : options_.listen.tcp) {
+    std::string failure = transport::open_tcp(
+        target_of(address), static_cast<int>(options_.listen.backlog), listeners_);
+    if (!failure.empty()) return failure;
+  }
+  if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
+    return "-U: UDP has no way to log in, so it cannot be used with -Y.";
+  }
+  for (const ListenAddress& address : options_.listen.udp) {
+    std::string failure =
+        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_);
+    if (!failure.empty()) return failure;
+  }
+  for (const transport::Listener& listener : listeners_) {
+    ports_.push_back({false, listener.ipv6, listener.host, listener.port});
+  }
+  for (const transport::UdpListener& listener : udp_listeners_) {
+    ports_.push_back({true, listener.ipv6, listener.host, listener.port});
+  }
+  return "";
+}
+
+std::string Server::open_store() {
+  store::StoreConfig config;
+  config.memory_limit = options_.store.memory_bytes;
+  config.threads = options_.server.threads;
+  config.hash_power = options_.store.hash_power;
+  config.keep_all = !options_.store.evict;
+  config.huge_pages = options_.store.large_pages;
+  state_.memory_limit_bytes.store(config.memory_limit);
+  if (store::Store::create(config, &store_) != Status::kOk) {
+    return "-m " + std::to_string(config.memory_limit >> 20) +
+           ": the system does not give that much memory.";
+  }
+  if (config.memory_limit > store::physical_memory_bytes()) {
+    spdlog::warn(
+        "-m {}: the machine has {} megabytes; once they are used up, the system may end the server",
+        config.memory_limit >> 20, store::physical_memory_bytes() >> 20);
+  }
+  return "";
+}
+
+std::string Server::start() {
+  if (!options_.server.auth_file.empty()) {
+    std::string failure = auth_.load(options_.server.auth_file);
+    if (!failure.empty()) return failure;
+  }
+  if (!options_.listen.unix_path.empty()) {
+    std::string failure =
+        transport::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
+                             static_cast<int>(options_.listen.backlog), listeners_);
+    if (!failure.empty()) return failure;
+  }
+  std::string failure = open_store();
+  if (!failure.empty()) return failure;
+  acceptor_ = std::make_unique<transport::Acceptor>(
+      transport::AcceptorConfig{options_.server.connections_max,
+                                options_.server.connections_max_fast},
+      std::exchange(listeners_, {}));
+  stats_ = std::make_unique<ServerStats>(*store_, state_, *acceptor_);
+  const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
+  admin_ =
+      std::make_unique<Admin>(options_, *store_, *stats_, prefixes_, auth, state_, stop_request_);
+  if (!admin_->start()) return "the store has no place for its threads.";
+  failure = make_lanes();
+  if (!failure.empty()) return failure;
+  std::vector<transport::ConnectionSink*> sinks;
+  for (Lane& lane : lanes_) {
+    sinks.push_back(lane.transport.get());
+    lane.thread = std::thread([worker = lane.worker.get()] { worker->run(); });
+    name_thread(lane.thread, "worker-" + std::to_string(&lane - lanes_.data()));
+  }
+  acceptor_->start(std::move(sinks));
+  return "";
+}
+
+batcher::WorkerConfig Server::worker_config() const {
+  batcher::WorkerConfig config;
+  config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
+  config.cas_enabled = options_.store.use_cas;
+  config.authentication = !options_.server.auth_file.empty();
+  if (options_.server.protocol == ProtocolChoice::kText || config.authentication) {
+    config.protocol = wire::kProtocolText;
+  } else if (options_.server.protocol == ProtocolChoice::kBinary) {
+    config.protocol = wire::kProtocolBinary;
+  }
+  config.requests_per_stream_max = options_.server.requests_per_event_max;
+  return config;
+}
+
+transport::UdpGuard Server::udp_guard() const {
+  std::vector<transport::Network> allowed;
+  for (const Cidr& cidr : options_.udp_guard.allow) {
+    allowed.push_back({cidr.address, cidr.prefix_bits});
+  }
+  return {std::move(allowed), options_.udp_guard.amplification_max};
+}
+
+std::string Server::make_lanes() {
+  transport::SocketTransportConfig config;
+  config.idle_timeout_s = options_.server.idle_timeout_s;
+  config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
+  lanes_.reserve(options_.server.threads);
+  for (uint32_t i = 0; i < options_.server.threads; ++i) {
+    std::vector<transport::UniqueFd> udp_fds;
+    for (transport::UdpListener& listener : udp_listeners_) {
+      udp_fds.push_back(std::move(listener.fds[i]));
+    }
+    Lane& lane = lanes_.emplace_back();
+    const engine::CpuEngineConfig engine_config = {
+        .item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes),
+        .cas_enabled = options_.store.use_cas};
+    lane.engine = std::make_unique<engine::CpuEngine>(engine_config, *store_, *admin_);
+    lane.transport = std::make_unique<transport::SocketTransport>(config, acceptor_->budget(),
+                                                                  std::move(udp_fds), udp_guard());
+    lane.worker = std::make_unique<batcher::Worker>(worker_config(), *lane.transport, *lane.engine);
+    stats_->add_worker(lane.engine->counters(), *lane.transport);
+  }
+  udp_listeners_.clear();
+  return "";
+}
+
+std::string Server::reload_auth() {
+  if (options_.server.auth_file.empty()) return "";
+  return auth_.load(options_.server.auth_file);
+}
+
+void Server::stop(StopKind kind) {
+  if (acceptor_ != nullptr) acceptor_->stop();
+  for (const Lane& lane : lanes_) {
+    if (kind == StopKind::kGraceful) {
+      lane.transport->drain();
+    } else {
+      lane.transport->stop_now();
+    }
+  }
+  for (Lane& lane : lanes_) {
+    if (lane.thread.joinable()) lane.thread.join();
+  }
+}
+
+void Server::hurry() {
+  for (const Lane& lane : lanes_) lane.transport->stop_now();
+}
+
+}  // namespace warpcache::server

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server put together: store, engines, workers, transports, acceptor, administrative commands.
+// Main thread only, unless said otherwise. Functions that can fail return an empty string or one
+// sentence.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "batcher/worker.h"
+#include "control/auth_file.h"
+#include "control/options.h"
+#include "control/prefix_stats.h"
+#include "control/process.h"
+#include "engine/cpu/cpu_engine.h"
+#include "server/admin.h"
+#include "server/server_state.h"
+#include "server/stats_source.h"
+#include "store/store.h"
+#include "transport/socket/acceptor.h"
+#include "transport/socket/listener.h"
+#include "transport/socket/socket_transport.h"
+
+namespace warpcache::server {
+
+class Server {
+ public:
+  // `options` outlive the server and do not change.
+  explicit Server(const Options& options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  // Stops at once, unless stopped before.
+  ~Server();
+
+  // Binds what may need privileges: TCP and UDP. Nothing is accepted yet.
+  [[nodiscard]] std::string open_ports();
+
+  // Makes the rest and starts to serve. REQUIRES: open_ports() was successful.
+  [[nodiscard]] std::string start();
+
+  // As bound.
+  const std::vector<BoundPort>& ports() const { return ports_; }
+
+  // Readable when a command has asked for the end.
+  int stop_fd() const { return stop_request_.fd(); }
+  StopKind asked_to_stop() const { return stop_request_.kind(); }
+
+  // Reads the password file again (SIGHUP).
+  [[nodiscard]] std::string reload_auth();
+
+  // Closes the listeners, then the connections: at once, or as soon as each is between requests.
+  // Returns when all threads have ended.
+  void stop(StopKind kind);
+  // Turns a graceful stop under way into one at once. Any thread, also while stop() waits.
+  void hurry();
+
+ private:
+  // What one thread needs; the engine is above the transport, since pins outlive connections.
+  struct Lane {
+    std::unique_ptr<engine::CpuEngine> engine;
+    std::unique_ptr<transport::SocketTransport> transport;
+    std::unique_ptr<batcher::Worker> worker;
+    std::thread thread;
+  };
+
+  std::string open_store();
+  std::string make_lanes();
+  batcher::WorkerConfig worker_config() const;
+  transport::UdpGuard udp_guard() const;
+
+  const Options& options_;
+  ServerState state_;
+  StopRequest stop_request_;
+  AuthFile auth_;
+  PrefixStats prefixes_;
+  std::vector<transport::Listener> listeners_;
+  std::vector<transport::UdpListener> udp_listeners_;
+  std::vector<BoundPort> ports_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<transport::Acceptor> acceptor_;
+  std::unique_ptr<ServerStats> stats_;
+  std::unique_ptr<Admin> admin_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace warpcache::server

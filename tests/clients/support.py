@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small helpers shared by the client tests."""
+
+import re
+import subprocess
+
+TOOL_TIMEOUT_S = 30
+
+
+def tcp(server):
+    """The server's address as most Python clients take it."""
+    return (server.host, server.port)
+
+
+def spec(server):
+    """The server's address as `host:port`."""
+    return f"{server.host}:{server.port}"
+
+
+def run_tool(*command, timeout_s=TOOL_TIMEOUT_S, text_in=None, cwd=None):
+    """Runs a command-line client to its end; its exit status and output are the test's to judge."""
+    return subprocess.run(
+        [str(word) for word in command],
+        input=text_in,
+        stdin=subprocess.DEVNULL if text_in is None else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout_s,
+        cwd=cwd,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+def dialogue(server, request, end, timeout_s=5.0):
+    """Sends raw text and reads until `end` (bytes) ends what came back."""
+    with server.connect(timeout_s) as sock:
+        sock.sendall(request)
+        received = b""
+        while not received.endswith(end):
+            piece = sock.recv(1 << 16)
+            assert piece, f"closed after {received!r}"
+            received += piece
+        return received
+
+
+def stats(server, kind=""):
+    """`stats [kind]` as (name, value) pairs in the order sent; every line must be well formed."""
+    request = f"stats {kind}".rstrip().encode() + b"\r\n"
+    lines = dialogue(server, request, b"END\r\n").decode("ascii").split("\r\n")
+    assert lines[-2:] == ["END", ""], lines[-3:]
+    pairs = []
+    for line in lines[:-2]:
+        match = re.fullmatch(r"STAT (\S+) (.*)", line)
+        assert match, f"stats {kind}: malformed line {line!r}"
+        pairs.append(match.groups())
+    return pairs

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fault tests share: bystanders, descriptors, memory, binary packets, abrupt ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.binary import HEADER, HEADER_SIZE, MAGIC_REQUEST, MAGIC_RESPONSE, OPCODES
+from harness.servers import Server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
+
+import measure  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+# What the others may have to wait for an answer, however the offender behaves. The machines that
+# run these tests are shared and small: the server itself needs a thousandth of it.
+OTHERS_WAIT_S_MAX = 2.0
+SANITIZED_FACTOR = 4
+# Unsent replies that were copied: of one worker (SocketTransportConfig::output_bytes_max).
+UNSENT_MIB_MAX = 64
+
+
+def eventually(check, time_s_max: float = 10.0) -> bool:
+    """Whether `check` becomes true in time."""
+    deadline = time.monotonic() + time_s_max
+    while not check():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def receive_until(sock: socket.socket, end: bytes) -> bytes:
+    received = bytearray()
+    while not received.endswith(end):
+        data = sock.recv(1 << 20)
+        if not data:
+            raise ConnectionError(f"closed after {bytes(received[-200:])!r}")
+        received += data
+    return bytes(received)
+
+
+def receive_exactly(sock: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        data = sock.recv(min(1 << 20, size - len(received)))
+        if not data:
+            raise ConnectionError(f"closed after {len(received)} of {size} bytes")
+        received += data
+    return bytes(received)
+
+
+def receive_all(sock: socket.socket) -> bytes:
+    """What comes until the peer closes. A reset ends it too."""
+    received = bytearray()
+    try:
+        while data := sock.recv(1 << 20):
+            received += data
+    except ConnectionResetError:
+        pass
+    return bytes(received)
+
+
+def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
+    sock.sendall(request)
+    return receive_until(sock, end)
+
+
+def ask_once(server: Server, request: bytes, end: bytes = b"\r\n") -> bytes:
+    with server.connect() as sock:
+        return ask(sock, request, end)
+
+
+def store(sock: socket.socket, key: bytes, value: bytes, exptime: int = 0) -> None:
+    reply = ask(sock, b"set %s 0 %d %d\r\n%s\r\n" % (key, exptime, len(value), value))
+    assert reply == b"STORED\r\n", (key, len(value), reply)
+
+
+def value_reply(key: bytes, value: bytes) -> bytes:
+    return b"VALUE %s 0 %d\r\n%s\r\n" % (key, len(value), value)
+
+
+def fetch(sock: socket.socket, key: bytes) -> bytes | None:
+    """The value, or None. Trusts no length but the line's own."""
+    sock.sendall(b"get %s\r\n" % key)
+    head = bytearray()
+    while not head.endswith(b"\r\n"):
+        head += receive_exactly(sock, 1)
+    if head == b"END\r\n":
+        return None
+    word, name, _, size = bytes(head).split()
+    assert (word, name) == (b"VALUE", key), head
+    value = receive_exactly(sock, int(size))
+    assert receive_exactly(sock, 7) == b"\r\nEND\r\n"
+    return value
+
+
+def pattern(number: int, size: int) -> bytes:
+    """Bytes that tell which value they belong to, and where in it they lie."""
+    unit = b"%08x" % (number * 2654435761 % (1 << 32))
+    numbered = b"".join(unit + b"%08x" % i for i in range(min(size // 16 + 1, 64)))
+    return (numbered * (size // len(numbered) + 1))[:size]
+
+
+def stats(server: Server, kind: str = "") -> dict[str, str]:
+    text = ask_once(server, f"stats {kind}".strip().encode() + b"\r\n", b"END\r\n").decode()
+    lines = text.splitlines()
+    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
+
+
+def connections(server: Server) -> int:
+    """Connections but the one that asks."""
+    return int(stats(server)["curr_connections"]) - 1
+
+
+def descriptor_count(server: Server) -> int:
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+
+def resident_mib(server: Server) -> float:
+    return measure.resident_kib(server)["rss_kib"] / KIB
+
+
+def peak_mib(server: Server) -> float:
+    return measure.resident_kib(server)["peak_kib"] / KIB
+
+
+def allowed_mib(megabytes: int, *, idle: int = 0, busy: int = 0, unsent_mib: float = 0) -> float:
+    """-m and the overhead that is stated; `unsent_mib` of replies wait for clients to read."""
+    return measure.allowed_kib(megabytes, idle, busy) / KIB + unsent_mib
+
+
+def cpu_seconds(server: Server) -> float:
+    """CPU time that the server's threads have used, to the nanosecond."""
+    total = 0
+    for task in Path(f"/proc/{server.pid}/task").iterdir():
+        total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def reset(sock: socket.socket) -> None:
+    """Closes with a TCP reset: what a client's sudden end looks like."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def packet(
+    opcode: str | int,
+    key: bytes = b"",
+    value: bytes = b"",
+    extras: bytes = b"",
+    *,
+    opaque: int = 0,
+    magic: int = MAGIC_REQUEST,
+    keylen: int | None = None,
+    extlen: int | None = None,
+    bodylen: int | None = None,
+    cas: int = 0,
+) -> bytes:
+    """A binary request, whose lengths may lie."""
+    body = extras + key + value
+    number = OPCODES[opcode] if isinstance(opcode, str) else opcode
+    return (
+        HEADER.pack(
+            magic,
+            number,
+            len(key) if keylen is None else keylen,
+            len(extras) if extlen is None else extlen,
+            0,
+            0,
+            len(body) if bodylen is None else bodylen,
+            opaque,
+            cas,
+        )
+        + body
+    )
+
+
+def split_packets(stream: bytes) -> list[tuple[int, int, int, bytes]]:
+    """Binary replies as (opcode, status, opaque, body). Every byte must belong to one."""
+    packets = []
+    at = 0
+    while at < len(stream):
+        assert len(stream) - at >= HEADER_SIZE, f"half a header at the end: {stream[at:].hex()}"
+        header = HEADER.unpack_from(stream, at)
+        magic, opcode, keylen, extlen, _, status, bodylen, opaque, _ = header
+        assert magic == MAGIC_RESPONSE, f"no reply at {at}: {stream[at : at + 24].hex()}"
+        assert keylen + extlen <= bodylen <= len(stream) - at - HEADER_SIZE, header
+        at += HEADER_SIZE
+        packets.append((opcode, status, opaque, stream[at : at + bodylen]))
+        at += bodylen
+    return packets
+
+
+class Bystander:
+    """A well-behaved client on connections of its own: its values come back right, and in time."""
+
+    def __init__(self, server: Server, wait_s_max: float, count: int = 4):
+        # New connections go to the worker that has fewest, so several meet them all.
+        self.socks = [server.connect(30.0) for _ in range(count)]
+        self.wait_s_max = wait_s_max
+        self.longest_s = 0.0
+        self.requests = 0
+        self.failure: str | None = None
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            while not self.ending.is_set():
+                for index, sock in enumerate(self.socks):
+                    self._turn(index, sock)
+                time.sleep(0.005)
+        except (OSError, AssertionError) as failure:
+            self.failure = repr(failure)
+
+    def _turn(self, index: int, sock: socket.socket) -> None:
+        key = b"bystander%d" % index
+        value = b"%d" % self.requests
+        started = time.monotonic()
+        store(sock, key, value)
+        got = fetch(sock, key)
+        self.longest_s = max(self.longest_s, time.monotonic() - started)
+        assert got in (None, value), (key, value, got)
+        self.requests += 1
+
+    def check(self) -> None:
+        """Raises unless everything was answered, and in time."""
+        assert self.failure is None, self.failure
+        assert self.longest_s <= self.wait_s_max, f"{self.longest_s:.3f} s for a small request"
+
+
+@contextmanager
+def bystander(server: Server):
+    """Runs a Bystander meanwhile; at least 10 of its requests fall into that time."""
+    other = Bystander(server, others_wait_s_max(server))
+    other.thread.start()
+    try:
+        yield other
+        target = other.requests + 10
+        assert eventually(
+            lambda: other.failure or other.requests >= target, 10 * other.wait_s_max
+        ), "the others get no answers"
+    finally:
+        other.ending.set()
+        other.thread.join(30)
+        for sock in other.socks:
+            sock.close()
+    other.check()
+
+
+_sanitized: dict[str, bool] = {}
+
+
+def is_sanitized(path: str) -> bool:
+    """Whether the program carries a sanitizer, which occupies memory of its own."""
+    if path not in _sanitized:
+        text = Path(path).read_bytes()
+        _sanitized[path] = b"__asan_init" in text or b"__tsan_init" in text
+    return _sanitized[path]
+
+
+def others_wait_s_max(server: Server) -> float:
+    return OTHERS_WAIT_S_MAX * (SANITIZED_FACTOR if is_sanitized(server.target.path) else 1)
+
+
+def check_memory(server: Server, allowed: float) -> None:
+    """The server has never occupied more than `allowed` MiB."""
+    if not is_sanitized(server.target.path):
+        assert peak_mib(server) <= allowed

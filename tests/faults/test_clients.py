@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that are killed, stall in the middle of a request, or do not read."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from faults.killed_client import REQUESTS
+from faults.support import (
+    MIB,
+    UNSENT_MIB_MAX,
+    allowed_mib,
+    ask,
+    bystander,
+    check_memory,
+    connections,
+    cpu_seconds,
+    eventually,
+    fetch,
+    packet,
+    pattern,
+    receive_exactly,
+    receive_until,
+    reset,
+    split_packets,
+    store,
+    value_reply,
+)
+from harness.binary import HEADER_SIZE
+
+KEPT = pattern(7, 900_000)
+HELD_S = 1.5
+
+
+def keep_value(server) -> None:
+    with server.connect() as sock:
+        store(sock, b"kept", KEPT)
+
+
+def check_large_values_work(server) -> None:
+    """No memory that clients had reserved or pinned is lost: several are stored and read at once."""
+    with server.connect(20.0) as sock:
+        for i in range(12):
+            store(sock, b"large%d" % i, pattern(i, 1_000_000))
+        for i in range(12):
+            assert fetch(sock, b"large%d" % i) == pattern(i, 1_000_000), i
+
+
+def test_connections_cut_anywhere_in_a_request(server):
+    keep_value(server)
+    chance = random.Random(3)
+    with bystander(server):
+        for i in range(400):
+            sock = server.connect()
+            request = chance.choice(REQUESTS)
+            sock.sendall(request[: chance.randrange(1, len(request))])
+            if i % 2:
+                reset(sock)
+            else:
+                sock.close()
+        assert eventually(lambda: connections(server) == 4)  # the bystander's
+    with server.connect() as sock:
+        assert fetch(sock, b"kept") == KEPT
+        assert fetch(sock, b"killed-big") is None, "half a value was stored"
+    check_large_values_work(server)
+    check_memory(server, allowed_mib(64, busy=60))
+
+
+def test_client_process_killed(server):
+    keep_value(server)
+    script = Path(__file__).with_name("killed_client.py")
+    with bystander(server):
+        for seed in range(3):
+            command = [sys.executable, str(script), str(server.port), "80", str(seed)]
+            client = subprocess.Popen(command, stdout=subprocess.PIPE)
+            try:
+                assert client.stdout.readline() == b"ready\n"
+            finally:
+                client.kill()
+                client.wait()
+                client.stdout.close()
+            assert eventually(lambda: connections(server) == 4)
+    with server.connect() as sock:
+        assert fetch(sock, b"kept") == KEPT
+    check_large_values_work(server)
+    check_memory(server, allowed_mib(64, busy=200))
+
+
+def test_half_requests_held_then_completed(server, closing):
+    """Half a request costs the others nothing, and the server a bounded piece of memory."""
+    small = b"set half 0 0 1000\r\n" + b"h" * 1000 + b"\r\n"
+    inline = b"set half 0 0 50000\r\n" + b"H" * 50000 + b"\r\n"
+    big = b"set half%d 0 0 500000\r\n" + b"B" * 500_000 + b"\r\n"
+    binary = packet("set", b"half", b"b" * 900, bytes(8))
+    halves = [(small, b"STORED\r\n"), (inline, b"STORED\r\n"), (b"get half\r\n", None)]
+    halves += [(binary, packet("set", magic=0x81)[:8]), (b"mn\r\n", b"MN\r\n")]
+    held = []
+    for i in range(250):
+        request, reply = halves[i % len(halves)]
+        held.append((request, reply, 2 + i * 31 % (len(request) - 2)))
+    held += [(big % i, b"STORED\r\n", 100_000 + 20_000 * i) for i in range(12)]
+    socks = []
+    for request, _, cut in held:
+        sock = server.connect(20.0)
+        closing.append(sock)
+        socks.append(sock)
+        sock.sendall(request[:cut])
+    used = cpu_seconds(server)
+    with bystander(server) as other:
+        time.sleep(HELD_S)
+        assert other.requests > 20
+    assert cpu_seconds(server) - used < HELD_S, "waiting for half requests keeps a worker busy"
+    for sock, (request, _, cut) in zip(socks, held, strict=True):
+        sock.sendall(request[cut:])
+    for sock, (_, reply, _) in zip(socks, held, strict=True):
+        if reply is None:
+            assert receive_until(sock, b"END\r\n")
+        else:
+            assert receive_exactly(sock, len(reply)) == reply
+    check_memory(server, allowed_mib(64, busy=270))
+
+
+def test_half_bodies_take_a_bounded_share(server, closing):
+    """Who reserves all there is to reserve stops nobody else from storing what is not huge."""
+    for i in range(100):
+        sock = server.connect()
+        closing.append(sock)
+        sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * 1000)
+    with bystander(server), server.connect() as sock:
+        for i in range(200):
+            store(sock, b"mine%d" % i, pattern(i, 40_000))
+        for i in range(200):
+            assert fetch(sock, b"mine%d" % i) == pattern(i, 40_000)
+        # What does not fit is refused in words, swallowed whole, and the next command is in step.
+        request = b"set mine 0 0 1000000\r\n" + b"m" * 1_000_000 + b"\r\nmn\r\n"
+        reply = ask(sock, request, b"MN\r\n")
+        assert reply in (
+            b"SERVER_ERROR out of memory storing object\r\nMN\r\n",
+            b"STORED\r\nMN\r\n",
+        )
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+    assert eventually(lambda: connections(server) == 0)
+    check_large_values_work(server)
+    check_memory(server, allowed_mib(64, busy=110))
+
+
+def test_readers_of_megabyte_values_that_do_not_read(server, closing):
+    """They hold a bounded share of the memory: the others' values are right, or missed."""
+    values = {b"mega%d" % i: pattern(i, 1_000_000) for i in range(30)}
+    with server.connect(20.0) as sock:
+        for key, value in values.items():
+            store(sock, key, value)
+    request = b"".join(b"get %s\r\n" % key for key in values)
+    with bystander(server), server.connect(20.0) as fast:
+        for _ in range(60):
+            sock = server.connect(20.0)
+            closing.append(sock)
+            sock.sendall(request)
+        for key, value in values.items():
+            assert fetch(fast, key) in (None, value)
+        for i in range(100):
+            key = b"small%d" % i
+            store(fast, key, pattern(i, 10_000))
+            assert fetch(fast, key) == pattern(i, 10_000)
+        check_memory(server, allowed_mib(64, busy=70))
+    # The slow ones get, late, what was there when they asked.
+    for sock in closing[:10]:
+        sock.sendall(b"mn\r\n")
+        reply = receive_until(sock, b"MN\r\n")
+        expected = len(reply)
+        for key, value in values.items():
+            expected -= len(value_reply(key, value)) if value_reply(key, value) in reply else 0
+        assert expected == len(b"END\r\n") * len(values) + len(b"MN\r\n")
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+    assert eventually(lambda: connections(server) == 0)
+    check_large_values_work(server)
+    check_memory(server, allowed_mib(64, busy=70))
+
+
+def test_readers_of_many_values_that_do_not_read(server, closing):
+    """Unsent replies that have to be copied are bounded per worker; who is over it is closed."""
+    with server.connect(20.0) as sock:
+        for i in range(100):
+            store(sock, b"v%d" % i, pattern(i, 10_000))
+    request = b"get" + b"".join(b" v%d" % i for i in range(100)) + b"\r\n"
+    whole = b"".join(value_reply(b"v%d" % i, pattern(i, 10_000)) for i in range(100)) + b"END\r\n"
+    with bystander(server):
+        for _ in range(300):
+            sock = server.connect(20.0)
+            closing.append(sock)
+            sock.sendall(request * 20)
+        time.sleep(0.3)
+    check_memory(server, allowed_mib(64, busy=300, unsent_mib=2 * UNSENT_MIB_MAX))
+    survivors = 0
+    for sock in closing[:40]:
+        try:
+            assert receive_exactly(sock, 20 * len(whole)) == whole * 20
+            survivors += 1
+        except ConnectionError:
+            pass
+    assert survivors >= 10, "those within the bound are served when they read"
+
+
+def test_pipeline_that_is_never_read_stops_being_read(server, closing):
+    """The server does not take in requests whose replies find no taker."""
+    keep_value(server)
+    sock = server.connect()
+    closing.append(sock)
+    sock.setblocking(False)
+    sent = 0
+    line = b"get kept\r\n" * 1000
+    with bystander(server):
+        quiet_since = time.monotonic()
+        while time.monotonic() - quiet_since < 0.5 and sent < 64 * MIB:
+            try:
+                sent += sock.send(line)
+                quiet_since = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.01)
+    assert sent < 16 * MIB, "it reads on and on"
+    check_memory(server, allowed_mib(64, busy=10))
+
+
+def test_multiget_of_large_values_whose_reader_stops(start_server, closing):
+    """10,000 keys of 200 KB make 2 GB of reply: some of it is read, then nothing."""
+    server = start_server("-m", "128", "-t", "2")
+    values = [pattern(i, 200_000) for i in range(100)]
+    with server.connect(20.0) as sock:
+        for i, value in enumerate(values):
+            store(sock, b"k%d" % i, value)
+    request = b"get" + b"".join(b" k%d" % (i % 100) for i in range(10_000)) + b"\r\n"
+    with bystander(server):
+        for _ in range(20):
+            sock = server.connect(20.0)
+            closing.append(sock)
+            sock.sendall(request)
+        for sock in closing:
+            head = receive_exactly(sock, 1_000_000)
+            assert head.startswith(value_reply(b"k0", values[0])[:100_000])
+        time.sleep(0.5)
+        check_memory(server, allowed_mib(128, busy=30))
+        for sock in closing:
+            reset(sock)
+        closing.clear()
+    assert eventually(lambda: connections(server) == 0)
+    with server.connect(20.0) as sock:
+        for i, value in enumerate(values):
+            assert fetch(sock, b"k%d" % i) == value, "its memory is still held"
+    check_memory(server, allowed_mib(128, busy=30))
+
+
+def test_multiget_of_10000_keys_read_whole(start_server):
+    """The same with a reader that reads: every value comes, right and in its place."""
+    server = start_server("-m", "128", "-t", "2")
+    values = [pattern(i, 20_000) for i in range(1000)]
+    with server.connect(60.0) as sock:
+        for i, value in enumerate(values):
+            store(sock, b"k%d" % i, value)
+        with bystander(server):
+            sock.sendall(b"get" + b"".join(b" k%d" % (i % 1000) for i in range(10_000)) + b"\r\n")
+            for i in range(10_000):
+                expected = value_reply(b"k%d" % (i % 1000), values[i % 1000])
+                assert receive_exactly(sock, len(expected)) == expected, i
+            assert receive_exactly(sock, 5) == b"END\r\n"
+    check_memory(server, allowed_mib(128, busy=10))
+
+
+def test_multiget_larger_than_what_may_be_pinned(server):
+    """A client that reads gets all values that are there, however many it asks for at once."""
+    with server.connect(20.0) as sock:
+        for i in range(40):
+            store(sock, b"m%d" % i, pattern(i, 1_000_000))
+        present = [i for i in range(40) if fetch(sock, b"m%d" % i) is not None]
+        assert len(present) == 40
+        sock.sendall(b"get" + b"".join(b" m%d" % i for i in range(40)) + b"\r\n")
+        reply = receive_until(sock, b"END\r\n")
+    found = [i for i in range(40) if value_reply(b"m%d" % i, pattern(i, 1_000_000)) in reply]
+    assert found == present
+
+
+def test_pipeline_of_100000_commands(server):
+    """One connection sends them without a pause; replies come in order, the others go on."""
+    rounds = 20_000
+    request = b"set p 0 0 4\r\nabcd\r\nincr n 1\r\nget p\r\nmg p s\r\ntouch p 0\r\n" * rounds
+    with server.connect(60.0) as sock, bystander(server):
+        store(sock, b"n", b"0")
+        reply = bytearray()
+        sent = 0
+        sock.setblocking(False)
+        finish = time.monotonic() + 60
+        expected = b"".join(
+            b"STORED\r\n%d\r\nVALUE p 0 4\r\nabcd\r\nEND\r\nHD s4\r\nTOUCHED\r\n" % (i + 1)
+            for i in range(rounds)
+        )
+        while len(reply) < len(expected) and time.monotonic() < finish:
+            try:
+                sent += sock.send(request[sent : sent + 65536])
+            except BlockingIOError:
+                pass
+            try:
+                reply += sock.recv(1 << 20)
+            except BlockingIOError:
+                time.sleep(0.0005)
+        assert reply == expected
+    check_memory(server, allowed_mib(64, busy=10))
+
+
+def test_binary_pipeline_of_100000_commands(server):
+    rounds = 25_000
+    with server.connect(60.0) as sock, bystander(server):
+        quiet = packet("setq", b"q", b"v", bytes(8)) + packet("getq", b"none")
+        request = (quiet * 2 + packet("noop", opaque=77)) * (rounds // 5 * 4 // 4)
+        noops = request.count(packet("noop", opaque=77))
+        sock.setblocking(False)
+        sent, reply = 0, bytearray()
+        finish = time.monotonic() + 60
+        while len(reply) < noops * HEADER_SIZE and time.monotonic() < finish:
+            try:
+                sent += sock.send(request[sent : sent + 65536])
+            except BlockingIOError:
+                pass
+            try:
+                reply += sock.recv(1 << 20)
+            except BlockingIOError:
+                time.sleep(0.0005)
+        packets = split_packets(bytes(reply))
+    assert packets == [(0x0A, 0, 77, b"")] * noops

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/generator.h"
+
+#include <algorithm>
+
+namespace warpcache::model {
+
+namespace {
+
+constexpr int kTextStreams = 2;  // streams 1 and 2 speak text, 3 and 4 binary
+constexpr int kBinaryStreams = 2;
+
+}  // namespace
+
+uint32_t ByteDice::roll(uint32_t sides) {
+  uint32_t number = at_ < size_ ? data_[at_++] : 0;
+  if (sides > 256 && at_ < size_) number = number << 8 | data_[at_++];
+  return number % sides;
+}
+
+std::string Generator::pick(const std::vector<std::string>& choices) {
+  return choices[dice_.roll(static_cast<uint32_t>(choices.size()))];
+}
+
+std::string Generator::key() {
+  if (dice_.one_in(50))
+    return prefix_ + std::string("{k*") + std::to_string(250 - prefix_.size()) + "}";
+  if (!config_.common && dice_.one_in(300)) return "{k*251}";
+  return prefix_ + pick({"a", "b", "c", "d", "key5", "n", "num"});
+}
+
+std::string Generator::cas(const std::string& key) {
+  if (key.find('{') != std::string::npos || dice_.one_in(8)) {
+    return pick({"0", "1", "2", "9223372036854775999", "18446744073709551615"});
+  }
+  // The next number may be one that the server has given out and not told.
+  const std::string near = dice_.one_in(20) ? pick({"+1", "-1"}) : "";
+  return "{cas:" + key + near + "}";
+}
+
+std::string Generator::flags() {
+  if (dice_.roll(3) != 0) return "0";
+  return pick({"1", "5", "77", "4294967295", "65536"});
+}
+
+std::string Generator::exptime() {
+  if (dice_.roll(3) != 0) return "0";
+  if (!config_.clock) return pick({"0", "1000", "-1", "2592000", "2592001", "{now+1000}"});
+  return pick({"1", "2", "3", "5", "100", "-1", "2592000", "2592001", "{now+2}", "{now+50}"});
+}
+
+int32_t Generator::plain_time() {
+  constexpr int32_t kTimes[] = {0, 1, 2, 5, 1000};
+  constexpr int32_t kLongTimes[] = {0, 0, 1000, 2592001, 5000};
+  return (config_.clock ? kTimes : kLongTimes)[dice_.roll(5)];
+}
+
+std::string Generator::number() {
+  return pick(
+      {"1", "1", "5", "10", "0", "99", "18446744073709551615", "9223372036854775808", "+3", "007"});
+}
+
+std::string Generator::noreply() { return dice_.one_in(8) ? " noreply" : ""; }
+
+std::string Generator::value(size_t& size) {
+  const uint32_t kind = dice_.roll(200);
+  if (kind < 80) {
+    const std::string text = pick({"5", "9", "99", "10", "0", "18446744073709551615", "007", "12  ",
+                                   " 7", "abc", "-1", "5 6", "18446744073709551616"});
+    size = text.size();
+    return text;
+  }
+  size = dice_.roll(30);
+  if (kind >= 185) size = 30 + dice_.roll(3000);
+  if (config_.large && kind >= 197) size = 16384 - 40 + dice_.roll(80);
+  if (config_.large && kind == 198) size = 32768 - 100 + dice_.roll(200);
+  if (config_.large && kind == 199)
+    size = dice_.one_in(3) ? 61440 + dice_.roll(2000) : 60000 * dice_.roll(20);
+  if (bytes_ + size > config_.bytes_max) size = 3;
+  bytes_ += size;
+  return "{val:" + std::to_string(dice_.roll(26)) + "*" + std::to_string(size) + "}";
+}
+
+std::string Generator::text_get() {
+  const bool touches = dice_.one_in(4);
+  std::string line = touches ? pick({"gat", "gats"}) : pick({"get", "gets"});
+  if (touches) line += " " + std::to_string(plain_time() - (dice_.one_in(20) ? 1001 : 0));
+  uint32_t keys = 1;
+  if (dice_.one_in(4)) keys = 2 + dice_.roll(5);
+  if (dice_.one_in(60)) keys = 200 + dice_.roll(700);
+  for (uint32_t i = 0; i < keys; ++i) line += " " + key();
+  return line + "\\r\\n";
+}
+
+std::string Generator::text_store() {
+  const std::string command = pick({"set", "set", "add", "replace", "append", "prepend", "cas"});
+  const std::string name = key();
+  size_t size = 0;
+  const std::string body = value(size);
+  std::string line = command + " " + name + " " + flags() + " " + exptime() + " " +
+                     std::to_string(size) + (command == "cas" ? " " + cas(name) : "") + noreply();
+  return line + "\\r\\n" + body + "\\r\\n";
+}
+
+std::string Generator::text_change() {
+  switch (dice_.roll(4)) {
+    case 0:
+      return "delete " + key() + noreply() + "\\r\\n";
+    case 1:
+      return "touch " + key() + " " + exptime() + noreply() + "\\r\\n";
+    default:
+      return pick({"incr ", "decr "}) + key() + " " + number() + noreply() + "\\r\\n";
+  }
+}
+
+std::string Generator::text_command() {
+  const uint32_t kind = dice_.roll(100);
+  if (kind < 16) return text_get();
+  if (kind < 32) return text_store();
+  if (kind < 42) return text_change();
+  if (kind < 60) return meta_get();
+  if (kind < 75) return meta_set();
+  if (kind < 82) return meta_delete();
+  if (kind < 90) return meta_count();
+  if (kind < 97) return broken_command();
+  if (kind == 97 && may_flush_) {
+    return config_.clock ? pick({"flush_all\\r\\n", "flush_all noreply\\r\\n", "flush_all 2\\r\\n",
+                                 "flush_all 1 noreply\\r\\n", "flush_all -1\\r\\n"})
+                         : pick({"flush_all\\r\\n", "flush_all noreply\\r\\n"});
+  }
+  if (kind == 98 && !config_.common) return dice_.one_in(20) ? "quit\\r\\n" : "version\\r\\n";
+  return "mn\\r\\n";
+}
+
+void Generator::add_message(Script& script, int stream, Language language, bool alone) {
+  Step step;
+  step.round = round_;
+  step.stream = stream;
+  prefix_ = alone ? "" : "s" + std::to_string(stream + 5);
+  may_flush_ = alone;
+  in_datagram_ = stream == kDatagram;
+  step.text = language == Language::kText ? text_command() : binary_command();
+  script.steps.push_back(std::move(step));
+}
+
+// Streams of one round do not disturb each other: either there is one alone, or each has its own
+// keys.
+void Generator::add_round(Script& script) {
+  ++round_;
+  if (config_.clock && dice_.one_in(6)) {
+    Step step;
+    step.round = round_;
+    step.stream = kClock;
+    step.seconds = 1 + dice_.roll(4);
+    script.steps.push_back(step);
+    return;
+  }
+  const uint32_t kind = dice_.roll(10);
+  if (config_.datagrams && kind == 9) {
+    for (uint32_t i = 1 + dice_.roll(2); i > 0; --i) {
+      add_message(script, kDatagram, Language::kText, true);
+    }
+    return;
+  }
+  const bool many = kind == 8;
+  const int first = many ? 1 : 1 + static_cast<int>(dice_.roll(kTextStreams + kBinaryStreams));
+  const int last = many ? kTextStreams + kBinaryStreams : first;
+  // memcached counts in another way while a reply holds the item: so one message at a time.
+  const uint32_t most = config_.common ? 1 : dice_.one_in(20) ? 60 : 4;
+  for (int stream = first; stream <= last; ++stream) {
+    const Language language = stream <= kTextStreams ? Language::kText : Language::kBinary;
+    for (uint32_t i = 1 + dice_.roll(most); i > 0; --i) {
+      add_message(script, stream, language, !many);
+    }
+  }
+}
+
+Script Generator::generate() {
+  Script script;
+  if (!config_.common && dice_.one_in(4)) script.item_size_max = 1024 + dice_.roll(100) * 700;
+  if (!config_.common && dice_.roll(3) != 0) script.cuts = 1 + dice_.roll(1000);
+  while (script.steps.size() < config_.steps && !dice_.spent()) add_round(script);
+  return script;
+}
+
+}  // namespace warpcache::model

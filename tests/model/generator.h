@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random scripts: few keys, every command, mostly valid, sizes of every kind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/script.h"
+
+namespace warpcache::model {
+
+// Where decisions come from.
+class Dice {
+ public:
+  virtual ~Dice() = default;
+  // 0 to sides - 1. REQUIRES: sides > 0.
+  virtual uint32_t roll(uint32_t sides) = 0;
+  // Nothing more can be decided; roll() gives 0.
+  virtual bool spent() const = 0;
+
+  bool one_in(uint32_t sides) { return roll(sides) == 0; }
+};
+
+class SeededDice final : public Dice {
+ public:
+  explicit SeededDice(uint64_t seed) : random_(seed) {}
+  uint32_t roll(uint32_t sides) override { return static_cast<uint32_t>(random_() % sides); }
+  bool spent() const override { return false; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Decisions that a fuzzer makes.
+class ByteDice final : public Dice {
+ public:
+  ByteDice(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  uint32_t roll(uint32_t sides) override;
+  bool spent() const override { return at_ >= size_; }
+
+ private:
+  const uint8_t* data_;
+  size_t size_;
+  size_t at_ = 0;
+};
+
+struct GeneratorConfig {
+  size_t steps = 60;
+  size_t bytes_max = 16u << 20;  // of all values together
+  bool clock = true;
+  bool datagrams = true;
+  bool large = true;
+  // Only what memcached 1.6.18 does in the same way.
+  bool common = false;
+};
+
+class Generator {
+ public:
+  Generator(const GeneratorConfig& config, Dice& dice) : config_(config), dice_(dice) {}
+
+  Script generate();
+
+ private:
+  enum class Language : uint8_t { kText, kBinary };
+
+  void add_round(Script& script);
+  void add_message(Script& script, int stream, Language language, bool alone);
+
+  // Message texts, as in a Script.
+  std::string text_command();
+  std::string text_get();
+  std::string text_store();
+  std::string text_change();
+  std::string meta_get();
+  std::string meta_set();
+  std::string meta_delete();
+  std::string meta_count();
+  std::string meta_flag(std::string_view flags);
+  std::string meta_flags(std::string_view flags, uint32_t most);
+  std::string meta_key(bool& base64);
+  std::string broken_command();
+  std::string binary_command();
+  std::string binary_store(uint8_t opcode);
+  std::string packet(uint8_t opcode, const std::string& extras, const std::string& key,
+                     const std::string& value, size_t value_size, const std::string& cas);
+
+  std::string key();
+  std::string cas(const std::string& key);
+  std::string flags();
+  std::string exptime();
+  std::string number();
+  std::string noreply();
+  // A value as script text, and its size.
+  std::string value(size_t& size);
+  std::string pick(const std::vector<std::string>& choices);
+  int32_t plain_time();
+
+  const GeneratorConfig config_;
+  Dice& dice_;
+  std::string prefix_;  // of the keys of this message
+  size_t bytes_ = 0;
+  uint32_t round_ = 0;
+  bool may_flush_ = false;
+  bool in_datagram_ = false;
+};
+
+}  // namespace warpcache::model

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random scripts with fixed seeds, against the pipeline. run_model plays as many as are wanted.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "model/generator.h"
+#include "model/player.h"
+
+namespace warpcache::model {
+namespace {
+
+class ModelTest : public testing::TestWithParam<int> {};
+
+Script script_of(uint64_t seed, const GeneratorConfig& config) {
+  SeededDice dice(seed);
+  return Generator(config, dice).generate();
+}
+
+bool differs(const Script& script) {
+  return play(script, *start_pipeline(script)).difference.has_value();
+}
+
+// Each of these takes some seconds.
+constexpr int kGroups = 4;
+constexpr uint64_t kScriptsPerGroup = 1200;
+
+TEST_P(ModelTest, PipelineAnswersAsTheModel) {
+  const auto group = static_cast<uint64_t>(GetParam());
+  size_t commands = 0;
+  size_t lost = 0;
+  for (uint64_t seed = group * 10000 + 1; seed <= group * 10000 + kScriptsPerGroup; ++seed) {
+    const Script script = script_of(seed, {});
+    const Played played = play(script, *start_pipeline(script));
+    commands += played.commands;
+    if (!played.loss.empty()) ++lost;
+    if (!played.difference.has_value()) continue;
+    const Script small = shrink(script, differs);
+    const Played again = play(small, *start_pipeline(small));
+    FAIL() << "seed " << seed << ", " << describe(again.difference.value_or(*played.difference))
+           << "\n"
+           << write_script(small);
+  }
+  EXPECT_GT(commands, kScriptsPerGroup * 40);
+  EXPECT_LT(lost, kScriptsPerGroup / 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, testing::Range(0, kGroups));
+
+}  // namespace
+}  // namespace warpcache::model

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole pipeline in one thread, without sockets: batcher, framing, engine, store.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "batcher/testing/fake_transport.h"
+#include "batcher/worker.h"
+#include "engine/cpu/cpu_engine.h"
+#include "model/server.h"
+#include "store/store.h"
+
+namespace warpcache::model {
+
+struct PipelineConfig {
+  uint32_t item_size_max = 1 << 20;
+  // Seed of where streams are cut into chunks; 0: nowhere.
+  uint64_t cuts = 0;
+};
+
+class Pipeline final : public Server {
+ public:
+  explicit Pipeline(const PipelineConfig& config);
+  ~Pipeline() override;
+
+  void send(int stream, const std::string& bytes) override;
+  void send_datagram(const std::string& payload) override { transport_.add_datagram(payload); }
+  bool run() override;
+  std::string take_output(int stream) override;
+  std::vector<std::string> take_datagrams() override;
+  bool closed(int stream) override { return stream_at(stream).closed; }
+  void advance(uint32_t seconds) override;
+  std::optional<std::map<std::string, std::string>> contents() override;
+  std::string finish() override;
+  int64_t now() const override { return store_->clock().now; }
+  int64_t unix_start() const override { return store_->clock().unix_start; }
+  std::string version() const override;
+  uint64_t first_cas() const override { return uint64_t{1} << store::StoreRef::kCasIndexBits; }
+
+ private:
+  // The administrative commands that scripts use.
+  class Admin final : public engine::AdminHandler {
+   public:
+    explicit Admin(store::Store& store) : store_(store) {}
+    void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+             std::string& reply) override;
+    void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
+                      std::string&) override {}
+    bool wants_keys() const override { return false; }
+    void saw_key(wire::Op, Bytes, bool) override {}
+
+   private:
+    store::Store& store_;
+  };
+
+  static std::unique_ptr<store::Store> make_store();
+  batcher::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
+  size_t next_cut(size_t available);
+
+  std::unique_ptr<store::Store> store_;
+  Admin admin_;
+  engine::CpuEngine engine_;
+  batcher::FakeTransport transport_;
+  batcher::Worker worker_;
+  std::map<int, batcher::FakeTransport::Stream*> streams_;
+  std::vector<batcher::FakeTransport::Stream*> all_streams_;
+  size_t datagrams_taken_ = 0;
+  std::minstd_rand random_;
+  bool cuts_ = false;
+};
+
+}  // namespace warpcache::model

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/player.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "model/model.h"
+#include "model/pipeline.h"
+
+namespace warpcache::model {
+
+namespace {
+
+// Both ends of a stream.
+struct Stream {
+  explicit Stream(CasBook& book) : matcher(book) {}
+  Session session;
+  ReplyMatcher matcher;
+  Reply said;  // in this round
+};
+
+class Player {
+ public:
+  Player(const Script& script, Server& server)
+      : script_(script), server_(server), book_(server.first_cas()), model_(config(), book_) {}
+
+  Played play();
+
+ private:
+  ModelConfig config() const {
+    ModelConfig config;
+    config.item_size_max = script_.item_size_max;
+    config.now = server_.now();
+    config.unix_start = server_.unix_start();
+    config.version = server_.version();
+    config.as_1_6_18 = config.version == "1.6.18";
+    return config;
+  }
+  void run_step(const Step& step);
+  bool finish_round(uint32_t round);
+  bool compare_stream(uint32_t round, int number, Stream& stream);
+  bool compare_datagrams(uint32_t round);
+  void compare_contents();
+  void differ(uint32_t round, int stream, std::string what, std::string expected, std::string got) {
+    played_.difference =
+        Difference{round, stream, std::move(what), std::move(expected), std::move(got)};
+  }
+  void write_down(uint32_t round, int stream, const Reply& reply);
+
+  const Script& script_;
+  Server& server_;
+  CasBook book_;
+  Model model_;
+  std::map<int, std::unique_ptr<Stream>> streams_;
+  std::set<int> touched_;
+  std::vector<Reply> datagrams_;
+  std::map<uint64_t, size_t> shown_cas_;
+  Played played_;
+};
+
+void Player::run_step(const Step& step) {
+  if (step.answer) return;
+  played_.transcript.steps.push_back(step);
+  if (step.stream == kClock) {
+    model_.advance(step.seconds);
+    server_.advance(step.seconds);
+    return;
+  }
+  ++played_.commands;
+  const Surroundings surroundings = {
+      [this](const std::string& key) { return model_.cas_number(key); }, model_.unix_time()};
+  const std::string bytes = render(step.text, surroundings);
+  if (step.stream == kDatagram) {
+    if (bytes.empty()) return;
+    server_.send_datagram(bytes);
+    Reply reply;
+    model_.receive_datagram(bytes, reply);
+    datagrams_.push_back(std::move(reply));
+    return;
+  }
+  std::unique_ptr<Stream>& stream = streams_[step.stream];
+  if (stream == nullptr || (stream->session.closed && !touched_.contains(step.stream))) {
+    stream = std::make_unique<Stream>(book_);
+  }
+  touched_.insert(step.stream);
+  server_.send(step.stream, bytes);
+  Reply reply;
+  model_.receive(stream->session, bytes, reply);
+  stream->matcher.expect(reply);
+  stream->said.add(reply);
+}
+
+bool Player::compare_stream(uint32_t round, int number, Stream& stream) {
+  const std::string output = server_.take_output(number);
+  const bool right = stream.matcher.take(output);
+  const bool settled = !stream.session.waits();
+  if (!right || (settled && !stream.matcher.even())) {
+    differ(round, number, right ? "one says more than the other" : "the replies differ",
+           stream.matcher.missing(), stream.matcher.surplus());
+    return false;
+  }
+  if (settled && stream.session.closed != server_.closed(number)) {
+    differ(round, number, "closed by one alone", stream.session.closed ? "closed" : "open",
+           server_.closed(number) ? "closed" : "open");
+    return false;
+  }
+  write_down(round, number, stream.said);
+  stream.said = {};
+  return true;
+}
+
+bool Player::compare_datagrams(uint32_t round) {
+  const std::vector<std::string> got = server_.take_datagrams();
+  if (got.size() != datagrams_.size()) {
+    differ(round, kDatagram, "datagrams answered", std::to_string(datagrams_.size()),
+           std::to_string(got.size()));
+    return false;
+  }
+  for (size_t i = 0; i < got.size(); ++i) {
+    ReplyMatcher matcher(book_);
+    matcher.expect(datagrams_[i]);
+    if (!matcher.take(got[i]) || !matcher.even()) {
+      differ(round, kDatagram, "the replies differ", matcher.missing(), matcher.surplus());
+      return false;
+    }
+    write_down(round, kDatagram, datagrams_[i]);
+  }
+  datagrams_.clear();
+  return true;
+}
+
+// What is stored at the end, asked of the store itself. Not while a stream is in the middle of a
+// message that one of both may have carried out already.
+void Player::compare_contents() {
+  const auto waits = [](const auto& entry) { return entry.second->session.waits(); };
+  if (std::any_of(streams_.begin(), streams_.end(), waits)) return;
+  const auto got = server_.contents();
+  const auto expected = model_.contents();
+  if (!got.has_value() || *got == expected) return;
+  const auto list = [](const std::map<std::string, std::string>& items) {
+    std::string text;
+    for (const auto& [key, value] : items) text += key + "=" + value + " ";
+    return text;
+  };
+  differ(0, 0, "what is stored at the end", list(expected), list(*got));
+}
+
+void Player::write_down(uint32_t round, int stream, const Reply& reply) {
+  std::string text;
+  for (const ReplyPiece& piece : reply.pieces()) {
+    if (piece.kind == ReplyPiece::Kind::kBytes) {
+      text += piece.bytes;
+    } else if (!piece.cas.chosen_by_server) {
+      text += std::to_string(piece.cas.number);
+    } else {
+      const auto shown = shown_cas_.emplace(piece.cas.number, shown_cas_.size() + 1).first;
+      text += "<cas" + std::to_string(shown->second) + ">";
+    }
+  }
+  if (text.empty()) return;
+  Step step;
+  step.round = round;
+  step.stream = stream;
+  step.answer = true;
+  step.text = digest(text);
+  played_.transcript.steps.push_back(std::move(step));
+}
+
+bool Player::finish_round(uint32_t round) {
+  if (model_.at_a_loss()) {
+    played_.loss = model_.loss();
+    return false;
+  }
+  if (!server_.run()) {
+    differ(round, 0, "the server is stuck", "", "");
+    return false;
+  }
+  for (const int number : touched_) {
+    if (!compare_stream(round, number, *streams_[number])) return false;
+  }
+  touched_.clear();
+  return compare_datagrams(round);
+}
+
+Played Player::play() {
+  played_.transcript.item_size_max = script_.item_size_max;
+  played_.transcript.cuts = script_.cuts;
+  for (size_t i = 0; i < script_.steps.size(); ++i) {
+    const Step& step = script_.steps[i];
+    run_step(step);
+    const bool last = i + 1 == script_.steps.size() || script_.steps[i + 1].round != step.round;
+    if (last && !finish_round(step.round)) return std::move(played_);
+  }
+  compare_contents();
+  const std::string broken = server_.finish();
+  if (!broken.empty())
+    differ(script_.steps.empty() ? 0 : script_.steps.back().round, 0, broken, "", "");
+  return std::move(played_);
+}
+
+}  // namespace
+
+Played play(const Script& script, Server& server) { return Player(script, server).play(); }
+
+std::string describe(const Difference& difference) {
+  const std::string stream =
+      difference.stream == kDatagram ? "udp" : "stream " + std::to_string(difference.stream);
+  return "round " + std::to_string(difference.round) + ", " + stream + ": " + difference.what +
+         "\n  model:  " + digest(difference.expected) + "\n  server: " + digest(difference.got) +
+         "\n";
+}
+
+std::unique_ptr<Server> start_pipeline(const Script& script) {
+  PipelineConfig config;
+  config.item_size_max = static_cast<uint32_t>(script.item_size_max);
+  config.cuts = script.cuts;
+  return std::make_unique<Pipeline>(config);
+}
+
+Script shrink(Script script, const std::function<bool(const Script&)>& differs) {
+  Script uncut = script;
+  uncut.cuts = 0;
+  if (differs(uncut)) script = uncut;
+  size_t chunk = std::max<size_t>(script.steps.size() / 2, 1);
+  while (true) {
+    bool smaller = false;
+    for (size_t at = 0; at < script.steps.size();) {
+      Script candidate = script;
+      const auto begin = candidate.steps.begin() + static_cast<ptrdiff_t>(at);
+      const size_t count = std::min(chunk, candidate.steps.size() - at);
+      candidate.steps.erase(begin, begin + static_cast<ptrdiff_t>(count));
+      if (differs(candidate)) {
+        script = std::move(candidate);
+        smaller = true;
+      } else {
+        at += chunk;
+      }
+    }
+    if (chunk > 1) {
+      chunk /= 2;
+    } else if (!smaller) {
+      return script;
+    }
+  }
+}
+
+}  // namespace warpcache::model

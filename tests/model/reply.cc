@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/reply.h"
+
+#include <algorithm>
+
+namespace warpcache::model {
+
+void Reply::add(std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (pieces_.empty() || pieces_.back().kind != ReplyPiece::Kind::kBytes) pieces_.emplace_back();
+  pieces_.back().bytes += bytes;
+}
+
+void Reply::add(const Reply& reply) {
+  pieces_.insert(pieces_.end(), reply.pieces_.begin(), reply.pieces_.end());
+}
+
+void Reply::add_cas(ReplyPiece::Kind kind, const Cas& cas) {
+  ReplyPiece piece;
+  piece.kind = kind;
+  piece.cas = cas;
+  pieces_.push_back(std::move(piece));
+}
+
+void ReplyMatcher::expect(const Reply& reply) {
+  expected_.insert(expected_.end(), reply.pieces().begin(), reply.pieces().end());
+}
+
+bool ReplyMatcher::take(std::string_view bytes) {
+  early_ += bytes;
+  return advance();
+}
+
+// Compares as far as both sides reach.
+bool ReplyMatcher::advance() {
+  while (!expected_.empty() && !early_.empty()) {
+    ReplyPiece& piece = expected_.front();
+    const size_t before = early_.size();
+    switch (piece.kind) {
+      case ReplyPiece::Kind::kBytes:
+        if (!take_bytes(piece)) return false;
+        break;
+      case ReplyPiece::Kind::kCasText:
+        if (!take_cas_text(piece.cas)) return false;
+        break;
+      case ReplyPiece::Kind::kCasBinary:
+        if (early_.size() < 8) return true;
+        if (!take_cas_binary(piece.cas)) return false;
+        break;
+    }
+    if (early_.size() == before) return false;
+  }
+  return true;
+}
+
+bool ReplyMatcher::take_bytes(ReplyPiece& piece) {
+  const size_t size = std::min(piece.bytes.size(), early_.size());
+  if (early_.compare(0, size, piece.bytes, 0, size) != 0) return false;
+  early_.erase(0, size);
+  piece.bytes.erase(0, size);
+  if (piece.bytes.empty()) pop();
+  return true;
+}
+
+// A number in text is always followed by something, so it is there whole.
+bool ReplyMatcher::take_cas_text(const Cas& cas) {
+  const size_t size = std::min(early_.find_first_not_of("0123456789"), early_.size());
+  if (size == 0 || size > 20 || (size > 1 && early_[0] == '0')) return false;
+  uint64_t number = 0;
+  for (size_t i = 0; i < size; ++i) number = number * 10 + static_cast<uint64_t>(early_[i] - '0');
+  if (!book_.learn(cas, number)) return false;
+  early_.erase(0, size);
+  pop();
+  return true;
+}
+
+bool ReplyMatcher::take_cas_binary(const Cas& cas) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<uint8_t>(early_[i]);
+  if (!book_.learn(cas, number)) return false;
+  early_.erase(0, 8);
+  pop();
+  return true;
+}
+
+std::string ReplyMatcher::missing() const {
+  std::string text;
+  for (const ReplyPiece& piece : expected_) {
+    const uint64_t number = book_.number_of(piece.cas);
+    switch (piece.kind) {
+      case ReplyPiece::Kind::kBytes:
+        text += piece.bytes;
+        break;
+      case ReplyPiece::Kind::kCasText:
+        text += number == 0 ? "<cas>" : std::to_string(number);
+        break;
+      case ReplyPiece::Kind::kCasBinary:
+        text += number == 0 ? "<cas>" : "<cas " + std::to_string(number) + ">";
+        break;
+    }
+  }
+  return text;
+}
+
+}  // namespace warpcache::model

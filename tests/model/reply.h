@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A reply as the model expects it: bytes, with places where a CAS id stands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/cas_book.h"
+
+namespace warpcache::model {
+
+struct ReplyPiece {
+  enum class Kind : uint8_t { kBytes, kCasText, kCasBinary };
+  Kind kind = Kind::kBytes;
+  std::string bytes;
+  Cas cas;
+};
+
+class Reply {
+ public:
+  void add(std::string_view bytes);
+  void add(const Reply& reply);
+  void add_cas_text(const Cas& cas) { add_cas(ReplyPiece::Kind::kCasText, cas); }
+  void add_cas_binary(const Cas& cas) { add_cas(ReplyPiece::Kind::kCasBinary, cas); }
+
+  bool empty() const { return pieces_.empty(); }
+  const std::vector<ReplyPiece>& pieces() const { return pieces_; }
+
+ private:
+  void add_cas(ReplyPiece::Kind kind, const Cas& cas);
+
+  std::vector<ReplyPiece> pieces_;
+};
+
+// Compares what a server says, as it comes, with what it should say.
+class ReplyMatcher {
+ public:
+  // The book learns the CAS ids of what matches. Outlives this.
+  explicit ReplyMatcher(CasBook& book) : book_(book) {}
+
+  void expect(const Reply& reply);
+
+  // Takes the next bytes of the server. False: they are wrong; difference() says where.
+  bool take(std::string_view bytes);
+
+  // Everything that was expected has come, and nothing else. (A part of what is expected may come
+  // late, and early: see take().)
+  bool even() const { return expected_.empty() && early_.empty(); }
+  // What has not come, and what came beyond all expectation.
+  std::string missing() const;
+  const std::string& surplus() const { return early_; }
+
+ private:
+  bool advance();
+  bool take_bytes(ReplyPiece& piece);
+  bool take_cas_text(const Cas& cas);
+  bool take_cas_binary(const Cas& cas);
+  void pop() { expected_.erase(expected_.begin()); }
+
+  CasBook& book_;
+  std::vector<ReplyPiece> expected_;
+  std::string early_;  // came and is not compared yet
+};
+
+}  // namespace warpcache::model

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The long form of model_test, and the tool for single scripts. See usage().
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "model/generator.h"
+#include "model/player.h"
+#include "model/reference.h"
+
+namespace {
+
+using namespace warpcache::model;
+
+constexpr char kUsage[] =
+    "usage: run_model [--seconds N] [--first SEED] [--steps N] [--memcached PROGRAM] "
+    "[--keep-going]\n"
+    "       run_model [--memcached PROGRAM] --replay FILE\n"
+    "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
+    "what differs. --replay prints a script with its answers.\n";
+
+struct Arguments {
+  double seconds = 10;
+  uint64_t first = 1'000'000;
+  size_t steps = 60;
+  std::string memcached;
+  std::string replay;
+  bool keep_going = false;
+};
+
+bool read_arguments(int argc, char** argv, Arguments& arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--keep-going") {
+      arguments.keep_going = true;
+      continue;
+    }
+    if (i + 1 == argc) return false;
+    const std::string value = argv[++i];
+    if (word == "--seconds") {
+      arguments.seconds = std::atof(value.c_str());
+    } else if (word == "--first") {
+      arguments.first = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--steps") {
+      arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--memcached") {
+      arguments.memcached = value;
+    } else if (word == "--replay") {
+      arguments.replay = value;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+Played play_on(const Arguments& arguments, const Script& script) {
+  if (arguments.memcached.empty()) return play(script, *start_pipeline(script));
+  // Its clock may have moved on in between: what differs must differ again.
+  Played played;
+  for (int i = 0; i < 3; ++i) {
+    Reference reference(arguments.memcached);
+    if (!reference.ok()) {
+      std::cerr << arguments.memcached << " does not start\n";
+      std::exit(2);
+    }
+    played = play(script, reference);
+    if (!played.difference.has_value()) break;
+  }
+  return played;
+}
+
+int replay(const Arguments& arguments) {
+  std::ifstream file(arguments.replay);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  Script script;
+  std::string error;
+  if (!read_script(text, script, error)) {
+    std::cerr << arguments.replay << ": " << error << "\n";
+    return 2;
+  }
+  const Played played = play_on(arguments, script);
+  std::cout << write_script(played.transcript);
+  if (!played.difference.has_value()) return 0;
+  std::cout << describe(*played.difference);
+  return 1;
+}
+
+int run(const Arguments& arguments) {
+  GeneratorConfig config;
+  config.steps = arguments.steps;
+  if (!arguments.memcached.empty()) {
+    config.clock = config.datagrams = false;
+    config.common = true;
+  }
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
+  size_t commands = 0;
+  size_t differences = 0;
+  std::map<std::string, size_t> losses;
+  uint64_t seed = arguments.first;
+  for (; std::chrono::steady_clock::now() < end; ++seed) {
+    SeededDice dice(seed);
+    const Script script = Generator(config, dice).generate();
+    const Played played = play_on(arguments, script);
+    commands += played.commands;
+    if (!played.loss.empty()) ++losses[played.loss];
+    if (!played.difference.has_value()) continue;
+    ++differences;
+    const Script small = shrink(script, [&arguments](const Script& candidate) {
+      return play_on(arguments, candidate).difference.has_value();
+    });
+    const Played again = play_on(arguments, small);
+    std::cout << "seed " << seed << "\n"
+              << write_script(again.transcript)
+              << describe(again.difference.value_or(*played.difference)) << std::endl;
+    if (!arguments.keep_going) break;
+  }
+  std::cout << seed - arguments.first << " scripts, " << commands << " messages, " << differences
+            << " differences\n";
+  for (const auto& [loss, count] : losses) {
+    std::cout << "given up: " << count << " for " << loss << "\n";
+  }
+  return differences == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (!read_arguments(argc, argv, arguments)) {
+    std::cerr << kUsage;
+    return 2;
+  }
+  return arguments.replay.empty() ? run(arguments) : replay(arguments);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What clients say to a server, in a form that people can read, cut down and keep.
+//
+//   # set and get                      a comment
+//   item_size_max: 1048576             -I; may be left out
+//   cuts: 17                           seed of the places where streams are cut; 0: nowhere
+//   2> set a 0 0 3\r\nabc\r\n          stream 2 sends
+//   2< STORED\r\n                      what it is answered (only in kept cases)
+//                                      an empty line: here all answers are waited for
+//   udp> get a\r\n                     a datagram
+//   clock 5                            seconds pass
+//
+// In texts \r \n \\ \xHH are escapes, and braces are filled in when the text is sent:
+//   {x*1000} 1000 times x     {val:3*1000} 1000 bytes that vary with the place and the seed 3
+//   {cas:key} {cas:key+1}     the CAS number of a key as far as replies have told it, or near it
+//   {cas8:key}                the same as 8 bytes, big endian
+//   {now+10}                  the Unix time
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpcache::model {
+
+inline constexpr int kDatagram = -1;
+inline constexpr int kClock = -2;
+
+struct Step {
+  uint32_t round = 0;    // answers are compared after each round
+  int stream = 0;        // or kDatagram, kClock
+  uint32_t seconds = 0;  // kClock
+  std::string text;
+  bool answer = false;  // not sent but expected
+};
+
+struct Script {
+  uint64_t item_size_max = 1 << 20;
+  uint64_t cuts = 0;
+  std::vector<Step> steps;
+};
+
+// False: not a script; `error` says where.
+bool read_script(std::string_view text, Script& script, std::string& error);
+std::string write_script(const Script& script);
+
+struct Surroundings {
+  std::function<uint64_t(const std::string& key)> cas_of;
+  int64_t unix_time = 0;
+};
+// The bytes that `text` means.
+std::string render(std::string_view text, const Surroundings& surroundings);
+
+// As a script shows it: escaped, long runs of one byte as {x*n}.
+std::string escape(std::string_view bytes);
+// For replies: what is very long is told by its size and a checksum.
+std::string digest(std::string_view bytes);
+
+std::string pattern_value(uint32_t seed, size_t size);
+
+}  // namespace warpcache::model

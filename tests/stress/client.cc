@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stress/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "stress/eviction_log.h"
+
+namespace warpcache::stress {
+
+namespace {
+
+constexpr uint32_t kInlineBodyMax = 60 * 1024;  // bytes; larger bodies go through reservations
+constexpr uint32_t kFramesMax = 256;            // of one call
+constexpr size_t kFailuresMax = 3;              // told of one client
+
+const wire::FrameLimits& limits() {
+  static const wire::FrameLimits made = [] {
+    wire::FrameLimits limits = {};
+    limits.item_size_max = 4 << 20;
+    limits.inline_body_max = kInlineBodyMax;
+    limits.cas_enabled = true;
+    return limits;
+  }();
+  return made;
+}
+
+engine::CpuEngineConfig engine_config(const Scenario& scenario) {
+  engine::CpuEngineConfig config;
+  config.item_size_max = limits().item_size_max;
+  if (scenario.exhaust_pins) config.pin_wait_ms_max = 1;
+  return config;
+}
+
+}  // namespace
+
+Client::Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::Store& store,
+               engine::AdminHandler& admin)
+    : scenario_(scenario),
+      store_(store),
+      engine_(engine_config(scenario), store, admin),
+      generator_(scenario, index + 1, seed),
+      filler_(scenario, index + 1, seed) {
+  for (uint32_t i = 0; i < scenario.sessions; ++i) {
+    Session session;
+    session.number = index * scenario.sessions + i;
+    session.form = i % 3 == 2 ? Form::kBinary : Form::kText;
+    sessions_.push_back(session);
+  }
+  WC_ASSERT(sessions_.back().number < kFinalSession);
+  final_session_.number = kFinalSession;
+}
+
+Client::~Client() { release_pins(); }
+
+void Client::fail(const std::string& what, std::string_view replies) {
+  if (failures_.size() >= kFailuresMax) return;
+  std::string shown;
+  for (const char c : replies.substr(0, 200)) {
+    const bool plain = c >= ' ' && c <= '~';
+    shown += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+  }
+  failures_.push_back(what + ", replies go on with: " + shown + "\n");
+}
+
+// --- Making a batch
+
+void Client::open_share(wire::FrameState* framing) {
+  Share share;
+  share.first_command = static_cast<uint32_t>(commands_.size());
+  share.input_first = static_cast<uint32_t>(input_.size());
+  share.framing = framing;
+  shares_.push_back(std::move(share));
+}
+
+void Client::close_share() {
+  Share& share = shares_.back();
+  share.command_count = static_cast<uint32_t>(commands_.size()) - share.first_command;
+  share.input_size = static_cast<uint32_t>(input_.size()) - share.input_first;
+}
+
+void Client::add_command(Session& session, Form form, std::span<const Operation> operations,
+                         std::string_view body) {
+  Command command;
+  command.form = form;
+  command.first_operation = static_cast<uint32_t>(batch_operations_.size());
+  command.operation_count = static_cast<uint32_t>(operations.size());
+  encode(form, operations, body, command.first_operation, &input_);
+  for (Operation op : operations) {
+    op.session = session.number;
+    batch_operations_.push_back(op);
+  }
+  commands_.push_back(command);
+}
+
+void Client::add_session_share(Session& session) {
+  open_share(&session.framing);
+  const uint64_t count = 1 + generator_.below(scenario_.commands_max);
+  std::vector<Operation> made;
+  for (uint64_t i = 0; i < count; ++i) {
+    made.clear();
+    Form form = session.form;
+    generator_.make(&form, &made, &body_);
+    // A body that is received piecewise is the first of its batch.
+    if (body_.size() > kInlineBodyMax && i != 0) break;
+    add_command(session, form, made, body_);
+    if (body_.size() > kInlineBodyMax) break;
+  }
+  close_share();
+}
+
+void Client::take_big_body(const Share& share, wire::Frame frame, uint32_t body_at,
+                           uint32_t index) {
+  const std::string key =
+      key_name(batch_operations_[commands_[share.first_command].first_operation].key);
+  uint32_t id = 0;
+  const Status status = engine_.reserve(static_cast<uint8_t>(key.size()), frame.body_size, &id);
+  frame.entry = index;
+  if (status != Status::kOk) {
+    const Status why = status == Status::kTooLarge ? status : Status::kOutOfMemory;
+    wire::frame_refuse_big(*share.framing, frame, why);
+  } else {
+    for (uint32_t at = 0; at < frame.body_size;) {
+      const MutableBytes window = engine_.reservation_window(id, at);
+      const size_t count = std::min<size_t>(window.size, frame.body_size - at);
+      std::memcpy(window.data, input_.data() + body_at + at, count);
+      at += static_cast<uint32_t>(count);
+    }
+    const auto* end = reinterpret_cast<const uint8_t*>(input_.data()) + body_at + frame.body_size;
+    wire::frame_big_done(frame, {end, wire::body_end_size(frame)});
+    batch_.entries[index].reservation = id;
+  }
+  batch_.frames.push_back(frame);
+}
+
+// The frames of a share, as an entry of its own.
+void Client::frame_share(uint32_t index) {
+  const Share& share = shares_[index];
+  const uint32_t end = share.input_first + share.input_size;
+  engine::BatchEntry entry;
+  entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
+  batch_.entries.push_back(entry);
+  entry_share_.push_back(index);
+  std::array<wire::Frame, kFramesMax> frames;
+  for (uint32_t at = share.input_first; at < end;) {
+    const Bytes rest = {batch_.input + at, end - at};
+    const wire::FrameResult result =
+        wire::frame(*share.framing, limits(), rest, at, index, frames.data(), kFramesMax);
+    batch_.frames.insert(batch_.frames.end(), frames.begin(), frames.begin() + result.count);
+    at += result.consumed;
+    if (result.end == wire::FrameEnd::kBigBody) {
+      take_big_body(share, result.big, at, index);
+      const bool taken = batch_.entries[index].reservation != 0;
+      if (taken) at += result.big.body_size + wire::body_end_size(result.big);
+    } else {
+      WC_ASSERT(result.consumed != 0);
+    }
+  }
+  batch_.entries[index].frame_count =
+      static_cast<uint32_t>(batch_.frames.size()) - entry.first_frame;
+}
+
+// --- Running it
+
+// What the engine has left for a later batch becomes that batch.
+bool Client::keep_unfinished(std::vector<wire::Frame>* frames) {
+  std::vector<engine::BatchEntry> entries;
+  std::vector<uint32_t> shares;
+  frames->clear();
+  for (uint32_t i = 0; i < batch_.entries.size(); ++i) {
+    const engine::BatchEntry& done = batch_.entries[i];
+    if (done.frames_done == done.frame_count) continue;
+    engine::BatchEntry entry;
+    entry.first_frame = static_cast<uint32_t>(frames->size());
+    entry.frame_count = done.frame_count - done.frames_done;
+    if (done.frames_done == 0) entry.reservation = done.reservation;
+    for (uint32_t f = done.frames_done; f < done.frame_count; ++f) {
+      frames->push_back(batch_.frames[done.first_frame + f]);
+      frames->back().entry = static_cast<uint32_t>(entries.size());
+    }
+    entries.push_back(entry);
+    shares.push_back(entry_share_[i]);
+  }
+  batch_.entries = std::move(entries);
+  entry_share_ = std::move(shares);
+  batch_.frames.swap(*frames);
+  return !batch_.entries.empty();
+}
+
+void Client::hold(std::vector<Bytes> pieces, uint32_t pin) {
+  HeldPin held;
+  held.pin = pin;
+  held.pieces = std::move(pieces);
+  if (scenario_.pins_held != 0) {
+    std::string bytes;
+    for (const Bytes& piece : held.pieces)
+      bytes.append(reinterpret_cast<const char*>(piece.data), piece.size);
+    held.value = value_of(bytes);
+    ++pins_held_;
+  }
+  pins_.push_back(std::move(held));
+}
+
+void Client::release_oldest() {
+  const HeldPin held = std::move(pins_.front());
+  pins_.erase(pins_.begin());
+  if (scenario_.pins_held != 0) {
+    std::string bytes;
+    for (const Bytes& piece : held.pieces)
+      bytes.append(reinterpret_cast<const char*>(piece.data), piece.size);
+    if (!value_of(bytes).same_bytes(held.value)) fail("pinned bytes have changed", bytes);
+  }
+  engine_.release(held.pin);
+}
+
+void Client::release_pins() {
+  while (!pins_.empty()) release_oldest();
+}
+
+void Client::collect_entry(const engine::BatchEntry& entry, std::string* replies) {
+  std::vector<Bytes> pieces;
+  for (uint32_t i = 0; i < entry.span_count; ++i) {
+    const engine::ReplySpan& span = batch_.spans[entry.first_span + i];
+    replies->append(reinterpret_cast<const char*>(span.data), span.size);
+    if (span.pin == 0) continue;
+    pieces.push_back({span.data, span.size});
+    if (span.pin == engine::kPinFollows) continue;
+    hold(std::move(pieces), span.pin);
+    pieces.clear();
+  }
+}
+
+void Client::collect_replies() {
+  for (uint32_t i = 0; i < batch_.entries.size(); ++i)
+    collect_entry(batch_.entries[i], &shares_[entry_share_[i]].replies);
+  while (pins_.size() > scenario_.pins_held) release_oldest();
+}
+
+void Client::submit_all() {
+  std::vector<wire::Frame> frames;
+  bool unfinished = true;
+  while (unfinished) {
+    engine_.submit(&batch_);
+    WC_ASSERT(engine_.poll() == &batch_);
+    collect_replies();
+    const size_t submitted = batch_.frames.size();
+    unfinished = keep_unfinished(&frames);
+    // What waits for memory that is pinned may wait for this very client.
+    if (unfinished && batch_.frames.size() == submitted) release_pins();
+  }
+}
+
+void Client::decode_replies() {
+  for (Share& share : shares_) {
+    std::string_view replies = share.replies;
+    if (share.filler) {
+      if (!filler_.check(&replies)) fail("a reply to a filler command", replies);
+    }
+    for (uint32_t i = 0; i < share.command_count; ++i) {
+      const Command& command = commands_[share.first_command + i];
+      const std::span<Operation> operations =
+          std::span(batch_operations_).subspan(command.first_operation, command.operation_count);
+      const std::string_view before = replies;
+      if (!decode(command.form, operations, command.first_operation, &replies)) {
+        fail("no reply to this: " + describe(operations[0], 0), before);
+        return;
+      }
+      for (const Operation& op : operations) generator_.learn(op);
+    }
+    if (!replies.empty()) fail("more replies than commands", replies);
+  }
+}
+
+void Client::run_shares() {
+  batch_.input = reinterpret_cast<uint8_t*>(input_.data());
+  batch_.frames.clear();
+  batch_.entries.clear();
+  entry_share_.clear();
+  for (uint32_t i = 0; i < shares_.size(); ++i) frame_share(i);
+  const uint32_t clock_low = store_.clock().now;
+  const int64_t invoked = now_ns();
+  submit_all();
+  const int64_t responded = now_ns();
+  const uint32_t clock_high = store_.clock().now;
+  decode_replies();
+  for (Operation& op : batch_operations_) {
+    op.invoked = invoked;
+    op.responded = responded;
+    op.clock_low = clock_low;
+    op.clock_high = clock_high;
+    operations_.push_back(op);
+  }
+  shares_.clear();
+  commands_.clear();
+  batch_operations_.clear();
+  input_.clear();
+}
+
+void Client::run_batch() {
+  for (Session& session : sessions_) add_session_share(session);
+  if (scenario_.filler_commands != 0) {
+    open_share(&filler_framing_);
+    filler_.make(&input_);
+    close_share();
+    shares_.back().filler = true;
+  }
+  run_shares();
+}
+
+void Client::read_all_keys() {
+  for (uint32_t key = 0; key < scenario_.keys; ++key) {
+    Operation lock;
+    lock.kind = Kind::kDelete;
+    lock.key = key;
+    lock.options = kComparesCas;
+    lock.cas_compare = 1;  // nobody's
+    Operation read;
+    read.key = key;
+    read.options = kMeta;
+    open_share(&final_session_.framing);
+    add_command(final_session_, Form::kMeta, {&lock, 1}, "");
+    add_command(final_session_, Form::kMeta, {&read, 1}, "");
+    close_share();
+    run_shares();
+    release_pins();
+  }
+}
+
+std::vector<Operation> Client::take_operations() { return std::exchange(operations_, {}); }
+
+}  // namespace warpcache::stress

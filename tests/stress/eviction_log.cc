@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stress/eviction_log.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "stress/command.h"
+
+namespace warpcache::stress {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+store::HostHooks StoreObserver::hooks() {
+  store::HostHooks hooks;
+  hooks.context = this;
+  hooks.evicted = on_evicted;
+  if (fail_every_ != 0) hooks.fail_allocation = on_allocation;
+  return hooks;
+}
+
+std::vector<Operation> StoreObserver::take_evictions() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(evictions_, {});
+}
+
+// The item is still there: its pair's lock is held.
+void StoreObserver::on_evicted(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) {
+  constexpr std::string_view kPrefix = "key:";
+  std::string_view name(reinterpret_cast<const char*>(key), key_size);
+  if (!name.starts_with(kPrefix)) return;
+  name.remove_prefix(kPrefix.size());
+  uint64_t number = 0;
+  WC_ASSERT(detail::parse_number(name, &number));
+  auto* self = static_cast<StoreObserver*>(context);
+  Operation op;
+  op.kind = Kind::kEvict;
+  op.outcome = Outcome::kOk;
+  op.key = static_cast<uint32_t>(number);
+  op.cas_compare = cas;
+  op.invoked = now_ns();
+  const std::lock_guard guard(self->mutex_);
+  self->evictions_.push_back(op);
+  self->count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool StoreObserver::on_allocation(void* context) {
+  auto* self = static_cast<StoreObserver*>(context);
+  // Every so many-th, in an order that no command's rhythm follows.
+  const uint64_t count = self->allocations_.fetch_add(1, std::memory_order_relaxed);
+  return (count * 0x9e3779b97f4a7c15 >> 32) % self->fail_every_ == 0;
+}
+
+}  // namespace warpcache::stress

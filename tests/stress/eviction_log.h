@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the store says of evictions, so that a miss counts only where one explains it; and
+// allocations made to fail.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "store/shared.h"
+#include "stress/operation.h"
+
+namespace warpcache::stress {
+
+int64_t now_ns();  // monotonic
+
+class StoreObserver {
+ public:
+  // `fail_every`: allocations, one in so many fails; 0: none.
+  explicit StoreObserver(uint32_t fail_every) : fail_every_(fail_every) {}
+
+  // For the store's configuration. The observer outlives the store.
+  store::HostHooks hooks();
+
+  // The evictions of checked keys since the last call, in their order, `responded` left open.
+  std::vector<Operation> take_evictions();
+  uint64_t evictions() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  static void on_evicted(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas);
+  static bool on_allocation(void* context);
+
+  uint32_t fail_every_;
+  std::atomic<uint64_t> allocations_{0};
+  std::atomic<uint64_t> count_{0};  // of checked keys
+  std::mutex mutex_;
+  std::vector<Operation> evictions_;
+};
+
+}  // namespace warpcache::stress

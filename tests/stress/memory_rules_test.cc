@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rules of the design about memory: what a batch holds stays, what was never published is stepped
+// over, and whoever waits does not stop the others.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "store/store_test_util.h"
+#include "stress/speaker.h"
+
+namespace warpcache::stress {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using store::bytes_of;
+using store::check_value;
+using store::key_name;
+using store::kMiB;
+using store::make_store;
+using store::make_value;
+using store::quiet_config;
+using store::Worker;
+
+// Rule 1. Nobody walks a segment that a batch may still write to, and none is reused before it has.
+TEST(Batch, AnItemMayBeWrittenSlowly) {
+  store::StoreConfig config = quiet_config(4 * kMiB);
+  config.keep_all = true;
+  config.room_wait_ms_max = 20;
+  const auto store = make_store(config);
+  Worker slow(store.get());
+  Worker quick(store.get());
+  const std::string value = make_value(1, 1, 3000);
+  const std::string key = "slow";
+  slow.enter();
+  store::Allocation allocation;
+  ASSERT_EQ(slow.ref().allocate(slow.thread(), 4, 3000, 0, allocation), Status::kOk);
+  std::memcpy(allocation.item->key_data(), key.data(), key.size());
+  slow.ref().write_value(*allocation.item, 0, bytes_of(value.substr(0, 1500)));
+  // All the memory is written and deleted again, as far as the held batch allows.
+  const auto churn = [&quick](uint64_t from) {
+    for (uint64_t i = from; i < from + 8000; ++i) {
+      if (quick.set(key_name(i), make_value(i, 1, 900)) != Status::kOk) break;
+    }
+    for (uint64_t i = from; i < from + 8000; ++i) quick.erase(key_name(i));
+  };
+  for (uint64_t round = 0; round < 3; ++round) churn(round * 10'000);
+  store->set_clock(store->clock().now + 1);  // empties every segment in which nothing is alive
+  slow.ref().write_value(*allocation.item, 1500, bytes_of(value.substr(1500)));
+  slow.publish(slow.ref().hash(bytes_of(key)), key, allocation);
+  slow.leave();
+  std::string read;
+  for (uint64_t round = 3; round < 8; ++round) {
+    churn(round * 10'000);
+    store->set_clock(store->clock().now + 1);
+    ASSERT_TRUE(slow.get(key, &read));
+    ASSERT_EQ(read, value);
+  }
+}
+
+// An item as it would lie in memory, for a key of the client's choice.
+std::string forged_item(const std::string& key, uint32_t value_size) {
+  store::Item item = {};
+  item.cas = 7;
+  item.value_size = value_size;
+  item.key_size = static_cast<uint8_t>(key.size());
+  std::string image(reinterpret_cast<const char*>(&item), sizeof(item));
+  image += key;
+  image.resize((image.size() + 15) / 16 * 16, '\0');
+  return image;
+}
+
+// Rule 1. Values that look like items of other keys, and space that was taken and never used: the
+// walker meets only what was written as items.
+TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
+  store::StoreConfig config = quiet_config(4 * kMiB);
+  config.keep_all = true;
+  config.room_wait_ms_max = 50;
+  const auto store = make_store(config);
+  Worker worker(store.get());
+  constexpr uint64_t kVictims = 50;
+  for (uint64_t i = 0; i < kVictims; ++i) {
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, 1, 100)), Status::kOk);
+  }
+  std::mt19937_64 random(1);
+  const auto forged = [&random] {
+    std::string value;
+    while (value.size() < 1000)
+      value += forged_item(key_name(random() % kVictims), static_cast<uint32_t>(random() % 4000));
+    return value;
+  };
+  // Space taken at any place, filled with forged items, given back or published.
+  const auto leave_space = [&](uint64_t key) {
+    worker.enter();
+    store::Allocation kept;
+    store::Allocation dropped;
+    const std::string name = key_name(key);
+    const std::string value = forged();
+    const uint32_t size = static_cast<uint32_t>(value.size());
+    const uint8_t name_size = static_cast<uint8_t>(name.size());
+    if (worker.ref().allocate(worker.thread(), name_size, size, 0, dropped) == Status::kOk)
+      worker.ref().write_value(*dropped.item, 0, bytes_of(value));
+    if (worker.ref().allocate(worker.thread(), name_size, size, 0, kept) == Status::kOk) {
+      std::memcpy(kept.item->key_data(), name.data(), name.size());
+      worker.ref().write_value(*kept.item, 0, bytes_of(value));
+      worker.publish(worker.ref().hash(bytes_of(name)), name, kept);
+    }
+    if (dropped) worker.ref().abandon(worker.thread(), dropped);
+    worker.leave();
+  };
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    const uint64_t key = 1000 + random() % 1500;
+    switch (random() % 3) {
+      case 0:
+        leave_space(key);
+        break;
+      case 1:
+        worker.erase(key_name(key));
+        break;
+      default:
+        (void)worker.set(key_name(key), forged());  // with no memory, another time
+    }
+    if (i % 500 != 0) continue;
+    store->maintain();
+    std::string value;
+    for (uint64_t v = 0; v < kVictims; ++v) {
+      ASSERT_TRUE(worker.get(key_name(v), &value)) << v;
+      ASSERT_EQ(check_value(v, value), 1u);
+    }
+  }
+  EXPECT_GT(store->stats().get(store::StoreCounter::kMovedItems), 1000u);
+}
+
+// Rules 1 and 2. A batch is held for a second while its items are replaced, deleted and evicted.
+TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
+  store::StoreConfig config = quiet_config(32 * kMiB);
+  config.maintenance_thread = true;
+  config.room_wait_ms_max = 5000;
+  const auto store = make_store(config);
+  constexpr uint64_t kHeld = 500;
+  constexpr uint64_t kHot = 100'000;
+  Worker holder(store.get());
+  for (uint64_t i = 0; i < kHeld; ++i)
+    ASSERT_EQ(holder.set(key_name(i), make_value(i, 1, 600)), Status::kOk);
+  ASSERT_EQ(holder.set(key_name(kHeld), make_value(kHeld, 1, 500'000)), Status::kOk);
+  ASSERT_EQ(holder.set(key_name(kHot), make_value(kHot, 1, 100)), Status::kOk);
+
+  std::atomic<bool> released = false;
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> reads = 0;
+  std::atomic<uint64_t> writes = 0;
+  std::atomic<int64_t> longest_read_us = 0;
+  holder.enter();
+  std::vector<const store::Item*> items;
+  for (uint64_t i = 0; i <= kHeld; ++i) items.push_back(holder.find(key_name(i)).item);
+  std::vector<std::thread> others;
+  others.emplace_back([&] {
+    Worker reader(store.get());
+    while (!released) {
+      const auto start = steady_clock::now();
+      EXPECT_TRUE(reader.get(key_name(kHot)));
+      const auto took =
+          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
+      longest_read_us = std::max<int64_t>(longest_read_us, took.count());
+      ++reads;
+    }
+  });
+  others.emplace_back([&] {
+    Worker writer(store.get());
+    for (uint64_t i = 0; i <= kHeld; i += 2) EXPECT_EQ(writer.set(key_name(i), "new"), Status::kOk);
+    for (uint64_t i = 1; i <= kHeld; i += 2) EXPECT_TRUE(writer.erase(key_name(i)));
+    for (uint64_t i = 200'000; !done; ++i) {
+      EXPECT_EQ(writer.set(key_name(i), make_value(i, 1, 1000)), Status::kOk);
+      if (!released) ++writes;
+      writer.get(key_name(kHot));
+    }
+  });
+  const auto end = steady_clock::now() + milliseconds(1000);
+  while (steady_clock::now() < end) {
+    for (uint64_t i = 0; i <= kHeld; ++i) {
+      ASSERT_NE(items[i], nullptr);
+      ASSERT_EQ(check_value(i, holder.value_of(*items[i])), 1u);
+    }
+  }
+  released = true;
+  holder.leave();
+  const uint64_t held_writes = writes;
+  std::this_thread::sleep_for(milliseconds(300));
+  done = true;
+  for (std::thread& thread : others) thread.join();
+  // Reads went on; writes until the memory was full of what could not be freed.
+  EXPECT_GT(reads, 1000u);
+  EXPECT_LT(longest_read_us, 500'000);
+  EXPECT_GT(held_writes, 10'000u);
+  EXPECT_GT(store->stats().get(store::StoreCounter::kEvicted), 0u);
+}
+
+// Fails every allocation while switched on.
+struct Failing {
+  std::atomic<bool> on = false;
+  static bool fail(void* context) { return static_cast<Failing*>(context)->on; }
+};
+
+// Rule 3. What finds no memory has no effect, but that the value which a set was to replace goes.
+TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
+  Failing failing;
+  store::StoreConfig config = quiet_config(8 * kMiB);
+  config.hooks.context = &failing;
+  config.hooks.fail_allocation = Failing::fail;
+  const auto store = make_store(config);
+  Speaker speaker(*store);
+  const std::string no_memory = "SERVER_ERROR out of memory storing object\r\n";
+  const std::string kept = "VALUE k 5 1\r\n7\r\nEND\r\n";
+  const struct {
+    std::string command;
+    std::string reply;
+    std::string then;
+  } cases[] = {
+      {"set k 0 0 1\r\n8\r\n", no_memory, "END\r\n"},
+      {"add k 0 0 1\r\n8\r\n", "NOT_STORED\r\n", kept},
+      {"add x 0 0 1\r\n8\r\n", no_memory, kept},
+      {"replace k 0 0 1\r\n8\r\n", no_memory, kept},
+      {"append k 0 0 1\r\n8\r\n", no_memory, kept},
+      {"prepend k 0 0 1\r\n8\r\n", no_memory, kept},
+      {"cas k 0 0 1 77\r\n8\r\n", no_memory, kept},
+      {"cas k 0 0 1 78\r\n8\r\n", "EXISTS\r\n", kept},
+      {"incr k 1\r\n", "SERVER_ERROR out of memory\r\n", kept},
+      {"decr k 1\r\n", "SERVER_ERROR out of memory\r\n", kept},
+      {"touch k 0\r\n", "TOUCHED\r\n", kept},
+      {"ms k 1\r\n8\r\n", no_memory, "END\r\n"},
+      {"md k x\r\n", "SERVER_ERROR out of memory\r\n", kept},
+      {"delete k\r\n", "DELETED\r\n", "END\r\n"},
+  };
+  for (const auto& one : cases) {
+    failing.on = false;
+    ASSERT_EQ(speaker.say("ms k 1 F5 E77\r\n7\r\n"), "HD\r\n");
+    failing.on = true;
+    EXPECT_EQ(speaker.say(one.command), one.reply) << one.command;
+    EXPECT_EQ(speaker.say("get k\r\n"), one.then) << one.command;
+    EXPECT_EQ(speaker.say("get x\r\n"), "END\r\n") << one.command;
+  }
+}
+
+// Rule 17. A body that is received piece by piece: nothing of it is to be seen before it is whole,
+// and what is not finished leaves nothing behind.
+TEST(Reservation, IsSeenWholeOrNotAtAll) {
+  store::StoreConfig config = quiet_config(16 * kMiB);
+  config.room_wait_ms_max = 100;
+  const auto store = make_store(config);
+  Speaker speaker(*store);
+  Speaker other(*store);
+  const std::string old_value = make_value(1, 1, 100'000);
+  const std::string new_value = make_value(1, 2, 200'000);
+  EXPECT_EQ(speaker.set_reserved("big", old_value), "STORED\r\n");
+  const std::string old_reply = other.say("get big\r\n");
+  EXPECT_EQ(old_reply, "VALUE big 0 100000\r\n" + old_value + "\r\nEND\r\n");
+  uint32_t id = 0;
+  ASSERT_EQ(speaker.engine().reserve(3, 200'000, &id), Status::kOk);
+  const MutableBytes window = speaker.engine().reservation_window(id, 0);
+  std::memcpy(window.data, new_value.data(), window.size);
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    ASSERT_EQ(other.say(set_command(key_name(i), make_value(i, 1, 1000))), "STORED\r\n");
+    if (i % 100 == 0) {
+      ASSERT_EQ(other.say("get big\r\n"), old_reply);
+    }
+  }
+  EXPECT_EQ(std::memcmp(window.data, new_value.data(), window.size), 0);
+  EXPECT_NE(store->stats().reserved_segments, 0u);
+  speaker.engine().abandon(id);
+  EXPECT_EQ(store->stats().reserved_segments, 0u);
+  EXPECT_EQ(other.say("get big\r\n"), old_reply);
+  EXPECT_EQ(speaker.set_reserved("big", new_value), "STORED\r\n");
+  EXPECT_EQ(other.say("get big\r\n"), "VALUE big 0 200000\r\n" + new_value + "\r\nEND\r\n");
+}
+
+}  // namespace
+}  // namespace warpcache::stress

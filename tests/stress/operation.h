@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operation on one key, as a client saw it: what it asked for, when, and what it was told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "stress/value.h"
+
+namespace warpcache::stress {
+
+enum class Kind : uint8_t {
+  kGet,
+  kSet,
+  kAdd,
+  kReplace,
+  kAppend,
+  kPrepend,
+  kDelete,
+  kIncr,
+  kDecr,
+  kTouch,
+  kFlush,  // of everything, so every key's history has it
+  kEvict,  // logged by the server: the item with `cas_compare` leaves
+};
+
+enum class Outcome : uint8_t {
+  kUnknown,
+  kHit,
+  kMiss,
+  kStored,
+  kNotStored,
+  kExists,
+  kNotFound,
+  kDeleted,
+  kTouched,
+  kNumber,
+  kOk,
+  kNonNumeric,
+  kNoMemory,
+};
+
+// Bits of Operation::options: what was asked for besides.
+enum Option : uint32_t {
+  kTouches = 1u << 0,         // `exptime` becomes the item's (gat, gats, meta T)
+  kComparesCas = 1u << 1,     // `cas_compare` is given
+  kVivifies = 1u << 2,        // `vivify_exptime` is given; counters: `initial`
+  kRecaches = 1u << 3,        // `recache_ttl` is given
+  kInvalidates = 1u << 4,     // meta I
+  kEmpties = 1u << 5,         // md x
+  kMeta = 1u << 6,            // a meta command: it can win
+  kOptional = 1u << 7,        // kEvict: may be out of this history's time
+  kDropsOnFailure = 1u << 8,  // a store that leaves nothing behind where it finds no memory
+  kMayBeUnpinned = 1u << 9,   // a read of a large value may be answered as a miss
+};
+
+// Bits of Operation::shown: what the reply told.
+enum Shown : uint32_t {
+  kShowsValue = 1u << 0,
+  kShowsCas = 1u << 1,
+  kShowsTtl = 1u << 2,
+  kShowsFlags = 1u << 3,
+  kShowsSigns = 1u << 4,  // W, X and Z, or their absence
+};
+
+enum Sign : uint8_t { kWon = 1u << 0, kStale = 1u << 1, kAlreadySent = 1u << 2 };
+
+struct Operation {
+  int64_t invoked = 0;    // nanoseconds, monotonic
+  int64_t responded = 0;  // likewise
+  uint32_t session = 0;   // operations of a session take effect in their order
+  uint32_t key = 0;
+  uint32_t clock_low = 0;  // server seconds: the operation saw one of them as now
+  uint32_t clock_high = 0;
+
+  Kind kind = Kind::kGet;
+  uint32_t options = 0;
+  uint32_t flags = 0;  // client flags to store
+  int32_t exptime = 0;
+  int32_t vivify_exptime = 0;
+  int32_t recache_ttl = 0;
+  Value value;
+  uint64_t cas_compare = 0;
+  uint64_t delta = 0;
+  uint64_t initial = 0;
+
+  Outcome outcome = Outcome::kUnknown;
+  uint8_t signs = 0;
+  uint32_t shown = 0;
+  uint32_t seen_flags = 0;
+  int32_t seen_ttl = 0;
+  Value seen;
+  uint64_t seen_cas = 0;
+  uint64_t seen_number = 0;  // with kNumber
+
+  bool has(Option option) const { return (options & option) != 0; }
+  bool shows(Shown what) const { return (shown & what) != 0; }
+};
+
+// In one line, times in microseconds since `origin`.
+std::string describe(const Operation& operation, int64_t origin);
+
+}  // namespace warpcache::stress

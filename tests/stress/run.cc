@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run: rounds in which all clients work at once, and between them a pause in which what each key
+// holds is read and the round's histories are checked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/assert.h"
+#include "stress/checker.h"
+#include "stress/client.h"
+#include "stress/eviction_log.h"
+#include "stress/speaker.h"
+
+namespace warpcache::stress {
+
+namespace {
+
+constexpr size_t kBookMax = 200'000;  // CAS ids remembered of a key
+
+// Time, maintenance where the store has no thread for it, and limits that move.
+class Keeper {
+ public:
+  Keeper(const Scenario& scenario, store::Store& store)
+      : scenario_(scenario), store_(store), thread_([this] { run(); }) {}
+  ~Keeper() {
+    stopping_ = true;
+    thread_.join();
+  }
+  // Held: the keeper does nothing.
+  std::mutex& pause() { return mutex_; }
+
+ private:
+  void run() {
+    uint64_t turn = 0;
+    while (!stopping_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::lock_guard guard(mutex_);
+      ++turn;
+      if (scenario_.expiry && turn % scenario_.tick_ms == 0)
+        store_.set_clock(store_.clock().now + 1);
+      if (!scenario_.maintenance_thread) store_.maintain();
+      if (scenario_.change_limit && turn % 64 == 0) {
+        const uint64_t part = 4 + turn / 64 * 5 % 5;  // 4/8 to all, in no order
+        store_.set_memory_limit(scenario_.memory / 8 * part);
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  store::Store& store_;
+  std::mutex mutex_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+class Run {
+ public:
+  Run(const Scenario& scenario, const Effort& effort);
+  Report go();
+
+ private:
+  void work(uint32_t thread);
+  void gather();
+  void add_to_histories(const Operation& op);
+  void add_evictions(int64_t stopped, int64_t read);
+  void check_keys();
+  void check_key(uint32_t key);
+  void fail(const std::string& what);
+
+  const Scenario& scenario_;
+  const Effort effort_;
+  StoreObserver observer_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<FlushAdmin> admin_;
+  std::unique_ptr<Keeper> keeper_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::barrier<> barrier_;
+  int64_t start_ = 0;
+  std::atomic<bool> done_ = false;
+  std::atomic<uint32_t> next_key_ = 0;
+
+  // Of the round, by key.
+  std::vector<std::vector<Operation>> histories_;
+  std::vector<Operation> late_evictions_;  // logged while the round was being ended
+  // From round to round, by key.
+  std::vector<State> states_;
+  std::vector<CasBook> books_;
+
+  std::mutex mutex_;  // guards report_
+  Report report_;
+};
+
+Run::Run(const Scenario& scenario, const Effort& effort)
+    : scenario_(scenario),
+      effort_(effort),
+      observer_(scenario.fail_every),
+      barrier_(scenario.threads),
+      histories_(scenario.keys),
+      states_(scenario.keys),
+      books_(scenario.keys) {
+  store::StoreConfig config;
+  config.memory_limit = scenario.memory;
+  config.memory_reach = scenario.memory;
+  config.threads = scenario.threads;
+  config.keep_all = scenario.keep_all;
+  config.maintenance_thread = scenario.maintenance_thread;
+  config.manual_clock = true;
+  config.seed = effort.seed;
+  config.hooks = observer_.hooks();
+  WC_ASSERT(store::Store::create(config, &store_) == Status::kOk);
+  admin_ = std::make_unique<FlushAdmin>(*store_);
+  for (uint32_t i = 0; i < scenario.threads; ++i) {
+    clients_.push_back(std::make_unique<Client>(scenario, i, effort.seed, *store_, *admin_));
+  }
+}
+
+void Run::fail(const std::string& what) {
+  const std::lock_guard guard(mutex_);
+  report_.failures.push_back(what);
+}
+
+void Run::add_to_histories(const Operation& op) {
+  if (op.kind == Kind::kFlush) {
+    for (auto& history : histories_) history.push_back(op);
+    return;
+  }
+  if (op.kind == Kind::kGet) ++(op.outcome == Outcome::kHit ? report_.hits : report_.misses);
+  if (op.outcome == Outcome::kNoMemory) ++report_.no_memory;
+  histories_[op.key].push_back(op);
+}
+
+// An eviction that was logged before the clients had stopped was over when the key's lock had been
+// taken once more. Of later ones nobody knows whether they were before the last reads.
+void Run::add_evictions(int64_t stopped, int64_t read) {
+  std::vector<Operation> late;
+  for (Operation& op : late_evictions_) {
+    op.options |= kOptional;
+    op.responded = read;
+    add_to_histories(op);
+  }
+  for (Operation& op : observer_.take_evictions()) {
+    op.session = kEvictSession;
+    op.responded = read;
+    if (op.invoked >= stopped) {
+      late.push_back(op);
+      op.options |= kOptional;
+    }
+    add_to_histories(op);
+  }
+  late_evictions_ = std::move(late);
+}
+
+// Ends the round. REQUIRES: all other clients wait.
+void Run::gather() {
+  const int64_t stopped = now_ns();
+  clients_[0]->read_all_keys();
+  const int64_t read = now_ns();
+  for (const auto& client : clients_) {
+    for (const Operation& op : client->take_operations()) {
+      add_to_histories(op);
+      ++report_.operations;
+    }
+    for (const std::string& failure : client->failures()) report_.failures.push_back(failure);
+  }
+  add_evictions(stopped, read);
+  next_key_ = 0;
+  ++report_.rounds;
+}
+
+void Run::check_key(uint32_t key) {
+  std::vector<Operation>& history = histories_[key];
+  if (books_[key].size() > kBookMax) books_[key].clear();
+  const CheckResult result = check_history(history, states_[key], &books_[key]);
+  states_[key] = result.last;
+  history.clear();
+  const std::lock_guard guard(mutex_);
+  report_.steps += result.steps;
+  if (result.verdict == Linearizable::kYes) return;
+  const char* verdict = result.verdict == Linearizable::kNo ? "no order explains" : "undecided:";
+  report_.failures.push_back(
+      fmt::format("round {}, {} {}: {}", report_.rounds, verdict, key_name(key), result.because));
+}
+
+void Run::check_keys() {
+  for (uint32_t key = next_key_++; key < scenario_.keys; key = next_key_++) check_key(key);
+}
+
+void Run::work(uint32_t thread) {
+  Client& client = *clients_[thread];
+  while (!done_) {
+    for (uint32_t i = 0; i < scenario_.batches; ++i) client.run_batch();
+    client.release_pins();
+    barrier_.arrive_and_wait();
+    if (thread == 0) {
+      const std::lock_guard pause(keeper_->pause());
+      gather();
+      barrier_.arrive_and_wait();
+    } else {
+      barrier_.arrive_and_wait();
+    }
+    check_keys();
+    barrier_.arrive_and_wait();
+    if (thread == 0) {
+      report_.seconds = static_cast<double>(now_ns() - start_) / 1e9;
+      const bool enough = effort_.operations != 0 && report_.operations >= effort_.operations;
+      done_ = enough || report_.seconds >= effort_.seconds || !report_.failures.empty();
+    }
+    barrier_.arrive_and_wait();
+  }
+}
+
+Report Run::go() {
+  start_ = now_ns();
+  keeper_ = std::make_unique<Keeper>(scenario_, *store_);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < scenario_.threads; ++i) threads.emplace_back([this, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+  keeper_.reset();
+  for (const auto& client : clients_) {
+    client->release_pins();
+    report_.filler += client->filler_commands();
+    report_.pins += client->pins_held();
+    for (const std::string& failure : client->failures()) fail(failure);
+  }
+  const store::StoreStats stats = store_->stats();
+  if (stats.pinned_segments != 0) fail("segments stay pinned");
+  if (stats.reserved_segments != 0) fail("segments stay reserved");
+  report_.evictions = observer_.evictions();
+  report_.all_evictions = stats.get(store::StoreCounter::kEvicted);
+  report_.moved = stats.get(store::StoreCounter::kMovedItems);
+  report_.splits = stats.get(store::StoreCounter::kSplits);
+  report_.expired = stats.get(store::StoreCounter::kExpired);
+  clients_.clear();
+  return report_;
+}
+
+}  // namespace
+
+Report run_scenario(const Scenario& scenario, const Effort& effort) {
+  return Run(scenario, effort).go();
+}
+
+}  // namespace warpcache::stress

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run does to a server, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpcache::stress {
+
+struct Scenario {
+  std::string name;
+  uint64_t memory = uint64_t{64} << 20;  // bytes
+  bool keep_all = false;                 // -M
+  bool maintenance_thread = true;        // the store's own; else the run's keeper does its work
+  uint32_t threads = 4;                  // each with an engine
+  uint32_t sessions = 4;                 // a thread's connections
+  uint32_t commands_max = 6;             // of a session in a batch
+  uint32_t keys = 12;                    // whose histories are checked
+  uint32_t batches = 60;                 // of a thread between two pauses
+
+  uint32_t filler_commands = 8;     // of a thread in a batch, on keys that are not checked
+  uint32_t filler_keys = 20'000;    // a thread's
+  uint32_t filler_value_max = 600;  // bytes
+  uint32_t filler_set_percent = 50;
+
+  bool expiry = false;        // items get times to live, and time passes
+  uint32_t flush_every = 0;   // commands, on average; 0: never
+  bool large_values = false;  // some keys have values up to value_max, received in pieces
+  uint32_t value_max = 0;     // bytes, of large values
+  uint32_t pins_held = 0;     // replies of a thread that stay unsent for a while
+  bool exhaust_pins = false;  // so many that further ones are refused
+  uint32_t fail_every = 0;    // allocations, on average; 0: none is made to fail
+  bool change_limit = false;  // the memory limit moves between half of it and all of it
+  uint32_t tick_ms = 20;      // a server second takes so long
+};
+
+struct Effort {
+  uint64_t operations = 0;  // stop after so many that were checked; 0: no such limit
+  double seconds = 2;       // stop after so long
+  uint64_t seed = 1;
+};
+
+struct Report {
+  uint64_t operations = 0;  // checked
+  uint64_t filler = 0;      // commands on other keys
+  uint64_t hits = 0;        // reads of checked keys
+  uint64_t misses = 0;
+  uint64_t no_memory = 0;
+  uint64_t evictions = 0;  // of checked keys
+  uint64_t all_evictions = 0;
+  uint64_t moved = 0;   // items, by maintenance
+  uint64_t splits = 0;  // of the index
+  uint64_t expired = 0;
+  uint64_t pins = 0;   // replies that were held
+  uint64_t steps = 0;  // of the checker
+  uint64_t rounds = 0;
+  double seconds = 0;
+  std::vector<std::string> failures;  // empty: all is well
+};
+
+// The scenarios by their names.
+std::vector<Scenario> all_scenarios();
+const Scenario* find_scenario(const std::vector<Scenario>& scenarios, std::string_view name);
+
+Report run_scenario(const Scenario& scenario, const Effort& effort);
+std::string describe(const Scenario& scenario, const Report& report);
+
+}  // namespace warpcache::stress

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests of one rule at a time: an engine of one's own, and text said to it as one connection.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/cpu_engine.h"
+#include "store/store.h"
+#include "wire/admin_reply.h"
+#include "wire/frame.h"
+
+namespace warpcache::stress {
+
+// Carries out flush_all; no other administrative command is said.
+class FlushAdmin final : public engine::AdminHandler {
+ public:
+  explicit FlushAdmin(store::Store& store) : store_(store) {}
+  void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+           std::string& reply) override;
+  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
+                    std::string&) override {}
+  bool wants_keys() const override { return false; }
+  void saw_key(wire::Op, Bytes, bool) override {}
+
+ private:
+  store::Store& store_;
+};
+
+class Speaker {
+ public:
+  explicit Speaker(store::Store& store);
+  ~Speaker() { release_pins(); }
+
+  // One or several whole commands; the replies. What the engine leaves for later batches is
+  // submitted again until all is answered. Pins are released on return.
+  std::string say(const std::string& commands);
+
+  // The same as several connections at once, in the same batches.
+  std::vector<std::string> say_each(const std::vector<std::string>& commands);
+
+  // The same for a body that is received through a reservation: "set <key> 0 0 <size>".
+  std::string set_reserved(const std::string& key, const std::string& value);
+
+  // Batches that the last say() took, and the most reply bytes of one.
+  uint32_t batches() const { return batches_; }
+  uint64_t reply_bytes_max() const { return reply_bytes_max_; }
+  engine::CpuEngine& engine() { return engine_; }
+
+ private:
+  void frame_connection(uint32_t connection, uint32_t first, uint32_t end);
+  void submit_all(std::vector<std::string>* replies);
+  bool keep_unfinished();
+  void release_pins();
+
+  FlushAdmin admin_;
+  engine::CpuEngine engine_;
+  engine::Batch batch_;
+  std::vector<wire::FrameState> framing_;    // by connection
+  std::vector<uint32_t> entry_connections_;  // of the batch's entries
+  std::vector<uint32_t> pins_;
+  uint32_t batches_ = 0;
+  uint64_t reply_bytes_max_ = 0;
+};
+
+std::string set_command(const std::string& key, const std::string& value);
+
+}  // namespace warpcache::stress

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dependencies between the parts of src/ point one way (CONTRIBUTING.md, "Where things go")."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from source_tree import REPO_ROOT, cpp_files, read
+
+# Each part and the other parts whose headers it may include.
+ALLOWED = {
+    "base": set(),
+    "wire": {"base"},
+    "store": {"base", "wire"},
+    "request": {"base", "wire", "store"},
+    "engine": {"base", "wire", "store", "request"},
+    "transport": {"base", "wire"},
+    "control": {"base", "wire", "store", "request"},
+    "batcher": {"base", "wire", "store", "request", "engine", "transport", "control"},
+    "server": {"base", "wire", "store", "request", "engine", "transport", "control", "batcher"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+SOURCE = REPO_ROOT / "src"
+
+
+def violations(part: str, text: str) -> list[str]:
+    """The quoted includes of `text`, a file of `part`, that the rule forbids."""
+    found = []
+    for name in INCLUDE.findall(text):
+        target = name.split("/")[0]
+        if "/" not in name or target not in ALLOWED | {"warpcache": set()}:
+            found.append(f'"{name}" is not of the form "part/file.h"')
+        elif target not in ALLOWED[part] | {part, "warpcache"}:
+            found.append(f'{part} must not include "{name}"')
+    return found
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0]
+
+
+def test_every_folder_of_src_is_a_known_part():
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    assert folders and folders <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_includes_of(part):
+    files = [path for path in cpp_files(SOURCE) if part_of(path) == part]
+    if not files:
+        pytest.skip(f"src/{part} has no code yet")
+    found = [f"{p.relative_to(REPO_ROOT)}: {v}" for p in files for v in violations(part, read(p))]
+    assert found == []
+
+
+def test_included_files_exist():
+    missing = [
+        f"{path.relative_to(REPO_ROOT)}: {name}"
+        for path in cpp_files(SOURCE)
+        for name in INCLUDE.findall(read(path))
+        if not (SOURCE / name).is_file() and not (REPO_ROOT / "include" / name).is_file()
+    ]
+    assert missing == []
+
+
+def test_only_batcher_and_server_see_both_engine_and_transport():
+    assert {p for p, seen in ALLOWED.items() if {"engine", "transport"} <= seen} == {
+        "batcher",
+        "server",
+    }
+
+
+def test_control_is_not_on_the_way_of_a_request():
+    on_the_way = ("base", "wire", "store", "request", "engine", "transport")
+    assert all("control" not in ALLOWED[part] for part in on_the_way)
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "forbidden"),
+    [
+        ("wire", '#include "base/status.h"', False),
+        ("wire", '#include "store/store.h"', True),
+        ("engine", '#include "transport/transport.h"', True),
+        ("transport", '  #  include "engine/engine.h"', True),
+        ("store", '#include "control/stats.h"', True),
+        ("request", '#include "../store/store.h"', True),
+        ("request", '#include "stages.h"', True),
+        ("server", '#include "control/options.h"', False),
+        ("base", "#include <cstdint>", False),
+    ],
+)
+def test_the_check_itself(part, line, forbidden):
+    assert bool(violations(part, f"// text\n{line}\n")) == forbidden

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every fuzz target of a wire format does: frame a stream whole and in pieces, parse each
+// message, compose replies to it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/assert.h"
+#include "wire/compose.h"
+#include "wire/frame.h"
+#include "wire/parse.h"
+#include "wire/testing.h"
+
+namespace warpcache::fuzz {
+
+// Bytes that steer a target, taken from the end of its input, so that the front stays a message.
+class Steering {
+ public:
+  Steering(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+
+  uint32_t next() { return size_ == 0 ? 0 : data_[--size_]; }
+  uint64_t next64() {
+    uint64_t number = 0;
+    for (int i = 0; i < 8; ++i) number = number << 8 | next();
+    return number;
+  }
+  std::string rest() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const uint8_t* data_;
+  size_t size_;
+};
+
+inline wire::FrameLimits limits_of(Steering& steering, uint8_t protocol) {
+  wire::FrameLimits limits = wire::testing::default_limits();
+  const uint32_t choice = steering.next();
+  limits.item_size_max = (choice & 1) != 0 ? 300 : 1 << 20;
+  limits.inline_body_max = (choice & 2) != 0 ? 100 : 60 * 1024;
+  limits.cas_enabled = (choice & 4) == 0;
+  limits.protocol = protocol;
+  return limits;
+}
+
+inline wire::Result result_of(Steering& steering) {
+  wire::Result result = {};
+  result.outcome = static_cast<wire::Outcome>(steering.next() %
+                                              (static_cast<uint32_t>(wire::Outcome::kError) + 1));
+  result.status = static_cast<Status>(steering.next() % static_cast<uint32_t>(Status::kDeferred));
+  result.cas = steering.next64();
+  result.number = steering.next64();
+  result.value_size = static_cast<uint32_t>(steering.next64());
+  result.client_flags = static_cast<uint32_t>(steering.next64());
+  result.ttl = static_cast<int32_t>(steering.next64());
+  result.idle = result.item_size = static_cast<uint32_t>(steering.next64());
+  result.bits = static_cast<uint8_t>(steering.next());
+  return result;
+}
+
+// `base` has `size` bytes.
+inline void parse_and_compose(const wire::Frame& frame, uint8_t* base, size_t size,
+                              wire::Result result) {
+  wire::Request request;
+  wire::parse_request(frame, base, request);
+  WC_ASSERT(uint64_t{request.key_offset} + request.key_size <= size);
+  WC_ASSERT(uint64_t{request.meta_offset} + request.meta_size <= size);
+  if (request.status == Status::kOk) {
+    WC_ASSERT(uint64_t{request.value_offset} + request.value_size <= size);
+  }
+  if (request.op <= wire::Op::kTouch) {
+    WC_ASSERT(request.key_size > 0 && request.key_size <= wire::kKeySizeMax);
+  }
+  if (request.op == wire::Op::kInvalid) result.outcome = wire::Outcome::kError;
+  // Nothing else shows an item.
+  const bool shows = request.op == wire::Op::kGet || request.op == wire::Op::kMetaDebug;
+  if (result.outcome == wire::Outcome::kHit && !shows) result.outcome = wire::Outcome::kOk;
+  // As large as the bound says and no larger.
+  const uint32_t bound = wire::reply_bound(request, result);
+  const auto out = std::make_unique<uint8_t[]>(bound);
+  uint8_t* end = wire::compose_head(request, result, base, out.get());
+  end = wire::compose_tail(request, result, base, end);
+  WC_ASSERT(end - out.get() <= static_cast<ptrdiff_t>(bound));
+}
+
+// Frames what lies whole in memory, and goes on to replies.
+inline void run_whole(const std::string& bytes, const wire::FrameLimits& limits, bool datagram,
+                      const wire::Result& result) {
+  wire::testing::HeapCopy input(bytes);
+  wire::FrameState state = {};
+  wire::Frame frames[16];
+  uint32_t at = 0;
+  for (size_t calls = 0;; ++calls) {
+    WC_ASSERT(calls <= bytes.size() + 1);
+    const Bytes rest = input.bytes().from(at);
+    const wire::FrameResult framed =
+        datagram ? wire::frame_datagram(state, limits, rest, at, 0, frames, 16)
+                 : wire::frame(state, limits, rest, at, 0, frames, 16);
+    WC_ASSERT(framed.consumed <= rest.size);
+    for (uint32_t i = 0; i < framed.count; ++i) {
+      parse_and_compose(frames[i], input.data(), bytes.size(), result);
+    }
+    at += framed.consumed;
+    if (framed.end != wire::FrameEnd::kFull) return;
+  }
+}
+
+// However the stream is cut, it yields the same frames.
+inline void check_cuts(const std::string& bytes, const wire::FrameLimits& limits, size_t cut) {
+  wire::testing::Stream whole(limits, 64);
+  whole.feed(bytes);
+  wire::testing::Stream halves(limits, 1);
+  const size_t at = bytes.empty() ? 0 : cut % bytes.size();
+  halves.feed(bytes.substr(0, at));
+  halves.feed(bytes.substr(at));
+  WC_ASSERT(halves.seen() == whole.seen());
+  if (bytes.size() > 200) return;
+  wire::testing::Stream single(limits, 3);
+  for (const char byte : bytes) single.feed(std::string(1, byte));
+  WC_ASSERT(single.seen() == whole.seen());
+}
+
+inline void run_stream_target(const uint8_t* data, size_t size, uint8_t protocol,
+                              const std::string& lead) {
+  Steering steering(data, size);
+  const wire::FrameLimits limits = limits_of(steering, protocol);
+  const size_t cut = steering.next() << 8 | steering.next();
+  const wire::Result result = result_of(steering);
+  const std::string bytes = lead + steering.rest();
+  run_whole(bytes, limits, false, result);
+  check_cuts(bytes, limits, cut);
+}
+
+}  // namespace warpcache::fuzz

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large the items are. A size depends on the key's number alone, so that it can be recomputed
+// when an item comes back.
+#ifndef WARPCACHE_BENCH_MEMORY_SIZES_H_
+#define WARPCACHE_BENCH_MEMORY_SIZES_H_
+
+#include <cstdint>
+#include <string>
+
+namespace warpcache::bench {
+
+inline constexpr uint32_t kKeySizeMin = 8;  // what an ItemMaker needs to write a key's number
+inline constexpr uint32_t kKeySizeMax = 250;
+inline constexpr uint32_t kValueSizeMax = 1000 * 1000;  // below both servers' default -I of 1 MiB
+
+struct ItemSizes {
+  uint32_t key;
+  uint32_t value;
+};
+
+// Quantiles of the sizes that "Workload Analysis of a Large-Scale Key-Value Store" (SIGMETRICS
+// 2012) gives for Facebook's ETC pool, before rounding and cutting. REQUIRES: 0 < u < 1.
+double etc_key_size(double u);
+double etc_value_size(double u);
+
+class Sizes {
+ public:
+  // Reads "etc", "fixed:KEY:VALUE" or "uniform:KEY:MIN:MAX" (bytes). False, and *why, if `text` is
+  // none of these or a size is out of bounds.
+  static bool parse(const std::string& text, Sizes* out, std::string* why);
+
+  ItemSizes of(uint64_t seed, uint64_t id) const;
+
+ private:
+  enum class Kind { kEtc, kUniform };
+  Kind kind_ = Kind::kEtc;
+  uint32_t key_ = 0;
+  uint32_t value_min_ = 0;
+  uint32_t value_max_ = 0;
+};
+
+}  // namespace warpcache::bench
+
+#endif  // WARPCACHE_BENCH_MEMORY_SIZES_H_

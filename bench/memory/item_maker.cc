@@ -49,7 +49,7 @@ bool ItemMaker::value_is(uint64_t id, uint32_t version, const char* value, uint3
     difference |= bytes ^ word(base, at);
   }
   const uint64_t bytes = word(base, at);
-  return difference == 0 && std::memcmp(value + at, &bytes, size - at) == 0;
+  return difference == 0 && (at == size || std::memcmp(value + at, &bytes, size - at) == 0);
 }
 
 uint32_t ItemMaker::flags(uint64_t id, uint32_t version) const {

@@ -34,6 +34,7 @@ enum class Counter : uint8_t {
   kTouchMisses,
   kStoreTooLarge,
   kStoreNoMemory,
+  kLargeMissed,  // hits answered as misses, because too much was pinned already
   kCount,
 };
 

@@ -47,7 +47,10 @@ class Admin final : public engine::AdminHandler {
   void show_stats(const wire::Request& request, std::string_view words, std::string& reply);
   void run_line(const wire::Request& request, std::string_view line, std::string& reply);
   std::string crawler(std::string_view words);
-  std::string dump(bool as_meta);
+  // Which classes a command of the crawler names.
+  enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
+  static Classes read_classes(std::string_view text);
+  std::string dump(bool as_meta, Classes classes);
   static std::string slabs(std::string_view words);
   static std::string lru(std::string_view words);
   std::string debug_time(std::string_view words);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Administrative lines of the text protocol that have no operation of their own. What steers parts
-// of memcached that do not exist here (slab classes, LRU lists) is accepted where scripts send it
-// as a matter of routine, and has no effect.
+// of memcached that do not exist here (slab classes, LRU lists) is checked as memcached checks it and
+// has no effect.
 #include <algorithm>
 #include <optional>
 
@@ -16,6 +16,16 @@ namespace {
 
 constexpr std::string_view kOk = "OK\r\n";
 constexpr std::string_view kError = "ERROR\r\n";
+constexpr std::string_view kBadClass = "BADCLASS invalid class id\r\n";
+constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format\r\n";
+
+// memcached's own bounds.
+constexpr int64_t kClassMax = 63;
+constexpr int64_t kCrawlerSleepUsMax = 1'000'000;
+constexpr int64_t kAutomoveMax = 2;
+constexpr int64_t kHotAndWarmPercentMax = 80;
+
+constexpr int64_t kClassOfItems = 1;  // that stands for the whole log
 
 std::string_view next_word(std::string_view& words) {
   const size_t begin = words.find_first_not_of(' ');
@@ -37,7 +47,37 @@ std::string meta_get_line(std::string_view key) {
   return "mg " + std::string(&encoded[0], end) + " b\r\n";
 }
 
+// The argument of `lru tune`: two percentages and two factors.
+std::string lru_tune(std::string_view hot, std::string_view words) {
+  const std::optional<int64_t> hot_percent = read_number(hot, 0, UINT32_MAX);
+  const std::optional<int64_t> warm_percent = read_number(next_word(words), 0, UINT32_MAX);
+  const std::optional<double> hot_factor = read_fraction(next_word(words), -1e9, 1e9);
+  const std::optional<double> warm_factor = read_fraction(next_word(words), -1e9, 1e9);
+  if (!hot_percent || !warm_percent || !hot_factor || !warm_factor) return std::string(kError);
+  if (*hot_percent + *warm_percent > kHotAndWarmPercentMax) {
+    return "ERROR hot and warm pcts must not exceed 80\r\n";
+  }
+  if (*hot_factor <= 0 || *warm_factor <= 0) {
+    return "ERROR hot/warm age factors must be greater than 0\r\n";
+  }
+  return std::string(kOk);
+}
+
 }  // namespace
+
+// `all`, `hash`, or class numbers between commas, as memcached reads them.
+Admin::Classes Admin::read_classes(std::string_view text) {
+  if (text == "all" || text == "hash") return Classes::kWithItems;
+  Classes classes = Classes::kEmpty;
+  while (true) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::optional<int64_t> id = read_number(text.substr(0, comma), 1, kClassMax);
+    if (!id) return Classes::kBad;
+    if (*id == kClassOfItems) classes = Classes::kWithItems;
+    if (comma == text.size()) return classes;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 void Admin::run_line(const wire::Request& request, std::string_view line, std::string& reply) {
   const std::string_view command = next_word(line);
@@ -56,29 +96,40 @@ void Admin::run_line(const wire::Request& request, std::string_view line, std::s
 std::string Admin::crawler(std::string_view words) {
   const std::string_view command = next_word(words);
   const std::string_view argument = next_word(words);
-  if (command == "metadump" || command == "mgdump") {
-    if (argument.empty()) return std::string(kError);
-    if (!options_.server.dump_enabled) return "ERROR metadump not allowed\r\n";
-    return dump(command == "mgdump");
+  const bool one_argument = !argument.empty() && next_word(words).empty();
+  if (command == "enable" || command == "disable") {
+    return std::string(argument.empty() ? kOk : kError);
   }
-  const bool bare = command == "enable" || command == "disable";
-  const bool with_value = command == "sleep" || command == "tocrawl" || command == "crawl";
-  return std::string((bare && argument.empty()) || (with_value && !argument.empty()) ? kOk
-                                                                                     : kError);
+  if (!one_argument) return std::string(kError);
+  if (command == "metadump" || command == "mgdump") {
+    if (!options_.server.dump_enabled) return "ERROR metadump not allowed\r\n";
+    const Classes classes = read_classes(argument);
+    return classes == Classes::kBad ? std::string(kBadClass) : dump(command == "mgdump", classes);
+  }
+  if (command == "crawl") {
+    if (argument == "hash") return "ERROR an unknown error happened\r\n";
+    return std::string(read_classes(argument) == Classes::kBad ? kBadClass : kOk);
+  }
+  if (command != "sleep" && command != "tocrawl") return std::string(kError);
+  const std::optional<int64_t> number = read_number(argument, 0, UINT32_MAX);
+  if (!number) return std::string(kBadFormat);
+  const bool too_long = command == "sleep" && *number > kCrawlerSleepUsMax;
+  return too_long ? "CLIENT_ERROR sleep must be one second or less\r\n" : std::string(kOk);
 }
 
-// All live keys. A dump that passes kDumpBytesMax ends with an error, so that nobody takes it for
+// All live keys, if class 1 is among those asked for. A dump that passes kDumpBytesMax ends with an error, so that nobody takes it for
 // whole.
-std::string Admin::dump(bool as_meta) {
+std::string Admin::dump(bool as_meta, Classes classes) {
   std::string text;
-  source_.walk([&](const DumpItem& item) {
+  const auto add = [&](const DumpItem& item) {
     if (as_meta) {
       text += meta_get_line(item.key);
     } else {
       text += metadump_line(item);
     }
     return text.size() < kDumpBytesMax;
-  });
+  };
+  if (classes == Classes::kWithItems) source_.walk(add);
   if (text.size() >= kDumpBytesMax) return text + "SERVER_ERROR the dump is too large\r\n";
   text += as_meta ? "EN\r\n" : "END\r\n";
   return text;
@@ -86,26 +137,40 @@ std::string Admin::dump(bool as_meta) {
 
 std::string Admin::slabs(std::string_view words) {
   const std::string_view command = next_word(words);
-  const std::string_view argument = next_word(words);
-  if (command == "automove" && read_number(argument, 0, 2)) return std::string(kOk);
-  if (command == "reassign" && !argument.empty() && !next_word(words).empty()) {
-    return "BADCLASS invalid src or dst class id\r\n";
+  const std::string_view first = next_word(words);
+  const std::string_view second = next_word(words);
+  if (command == "automove" && !first.empty()) {
+    const std::optional<int64_t> level = read_number(first, 0, UINT32_MAX);
+    if (!level) return std::string(kBadFormat);
+    return std::string(*level <= kAutomoveMax ? kOk : kError);
+  }
+  if (command == "reassign" && !second.empty()) {
+    const bool numbers = read_number(first, INT32_MIN, INT32_MAX).has_value() &&
+                         read_number(second, INT32_MIN, INT32_MAX).has_value();
+    return numbers ? "BADCLASS invalid src or dst class id\r\n" : std::string(kBadFormat);
   }
   return std::string(kError);
 }
 
 std::string Admin::lru(std::string_view words) {
   const std::string_view command = next_word(words);
-  const std::string_view argument = next_word(words);
-  const bool known = command == "mode" || command == "tune" || command == "temp_ttl";
-  return std::string(known && !argument.empty() ? kOk : kError);
+  const std::string_view first = next_word(words);
+  if (command == "tune") return lru_tune(first, words);
+  const bool fits = (command == "mode" && (first == "flat" || first == "segmented")) ||
+                    (command == "temp_ttl" && read_number(first, INT32_MIN, INT32_MAX));
+  return std::string(fits ? kOk : kError);
 }
 
-// Moves the server's clock, in builds for tests alone.
+// Moves the server's clock by seconds, stops it (p) or lets it run again (r), in builds for tests
+// alone.
 std::string Admin::debug_time(std::string_view words) {
 #ifdef WARPCACHE_DEBUGTIME
-  const std::optional<int64_t> seconds =
-      read_number(next_word(words), -1'000'000'000, 1'000'000'000);
+  const std::string_view word = next_word(words);
+  if (word == "p" || word == "r") {
+    store_.pause_clock(word == "p");
+    return std::string(kOk);
+  }
+  const std::optional<int64_t> seconds = read_number(word, -1'000'000'000, 1'000'000'000);
   if (!seconds) return std::string(kError);
   store_.shift_clock(*seconds);
   return std::string(kOk);

@@ -92,15 +92,18 @@ void ServerStats::add_requests(StatCounters& counters) const {
 
 void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   StatCounters& counters = snapshot.counters;
+  uint64_t large_missed = 0;
   uint64_t stalled = 0;
   uint64_t deferred = 0;
   uint64_t amplified = 0;
   uint64_t malformed = 0;
   uint64_t dropped = 0;
   for (const Worker& worker : workers_) {
+    large_missed += worker.counters->read(Counter::kLargeMissed);
     const transport::TransportCounters& traffic = worker.transport->counters();
     counters[StatCounter::kBytesRead] += traffic.bytes_read.get();
     counters[StatCounter::kBytesWritten] += traffic.bytes_written.get();
+    counters[StatCounter::kConnYields] += traffic.yields.get();
     counters[StatCounter::kIdleKicks] += traffic.idle_closed.get();
     counters[StatCounter::kReadBufferOom] += traffic.input_refused.get();
     counters[StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
@@ -121,6 +124,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   snapshot.accepting = acceptor_.accepting();
   snapshot.own.insert(snapshot.own.end(), {{"replies_deferred", deferred},
                                            {"connections_stalled", stalled},
+                                           {"large_values_missed", large_missed},
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});

@@ -5,6 +5,7 @@
 #include <bit>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <random>
 
 #include "store/maintenance.h"
@@ -50,6 +51,11 @@ int64_t unix_now() {
       .count();
 }
 
+int64_t seconds_since(std::chrono::steady_clock::time_point start) {
+  using std::chrono::seconds;
+  return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 struct Store::Memory {
@@ -59,6 +65,7 @@ struct Store::Memory {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   std::mutex mutex;  // registration, clock, delayed flush: guards what follows
   int64_t clock_shift = 0;
+  std::optional<int64_t> clock_paused_at;  // seconds since the start; while the clock stands
   uint32_t flush_at = 0;  // server second of a delayed flush_all; 0: none
 };
 
@@ -257,13 +264,11 @@ void Store::move_clock(uint32_t now) {
 
 void Store::tick() {
   if (config_.manual_clock) return;
-  using std::chrono::steady_clock;
-  const auto passed =
-      std::chrono::duration_cast<std::chrono::seconds>(steady_clock::now() - memory_->start);
   int64_t now = 0;
   {
     const std::lock_guard guard(memory_->mutex);
-    now = kClockStart + passed.count() + memory_->clock_shift;
+    const int64_t passed = memory_->clock_paused_at.value_or(seconds_since(memory_->start));
+    now = kClockStart + passed + memory_->clock_shift;
   }
   move_clock(static_cast<uint32_t>(std::max<int64_t>(now, kClockStart)));
 }
@@ -274,6 +279,12 @@ void Store::shift_clock(int64_t seconds) {
     memory_->clock_shift += seconds;
   }
   tick();
+}
+
+void Store::pause_clock(bool paused) {
+  const std::lock_guard guard(memory_->mutex);
+  if (paused && !memory_->clock_paused_at) memory_->clock_paused_at = seconds_since(memory_->start);
+  if (!paused) memory_->clock_paused_at.reset();
 }
 
 void Store::set_clock(uint32_t now) {

@@ -116,7 +116,8 @@ class Store {
   // --- Clock. The maintenance thread moves it once a second.
   Clock clock() const { return ref().clock(); }
   void tick();                        // now: reads the time, runs a due flush_all, bulk expiry
-  void shift_clock(int64_t seconds);  // debugtime
+  void shift_clock(int64_t seconds);  // debugtime, also while the clock stands
+  void pause_clock(bool paused);      // debugtime: tick() leaves the time as it is
   void set_clock(uint32_t now);       // REQUIRES: manual_clock
 
   // One round of what the maintenance thread does: reclaims, and makes room up to the low-water

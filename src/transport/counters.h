@@ -31,6 +31,7 @@ struct alignas(64) TransportCounters {
   Counter stalled_closed;    // because unsent replies were over their bound
   Counter input_refused;     // closed because left-over input was over its bound
   Counter replies_deferred;  // sends that the kernel did not take whole
+  Counter yields;            // turns of a stream that ended before its requests did
   Counter datagrams_received;
   Counter datagrams_sent;
   Counter datagrams_malformed;  // too short, or part of a request of several

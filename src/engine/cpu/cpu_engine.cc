@@ -219,6 +219,7 @@ bool CpuEngine::waited_too_long() {
 void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& result) {
   const uint32_t pin = context_.store.pin(*state.item);
   if (pin == 0) {
+    counters_.add(request::Counter::kLargeMissed);
     result = {};
     result.outcome = wire::Outcome::kMiss;
     return answer(state, result);

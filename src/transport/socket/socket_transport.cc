@@ -315,6 +315,7 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
   connection.body = next.body;
   connection.body_ends = next.body_ends;
   connection.more_now = next.more_now;
+  if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
   if (!keep_left_over(connection, chunk, next)) {
     release_pins(spans, span_count, *releaser_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Administrative lines of the text protocol that have no operation of their own. What steers parts
-// of memcached that do not exist here (slab classes, LRU lists) is checked as memcached checks it and
-// has no effect.
+// of memcached that do not exist here (slab classes, LRU lists) is checked as memcached checks it
+// and has no effect.
 #include <algorithm>
 #include <optional>
 
@@ -117,8 +117,8 @@ std::string Admin::crawler(std::string_view words) {
   return too_long ? "CLIENT_ERROR sleep must be one second or less\r\n" : std::string(kOk);
 }
 
-// All live keys, if class 1 is among those asked for. A dump that passes kDumpBytesMax ends with an error, so that nobody takes it for
-// whole.
+// All live keys, if class 1 is among those asked for. A dump that passes kDumpBytesMax ends with an
+// error, so that nobody takes it for whole.
 std::string Admin::dump(bool as_meta, Classes classes) {
   std::string text;
   const auto add = [&](const DumpItem& item) {

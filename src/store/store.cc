@@ -66,7 +66,7 @@ struct Store::Memory {
   std::mutex mutex;  // registration, clock, delayed flush: guards what follows
   int64_t clock_shift = 0;
   std::optional<int64_t> clock_paused_at;  // seconds since the start; while the clock stands
-  uint32_t flush_at = 0;  // server second of a delayed flush_all; 0: none
+  uint32_t flush_at = 0;                   // server second of a delayed flush_all; 0: none
 };
 
 Store::Store(const StoreConfig& config) : config_(config), memory_(std::make_unique<Memory>()) {}

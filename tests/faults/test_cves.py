@@ -185,7 +185,8 @@ def test_cve_2023_46853_lines_without_their_carriage_return(guarded):
 # told from the time that a refused login took.
 
 USERS = 1000
-TURNS = 12
+TURNS_MIN = 12
+TURNS_MAX = 100  # on a busy machine the least time takes some while to be seen
 LOGINS = 60
 SHARE_MAX = 0.15
 
@@ -211,7 +212,7 @@ def test_cve_2026_47783_refused_logins_cost_the_same(login_server):
     refusal = b"CLIENT_ERROR authentication failure\r\n"
     with login_server.connect(20.0) as sock:
         costs: dict[str, float] = {}
-        for _ in range(TURNS):
+        for turn in range(TURNS_MAX):
             for name, token in tokens.items():
                 request = b"set auth 0 0 %d\r\n%s\r\n" % (len(token), token.encode())
                 before = cpu_seconds(login_server)
@@ -219,7 +220,10 @@ def test_cve_2026_47783_refused_logins_cost_the_same(login_server):
                     assert ask(sock, request) == refusal
                 cost = (cpu_seconds(login_server) - before) / LOGINS
                 costs[name] = min(cost, costs.get(name, cost))
-    assert max(costs.values()) <= min(costs.values()) * (1 + SHARE_MAX), costs
+            alike = max(costs.values()) <= min(costs.values()) * (1 + SHARE_MAX)
+            if alike and turn >= TURNS_MIN:
+                break
+    assert alike, costs
     with login_server.connect() as sock:
         token = f"user0500 {'p' * 20}0500".encode()
         assert ask(sock, b"set auth 0 0 %d\r\n%s\r\n" % (len(token), token)) == b"STORED\r\n"

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fixed workloads for counting instructions: requests from memory through framing, engine and store
+// to replies in memory, without sockets. One workload a run, the same at each run;
+// bench/instructions/run counts what happens inside Worker::turn() under callgrind.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "batcher/worker.h"
+#include "engine/cpu/cpu_engine.h"
+#include "store/store.h"
+#include "wire/frame.h"
+
+namespace warpcache::bench {
+namespace {
+
+constexpr uint32_t kKeys = 20'000;
+constexpr uint32_t kValueSize = 100;
+constexpr uint32_t kPipelined = 32;
+constexpr uint32_t kKeysOfMultiget = 100;
+constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
+constexpr uint64_t kHashSeed = 12345;
+
+// Gives one stream or datagram a turn, and forgets the replies after a look at their first byte.
+class MemoryTransport final : public transport::Transport {
+ public:
+  explicit MemoryTransport(bool datagrams) : datagrams_(datagrams) {}
+
+  void set_input(const std::string& input) { input_ = input; }
+  uint64_t reply_bytes() const { return reply_bytes_; }
+  void close() { observer_->closed(session_); }
+
+  void attach(transport::SessionObserver& observer, transport::PinReleaser&) override {
+    observer_ = &observer;
+  }
+  bool receive(transport::InputArena& arena, std::vector<transport::RxChunk>& chunks,
+               int) override {
+    transport::RxChunk chunk;
+    chunk.size = static_cast<uint32_t>(input_.size());
+    chunk.datagram = datagrams_;
+    chunk.session = datagrams_ ? nullptr : &session_;
+    chunk.connection_id = datagrams_ ? 0 : 1;
+    std::memcpy(arena.data, input_.data(), input_.size());
+    arena.used = chunk.size;
+    chunks.push_back(chunk);
+    return true;
+  }
+  void complete(const transport::RxChunk& chunk, const transport::RxNext& next,
+                const transport::TxSpan* spans, uint32_t span_count) override {
+    WC_ASSERT(datagrams_ || next.consumed == chunk.size);
+    for (uint32_t i = 0; i < span_count; ++i) {
+      WC_ASSERT(spans[i].pin == 0 && std::memcmp(spans[i].data, "ERR", 3) != 0);
+      reply_bytes_ += spans[i].size;
+    }
+  }
+  void flush() override {}
+  void wake() override {}
+
+ private:
+  bool datagrams_;
+  std::string input_;
+  transport::SessionStorage session_{};
+  transport::SessionObserver* observer_ = nullptr;
+  uint64_t reply_bytes_ = 0;
+};
+
+class NoAdmin final : public engine::AdminHandler {
+ public:
+  void run(const wire::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {
+    WC_ASSERT(false);
+  }
+  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
+                    std::string&) override {}
+  bool wants_keys() const override { return false; }
+  void saw_key(wire::Op, Bytes, bool) override {}
+};
+
+struct Workload {
+  uint32_t requests;  // in one message
+  std::function<std::string(std::minstd_rand&)> message;
+  bool datagrams = false;
+};
+
+std::string key(std::minstd_rand& random) { return fmt::format("key:{:026}", random() % kKeys); }
+
+std::string times(uint32_t count, const std::function<std::string()>& make) {
+  std::string text;
+  for (uint32_t i = 0; i < count; ++i) text += make();
+  return text;
+}
+
+std::string binary_get(const std::string& key) {
+  std::string text(24, '\0');
+  text[0] = '\x80';
+  text[3] = text[11] = static_cast<char>(key.size());
+  return text + key;
+}
+
+std::map<std::string, Workload> workloads() {
+  using Random = std::minstd_rand;
+  const std::string value(kValueSize, 'v');
+  const auto get = [](Random& r) { return "get " + key(r) + "\r\n"; };
+  const auto mg = [](Random& r) { return "mg " + key(r) + " v\r\n"; };
+  const auto set = [value](Random& r) { return "set " + key(r) + " 0 0 100\r\n" + value + "\r\n"; };
+  const auto ms = [value](Random& r) { return "ms " + key(r) + " 100\r\n" + value + "\r\n"; };
+  const auto missed = [](Random& r) { return "get no-" + key(r) + "\r\n"; };
+  const auto touch = [](Random& r) { return "touch " + key(r) + " 0\r\n"; };
+  const auto binary = [](Random& r) { return binary_get(key(r)); };
+  const auto pipelined = [](const std::function<std::string(Random&)>& make) {
+    return Workload{kPipelined,
+                    [make](Random& r) { return times(kPipelined, [&] { return make(r); }); }};
+  };
+  const auto multiget = [](Random& r) {
+    return "get" + times(kKeysOfMultiget, [&] { return " " + key(r); }) + "\r\n";
+  };
+  return {{"get alone", {1, get}},
+          {"set alone", {1, set}},
+          {"get pipelined 32", pipelined(get)},
+          {"get missed, pipelined 32", pipelined(missed)},
+          {"mg pipelined 32", pipelined(mg)},
+          {"multiget of 100, a key", {kKeysOfMultiget, multiget}},
+          {"set pipelined 32", pipelined(set)},
+          {"ms pipelined 32", pipelined(ms)},
+          {"touch pipelined 32", pipelined(touch)},
+          {"binary get pipelined 32", pipelined(binary)},
+          {"get in a datagram", {1, get, true}}};
+}
+
+std::unique_ptr<store::Store> make_store() {
+  store::StoreConfig config;
+  config.memory_limit = kMemoryBytes;
+  config.threads = 1;
+  config.maintenance_thread = false;
+  config.manual_clock = true;
+  config.seed = kHashSeed;
+  std::unique_ptr<store::Store> store;
+  WC_ASSERT(store::Store::create(config, &store) == Status::kOk);
+  return store;
+}
+
+// Stores every key, not through turn(), which is what is counted.
+void fill(engine::Engine& engine) {
+  constexpr wire::FrameLimits kLimits = {1 << 20, 1 << 16, true, wire::kProtocolAuto};
+  const std::string value(kValueSize, 'v');
+  for (uint32_t i = 0; i < kKeys; ++i) {
+    std::string text = fmt::format("set key:{:026} 0 0 {}\r\n{}\r\n", i, value.size(), value);
+    wire::FrameState state{};
+    engine::Batch batch;
+    batch.input = reinterpret_cast<uint8_t*>(text.data());
+    batch.frames.resize(1);
+    const wire::FrameResult framed =
+        wire::frame(state, kLimits, {batch.input, text.size()}, 0, 0, batch.frames.data(), 1);
+    WC_ASSERT(framed.count == 1 && framed.consumed == text.size());
+    engine::BatchEntry entry;
+    entry.frame_count = 1;
+    entry.authenticated = true;
+    batch.entries.push_back(entry);
+    engine.submit(&batch);
+    WC_ASSERT(engine.poll() == &batch);
+  }
+}
+
+void run(const Workload& workload, uint32_t turns) {
+  const std::unique_ptr<store::Store> store = make_store();
+  NoAdmin admin;
+  engine::CpuEngine engine({}, *store, admin);
+  MemoryTransport transport(workload.datagrams);
+  batcher::Worker worker({}, transport, engine);
+  fill(engine);
+  std::minstd_rand random(1);
+  for (uint32_t i = 0; i < turns; ++i) {
+    transport.set_input(workload.message(random));
+    WC_ASSERT(worker.turn(0));
+  }
+  if (!workload.datagrams) transport.close();
+  fmt::print("{}\n", uint64_t{turns} * workload.requests);
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs one workload through the pipeline and prints its number of requests");
+  std::string name;
+  uint32_t turns = 1000;
+  bool list = false;
+  app.add_option("--workload", name, "which; see --list");
+  app.add_option("--turns", turns, "messages");
+  app.add_flag("--list", list, "the workloads' names");
+  CLI11_PARSE(app, argc, argv);
+  const std::map<std::string, Workload> all = workloads();
+  if (list) {
+    for (const auto& [known, workload] : all) fmt::print("{}\n", known);
+    return 0;
+  }
+  const auto found = all.find(name);
+  if (found == all.end()) {
+    fmt::print(stderr, "no workload is called '{}'; see --list\n", name);
+    return 2;
+  }
+  run(found->second, turns);
+  return 0;
+}
+
+}  // namespace
+}  // namespace warpcache::bench
+
+int main(int argc, char** argv) { return warpcache::bench::main(argc, argv); }

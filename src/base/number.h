@@ -142,6 +142,17 @@ WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
     *out = static_cast<uint8_t>('0' + value);
     return out + 1;
   }
+  // Sizes of most values. 205 / 2048 and 41 / 4096 are a tenth and a hundredth down to the integer.
+  if (value < 1000) {
+    const uint32_t small = static_cast<uint32_t>(value);
+    const uint32_t tens = small * 205 >> 11;
+    const uint32_t hundreds = small * 41 >> 12;
+    *out = static_cast<uint8_t>('0' + hundreds);
+    out += small >= 100 ? 1 : 0;
+    out[0] = static_cast<uint8_t>('0' + (tens - 10 * hundreds));
+    out[1] = static_cast<uint8_t>('0' + (small - 10 * tens));
+    return out + 2;
+  }
   uint8_t* const end = out + decimal_size(value);
   uint8_t* at = end;
   while (value >= 10) {

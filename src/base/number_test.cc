@@ -150,7 +150,7 @@ void expect_formats(uint64_t value) {
 }
 
 TEST(Number, FormatEverySize) {
-  expect_formats(0);
+  for (uint64_t value = 0; value <= 1000; ++value) expect_formats(value);
   expect_formats(UINT64_MAX);
   uint64_t power = 1;
   for (int digits = 1; digits <= 19; ++digits) {

@@ -48,7 +48,7 @@ WC_HD inline Status allocate_for(const Context& context, RequestState& state, ui
       context.store.allocate(*context.thread, static_cast<uint8_t>(key.size), value_size,
                              expiry_second(exptime, context.clock), allocation);
   if (status != Status::kOk) return status;
-  mem_copy(allocation.item->key_data(), key.data, key.size);
+  mem_copy_short(allocation.item->key_data(), key.data, key.size);
   return Status::kOk;
 }
 
@@ -61,7 +61,7 @@ WC_HD inline Status allocate_reserved(const Context& context, RequestState& stat
   const Status status =
       context.store.allocate_reserved(*context.thread, context.reservation,
                                       expiry_second(request.exptime, context.clock), allocation);
-  if (status == Status::kOk) mem_copy(allocation.item->key_data(), key.data, key.size);
+  if (status == Status::kOk) mem_copy_short(allocation.item->key_data(), key.data, key.size);
   return status;
 }
 

@@ -116,6 +116,10 @@ WC_HD inline uint8_t* emit_rest(const Context& context, const store::Item& item,
 // Writes the whole reply, value included, and returns its end.
 WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
                            const wire::Result& result, uint8_t* out) {
+  if (WC_LIKELY(wire::is_text_value(state.request, result) && !result.chained)) {
+    out = wire::compose_text_value_head(state.request, result, context.input, out);
+    return wire::compose_text_tail(state.request, result, put(out, result.value));
+  }
   out = wire::compose_head(state.request, result, context.input, out);
   if (wire::reply_carries_value(state.request, result)) {
     out = put(out, result.value);

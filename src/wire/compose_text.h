@@ -43,7 +43,7 @@ namespace text_detail {
 WC_HD inline uint8_t* put_value_line(const Request& request, const Result& result,
                                      const uint8_t* input, uint8_t* out) {
   out = put(out, "VALUE ");
-  out = put(out, Bytes{input + request.key_offset, request.key_size});
+  out = put_short(out, Bytes{input + request.key_offset, request.key_size});
   *out++ = ' ';
   out = format_u64(result.client_flags, out);
   *out++ = ' ';
@@ -57,11 +57,23 @@ WC_HD inline uint8_t* put_value_line(const Request& request, const Result& resul
 
 }  // namespace text_detail
 
+// A value that a get of the text protocol has found: the most frequent of all replies.
+WC_HD inline bool is_text_value(const Request& request, const Result& result) {
+  return request.protocol == Protocol::kText && text_carries_value(request, result) &&
+         !text_is_silent(request);
+}
+
+// The head of such a reply.
+WC_HD inline uint8_t* compose_text_value_head(const Request& request, const Result& result,
+                                              const uint8_t* input, uint8_t* out) {
+  return text_detail::put_value_line(request, result, input, out);
+}
+
 WC_HD inline uint8_t* compose_text_head(const Request& request, const Result& result,
                                         const uint8_t* input, uint8_t* out) {
   switch (result.outcome) {
     case Outcome::kHit:
-      return text_detail::put_value_line(request, result, input, out);
+      return compose_text_value_head(request, result, input, out);
     case Outcome::kMiss:
       return out;
     case Outcome::kStored:

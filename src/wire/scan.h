@@ -49,13 +49,12 @@ inline Masks masks_of_16(const uint8_t* at) {
 }
 #endif
 
-// Of the up to 16 bytes from `at` on. REQUIRES: begin <= at < end.
-WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
+// Of the last bytes of the input, fewer than 16 where 16 can be taken at once.
+WC_HD inline Masks masks_at_end(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
   const auto left = static_cast<uint64_t>(end - at);
 #if WC_SCAN_SSE2
-  if (WC_LIKELY(left >= 16)) return masks_of_16(at);
   if (WC_LIKELY(end - begin >= 16)) {
-    // The last bytes of the input: load the 16 that end with them and shift those in front out.
+    // Load the 16 that end with them and shift those in front out.
     const Masks masks = masks_of_16(end - 16);
     const uint32_t extra = 16 - static_cast<uint32_t>(left);
     return {masks.blanks >> extra, masks.newlines >> extra};
@@ -64,6 +63,14 @@ WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8
   (void)begin;
 #endif
   return masks_scalar(at, left < 16 ? static_cast<uint32_t>(left) : 16);
+}
+
+// Of the up to 16 bytes from `at` on. REQUIRES: begin <= at < end.
+WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
+#if WC_SCAN_SSE2
+  if (WC_LIKELY(end - at >= 16)) return masks_of_16(at);
+#endif
+  return masks_at_end(begin, at, end);
 }
 
 WC_HD inline uint32_t lowest_bit(uint64_t mask) {

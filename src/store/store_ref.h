@@ -55,7 +55,11 @@ struct StoreRef {
   WC_HD uint64_t hash(Bytes key) const { return hash_key(core.seed, key); }
 
   WC_HD void prefetch_set(uint64_t hash) const {
-    prefetch(pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash));
+    const Set* home =
+        pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
+    prefetch(home);
+    prefetch(&home->slots[0]);
+    prefetch(&home->slots[kWays / 2]);
   }
 
   // A hint for find(), and memory on its way into the cache.

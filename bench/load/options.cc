@@ -100,7 +100,8 @@ std::string contradiction(const Options& options) {
 ParseResult parse_options(int argc, char** argv, Options* out) {
   CLI::App app(kAbout, "warpcache-load");
   app.footer(kEpilogue);
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
   app.get_formatter()->column_width(34);
   app.add_option("SERVER", out->server, "HOST[:PORT], or the path of a Unix socket");
   add_traffic(&app, out);

@@ -105,6 +105,7 @@ bool DatagramConnection::receive() {
     if (errno == EAGAIN || errno == EINTR) return true;
     return fail(std::string("cannot receive: ") + std::strerror(errno));
   }
+  lane_->heard = true;
   for (int i = 0; i < got; ++i) {
     lane_->note_received(messages[i].msg_len);
     read_datagram({memory + static_cast<size_t>(i) * kDatagramMax, messages[i].msg_len});
@@ -149,6 +150,7 @@ void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
 bool DatagramConnection::check_timeouts(uint64_t oldest_ns) {
   for (uint32_t place = 0; place < places_; ++place) {
     if (!state_[place].used || sent_[place].sent_ns >= oldest_ns) continue;
+    if (!lane_->heard) return fail("no reply in time");
     lane_->counters.lost.add(1);
     release(place);
   }

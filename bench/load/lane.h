@@ -63,6 +63,7 @@ class Lane {
   uint64_t now_ns = 0;  // when bytes were last received or sent
   Buffer out;           // requests that are about to be sent
   Buffer in;            // replies that have just been received
+  bool heard = false;   // UDP: a datagram has come, so somebody is there
   std::string failure;  // why the thread cannot go on
 
  private:

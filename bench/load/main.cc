@@ -85,8 +85,11 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "warpcache-load: {}: {}\n", options.server, why);
     return kExitServer;
   }
-  if (options.json_path != "-" || !options.quiet) fmt::print("{}", table(options, summary));
-  if (!options.json_path.empty() && !write_json(options, summary)) return kExitUsage;
+  const bool began = summary.seconds > 0;
+  if (began && (options.json_path != "-" || !options.quiet)) {
+    fmt::print("{}", table(options, summary));
+  }
+  if (began && !options.json_path.empty() && !write_json(options, summary)) return kExitUsage;
   if (status == RunStatus::kLostServer) {
     fmt::print(stderr, "warpcache-load: {}: {}\n", options.server, why);
     return kExitServer;

@@ -79,7 +79,7 @@ RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Sum
   }
   watch(window, progress, summary);
   for (std::thread& thread : threads) thread.join();
-  if (options_.requests > 0) {
+  if (options_.requests > 0 && summary->seconds > 0) {
     uint64_t last_ns = window.begin_ns + 1;
     for (const auto& worker : workers_) last_ns = std::max(last_ns, worker->last_reply_ns());
     summary->seconds = static_cast<double>(last_ns - window.begin_ns) / kSecond;
@@ -123,10 +123,16 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
     before = all;
     reported_ns = now_ns;
   }
-  summary->seconds = static_cast<double>(std::min(now_ns, window.end_ns) - began_ns) / kSecond;
-  summary->generator_cpu_s = own_cpu_s() - own_before;
-  summary->server_measured = begun && read_process(options_.server_pid, &server_after);
-  summary->server_cpu_s = static_cast<double>(server_after.cpu_ns - server_before.cpu_ns) / kSecond;
+  if (!begun) return;
+  // This thread may have woken a little after the window began: what the processes used from then on
+  // stands for the whole.
+  const uint64_t end_ns = std::min(now_ns, window.end_ns);
+  summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kSecond;
+  const double scale = summary->seconds * kSecond / static_cast<double>(end_ns - began_ns + 1);
+  summary->generator_cpu_s = (own_cpu_s() - own_before) * scale;
+  summary->server_measured = read_process(options_.server_pid, &server_after);
+  summary->server_cpu_s =
+      static_cast<double>(server_after.cpu_ns - server_before.cpu_ns) / kSecond * scale;
   summary->server_resident_kib = server_after.resident_kib;
 }
 

@@ -20,6 +20,13 @@ else()
   message(STATUS "io_uring: liburing not found, building with epoll only")
 endif()
 
+find_package(nlohmann_json QUIET)
+if(nlohmann_json_FOUND)
+  message(STATUS "warpcache-load: nlohmann-json ${nlohmann_json_VERSION}")
+else()
+  message(STATUS "warpcache-load: nlohmann-json not found, it will not be built")
+endif()
+
 if(BUILD_TESTING)
   find_package(GTest QUIET)
   if(GTest_FOUND)

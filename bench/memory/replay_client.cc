@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "memory/item_maker.h"
-#include "memory/random.h"
-#include "memory/sizes.h"
+#include "workload/item_maker.h"
+#include "workload/random.h"
+#include "workload/sizes.h"
 #include "memory/text_session.h"
-#include "memory/zipf.h"
+#include "workload/zipf.h"
 
 namespace warpcache::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/item_maker.h"
-#include "memory/sizes.h"
+#include "workload/item_maker.h"
+#include "workload/sizes.h"
 
 namespace warpcache::bench {
 

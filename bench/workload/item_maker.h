@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys and values as functions of numbers, so that every value that comes back can be checked
 // whole.
-#ifndef WARPCACHE_BENCH_MEMORY_ITEM_MAKER_H_
-#define WARPCACHE_BENCH_MEMORY_ITEM_MAKER_H_
+#ifndef WARPCACHE_BENCH_WORKLOAD_ITEM_MAKER_H_
+#define WARPCACHE_BENCH_WORKLOAD_ITEM_MAKER_H_
 
 #include <cstdint>
 
-#include "memory/sizes.h"
+#include "workload/sizes.h"
 
 namespace warpcache::bench {
 
@@ -24,7 +24,13 @@ class ItemMaker {
 
   bool value_is(uint64_t id, uint32_t version, const char* value, uint32_t size) const;
 
+  // Flags to store with the value. They name the version in their upper half; the lower half tells
+  // whose they are.
   uint32_t flags(uint64_t id, uint32_t version) const;
+
+  // The lower 16 bits of the version that the flags `stored` name. False if they are not those of
+  // `id`.
+  bool version_of(uint64_t id, uint32_t stored, uint32_t* version) const;
 
  private:
   uint64_t seed_;
@@ -32,4 +38,4 @@ class ItemMaker {
 
 }  // namespace warpcache::bench
 
-#endif  // WARPCACHE_BENCH_MEMORY_ITEM_MAKER_H_
+#endif  // WARPCACHE_BENCH_WORKLOAD_ITEM_MAKER_H_

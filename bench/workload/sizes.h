@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How large the items are. A size depends on the key's number alone, so that it can be recomputed
 // when an item comes back.
-#ifndef WARPCACHE_BENCH_MEMORY_SIZES_H_
-#define WARPCACHE_BENCH_MEMORY_SIZES_H_
+#ifndef WARPCACHE_BENCH_WORKLOAD_SIZES_H_
+#define WARPCACHE_BENCH_WORKLOAD_SIZES_H_
 
 #include <cstdint>
 #include <string>
@@ -31,6 +31,11 @@ class Sizes {
 
   ItemSizes of(uint64_t seed, uint64_t id) const;
 
+  uint32_t value_max() const { return kind_ == Kind::kEtc ? kValueSizeMax : value_max_; }
+
+  // Whether of() is too slow to be called for each request: then keep its results.
+  bool costly() const { return kind_ == Kind::kEtc; }
+
  private:
   enum class Kind { kEtc, kUniform };
   Kind kind_ = Kind::kEtc;
@@ -41,4 +46,4 @@ class Sizes {
 
 }  // namespace warpcache::bench
 
-#endif  // WARPCACHE_BENCH_MEMORY_SIZES_H_
+#endif  // WARPCACHE_BENCH_WORKLOAD_SIZES_H_

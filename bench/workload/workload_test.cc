@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "memory/item_maker.h"
-#include "memory/random.h"
-#include "memory/sizes.h"
-#include "memory/zipf.h"
+#include "workload/item_maker.h"
+#include "workload/random.h"
+#include "workload/sizes.h"
+#include "workload/zipf.h"
 
 namespace warpcache::bench {
 namespace {
@@ -142,6 +142,10 @@ TEST(ItemMaker, AnyChangedByteIsNoticed) {
   }
   EXPECT_TRUE(maker.value_is(3, 5, nullptr, 0));
   EXPECT_NE(maker.flags(3, 5), maker.flags(3, 6));
+  uint32_t version = 0;
+  EXPECT_TRUE(maker.version_of(3, maker.flags(3, 5), &version));
+  EXPECT_EQ(version, 5u);
+  EXPECT_FALSE(maker.version_of(4, maker.flags(3, 5), &version));
 }
 
 }  // namespace

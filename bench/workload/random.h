@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeded random numbers: the same seed gives the same request stream on every machine.
-#ifndef WARPCACHE_BENCH_MEMORY_RANDOM_H_
-#define WARPCACHE_BENCH_MEMORY_RANDOM_H_
+#ifndef WARPCACHE_BENCH_WORKLOAD_RANDOM_H_
+#define WARPCACHE_BENCH_WORKLOAD_RANDOM_H_
 
 #include <cstdint>
 
@@ -40,4 +40,4 @@ class Random {
 
 }  // namespace warpcache::bench
 
-#endif  // WARPCACHE_BENCH_MEMORY_RANDOM_H_
+#endif  // WARPCACHE_BENCH_WORKLOAD_RANDOM_H_

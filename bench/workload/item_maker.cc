@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/item_maker.h"
+#include "workload/item_maker.h"
 
 #include <cstring>
 
-#include "memory/random.h"
+#include "workload/random.h"
 
 namespace warpcache::bench {
 namespace {
@@ -53,7 +53,13 @@ bool ItemMaker::value_is(uint64_t id, uint32_t version, const char* value, uint3
 }
 
 uint32_t ItemMaker::flags(uint64_t id, uint32_t version) const {
-  return static_cast<uint32_t>(mix(seed_, id, (uint64_t{version} << 32) + 3));
+  const uint32_t low = version & 0xffff;
+  return (low << 16) | static_cast<uint32_t>(mix(seed_, id, (uint64_t{low} << 32) + 3) & 0xffff);
+}
+
+bool ItemMaker::version_of(uint64_t id, uint32_t stored, uint32_t* version) const {
+  *version = stored >> 16;
+  return flags(id, *version) == stored;
 }
 
 }  // namespace warpcache::bench

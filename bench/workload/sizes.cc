@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/sizes.h"
+#include "workload/sizes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <iterator>
 #include <vector>
 
-#include "memory/random.h"
+#include "workload/random.h"
 
 namespace warpcache::bench {
 namespace {
@@ -83,6 +83,7 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
 }
 
 ItemSizes Sizes::of(uint64_t seed, uint64_t id) const {
+  if (kind_ == Kind::kUniform && value_min_ == value_max_) return {key_, value_min_};
   const uint64_t bits = mix(seed, id, 1);
   if (kind_ == Kind::kUniform) {
     return {key_, value_min_ + static_cast<uint32_t>(bits % (value_max_ - value_min_ + 1))};

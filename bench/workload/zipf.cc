@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/zipf.h"
+#include "workload/zipf.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef WARPCACHE_BENCH_MEMORY_ZIPF_H_
-#define WARPCACHE_BENCH_MEMORY_ZIPF_H_
+#ifndef WARPCACHE_BENCH_WORKLOAD_ZIPF_H_
+#define WARPCACHE_BENCH_WORKLOAD_ZIPF_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -27,4 +27,4 @@ class Zipf {
 
 }  // namespace warpcache::bench
 
-#endif  // WARPCACHE_BENCH_MEMORY_ZIPF_H_
+#endif  // WARPCACHE_BENCH_WORKLOAD_ZIPF_H_

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures two servers in turn: a fresh process for every figure, pinned apart from the load."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO_ROOT / "tests"))
+
+from harness.servers import Target, start_server
+from workloads import Workload
+
+SERVERS = ("memcached", "warpcached")
+TIMEOUT_S = 60
+
+
+class LoadError(Exception):
+    """The load generator ended with an error: wrong values, refused requests, a lost server."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all measurements of a run have in common."""
+
+    megabytes: int
+    threads: int
+    load_threads: int
+    server_cpus: frozenset[int]
+    load_cpus: frozenset[int]
+    seconds: float
+    warm_up_s: float
+    generator: Path
+
+
+def find_generator() -> Path | None:
+    """$WARPCACHE_LOAD, the one built with $WARPCACHED, or the release build's."""
+    if chosen := os.environ.get("WARPCACHE_LOAD"):
+        return Path(chosen)
+    places = [REPO_ROOT / "build" / "release"]
+    if "WARPCACHED" in os.environ:
+        places.insert(0, Path(os.environ["WARPCACHED"]).parent)
+    found = (place / "warpcache-load" for place in places)
+    return next((path for path in found if os.access(path, os.X_OK)), None)
+
+
+def split_cpus(threads: int, load_threads: int) -> tuple[frozenset[int], frozenset[int]]:
+    """CPUs for the server and for the load, apart where there are enough of them."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < threads + load_threads:
+        return frozenset(cpus), frozenset(cpus)
+    return frozenset(cpus[:threads]), frozenset(cpus[threads : threads + load_threads])
+
+
+def measure(target: Target, workload: Workload, setting: Setting, rate: float | None) -> dict:
+    """One figure of one server, as a flat dict."""
+    before = os.sched_getaffinity(0)
+    options = ["-m", str(setting.megabytes), "-t", str(setting.threads), "-c", "4096"]
+    try:
+        os.sched_setaffinity(0, setting.server_cpus)  # the server inherits it
+        server = start_server(target, options, udp=workload.udp)
+        try:
+            os.sched_setaffinity(0, setting.load_cpus)
+            command = [str(setting.generator), f"{server.host}:{server.port}", *workload.arguments]
+            command += ["--threads", str(setting.load_threads)]
+            command += ["--seconds", str(setting.seconds), "--warm-up", str(setting.warm_up_s)]
+            command += ["--server-pid", str(server.pid), "--quiet", "--json", "-"]
+            if rate is not None:
+                command += ["--rate", f"{rate:.0f}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        finally:
+            server.stop()
+    finally:
+        os.sched_setaffinity(0, before)
+    if done.returncode != 0:
+        raise LoadError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return figures(target, workload, json.loads(done.stdout), rate)
+
+
+def figures(target: Target, workload: Workload, report: dict, rate: float | None) -> dict:
+    latency = report["latency"]
+    return {
+        "measure": workload.name,
+        "server": target.name,
+        "rate": rate and round(rate),
+        "requests_per_s": round(report["requests_per_s"]),
+        "cpu_us_per_key": round(report["server_cpu_us_per_request"] / workload.keys, 4),
+        "server_cpu": round(report["server_cpu_s"] / report["seconds"], 3),
+        "generator_cpu": round(report["generator_cpu_s"] / report["seconds"], 3),
+        "p50_us": latency["p50_us"],
+        "p99_us": latency["p99_us"],
+        "p999_us": latency["p999_us"],
+        "hit_ratio": round(report["hit_ratio"], 5),
+        "lost": report["lost"],
+        "unsent": report["unsent"],
+        "resident_mib": round(report["server_resident_kib"] / 1024, 1),
+    }
+
+
+def ratios(rows: list[dict], name: str) -> list[float]:
+    """warpcached's figure over memcached's, round by round."""
+    of = {server: [row[name] for row in rows if row["server"] == server] for server in SERVERS}
+    return [ours / theirs for theirs, ours in zip(*(of[server] for server in SERVERS)) if theirs]
+
+
+def median(rows: list[dict], server: str, name: str) -> float:
+    return statistics.median(row[name] for row in rows if row["server"] == server)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/connection.h"
+
+#include <unistd.h>
+
+namespace warpcache::load {
+
+Connection::Connection(Lane* lane, int socket, uint32_t places)
+    : lane_(lane),
+      socket_(socket),
+      places_(places),
+      keys_max_(lane->options.multiget),
+      limit_(places),
+      sent_(places),
+      ids_(new uint32_t[size_t{places} * keys_max_]) {}
+
+Connection::~Connection() { close(socket_); }
+
+void Connection::add(uint64_t begin_ns) {
+  const uint32_t place = take_place();
+  Pending& pending = sent_[place].pending;
+  uint32_t* const ids = ids_at(place);
+  pending.count = lane_->next(&pending.operation, ids);
+  pending.next = 0;
+  pending.ids = ids;
+  sent_[place].begin_ns = begin_ns;
+  sent_[place].sent_ns = lane_->now_ns;
+  lane_->note_delay(begin_ns);
+  write(place);
+}
+
+bool Connection::add_missed(uint64_t begin_ns) {
+  if (missed_.empty()) return false;
+  const uint32_t place = take_place();
+  uint32_t* const ids = ids_at(place);
+  ids[0] = missed_.back();
+  missed_.pop_back();
+  sent_[place] = {begin_ns, begin_ns, {Operation::kSet, 1, 0, ids}};
+  write(place);
+  return true;
+}
+
+void Connection::write_body(uint32_t place) {
+  const Pending& pending = sent_[place].pending;
+  char* const out = lane_->out.reserve(lane_->codec.bytes_max(pending.operation, pending.count));
+  lane_->out.set_end(lane_->codec.write(pending, lane_->next_version(), out));
+}
+
+void Connection::settle() {
+  Findings& findings = lane_->findings;
+  if (!findings.missed.empty()) {
+    missed_.insert(missed_.end(), findings.missed.begin(), findings.missed.end());
+    findings.missed.clear();
+  }
+  lane_->settle();
+}
+
+bool Connection::fail(const std::string& what) {
+  if (lane_->failure.empty()) lane_->failure = what;
+  return false;
+}
+
+}  // namespace warpcache::load

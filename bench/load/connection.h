@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef WARPCACHE_BENCH_LOAD_CONNECTION_H_
+#define WARPCACHE_BENCH_LOAD_CONNECTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "load/lane.h"
+
+namespace warpcache::load {
+
+// One socket and the requests on the way through it. Belongs to a thread; the lane outlives it.
+// A function that returns false has written to lane.failure: the run is over.
+class Connection {
+ public:
+  // Takes over a connected, non-blocking socket. At most `places` requests will be on the way.
+  Connection(Lane* lane, int socket, uint32_t places);
+  virtual ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int socket() const { return socket_; }
+  uint32_t outstanding() const { return outstanding_; }
+
+  // From now on at most `limit` requests are on the way at once. REQUIRES: 0 < limit <= places.
+  void set_limit(uint32_t limit) { limit_ = limit; }
+
+  // Whether another request may be added now.
+  virtual bool has_room() const = 0;
+
+  // Adds the stream's next request, due since `begin_ns`. REQUIRES: has_room().
+  void add(uint64_t begin_ns);
+
+  // Adds a set of a key that was missed, if there is one. REQUIRES: has_room().
+  bool add_missed(uint64_t begin_ns);
+
+  // Sends what was added. What the socket does not take waits until it is writable.
+  [[nodiscard]] virtual bool flush() = 0;
+  virtual bool wants_to_write() const { return false; }
+
+  // Takes what has come, at lane.now_ns, which it sets. REQUIRES: the socket is readable.
+  [[nodiscard]] virtual bool receive() = 0;
+
+  // Called now and then: gives up on what was sent before `oldest_ns`.
+  [[nodiscard]] virtual bool check_timeouts(uint64_t oldest_ns) = 0;
+
+ protected:
+  struct Sent {
+    uint64_t begin_ns;  // when it was due
+    uint64_t sent_ns;
+    Pending pending;
+  };
+
+  // The number of a free place in sent_. REQUIRES: has_room().
+  virtual uint32_t take_place() = 0;
+  // Writes the request in `place` to the lane's output.
+  virtual void write(uint32_t place) = 0;
+
+  void write_body(uint32_t place);
+  uint32_t* ids_at(uint32_t place) { return ids_.get() + size_t{place} * keys_max_; }
+
+  // Takes over what the last replies said.
+  void settle();
+  bool fail(const std::string& what);
+
+  Lane* const lane_;
+  const int socket_;
+  const uint32_t places_;
+  const uint32_t keys_max_;  // of one request
+  uint32_t limit_;
+  uint32_t outstanding_ = 0;
+  std::vector<Sent> sent_;
+  std::unique_ptr<uint32_t[]> ids_;  // each place's keys
+  std::vector<uint32_t> missed_;     // keys to be set
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_CONNECTION_H_

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/datagram_connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace warpcache::load {
+namespace {
+
+constexpr size_t kHeaderSize = 8;
+constexpr size_t kDatagramMax = 2048;  // memcached sends at most 1400 bytes in one
+constexpr uint32_t kBurst = 64;        // datagrams in a system call
+
+uint16_t read_u16(const char* at) {
+  return static_cast<uint16_t>((static_cast<uint8_t>(at[0]) << 8) | static_cast<uint8_t>(at[1]));
+}
+
+}  // namespace
+
+DatagramConnection::DatagramConnection(Lane* lane, int socket, uint32_t places)
+    : Connection(lane, socket, places),
+      id_step_(static_cast<uint16_t>(std::bit_ceil(places))),
+      state_(places) {
+  for (uint32_t place = places; place > 0; --place) {
+    state_[place - 1].id = static_cast<uint16_t>(place - 1);
+    free_.push_back(place - 1);
+  }
+  begins_.reserve(places);
+}
+
+uint32_t DatagramConnection::take_place() {
+  const uint32_t place = free_.back();
+  free_.pop_back();
+  Place& state = state_[place];
+  state.id = static_cast<uint16_t>(state.id + id_step_);
+  state.used = true;
+  state.next_piece = 0;
+  ++outstanding_;
+  return place;
+}
+
+void DatagramConnection::release(uint32_t place) {
+  state_[place].used = false;
+  free_.push_back(place);
+  --outstanding_;
+}
+
+void DatagramConnection::write(uint32_t place) {
+  const uint16_t id = state_[place].id;
+  const char header[kHeaderSize] = {
+      static_cast<char>(id >> 8), static_cast<char>(id & 0xff), 0, 0, 0, 1, 0, 0};
+  begins_.push_back(lane_->out.size());
+  lane_->out.append({header, sizeof header});
+  write_body(place);
+}
+
+bool DatagramConnection::flush() {
+  Buffer& out = lane_->out;
+  lane_->note_sent(out.size());
+  for (size_t done = 0; done < begins_.size();) {
+    mmsghdr messages[kBurst] = {};
+    iovec parts[kBurst];
+    const auto count = static_cast<uint32_t>(std::min<size_t>(begins_.size() - done, kBurst));
+    for (uint32_t i = 0; i < count; ++i) {
+      const size_t at = done + i;
+      const size_t end = at + 1 < begins_.size() ? begins_[at + 1] : out.size();
+      parts[i] = {out.data() + begins_[at], end - begins_[at]};
+      messages[i].msg_hdr.msg_iov = &parts[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    const int sent = sendmmsg(socket_, messages, count, MSG_DONTWAIT);
+    if (sent > 0) {
+      done += static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == ENOBUFS) {
+      pollfd writable = {socket_, POLLOUT, 0};
+      poll(&writable, 1, 1);
+    } else if (errno != EINTR) {
+      return fail(std::string("cannot send: ") + std::strerror(errno));
+    }
+  }
+  begins_.clear();
+  out.clear();
+  return true;
+}
+
+bool DatagramConnection::receive() {
+  const uint32_t count = std::min(std::max(outstanding_, 1u), kBurst);
+  Buffer& in = lane_->in;
+  in.clear();
+  char* const memory = in.reserve(count * kDatagramMax);
+  mmsghdr messages[kBurst] = {};
+  iovec parts[kBurst];
+  for (uint32_t i = 0; i < count; ++i) {
+    parts[i] = {memory + i * kDatagramMax, kDatagramMax};
+    messages[i].msg_hdr.msg_iov = &parts[i];
+    messages[i].msg_hdr.msg_iovlen = 1;
+  }
+  const int got = recvmmsg(socket_, messages, count, MSG_DONTWAIT, nullptr);
+  lane_->now_ns = steady_now_ns();
+  if (got < 0) {
+    if (errno == EAGAIN || errno == EINTR) return true;
+    return fail(std::string("cannot receive: ") + std::strerror(errno));
+  }
+  lane_->heard = true;
+  for (int i = 0; i < got; ++i) {
+    lane_->note_received(messages[i].msg_len);
+    read_datagram({memory + static_cast<size_t>(i) * kDatagramMax, messages[i].msg_len});
+  }
+  settle();
+  return true;
+}
+
+// Passes over what answers no request that is still waited for.
+void DatagramConnection::read_datagram(std::string_view datagram) {
+  if (datagram.size() < kHeaderSize) return;
+  const uint16_t id = read_u16(datagram.data());
+  const uint16_t piece = read_u16(datagram.data() + 2);
+  const uint16_t pieces = read_u16(datagram.data() + 4);
+  const uint32_t place = id & (id_step_ - 1u);
+  if (place >= places_ || !state_[place].used || state_[place].id != id) return;
+  const std::string_view body = datagram.substr(kHeaderSize);
+  if (pieces == 1) {
+    read_reply(place, body);
+    return;
+  }
+  // One that comes out of order spoils the reply, which then counts as lost.
+  Place& state = state_[place];
+  if (piece != state.next_piece) return;
+  if (piece == 0) state.pieces.clear();
+  state.pieces.append(body);
+  if (++state.next_piece == pieces) read_reply(place, state.pieces.view());
+}
+
+void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
+  Sent& sent = sent_[place];
+  Findings& findings = lane_->findings;
+  const Progress progress = lane_->codec.read(&sent.pending, &reply, &findings);
+  if (progress == Progress::kAwaited) {
+    ++findings.refused;
+    if (findings.first_refusal.empty()) findings.first_refusal = "an incomplete datagram";
+  }
+  lane_->finish(sent.pending.operation, sent.begin_ns);
+  release(place);
+}
+
+bool DatagramConnection::check_timeouts(uint64_t oldest_ns) {
+  for (uint32_t place = 0; place < places_; ++place) {
+    if (!state_[place].used || sent_[place].sent_ns >= oldest_ns) continue;
+    if (!lane_->heard) return fail("no reply in time");
+    lane_->counters.lost.add(1);
+    release(place);
+  }
+  return true;
+}
+
+}  // namespace warpcache::load

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef WARPCACHE_BENCH_LOAD_DATAGRAM_CONNECTION_H_
+#define WARPCACHE_BENCH_LOAD_DATAGRAM_CONNECTION_H_
+
+#include <sys/socket.h>
+
+#include <vector>
+
+#include "load/connection.h"
+
+namespace warpcache::load {
+
+// UDP: a datagram a request, with memcached's frame header. Replies come in any order or never.
+class DatagramConnection : public Connection {
+ public:
+  DatagramConnection(Lane* lane, int socket, uint32_t places);
+
+  bool has_room() const override { return outstanding_ < limit_; }
+  [[nodiscard]] bool flush() override;
+  [[nodiscard]] bool receive() override;
+  [[nodiscard]] bool check_timeouts(uint64_t oldest_ns) override;
+
+ private:
+  // A request's state beside Sent.
+  struct Place {
+    uint16_t id = 0;  // the request's; its lower bits are the place's number
+    bool used = false;
+    uint16_t next_piece = 0;  // of a reply in several datagrams
+    Buffer pieces;
+  };
+
+  uint32_t take_place() override;
+  void write(uint32_t place) override;
+  void release(uint32_t place);
+  void read_datagram(std::string_view datagram);
+  void read_reply(uint32_t place, std::string_view reply);
+
+  uint16_t id_step_;  // a power of two, not below places_
+  std::vector<Place> state_;
+  std::vector<uint32_t> free_;
+  std::vector<size_t> begins_;  // of the datagrams in the lane's output
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_DATAGRAM_CONNECTION_H_

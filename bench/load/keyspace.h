@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of a run, by number: their bytes, their sizes and the values that belong to them.
+#ifndef WARPCACHE_BENCH_LOAD_KEYSPACE_H_
+#define WARPCACHE_BENCH_LOAD_KEYSPACE_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "load/trace.h"
+#include "workload/item_maker.h"
+#include "workload/sizes.h"
+
+namespace warpcache::load {
+
+// Shared by all threads, unchanged once made.
+class Keyspace {
+ public:
+  // Keys that are made from their numbers. Numbers from `count` on have keys of their own too, with
+  // the sizes of (number modulo count).
+  Keyspace(uint64_t seed, const bench::Sizes& sizes, uint32_t count);
+
+  // The keys of a trace; it must outlive this.
+  Keyspace(uint64_t seed, const Trace& trace);
+
+  uint32_t count() const { return count_; }
+
+  uint32_t value_size(uint32_t id) const { return sizes_of(id).value; }
+  uint32_t value_size_max() const { return value_size_max_; }
+
+  // Returns the key's size. REQUIRES: room for kKeySizeMax bytes.
+  uint32_t write_key(uint32_t id, char* out) const {
+    if (trace_ != nullptr) return trace_->write_key(id, out);
+    const uint32_t size = sizes_of(id).key;
+    maker_.write_key(id, size, out);
+    return size;
+  }
+
+  bool key_is(uint32_t id, std::string_view key) const {
+    char expected[bench::kKeySizeMax];
+    return key == std::string_view(expected, write_key(id, expected));
+  }
+
+  uint32_t flags(uint32_t id, uint32_t version) const { return maker_.flags(id, version); }
+
+  void write_value(uint32_t id, uint32_t version, char* out) const {
+    maker_.write_value(id, version & 0xffff, value_size(id), out);
+  }
+
+  // Whether flags and value are those of one version of this key.
+  bool value_is(uint32_t id, uint32_t flags, std::string_view value) const {
+    uint32_t version = 0;
+    return value.size() == value_size(id) && maker_.version_of(id, flags, &version) &&
+           maker_.value_is(id, version, value.data(), static_cast<uint32_t>(value.size()));
+  }
+
+ private:
+  bench::ItemSizes sizes_of(uint32_t id) const {
+    if (trace_ != nullptr) return {0, trace_->value_size(id)};
+    return kept_.empty() ? sizes_.of(seed_, id % count_) : kept_[id % count_];
+  }
+
+  uint64_t seed_;
+  bench::ItemMaker maker_;
+  bench::Sizes sizes_;
+  std::vector<bench::ItemSizes> kept_;  // where they cost too much to compute
+  const Trace* trace_ = nullptr;
+  uint32_t count_;
+  uint32_t value_size_max_ = 0;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_KEYSPACE_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the connections of one thread share. Nothing here is locked.
+#ifndef WARPCACHE_BENCH_LOAD_LANE_H_
+#define WARPCACHE_BENCH_LOAD_LANE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "load/buffer.h"
+#include "load/protocol.h"
+#include "load/stream.h"
+#include "load/types.h"
+
+namespace warpcache::load {
+
+// The time in which replies count, on the steady clock.
+struct Window {
+  uint64_t begin_ns = ~uint64_t{0};
+  uint64_t end_ns = ~uint64_t{0};
+
+  bool holds(uint64_t time_ns) const { return begin_ns <= time_ns && time_ns < end_ns; }
+};
+
+uint64_t steady_now_ns();
+
+class Lane {
+ public:
+  Lane(const Options& options, const Keyspace& keys, Distribution* distribution, uint32_t index);
+
+  // Writes the next request's keys and operation: of the fill while it lasts, else of the stream.
+  uint32_t next(Operation* operation, uint32_t* ids);
+
+  void start_fill() { fill_next_ = index_; }
+  bool fill_is_over() const { return fill_next_ >= keys.count(); }
+  void end_fill() { filling_ = false; }
+
+  // Accounts for a request that was due at `begin_ns` and is sent now.
+  void note_delay(uint64_t begin_ns) {
+    if (options.rate > 0 && window.holds(now_ns)) counters.delay_ns.record(now_ns - begin_ns);
+  }
+
+  // Accounts for a request that was due at `begin_ns` and has been answered now.
+  void finish(Operation operation, uint64_t begin_ns);
+
+  void note_sent(uint64_t bytes) {
+    if (window.holds(now_ns)) counters.bytes_sent.add(bytes);
+  }
+  void note_received(uint64_t bytes) {
+    if (window.holds(now_ns)) counters.bytes_received.add(bytes);
+  }
+
+  // Takes over what the replies said. Leaves `findings.missed` to the connection.
+  void settle();
+
+  uint32_t next_version() { return ++version_; }
+
+  const Options& options;
+  const Keyspace& keys;
+  const Codec codec;
+  Counters counters;
+  Findings findings;
+  Window window;
+  uint64_t now_ns = 0;  // when bytes were last received or sent
+  Buffer out;           // requests that are about to be sent
+  Buffer in;            // replies that have just been received
+  bool heard = false;   // UDP: a datagram has come, so somebody is there
+  std::string failure;  // why the thread cannot go on
+
+ private:
+  Stream stream_;
+  const uint32_t index_;
+  bool filling_ = true;
+  uint64_t fill_next_ = 0;
+  uint32_t version_;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_LANE_H_

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests as bytes and bytes as replies, in memcached's text and meta protocols.
+#ifndef WARPCACHE_BENCH_LOAD_PROTOCOL_H_
+#define WARPCACHE_BENCH_LOAD_PROTOCOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "load/keyspace.h"
+#include "load/types.h"
+
+namespace warpcache::load {
+
+// A request of which the reply is awaited. It does not own `ids`.
+struct Pending {
+  Operation operation;
+  uint32_t count;  // of keys
+  uint32_t next;   // keys before this one are accounted for
+  const uint32_t* ids;
+};
+
+// What the replies said, and what follows from it.
+struct Findings {
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t wrong = 0;
+  uint64_t refused = 0;
+  uint64_t out_of_memory = 0;
+  bool keep_missed = false;
+  std::vector<uint32_t> missed;  // with keep_missed: the keys
+  std::string first_refusal;
+  std::string first_wrong;
+};
+
+enum class Progress {
+  kAwaited,    // more of the reply must come first
+  kDone,       // the reply is complete
+  kOutOfStep,  // no reply looks like this: where the next one begins is unknown
+};
+
+class Codec {
+ public:
+  Codec(const Options& options, const Keyspace& keys)
+      : keys_(keys), meta_(options.meta), verify_(options.verify), expiry_s_(options.expiry_s) {}
+
+  // The most bytes that write() needs for a request of `count` keys.
+  size_t bytes_max(Operation operation, uint32_t count) const;
+
+  // Writes a request for keys that pending.ids names. Returns its end.
+  char* write(const Pending& pending, uint32_t version, char* out) const;
+
+  // Reads as much as is there of the reply to *pending from the front of *in and takes it away. An
+  // error line counts as refused and ends a reply.
+  Progress read(Pending* pending, std::string_view* in, Findings* findings) const;
+
+ private:
+  // What a value's first line says.
+  struct Head {
+    uint32_t place;  // of its key among those asked for; their count if it is none of them
+    uint32_t flags;
+    uint32_t size;
+    std::string_view key;  // where the line has one
+  };
+
+  char* write_set(uint32_t id, uint32_t version, char* out) const;
+  char* write_meta_gets(const Pending& pending, char* out) const;
+  Progress read_text_get(Pending* pending, std::string_view* in, Findings* findings) const;
+  Progress read_meta_get(Pending* pending, std::string_view* in, Findings* findings) const;
+  Progress read_change(const Pending& pending, std::string_view* in, Findings* findings) const;
+  bool read_text_head(std::string_view line, const Pending& pending, Head* head) const;
+  Progress read_value(const Head& head, size_t begin, Pending* pending, std::string_view* in,
+                      Findings* findings) const;
+  void miss_up_to(uint32_t end, Pending* pending, Findings* findings) const;
+  void check_value(const Pending& pending, const Head& head, std::string_view value,
+                   Findings* findings) const;
+
+  const Keyspace& keys_;
+  bool meta_;
+  bool verify_;
+  uint32_t expiry_s_;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_PROTOCOL_H_

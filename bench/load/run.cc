@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/run.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace warpcache::load {
+namespace {
+
+constexpr double kSecond = 1e9;
+constexpr uint64_t kLookEveryNs = 5'000'000;
+
+double own_cpu_s() {
+  rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+void add_up(const Worker& worker, Interval* all) {
+  const Counters& counters = worker.counters();
+  all->hits += counters.hits.get();
+  all->misses += counters.misses.get();
+  for (size_t i = 0; i < kOperations; ++i) {
+    all->requests += counters.requests[i].get();
+    all->latency_ns.add(counters.latency_ns[i]);
+  }
+}
+
+}  // namespace
+
+Run::Run(const Options& options, const Keyspace& keys, Distribution* distribution)
+    : options_(options), keys_(keys), distribution_(distribution) {}
+
+bool Run::connect(std::string* why) {
+  Address address;
+  if (!resolve(options_.server, options_.udp, &address, why)) return false;
+  for (uint32_t i = 0; i < options_.threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(options_, keys_, distribution_, i, &stop_));
+    if (!workers_.back()->connect(address, why)) return false;
+  }
+  return true;
+}
+
+void Run::fill() {
+  std::vector<std::thread> threads;
+  for (const auto& worker : workers_) threads.emplace_back([&worker] { worker->fill(); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string Run::failure() const {
+  for (const auto& worker : workers_) {
+    if (!worker->failure().empty()) return worker->failure();
+  }
+  return "";
+}
+
+RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Summary* summary,
+                       std::string* why) {
+  if (!connect(why)) return RunStatus::kNoServer;
+  if (options_.fill) fill();
+  Window window;
+  window.begin_ns = steady_now_ns() + static_cast<uint64_t>(options_.warm_up_s * kSecond);
+  if (options_.requests == 0) {
+    window.end_ns = window.begin_ns + static_cast<uint64_t>(options_.seconds * kSecond);
+  }
+  loading_ = options_.threads;
+  std::vector<std::thread> threads;
+  for (const auto& worker : workers_) {
+    threads.emplace_back([this, &worker, &window] {
+      worker->load(window);
+      loading_.fetch_sub(1);
+    });
+  }
+  watch(window, progress, summary);
+  for (std::thread& thread : threads) thread.join();
+  if (options_.requests > 0 && summary->seconds > 0) {
+    uint64_t last_ns = window.begin_ns + 1;
+    for (const auto& worker : workers_) last_ns = std::max(last_ns, worker->last_reply_ns());
+    summary->seconds = static_cast<double>(last_ns - window.begin_ns) / kSecond;
+  }
+  sum_up(summary);
+  *why = failure();
+  return why->empty() ? RunStatus::kDone : RunStatus::kLostServer;
+}
+
+// Sleeps until the window is over, or all threads have ended, and looks at both processes' use of
+// the CPU at its two ends.
+void Run::watch(const Window& window, const std::function<void(const Interval&)>& progress,
+                Summary* summary) {
+  Interval before;
+  ProcessUse server_before, server_after;
+  double own_before = own_cpu_s();
+  bool begun = false;
+  uint64_t began_ns = 0, reported_ns = steady_now_ns(), now_ns = reported_ns;
+  while (loading_ > 0 && now_ns < window.end_ns) {
+    const uint64_t next_ns = begun ? window.end_ns : window.begin_ns;
+    const uint64_t wait_ns = std::min(kLookEveryNs, next_ns - std::min(now_ns, next_ns));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(wait_ns));
+    now_ns = steady_now_ns();
+    if (!begun && now_ns >= window.begin_ns) {
+      begun = true;
+      read_process(options_.server_pid, &server_before);
+      own_before = own_cpu_s();
+      began_ns = reported_ns = now_ns;
+    }
+    if (static_cast<double>(now_ns - reported_ns) < kSecond) continue;
+    Interval all;
+    for (const auto& worker : workers_) add_up(*worker, &all);
+    Interval since = all;
+    since.at_s = (static_cast<double>(now_ns) - static_cast<double>(window.begin_ns)) / kSecond;
+    since.seconds = static_cast<double>(now_ns - reported_ns) / kSecond;
+    since.requests -= before.requests;
+    since.hits -= before.hits;
+    since.misses -= before.misses;
+    since.latency_ns.subtract(before.latency_ns);
+    progress(since);
+    before = all;
+    reported_ns = now_ns;
+  }
+  if (!begun) return;
+  // This thread may have woken a little after the window began: what the processes used from then on
+  // stands for the whole.
+  const uint64_t end_ns = std::min(now_ns, window.end_ns);
+  summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kSecond;
+  const double scale = summary->seconds * kSecond / static_cast<double>(end_ns - began_ns + 1);
+  summary->generator_cpu_s = (own_cpu_s() - own_before) * scale;
+  summary->server_measured = read_process(options_.server_pid, &server_after);
+  summary->server_cpu_s =
+      static_cast<double>(server_after.cpu_ns - server_before.cpu_ns) / kSecond * scale;
+  summary->server_resident_kib = server_after.resident_kib;
+}
+
+void Run::sum_up(Summary* summary) const {
+  for (const auto& worker : workers_) {
+    const Counters& counters = worker->counters();
+    for (size_t i = 0; i < kOperations; ++i) {
+      summary->requests[i] += counters.requests[i].get();
+      summary->latency_ns[i].add(counters.latency_ns[i]);
+      summary->all_latency_ns.add(counters.latency_ns[i]);
+    }
+    summary->delay_ns.add(counters.delay_ns);
+    summary->hits += counters.hits.get();
+    summary->misses += counters.misses.get();
+    summary->wrong += counters.wrong.get();
+    summary->refused += counters.refused.get();
+    summary->out_of_memory += counters.out_of_memory.get();
+    summary->lost += counters.lost.get();
+    summary->unsent += counters.unsent.get();
+    summary->bytes_sent += counters.bytes_sent.get();
+    summary->bytes_received += counters.bytes_received.get();
+    const Findings& findings = worker->findings();
+    if (summary->first_wrong.empty()) summary->first_wrong = findings.first_wrong;
+    if (summary->first_refusal.empty()) summary->first_refusal = findings.first_refusal;
+  }
+}
+
+}  // namespace warpcache::load

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of the load generator, from connecting to the sums.
+#ifndef WARPCACHE_BENCH_LOAD_RUN_H_
+#define WARPCACHE_BENCH_LOAD_RUN_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "load/keyspace.h"
+#include "load/server_process.h"
+#include "load/stream.h"
+#include "load/types.h"
+#include "load/worker.h"
+
+namespace warpcache::load {
+
+// What all threads counted together.
+struct Summary {
+  double seconds = 0;  // the time in which replies counted
+  std::array<uint64_t, kOperations> requests = {};
+  std::array<Histogram, kOperations> latency_ns;
+  Histogram all_latency_ns;
+  Histogram delay_ns;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t wrong = 0;
+  uint64_t refused = 0;
+  uint64_t out_of_memory = 0;
+  uint64_t lost = 0;
+  uint64_t unsent = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+  std::string first_wrong;
+  std::string first_refusal;
+  double generator_cpu_s = 0;
+  bool server_measured = false;
+  double server_cpu_s = 0;
+  uint64_t server_resident_kib = 0;
+
+  uint64_t all_requests() const { return requests[0] + requests[1] + requests[2]; }
+};
+
+// What has been counted since the last such report.
+struct Interval {
+  double at_s = 0;  // since the window began; below 0: warming up
+  double seconds = 0;
+  uint64_t requests = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  Histogram latency_ns;
+};
+
+enum class RunStatus { kDone, kNoServer, kLostServer };
+
+class Run {
+ public:
+  Run(const Options& options, const Keyspace& keys, Distribution* distribution);
+
+  // Connects, fills, warms up, measures. Calls `progress` about every second while it measures.
+  // Other than kDone: *why says what happened, and *summary holds what had been counted.
+  RunStatus execute(const std::function<void(const Interval&)>& progress, Summary* summary,
+                    std::string* why);
+
+ private:
+  bool connect(std::string* why);
+  void fill();
+  void watch(const Window& window, const std::function<void(const Interval&)>& progress,
+             Summary* summary);
+  void sum_up(Summary* summary) const;
+  std::string failure() const;
+
+  const Options& options_;
+  const Keyspace& keys_;
+  Distribution* const distribution_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<uint32_t> loading_ = 0;  // threads that have not ended
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_RUN_H_

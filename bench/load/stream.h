@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked next: operations and keys, drawn or from a trace.
+#ifndef WARPCACHE_BENCH_LOAD_STREAM_H_
+#define WARPCACHE_BENCH_LOAD_STREAM_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "load/trace.h"
+#include "load/types.h"
+#include "workload/random.h"
+#include "workload/zipf.h"
+
+namespace warpcache::load {
+
+// Which keys are asked for. Shared by the streams of all threads.
+class Distribution {
+ public:
+  // Reads "uniform", "zipf:S", "latest:S" or "trace:FILE" (whose file it does not open).
+  static bool parse(const std::string& text, Distribution* out, std::string* why);
+
+  // Before the first draw. REQUIRES: keys > 0; `trace` for a trace, and it outlives this.
+  void prepare(uint32_t keys, const Trace* trace);
+
+  bool is_trace() const { return kind_ == Kind::kTrace; }
+  const std::string& trace_path() const { return trace_path_; }
+  const Trace* trace() const { return trace_; }
+
+  // The number of a key to read, by a random point in [0, 1).
+  uint32_t draw(double point) const {
+    if (kind_ == Kind::kUniform) return static_cast<uint32_t>(point * keys_);
+    const uint32_t rank = zipf_->rank_at(point);
+    return kind_ == Kind::kZipf ? rank : newest_->load(std::memory_order_relaxed) - 1 - rank;
+  }
+
+  // The number of a key to write.
+  uint32_t draw_for_set(double point) {
+    if (kind_ != Kind::kLatest) return draw(point);
+    return newest_->fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  enum class Kind { kUniform, kZipf, kLatest, kTrace };
+  Kind kind_ = Kind::kUniform;
+  double exponent_ = 0;
+  uint32_t keys_ = 0;
+  std::unique_ptr<bench::Zipf> zipf_;
+  std::unique_ptr<std::atomic<uint32_t>> newest_;  // kLatest: one past the newest key's number
+  std::string trace_path_;
+  const Trace* trace_ = nullptr;
+};
+
+// The requests of one thread. Not thread-safe.
+class Stream {
+ public:
+  // Thread `index` of `count`: each draws numbers of its own, or every count-th part of the trace.
+  Stream(const Options& options, Distribution* distribution, uint32_t index, uint32_t count);
+
+  // The next request: writes the numbers of its keys, one but for a multiget. Returns how many.
+  // REQUIRES: room for `multiget` numbers.
+  uint32_t next(Operation* operation, uint32_t* ids);
+
+ private:
+  static constexpr uint32_t kAhead = 64;  // keys drawn at once, so that their cache misses overlap
+
+  uint32_t next_of_trace(Operation* operation, uint32_t* ids);
+  uint32_t next_key() {
+    if (ahead_used_ == kAhead) draw_ahead();
+    return ahead_[ahead_used_++];
+  }
+  void draw_ahead();
+
+  Distribution* distribution_;
+  bench::Random random_;
+  uint32_t multiget_;
+  double sets_;
+  double changes_;  // sets and deletes
+  uint64_t trace_at_ = 0;
+  uint64_t trace_end_ = 0;
+  uint64_t trace_begin_ = 0;
+  uint32_t ahead_used_ = kAhead;
+  std::array<uint32_t, kAhead> ahead_;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_STREAM_H_

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef WARPCACHE_BENCH_LOAD_STREAM_CONNECTION_H_
+#define WARPCACHE_BENCH_LOAD_STREAM_CONNECTION_H_
+
+#include "load/connection.h"
+
+namespace warpcache::load {
+
+// TCP or a Unix socket: replies come in the order of the requests.
+class StreamConnection : public Connection {
+ public:
+  using Connection::Connection;
+
+  bool has_room() const override {
+    return outstanding_ < limit_ && unsent_.empty() && lane_->out.size() < kSendBytesMax;
+  }
+  [[nodiscard]] bool flush() override;
+  bool wants_to_write() const override { return !unsent_.empty(); }
+  [[nodiscard]] bool receive() override;
+  [[nodiscard]] bool check_timeouts(uint64_t oldest_ns) override;
+
+ private:
+  static constexpr size_t kSendBytesMax = size_t{256} << 10;  // collected before they are sent
+  static constexpr size_t kReceiveBytes = size_t{256} << 10;  // asked for at once
+
+  uint32_t take_place() override { return (oldest_ + outstanding_++) % places_; }
+  void write(uint32_t place) override { write_body(place); }
+  bool read_replies(std::string_view* in);
+
+  uint32_t oldest_ = 0;  // its place
+  Buffer unsent_;        // what the socket did not take
+  Buffer partial_;       // the beginning of a reply
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_STREAM_CONNECTION_H_

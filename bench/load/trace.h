@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recorded stream of requests, read from a file and kept in memory.
+#ifndef WARPCACHE_BENCH_LOAD_TRACE_H_
+#define WARPCACHE_BENCH_LOAD_TRACE_H_
+
+#include <cstdint>
+#include <cstring>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "load/types.h"
+
+namespace warpcache::load {
+
+class Trace {
+ public:
+  struct Entry {
+    uint32_t id;
+    Operation operation;
+  };
+
+  // Reads lines of one of two forms:
+  //   get KEY | set KEY BYTES | delete KEY
+  //   time,key,key size,value size,client,operation,ttl     (the cache traces that Twitter
+  //   published)
+  // Empty lines and those that begin with # are passed over. A key has one value size, the first
+  // that the trace gives it; where there is none, `value_size_default`. False, and *why with the
+  // line's number, if a line cannot be read or none is there.
+  static bool read(std::istream* in, uint32_t value_size_default, Trace* out, std::string* why);
+
+  uint32_t keys() const { return static_cast<uint32_t>(keys_.size()); }
+  uint32_t value_size(uint32_t id) const { return keys_[id].value_size; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // Returns the key's size.
+  uint32_t write_key(uint32_t id, char* out) const {
+    const Key& key = keys_[id];
+    std::memcpy(out, bytes_.data() + key.begin, key.size);
+    return key.size;
+  }
+
+ private:
+  struct Key {
+    uint64_t begin;  // in bytes_
+    uint32_t size;
+    uint32_t value_size;
+  };
+  struct Line {
+    Operation operation;
+    std::string_view key;
+    uint32_t value_size;
+  };
+
+  static bool read_words(std::string_view line, Line* out);
+  static bool read_columns(std::string_view line, Line* out);
+  void add(const Line& line);
+
+  std::vector<Key> keys_;
+  std::string bytes_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, uint32_t> ids_;  // while it is read
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_TRACE_H_

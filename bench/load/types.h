@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the load generator share: the settings of a run, and what is counted.
+#ifndef WARPCACHE_BENCH_LOAD_TYPES_H_
+#define WARPCACHE_BENCH_LOAD_TYPES_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "load/histogram.h"
+
+namespace warpcache::load {
+
+enum class Operation : uint8_t { kGet, kSet, kDelete };
+inline constexpr size_t kOperations = 3;
+inline constexpr const char* kOperationNames[kOperations] = {"get", "set", "delete"};
+
+inline constexpr uint32_t kPipelineMax = 1024;
+inline constexpr uint32_t kMultigetMax = 1000;
+
+// What the command line asks for.
+struct Options {
+  std::string server = "127.0.0.1:11211";
+  bool udp = false;
+  uint32_t threads = 1;
+  uint32_t connections = 50;  // over all threads
+  uint32_t pipeline = 1;      // requests on the way on each connection
+  double rate = 0;            // open loop: requests/s over all threads; 0: closed loop
+  double seconds = 10;
+  double warm_up_s = 1;
+  uint64_t requests = 0;  // ends the run; 0: `seconds` ends it
+  double timeout_s = 5;   // stream: the server is away; UDP: the datagram is lost
+
+  bool meta = false;
+  uint32_t multiget = 1;
+  double sets = 0.1;  // shares of the requests; the others are gets
+  double deletes = 0;
+  bool look_aside = false;
+  uint32_t expiry_s = 0;
+  bool fill = true;
+  bool verify = true;
+
+  uint32_t keys = 100'000;
+  std::string distribution = "zipf:0.99";
+  std::string sizes = "fixed:20:100";
+  uint64_t seed = 1;
+
+  bool quiet = false;
+  std::string json_path;
+  int server_pid = 0;  // of a server on this machine; 0: none to measure
+};
+
+// Written by one thread, read by others meanwhile.
+class Counter {
+ public:
+  void add(uint64_t by) { value_.store(get() + by, std::memory_order_relaxed); }
+  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_ = 0;
+};
+
+// Of one thread. Keys are counted one by one, requests as sent: a multiget is one.
+struct Counters {
+  std::array<Counter, kOperations> requests;  // answered
+  std::array<Histogram, kOperations> latency_ns;
+  Histogram delay_ns;  // open loop: from when a request was due to when it was sent
+  Counter hits;
+  Counter misses;
+  Counter wrong;          // keys whose value, flags or key came back other than stored
+  Counter refused;        // requests answered by anything that is no answer to them
+  Counter out_of_memory;  // sets
+  Counter lost;           // UDP: no reply in time
+  Counter unsent;         // open loop: due, but every connection was full
+  Counter bytes_sent;
+  Counter bytes_received;
+};
+
+}  // namespace warpcache::load
+
+#endif  // WARPCACHE_BENCH_LOAD_TYPES_H_

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/mutate.h"
 #include "fuzz/play.h"
 
 namespace {
@@ -43,4 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   warpcache::fuzz::play(script);
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t size_max,
+                                          unsigned int seed) {
+  using namespace warpcache::fuzz;
+  return mutate_messages(data, size, size_max, seed, split_lines, repair_line, 0, 1);
 }

@@ -147,6 +147,17 @@ def cpu_seconds(server: Server) -> float:
     return total / 1e9
 
 
+def starved_seconds(server: Server) -> float:
+    """How long one of the server's threads, at most, and the calling one have stood in line for a
+    CPU. On a machine that others keep busy it is no fault of the server's."""
+    queued = [
+        int((task / "schedstat").read_text().split()[1])
+        for task in Path(f"/proc/{server.pid}/task").iterdir()
+    ]
+    own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+    return (max(queued) + int(own.read_text().split()[1])) / 1e9
+
+
 def reset(sock: socket.socket) -> None:
     """Closes with a TCP reset: what a client's sudden end looks like."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -206,6 +217,7 @@ class Bystander:
 
     def __init__(self, server: Server, wait_s_max: float, count: int = 4):
         # New connections go to the worker that has fewest, so several meet them all.
+        self.server = server
         self.socks = [server.connect(30.0) for _ in range(count)]
         self.wait_s_max = wait_s_max
         self.longest_s = 0.0
@@ -226,12 +238,16 @@ class Bystander:
     def _turn(self, index: int, sock: socket.socket) -> None:
         key = b"bystander%d" % index
         value = b"%d" % self.requests
-        started = time.monotonic()
+        started, starved = time.monotonic(), starved_seconds(self.server)
+        self._say(sock, key, value)
+        starved = starved_seconds(self.server) - starved
+        self.longest_s = max(self.longest_s, time.monotonic() - started - starved)
+        self.requests += 1
+
+    def _say(self, sock: socket.socket, key: bytes, value: bytes) -> None:
         store(sock, key, value)
         got = fetch(sock, key)
-        self.longest_s = max(self.longest_s, time.monotonic() - started)
         assert got in (None, value), (key, value, got)
-        self.requests += 1
 
     def check(self) -> None:
         """Raises unless everything was answered, and in time."""

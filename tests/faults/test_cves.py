@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from faults.hostile import drain, say_and_listen
 from faults.support import (
     allowed_mib,
     ask,
@@ -17,7 +18,6 @@ from faults.support import (
     split_packets,
     store,
 )
-from faults.test_hostile import drain, say_and_listen
 from harness.channels import UDP_HEADER
 from harness.servers import start_server as start
 

@@ -11,6 +11,15 @@ import struct
 import time
 
 import pytest
+from faults.hostile import (
+    QUITS,
+    drain,
+    honest_packet,
+    mutated,
+    mutated_datagram,
+    mutated_line,
+    say_and_listen,
+)
 from faults.support import (
     allowed_mib,
     ask,
@@ -25,19 +34,8 @@ from faults.support import (
     store,
     value_reply,
 )
-from harness.binary import HEADER, MAGIC_REQUEST, OPCODES
+from harness.binary import MAGIC_REQUEST
 from harness.channels import UDP_HEADER, UDP_MAX_DATAGRAM
-
-
-def say_and_listen(server, request: bytes) -> bytes:
-    """All that comes back to a client that sends this and ends its side. The server must close."""
-    with server.connect(10.0) as sock:
-        try:
-            sock.sendall(request)
-            sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # It closed before all was said.
-        return receive_all(sock)
 
 
 # Keys
@@ -49,7 +47,9 @@ def test_key_sizes_in_every_protocol(server, size):
     big = pattern(1, 100_000)
     with server.connect(10.0) as sock:
         for value in (b"v", big):
-            reply = ask(sock, b"set %s 0 0 %d\r\n%s\r\nmn\r\n" % (key, len(value), value), b"MN\r\n")
+            reply = ask(
+                sock, b"set %s 0 0 %d\r\n%s\r\nmn\r\n" % (key, len(value), value), b"MN\r\n"
+            )
             if good:
                 assert reply == b"STORED\r\nMN\r\n"
                 expected = value_reply(key, value) + b"END\r\nMN\r\n"
@@ -60,7 +60,13 @@ def test_key_sizes_in_every_protocol(server, size):
                 assert b"STORED" not in reply
     # Whether what follows a refused line is its body or the next commands, no client may find out
     # by a crash: a connection each.
-    for line in (b"get %s\r\n", b"mg %s v\r\n", b"delete %s\r\n", b"incr %s 1\r\n", b"ms %s 1\r\nx\r\n"):
+    for line in (
+        b"get %s\r\n",
+        b"mg %s v\r\n",
+        b"delete %s\r\n",
+        b"incr %s 1\r\n",
+        b"ms %s 1\r\nx\r\n",
+    ):
         reply = say_and_listen(server, line % key)
         assert reply and (good or reply.startswith((b"CLIENT_ERROR", b"ERROR"))), (line, reply)
     replies = split_packets(say_and_listen(server, packet("set", key, b"v", bytes(8), opaque=5)))
@@ -137,48 +143,6 @@ def test_length_that_lies(server, said):
 
 # Binary packets
 
-EXTRAS = {
-    **dict.fromkeys(("set", "add", "replace", "setq", "addq", "replaceq"), bytes(8)),
-    **dict.fromkeys(("incr", "decr", "incrq", "decrq"), bytes(20)),
-    **dict.fromkeys(("touch", "gat", "gatq", "gatk", "gatkq", "flush", "verbosity"), bytes(4)),
-}
-WITHOUT_KEY = {"noop", "quit", "quitq", "version", "stat", "flush", "flushq", "verbosity", "sasl_list"}
-NUMBERS = {
-    1: [0, 1, 4, 7, 8, 9, 20, 0x7F, 0x80, 0x81, 0xFE, 0xFF],
-    2: [0, 1, 5, 0x20, 250, 251, 255, 256, 0x7FFF, 0x8000, 0xFFFF],
-    4: [0, 1, 7, 8, 24, 250, 2048, 65535, 65536, 1 << 20, 1 << 30, 0x7FFFFFFF]
-    + [0x80000000, 0x80000102, 0xFFFFFFD0, 0xFFFFFFFE, 0xFFFFFFFF],
-    8: [0, 1, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF],
-}
-FIELD_SIZES = (1, 1, 2, 1, 1, 2, 4, 4, 8)  # as in HEADER
-QUITS = {OPCODES["quit"], OPCODES["quitq"]}
-
-
-def honest_packet(chance: random.Random) -> bytes:
-    name = chance.choice(list(OPCODES))
-    key = b"" if name in WITHOUT_KEY else b"key%d" % chance.randrange(4)
-    value = chance.choice([b"", b"1", pattern(1, 300)])
-    carries_value = name.rstrip("q") in ("set", "add", "replace", "append", "prepend")
-    return packet(name, key, value if carries_value else b"", EXTRAS.get(name, b""))
-
-
-def mutated(chance: random.Random, request: bytes) -> bytes:
-    """One to three header fields have another value: one of the notable ones, or any."""
-    fields = list(HEADER.unpack_from(request))
-    for _ in range(chance.randint(1, 3)):
-        which = chance.randrange(1, len(fields)) if chance.random() < 0.95 else 0
-        bits = 8 * FIELD_SIZES[which]
-        if chance.random() < 0.7:
-            fields[which] = chance.choice(NUMBERS[FIELD_SIZES[which]])
-        else:
-            fields[which] = chance.getrandbits(bits)
-    body = request[HEADER.size :]
-    if chance.random() < 0.2:
-        body = body[: chance.randrange(len(body) + 1)]
-    if chance.random() < 0.2:
-        body += chance.randbytes(chance.choice([1, 24, 300, 5000]))
-    return HEADER.pack(*fields) + body
-
 
 @pytest.mark.parametrize("seed", range(4))
 def test_malformed_binary_packets(server, seed):
@@ -229,39 +193,6 @@ def test_every_opcode_with_every_length(server):
 
 # Lines
 
-LINES = [
-    *(b"get a", b"get a b c d", b"gets a", b"set a 0 0 3\r\nabc", b"set a 0 0 3 noreply\r\nabc"),
-    *(b"add b 1 2 1\r\nx", b"cas a 0 0 1 5\r\nx", b"append a 0 0 1\r\nx", b"incr a 1", b"decr a 1"),
-    *(b"delete a", b"touch a 10", b"gat 10 a b", b"gats 10 a", b"version", b"verbosity 1"),
-    *(b"stats", b"stats items", b"stats slabs", b"stats sizes", b"stats settings", b"stats conns"),
-    *(b"stats detail dump", b"stats cachedump 1 10", b"stats reset", b"flush_all 0", b"shutdown"),
-    *(b"mg a v t f s k c q O1", b"mg YWJj b v k", b"ms a 3 T10 F5 c\r\nabc", b"md a q", b"mn", b"me a"),
-    *(b"ma a N0 J5 D2 v t c", b"lru mode flat", b"lru_crawler metadump all", b"slabs automove 1"),
-    *(b"cache_memlimit 64", b"watch fetchers", b"misbehave", b"debugtime 0", b"quit", b"mgdump"),
-    *(b"lru_crawler mgdump all", b"lru tune 10 25 0.1 2.0", b"lru temp_ttl 60", b"slabs reassign 1 2"),
-    *(b"extstore free_memchunks 1 1", b"refresh_certs", b"GET / HTTP/1.1\r\nHost: a\r\n", b"mstore a"),
-]
-
-
-def mutated_line(chance: random.Random) -> bytes:
-    line = bytearray(chance.choice(LINES) + b"\r\n")
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(line) + 1)
-        how = chance.randrange(6)
-        if how == 0 and at < len(line):
-            line[at] = chance.getrandbits(8)
-        elif how == 1:
-            line[at:at] = chance.choice([b" ", b"\0", b"\r", b"\n", b"\r\n", b"  ", b"\x80", b"-"])
-        elif how == 2:
-            del line[at : at + chance.randint(1, 3)]
-        elif how == 3:
-            line[at:at] = str(chance.choice(NUMBERS[8] + NUMBERS[4])).encode()
-        elif how == 4:
-            line[at:at] = chance.choice([b" noreply", b" q", b" T-1", b" O" + b"o" * 40, b" S9"])
-        else:
-            line[at:at] = bytes([chance.getrandbits(8)]) * chance.choice([10, 250, 251, 3000])
-    return bytes(line)
-
 
 @pytest.mark.parametrize("seed", range(4))
 def test_malformed_lines(start_server, seed):
@@ -279,16 +210,6 @@ def test_malformed_lines(start_server, seed):
 # Datagrams
 
 
-def drain(sock: socket.socket, wait_s: float = 0.0) -> list[bytes]:
-    datagrams = []
-    while select.select([sock], [], [], wait_s)[0]:
-        try:
-            datagrams.append(sock.recv(65536))
-        except ConnectionRefusedError:
-            break
-    return datagrams
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_malformed_datagrams(server, seed):
     """Headers and requests mutated: every answer is framed, and honest clients are answered."""
@@ -296,22 +217,7 @@ def test_malformed_datagrams(server, seed):
     answers = []
     with bystander(server), server.connect_udp() as sock:
         for i in range(600):
-            header = list((i & 0xFFFF, 0, 1, 0))
-            if chance.random() < 0.5:
-                header[chance.randrange(4)] = chance.choice(NUMBERS[2])
-            kind = chance.randrange(4)
-            if kind == 0:
-                request = mutated(chance, honest_packet(chance))
-            elif kind == 1:
-                request = mutated_line(chance)
-            elif kind == 2:
-                request = chance.choice(LINES) + b"\r\n"
-            else:
-                request = chance.randbytes(chance.choice([0, 1, 7, 24, 100, 1392, 9000]))
-            datagram = UDP_HEADER.pack(*header) + request
-            if chance.random() < 0.1:
-                datagram = datagram[: chance.randrange(12)]
-            sock.send(datagram[:65000])
+            sock.send(mutated_datagram(chance, i))
             if i % 20 == 0:
                 answers += drain(sock)
         answers += drain(sock, 0.2)
@@ -325,7 +231,9 @@ def test_malformed_datagrams(server, seed):
 
 def udp_works(sock: socket.socket) -> bool:
     sock.send(UDP_HEADER.pack(0x7777, 0, 1, 0) + b"mn\r\n")
-    return any(answer == UDP_HEADER.pack(0x7777, 0, 1, 0) + b"MN\r\n" for answer in drain(sock, 0.2))
+    return any(
+        answer == UDP_HEADER.pack(0x7777, 0, 1, 0) + b"MN\r\n" for answer in drain(sock, 0.2)
+    )
 
 
 def test_datagrams_of_every_size(server):
@@ -406,8 +314,12 @@ def test_large_body_cut_anywhere(server, size):
 
 def test_pipelined_large_bodies_in_odd_pieces(server):
     chance = random.Random(11)
-    sizes = [chance.choice([1, 100, 59_999, 61_439, 61_440, 61_441, 65_536, 150_000]) for _ in range(40)]
-    stream = b"".join(b"set o%d 0 0 %d\r\n%s\r\n" % (i, n, pattern(i, n)) for i, n in enumerate(sizes))
+    sizes = [
+        chance.choice([1, 100, 59_999, 61_439, 61_440, 61_441, 65_536, 150_000]) for _ in range(40)
+    ]
+    stream = b"".join(
+        b"set o%d 0 0 %d\r\n%s\r\n" % (i, n, pattern(i, n)) for i, n in enumerate(sizes)
+    )
     with server.connect(20.0) as sock:
         at = 0
         while at < len(stream):

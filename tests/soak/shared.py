@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the soak's processes know of each other: when memory was flushed and clocks were moved."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from dataclasses import dataclass
+
+# Honest clients wait so long for an answer, on a machine that may be busy with other things. That a
+# server answers in time is measured by who watches it (watch.py).
+PATIENCE_S = 60.0
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+class Happening:
+    """A total that grows, and is uncertain while it grows: between `begin` and `end`."""
+
+    def __init__(self) -> None:
+        self._begun = CONTEXT.Value("q", 0, lock=False)
+        self._ended = CONTEXT.Value("q", 0, lock=False)
+
+    def begin(self, amount: int = 1) -> None:
+        self._begun.value += amount
+
+    def end(self) -> None:
+        self._ended.value = self._begun.value
+
+    def at_most(self) -> int:
+        return self._begun.value
+
+    def at_least(self) -> int:
+        return self._ended.value
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Of an operation: read before it (`start`) or after it (`end`)."""
+
+    time_s: float
+    flushes_ended: int
+    flushes_begun: int
+    shift_ended_s: int
+    shift_begun_s: int
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A server under soak, as its clients see it. Goes to other processes."""
+
+    name: str
+    port: int
+    lossy: bool  # it may evict: any miss is explained
+    seed: int
+    wait_s_max: float  # for an answer, on an idle machine
+    flushes: Happening
+    clock_shift_s: Happening  # what debugtime has added
+
+    def now(self) -> Moment:
+        return Moment(
+            time.monotonic(),
+            self.flushes.at_least(),
+            self.flushes.at_most(),
+            self.clock_shift_s.at_least(),
+            self.clock_shift_s.at_most(),
+        )

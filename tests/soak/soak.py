@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A soak: two servers, one that evicts and one that keeps all (-M), each with honest clients, faults,
+and somebody who watches."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults.support import (
+    ask_once,
+    connections,
+    descriptor_count,
+    eventually,
+    others_wait_s_max,
+    packet,
+    peak_mib,
+    stats,
+)
+from harness.binary import HEADER, HEADER_SIZE
+from harness.servers import Server, Target, start_server
+from soak.clients import ClientProcess
+from soak.shared import PATIENCE_S, Happening, Situation
+from soak.trouble import CONNECTIONS_MAX, MEGABYTES, PAUSE_S, Trouble
+from soak.watch import THREADS, Watch, check_one, parse_stats
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
+
+import measure  # noqa: E402
+
+CLOCK_SHIM = Path(__file__).resolve().parents[1] / "faults" / "clock_shim.c"
+SETTLE_S_MAX = 30.0
+REPLAY_REQUESTS = 200_000  # of one run of the load
+REPLAY_KEYS = 300_000
+BAD_LOG = ("Sanitizer", "runtime error:", "assertion")
+DUMPED = re.compile(rb"^key=(\S+) .* size=(\d+)", re.MULTILINE)
+# What is left when nothing is alive: what segments that are still open hold.
+LEAST_MIB = 2
+LEAST_ITEMS = LEAST_MIB * 16_384
+MIB = 1 << 20
+
+
+@dataclass
+class Result:
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    longest_s: float = 0.0
+    peaks_mib: dict[str, float] = field(default_factory=dict)
+    allowed_mib: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+
+class Load:
+    """A look-aside cache's traffic, for as long as the soak lasts; every value is checked whole."""
+
+    def __init__(self, server: Server, seed: int):
+        self.server = server
+        self.chance = random.Random(f"{seed}/load")
+        self.requests = 0
+        self.failure: str | None = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        self._ending.set()
+        self._thread.join(measure.CLIENT_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while not self._ending.is_set() and self.failure is None:
+            try:
+                measure.client(
+                    self.server,
+                    "replay",
+                    seed=self.chance.randrange(1 << 30),  # never the same keys again
+                    keys=REPLAY_KEYS,
+                    requests=REPLAY_REQUESTS,
+                    warm_up=0,
+                )
+                self.requests += REPLAY_REQUESTS
+            except (measure.ClientError, subprocess.TimeoutExpired) as problem:
+                self.failure = f"load: {problem}"
+
+
+class Party:
+    """One server and all who have to do with it."""
+
+    def __init__(self, target: Target, lossy: bool, seed: int, shim: Path | None, folder: Path):
+        options = ["-m", str(MEGABYTES), "-t", str(THREADS), "-c", str(CONNECTIONS_MAX)]
+        environment = {}
+        wall_shift = None
+        if shim is not None:
+            wall_shift = folder / ("evicting" if lossy else "keeping")
+            wall_shift.write_text("0")
+            sanitizer = os.environ.get("ASAN_OPTIONS", "")
+            environment = {"LD_PRELOAD": str(shim), "CLOCK_SHIM": str(wall_shift)}
+            environment["ASAN_OPTIONS"] = f"{sanitizer}:verify_asan_link_order=0"
+        self.server = start_server(
+            target, options if lossy else [*options, "-M"], udp=True, env=environment
+        )
+        assert eventually(lambda: connections(self.server) == 0)
+        self.descriptors = descriptor_count(self.server)
+        self.where = Situation(
+            name="evicting" if lossy else "keeping",
+            port=self.server.port,
+            lossy=lossy,
+            seed=seed,
+            wait_s_max=others_wait_s_max(self.server) + PAUSE_S,
+            flushes=Happening(),
+            clock_shift_s=Happening(),
+        )
+        self.client = ClientProcess(self.where, 0)
+        self.client.wait_ready()
+        self.watch = Watch(self.where, self.server)
+        self.trouble = Trouble(self.where, self.server, wall_shift)
+        self.load = Load(self.server, seed) if lossy else None
+        self.watch.start()
+        self.trouble.start()
+
+    def problems(self) -> list[str]:
+        """What has gone wrong so far."""
+        found = [self.trouble.failure, self.watch.problem()]
+        if self.load is not None:
+            found.append(self.load.failure)
+        if not self.server.alive():
+            found.append(f"ended with {self.server.process.poll()}: {self.server.log()[-4000:]}")
+        return [problem for problem in found if problem is not None]
+
+    def has_failed(self) -> bool:
+        return bool(self.problems()) or self.client.has_failed()
+
+    def finish(self, result: Result) -> None:
+        """Ends the faults, then the clients, who read everything once more; then looks around."""
+        self.trouble.finish()
+        if self.load is not None:
+            self.load.finish()
+            result.counts["requests of the load"] += self.load.requests
+        failure, report = self.client.finish(2 * PATIENCE_S)
+        self.watch.finish()
+        if failure is not None:
+            result.problems.append(failure)
+        result.problems += self.problems()
+        result.counts += report
+        result.counts["requests of the others"] += self.watch.bystander.requests
+        result.counts["looks at the statistics"] += self.watch.looks
+        result.faults += self.trouble.counts
+        result.longest_s = max(result.longest_s, self.watch.bystander.longest_s)
+        result.peaks_mib[self.where.name] = round(peak_mib(self.server), 1)
+        result.allowed_mib = round(self.watch.allowed_mib, 1)
+        try:
+            self._check_at_rest()
+        except (AssertionError, OSError) as problem:
+            result.problems.append(f"{self.where.name}, at rest: {problem!r}")
+
+    def _check_at_rest(self) -> None:
+        """Nobody is left, nothing is held, and what is counted is there."""
+        server = self.server
+
+        def reads(name: str) -> int:
+            return int(stats(server)[name])
+
+        assert eventually(lambda: connections(server) == 0, SETTLE_S_MAX), "connections are left"
+        assert eventually(lambda: descriptor_count(server) <= self.descriptors, SETTLE_S_MAX), (
+            f"{descriptor_count(server)} descriptors, {self.descriptors} at the start"
+        )
+        assert eventually(
+            lambda: reads("segments_pinned") + reads("segments_reserved") == 0, SETTLE_S_MAX
+        ), "segments stay pinned or reserved"
+
+        keys = self._check_counts()
+        self._delete_all(keys)
+        # With nothing alive the server can go down to its least memory: what it counts is there.
+        ask_once(server, b"cache_memlimit 1\r\n")
+        assert eventually(
+            lambda: reads("bytes") <= LEAST_MIB * MIB and reads("curr_items") <= LEAST_ITEMS,
+            SETTLE_S_MAX,
+        ), f"{reads('curr_items')} items of {reads('bytes')} bytes after all were deleted"
+        assert ask_once(server, b"cache_memlimit %d\r\n" % MEGABYTES) == b"OK\r\n"
+
+    def _check_counts(self) -> list[bytes]:
+        """The keys that are there: no more than are counted, and no larger."""
+        dumped = DUMPED.findall(ask_once(self.server, b"lru_crawler metadump all\r\n", b"END\r\n"))
+        numbers = parse_stats(ask_once(self.server, b"stats\r\n", b"END\r\n"))
+        check_one({**numbers, "segments_in_all": 0}, self.where.lossy)
+        footprints = sum(int(size) for _, size in dumped)
+        assert len(dumped) <= numbers["curr_items"], (len(dumped), numbers)
+        assert footprints <= numbers["bytes"] + 16 * numbers["curr_items"], (footprints, numbers)
+        return [urllib.parse.unquote_to_bytes(key) for key, _ in dumped]
+
+    def _delete_all(self, keys: list[bytes]) -> None:
+        """What a walk has shown is there to be deleted, unless it has expired meanwhile."""
+        before = int(stats(self.server)["curr_items"])
+        deleted = 0
+        with self.server.connect(PATIENCE_S) as sock, sock.makefile("rb") as replies:
+            for first in range(0, len(keys), 100):
+                some = keys[first : first + 100]
+                sock.sendall(b"".join(packet("delete", key) for key in some))
+                for key in some:
+                    header = replies.read(HEADER_SIZE)
+                    _, _, _, _, _, status, size, _, _ = HEADER.unpack(header)
+                    replies.read(size)
+                    assert status in (0, 1), (key, status)
+                    deleted += status == 0
+        after = int(stats(self.server)["curr_items"])
+        assert after <= before - deleted, f"{before} items, {deleted} deleted, {after} left"
+        assert deleted >= len(keys) / 2, f"{deleted} of {len(keys)} keys were there"
+
+    def stop(self, result: Result) -> None:
+        self.client.kill()
+        log = self.server.log()
+        found = [word for word in BAD_LOG if word in log]
+        status = self.server.stop()
+        if found or status != 0:
+            result.problems.append(f"{self.where.name}: status {status}, log {log[-4000:]}")
+
+
+def build_clock_shim(folder: Path) -> Path | None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return None
+    library = folder / "clock_shim.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, CLOCK_SHIM], check=True)
+    return library
+
+
+def run_soak(target: Target, seconds: float, seed: int, folder: Path) -> Result:
+    """`folder`: for files of its own."""
+    result = Result()
+    shim = build_clock_shim(folder)
+    begin = time.monotonic()
+    with ExitStack() as stack:
+        parties = []
+        for lossy in (True, False):
+            party = Party(target, lossy, seed, shim, folder)
+            stack.callback(party.stop, result)
+            parties.append(party)
+        while time.monotonic() - begin < seconds:
+            time.sleep(0.2)
+            if any(party.has_failed() for party in parties):
+                break
+        result.seconds = round(time.monotonic() - begin, 1)
+        for party in parties:
+            party.finish(result)
+    return result

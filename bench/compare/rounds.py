@@ -18,7 +18,6 @@ from harness.servers import Target, start_server
 from workloads import Workload
 
 SERVERS = ("memcached", "warpcached")
-TIMEOUT_S = 60
 
 
 class LoadError(Exception):
@@ -37,6 +36,8 @@ class Setting:
     seconds: float
     warm_up_s: float
     generator: Path
+    connections_max: int = 4096
+    timeout_s: float = 60  # of one measurement, filling the server included
 
 
 def find_generator() -> Path | None:
@@ -61,7 +62,8 @@ def split_cpus(threads: int, load_threads: int) -> tuple[frozenset[int], frozens
 def measure(target: Target, workload: Workload, setting: Setting, rate: float | None) -> dict:
     """One figure of one server, as a flat dict."""
     before = os.sched_getaffinity(0)
-    options = ["-m", str(setting.megabytes), "-t", str(setting.threads), "-c", "4096"]
+    options = ["-m", str(setting.megabytes), "-t", str(setting.threads)]
+    options += ["-c", str(setting.connections_max)]
     try:
         os.sched_setaffinity(0, setting.server_cpus)  # the server inherits it
         server = start_server(target, options, udp=workload.udp)
@@ -73,7 +75,7 @@ def measure(target: Target, workload: Workload, setting: Setting, rate: float | 
             command += ["--server-pid", str(server.pid), "--quiet", "--json", "-"]
             if rate is not None:
                 command += ["--rate", f"{rate:.0f}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=setting.timeout_s)
         finally:
             server.stop()
     finally:

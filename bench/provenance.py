@@ -22,7 +22,12 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """The commit that is checked out; `+changes` if files of src/ differ from it."""
+    """The commit that is checked out; `+changes` if files of src/ differ from it.
+
+    $WARPCACHE_COMMIT says it where the programs were carried to without the repository.
+    """
+    if chosen := os.environ.get("WARPCACHE_COMMIT"):
+        return chosen
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(REPO_ROOT), *arguments]

@@ -151,6 +151,17 @@ WC_HD inline uint64_t digits_of(uint32_t value) {
   return tens | (pairs - 10 * tens) << 8;
 }
 
+// REQUIRES: 10 <= value < 1000. 205 / 2048 and 41 / 4096 are a tenth and a hundredth, rounded down.
+WC_HD inline uint8_t* put_small(uint32_t value, uint8_t* out) {
+  const uint32_t tens = value * 205 >> 11;
+  const uint32_t hundreds = value * 41 >> 12;
+  *out = static_cast<uint8_t>('0' + hundreds);
+  out += value >= 100 ? 1 : 0;
+  out[0] = static_cast<uint8_t>('0' + (tens - 10 * hundreds));
+  out[1] = static_cast<uint8_t>('0' + (value - 10 * tens));
+  return out + 2;
+}
+
 inline constexpr uint64_t kAsciiZeros = 0x3030303030303030;
 
 // Eight digits, zeros in front included.
@@ -181,6 +192,7 @@ WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
     *out = static_cast<uint8_t>('0' + value);
     return out + 1;
   }
+  if (value < 1000) return number_detail::put_small(static_cast<uint32_t>(value), out);
   if (WC_LIKELY(value < kBlock)) {
     return number_detail::put_first_block(static_cast<uint32_t>(value), out);
   }

@@ -116,16 +116,11 @@ WC_HD inline uint8_t* emit_rest(const Context& context, const store::Item& item,
 // Writes the whole reply, value included, and returns its end.
 WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
                            const wire::Result& result, uint8_t* out) {
-  if (WC_LIKELY(wire::is_text_value(state.request, result) && !result.chained)) {
-    out = wire::compose_text_value_head(state.request, result, context.input, out);
-    return wire::compose_text_tail(state.request, result, put(out, result.value));
-  }
-  out = wire::compose_head(state.request, result, context.input, out);
-  if (wire::reply_carries_value(state.request, result)) {
-    out = put(out, result.value);
-    if (WC_UNLIKELY(result.chained)) out = emit_rest(context, *state.item, out);
-  }
-  return wire::compose_tail(state.request, result, context.input, out);
+  const auto put_value = [&](uint8_t* at) {
+    at = put(at, result.value);
+    return WC_UNLIKELY(result.chained) ? emit_rest(context, *state.item, at) : at;
+  };
+  return wire::compose_reply(state.request, result, context.input, out, put_value);
 }
 
 // All stages for one request. kDeferred as for execute(); else `out` is moved past the reply.

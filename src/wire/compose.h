@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From Results to reply bytes, whatever the protocol. A reply is a head, then the value if it
-// carries one, then a tail: the caller copies the value or sends it from where it lies. Commands
-// that want no answer get none: head and tail are empty then and no value is carried.
+// carries one, then a tail: compose_reply() writes it as one, or the caller sends the value from
+// where it lies, between compose_head() and compose_tail(). Commands that want no answer get none:
+// head and tail are empty then and no value is carried.
 #pragma once
 
 #include "base/hd.h"
@@ -82,6 +83,31 @@ WC_HD inline uint8_t* compose_tail(const Request& request, const Result& result,
       return compose_meta_tail(request, result, out);
     case Protocol::kBinary:
       return out;
+  }
+  return out;
+}
+
+// The whole reply: `put_value` writes the value at the place that it is given and returns its end.
+template <typename PutValue>
+WC_HD inline uint8_t* compose_reply(const Request& request, const Result& result,
+                                    const uint8_t* input, uint8_t* out, const PutValue& put_value) {
+  switch (request.protocol) {
+    case Protocol::kText:
+      if (text_is_silent(request)) return out;
+      if (WC_LIKELY(text_carries_value(request, result))) {
+        out = put_value(compose_text_value_head(request, result, input, out));
+      } else {
+        out = compose_text_head(request, result, input, out);
+      }
+      return compose_text_tail(request, result, out);
+    case Protocol::kMeta:
+      if (meta_is_silent(request, result)) return out;
+      out = compose_meta_head(request, result, input, out);
+      return meta_carries_value(request, result) ? put_crlf(put_value(out)) : out;
+    case Protocol::kBinary:
+      if (binary_is_silent(request, result)) return out;
+      out = compose_binary_head(request, result, input, out);
+      return binary_carries_value(request, result) ? put_value(out) : out;
   }
   return out;
 }

@@ -175,7 +175,9 @@ WC_HD inline uint8_t* compose_meta_head(const Request& request, const Result& re
     return meta_detail::put_debug_line(request, result, input, out);
   }
   out = meta_detail::put_code(request, result, out);
-  out = meta_detail::put_answers(request, result, input, out);
+  if ((request.bits & kAnswersFlags) != 0) {
+    out = meta_detail::put_answers(request, result, input, out);
+  }
   if (result.outcome == Outcome::kHit) {
     if ((result.bits & kAlreadySent) != 0) out = meta_detail::put_flag('Z', out);
     if ((result.bits & kStale) != 0) out = meta_detail::put_flag('X', out);

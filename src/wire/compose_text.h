@@ -38,10 +38,9 @@ WC_HD inline uint8_t* put_error_line(Op op, Status status, uint8_t* out) {
   return put_crlf(put(out, error_text(op, status)));
 }
 
-namespace text_detail {
-
-WC_HD inline uint8_t* put_value_line(const Request& request, const Result& result,
-                                     const uint8_t* input, uint8_t* out) {
+// VALUE and what follows, up to the value.
+WC_HD inline uint8_t* compose_text_value_head(const Request& request, const Result& result,
+                                              const uint8_t* input, uint8_t* out) {
   out = put(out, "VALUE ");
   out = put_short(out, Bytes{input + request.key_offset, request.key_size});
   *out++ = ' ';
@@ -53,20 +52,6 @@ WC_HD inline uint8_t* put_value_line(const Request& request, const Result& resul
     out = format_u64(result.cas, out);
   }
   return put_crlf(out);
-}
-
-}  // namespace text_detail
-
-// A value that a get of the text protocol has found: the most frequent of all replies.
-WC_HD inline bool is_text_value(const Request& request, const Result& result) {
-  return request.protocol == Protocol::kText && text_carries_value(request, result) &&
-         !text_is_silent(request);
-}
-
-// The head of such a reply.
-WC_HD inline uint8_t* compose_text_value_head(const Request& request, const Result& result,
-                                              const uint8_t* input, uint8_t* out) {
-  return text_detail::put_value_line(request, result, input, out);
 }
 
 WC_HD inline uint8_t* compose_text_head(const Request& request, const Result& result,

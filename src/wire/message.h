@@ -70,6 +70,7 @@ enum RequestBit : uint32_t {
                          // by the engine)
   kTtlBeforeTouch =
       1u << 16,  // meta t stands before T: Result::ttl is what was left before T took effect
+  kAnswersFlags = 1u << 18,  // meta: some flag shows in the reply
   kDropOld =
       1u << 17,  // a refused store (`status` says why) must remove what is stored under its key
 };

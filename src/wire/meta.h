@@ -25,6 +25,14 @@ WC_HD inline bool may_be_flag(uint8_t first) {
 
 namespace meta_detail {
 
+// Of a letter, in Flags::seen[1].
+WC_HD constexpr uint64_t letter_bit(char letter) { return uint64_t{1} << (letter & 63); }
+
+// The flags that are answered by what they ask for.
+inline constexpr uint64_t kAnswered = letter_bit('O') | letter_bit('c') | letter_bit('f') |
+                                      letter_bit('h') | letter_bit('k') | letter_bit('l') |
+                                      letter_bit('s') | letter_bit('t');
+
 // What the flags say, before the command makes something of it.
 struct Flags {
   Bytes key;
@@ -239,9 +247,8 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
     return;
   }
   meta_detail::Flags flags;
-  Words words(without_line_end(head));
+  Words words(without_line_end(head).from(2));
   Bytes word;
-  (void)words.next(word);
   bool valid = words.next(flags.key);
   const bool store = command == Command::kMetaSet;
   // Without a body ms is one that frame() could not take: its length, or too few words.
@@ -255,6 +262,7 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   const Status status = meta_detail::finish(command, flags, request);
   if (status != Status::kOk) return make_invalid(request, status);
   meta_detail::set_key(base, flags, flags.key_binary, request);
+  if ((flags.seen[1] & meta_detail::kAnswered) != 0) request.bits |= kAnswersFlags;
   request.meta_offset = text_detail::offset_of(base, meta);
   request.meta_size = static_cast<uint16_t>(meta.size);
 }

@@ -53,13 +53,14 @@ Request request_of(const std::string& line) {
 TEST(ParseMeta, Get) {
   Parsed get("mg key s v t f Oabc k\r\n");
   EXPECT_EQ(get.request.op, Op::kGet);
-  EXPECT_EQ(get.request.bits, uint32_t{kReturnValue});
+  EXPECT_EQ(get.request.bits, kReturnValue | kAnswersFlags);
   EXPECT_EQ(get.key(), "key");
   EXPECT_EQ(get.meta(), "s v t f Oabc k");
   EXPECT_EQ(request_of("mg k").bits, 0u);
   EXPECT_EQ(request_of("mg k").meta_size, 0u);
   const Request all = request_of("mg k q u C7 E9 N30 R40 T-5 P1 L/x h l");
-  EXPECT_EQ(all.bits, kQuiet | kNoBump | kCasCompare | kCasSet | kVivify | kRecache | kTouchBit);
+  EXPECT_EQ(all.bits, kQuiet | kNoBump | kCasCompare | kCasSet | kVivify | kRecache | kTouchBit |
+                          kAnswersFlags);
   EXPECT_EQ(all.cas_compare, 7u);
   EXPECT_EQ(all.cas_set, 9u);
   EXPECT_EQ(all.vivify_exptime, 30);
@@ -68,8 +69,16 @@ TEST(ParseMeta, Get) {
 }
 
 TEST(ParseMeta, TtlIsThatOfItsPlace) {
-  EXPECT_EQ(request_of("mg k t T5").bits, kTouchBit | kTtlBeforeTouch);
-  EXPECT_EQ(request_of("mg k T5 t").bits, uint32_t{kTouchBit});
+  EXPECT_EQ(request_of("mg k t T5").bits, kTouchBit | kTtlBeforeTouch | kAnswersFlags);
+  EXPECT_EQ(request_of("mg k T5 t").bits, kTouchBit | kAnswersFlags);
+}
+
+TEST(ParseMeta, TellsWhetherFlagsAreAnswered) {
+  for (const char flag : std::string("Ocfhklst")) {
+    const std::string line = std::string("mg k v ") + flag;
+    EXPECT_EQ(request_of(line).bits & kAnswersFlags, kAnswersFlags) << line;
+  }
+  EXPECT_EQ(request_of("mg k v u q N5 R5 T5 E5 C5 P L").bits & kAnswersFlags, 0u);
 }
 
 TEST(ParseMeta, Set) {
@@ -171,7 +180,7 @@ TEST(ParseMeta, Base64KeysAreDecodedInPlace) {
   for (const auto& [token, key] : keys) {
     Parsed parsed(std::string("mg ") + token + " b k\r\n");
     ASSERT_EQ(parsed.request.op, Op::kGet) << token;
-    EXPECT_EQ(parsed.request.bits, uint32_t{kKeyIsBase64});
+    EXPECT_EQ(parsed.request.bits, kKeyIsBase64 | kAnswersFlags);
     EXPECT_EQ(parsed.key(), key);
     EXPECT_EQ(parsed.meta(), "b k");
   }

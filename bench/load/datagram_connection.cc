@@ -39,6 +39,7 @@ uint32_t DatagramConnection::take_place() {
   state.id = static_cast<uint16_t>(state.id + id_step_);
   state.used = true;
   state.next_piece = 0;
+  state.rest.clear();
   ++outstanding_;
   return place;
 }
@@ -122,26 +123,27 @@ void DatagramConnection::read_datagram(std::string_view datagram) {
   const uint16_t pieces = read_u16(datagram.data() + 4);
   const uint32_t place = id & (id_step_ - 1u);
   if (place >= places_ || !state_[place].used || state_[place].id != id) return;
-  const std::string_view body = datagram.substr(kHeaderSize);
-  if (pieces == 1) {
-    read_reply(place, body);
-    return;
-  }
   // One that comes out of order spoils the reply, which then counts as lost.
   Place& state = state_[place];
   if (piece != state.next_piece) return;
-  if (piece == 0) state.pieces.clear();
-  state.pieces.append(body);
-  if (++state.next_piece == pieces) read_reply(place, state.pieces.view());
+  state.next_piece = piece + 1 < pieces ? static_cast<uint16_t>(piece + 1) : 0;
+  std::string_view reply = datagram.substr(kHeaderSize);
+  if (!state.rest.empty()) {
+    state.rest.append(reply);
+    reply = state.rest.view();
+  }
+  read_reply(place, reply);
 }
 
+// Reads what is there of a reply. memcached may send each key of a multiget as if it were a reply
+// of its own, so that the datagrams' numbers do not tell where one ends.
 void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
   Sent& sent = sent_[place];
-  Findings& findings = lane_->findings;
-  const Progress progress = lane_->codec.read(&sent.pending, &reply, &findings);
+  Progress progress = Progress::kAwaited;
+  if (!reply.empty()) progress = lane_->codec.read(&sent.pending, &reply, &lane_->findings);
   if (progress == Progress::kAwaited) {
-    ++findings.refused;
-    if (findings.first_refusal.empty()) findings.first_refusal = "an incomplete datagram";
+    state_[place].rest.assign(reply);
+    return;
   }
   lane_->finish(sent.pending.operation, sent.begin_ns);
   release(place);

@@ -26,7 +26,7 @@ class DatagramConnection : public Connection {
     uint16_t id = 0;  // the request's; its lower bits are the place's number
     bool used = false;
     uint16_t next_piece = 0;  // of a reply in several datagrams
-    Buffer pieces;
+    Buffer rest;              // the beginning of a value whose end comes in the next one
   };
 
   uint32_t take_place() override;

@@ -124,8 +124,8 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
     reported_ns = now_ns;
   }
   if (!begun) return;
-  // This thread may have woken a little after the window began: what the processes used from then on
-  // stands for the whole.
+  // This thread may have woken a little after the window began: what the processes used from then
+  // on stands for the whole.
   const uint64_t end_ns = std::min(now_ns, window.end_ns);
   summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kSecond;
   const double scale = summary->seconds * kSecond / static_cast<double>(end_ns - began_ns + 1);

@@ -145,7 +145,7 @@ def test_output(load, server, tmp_path):
     outcome = load(where, "--seconds", "2.2", "--warm-up", "0", tmp_path=tmp_path)
     assert re.search(r"^get +\d+ +\d+ ", outcome.table, re.MULTILINE)
     assert re.search(r"hits 100\.00%", outcome.table)
-    assert len(re.findall(r"requests/s", outcome.errors)) == 2  # a line each second
+    assert 1 <= len(re.findall(r"requests/s", outcome.errors)) <= 2  # a line each second
     quiet = load(where, *SHORT, "--quiet", tmp_path=tmp_path)
     assert quiet.errors == ""
 

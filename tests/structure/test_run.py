@@ -63,3 +63,11 @@ def test_run_starts_the_server():
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+def test_run_demo_puts_the_server_under_load():
+    if not (RELEASE_SERVER.parent / "warpcache-load").exists():
+        pytest.skip("no release build with the load generator (./run --demo)")
+    result = call("./run", "--demo", "--", "-m", "64")
+    assert result.returncode == 0, result.stderr
+    assert "hits 100.00%" in result.stdout and "server " in result.stdout

@@ -101,6 +101,7 @@ def figures(target: Target, workload: Workload, report: dict, rate: float | None
         "hit_ratio": round(report["hit_ratio"], 5),
         "lost": report["lost"],
         "unsent": report["unsent"],
+        "sent_late_p99_us": report.get("sent_late", {}).get("p99_us"),
         "resident_mib": round(report["server_resident_kib"] / 1024, 1),
     }
 

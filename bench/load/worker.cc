@@ -21,6 +21,8 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kCheckEveryNs = kSecond / 20;
 constexpr uint64_t kWaitNsMax = kSecond / 50;  // for anything, so that stop_ is seen
 constexpr uint64_t kBlockedWaitNs = kSecond / 1000;
+// A shorter wait than this is spent looking at the sockets: to sleep and to be woken costs as much.
+constexpr double kSleepNsMin = 50'000;
 
 }  // namespace
 
@@ -218,7 +220,11 @@ void Worker::run_open_loop() {
          (options_.requests == 0 || quota_ > 0)) {
     const bool blocked = !send_due();
     const double until_due = std::max(due_ns() - static_cast<double>(lane_.now_ns), 0.0);
-    turn(blocked ? kBlockedWaitNs : std::min(static_cast<uint64_t>(until_due), kWaitNsMax));
+    if (blocked) {
+      turn(kBlockedWaitNs);
+    } else {
+      turn(until_due < kSleepNsMin ? 0 : std::min(static_cast<uint64_t>(until_due), kWaitNsMax));
+    }
   }
   const double left = static_cast<double>(lane_.window.end_ns) - due_ns();
   if (options_.requests == 0 && left > 0 && !stopped()) {

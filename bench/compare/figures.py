@@ -22,6 +22,8 @@ HEAD = (
     "MiB",
 )
 
+LATE = " (late)"
+
 
 def by_workload(rows: list[dict]) -> list[tuple[Workload, list[dict]]]:
     found = [(w, [row for row in rows if row["measure"] == w.name]) for w in WORKLOADS]
@@ -34,6 +36,9 @@ def line(workload: Workload, rows: list[dict]) -> tuple[str, ...]:
     def pair(name: str, form: str) -> str:
         return " / ".join(form.format(median(rows, server, name)) for server in SERVERS)
 
+    # Where the generator itself was late for most of that time, the figure is its own.
+    late = [row for row in rows if (row["sent_late_p99_us"] or 0) > row["p99_us"] / 2]
+    mark = LATE if len(late) > len(rows) / 2 else ""
     cpu = ratios(rows, "cpu_us_per_key")
     return (
         workload.what,
@@ -42,8 +47,8 @@ def line(workload: Workload, rows: list[dict]) -> tuple[str, ...]:
         f"{workload.goal:.2f}" if workload.goal else "",
         pair("requests_per_s", "{:,.0f}"),
         pair("p50_us", "{:.0f}"),
-        pair("p99_us", "{:.0f}"),
-        pair("p999_us", "{:.0f}"),
+        pair("p99_us", "{:.0f}") + mark,
+        pair("p999_us", "{:.0f}") + mark,
         pair("hit_ratio", "{:.3f}"),
         pair("resident_mib", "{:.0f}"),
     )

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -38,7 +39,7 @@ void add_row(const char* name, uint64_t requests, double seconds, const Histogra
 }
 
 nlohmann::ordered_json latency_json(const Histogram& latency_ns) {
-  const auto rounded = [](double value) { return static_cast<int64_t>(value * 10 + 0.5) / 10.0; };
+  const auto rounded = [](double value) { return std::round(value * 10) / 10; };
   nlohmann::ordered_json out;
   out["mean_us"] = rounded(us(latency_ns.mean()));
   for (const auto& quantile : kQuantiles) {

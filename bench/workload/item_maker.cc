@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/item_maker.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "workload/random.h"
@@ -8,7 +9,6 @@
 namespace warpcache::bench {
 namespace {
 
-constexpr char kDigits[] = "abcdefghijklmnopqrstuvwxyz012345";  // 32: five bits each
 constexpr uint64_t kValueStep = 0x9e3779b97f4a7c15;
 
 uint64_t word(uint64_t base, uint32_t index) {
@@ -16,15 +16,24 @@ uint64_t word(uint64_t base, uint32_t index) {
   return x ^ (x >> 29);
 }
 
+// Eight digits of 32, five bits each, as the bytes of a word: a to z, then 0 to 5.
+uint64_t digits(uint64_t bits) {
+  uint64_t x = (bits & 0xfffff) | ((bits & 0xfffff00000) << 12);
+  x = (x & 0x000003ff000003ff) | ((x << 6) & 0x03ff000003ff0000);
+  x = (x & 0x001f001f001f001f) | ((x << 3) & 0x1f001f001f001f00);
+  constexpr uint64_t kEach = 0x0101010101010101;
+  const uint64_t beyond_z = ((x + kEach * (128 - 26)) >> 7) & kEach;
+  return x + kEach * 'a' - beyond_z * ('a' + 26 - '0');
+}
+
 }  // namespace
 
 void ItemMaker::write_key(uint64_t id, uint32_t size, char* out) const {
-  for (uint32_t i = 0; i < kKeySizeMin; ++i) out[i] = kDigits[(id >> (5 * i)) & 31];
-  uint64_t bits = 0;
-  for (uint32_t i = kKeySizeMin; i < size; ++i) {
-    if ((i - kKeySizeMin) % 12 == 0) bits = mix(seed_, id, i);
-    out[i] = kDigits[bits & 31];
-    bits >>= 5;
+  uint64_t text = digits(id);
+  std::memcpy(out, &text, sizeof text);
+  for (uint32_t at = sizeof text; at < size; at += sizeof text) {
+    text = digits(mix(seed_, id, at));
+    std::memcpy(out + at, &text, std::min<size_t>(sizeof text, size - at));
   }
 }
 

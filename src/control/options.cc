@@ -30,7 +30,7 @@ constexpr int64_t kConnectionsMax =
 constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 
 // Options that have a long form alone.
-enum LongOnly : int { kUdpAllow = 256, kUdpAmplification, kEngine };
+enum LongOnly : int { kUdpAllow = 256, kUdpAmplification, kEngine, kNoHugePages };
 
 struct Spec {
   int id;                     // the short option's letter, or a LongOnly
@@ -222,8 +222,8 @@ const Spec kSpecs[] = {
      "bytes from 1 to 2147483647", "items lie in a log of segments, there are no slab classes",
      "accepted, without effect (no slab classes)"},
     {'L', "enable-largepages", nullptr,
-     [](Draft& d, View) { return d.options.store.large_pages = true; }, "", "",
-     "use huge pages where the kernel gives them"},
+     [](Draft& d, View) { return d.options.store.huge_pages = true; }, "", "",
+     "ask for huge pages, as is done by default"},
     {'D', nullptr, "char", set_prefix_delimiter, "one character", "",
      "character that ends a key's prefix in \"stats detail\"\n(default: \":\"). Given, it turns "
      "these statistics on;\n"
@@ -277,6 +277,9 @@ const Spec kSpecs[] = {
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
     {kEngine, "engine", "name", set_engine, "auto or cpu", "",
      "what runs the requests: auto (default) or cpu"},
+    {kNoHugePages, "no-huge-pages", nullptr,
+     [](Draft& d, View) { return !(d.options.store.huge_pages = false); }, "", "",
+     "items and index in small pages, even where the kernel\nwould give huge ones"},
     {'o', "extended", "words", [](Draft& d, View v) { return apply_extended_words(d, v); },
      "words of -o", "", "words joined by commas:"},
 };

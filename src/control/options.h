@@ -66,7 +66,7 @@ struct StoreOptions {
   uint64_t item_size_max_bytes = uint64_t{1} << 20;  // -I
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
-  bool large_pages = false;                          // -L
+  bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
   uint32_t hash_power = 0;                           // -o hashpower; 0: the store's own choice
 };
 

@@ -68,7 +68,7 @@ TEST(Options, DefaultsAreMemcacheds) {
   EXPECT_EQ(options.store.item_size_max_bytes, uint64_t{1} << 20);
   EXPECT_TRUE(options.store.evict);
   EXPECT_TRUE(options.store.use_cas);
-  EXPECT_FALSE(options.store.large_pages);
+  EXPECT_TRUE(options.store.huge_pages);
   EXPECT_EQ(options.store.hash_power, 0u);
   EXPECT_GE(options.server.threads, 1u);
   EXPECT_LE(options.server.threads, 4u);
@@ -202,7 +202,8 @@ TEST(Options, Switches) {
   for (const char* const spelling : {"-k", "--lock-memory"})
     EXPECT_TRUE(accept({spelling}).process.lock_memory);
   for (const char* const spelling : {"-L", "--enable-largepages"})
-    EXPECT_TRUE(accept({spelling}).store.large_pages);
+    EXPECT_TRUE(accept({"--no-huge-pages", spelling}).store.huge_pages);
+  EXPECT_FALSE(accept({"--no-huge-pages"}).store.huge_pages);
   for (const char* const spelling : {"-C", "--disable-cas"})
     EXPECT_FALSE(accept({spelling}).store.use_cas);
   for (const char* const spelling : {"-F", "--disable-flush-all"})

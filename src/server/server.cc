@@ -57,7 +57,7 @@ std::string Server::open_store() {
   config.threads = options_.server.threads;
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
-  config.huge_pages = options_.store.large_pages;
+  config.huge_pages = options_.store.huge_pages;
   state_.memory_limit_bytes.store(config.memory_limit);
   if (store::Store::create(config, &store_) != Status::kOk) {
     return "-m " + std::to_string(config.memory_limit >> 20) +

@@ -8,16 +8,30 @@
 
 namespace warpcache::store {
 
+namespace {
+
+constexpr uint64_t kHugePage = uint64_t{2} << 20;  // bytes
+
+}  // namespace
+
 Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (mapped_ != nullptr) munmap(mapped_, mapped_size_);
 }
 
 bool Mapping::map(uint64_t size, bool huge_pages) {
   WC_ASSERT(data_ == nullptr && size != 0);
-  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return false;
-  data_ = static_cast<uint8_t*>(data);
+  // With room to start where a huge page does: pages that lie across the store's limit would be
+  // memory beyond it.
+  mapped_size_ = size + (huge_pages ? kHugePage : 0);
+  mapped_ = mmap(nullptr, mapped_size_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped_ == MAP_FAILED) {
+    mapped_ = nullptr;
+    return false;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(mapped_);
+  const uintptr_t skip = huge_pages ? -address % kHugePage : 0;
+  data_ = static_cast<uint8_t*>(mapped_) + skip;
   size_ = size;
   // A wish: where the system has no huge pages to give, small ones do.
   if (huge_pages) static_cast<void>(madvise(data_, size_, MADV_HUGEPAGE));

@@ -15,7 +15,9 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // False: the system refuses. REQUIRES: nothing is mapped yet; size is not 0.
+  // With `huge_pages` it starts at a boundary of them, and they are asked for: look-ups in small
+  // pages wait for address translation. False: the system refuses. REQUIRES: nothing is mapped yet;
+  // size is not 0.
   bool map(uint64_t size, bool huge_pages);
   // Gives the pages of a range back; it reads as zeros afterwards.
   void drop(uint64_t offset, uint64_t size);
@@ -24,6 +26,8 @@ class Mapping {
   uint64_t size() const { return size_; }
 
  private:
+  void* mapped_ = nullptr;
+  uint64_t mapped_size_ = 0;
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
 };

@@ -28,7 +28,7 @@ struct StoreConfig {
   uint32_t threads = 4;            // that will write; more may register, they share lanes
   uint32_t hash_power = 0;         // log2 of the slots that the index starts with; 0: by the limit
   bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting
-  bool huge_pages = false;         // -L: ask for huge pages
+  bool huge_pages = true;          // ask for huge pages
   bool maintenance_thread = true;  // false: tests call maintain() and tick() themselves
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random

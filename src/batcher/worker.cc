@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "wire/frame.h"
 
@@ -20,6 +21,13 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
       memory_(std::make_unique_for_overwrite<uint8_t[]>(kArenaBytes + kHeadArenaBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
+  // Taken now, so that none of it has to be had when memory is short.
+  batch_.frames.reserve(kBatchFramesMax);
+  batch_.entries.reserve(kChunksUsual);
+  batch_.spans.reserve(kSpansUsual);
+  spans_.reserve(kSpansUsual);
+  chunks_.reserve(kChunksUsual);
+  plans_.reserve(kChunksUsual);
   arena_ = {memory_.get(), kArenaBytes, 0};
   batch_.input = memory_.get();
   transport_.attach(*this, *this);
@@ -158,14 +166,20 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
   }
 }
 
-// What the engine has left undone comes back next turn; the bytes stay with the transport.
-void Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
+// What the engine has left undone comes back next turn; the bytes stay with the transport. False:
+// the system refuses the memory for it.
+bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
   const uint32_t end = entry.first_frame + entry.frame_count;
-  session.waiting = waiting_.take();
+  try {
+    session.waiting = waiting_.take();
+    waiting_[session.waiting].frames.assign(batch_.frames.begin() + first,
+                                            batch_.frames.begin() + end);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   WaitingFrames& waiting = waiting_[session.waiting];
-  waiting.frames.assign(batch_.frames.begin() + first, batch_.frames.begin() + end);
   // Frames without a head have no place in the input.
   uint32_t start = chunk.offset + plan.framed_end;
   for (const wire::Frame& frame : waiting.frames) {
@@ -178,6 +192,7 @@ void Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   plan.next = {};
   plan.next.consumed = start - chunk.offset;
   plan.next.more_now = true;
+  return true;
 }
 
 void Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
@@ -207,7 +222,7 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   if (entry.close) {
     session.closing = plan.next.close = true;
   } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count)) {
-    keep_waiting(chunk, session, plan);
+    if (!keep_waiting(chunk, session, plan)) session.closing = plan.next.close = true;
   }
 }
 

@@ -55,6 +55,9 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
+  // More is rare: that many streams have sent something, that many pieces are their replies.
+  static constexpr uint32_t kChunksUsual = 1024;
+  static constexpr uint32_t kSpansUsual = 4096;
 
   // What becomes of a chunk.
   struct Plan {
@@ -80,7 +83,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   bool add_big(uint32_t& big, Plan& plan);
   void drop_big(uint32_t& big, bool abandon);
   void replay_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
-  void keep_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  bool keep_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
   void finish_entry(const transport::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const transport::RxChunk& chunk, Plan& plan);
   void run_batch();

@@ -53,7 +53,8 @@ WC_HD inline void touch_found(const Context& context, const wire::Request& reque
 // read is not of one moment, or the read must change the item: take the lock and start anew.
 //
 // An invalidation writes the bits and then the CAS id. So bits that go with a later id than the one
-// read before them either show the token out, or the id is another by now.
+// read before them either show the token out, or the id is another by now. Who wins the token
+// writes the bits and then a new expiry: what is stale or has its token out is read under the lock.
 WC_HD inline bool read_found(const Context& context, RequestState& state, const store::Found& found,
                              bool locked, wire::Result& result) {
   const wire::Request& request = state.request;
@@ -63,7 +64,8 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
   if (request.protocol == wire::Protocol::kMeta) {
     const uint8_t bits = item.load_bits();
     const bool wins = wins_token(context, request, item, bits);
-    if (!locked && (wins || item.load_cas() != result.cas)) return false;
+    const bool recaching = (bits & (store::kItemStale | store::kItemTokenSent)) != 0;
+    if (!locked && (wins || recaching || item.load_cas() != result.cas)) return false;
     if ((bits & store::kItemStale) != 0) result.bits |= wire::kStale;
     if ((bits & store::kItemTokenSent) != 0) result.bits |= wire::kAlreadySent;
     if (wins) {

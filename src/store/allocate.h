@@ -69,6 +69,16 @@ WC_HD inline Item* init_item(uint8_t* data, uint8_t key_size, uint32_t value_siz
   return item;
 }
 
+WC_HD inline bool fails_on_demand(const Shared& shared) {
+#if defined(__CUDA_ARCH__)
+  (void)shared;
+  return false;
+#else
+  const HostHooks& hooks = shared.hooks;
+  return hooks.fail_allocation != nullptr && hooks.fail_allocation(hooks.context);
+#endif
+}
+
 // Space in the lane's open segment for `bytes`, or null. REQUIRES: the lane's lock is held.
 WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   if (open == kNoSegment) return nullptr;
@@ -100,12 +110,7 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
                                   uint32_t value_size, uint32_t expiry, Allocation& allocation) {
   allocation = {};
   Shared& shared = *core.shared;
-#if !defined(__CUDA_ARCH__)
-  if (shared.hooks.fail_allocation != nullptr &&
-      shared.hooks.fail_allocation(shared.hooks.context)) {
-    return Status::kDeferred;
-  }
-#endif
+  if (detail::fails_on_demand(shared)) return Status::kDeferred;
   if (item_bytes(key_size, value_size) > core.plain_size_max()) {
     if (is_too_large(core, key_size, value_size)) return Status::kTooLarge;
     return allocate_chain(core, shared.copy_reserve, key_size, value_size, expiry, allocation);

@@ -45,11 +45,12 @@ struct alignas(kItemGranule) Item {
   Layout layout;
   uint8_t dropped;  // 1: known to be out of the index; 0 says nothing
 
-  // The CAS id and the bits are in order: whoever sees the later of two changes sees the earlier.
+  // The CAS id, the bits and the expiry are in order: whoever sees the later of two changes sees the
+  // earlier.
   WC_HD uint64_t load_cas() const { return load_acquire(&cas); }
   WC_HD void store_cas(uint64_t value) { store_release(&cas, value); }
-  WC_HD uint32_t load_expiry() const { return load_relaxed(&expiry); }
-  WC_HD void store_expiry(uint32_t value) { store_relaxed(&expiry, value); }
+  WC_HD uint32_t load_expiry() const { return load_acquire(&expiry); }
+  WC_HD void store_expiry(uint32_t value) { store_release(&expiry, value); }
   WC_HD uint8_t load_bits() const { return load_acquire(&bits); }
   WC_HD void store_bits(uint8_t value) { store_release(&bits, value); }
   // May be called without the lock: it never undoes what a holder of the lock has set.

@@ -223,6 +223,26 @@ TEST(Time, FlushNowAndLater) {
   EXPECT_TRUE(worker.get("a"));
 }
 
+// What was flushed gives way before anything that is alive, wherever it lies.
+TEST(Time, AfterAFlushAllOfTheMemoryIsThereForNewItems) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const std::string value(1000, 'x');
+  constexpr uint64_t kOld = 30'000;
+  constexpr uint64_t kNew = 12'000;  // about 13 MB
+  for (uint64_t key = 0; key < kOld; ++key) {
+    ASSERT_EQ(worker.set(key_name(key), value), Status::kOk);
+    ASSERT_TRUE(worker.get(key_name(key)));  // so that it is kept as long as can be
+  }
+  ASSERT_GT(store->stats().main_segments, store->stats().young_segments);
+  store->flush_all();
+  const uint64_t evicted_before = store->stats().get(StoreCounter::kEvicted);
+  for (uint64_t key = kOld; key < kOld + kNew; ++key)
+    ASSERT_EQ(worker.set(key_name(key), value), Status::kOk);
+  for (uint64_t key = kOld; key < kOld + kNew; ++key) ASSERT_TRUE(worker.get(key_name(key))) << key;
+  EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), evicted_before);
+}
+
 TEST(Time, TheClockMovesByItself) {
   StoreConfig config = quiet_config(8 * kMiB);
   config.manual_clock = false;

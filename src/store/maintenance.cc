@@ -129,6 +129,7 @@ void Maintenance::survey_segment(SegmentId id, uint32_t now, uint64_t oldest_ins
     survey.waste = waste;
   }
   const bool flushed = load_relaxed(&entry.epoch) <= flush_ticket_;
+  if (flushed) survey.flushed = id;
   if (load_relaxed(&entry.min_expiry) <= now || flushed) survey.outdated = id;
 }
 
@@ -210,10 +211,11 @@ Maintenance::Step Maintenance::step() {
   // With keep_all a failure is an answer to a client, so all is looked at first.
   const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : kSurveyMax);
   KeepRule rule;
-  if (found.dead != kNoSegment) {
+  const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
+  if (dead != kNoSegment) {
     rule.to = Generation::kMain;
-    const Step dead = empty(found.dead, rule, core_.shared->keep_all);
-    if (dead == Step::kProgress) return dead;
+    const Step done = empty(dead, rule, core_.shared->keep_all);
+    if (done == Step::kProgress) return done;
   }
   const Step compacted = compact(found);
   if (compacted != Step::kNothing) return compacted;

@@ -5,7 +5,7 @@
 //
 // Order of preference:
 //   1. what waits in limbo and is unseen
-//   2. segments with nothing alive in them: deleted, replaced, expired or flushed
+//   2. segments with nothing alive in them: deleted, replaced, expired; then those flushed
 //   3. segments of which little is alive: compaction, keeping all
 //   4. with keep_all: any compaction that gains something. Else eviction: the oldest segment of the
 //   young generation
@@ -65,6 +65,7 @@ class Maintenance {
     uint32_t waste = 0;               // bytes in it
     uint64_t waste_bytes = 0;         // in all
     SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
+    SegmentId flushed = kNoSegment;   // sealed before the last flush
     bool waiting = false;             // there are some whose batches have not ended
   };
 

@@ -46,6 +46,7 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
                                  uint32_t* id) {
   Shared& shared = *core.shared;
   if (is_too_large(core, key_size, value_size)) return Status::kTooLarge;
+  if (detail::fails_on_demand(shared)) return Status::kDeferred;
   const uint64_t bytes = item_bytes(key_size, value_size);
   const uint32_t count = chain_segments(core, bytes);
   {

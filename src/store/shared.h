@@ -23,7 +23,7 @@ struct HostHooks {
   void (*low_on_segments)(void* context) =
       nullptr;  // any thread, locks held: must not block for long
   bool (*fail_allocation)(void* context) =
-      nullptr;  // tests: true makes an allocation answer kDeferred
+      nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
   // Tests: a live item leaves the store for want of room. The lock of its pair is held.
   void (*evicted)(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) = nullptr;
 };

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from faults.hostile import say_and_listen
 from faults.support import (
     MIB,
     allowed_mib,
@@ -294,6 +295,49 @@ def test_memory_runs_out_while_running(start_server):
         assert stored > kept // 4
         assert int(stats(server)["evictions"]) == 0
     check_memory(server, allowed_mib(16, busy=110))
+
+
+@pytest.mark.parametrize("room_mib", [0, 1, 8])
+def test_system_refuses_memory_while_running(start_server, closing, room_mib):
+    """Who asks for what takes memory is told, or closed; what is stored, and the others, stay."""
+    server = start_server("-m", "64", "-t", "2", "-c", "2000")
+    if is_sanitized(server.target.path):
+        pytest.skip("the sanitizers end a program that is refused memory")
+    value = pattern(5, 100)
+    with server.connect(20.0) as sock:
+        for first in range(0, 200_000, 1000):
+            numbers = range(first, first + 1000)
+            sock.sendall(b"".join(b"set m%d 0 0 100 noreply\r\n%s\r\n" % (i, value) for i in numbers))
+        assert ask(sock, b"mn\r\n") == b"MN\r\n"
+    limits = resource.prlimit(server.pid, resource.RLIMIT_DATA)
+    with open(f"/proc/{server.pid}/status") as status:
+        (used_kib,) = (int(line.split()[1]) for line in status if line.startswith("VmData"))
+    enough = used_kib * 1024 + room_mib * MIB
+    out = b"SERVER_ERROR out of memory"
+    with bystander(server):
+        resource.prlimit(server.pid, resource.RLIMIT_DATA, (enough, limits[1]))
+        refused = 0
+        for request in (b"lru_crawler metadump all", b"stats cachedump 1 0", b"lru_crawler mgdump all"):
+            reply = say_and_listen(server, request + b"\r\n")
+            assert reply.endswith((b"END\r\n", b"EN\r\n")) or reply.startswith(out) or not reply
+            refused += not reply.endswith((b"END\r\n", b"EN\r\n"))
+        assert refused, "memory did not run out: nothing is tested"
+        for i in range(1000):  # connections, halves of requests, and replies that nobody reads
+            sock = server.connect()
+            closing.append(sock)
+            request = b"get" + b" m%d" % i * 2000 + b"\r\n" if i % 5 else b"set h 0 0 60000\r\n" + bytes(40_000)
+            try:
+                sock.sendall(request)
+            except OSError:
+                pass  # refused, or cut off
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+    resource.prlimit(server.pid, resource.RLIMIT_DATA, limits)
+    assert eventually(lambda: connections(server) == 0)
+    with server.connect(20.0) as sock:
+        found = sum(fetch(sock, b"m%d" % i) == value for i in range(0, 200_000, 100))
+    assert found == 2000
 
 
 LOGS = {

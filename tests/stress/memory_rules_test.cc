@@ -245,6 +245,27 @@ TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
   }
 }
 
+// Rule 17. A reservation that finds no memory leaves nothing behind, and what is stored stays.
+TEST(Failure, WithoutMemoryNothingIsReserved) {
+  Failing failing;
+  store::StoreConfig config = quiet_config(16 * kMiB);
+  config.room_wait_ms_max = 20;
+  config.hooks.context = &failing;
+  config.hooks.fail_allocation = Failing::fail;
+  const auto store = make_store(config);
+  Speaker speaker(*store);
+  const std::string value = make_value(1, 1, 200'000);
+  ASSERT_EQ(speaker.set_reserved("big", value), "STORED\r\n");
+  failing.on = true;
+  uint32_t id = 0;
+  EXPECT_EQ(speaker.engine().reserve(3, 200'000, &id), Status::kOutOfMemory);
+  EXPECT_EQ(store->stats().reserved_segments, 0u);
+  EXPECT_EQ(speaker.say("get big\r\n"), "VALUE big 0 200000\r\n" + value + "\r\nEND\r\n");
+  failing.on = false;
+  EXPECT_EQ(speaker.set_reserved("big", value), "STORED\r\n");
+  EXPECT_EQ(store->stats().reserved_segments, 0u);
+}
+
 // Rule 17. A body that is received piece by piece: nothing of it is to be seen before it is whole,
 // and what is not finished leaves nothing behind.
 TEST(Reservation, IsSeenWholeOrNotAtAll) {

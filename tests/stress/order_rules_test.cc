@@ -139,6 +139,7 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
     bool waits;
   } cases[] = {{"get k\r\n", false},          {"mg fresh v c t\r\n", false},
                {"gets k\r\n", false},         {"mg k v\r\n", true},  // stale: somebody wins it
+               {"mg won t\r\n", true},  // who has won it may be giving it another time
                {"gat 100 k\r\n", true},       {"mg fresh T100\r\n", true},
                {"touch k 100\r\n", true},     {"md fresh I\r\n", true},
                {"mg fresh R1000\r\n", true},  {"incr k 1\r\n", true},
@@ -148,12 +149,15 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
     store::Worker holder(store.get());
     Speaker speaker(*store);
     speaker.say("ms k 1\r\n1\r\nmd k I\r\nset fresh 0 100 1\r\n1\r\n");
+    speaker.say("ms won 1\r\n1\r\nmd won I\r\nmg won\r\n");
     std::atomic<bool> answered = false;
     std::thread client;
     bool answered_while_locked = false;
     {
-      const bool fresh = std::string(one.command).find("fresh") != std::string::npos;
-      const std::string key = fresh ? "fresh" : "k";
+      std::string key = "k";
+      for (const char* other : {"fresh", "won"}) {
+        if (std::string(one.command).find(other) != std::string::npos) key = other;
+      }
       const store::LockedPair pair(holder.ref(), holder.ref().hash(store::bytes_of(key)));
       client = std::thread([&] {
         speaker.say(one.command);
@@ -168,58 +172,92 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
   }
 }
 
-// Rule 5. Two clients never both win. Many keys a round, which all readers go through in the same
-// order, so that they meet.
+// Threads that say their commands at the same time, again and again.
+class Race {
+ public:
+  Race(store::Store& store, const std::vector<std::string>& commands) : replies_(commands.size()) {
+    for (size_t i = 0; i < commands.size(); ++i) {
+      threads_.emplace_back([this, &store, i, said = commands[i]] { run(store, i, said); });
+    }
+  }
+  ~Race() {
+    done_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  // Everybody's replies to one round.
+  const std::vector<std::string>& round() {
+    ready_ = 0;
+    through_ = 0;
+    ++round_;
+    while (through_ < threads_.size()) std::this_thread::yield();
+    return replies_;
+  }
+
+ private:
+  void run(store::Store& store, size_t number, const std::string& commands) {
+    Speaker speaker(store);
+    for (uint64_t seen = 0; !done_;) {
+      if (round_ == seen) {
+        std::this_thread::yield();
+        continue;
+      }
+      seen = round_;
+      // Off together, but for one that is not running.
+      ++ready_;
+      for (int i = 0; i < 20'000 && ready_ < replies_.size(); ++i) {
+      }
+      replies_[number] = speaker.say(commands);
+      ++through_;
+    }
+  }
+
+  std::vector<std::string> replies_;
+  std::atomic<uint64_t> round_ = 0;
+  std::atomic<size_t> ready_ = 0;
+  std::atomic<size_t> through_ = 0;
+  std::atomic<bool> done_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// Many keys a round, which all go through in the same order, so that they meet.
+constexpr size_t kRaceKeys = 400;
+
+std::string for_each_key(const std::string& before, const std::string& behind) {
+  std::string commands;
+  for (size_t i = 0; i < kRaceKeys; ++i) commands += before + "k" + std::to_string(i) + behind;
+  return commands;
+}
+
+// Rule 5. Two clients never both win.
 TEST(Recache, OneClientWins) {
   const auto store = make_store(config_of(64 * kMiB));
-  constexpr size_t kThreads = 3;
-  constexpr size_t kKeys = 400;
-  std::string sets;
-  std::string gets;
-  for (size_t i = 0; i < kKeys; ++i) {
-    const std::string key = "k" + std::to_string(i);
-    sets += "ms " + key + " 1\r\nx\r\nmd " + key + " I\r\n";
-    gets += "mg " + key + "\r\n";
-  }
-  std::atomic<uint64_t> round = 0;
-  std::atomic<size_t> ready = 0;
-  std::atomic<size_t> looked = 0;
-  std::atomic<bool> done = false;
-  std::string replies[kThreads];
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      Speaker reader(*store);
-      for (uint64_t seen = 0; !done;) {
-        if (round == seen) {
-          std::this_thread::yield();
-          continue;
-        }
-        seen = round;
-        // Off together, but for one that is not running.
-        ++ready;
-        for (int i = 0; i < 20'000 && ready < kThreads; ++i) {
-        }
-        replies[t] = reader.say(gets);
-        ++looked;
-      }
-    });
-  }
   Speaker writer(*store);
+  const std::string gets = for_each_key("mg ", "\r\n");
+  Race race(*store, {gets, gets, gets});
   repeat_for(kRaceTime, [&] {
-    writer.say(sets);
-    ready = 0;
-    looked = 0;
-    ++round;
-    while (looked < kThreads) std::this_thread::yield();
+    writer.say(for_each_key("ms ", " 1\r\nx\r\n") + for_each_key("md ", " I\r\n"));
     size_t wins = 0;
-    for (const std::string& reply : replies) {
+    for (const std::string& reply : race.round()) {
       wins += static_cast<size_t>(std::count(reply.begin(), reply.end(), 'W'));
     }
-    EXPECT_EQ(wins, kKeys);
+    EXPECT_EQ(wins, kRaceKeys);
   });
-  done = true;
-  for (std::thread& thread : threads) thread.join();
+}
+
+// Rule 5. Who wins with a new time to live gives the item both at once: nobody sees the token out
+// and the old time.
+TEST(Recache, SignsAndTimeLeftAreOfOneMoment) {
+  const auto store = make_store(config_of(64 * kMiB));
+  Speaker writer(*store);
+  const std::string touches = for_each_key("mg ", " T1000 t\r\n");
+  const std::string gets = for_each_key("mg ", " t\r\n");
+  Race race(*store, {touches, gets});
+  repeat_for(kRaceTime, [&] {
+    writer.say(for_each_key("ms ", " 1 T10\r\nx\r\n") + for_each_key("md ", " I\r\n"));
+    const std::vector<std::string>& replies = race.round();
+    EXPECT_EQ(replies[1].find("HD t10 X Z"), std::string::npos);
+    EXPECT_EQ(replies[1].find("HD t1000 W X"), std::string::npos);
+  });
 }
 
 // Rule 8. Ids compare as newer and older across threads.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/cpu_engine.h"
 
+#include <new>
 #include <string>
 #include <utility>
+
+#include "base/mem.h"
+#include "wire/admin_reply.h"
 
 namespace warpcache::engine {
 
@@ -149,20 +153,35 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const wire::Request& request = group_[index].state.request;
   context_.store.leave_batch(thread_);
-  std::string text;
-  if (!entry.authenticated && request.op != wire::Op::kQuit) {
-    admin_.authenticate(request, batch.input, entry, text);
-  } else if (request.op != wire::Op::kQuit) {
-    admin_.run(request, batch.input, entry, text);
+  if (request.op != wire::Op::kQuit) {
+    try {
+      std::string text;
+      if (entry.authenticated) {
+        admin_.run(request, batch.input, entry, text);
+      } else {
+        admin_.authenticate(request, batch.input, entry, text);
+      }
+      entry_reply_bytes_ += static_cast<uint32_t>(text.size());
+      writer_.add_text(std::move(text));
+    } catch (const std::bad_alloc&) {
+      refuse_for_memory(request);
+    }
   }
   if (entry.frames_done == 0 && entry.reservation != 0)
     store_.abandon_reservation(entry.reservation);
-  entry_reply_bytes_ += static_cast<uint32_t>(text.size());
-  writer_.add_text(std::move(text));
   context_.clock = context_.store.clock();
   wants_keys_ = admin_.wants_keys();
   context_.store.enter_batch(thread_);
   drop_hints(index + 1, count);
+}
+
+// Texts grow with what is stored, and the system may refuse the memory for one. The error takes
+// none.
+void CpuEngine::refuse_for_memory(const wire::Request& request) {
+  wire::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) {
+    mem_copy(writer_.cursor(), bytes.data, bytes.size);
+    writer_.advance(writer_.cursor() + bytes.size);
+  });
 }
 
 void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t count,

@@ -113,7 +113,7 @@ void Acceptor::dispatch(UniqueFd fd) {
   next_sink_ = best + 1;
   budget_.take();
   counters_.accepted.add(1);
-  sinks_[best]->adopt(std::move(fd));
+  if (!sinks_[best]->adopt(std::move(fd))) budget_.give_back();
 }
 
 void Acceptor::reject(UniqueFd fd) {

@@ -48,7 +48,8 @@ class ConnectionBudget {
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
-  virtual void adopt(UniqueFd fd) = 0;
+  // False: there is no memory for it, and it has been closed.
+  virtual bool adopt(UniqueFd fd) = 0;
   virtual uint32_t connection_count() const = 0;  // those on the way included
 };
 

@@ -80,6 +80,7 @@ class ConnectionTable {
 
   void add_block() {
     const uint32_t first = size();
+    free_.reserve(first + kBlock);  // of which each may be given back: give() takes no memory
     blocks_.push_back(std::make_unique<Connection[]>(kBlock));
     for (uint32_t i = kBlock; i > 0; --i) free_.push_back(first + i - 1);
   }

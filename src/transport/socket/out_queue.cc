@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/assert.h"
 
@@ -62,6 +63,15 @@ uint64_t OutQueue::bytes_to_copy(const TxSpan* spans, uint32_t span_count, uint6
     if (!spans[i].pinned()) bytes += spans[i].size - skipped;
   }
   return bytes;
+}
+
+std::unique_ptr<OutQueue> OutQueue::create(const TxSpan* spans, uint32_t span_count,
+                                           uint64_t skip) {
+  try {
+    return std::unique_ptr<OutQueue>(new OutQueue(spans, span_count, skip));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 OutQueue::OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip)

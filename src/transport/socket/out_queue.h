@@ -26,8 +26,9 @@ class OutQueue {
  public:
   enum class Progress : uint8_t { kDrained, kBlocked, kFailed };
 
-  // Takes the spans from byte `skip` on, and the pins of spans that are not sent whole.
-  OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip);
+  // Takes the spans from byte `skip` on, and the pins of spans that are not sent whole. Null, and
+  // nothing is taken: the system refuses the memory for the copy.
+  static std::unique_ptr<OutQueue> create(const TxSpan* spans, uint32_t span_count, uint64_t skip);
   OutQueue(const OutQueue&) = delete;
   OutQueue& operator=(const OutQueue&) = delete;
 
@@ -43,6 +44,8 @@ class OutQueue {
   void drop(PinReleaser& releaser);
 
  private:
+  OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip);
+
   std::vector<TxSpan> spans_;
   std::unique_ptr<uint8_t[]> copy_;
   uint64_t copied_bytes_ = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/assert.h"
@@ -75,13 +76,18 @@ void SocketTransport::watch_stream(uint32_t index, uint32_t events, int operatio
   watch(connection.fd, events, generation << 32 | index, operation);
 }
 
-void SocketTransport::adopt(UniqueFd fd) {
-  connection_count_.fetch_add(1, std::memory_order_relaxed);
+bool SocketTransport::adopt(UniqueFd fd) {
   {
     const std::lock_guard lock(adopt_mutex_);
-    adopted_.push_back(std::move(fd));
+    try {
+      adopted_.push_back(std::move(fd));
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    connection_count_.fetch_add(1, std::memory_order_relaxed);
   }
   wake_.raise();
+  return true;
 }
 
 void SocketTransport::adopt_new() {
@@ -90,21 +96,30 @@ void SocketTransport::adopt_new() {
     const std::lock_guard lock(adopt_mutex_);
     fds.swap(adopted_);
   }
-  for (UniqueFd& fd : fds) open_stream(std::move(fd));
+  for (UniqueFd& fd : fds) {
+    if (open_stream(std::move(fd))) continue;
+    connection_count_.fetch_sub(1, std::memory_order_relaxed);
+    budget_.give_back();
+  }
 }
 
-void SocketTransport::open_stream(UniqueFd fd) {
+// False: the system refuses the memory for another connection, which is closed.
+bool SocketTransport::open_stream(UniqueFd fd) {
   uint32_t index = 0;
-  {
+  try {
     const std::lock_guard lock(list_mutex_);
     Connection& connection = connections_.take(index);
+    ready_.reserve(connections_.size());
     connection.fd = fd.release();
     connection.id = budget_.next_id();
     connection.session = {};
     connection.active_at.store(now_s_, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
   counters_.connections_opened.add(1);
   watch_stream(index, EPOLLIN, EPOLL_CTL_ADD);
+  return true;
 }
 
 void SocketTransport::close_stream(uint32_t index) {
@@ -362,15 +377,15 @@ bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t s
   }
   const uint64_t copied = OutQueue::bytes_to_copy(spans, span_count, result.sent);
   const bool over = output_bytes_ + copied > config_.output_bytes_max;
-  if (result.failed || over) {
-    if (over && !result.failed) counters_.stalled_closed.add(1);
+  if (!result.failed && !over) connection.out = OutQueue::create(spans, span_count, result.sent);
+  if (!connection.out) {
+    if (!result.failed) counters_.stalled_closed.add(1);
     release_pins(spans, span_count, *releaser_);
     connection.closing = false;
     return false;
   }
   counters_.replies_deferred.add(1);
   release_pins(spans, whole, *releaser_);
-  connection.out = std::make_unique<OutQueue>(spans, span_count, result.sent);
   output_bytes_ += copied;
   connection.writing.store(true, std::memory_order_relaxed);
   watch_stream(index, EPOLLOUT, EPOLL_CTL_MOD);

@@ -66,7 +66,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void wake() override { wake_.raise(); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
-  void adopt(UniqueFd fd) override;
+  bool adopt(UniqueFd fd) override;
   uint32_t connection_count() const override {
     return connection_count_.load(std::memory_order_relaxed);
   }
@@ -95,7 +95,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void watch(int fd, uint32_t events, uint64_t data, int operation);
   void watch_stream(uint32_t index, uint32_t events, int operation);
   void adopt_new();
-  void open_stream(UniqueFd fd);
+  bool open_stream(UniqueFd fd);
   void close_stream(uint32_t index);
   void wait_for_events(int timeout_ms);
   bool take_event(const epoll_event& event, InputArena& arena, std::vector<RxChunk>& chunks);

@@ -29,6 +29,7 @@ from soak.shared import PATIENCE_S, Situation
 KILLED_CLIENT = Path(__file__).resolve().parents[1] / "faults" / "killed_client.py"
 CONNECTIONS_MAX = 400  # -c
 HALF_REQUESTS_MAX = 60  # held at once
+HELD_S = (5, 60, 60, 240)  # at most
 SLOW_READERS_MAX = 20
 KILLED_CONNECTIONS = 40
 MEGABYTES = 48  # -m
@@ -147,7 +148,7 @@ class Trouble:
             client.stdout.close()
 
     def _half_request(self) -> None:
-        """Held for up to a minute, then completed or cut off."""
+        """Held for a while, then completed or cut off."""
         if self._held >= HALF_REQUESTS_MAX:
             return
         self._held += 1
@@ -167,7 +168,7 @@ class Trouble:
             assert reply.startswith(b"HD c") or reply in good, reply
             sock.close()
 
-        self._later(60, complete)
+        self._later(self.chance.choice(HELD_S), complete)
 
     def _slow_reader(self) -> None:
         """Asks for megabytes and reads a little of it at last."""

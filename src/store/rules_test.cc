@@ -2,6 +2,7 @@
 //
 // Memory is reused when, and only when, nobody can see it any more.
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "store/reclaim.h"
@@ -191,6 +192,64 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   }
   setup.leave();
   EXPECT_GE(store->stats().get(StoreCounter::kMovedItems), kMoves);
+  store->unregister_thread(&copier);
+}
+
+// The same for one key whose lock is nearly always held: the copier gets it once to look and, with
+// the body copied, only after another touch.
+TEST(Copying, TakesTheExpiryUnderTheLock) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker setup(store.get());
+  const std::string key = "key";
+  ASSERT_EQ(setup.set(key, make_value(1, 1, 2000), 1000), Status::kOk);
+  for (uint64_t other = 0; other < 100; ++other) {  // so that its segment is sealed
+    ASSERT_EQ(setup.set(key_name(other), make_value(other, 1, 2000)), Status::kOk);
+    ASSERT_TRUE(setup.erase(key_name(other)));
+  }
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> lost = 0;
+  std::thread toucher([&] {
+    Worker worker(store.get());
+    const uint64_t hash = worker.ref().hash(bytes_of(key));
+    for (uint32_t expiry = 1000; !done; ++expiry) {
+      worker.enter();
+      {
+        LockedPair pair(worker.ref(), hash);
+        const Found found = pair.find(bytes_of(key));
+        ASSERT_TRUE(found);
+        if (found.item->load_expiry() != expiry) ++lost;
+        worker.ref().set_expiry(found, expiry + 1);
+        for (int i = 0; i < 3000 && !done; ++i) {
+        }
+      }
+      worker.leave();
+      for (int i = 0; i < 100 && !done; ++i) {
+      }
+    }
+  });
+  ThreadContext copier;
+  ASSERT_EQ(store->register_thread(&copier), Status::kOk);
+  {
+    const Core core = store->ref().core;
+    Reclaimer reclaimer(core, &copier);
+    const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (moved() < 2000 && std::chrono::steady_clock::now() < end) {
+      for (SegmentId id = 1; id < core.shared->segment_top; ++id) {
+        const SegmentState state = core.segment(id).load_state();
+        if (state != SegmentState::kYoung && state != SegmentState::kMain) {
+          reclaimer.seal_own(id);
+          continue;
+        }
+        ASSERT_NE(reclaimer.empty_segment(id, {}, true), Emptied::kNoSpace);
+      }
+      reclaimer.free_limbo();
+    }
+    EXPECT_GE(moved(), 100u);
+  }
+  done = true;
+  toucher.join();
+  EXPECT_EQ(lost, 0u);
   store->unregister_thread(&copier);
 }
 

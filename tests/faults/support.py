@@ -148,14 +148,17 @@ def cpu_seconds(server: Server) -> float:
 
 
 def starved_seconds(server: Server) -> float:
-    """How long one of the server's threads, at most, and the calling one have stood in line for a
-    CPU. On a machine that others keep busy it is no fault of the server's."""
-    queued = [
-        int((task / "schedstat").read_text().split()[1])
-        for task in Path(f"/proc/{server.pid}/task").iterdir()
-    ]
-    own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-    return (max(queued) + int(own.read_text().split()[1])) / 1e9
+    """How long the threads of the server and of this process have stood in line for a CPU. On a
+    machine that others keep busy it is no fault of the server's. Threads wait for each other, so
+    it is the sum that may delay an answer."""
+    tasks = [*Path(f"/proc/{server.pid}/task").iterdir(), *Path("/proc/self/task").iterdir()]
+    queued = 0
+    for task in tasks:
+        try:
+            queued += int((task / "schedstat").read_text().split()[1])
+        except OSError:
+            pass  # the thread has ended
+    return queued / 1e9
 
 
 def reset(sock: socket.socket) -> None:

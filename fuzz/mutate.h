@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -81,10 +82,10 @@ inline void mutate_units(Units& units, std::mt19937& random, size_t size_max, Re
   const size_t other = random() % units.size();
   switch (random() % 6) {
     case 0:
-      units.insert(units.begin() + static_cast<ptrdiff_t>(other), units[at]);
+      units.insert(units.begin() + static_cast<std::ptrdiff_t>(other), units[at]);
       break;
     case 1:
-      units.erase(units.begin() + static_cast<ptrdiff_t>(at));
+      units.erase(units.begin() + static_cast<std::ptrdiff_t>(at));
       break;
     case 2:
       std::swap(units[at], units[other]);

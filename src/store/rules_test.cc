@@ -218,9 +218,9 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
         const Found found = pair.find(bytes_of(key));
         ASSERT_TRUE(found);
         if (found.item->load_expiry() != expiry) ++lost;
-        worker.ref().set_expiry(found, expiry + 1);
         for (int i = 0; i < 3000 && !done; ++i) {
         }
+        worker.ref().set_expiry(found, expiry + 1);
       }
       worker.leave();
       for (int i = 0; i < 100 && !done; ++i) {

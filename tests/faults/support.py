@@ -147,18 +147,38 @@ def cpu_seconds(server: Server) -> float:
     return total / 1e9
 
 
+class Pulse:
+    """Notes how long this process, or the whole machine, has stood still."""
+
+    BEAT_S = 0.05
+
+    def __init__(self) -> None:
+        self.lost_s = 0.0
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while True:
+            time.sleep(self.BEAT_S)
+            now = time.monotonic()
+            self.lost_s += max(0.0, now - last - 2 * self.BEAT_S)
+            last = now
+
+
+PULSE = Pulse()
+
+
 def starved_seconds(server: Server) -> float:
-    """How long the threads of the server and of this process have stood in line for a CPU. On a
-    machine that others keep busy it is no fault of the server's. Threads wait for each other, so
+    """How long the server's threads have stood in line for a CPU, and this process has not run. On
+    a machine that others keep busy it is no fault of the server's. Threads wait for each other, so
     it is the sum that may delay an answer."""
-    tasks = [*Path(f"/proc/{server.pid}/task").iterdir(), *Path("/proc/self/task").iterdir()]
     queued = 0
-    for task in tasks:
+    for task in Path(f"/proc/{server.pid}/task").iterdir():
         try:
             queued += int((task / "schedstat").read_text().split()[1])
         except OSError:
             pass  # the thread has ended
-    return queued / 1e9
+    return queued / 1e9 + PULSE.lost_s
 
 
 def reset(sock: socket.socket) -> None:

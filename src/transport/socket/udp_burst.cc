@@ -213,6 +213,7 @@ uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control&
   header.msg_iov = &pieces_[head.first_piece];
   header.msg_iovlen = pieces;
   if (count > 1) {
+    control = {};  // its padding goes to the system, too
     header.msg_control = control.bytes;
     header.msg_controllen = CMSG_SPACE(sizeof(uint16_t));
     cmsghdr* c = CMSG_FIRSTHDR(&header);

@@ -70,7 +70,7 @@ def measure(target: Target, workload: Workload, setting: Setting, rate: float | 
         try:
             os.sched_setaffinity(0, setting.load_cpus)
             command = [str(setting.generator), f"{server.host}:{server.port}", *workload.arguments]
-            command += ["--threads", str(setting.load_threads)]
+            command += ["--threads", str(min(setting.load_threads, workload.connections))]
             command += ["--seconds", str(setting.seconds), "--warm-up", str(setting.warm_up_s)]
             command += ["--server-pid", str(server.pid), "--quiet", "--json", "-"]
             if rate is not None:

@@ -17,6 +17,7 @@ class Workload:
     goal: float | None = None  # warpcached's CPU time per request over memcached's, at most
     keys: int = 1  # of each request: CPU time is given for a key
     udp: bool = False
+    connections: int = CONNECTIONS
     rate_share: float | None = None  # open loop, at this share of memcached's peak in `one`
 
 

@@ -15,6 +15,7 @@ class Point:
     x: float
     arguments: tuple[str, ...]
     megabytes: int = 1024
+    connections: int = 32  # of the load, at least
     threads: int | None = None  # of the server; None: as the run says
 
 
@@ -56,7 +57,8 @@ def size_points() -> tuple[Point, ...]:
 
 def connection_points() -> tuple[Point, ...]:
     return tuple(
-        Point(n, gets(*SMALL, "--connections", str(n))) for n in (1, 10, 100, 1000, 10**4)
+        Point(n, gets(*SMALL, "--connections", str(n)), connections=n)
+        for n in (1, 10, 100, 1000, 10**4)
     )
 
 

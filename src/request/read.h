@@ -26,14 +26,14 @@ WC_HD inline void count_read(const Context& context, const wire::Request& reques
 }
 
 // Whether this mg is to be told that it may recache: once per token, for an item that is stale or
-// about to expire. `bits` are the item's.
-WC_HD inline bool wins_token(const Context& context, const wire::Request& request,
-                             const store::Item& item, uint8_t bits) {
+// about to expire. `expiry` and `bits` are the item's.
+WC_HD inline bool wins_token(const Context& context, const wire::Request& request, uint32_t expiry,
+                             uint8_t bits) {
   if (request.protocol != wire::Protocol::kMeta) return false;
   if ((bits & store::kItemTokenSent) != 0) return false;
   if ((bits & store::kItemStale) != 0) return true;
   if ((request.bits & wire::kRecache) == 0) return false;
-  return take_times(context, request, item.load_expiry(), false).wants_recache;
+  return take_times(context, request, expiry, false).wants_recache;
 }
 
 // The new expiry of what was found. REQUIRES: the pair's lock is held.
@@ -60,10 +60,12 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
   const wire::Request& request = state.request;
   store::Item& item = *found.item;
   state.item = &item;
-  fill_from_item(context, item, result);
+  // A touch may change it at any time: what t shows and what R decides are of one reading.
+  const uint32_t expiry = item.load_expiry();
+  fill_from_item(context, item, expiry, result);
   if (request.protocol == wire::Protocol::kMeta) {
     const uint8_t bits = item.load_bits();
-    const bool wins = wins_token(context, request, item, bits);
+    const bool wins = wins_token(context, request, expiry, bits);
     const bool recaching = (bits & (store::kItemStale | store::kItemTokenSent)) != 0;
     if (!locked && (wins || recaching || item.load_cas() != result.cas)) return false;
     if ((bits & store::kItemStale) != 0) result.bits |= wire::kStale;
@@ -95,7 +97,7 @@ WC_HD inline void publish_stub(const Context& context, RequestState& state, stor
   const uint8_t binary = (request.bits & wire::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
   item.store_bits(static_cast<uint8_t>(store::kItemTokenSent | binary));
   pair.publish(*context.thread, stub, dead);
-  fill_from_item(context, item, result);
+  fill_from_item(context, item, times.expiry, result);
   result.ttl = seconds_left(times.shown, context.clock);
   if ((request.bits & wire::kNoBump) == 0) item.note_fetched();
   result.bits |= wire::kWon;

@@ -10,15 +10,15 @@
 namespace warpcache::request {
 
 // Everything a reply may show of `item`. The value's bytes stay where they are: the epoch of the
-// batch protects them.
-WC_HD inline void fill_from_item(const Context& context, const store::Item& item,
+// batch protects them. `expiry` is the item's, read once by the caller for all that depends on it.
+WC_HD inline void fill_from_item(const Context& context, const store::Item& item, uint32_t expiry,
                                  wire::Result& result) {
   result.value = context.store.pieces(item).first();
   result.chained = item.chained();
   result.value_size = item.value_size;
   result.client_flags = item.client_flags;
   result.cas = item.load_cas();
-  result.ttl = seconds_left(item.load_expiry(), context.clock);
+  result.ttl = seconds_left(expiry, context.clock);
   const uint32_t accessed = item.load_access_time();
   result.idle = context.clock.now > accessed ? context.clock.now - accessed : 0;
   if ((item.load_bits() & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "memory/text_session.h"
 #include "workload/item_maker.h"
 #include "workload/random.h"
 #include "workload/sizes.h"
-#include "memory/text_session.h"
 #include "workload/zipf.h"
 
 namespace warpcache::bench {

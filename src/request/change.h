@@ -21,16 +21,17 @@ WC_HD inline bool cas_differs(const wire::Request& request, const store::Item& i
   return (request.bits & wire::kCasCompare) != 0 && request.cas_compare != item.load_cas();
 }
 
-// md I: the item stays, marked for recaching by the next client that reads it.
+// md I: the item stays, marked for recaching by the next client that reads it. For the order of the
+// writes see ItemMoment.
 WC_HD inline void mark_stale(const Context& context, const wire::Request& request,
                              const store::Found& found) {
   store::Item& item = *found.item;
   const uint8_t cleared = static_cast<uint8_t>(item.load_bits() & ~store::kItemTokenSent);
   item.store_bits(static_cast<uint8_t>(cleared | store::kItemStale));
-  item.store_cas(new_cas(context, request, item.load_cas()));
   if ((request.bits & wire::kTouchBit) != 0) {
     context.store.set_expiry(found, expiry_second(request.exptime, context.clock));
   }
+  item.store_cas(new_cas(context, request, item.load_cas()));
 }
 
 // md x: an empty item with the request's flags and time takes the place of `found`.

@@ -26,14 +26,13 @@ WC_HD inline void count_read(const Context& context, const wire::Request& reques
 }
 
 // Whether this mg is to be told that it may recache: once per token, for an item that is stale or
-// about to expire. `expiry` and `bits` are the item's.
-WC_HD inline bool wins_token(const Context& context, const wire::Request& request, uint32_t expiry,
-                             uint8_t bits) {
-  if (request.protocol != wire::Protocol::kMeta) return false;
-  if ((bits & store::kItemTokenSent) != 0) return false;
-  if ((bits & store::kItemStale) != 0) return true;
+// about to expire.
+WC_HD inline bool wins_token(const Context& context, const wire::Request& request,
+                             const ItemMoment& moment) {
+  if ((moment.bits & store::kItemTokenSent) != 0) return false;
+  if ((moment.bits & store::kItemStale) != 0) return true;
   if ((request.bits & wire::kRecache) == 0) return false;
-  return take_times(context, request, expiry, false).wants_recache;
+  return take_times(context, request, moment.expiry, false).wants_recache;
 }
 
 // The new expiry of what was found. REQUIRES: the pair's lock is held.
@@ -50,28 +49,24 @@ WC_HD inline void touch_found(const Context& context, const wire::Request& reque
 }
 
 // REQUIRES: `found` is alive; with `locked`, the pair's lock is held. False, without it: what was
-// read is not of one moment, or the read must change the item: take the lock and start anew.
-//
-// An invalidation writes the bits and then the CAS id. So bits that go with a later id than the one
-// read before them either show the token out, or the id is another by now. Who wins the token
-// writes the bits and then a new expiry: what is stale or has its token out is read under the lock.
+// read is not of one moment, or the read must change the item: take the lock and start anew. A
+// touch may have come since the item was found alive; what meta shows of recaching is read under
+// the lock.
 WC_HD inline bool read_found(const Context& context, RequestState& state, const store::Found& found,
                              bool locked, wire::Result& result) {
   const wire::Request& request = state.request;
   store::Item& item = *found.item;
   state.item = &item;
-  // A touch may change it at any time: what t shows and what R decides are of one reading.
-  const uint32_t expiry = item.load_expiry();
-  fill_from_item(context, item, expiry, result);
+  const ItemMoment moment(item);
+  if (!locked && moment.expired(context.clock.now)) return false;
+  fill_from_item(context, item, moment, result);
   if (request.protocol == wire::Protocol::kMeta) {
-    const uint8_t bits = item.load_bits();
-    const bool wins = wins_token(context, request, expiry, bits);
-    const bool recaching = (bits & (store::kItemStale | store::kItemTokenSent)) != 0;
-    if (!locked && (wins || recaching || item.load_cas() != result.cas)) return false;
-    if ((bits & store::kItemStale) != 0) result.bits |= wire::kStale;
-    if ((bits & store::kItemTokenSent) != 0) result.bits |= wire::kAlreadySent;
+    const bool wins = wins_token(context, request, moment);
+    if (!locked && (wins || moment.recaching())) return false;
+    if ((moment.bits & store::kItemStale) != 0) result.bits |= wire::kStale;
+    if ((moment.bits & store::kItemTokenSent) != 0) result.bits |= wire::kAlreadySent;
     if (wins) {
-      item.store_bits(static_cast<uint8_t>(bits | store::kItemTokenSent));
+      item.store_bits(static_cast<uint8_t>(moment.bits | store::kItemTokenSent));
       result.bits |= wire::kWon;
     }
   }
@@ -97,7 +92,7 @@ WC_HD inline void publish_stub(const Context& context, RequestState& state, stor
   const uint8_t binary = (request.bits & wire::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
   item.store_bits(static_cast<uint8_t>(store::kItemTokenSent | binary));
   pair.publish(*context.thread, stub, dead);
-  fill_from_item(context, item, times.expiry, result);
+  fill_from_item(context, item, ItemMoment(item), result);
   result.ttl = seconds_left(times.shown, context.clock);
   if ((request.bits & wire::kNoBump) == 0) item.note_fetched();
   result.bits |= wire::kWon;

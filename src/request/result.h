@@ -9,20 +9,36 @@
 
 namespace warpcache::request {
 
+// The words of an item that may change while it is read, in the order in which they are read. Who
+// changes more than the expiry alone (an invalidation, a recache token won) marks the item stale or
+// its token sent before all else and writes a new CAS id last. So a new CAS id comes with the new
+// expiry, and either of them with the marks.
+struct ItemMoment {
+  uint64_t cas;
+  uint32_t expiry;
+  uint8_t bits;
+
+  WC_HD explicit ItemMoment(const store::Item& item)
+      : cas(item.load_cas()), expiry(item.load_expiry()), bits(item.load_bits()) {}
+
+  WC_HD bool expired(uint32_t now) const { return expiry != 0 && expiry <= now; }
+  WC_HD bool recaching() const { return (bits & (store::kItemStale | store::kItemTokenSent)) != 0; }
+};
+
 // Everything a reply may show of `item`. The value's bytes stay where they are: the epoch of the
-// batch protects them. `expiry` is the item's, read once by the caller for all that depends on it.
-WC_HD inline void fill_from_item(const Context& context, const store::Item& item, uint32_t expiry,
-                                 wire::Result& result) {
+// batch protects them.
+WC_HD inline void fill_from_item(const Context& context, const store::Item& item,
+                                 const ItemMoment& moment, wire::Result& result) {
   result.value = context.store.pieces(item).first();
   result.chained = item.chained();
   result.value_size = item.value_size;
   result.client_flags = item.client_flags;
-  result.cas = item.load_cas();
-  result.ttl = seconds_left(expiry, context.clock);
+  result.cas = moment.cas;
+  result.ttl = seconds_left(moment.expiry, context.clock);
   const uint32_t accessed = item.load_access_time();
   result.idle = context.clock.now > accessed ? context.clock.now - accessed : 0;
-  if ((item.load_bits() & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;
-  if ((item.load_bits() & store::kItemBinaryKey) != 0) result.bits |= wire::kItemKeyIsBinary;
+  if ((moment.bits & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;
+  if ((moment.bits & store::kItemBinaryKey) != 0) result.bits |= wire::kItemKeyIsBinary;
 }
 
 WC_HD inline void set_error(wire::Result& result, Status status) {

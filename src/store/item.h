@@ -45,8 +45,8 @@ struct alignas(kItemGranule) Item {
   Layout layout;
   uint8_t dropped;  // 1: known to be out of the index; 0 says nothing
 
-  // The CAS id, the bits and the expiry are in order: whoever sees the later of two changes sees the
-  // earlier.
+  // The CAS id, the bits and the expiry are in order: whoever sees the later of two changes sees
+  // the earlier.
   WC_HD uint64_t load_cas() const { return load_acquire(&cas); }
   WC_HD void store_cas(uint64_t value) { store_release(&cas, value); }
   WC_HD uint32_t load_expiry() const { return load_acquire(&expiry); }

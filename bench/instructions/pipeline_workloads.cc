@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "batcher/worker.h"
 #include "engine/cpu/cpu_engine.h"
+#include "engine/testing/store_admin.h"
 #include "store/store.h"
 #include "wire/frame.h"
 
@@ -72,17 +73,6 @@ class MemoryTransport final : public transport::Transport {
   transport::SessionStorage session_{};
   transport::SessionObserver* observer_ = nullptr;
   uint64_t reply_bytes_ = 0;
-};
-
-class NoAdmin final : public engine::AdminHandler {
- public:
-  void run(const wire::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {
-    WC_ASSERT(false);
-  }
-  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
-                    std::string&) override {}
-  bool wants_keys() const override { return false; }
-  void saw_key(wire::Op, Bytes, bool) override {}
 };
 
 struct Workload {
@@ -172,7 +162,7 @@ void fill(engine::Engine& engine) {
 
 void run(const Workload& workload, uint32_t turns) {
   const std::unique_ptr<store::Store> store = make_store();
-  NoAdmin admin;
+  engine::StoreAdmin admin(*store);
   engine::CpuEngine engine({}, *store, admin);
   MemoryTransport transport(workload.datagrams);
   batcher::Worker worker({}, transport, engine);

@@ -7,6 +7,22 @@ import subprocess
 TOOL_TIMEOUT_S = 30
 
 
+# What a client that pickles must give back as it was.
+VALUES = [
+    "",
+    "text",
+    "žluťoučký",
+    b"",
+    b"\r\nEND\r\n",
+    bytes(range(256)),
+    0,
+    -17,
+    2**70,
+    True,
+    [1, "two", {"three": 3.0}],
+]
+
+
 def tcp(server):
     """The server's address as most Python clients take it."""
     return (server.host, server.port)

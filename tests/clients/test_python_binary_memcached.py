@@ -8,7 +8,7 @@ import bmemcached
 import pytest
 from bmemcached.exceptions import MemcachedException
 
-from clients.support import spec
+from clients.support import VALUES, spec
 
 
 @pytest.fixture
@@ -27,23 +27,7 @@ def test_set_get_delete(client):
     assert client.get("key") is None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "text",
-        "žluťoučký",
-        b"",
-        b"\r\nEND\r\n",
-        bytes(range(256)),
-        0,
-        -17,
-        2**70,
-        True,
-        [1, "two", {"three": 3.0}],
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_types(client, value):
     assert client.set("key", value)
     assert client.get("key") == value

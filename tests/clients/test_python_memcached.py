@@ -7,7 +7,7 @@ import time
 import memcache
 import pytest
 
-from clients.support import spec
+from clients.support import VALUES, spec
 
 
 @pytest.fixture
@@ -25,24 +25,7 @@ def test_set_get_delete(client):
     assert client.get("key") is None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "text",
-        "žluťoučký",
-        b"",
-        b"\r\nEND\r\n",
-        bytes(range(256)),
-        0,
-        -17,
-        2**70,
-        True,
-        None,
-        [1, "two", {"three": 3.0}],
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("value", [*VALUES, None], ids=repr)
 def test_types(client, value):
     assert client.set("key", value)
     assert client.get("key", "missing") == value

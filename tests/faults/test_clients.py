@@ -51,6 +51,16 @@ def check_large_values_work(server) -> None:
             assert fetch(sock, b"large%d" % i) == pattern(i, 1_000_000), i
 
 
+def check_all_is_back(server, closing, busy):
+    """Once the clients in `closing` have gone, connections and memory are as before."""
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+    assert eventually(lambda: connections(server) == 0)
+    check_large_values_work(server)
+    check_memory(server, allowed_mib(64, busy=busy))
+
+
 def test_connections_cut_anywhere_in_a_request(server):
     keep_value(server)
     chance = random.Random(3)
@@ -143,12 +153,7 @@ def test_half_bodies_take_a_bounded_share(server, closing):
             b"SERVER_ERROR out of memory storing object\r\nMN\r\n",
             b"STORED\r\nMN\r\n",
         )
-    for sock in closing:
-        reset(sock)
-    closing.clear()
-    assert eventually(lambda: connections(server) == 0)
-    check_large_values_work(server)
-    check_memory(server, allowed_mib(64, busy=110))
+    check_all_is_back(server, closing, busy=110)
 
 
 def test_readers_of_megabyte_values_that_do_not_read(server, closing):
@@ -178,12 +183,7 @@ def test_readers_of_megabyte_values_that_do_not_read(server, closing):
         for key, value in values.items():
             expected -= len(value_reply(key, value)) if value_reply(key, value) in reply else 0
         assert expected == len(b"END\r\n") * len(values) + len(b"MN\r\n")
-    for sock in closing:
-        reset(sock)
-    closing.clear()
-    assert eventually(lambda: connections(server) == 0)
-    check_large_values_work(server)
-    check_memory(server, allowed_mib(64, busy=70))
+    check_all_is_back(server, closing, busy=70)
 
 
 def test_readers_of_many_values_that_do_not_read(server, closing):

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "wire/admin_reply.h"
 #include "wire/version.h"
 
 namespace warpcache::model {
@@ -31,19 +30,6 @@ batcher::WorkerConfig worker_config(const PipelineConfig& config) {
 }
 
 }  // namespace
-
-void Pipeline::Admin::run(const wire::Request& request, const uint8_t*, engine::BatchEntry&,
-                          std::string& reply) {
-  const auto sink = [&reply](Bytes bytes) {
-    reply.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  };
-  if (request.op == wire::Op::kFlushAll) {
-    store_.flush_all(static_cast<uint32_t>(std::max(request.exptime, 0)));
-  } else if (request.op != wire::Op::kVerbosity) {
-    return wire::reply_error(request, Status::kUnknownCommand, sink);
-  }
-  wire::reply_ok(request, sink);
-}
 
 std::unique_ptr<store::Store> Pipeline::make_store() {
   store::StoreConfig config;

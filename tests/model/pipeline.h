@@ -13,6 +13,7 @@
 #include "batcher/testing/fake_transport.h"
 #include "batcher/worker.h"
 #include "engine/cpu/cpu_engine.h"
+#include "engine/testing/store_admin.h"
 #include "model/server.h"
 #include "store/store.h"
 
@@ -44,27 +45,12 @@ class Pipeline final : public Server {
   uint64_t first_cas() const override { return uint64_t{1} << store::StoreRef::kCasIndexBits; }
 
  private:
-  // The administrative commands that scripts use.
-  class Admin final : public engine::AdminHandler {
-   public:
-    explicit Admin(store::Store& store) : store_(store) {}
-    void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
-             std::string& reply) override;
-    void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
-                      std::string&) override {}
-    bool wants_keys() const override { return false; }
-    void saw_key(wire::Op, Bytes, bool) override {}
-
-   private:
-    store::Store& store_;
-  };
-
   static std::unique_ptr<store::Store> make_store();
   batcher::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
   size_t next_cut(size_t available);
 
   std::unique_ptr<store::Store> store_;
-  Admin admin_;
+  engine::StoreAdmin admin_;
   engine::CpuEngine engine_;
   batcher::FakeTransport transport_;
   batcher::Worker worker_;

@@ -77,7 +77,7 @@ class Run {
   const Effort effort_;
   StoreObserver observer_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<FlushAdmin> admin_;
+  std::unique_ptr<engine::StoreAdmin> admin_;
   std::unique_ptr<Keeper> keeper_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::barrier<> barrier_;
@@ -114,7 +114,7 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   config.seed = effort.seed;
   config.hooks = observer_.hooks();
   WC_ASSERT(store::Store::create(config, &store_) == Status::kOk);
-  admin_ = std::make_unique<FlushAdmin>(*store_);
+  admin_ = std::make_unique<engine::StoreAdmin>(*store_);
   for (uint32_t i = 0; i < scenario.threads; ++i) {
     clients_.push_back(std::make_unique<Client>(scenario, i, effort.seed, *store_, *admin_));
   }

@@ -30,15 +30,6 @@ engine::CpuEngineConfig engine_config() {
 
 }  // namespace
 
-void FlushAdmin::run(const wire::Request& request, const uint8_t*, engine::BatchEntry&,
-                     std::string& reply) {
-  WC_ASSERT(request.op == wire::Op::kFlushAll);
-  store_.flush_all();
-  wire::reply_ok(request, [&reply](Bytes bytes) {
-    reply.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  });
-}
-
 Speaker::Speaker(store::Store& store) : admin_(store), engine_(engine_config(), store, admin_) {}
 
 void Speaker::release_pins() {

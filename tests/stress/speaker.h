@@ -8,26 +8,11 @@
 #include <vector>
 
 #include "engine/cpu/cpu_engine.h"
+#include "engine/testing/store_admin.h"
 #include "store/store.h"
-#include "wire/admin_reply.h"
 #include "wire/frame.h"
 
 namespace warpcache::stress {
-
-// Carries out flush_all; no other administrative command is said.
-class FlushAdmin final : public engine::AdminHandler {
- public:
-  explicit FlushAdmin(store::Store& store) : store_(store) {}
-  void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
-           std::string& reply) override;
-  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
-                    std::string&) override {}
-  bool wants_keys() const override { return false; }
-  void saw_key(wire::Op, Bytes, bool) override {}
-
- private:
-  store::Store& store_;
-};
 
 class Speaker {
  public:
@@ -55,7 +40,7 @@ class Speaker {
   bool keep_unfinished();
   void release_pins();
 
-  FlushAdmin admin_;
+  engine::StoreAdmin admin_;
   engine::CpuEngine engine_;
   engine::Batch batch_;
   std::vector<wire::FrameState> framing_;    // by connection

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The administrative commands that need nothing but a store, for engines that run without a server.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "engine/engine.h"
+#include "store/store.h"
+#include "wire/admin_reply.h"
+
+namespace warpcache::engine {
+
+// Carries out flush_all, takes verbosity, knows no other. Everybody is logged in.
+class StoreAdmin final : public AdminHandler {
+ public:
+  // `store` outlives it.
+  explicit StoreAdmin(store::Store& store) : store_(store) {}
+
+  void run(const wire::Request& request, const uint8_t*, BatchEntry&, std::string& reply) override {
+    const auto sink = [&reply](Bytes bytes) {
+      reply.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
+    };
+    if (request.op == wire::Op::kFlushAll) {
+      store_.flush_all(static_cast<uint32_t>(std::max(request.exptime, 0)));
+    } else if (request.op != wire::Op::kVerbosity) {
+      return wire::reply_error(request, Status::kUnknownCommand, sink);
+    }
+    wire::reply_ok(request, sink);
+  }
+  void authenticate(const wire::Request&, const uint8_t*, BatchEntry&, std::string&) override {}
+  bool wants_keys() const override { return false; }
+  void saw_key(wire::Op, Bytes, bool) override {}
+
+ private:
+  store::Store& store_;
+};
+
+}  // namespace warpcache::engine

@@ -24,7 +24,7 @@ struct Core {
   SegmentEntry* segments = nullptr;
   Lane* lanes = nullptr;
   uint64_t* free_words = nullptr;       // one bit a segment, guarded by the segment lock
-  EpochSlot* epochs = nullptr;          // kThreadsMax
+  EpochSlot* epochs = nullptr;          // one a reader
   Reservation* reservations = nullptr;  // kReservationsMax
   uint64_t seed = 0;
   uint32_t segment_shift = 0;

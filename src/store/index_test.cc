@@ -128,5 +128,56 @@ TEST(Split, KeepsKeysOfACrowdedPair) {
   EXPECT_EQ(walked.size(), 300'100u);
 }
 
+// What a split moves out of overflow sets goes to those of the new pair, or where all are taken.
+TEST(Split, EvictsWhatFindsNoPlace) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const uint64_t pairs = store->stats().index_pairs;
+  ASSERT_EQ(pairs, 256u);
+  // The first to be split is pair 0, and all of its keys move; the other three stay crowded.
+  std::vector<std::string> moving;
+  std::vector<std::string> staying;
+  for (uint64_t i = 0; moving.size() < 50 || staying.size() < 500; ++i) {
+    const std::string key = "m" + std::to_string(i);
+    const uint64_t hash = worker.ref().hash(bytes_of(key));
+    if (hash % (2 * pairs) == pairs && moving.size() < 50) moving.push_back(key);
+    if (hash % pairs >= pairs - 3 && staying.size() < 500) staying.push_back(key);
+  }
+  for (const std::string& key : moving) ASSERT_EQ(worker.set(key, key), Status::kOk);
+  for (const std::string& key : staying) ASSERT_EQ(worker.set(key, key), Status::kOk);
+  ASSERT_EQ(store->stats().get(StoreCounter::kOverflowSets), 2 * kBlockOverflowSets);
+  uint64_t added = 0;
+  while (store->stats().index_pairs == pairs)
+    ASSERT_EQ(worker.set(key_name(added++), "x"), Status::kOk);
+  uint64_t found = 0;
+  for (const std::string& key : moving) found += worker.get(key) ? 1u : 0u;
+  EXPECT_GE(found, kWays);
+  EXPECT_LT(found, moving.size());
+  const StoreStats stats = store->stats();
+  EXPECT_EQ(stats.get(StoreCounter::kItems) + stats.get(StoreCounter::kEvicted), added + 550);
+}
+
+// Above the bits that slots keep, a split looks at the items. So large an index takes gigabytes.
+TEST(Split, LooksAtItemsWhereSlotsKnowTooLittle) {
+  alignas(64) uint8_t memory[4096] = {};
+  Core core;
+  core.arena = memory;
+  core.seed = 42;
+  uint64_t moved = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const std::string key = key_name(i);
+    Item* item = reinterpret_cast<Item*>(memory + 1024);
+    item->key_size = static_cast<uint8_t>(key.size());
+    std::memcpy(item->key_data(), key.data(), key.size());
+    const uint64_t hash = hash_key(core.seed, bytes_of(key));
+    const Slot slot = make_slot(1024, 100, hash);
+    for (uint32_t level = kSlotHashFirstBit; level < 32; ++level)
+      ASSERT_EQ(detail::moves_at(core, slot, level), (hash >> level & 1) != 0) << level;
+    moved += detail::moves_at(core, slot, kSlotHashFirstBit + kSlotHashBits) ? 1u : 0u;
+  }
+  EXPECT_GT(moved, 25u);
+  EXPECT_LT(moved, 75u);
+}
+
 }  // namespace
 }  // namespace warpcache::store

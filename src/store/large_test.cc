@@ -157,6 +157,19 @@ TEST(Reservation, IsBoundedAndComesBack) {
   EXPECT_EQ(store->reserve(10, 200'000'000, &id), Status::kTooLarge);
 }
 
+TEST(Reservation, ThereAreSoMany) {
+  const auto store = make_store(quiet_config(8192 * kMiB));
+  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  std::vector<uint32_t> ids;
+  uint32_t id = 0;
+  while (store->reserve(10, 100, &id) == Status::kOk) ids.push_back(id);
+  EXPECT_EQ(ids.size(), kReservationsMax);
+  EXPECT_EQ(store->stats().reserved_segments, kReservationsMax);
+  for (const uint32_t one : ids) store->abandon_reservation(one);
+  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().reserved_segments, 0u);
+}
+
 TEST(Reservation, AbandonedAfterAllocationLeavesNothing) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory limits, refusing instead of evicting, and time.
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <random>
+#include <thread>
 
 #include "store/store_test_util.h"
 
@@ -157,6 +160,25 @@ TEST(Limit, HoldsForResidentMemory) {
   EXPECT_EQ(store->set_memory_limit(24 * kMiB), 24 * kMiB);
   EXPECT_LE(resident_bytes(), before + 24 * kMiB + kOverhead);
 }
+
+// Where the system gives less address space, the limit can only go down; without enough for that
+// there is no store.
+TEST(Limit, WithLittleAddressSpace) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+  const rlimit little = {2048 * kMiB, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  StoreConfig config = quiet_config(64 * kMiB);
+  config.memory_reach = 8192 * kMiB;
+  std::unique_ptr<Store> store;
+  EXPECT_EQ(Store::create(config, &store), Status::kOk);
+  EXPECT_EQ(store->set_memory_limit(128 * kMiB), 64 * kMiB);
+  store.reset();
+  config.memory_limit = 4096 * kMiB;
+  EXPECT_EQ(Store::create(config, &store), Status::kOutOfMemory);
+  EXPECT_EQ(store, nullptr);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
 #endif
 
 TEST(Time, ItemsExpireAndTheirSegmentsComeBack) {
@@ -254,11 +276,29 @@ TEST(Time, TheClockMovesByItself) {
   EXPECT_EQ(store->clock().unix_start, start.unix_start);
 }
 
+TEST(Time, AStoppedClockMovesByHandAlone) {
+  StoreConfig config = quiet_config(8 * kMiB);
+  config.manual_clock = false;
+  const auto store = make_store(config);
+  store->shift_clock(100);
+  store->pause_clock(true);
+  const uint32_t stopped = store->clock().now;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  store->pause_clock(true);  // it has stopped already
+  store->tick();
+  EXPECT_EQ(store->clock().now, stopped);
+  store->shift_clock(5);
+  EXPECT_EQ(store->clock().now, stopped + 5);
+  store->pause_clock(false);
+  store->tick();
+  EXPECT_GT(store->clock().now, stopped + 5);
+}
+
 TEST(Threads, MayComeAndGo) {
   const auto store = make_store(quiet_config(8 * kMiB));
   for (int round = 0; round < 3; ++round) {
     std::vector<std::unique_ptr<Worker>> workers;
-    for (uint32_t i = 0; i + 1 < kThreadsMax; ++i)
+    for (uint32_t i = 0; i + 2 < StoreConfig{}.readers_max; ++i)  // two are the store's own
       workers.push_back(std::make_unique<Worker>(store.get()));
     ThreadContext one_more;
     EXPECT_EQ(store->register_thread(&one_more), Status::kOutOfMemory);

@@ -23,7 +23,6 @@ class Mapping {
   void drop(uint64_t offset, uint64_t size);
 
   uint8_t* data() const { return data_; }
-  uint64_t size() const { return size_; }
 
  private:
   void* mapped_ = nullptr;

@@ -15,6 +15,9 @@ namespace warpcache::store {
 
 inline constexpr uint32_t kPinnedShareMax = 4;  // a quarter of the memory
 
+// What must be pinned to be sent may take all of that; what could be copied as well takes half.
+enum class PinNeed : uint8_t { kMust, kMay };
+
 // Whether what is pinned has reached its bound. (The last pin may pass it, by its own item.)
 WC_HD inline bool pins_exhausted(const Core& core) {
   const Shared& shared = *core.shared;
@@ -23,14 +26,15 @@ WC_HD inline bool pins_exhausted(const Core& core) {
 }
 
 // The segment's number is the pin; the same item may be pinned often.
-WC_HD inline uint32_t pin_item(const Core& core, const Item& item) {
+WC_HD inline uint32_t pin_item(const Core& core, const Item& item, PinNeed need) {
   Shared& shared = *core.shared;
+  const uint32_t share = need == PinNeed::kMust ? kPinnedShareMax : 2 * kPinnedShareMax;
   const SegmentId id = core.segment_of(&item);
   SegmentEntry& entry = core.segment(id);
   const uint32_t length = load_relaxed(&entry.chain_length);
   if (fetch_add(&entry.pins, 1) != 0) return id;
   const uint32_t before = fetch_add(&shared.pinned_segments, length);
-  if (before < load_relaxed(&shared.segment_limit) / kPinnedShareMax) return id;
+  if (before < load_relaxed(&shared.segment_limit) / share) return id;
   // Others may have pinned the segment since; then it stays counted and this pin is as good as
   // theirs.
   if (fetch_sub(&entry.pins, 1) == 1) fetch_sub(&shared.pinned_segments, length);

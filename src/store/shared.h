@@ -20,8 +20,6 @@ inline constexpr uint32_t kFreeWordSegments = 64;
 // Host functions that device code never calls. Null: nobody listens.
 struct HostHooks {
   void* context = nullptr;
-  void (*low_on_segments)(void* context) =
-      nullptr;  // any thread, locks held: must not block for long
   bool (*fail_allocation)(void* context) =
       nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
   // Tests: a live item leaves the store for want of room. The lock of its pair is held.
@@ -50,6 +48,9 @@ struct Shared {
   // From any thread, with locks held: must not block for long. May be null.
   void (*low_on_segments)(void* context);
   void* low_on_segments_context;
+  // Gives the pages of an absent segment back to the system. May be null.
+  void (*drop_pages)(void* context, SegmentId id);
+  void* drop_pages_context;
 
   // Read by every batch, changed seldom.
   alignas(64) uint32_t pair_count;  // of the index

@@ -162,8 +162,8 @@ struct StoreRef {
 
   // Keeps an item's memory as it is, beyond the batch, until unpin(). 0: too much is pinned; copy,
   // or wait. REQUIRES: inside the epoch in which `item` was found.
-  WC_HD uint32_t pin(const Item& item) const { return pin_item(core, item); }
-  // Whether pin() would refuse now, for another item than those that are pinned.
+  WC_HD uint32_t pin(const Item& item, PinNeed need) const { return pin_item(core, item, need); }
+  // Whether what must be pinned would be refused now, but for items of segments that are.
   WC_HD bool pins_are_exhausted() const { return pins_exhausted(core); }
   // From any thread, inside an epoch or not; once for each pin().
   WC_HD void unpin(uint32_t pin) const { unpin_item(core, pin); }

@@ -30,13 +30,19 @@ enum class StoreCounter : uint32_t {
   kCount,
 };
 
-// Written by their owner with plain stores, read by anyone.
+// Written by their owner with plain stores (on a device: by the threads of a block), read by
+// anyone.
 struct alignas(64) ThreadCounters {
   uint64_t value[static_cast<uint32_t>(StoreCounter::kCount)];
 
   // REQUIRES: called by the owner. `amount` may be a negative number's two's complement.
   WC_HD void add(StoreCounter counter, uint64_t amount) {
+#if defined(__CUDA_ARCH__)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&value[static_cast<uint32_t>(counter)]),
+              static_cast<unsigned long long>(amount));
+#else
     add_owned(&value[static_cast<uint32_t>(counter)], amount);
+#endif
   }
   WC_HD uint64_t read(StoreCounter counter) const {
     return load_relaxed(&value[static_cast<uint32_t>(counter)]);
@@ -53,8 +59,5 @@ struct ThreadContext {
   uint64_t cas_end = 0;   // ... while below this
   int32_t new_items = 0;  // keys added less keys removed, not yet reported to the index
 };
-
-// Readers registered at once: 256 workers, maintenance, and what looks in from outside.
-inline constexpr uint32_t kThreadsMax = 264;
 
 }  // namespace warpcache::store

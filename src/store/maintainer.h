@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What maintenance does, as single steps: decides which segment is emptied next and by which rule.
+// For one thread at a time, on the host or on a device; who runs it, when, and what waits meanwhile
+// is the owner's (maintenance.h on the host).
+//
+// Order of preference:
+//   1. what waits in limbo and is unseen
+//   2. segments with nothing alive in them: deleted, replaced, expired; then those flushed
+//   3. segments of which little is alive: compaction, keeping all
+//   4. with keep_all: any compaction that gains something. Else eviction: the oldest segment of the
+//   young generation when that has more than its share (what was used since it was stored moves to
+//   main), else the oldest of main (what was used stays, at the price of one access)
+#pragma once
+
+#include <cstdint>
+
+#include "store/reclaim.h"
+
+namespace warpcache::store {
+
+namespace detail {
+
+inline constexpr uint32_t kSurveyMax = 4096;  // segments looked at before a choice
+// Of a segment is wasted before compacting it is preferred to evicting, one part in so many; with
+// keep_all.
+inline constexpr uint32_t kWasteShare = 4;
+inline constexpr uint32_t kWasteShareKeepAll = 16;
+inline constexpr uint32_t kYoungPercent = 20;  // of the sealed segments
+// Compactions in a row that free no segment before something else is tried: packing items anew may
+// gain nothing.
+inline constexpr uint32_t kFruitlessMax = 2 * kWasteShare;
+inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kWasteShareKeepAll;
+
+template <typename T>
+WC_HD constexpr T least(T a, T b) {
+  return a < b ? a : b;
+}
+
+// A segment beyond the limit: where the system can take its pages back, it does.
+WC_HD inline void drop_pages(const Core& core, SegmentId id) {
+#if !defined(__CUDA_ARCH__)
+  const Shared& shared = *core.shared;
+  if (shared.drop_pages != nullptr) shared.drop_pages(shared.drop_pages_context, id);
+#else
+  (void)core;
+  (void)id;
+#endif
+}
+
+}  // namespace detail
+
+// The least number of segments that a store works with.
+WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
+
+// What the low-water mark is for a limit.
+WC_HD constexpr uint32_t low_water_for(uint32_t limit, uint32_t reserve) {
+  const uint32_t share = limit / 256;
+  return reserve + (share > 2 ? share : 2);
+}
+
+class Maintainer {
+ public:
+  // What `core` points to outlives this. `thread` is the maintainer's own and stays the caller's.
+  WC_HD Maintainer(const Core& core, ThreadContext* thread)
+      : core_(core), reclaimer_(core, thread), limit_target_(core.shared->segment_limit) {}
+
+  enum class Step : uint8_t {
+    kProgress,
+    kWait,     // batches must end first
+    kNothing,  // nothing can be had
+  };
+  enum class Room : uint8_t {
+    kReady,     // an allocation may succeed now
+    kProgress,  // call again
+    kWait,      // batches must end first
+    kNone,      // hopeless
+  };
+
+  // Steps of one call; a bug, not a load, gets there.
+  static constexpr uint32_t kStepsMax = 1u << 20;
+
+  // Reclaims, and makes room up to the low-water mark.
+  WC_HD void maintain();
+  // One step towards room for an item of `bytes`.
+  WC_HD Room make_room(uint64_t bytes);
+  WC_HD void flush();   // everything stored before is dead
+  WC_HD void expire();  // bulk expiry: segments whose time has passed
+  // The limit that shrink() goes down to; raising it takes effect at once.
+  WC_HD void set_target(uint32_t segments);
+  // Goes on with shrinking to the target until it is done (kProgress) or has to wait.
+  WC_HD Step shrink();
+
+ private:
+  // What a look over the segments found. kNoSegment where there is none.
+  struct Survey {
+    SegmentId dead = kNoSegment;      // nothing alive
+    SegmentId wasteful = kNoSegment;  // the one that compacting gains most of
+    uint32_t waste = 0;               // bytes in it
+    uint64_t waste_bytes = 0;         // in all
+    SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
+    SegmentId flushed = kNoSegment;   // sealed before the last flush
+    bool waiting = false;             // there are some whose batches have not ended
+  };
+
+  WC_HD Step step();
+  WC_HD SegmentId choose_compaction(const Survey& survey) const;
+  WC_HD Step compact(const Survey& survey);
+  WC_HD Step evict();
+  WC_HD Step empty(SegmentId id, const KeepRule& rule, bool must_keep);
+  WC_HD Step free_wanted();
+  WC_HD bool seal_lane_segment(SegmentId id);
+  WC_HD bool seal_sparse_lanes();
+  WC_HD Survey survey(uint32_t most);
+  WC_HD void survey_segment(SegmentId id, uint32_t now, uint64_t oldest_inside, Survey& survey);
+  WC_HD bool swap_absent(SegmentId wanted);
+  WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
+  WC_HD uint32_t coming() const { return free_count() + reclaimer_.limbo_unpinned(); }
+  WC_HD bool shrink_by_one();
+  WC_HD void grow();
+
+  Core core_;
+  Reclaimer reclaimer_;
+  uint32_t cursor_ = 0;        // where the next survey begins
+  uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
+  uint32_t limit_target_;      // segments; the limit goes down to it as maintenance gets there
+  uint32_t fruitless_compactions_ = 0;
+  uint64_t fruitless_ = 0;  // bytes copied lately without gaining as much
+};
+
+// Empties a segment or chain; says what that means for whoever wants room.
+WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& rule,
+                                                bool must_keep) {
+  const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
+  if (chain) {
+    if (reclaimer_.judge_chain(id, rule) == Emptied::kNotYet) {
+      fruitless_ += uint64_t{load_relaxed(&core_.segment(id).chain_length)} << core_.segment_shift;
+    }
+    return Step::kProgress;
+  }
+  switch (reclaimer_.empty_segment(id, rule, must_keep)) {
+    case Emptied::kDone:
+      return Step::kProgress;
+    case Emptied::kNotYet:
+      return Step::kWait;
+    case Emptied::kNoSpace:
+      return reclaimer_.limbo_unpinned() != 0 ? Step::kWait : Step::kNothing;
+  }
+  return Step::kNothing;
+}
+
+WC_HD inline void Maintainer::survey_segment(SegmentId id, uint32_t now, uint64_t oldest_inside,
+                                             Survey& survey) {
+  const SegmentEntry& entry = core_.segment(id);
+  const SegmentState state = entry.load_state();
+  const bool chain = state == SegmentState::kChain;
+  if (state != SegmentState::kYoung && state != SegmentState::kMain && !chain) return;
+  if (chain) {
+    // Only maintenance frees chains, so a published one can be looked at.
+    const Item* item = reinterpret_cast<const Item*>(core_.segment_data(id));
+    if (!is_alive(core_, *item, now)) survey.dead = id;
+    return;
+  }
+  if (load_relaxed(&entry.epoch) >= oldest_inside) {
+    survey.waiting = true;
+    return;
+  }
+  const uint32_t live = load_acquire(&entry.live);
+  if (live == 0 || load_acquire(&entry.deadline) <= now) survey.dead = id;
+  // The end of a segment that was sealed for want of room is no waste: items packed anew leave the
+  // like.
+  const uint32_t used = load_relaxed(&entry.used);
+  const uint32_t waste = (used < core_.segment_size() / 2 ? core_.segment_size() : used) - live;
+  survey.waste_bytes += waste;
+  if (survey.wasteful == kNoSegment || waste > survey.waste) {
+    survey.wasteful = id;
+    survey.waste = waste;
+  }
+  const bool flushed = load_relaxed(&entry.epoch) <= flush_ticket_;
+  if (flushed) survey.flushed = id;
+  if (load_relaxed(&entry.min_expiry) <= now || flushed) survey.outdated = id;
+}
+
+// Looks at the next segments in turn, at most `most`, until one is dead.
+WC_HD inline Maintainer::Survey Maintainer::survey(uint32_t most) {
+  Survey survey;
+  const uint32_t now = load_relaxed(&core_.shared->now);
+  // A segment sealed after this look has a higher ticket, so this is on the safe side.
+  const uint64_t oldest_inside = reclaimer_.oldest_inside();
+  const uint32_t first = load_relaxed(&core_.shared->index_segments);
+  const uint32_t end = load_relaxed(&core_.shared->segment_top);
+  const uint32_t count = detail::least(most, end - first);
+  for (uint32_t i = 0; i < count && survey.dead == kNoSegment; ++i) {
+    if (cursor_ < first || cursor_ >= end) cursor_ = first;
+    survey_segment(cursor_++, now, oldest_inside, survey);
+  }
+  return survey;
+}
+
+// The segment that is worth compacting, if one is.
+WC_HD inline SegmentId Maintainer::choose_compaction(const Survey& survey) const {
+  const uint32_t size = core_.segment_size();
+  if (!core_.shared->keep_all)
+    return survey.waste >= size / detail::kWasteShare ? survey.wasteful : kNoSegment;
+  if (survey.outdated != kNoSegment) return survey.outdated;
+  const bool worth =
+      survey.waste >= size / detail::kWasteShareKeepAll && survey.waste_bytes >= size;
+  return worth ? survey.wasteful : kNoSegment;
+}
+
+// Compacts a segment, keeping all that is alive. kNothing: none is worth it.
+WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
+  const bool must_keep = core_.shared->keep_all;
+  const SegmentId victim = choose_compaction(survey);
+  if (victim == kNoSegment) return Step::kNothing;
+  if (++fruitless_compactions_ >
+      (must_keep ? detail::kFruitlessMaxKeepAll : detail::kFruitlessMax)) {
+    fruitless_compactions_ = 0;
+    return Step::kNothing;
+  }
+  // Copying takes what little is free: wait rather than evict when memory is already on its way.
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+    return Step::kWait;
+  KeepRule rule;
+  const bool young = core_.segment(victim).load_state() == SegmentState::kYoung;
+  rule.to = young ? Generation::kYoung : Generation::kMain;
+  const uint32_t before = coming();
+  const Step step = empty(victim, rule, must_keep);
+  if (coming() > before) fruitless_compactions_ = 0;
+  return step;
+}
+
+WC_HD inline Maintainer::Step Maintainer::evict() {
+  Shared& shared = *core_.shared;
+  SegmentId victim = kNoSegment;
+  KeepRule rule;
+  {
+    SpinGuard guard(&shared.segment_lock);
+    const uint64_t sealed = uint64_t{shared.young.segments} + shared.main.segments;
+    const bool young = shared.main.segments == 0 ||
+                       shared.young.segments * 100ull > sealed * detail::kYoungPercent;
+    victim = young && shared.young.oldest != kNoSegment ? shared.young.oldest : shared.main.oldest;
+    rule.spend = victim != shared.young.oldest;
+  }
+  if (victim == kNoSegment) return Step::kNothing;
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+    return Step::kWait;
+  // Guaranteed to end: the more was copied without gain, the more use an item must have seen to be
+  // copied again.
+  const uint64_t segment = core_.segment_size();
+  rule.counter_min =
+      1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
+  const uint64_t before = reclaimer_.copied_bytes();
+  const Step step = empty(victim, rule, false);
+  fruitless_ += reclaimer_.copied_bytes() - before;
+  fruitless_ -= detail::least(fruitless_, segment * 3 / 4);
+  return step;
+}
+
+// One step towards more free segments, beyond what already waits in limbo.
+WC_HD inline Maintainer::Step Maintainer::step() {
+  // With keep_all a failure is an answer to a client, so all is looked at first.
+  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : detail::kSurveyMax);
+  KeepRule rule;
+  const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
+  if (dead != kNoSegment) {
+    rule.to = Generation::kMain;
+    const Step done = empty(dead, rule, core_.shared->keep_all);
+    if (done == Step::kProgress) return done;
+  }
+  const Step compacted = compact(found);
+  if (compacted != Step::kNothing) return compacted;
+  if (!core_.shared->keep_all) return evict();
+  return seal_sparse_lanes() || found.waiting ? Step::kWait : Step::kNothing;
+}
+
+// Has lanes end open segments that are nearly full of what is dead. False: there are none.
+WC_HD inline bool Maintainer::seal_sparse_lanes() {
+  bool sealed = false;
+  const uint64_t size = core_.segment_size();
+  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
+    Lane& lane = core_.lanes[i];
+    SpinGuard guard(&lane.lock);
+    for (SegmentId& open : lane.open) {
+      if (open == kNoSegment) continue;
+      const SegmentEntry& entry = core_.segment(open);
+      const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
+      if (dead < size / detail::kWasteShareKeepAll || load_relaxed(&entry.used) * 2ull < size)
+        continue;
+      seal_segment(core_, open);
+      open = kNoSegment;
+      sealed = true;
+    }
+  }
+  return sealed;
+}
+
+// --- The segment that the index wants next
+
+// Has a lane end its open segment if it is `id`.
+WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
+  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
+    Lane& lane = core_.lanes[i];
+    SpinGuard guard(&lane.lock);
+    for (SegmentId& open : lane.open) {
+      if (open != id) continue;
+      seal_segment(core_, id);
+      open = kNoSegment;
+      return true;
+    }
+  }
+  return reclaimer_.seal_own(id);
+}
+
+// Lets `wanted`, which is beyond the limit, change places with a free segment.
+WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
+  SegmentId other = kNoSegment;
+  {
+    SpinGuard guard(&core_.shared->segment_lock);
+    if (core_.shared->free_count <= core_.shared->copy_reserve) return false;
+    other = detail::highest_free(core_);
+    if (other == kNoSegment) return false;
+    detail::unmark_free(core_, other);
+    core_.segment(other).store_state(SegmentState::kAbsent);
+  }
+  detail::drop_pages(core_, other);
+  SpinGuard guard(&core_.shared->segment_lock);
+  detail::mark_free(core_, wanted);
+  return true;
+}
+
+WC_HD inline Maintainer::Step Maintainer::free_wanted() {
+  const SegmentId wanted = load_relaxed(&core_.shared->segment_wanted);
+  if (wanted == kNoSegment) return Step::kNothing;
+  const bool must_keep = core_.shared->keep_all;
+  KeepRule rule;
+  switch (core_.segment(wanted).load_state()) {
+    case SegmentState::kAbsent:
+      return swap_absent(wanted) ? Step::kProgress : Step::kNothing;
+    case SegmentState::kOpen:
+      return seal_lane_segment(wanted) ? Step::kProgress : Step::kWait;
+    case SegmentState::kYoung:
+      rule.to = Generation::kYoung;
+      return empty(wanted, rule, must_keep);
+    case SegmentState::kMain:
+      return empty(wanted, rule, must_keep);
+    case SegmentState::kChain:
+    case SegmentState::kStaged: {
+      const SegmentId head = load_relaxed(&core_.segment(wanted).chain_head);
+      if (core_.segment(head).load_state() != SegmentState::kChain) return Step::kWait;
+      return reclaimer_.move_chain(head, must_keep) == Emptied::kDone ? Step::kProgress
+                                                                      : Step::kNothing;
+    }
+    case SegmentState::kFree:
+    case SegmentState::kLimbo:
+    case SegmentState::kIndex:
+    case SegmentState::kCount:
+      break;
+  }
+  return Step::kNothing;
+}
+
+// --- What the owner calls
+
+WC_HD inline void Maintainer::maintain() {
+  reclaimer_.free_limbo();
+  free_wanted();
+  shrink();
+  const Shared& shared = *core_.shared;
+  const uint32_t low = load_relaxed(&shared.low_water);
+  if (free_count() >= low) return;
+  const uint32_t target = low + (low - shared.copy_reserve) / 2;
+  for (uint32_t i = 0; i < kStepsMax && coming() < target; ++i) {
+    if (step() != Step::kProgress) break;
+    reclaimer_.free_limbo();
+  }
+  reclaimer_.free_limbo();
+}
+
+WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
+  const uint32_t count = bytes > core_.plain_size_max() ? chain_segments(core_, bytes) : 1;
+  // One more, that the index may hold back.
+  const uint32_t need = core_.shared->copy_reserve + count + 1;
+  reclaimer_.free_limbo();
+  free_wanted();
+  if (free_count() >= need) return Room::kReady;
+  const Step done = coming() < need ? step() : Step::kWait;
+  if (done == Step::kProgress) return Room::kProgress;
+  if (done == Step::kWait) return Room::kWait;
+  if (free_count() + 1 >= need) return Room::kReady;
+  return reclaimer_.limbo_unpinned() == 0 ? Room::kNone : Room::kWait;
+}
+
+WC_HD inline void Maintainer::set_target(uint32_t segments) {
+  const Shared& shared = *core_.shared;
+  const uint32_t most = detail::least(segments, shared.segments_max);
+  const uint32_t min = segments_min(load_relaxed(&shared.index_segments));
+  limit_target_ = most > min ? most : min;
+  grow();
+}
+
+WC_HD inline void Maintainer::flush() {
+  Shared& shared = *core_.shared;
+  store_release(&shared.flush_generation, load_relaxed(&shared.flush_generation) + 1);
+  flush_ticket_ = draw_ticket(&shared.epoch);
+}
+
+WC_HD inline void Maintainer::expire() {
+  KeepRule rule;
+  for (uint32_t i = 0; i < detail::kSurveyMax; ++i) {
+    const Survey found = survey(detail::kSurveyMax);
+    if (found.dead == kNoSegment ||
+        empty(found.dead, rule, core_.shared->keep_all) != Step::kProgress)
+      break;
+  }
+  reclaimer_.free_limbo();
+}
+
+// Takes one free segment out of the limit. False: none is free.
+WC_HD inline bool Maintainer::shrink_by_one() {
+  SegmentId id = kNoSegment;
+  {
+    SpinGuard guard(&core_.shared->segment_lock);
+    if (core_.shared->free_count <= core_.shared->copy_reserve) return false;
+    id = detail::highest_free(core_);
+    if (id == kNoSegment) return false;
+    detail::unmark_free(core_, id);
+    core_.segment(id).store_state(SegmentState::kAbsent);
+    store_relaxed(&core_.shared->segment_limit, core_.shared->segment_limit - 1);
+  }
+  detail::drop_pages(core_, id);
+  return true;
+}
+
+// Goes on with shrinking to limit_target_ until it is done or has to wait.
+WC_HD inline Maintainer::Step Maintainer::shrink() {
+  for (uint32_t i = 0; i < kStepsMax; ++i) {
+    if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kProgress;
+    reclaimer_.free_limbo();
+    if (shrink_by_one()) continue;
+    if (coming() > core_.shared->copy_reserve) return Step::kWait;
+    const Step done = step();
+    if (done != Step::kProgress) return done;
+  }
+  return Step::kWait;
+}
+
+// Makes absent segments free.
+WC_HD inline void Maintainer::grow() {
+  Shared& shared = *core_.shared;
+  SpinGuard lock(&shared.segment_lock);
+  for (SegmentId id = 1; id < shared.segments_max && shared.segment_limit < limit_target_; ++id) {
+    if (core_.segment(id).load_state() != SegmentState::kAbsent) continue;
+    detail::reset_entry(core_.segment(id), SegmentState::kFree, Generation::kYoung);
+    detail::mark_free(core_, id);
+    store_relaxed(&shared.segment_limit, shared.segment_limit + 1);
+    if (id >= shared.segment_top) store_relaxed(&shared.segment_top, id + 1);
+  }
+  shared.low_water = low_water_for(limit_target_, shared.copy_reserve);
+}
+
+}  // namespace warpcache::store

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/owner.h"
+
+#include <algorithm>
+
+namespace warpcache::store {
+
+namespace {
+
+int64_t seconds_since(std::chrono::steady_clock::time_point start) {
+  using std::chrono::seconds;
+  return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void StoreOwner::flush_all(uint32_t delay) {
+  const std::lock_guard guard(clock_mutex_);
+  flush_at_ = delay == 0 ? 0 : clock().now + delay;
+  if (delay == 0) apply_flush();
+}
+
+void StoreOwner::move_clock(uint32_t now) {
+  bool flush = false;
+  {
+    const std::lock_guard guard(clock_mutex_);
+    apply_clock(now);
+    flush = flush_at_ != 0 && flush_at_ <= now;
+    if (flush) flush_at_ = 0;
+  }
+  if (flush) apply_flush();
+  apply_expiry();
+}
+
+void StoreOwner::tick() {
+  if (manual_clock_) return;
+  int64_t now = 0;
+  {
+    const std::lock_guard guard(clock_mutex_);
+    now = kClockStart + paused_at_.value_or(seconds_since(start_)) + shift_;
+  }
+  move_clock(static_cast<uint32_t>(std::max<int64_t>(now, kClockStart)));
+}
+
+void StoreOwner::shift_clock(int64_t seconds) {
+  {
+    const std::lock_guard guard(clock_mutex_);
+    shift_ += seconds;
+  }
+  tick();
+}
+
+void StoreOwner::pause_clock(bool paused) {
+  const std::lock_guard guard(clock_mutex_);
+  if (paused && !paused_at_) paused_at_ = seconds_since(start_);
+  if (!paused) paused_at_.reset();
+}
+
+void StoreOwner::set_clock(uint32_t now) {
+  WC_ASSERT(manual_clock_);
+  move_clock(now);
+}
+
+}  // namespace warpcache::store

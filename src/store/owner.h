@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rest of a server may ask of a store besides requests, wherever its memory is: on the
+// host (store.h) or on a device (engine/cuda/cuda_store.h). Also what all owners share: the clock.
+//
+// Functions may be called from any thread. Functions marked "outside batches" may wait for batches
+// to end and must not be called by a thread that is inside an epoch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "store/clock.h"
+#include "store/store_ref.h"
+
+namespace warpcache::store {
+
+struct StoreConfig {
+  uint64_t memory_limit = uint64_t{64} << 20;  // bytes, index and values together (-m)
+  uint64_t memory_reach =
+      0;  // bytes that the limit may later be raised to; 0: four times the limit or the machine's
+          // memory, whichever is more. Address space only
+  uint32_t threads = 4;            // that will write; more may register, they share lanes
+  uint32_t readers_max = 264;      // that may be registered at once: 256 workers, maintenance, and
+                                   // what looks in from outside
+  uint32_t hash_power = 0;         // log2 of the slots that the index starts with; 0: by the limit
+  bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting
+  bool huge_pages = true;          // ask for huge pages
+  bool maintenance_thread = true;  // false: tests call maintain() and tick() themselves
+  bool manual_clock = false;       // tests: only set_clock() moves it
+  uint64_t seed = 0;               // of the hash; 0: drawn at random
+  uint32_t room_wait_ms_max = 1000;  // make_room() gives up after
+  HostHooks hooks;                   // tests
+};
+
+// Sums over all threads and states. Gauges of different threads are not of one instant.
+struct StoreStats {
+  uint64_t counter[static_cast<uint32_t>(StoreCounter::kCount)] = {};
+  uint64_t segments[static_cast<uint32_t>(SegmentState::kCount)] = {};
+  uint64_t segment_size = 0;
+  uint64_t segment_limit = 0;
+  uint64_t memory_limit = 0;  // bytes, as the segments make it
+  uint64_t used_bytes = 0;    // segments that are neither free nor absent
+  uint64_t live_bytes = 0;    // of items in the index, padding included
+  uint64_t index_bytes = 0;   // "hash_bytes"
+  uint64_t index_pairs = 0;
+  uint64_t pinned_segments = 0;
+  uint64_t reserved_segments = 0;
+  uint64_t young_segments = 0;
+  uint64_t main_segments = 0;
+  uint64_t limbo_segments = 0;
+
+  uint64_t get(StoreCounter c) const { return counter[static_cast<uint32_t>(c)]; }
+  uint64_t get(SegmentState s) const { return segments[static_cast<uint32_t>(s)]; }
+};
+
+// What walk() shows of an item. Valid during the call.
+struct WalkedItem {
+  const Item* item;  // the header alone
+  Bytes key;
+  uint64_t footprint;  // bytes taken in the store
+};
+
+class StoreOwner {
+ public:
+  virtual ~StoreOwner() = default;
+  StoreOwner(const StoreOwner&) = delete;
+  StoreOwner& operator=(const StoreOwner&) = delete;
+
+  // Everything stored before is dead: now with 0, else when `delay` seconds have passed. A later
+  // call replaces one that waits.
+  void flush_all(uint32_t delay = 0);
+
+  // Changes the limit to as many whole segments, at least what the index and a few segments take,
+  // at most the reach. Growing is done at once. Shrinking evicts and gives memory back to the
+  // system; what takes longer than room_wait_ms_max goes on in the background, and with keep_all it
+  // ends at what is stored. Returns the limit that is reached by now, in bytes. Outside batches.
+  virtual uint64_t set_memory_limit(uint64_t bytes) = 0;
+
+  virtual StoreStats stats() const = 0;
+
+  // Calls `visit` for every item that is neither expired nor flushed until it returns false. Items
+  // added or removed meanwhile may or may not be met; an item may be met twice if the index grows.
+  // `visit` must not use the store.
+  virtual void walk(const std::function<bool(const WalkedItem&)>& visit) = 0;
+
+  // A copy of the header of a key's item, without counting as an access. False: nothing alive.
+  virtual bool inspect(Bytes key, Item* header) = 0;
+
+  // --- Clock. The owner's maintenance moves it once a second.
+  virtual Clock clock() const = 0;
+  void tick();                        // now: reads the time, runs a due flush_all, bulk expiry
+  void shift_clock(int64_t seconds);  // debugtime, also while the clock stands
+  void pause_clock(bool paused);      // debugtime: tick() leaves the time as it is
+  void set_clock(uint32_t now);       // REQUIRES: manual_clock
+
+ protected:
+  explicit StoreOwner(bool manual_clock) : manual_clock_(manual_clock) {}
+
+ private:
+  virtual void apply_clock(uint32_t now) = 0;  // requests that follow see this second
+  virtual void apply_flush() = 0;
+  virtual void apply_expiry() = 0;
+  void move_clock(uint32_t now);
+
+  const bool manual_clock_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex clock_mutex_;  // guards what follows
+  int64_t shift_ = 0;
+  std::optional<int64_t> paused_at_;  // seconds since the start; while the clock stands
+  uint32_t flush_at_ = 0;             // server second of a delayed flush_all; 0: none
+};
+
+}  // namespace warpcache::store

@@ -105,7 +105,7 @@ bool Worker::add_big(uint32_t& big, Plan& plan) {
   wire::Frame frame = body.frame;
   frame.offset = kArenaBytes + head_bytes_;
   frame.entry = plan.entry;
-  std::memcpy(memory_.get() + frame.offset, body.head, head_size);
+  std::memcpy(memory_ + frame.offset, body.head, head_size);
   head_bytes_ += head_size;
   batch_.frames.push_back(frame);
   entry.reservation = body.reservation;

@@ -18,7 +18,7 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
       transport_(transport),
       engine_(engine),
       limits_{config.item_size_max, kInlineBodyMax, config.cas_enabled, config.protocol},
-      memory_(std::make_unique_for_overwrite<uint8_t[]>(kArenaBytes + kHeadArenaBytes)),
+      memory_(engine.input_memory(kArenaBytes + kHeadArenaBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
   // Taken now, so that none of it has to be had when memory is short.
@@ -28,8 +28,8 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
   spans_.reserve(kSpansUsual);
   chunks_.reserve(kChunksUsual);
   plans_.reserve(kChunksUsual);
-  arena_ = {memory_.get(), kArenaBytes, 0};
-  batch_.input = memory_.get();
+  arena_ = {memory_, kArenaBytes, 0};
+  batch_.input = memory_;
   transport_.attach(*this, *this);
 }
 
@@ -115,7 +115,12 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
     const Bytes input = {arena_.data + chunk.offset + cursor, chunk.size - cursor};
     const wire::FrameResult result = wire::frame_datagram(
         state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
-    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    try {
+      batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    } catch (const std::bad_alloc&) {
+      batch_.frames.resize(plan.first_frame);  // it is lost, as datagrams may be
+      break;
+    }
     cursor += result.consumed;
     if (result.end != wire::FrameEnd::kFull) break;
   }

@@ -55,9 +55,10 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
-  // More is rare: that many streams have sent something, that many pieces are their replies.
-  static constexpr uint32_t kChunksUsual = 1024;
-  static constexpr uint32_t kSpansUsual = 4096;
+  // More is rare: that many streams have sent something, that many pieces are their replies. Only
+  // what is used of it takes memory; but what is not reserved may be refused when it is needed.
+  static constexpr uint32_t kChunksUsual = 16 * 1024;
+  static constexpr uint32_t kSpansUsual = 128 * 1024;
 
   // What becomes of a chunk.
   struct Plan {
@@ -95,7 +96,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   transport::Transport& transport_;
   engine::Engine& engine_;
   wire::FrameLimits limits_;
-  std::unique_ptr<uint8_t[]> memory_;  // the arena, then heads of big bodies
+  uint8_t* memory_;  // the engine's: the arena, then heads of big bodies
   transport::InputArena arena_;
   uint32_t head_bytes_ = 0;
   engine::Batch batch_;

@@ -41,10 +41,15 @@ enum class Counter : uint8_t {
 struct Counters {
   uint64_t value[static_cast<int>(Counter::kCount)] = {};
 
-  // REQUIRES: called by the owning thread only.
+  // REQUIRES: called by the owning thread only. On a device: by any thread of the block that owns
+  // them, at most 2^32 - 1 times.
   WC_HD void add(Counter counter) {
     uint64_t* word = &value[static_cast<int>(counter)];
+#if defined(__CUDA_ARCH__)
+    atomicAdd(reinterpret_cast<unsigned int*>(word), 1u);
+#else
     store_relaxed(word, load_relaxed(word) + 1);
+#endif
   }
   WC_HD uint64_t read(Counter counter) const {
     return load_relaxed(&value[static_cast<int>(counter)]);

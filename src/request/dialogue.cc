@@ -35,6 +35,8 @@ std::string Dialogue::say(std::string bytes) {
   context.input = reinterpret_cast<uint8_t*>(bytes.data());
   context.clock = store_->clock();
   context.counters = &counters_;
+  context.item_size_max = limits_.item_size_max;
+  context.cas_enabled = limits_.cas_enabled;
   uint32_t at = 0;
   while (at < bytes.size()) {
     std::array<wire::Frame, kFramesMax> frames;

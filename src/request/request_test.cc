@@ -176,6 +176,16 @@ TEST_F(RequestTest, TooLargeDropsTheOldValueOfASet) {
   EXPECT_EQ(say("get a b\r\n"), "VALUE b 0 1\r\nx\r\nEND\r\n");
 }
 
+TEST_F(RequestTest, TooLargeTogetherLeavesTheOldValue) {
+  dialogue_.limits().item_size_max = 1024;
+  const std::string half(600, 'x');
+  say("set a 0 0 600\r\n" + half + "\r\n");
+  for (const std::string command : {"append", "prepend"}) {
+    EXPECT_EQ(say(command + " a 0 0 600\r\n" + half + "\r\n"), "NOT_STORED\r\n");
+  }
+  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 600\r\n" + half + "\r\nEND\r\n");
+}
+
 TEST_F(RequestTest, HitAndIdleTimesAreThoseBeforeTheCommand) {
   say("set a 0 0 1\r\nx\r\n");
   dialogue_.advance(4);

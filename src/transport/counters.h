@@ -27,11 +27,12 @@ struct alignas(64) TransportCounters {
   Counter bytes_written;
   Counter connections_opened;
   Counter connections_closed;
-  Counter idle_closed;       // by idle_timeout
-  Counter stalled_closed;    // because unsent replies were over their bound
-  Counter input_refused;     // closed because left-over input was over its bound
-  Counter replies_deferred;  // sends that the kernel did not take whole
-  Counter yields;            // turns of a stream that ended before its requests did
+  Counter connections_refused;  // closed because the system refused what one takes
+  Counter idle_closed;          // by idle_timeout
+  Counter stalled_closed;       // because unsent replies were over their bound
+  Counter input_refused;        // closed because left-over input was over its bound
+  Counter replies_deferred;     // sends that the kernel did not take whole
+  Counter yields;               // turns of a stream that ended before its requests did
   Counter datagrams_received;
   Counter datagrams_sent;
   Counter datagrams_malformed;  // too short, or part of a request of several
@@ -43,6 +44,7 @@ struct alignas(64) TransportCounters {
 struct alignas(64) AcceptCounters {
   Counter accepted;
   Counter rejected;            // over the limit, answered with an error
+  Counter refused;             // the system refused the memory
   Counter accept_disabled;     // times that accepting paused
   Counter accept_disabled_us;  // and how long
 };

@@ -55,6 +55,21 @@ WC_HD inline uint32_t reply_bound(const Request& request, const Result& result) 
   return 0;
 }
 
+// The same for any result that the request can have.
+WC_HD inline uint32_t reply_bound_max(const Request& request) {
+  switch (request.protocol) {
+    case Protocol::kText: {
+      const uint32_t value_frame = kTextValueFrameMax + request.key_size;
+      return value_frame > kTextLineMax ? value_frame : kTextLineMax;
+    }
+    case Protocol::kMeta:
+      return meta_bound(request);
+    case Protocol::kBinary:
+      return binary_bound(request);
+  }
+  return 0;
+}
+
 // Writes the head; returns its end. `input` is the batch's input base, with the key decoded if it
 // was base64.
 WC_HD inline uint8_t* compose_head(const Request& request, const Result& result,
@@ -94,16 +109,14 @@ WC_HD inline uint8_t* compose_reply(const Request& request, const Result& result
   switch (request.protocol) {
     case Protocol::kText:
       if (text_is_silent(request)) return out;
-      if (WC_LIKELY(text_carries_value(request, result))) {
-        out = put_value(compose_text_value_head(request, result, input, out));
-      } else {
-        out = compose_text_head(request, result, input, out);
-      }
+      out = compose_text_head(request, result, input, out);
+      if (text_carries_value(request, result)) out = put_value(out);
       return compose_text_tail(request, result, out);
     case Protocol::kMeta:
       if (meta_is_silent(request, result)) return out;
       out = compose_meta_head(request, result, input, out);
-      return meta_carries_value(request, result) ? put_crlf(put_value(out)) : out;
+      if (meta_carries_value(request, result)) out = put_value(out);
+      return compose_meta_tail(request, result, out);
     case Protocol::kBinary:
       if (binary_is_silent(request, result)) return out;
       out = compose_binary_head(request, result, input, out);

@@ -38,9 +38,10 @@ WC_HD inline uint8_t* put_error_line(Op op, Status status, uint8_t* out) {
   return put_crlf(put(out, error_text(op, status)));
 }
 
-// VALUE and what follows, up to the value.
-WC_HD inline uint8_t* compose_text_value_head(const Request& request, const Result& result,
-                                              const uint8_t* input, uint8_t* out) {
+namespace text_detail {
+
+WC_HD inline uint8_t* put_value_line(const Request& request, const Result& result,
+                                     const uint8_t* input, uint8_t* out) {
   out = put(out, "VALUE ");
   out = put_short(out, Bytes{input + request.key_offset, request.key_size});
   *out++ = ' ';
@@ -54,11 +55,13 @@ WC_HD inline uint8_t* compose_text_value_head(const Request& request, const Resu
   return put_crlf(out);
 }
 
+}  // namespace text_detail
+
 WC_HD inline uint8_t* compose_text_head(const Request& request, const Result& result,
                                         const uint8_t* input, uint8_t* out) {
   switch (result.outcome) {
     case Outcome::kHit:
-      return compose_text_value_head(request, result, input, out);
+      return text_detail::put_value_line(request, result, input, out);
     case Outcome::kMiss:
       return out;
     case Outcome::kStored:

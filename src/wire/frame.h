@@ -35,6 +35,9 @@ WC_HD inline void frame_big_done(Frame& big, Bytes line_end);
 // it.
 WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why);
 
+// A storage command that has been framed cannot be taken: `why` is its answer.
+WC_HD inline void refuse_store(Frame& store, Status why);
+
 namespace framing {
 
 WC_HD inline bool is_binary(Framer& framer) {
@@ -136,8 +139,13 @@ WC_HD inline void frame_big_done(Frame& big, Bytes line_end) {
 
 WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why) {
   state.swallow = uint64_t{big.body_size} + body_end_size(big);
-  big.verdict = big.verdict == Verdict::kBinary ? Verdict::kRefusedBinary : Verdict::kRefusedStore;
-  big.detail = static_cast<uint8_t>(why);
+  refuse_store(big, why);
+}
+
+WC_HD inline void refuse_store(Frame& store, Status why) {
+  const bool binary = store.verdict == Verdict::kBinary;
+  store.verdict = binary ? Verdict::kRefusedBinary : Verdict::kRefusedStore;
+  store.detail = static_cast<uint8_t>(why);
 }
 
 }  // namespace warpcache::wire

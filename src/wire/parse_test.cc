@@ -235,6 +235,7 @@ TEST(ParseBinary, Opcodes) {
   expect_op(binary_request(kOpNoop, "", "", ""), Op::kNoop, 0, "");
   expect_op(binary_request(kOpFlushQ, "", "", ""), Op::kFlushAll, kQuiet, "");
   EXPECT_EQ(Parsed(binary_request(kOpFlush, big_endian(9, 4), "", "")).request.exptime, 9);
+  expect_op(binary_request(kOpSaslListMechanisms, "", "", ""), Op::kSasl, 0, "");
   Parsed stat(binary_request(kOpStat, "", "items", ""));
   EXPECT_EQ(stat.request.op, Op::kStats);
   EXPECT_EQ(stat.value(), "items");

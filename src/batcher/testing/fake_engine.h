@@ -29,6 +29,10 @@ class FakeEngine final : public engine::Engine {
 
   ~FakeEngine() override { WC_ASSERT(pins_.empty() && reservations_.empty()); }
 
+  uint8_t* input_memory(uint32_t bytes) override {
+    input_.resize(bytes);
+    return input_.data();
+  }
   void submit(engine::Batch* batch) override {
     WC_ASSERT(done_ == nullptr);
     ++batches;
@@ -75,6 +79,7 @@ class FakeEngine final : public engine::Engine {
   uint64_t requests = 0;
 
  private:
+  std::vector<uint8_t> input_;
   void run_entry(engine::Batch& batch, uint32_t index) {
     engine::BatchEntry& entry = batch.entries[index];
     entry.first_span = static_cast<uint32_t>(batch.spans.size());

@@ -37,6 +37,9 @@ class FakeTransport final : public transport::Transport {
   // How many of the available bytes come next; at least one.
   std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
 
+  // Datagrams that one receive() brings at most.
+  size_t datagrams_per_turn = SIZE_MAX;
+
   // Streams are closed by the test before it ends, or by the batcher.
   ~FakeTransport() override {
     for (const auto& stream : streams_) WC_ASSERT(stream->closed);
@@ -75,13 +78,14 @@ class FakeTransport final : public transport::Transport {
     const std::vector<uint32_t> again = std::exchange(again_, {});
     for (const uint32_t i : again) receive_stream(i, arena, chunks);
     for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
-    for (std::string& text : datagrams_) {
+    const size_t count = std::min(datagrams_.size(), datagrams_per_turn);
+    for (size_t i = 0; i < count; ++i) {
       transport::RxChunk chunk;
       chunk.datagram = true;
-      put(arena, chunk, text);
+      put(arena, chunk, datagrams_[i]);
       chunks.push_back(chunk);
     }
-    datagrams_.clear();
+    datagrams_.erase(datagrams_.begin(), datagrams_.begin() + static_cast<ptrdiff_t>(count));
     return true;
   }
 

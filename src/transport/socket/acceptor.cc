@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/socket/acceptor.h"
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,21 +21,16 @@ int64_t now_us() {
       .count();
 }
 
+uint64_t data_of(int fd) { return static_cast<uint32_t>(fd); }
+
 }  // namespace
 
 Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners)
-    : config_(config),
-      listeners_(std::move(listeners)),
-      budget_(config.connections_max, wake_),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  WC_ASSERT(epoll_.valid());
+    : config_(config), listeners_(std::move(listeners)), budget_(config.connections_max, wake_) {
   for (const Listener& listener : listeners_) {
     listener_infos_.push_back({listener.fd.get(), local_address_text(listener.fd.get())});
   }
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = wake_.fd();
-  WC_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), &event) == 0);
+  epoll_.add_or_throw(wake_.fd(), EPOLLIN, data_of(wake_.fd()));
 }
 
 Acceptor::~Acceptor() { stop(); }
@@ -63,18 +57,18 @@ void Acceptor::run() {
   constexpr int kEventsMax = 16;
   epoll_event events[kEventsMax];
   while (!stopping_.load()) {
-    const int count =
-        epoll_wait(epoll_.get(), events, kEventsMax, out_of_descriptors_ ? kRetryMs : -1);
+    const uint32_t count = epoll_.wait(events, kEventsMax, refused_ ? kRetryMs : -1);
     wake_.clear();
     if (!accepting() && !stopping_.load()) {
       budget_.set_waiting(false);
-      out_of_descriptors_ = false;
+      refused_ = false;
       resume();
-      if (!config_.reject_when_full && budget_.full()) pause();
+      if (accepting() && !config_.reject_when_full && budget_.full()) pause();
       continue;
     }
-    for (int i = 0; i < count && accepting() && !stopping_.load(); ++i) {
-      if (events[i].data.fd != wake_.fd()) accept_from(events[i].data.fd);
+    for (uint32_t i = 0; i < count && accepting() && !stopping_.load(); ++i) {
+      const auto fd = static_cast<int>(events[i].data.u64);
+      if (fd != wake_.fd()) accept_from(fd);
     }
   }
 }
@@ -88,7 +82,7 @@ void Acceptor::accept_from(int listener_fd) {
     UniqueFd fd(accept4(listener_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        out_of_descriptors_ = true;
+        refused_ = true;
         pause();
         return;
       }
@@ -113,7 +107,9 @@ void Acceptor::dispatch(UniqueFd fd) {
   next_sink_ = best + 1;
   budget_.take();
   counters_.accepted.add(1);
-  if (!sinks_[best]->adopt(std::move(fd))) budget_.give_back();
+  if (sinks_[best]->adopt(std::move(fd))) return;
+  counters_.refused.add(1);
+  budget_.give_back();
 }
 
 void Acceptor::reject(UniqueFd fd) {
@@ -123,15 +119,13 @@ void Acceptor::reject(UniqueFd fd) {
 }
 
 void Acceptor::pause() {
-  for (const Listener& listener : listeners_) {
-    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.fd.get(), nullptr);
-  }
+  for (const Listener& listener : listeners_) epoll_.remove(listener.fd.get());
   accepting_.store(false, std::memory_order_relaxed);
   counters_.accept_disabled.add(1);
   paused_since_us_ = now_us();
   budget_.set_waiting(true);
   // A connection may have closed between the look at the budget and set_waiting().
-  if (!out_of_descriptors_ && !budget_.full()) wake_.raise();
+  if (!refused_ && !budget_.full()) wake_.raise();
 }
 
 void Acceptor::resume() {
@@ -140,10 +134,11 @@ void Acceptor::resume() {
     paused_since_us_ = 0;
   }
   for (const Listener& listener : listeners_) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = listener.fd.get();
-    WC_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener.fd.get(), &event) == 0);
+    const int fd = listener.fd.get();
+    if (epoll_.add(fd, EPOLLIN, data_of(fd))) continue;
+    refused_ = true;
+    pause();
+    return;
   }
   accepting_.store(true, std::memory_order_relaxed);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/counters.h"
+#include "transport/socket/epoll_set.h"
 #include "transport/socket/listener.h"
 #include "transport/socket/wake_event.h"
 
@@ -67,6 +68,7 @@ struct ListenerInfo {
 class Acceptor {
  public:
   // Takes the listeners. The sinks are set before start() and outlive the acceptor's thread.
+  // Throws std::system_error when the system refuses what it takes.
   Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -86,7 +88,7 @@ class Acceptor {
 
  private:
   static constexpr int kAcceptsPerTurnMax = 64;
-  static constexpr int kRetryMs = 10;  // after running out of descriptors or memory
+  static constexpr int kRetryMs = 10;  // after the system refused a descriptor or memory
 
   void run();
   void accept_from(int listener_fd);
@@ -101,10 +103,10 @@ class Acceptor {
   WakeEvent wake_;
   ConnectionBudget budget_;
   AcceptCounters counters_;
-  UniqueFd epoll_;
+  EpollSet epoll_;
   std::vector<ConnectionSink*> sinks_;
   uint32_t next_sink_ = 0;
-  bool out_of_descriptors_ = false;
+  bool refused_ = false;  // by the system, at the last try
   std::atomic<bool> accepting_{false};
   std::atomic<bool> stopping_{false};
   int64_t paused_since_us_ = 0;

@@ -40,15 +40,13 @@ SocketTransport::SocketTransport(const SocketTransportConfig& config, Connection
                                  std::vector<UniqueFd> udp_fds, UdpGuard guard)
     : config_(config),
       budget_(budget),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stashes_(config.input_bytes_max),
       udp_(std::move(udp_fds), std::move(guard), counters_),
       now_s_(coarse_now_s()) {
-  WC_ASSERT(epoll_.valid());
   swept_at_s_ = now_s_;
-  watch(wake_.fd(), EPOLLIN, kWakeData, EPOLL_CTL_ADD);
+  epoll_.add_or_throw(wake_.fd(), EPOLLIN, kWakeData);
   for (uint32_t i = 0; i < udp_.socket_count(); ++i) {
-    watch(udp_.fd(i), EPOLLIN, kUdpData | i, EPOLL_CTL_ADD);
+    epoll_.add_or_throw(udp_.fd(i), EPOLLIN, kUdpData | i);
   }
 }
 
@@ -62,18 +60,14 @@ void SocketTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
   releaser_ = &releaser;
 }
 
-void SocketTransport::watch(int fd, uint32_t events, uint64_t data, int operation) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = data;
-  WC_ASSERT(epoll_ctl(epoll_.get(), operation, fd, &event) == 0);
+uint64_t SocketTransport::event_data(uint32_t index) const {
+  // Kept below 2^31, so that it is never taken for a wake-up or a UDP socket.
+  const uint64_t generation = connections_[index].generation & 0x7fffffffu;
+  return generation << 32 | index;
 }
 
-void SocketTransport::watch_stream(uint32_t index, uint32_t events, int operation) {
-  const Connection& connection = connections_[index];
-  // Kept below 2^31, so that it is never taken for a wake-up or a UDP socket.
-  const uint64_t generation = connection.generation & 0x7fffffffu;
-  watch(connection.fd, events, generation << 32 | index, operation);
+void SocketTransport::watch_for(uint32_t index, uint32_t events) {
+  epoll_.change(connections_[index].fd, events, event_data(index));
 }
 
 bool SocketTransport::adopt(UniqueFd fd) {
@@ -96,15 +90,11 @@ void SocketTransport::adopt_new() {
     const std::lock_guard lock(adopt_mutex_);
     fds.swap(adopted_);
   }
-  for (UniqueFd& fd : fds) {
-    if (open_stream(std::move(fd))) continue;
-    connection_count_.fetch_sub(1, std::memory_order_relaxed);
-    budget_.give_back();
-  }
+  for (UniqueFd& fd : fds) open_stream(std::move(fd));
 }
 
-// False: the system refuses the memory for another connection, which is closed.
-bool SocketTransport::open_stream(UniqueFd fd) {
+// Where the system refuses what another connection takes, it is closed.
+void SocketTransport::open_stream(UniqueFd fd) {
   uint32_t index = 0;
   try {
     const std::lock_guard lock(list_mutex_);
@@ -115,11 +105,15 @@ bool SocketTransport::open_stream(UniqueFd fd) {
     connection.session = {};
     connection.active_at.store(now_s_, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
-    return false;
+    counters_.connections_refused.add(1);
+    connection_count_.fetch_sub(1, std::memory_order_relaxed);
+    budget_.give_back();
+    return;
   }
   counters_.connections_opened.add(1);
-  watch_stream(index, EPOLLIN, EPOLL_CTL_ADD);
-  return true;
+  if (epoll_.add(connections_[index].fd, EPOLLIN, event_data(index))) return;
+  counters_.connections_refused.add(1);
+  close_stream(index);
 }
 
 void SocketTransport::close_stream(uint32_t index) {
@@ -183,8 +177,7 @@ void SocketTransport::wait_for_events(int timeout_ms) {
   constexpr int kSweepMs = 1000;
   if (config_.idle_timeout_s != 0) timeout_ms = std::min(timeout_ms, kSweepMs);
   if (!ready_.empty()) timeout_ms = 0;
-  const int count = epoll_wait(epoll_.get(), events_.data(), kEventsMax, timeout_ms);
-  event_count_ = count > 0 ? static_cast<uint32_t>(count) : 0;
+  event_count_ = epoll_.wait(events_.data(), kEventsMax, timeout_ms);
   now_s_.store(coarse_now_s(), std::memory_order_relaxed);
 }
 
@@ -388,7 +381,7 @@ bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t s
   release_pins(spans, whole, *releaser_);
   output_bytes_ += copied;
   connection.writing.store(true, std::memory_order_relaxed);
-  watch_stream(index, EPOLLOUT, EPOLL_CTL_MOD);
+  watch_for(index, EPOLLOUT);
   return true;
 }
 
@@ -406,7 +399,7 @@ void SocketTransport::continue_sending(uint32_t index) {
   output_bytes_ -= connection.out->copied_bytes();
   connection.out.reset();
   connection.writing.store(false, std::memory_order_relaxed);
-  if (!connection.closing) watch_stream(index, EPOLLIN, EPOLL_CTL_MOD);
+  if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
 }
 

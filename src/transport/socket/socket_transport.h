@@ -12,8 +12,6 @@
 // stream that would exceed it is closed.
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -24,6 +22,7 @@
 #include "transport/counters.h"
 #include "transport/socket/acceptor.h"
 #include "transport/socket/connection.h"
+#include "transport/socket/epoll_set.h"
 #include "transport/socket/stash_pool.h"
 #include "transport/socket/udp_burst.h"
 #include "transport/socket/wake_event.h"
@@ -50,7 +49,8 @@ struct ConnectionInfo {
 
 class SocketTransport final : public Transport, public ConnectionSink {
  public:
-  // `budget` outlives the transport. `udp_fds` are bound, non-blocking; may be empty.
+  // `budget` outlives the transport. `udp_fds` are bound, non-blocking; may be empty. Throws
+  // std::system_error when the system refuses to watch them.
   SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
                   std::vector<UniqueFd> udp_fds, UdpGuard guard);
   SocketTransport(const SocketTransport&) = delete;
@@ -92,10 +92,10 @@ class SocketTransport final : public Transport, public ConnectionSink {
   static constexpr uint64_t kWakeData = ~uint64_t{0};
   static constexpr uint64_t kUdpData = uint64_t{0xfffffffe} << 32;
 
-  void watch(int fd, uint32_t events, uint64_t data, int operation);
-  void watch_stream(uint32_t index, uint32_t events, int operation);
+  uint64_t event_data(uint32_t index) const;
+  void watch_for(uint32_t index, uint32_t events);
   void adopt_new();
-  bool open_stream(UniqueFd fd);
+  void open_stream(UniqueFd fd);
   void close_stream(uint32_t index);
   void wait_for_events(int timeout_ms);
   bool take_event(const epoll_event& event, InputArena& arena, std::vector<RxChunk>& chunks);
@@ -125,7 +125,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   SocketTransportConfig config_;
   ConnectionBudget& budget_;
   WakeEvent wake_;
-  UniqueFd epoll_;
+  EpollSet epoll_;
   TransportCounters counters_;
   StashPool stashes_;
   UdpBurst udp_;

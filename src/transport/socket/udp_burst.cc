@@ -16,7 +16,6 @@ namespace warpcache::transport {
 namespace {
 
 using wire::kUdpHeaderSize;
-using wire::kUdpPayloadMax;
 
 // The size of the datagrams that the kernel has put together in one message; 0: it is one.
 uint32_t coalesced_size(msghdr& message) {
@@ -118,54 +117,36 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
 void UdpBurst::reply(uint32_t handle, const TxSpan* spans, uint32_t span_count,
                      PinReleaser& releaser) {
   const Request& request = requests_[handle & ~kDatagramHandle];
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < span_count; ++i) bytes += spans[i].size;
-  if (bytes == 0) return release_pins(spans, span_count, releaser);
-  const uint64_t count = (bytes + kUdpPayloadMax - 1) / kUdpPayloadMax;
+  DatagramCutter cutter(request.id, spans, span_count);
+  if (cutter.empty()) return release_pins(spans, span_count, releaser);
   const bool permitted =
-      guard_.permits(sources_[request.source], request.bytes, bytes + count * kUdpHeaderSize);
-  if (!permitted || count > wire::kUdpDatagramCountMax) {
+      guard_.permits(sources_[request.source], request.bytes, cutter.bytes_on_wire());
+  if (!permitted || !cutter.fits()) {
     (permitted ? counters_.replies_dropped : counters_.replies_amplified).add(1);
     return release_pins(spans, span_count, releaser);
   }
-  const TxSpan* span = spans;
-  uint32_t span_offset = 0;
-  uint32_t sequence = 0;
-  while (bytes > 0) {
+  while (!cutter.done()) {
     if (packets_.size() == kPacketsMax || pieces_.size() + kPiecesPerPacketMax > kPiecesMax) {
       send_queued();
     }
-    const uint32_t payload = static_cast<uint32_t>(std::min<uint64_t>(bytes, kUdpPayloadMax));
-    bytes -=
-        add_packet(request, sequence++, static_cast<uint32_t>(count), payload, span, span_offset);
+    add_packet(request, cutter);
   }
   for (uint32_t i = 0; i < span_count; ++i) {
     if (has_pin_to_release(spans[i])) pins_.push_back(spans[i].pin);
   }
 }
 
-// Queues one datagram with the next `payload` bytes of the reply; moves `span` and `span_offset`.
-uint32_t UdpBurst::add_packet(const Request& request, uint32_t sequence, uint32_t count,
-                              uint32_t payload, const TxSpan*& span, uint32_t& span_offset) {
+// Queues the reply's next datagram.
+void UdpBurst::add_packet(const Request& request, DatagramCutter& cutter) {
   uint8_t* header = headers_[packets_.size()].data();
-  wire::compose_udp_header(
-      {request.id, static_cast<uint16_t>(sequence), static_cast<uint16_t>(count)}, header);
   const auto first_piece = static_cast<uint32_t>(pieces_.size());
   pieces_.push_back({header, kUdpHeaderSize});
-  for (uint32_t left = payload; left > 0;) {
-    const uint32_t bytes = std::min(left, span->size - span_offset);
-    if (bytes > 0) pieces_.push_back({const_cast<uint8_t*>(span->data) + span_offset, bytes});
-    left -= bytes;
-    span_offset += bytes;
-    if (span_offset == span->size && left > 0) {
-      ++span;
-      span_offset = 0;
-    }
-  }
+  const uint32_t payload = cutter.next(header, [this](const uint8_t* data, uint32_t size) {
+    pieces_.push_back({const_cast<uint8_t*>(data), size});
+  });
   packets_.push_back({request.socket, request.source, first_piece,
                       static_cast<uint32_t>(pieces_.size()) - first_piece,
                       payload + kUdpHeaderSize});
-  return payload;
 }
 
 void UdpBurst::flush(PinReleaser& releaser) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "transport/counters.h"
+#include "transport/datagram_cutter.h"
 #include "transport/socket/udp_guard.h"
 #include "transport/socket/unique_fd.h"
 #include "transport/transport.h"
@@ -88,8 +89,7 @@ class UdpBurst {
 
   void take_message(uint32_t socket, uint32_t source, uint32_t offset, uint32_t size,
                     uint32_t segment_size, InputArena& arena, std::vector<RxChunk>& chunks);
-  uint32_t add_packet(const Request& request, uint32_t sequence, uint32_t count, uint32_t payload,
-                      const TxSpan*& span, uint32_t& span_offset);
+  void add_packet(const Request& request, DatagramCutter& cutter);
   bool same_source(const Packet& a, const Packet& b) const;
   uint32_t gather(uint32_t first, bool split, mmsghdr& message, Control& control);
   void send_queued();

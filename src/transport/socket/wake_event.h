@@ -3,9 +3,10 @@
 
 #include <sys/eventfd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <system_error>
 
-#include "base/assert.h"
 #include "transport/socket/unique_fd.h"
 
 namespace warpcache::transport {
@@ -13,7 +14,10 @@ namespace warpcache::transport {
 // Wakes an epoll_wait() from another thread. The fd is to be watched for EPOLLIN.
 class WakeEvent {
  public:
-  WakeEvent() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { WC_ASSERT(fd_.valid()); }
+  // Throws std::system_error when the system gives no descriptor. For start-up and the end only.
+  WakeEvent() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
 
   int fd() const { return fd_.get(); }
 

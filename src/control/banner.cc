@@ -39,8 +39,8 @@ std::string banner_text(const Options& options, const BannerFacts& facts) {
   text += fmt::format("  engine    {}, {} {}\n", facts.engine, threads,
                       threads == 1 ? "thread" : "threads");
   text += fmt::format(
-      "  memory    {} for items and index, items up to {}, {}\n",
-      size_text(options.store.memory_bytes), size_text(options.store.item_size_max_bytes),
+      "  memory    {} for items and index, items up to {}, {}\n", size_text(facts.memory_bytes),
+      size_text(options.store.item_size_max_bytes),
       options.store.evict ? "old ones leave when it is full" : "none leaves when it is full (-M)");
   const char* label = "listening";
   for (const BoundPort& port : facts.ports) {

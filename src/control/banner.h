@@ -15,6 +15,7 @@ namespace warpcache {
 // What only the running server knows; the rest of the banner comes from its options.
 struct BannerFacts {
   std::string engine;            // such as "cpu"
+  uint64_t memory_bytes = 0;     // for items and index
   std::vector<BoundPort> ports;  // as bound, not as asked for
   std::string unix_path;         // empty: none
 };

@@ -30,7 +30,16 @@ constexpr int64_t kConnectionsMax =
 constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 
 // Options that have a long form alone.
-enum LongOnly : int { kUdpAllow = 256, kUdpAmplification, kEngine, kNoHugePages };
+enum LongOnly : int {
+  kUdpAllow = 256,
+  kUdpAmplification,
+  kEngine,
+  kGpu,
+  kGpuMode,
+  kOnGpuError,
+  kSelftest,
+  kNoHugePages
+};
 
 struct Spec {
   int id;                     // the short option's letter, or a LongOnly
@@ -83,7 +92,7 @@ bool set_listen(OptionDraft& draft, std::string_view value) {
 bool set_memory(OptionDraft& draft, std::string_view value) {
   const auto bytes = read_size(value, uint64_t{1} << 20, kMemoryBytesMin, kMemoryBytesMax);
   if (bytes) draft.options.store.memory_bytes = *bytes;
-  return bytes.has_value();
+  return draft.options.store.memory_given = bytes.has_value();
 }
 
 bool set_item_size(OptionDraft& draft, std::string_view value) {
@@ -119,10 +128,33 @@ bool set_protocol(OptionDraft& draft, std::string_view value) {
   return false;
 }
 
+// One of a list of words.
+template <typename Choice, size_t kCount>
+bool set_choice(Choice& target, std::string_view value,
+                const std::pair<std::string_view, Choice> (&choices)[kCount]) {
+  for (const auto& [word, choice] : choices) {
+    if (value != word) continue;
+    target = choice;
+    return true;
+  }
+  return false;
+}
+
 bool set_engine(OptionDraft& draft, std::string_view value) {
-  if (value != "auto" && value != "cpu") return false;
-  draft.options.server.engine = value == "cpu" ? EngineChoice::kCpu : EngineChoice::kAuto;
-  return true;
+  return set_choice<EngineChoice>(
+      draft.options.server.engine, value,
+      {{"auto", EngineChoice::kAuto}, {"cpu", EngineChoice::kCpu}, {"cuda", EngineChoice::kCuda}});
+}
+
+bool set_gpu_mode(OptionDraft& draft, std::string_view value) {
+  return set_choice<GpuMode>(draft.options.gpu.mode, value,
+                             {{"launch", GpuMode::kLaunch}, {"persistent", GpuMode::kPersistent}});
+}
+
+bool set_on_gpu_error(OptionDraft& draft, std::string_view value) {
+  return set_choice<GpuErrorChoice>(
+      draft.options.gpu.on_error, value,
+      {{"cpu", GpuErrorChoice::kCpu}, {"exit", GpuErrorChoice::kExit}});
 }
 
 bool set_unix_mask(OptionDraft& draft, std::string_view value) {
@@ -275,8 +307,16 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
-    {kEngine, "engine", "name", set_engine, "auto or cpu", "",
-     "what runs the requests: auto (default) or cpu"},
+    {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
+     "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
+    {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
+     "the number of a GPU, from 0", "", "which GPU, with --engine=cuda (default: 0)"},
+    {kGpuMode, "gpu-mode", "name", set_gpu_mode, "launch or persistent", "",
+     "how batches get to the GPU: launch (default), a\nkernel each, or persistent, one that stays"},
+    {kOnGpuError, "on-gpu-error", "name", set_on_gpu_error, "cpu or exit", "",
+     "when the GPU fails: go on with the CPU engine and an\nempty cache (default), or exit"},
+    {kSelftest, "selftest", nullptr, [](Draft& d, View) { return d.options.gpu.selftest = true; },
+     "", "", "test the GPU and the engine on it for some seconds,\nprint what was found, and exit"},
     {kNoHugePages, "no-huge-pages", nullptr,
      [](Draft& d, View) { return !(d.options.store.huge_pages = false); }, "", "",
      "items and index in small pages, even where the kernel\nwould give huge ones"},

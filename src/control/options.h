@@ -59,10 +59,13 @@ struct UdpGuardOptions {
 };
 
 enum class ProtocolChoice : uint8_t { kAuto, kText, kBinary };  // -B
-enum class EngineChoice : uint8_t { kAuto, kCpu };              // --engine
+enum class EngineChoice : uint8_t { kAuto, kCpu, kCuda };       // --engine
+enum class GpuMode : uint8_t { kLaunch, kPersistent };          // --gpu-mode
+enum class GpuErrorChoice : uint8_t { kCpu, kExit };            // --on-gpu-error
 
 struct StoreOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;        // -m: index and values together
+  bool memory_given = false;                         // -m was given; else the engine may choose
   uint64_t item_size_max_bytes = uint64_t{1} << 20;  // -I
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
@@ -84,6 +87,14 @@ struct ServerOptions {
   bool dump_enabled = true;                         // -X clears it
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
+};
+
+// For --engine=cuda.
+struct GpuOptions {
+  uint32_t number = 0;                             // --gpu
+  GpuMode mode = GpuMode::kLaunch;                 // --gpu-mode
+  GpuErrorChoice on_error = GpuErrorChoice::kCpu;  // --on-gpu-error
+  bool selftest = false;                           // --selftest
 };
 
 struct StatsOptions {
@@ -134,6 +145,7 @@ struct Options {
   UdpGuardOptions udp_guard;
   StoreOptions store;
   ServerOptions server;
+  GpuOptions gpu;
   StatsOptions stats;
   ProcessOptions process;
   CompatOptions compat;

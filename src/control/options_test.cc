@@ -265,7 +265,16 @@ TEST(Options, ProtocolAndEngine) {
   refuse_value("-B", {"foo", "", "ASCII", "negotiating"}, "auto, ascii or binary");
   EXPECT_EQ(accept({"--engine=cpu"}).server.engine, EngineChoice::kCpu);
   EXPECT_EQ(accept({"--engine", "auto"}).server.engine, EngineChoice::kAuto);
-  refuse({"--engine=gpu"}, "--engine", "\"gpu\"", "auto or cpu");
+  EXPECT_EQ(accept({"--engine=cuda"}).server.engine, EngineChoice::kCuda);
+  refuse({"--engine=gpu"}, "--engine", "\"gpu\"", "auto, cpu or cuda");
+  EXPECT_EQ(accept({"--gpu=3"}).gpu.number, 3u);
+  EXPECT_EQ(accept({}).gpu.mode, GpuMode::kLaunch);
+  EXPECT_EQ(accept({"--gpu-mode=persistent"}).gpu.mode, GpuMode::kPersistent);
+  EXPECT_EQ(accept({"--on-gpu-error=exit"}).gpu.on_error, GpuErrorChoice::kExit);
+  EXPECT_TRUE(accept({"--selftest"}).gpu.selftest);
+  EXPECT_FALSE(accept({}).store.memory_given);
+  EXPECT_TRUE(accept({"-m", "64"}).store.memory_given);
+  refuse({"--gpu-mode=fast"}, "--gpu-mode", "\"fast\"", "launch or persistent");
 }
 
 TEST(Options, PrefixStatistics) {
@@ -553,6 +562,10 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --udp-allow=<cidr>",
                                  "    --udp-amplification=<num>",
                                  "    --engine=<name>",
+                                 "    --gpu=<num>",
+                                 "    --gpu-mode=<name>",
+                                 "    --on-gpu-error=<name>",
+                                 "    --selftest",
                                  "   - idle_timeout:        ",
                                  "   - hashpower:",
                                  "   - maxconns_fast:",

@@ -47,7 +47,8 @@ std::string file_text(const std::string& path) {
 class ProcessTest : public testing::Test {
  protected:
   ProcessTest() {
-    std::string name = testing::TempDir() + "warpcache_process_XXXXXX";
+    std::string name =
+        testing::TempDir() + "warpcache_process_" + std::string(6, 'X');  // for mkdtemp
     folder_ = mkdtemp(name.data());
   }
   ~ProcessTest() override { std::filesystem::remove_all(folder_); }
@@ -253,6 +254,7 @@ TEST(Banner, SaysWhatRuns) {
   Options options;
   options.server.threads = 1;
   const std::string text = banner_text(options, {"cpu",
+                                                 uint64_t{64} << 20,
                                                  {{false, false, "", 11211},
                                                   {false, true, "", 11211},
                                                   {false, true, "::1", 5},

@@ -86,6 +86,10 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // Memory of `bytes` bytes for Batch::input, the engine's own and kept as long as it. Once, before
+  // the first submit(). std::bad_alloc where there is not that much.
+  virtual uint8_t* input_memory(uint32_t bytes) = 0;
+
   // Takes `batch`. REQUIRES: no batch of this engine is under way.
   virtual void submit(Batch* batch) = 0;
 

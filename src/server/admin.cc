@@ -37,8 +37,8 @@ std::string_view words_of(const wire::Request& request, const uint8_t* input) {
 
 }  // namespace
 
-Admin::Admin(const Options& options, store::Store& store, StatsSource& stats, PrefixStats& prefixes,
-             const AuthFile* auth, ServerState& state, StopRequest& stop)
+Admin::Admin(const Options& options, const ActiveStore& store, StatsSource& stats,
+             PrefixStats& prefixes, const AuthFile* auth, ServerState& state, StopRequest& stop)
     : options_(options),
       store_(store),
       prefixes_(prefixes),
@@ -47,12 +47,6 @@ Admin::Admin(const Options& options, store::Store& store, StatsSource& stats, Pr
       stop_(stop),
       source_(stats),
       stats_(options, stats, prefixes) {}
-
-Admin::~Admin() {
-  if (debug_thread_.slot != nullptr) store_.unregister_thread(&debug_thread_);
-}
-
-bool Admin::start() { return store_.register_thread(&debug_thread_) == Status::kOk; }
 
 void Admin::run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
                 std::string& reply) {
@@ -80,16 +74,11 @@ void Admin::run(const wire::Request& request, const uint8_t* input, engine::Batc
 
 // me: everything that is known of an item, without counting as an access.
 void Admin::debug_item(const wire::Request& request, const uint8_t* input, std::string& reply) {
-  const std::lock_guard lock(debug_mutex_);
-  const store::StoreRef ref = store_.ref();
-  const Bytes key = {input + request.key_offset, request.key_size};
   wire::Result result = {};
   result.outcome = wire::Outcome::kMiss;
-  ref.enter_batch(debug_thread_);
-  const store::Clock clock = ref.clock();
-  const store::Found found = ref.find(ref.hash(key), key);
-  if (found && ref.alive(*found.item, clock.now)) {
-    const store::Item& item = *found.item;
+  store::Item item;
+  if (store_->inspect({input + request.key_offset, request.key_size}, &item)) {
+    const store::Clock clock = store_->clock();
     const uint8_t bits = item.load_bits();
     const uint32_t accessed = item.load_access_time();
     result.outcome = wire::Outcome::kHit;
@@ -100,7 +89,6 @@ void Admin::debug_item(const wire::Request& request, const uint8_t* input, std::
     if ((bits & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;
     if ((bits & store::kItemBinaryKey) != 0) result.bits |= wire::kItemKeyIsBinary;
   }
-  ref.leave_batch(debug_thread_);
   wire::reply_result(request, result, input, Sink(reply));
 }
 
@@ -109,10 +97,10 @@ void Admin::flush_all(const wire::Request& request, std::string& reply) {
   if (!options_.server.flush_enabled) {
     return wire::reply_error(request, Status::kFlushDisabled, sink);
   }
-  const store::Clock clock = store_.clock();
+  const store::Clock clock = store_->clock();
   const uint32_t when = request::expiry_second(request.exptime, clock);
   const uint32_t delay = when > clock.now ? when - clock.now : 0;
-  store_.flush_all(delay);
+  store_->flush_all(delay);
   state_.flushes.fetch_add(1, std::memory_order_relaxed);
   state_.flushed_at_s.store(clock.now + delay, std::memory_order_relaxed);
   wire::reply_ok(request, sink);
@@ -129,10 +117,10 @@ void Admin::set_memory_limit(const wire::Request& request, std::string& reply) {
         request, bytes_of("MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"), sink);
   }
   const uint64_t wanted = request.delta << 20;
-  const uint64_t reached = store_.set_memory_limit(wanted);
-  const uint64_t slack = store_.stats().segment_size;
+  const uint64_t reached = store_->set_memory_limit(wanted);
+  const uint64_t slack = store_->stats().segment_size;
   if (reached > wanted + slack || wanted > reached + slack) {
-    (void)store_.set_memory_limit(state_.memory_limit_bytes.load(std::memory_order_relaxed));
+    (void)store_->set_memory_limit(state_.memory_limit_bytes.load(std::memory_order_relaxed));
     return wire::reply_line(
         request, bytes_of("MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust"), sink);
   }

@@ -4,7 +4,6 @@
 // every worker's engine calls it, several at a time.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,8 @@
 #include "control/prefix_stats.h"
 #include "control/stats_command.h"
 #include "engine/engine.h"
+#include "server/backend.h"
 #include "server/server_state.h"
-#include "store/store.h"
 
 namespace warpcache::server {
 
@@ -24,12 +23,8 @@ class Admin final : public engine::AdminHandler {
   static constexpr size_t kDumpBytesMax = size_t{32} << 20;
 
   // Everything outlives this. `auth` is null without -Y.
-  Admin(const Options& options, store::Store& store, StatsSource& stats, PrefixStats& prefixes,
+  Admin(const Options& options, const ActiveStore& store, StatsSource& stats, PrefixStats& prefixes,
         const AuthFile* auth, ServerState& state, StopRequest& stop);
-  ~Admin() override;
-
-  // False: the store had no place for another thread.
-  [[nodiscard]] bool start();
 
   void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
            std::string& reply) override;
@@ -56,15 +51,13 @@ class Admin final : public engine::AdminHandler {
   std::string debug_time(std::string_view words);
 
   const Options& options_;
-  store::Store& store_;
+  const ActiveStore& store_;
   PrefixStats& prefixes_;
   const AuthFile* auth_;
   ServerState& state_;
   StopRequest& stop_;
   StatsSource& source_;
   StatsCommand stats_;
-  std::mutex debug_mutex_;             // guards thread_
-  store::ThreadContext debug_thread_;  // registered when slot is set
 };
 
 }  // namespace warpcache::server

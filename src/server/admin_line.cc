@@ -167,12 +167,12 @@ std::string Admin::debug_time(std::string_view words) {
 #ifdef WARPCACHE_DEBUGTIME
   const std::string_view word = next_word(words);
   if (word == "p" || word == "r") {
-    store_.pause_clock(word == "p");
+    store_->pause_clock(word == "p");
     return std::string(kOk);
   }
   const std::optional<int64_t> seconds = read_number(word, -1'000'000'000, 1'000'000'000);
   if (!seconds) return std::string(kError);
-  store_.shift_clock(*seconds);
+  store_->shift_clock(*seconds);
   return std::string(kOk);
 #else
   (void)words;

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "store/store.h"
 #include "wire/frame.h"
 #include "wire/parse.h"
 
@@ -35,13 +36,13 @@ class AdminTest : public testing::Test {
     config.maintenance_thread = false;
     config.manual_clock = true;
     ASSERT_EQ(store::Store::create(config, &store_), Status::kOk);
+    active_.set(*store_);
     ASSERT_EQ(auth_.parse("alice:secret\n", "test"), "");
   }
 
   void make(const Options& options = {}) {
     options_ = options;
-    admin_ = std::make_unique<Admin>(options_, *store_, stats_, prefixes_, &auth_, state_, stop_);
-    ASSERT_TRUE(admin_->start());
+    admin_ = std::make_unique<Admin>(options_, active_, stats_, prefixes_, &auth_, state_, stop_);
   }
 
   // Frames and parses `text`, and hands every request over.
@@ -73,6 +74,7 @@ class AdminTest : public testing::Test {
 
   Options options_;
   std::unique_ptr<store::Store> store_;
+  ActiveStore active_;
   FakeStats stats_;
   PrefixStats prefixes_{':', false};
   AuthFile auth_;

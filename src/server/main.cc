@@ -19,6 +19,7 @@
 #include "control/logging.h"
 #include "control/options.h"
 #include "control/process.h"
+#include "server/selftest.h"
 #include "server/server.h"
 
 namespace warpcache::server {
@@ -26,6 +27,7 @@ namespace {
 
 // What main() exits with when the machine refuses what the options ask (sysexits.h EX_OSERR).
 constexpr int kExitRefused = 71;
+constexpr int kExitFailed = 70;  // something that it cannot go on without has failed
 
 // A standard stream that is closed would lend its number to the next descriptor that is opened, and
 // the log would be written into a client's connection.
@@ -114,7 +116,8 @@ std::string become_user(const Options& options) {
 
 void announce(const Options& options, const Server& server) {
   BannerFacts facts;
-  facts.engine = "cpu";
+  facts.engine = server.engine_text();
+  facts.memory_bytes = server.memory_bytes();
   facts.ports = server.ports();
   facts.unix_path = options.listen.unix_path;
   const std::string text = banner_text(options, facts);
@@ -161,7 +164,7 @@ int serve(const Options& options) {
   const StopKind kind = wait_for_end(server, signal_fd);
   stop(server, kind, signal_fd);
   (void)close(signal_fd);
-  return 0;
+  return server.has_failed() ? kExitFailed : 0;
 }
 
 }  // namespace
@@ -178,6 +181,7 @@ int main(int argc, char** argv) {
   warpcache::start_logging(parsed.options->process.verbosity);
   // The system may refuse memory or a thread at the start, and a thread at the end.
   try {
+    if (parsed.options->gpu.selftest) return warpcache::server::run_selftest(*parsed.options);
     return warpcache::server::serve(*parsed.options);
   } catch (const std::exception& failure) {
     return warpcache::server::fail(std::string("the system does not give what the server needs: ") +

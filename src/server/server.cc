@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "store/memory.h"
 
 namespace warpcache::server {
 namespace {
@@ -51,24 +50,19 @@ std::string Server::open_ports() {
   return "";
 }
 
-std::string Server::open_store() {
-  store::StoreConfig config;
-  config.memory_limit = options_.store.memory_bytes;
-  config.threads = options_.server.threads;
-  config.hash_power = options_.store.hash_power;
-  config.keep_all = !options_.store.evict;
-  config.huge_pages = options_.store.huge_pages;
-  state_.memory_limit_bytes.store(config.memory_limit);
-  if (store::Store::create(config, &store_) != Status::kOk) {
-    return "-m " + std::to_string(config.memory_limit >> 20) +
-           ": the system does not give that much memory.";
+std::string Server::open_backend() {
+  if (options_.server.engine == EngineChoice::kCuda) {
+    backend_ = make_cuda_backend(options_, [this] {
+      failed_.store(true);
+      stop_request_.ask(StopKind::kNow);
+    });
+    if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
+  } else {
+    backend_ = make_cpu_backend(options_);
   }
-  if (config.memory_limit > store::physical_memory_bytes()) {
-    spdlog::warn(
-        "-m {}: the machine has {} megabytes; once they are used up, the system may end the server",
-        config.memory_limit >> 20, store::physical_memory_bytes() >> 20);
-  }
-  return "";
+  std::string failure = backend_->start();
+  state_.memory_limit_bytes.store(backend_->memory_bytes());
+  return failure;
 }
 
 std::string Server::start() {
@@ -82,17 +76,16 @@ std::string Server::start() {
                              static_cast<int>(options_.listen.backlog), listeners_);
     if (!failure.empty()) return failure;
   }
-  std::string failure = open_store();
+  std::string failure = open_backend();
   if (!failure.empty()) return failure;
   acceptor_ = std::make_unique<transport::Acceptor>(
       transport::AcceptorConfig{options_.server.connections_max,
                                 options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  stats_ = std::make_unique<ServerStats>(*store_, state_, *acceptor_);
+  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ =
-      std::make_unique<Admin>(options_, *store_, *stats_, prefixes_, auth, state_, stop_request_);
-  if (!admin_->start()) return "the store has no place for its threads.";
+  admin_ = std::make_unique<Admin>(options_, backend_->store(), *stats_, prefixes_, auth, state_,
+                                   stop_request_);
   failure = make_lanes();
   if (!failure.empty()) return failure;
   std::vector<transport::ConnectionSink*> sinks;
@@ -138,14 +131,14 @@ std::string Server::make_lanes() {
       udp_fds.push_back(std::move(listener.fds[i]));
     }
     Lane& lane = lanes_.emplace_back();
-    const engine::CpuEngineConfig engine_config = {
-        .item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes),
-        .cas_enabled = options_.store.use_cas};
-    lane.engine = std::make_unique<engine::CpuEngine>(engine_config, *store_, *admin_);
+    Backend::Lane made;
+    std::string failure = backend_->make_lane(*admin_, &made);
+    if (!failure.empty()) return failure;
+    lane.engine = std::move(made.engine);
     lane.transport = std::make_unique<transport::SocketTransport>(config, acceptor_->budget(),
                                                                   std::move(udp_fds), udp_guard());
     lane.worker = std::make_unique<batcher::Worker>(worker_config(), *lane.transport, *lane.engine);
-    stats_->add_worker(lane.engine->counters(), *lane.transport);
+    stats_->add_worker(*made.counters, *lane.transport);
   }
   udp_listeners_.clear();
   return "";

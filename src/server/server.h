@@ -5,6 +5,7 @@
 // sentence.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,11 +17,11 @@
 #include "control/options.h"
 #include "control/prefix_stats.h"
 #include "control/process.h"
-#include "engine/cpu/cpu_engine.h"
+#include "engine/engine.h"
 #include "server/admin.h"
+#include "server/backend.h"
 #include "server/server_state.h"
 #include "server/stats_source.h"
-#include "store/store.h"
 #include "transport/socket/acceptor.h"
 #include "transport/socket/listener.h"
 #include "transport/socket/socket_transport.h"
@@ -42,12 +43,18 @@ class Server {
   // Makes the rest and starts to serve. REQUIRES: open_ports() was successful.
   [[nodiscard]] std::string start();
 
+  // What requests run on, for the banner; and what it uses as -m. REQUIRES: started.
+  std::string engine_text() const { return backend_->describe(); }
+  uint64_t memory_bytes() const { return backend_->memory_bytes(); }
+
   // As bound.
   const std::vector<BoundPort>& ports() const { return ports_; }
 
   // Readable when a command has asked for the end.
   int stop_fd() const { return stop_request_.fd(); }
   StopKind asked_to_stop() const { return stop_request_.kind(); }
+  // Whether it ends because something has failed.
+  bool has_failed() const { return failed_.load(); }
 
   // Reads the password file again (SIGHUP).
   [[nodiscard]] std::string reload_auth();
@@ -61,13 +68,13 @@ class Server {
  private:
   // What one thread needs; the engine is above the transport, since pins outlive connections.
   struct Lane {
-    std::unique_ptr<engine::CpuEngine> engine;
+    std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<transport::SocketTransport> transport;
     std::unique_ptr<batcher::Worker> worker;
     std::thread thread;
   };
 
-  std::string open_store();
+  std::string open_backend();
   std::string make_lanes();
   batcher::WorkerConfig worker_config() const;
   transport::UdpGuard udp_guard() const;
@@ -75,12 +82,13 @@ class Server {
   const Options& options_;
   ServerState state_;
   StopRequest stop_request_;
+  std::atomic<bool> failed_{false};
   AuthFile auth_;
   PrefixStats prefixes_;
   std::vector<transport::Listener> listeners_;
   std::vector<transport::UdpListener> udp_listeners_;
   std::vector<BoundPort> ports_;
-  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<transport::Acceptor> acceptor_;
   std::unique_ptr<ServerStats> stats_;
   std::unique_ptr<Admin> admin_;

@@ -58,7 +58,7 @@ int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.uni
 
 }  // namespace
 
-ServerStats::ServerStats(store::Store& store, const ServerState& state,
+ServerStats::ServerStats(const ActiveStore& store, const ServerState& state,
                          const transport::Acceptor& acceptor)
     : store_(store), state_(state), acceptor_(acceptor) {}
 
@@ -69,7 +69,7 @@ void ServerStats::add_worker(const request::Counters& counters,
 
 StatsSnapshot ServerStats::snapshot() {
   StatsSnapshot snapshot;
-  const store::Clock clock = store_.clock();
+  const store::Clock clock = store_->clock();
   snapshot.version = text_of(wire::server_version());
   snapshot.uptime_s = clock.now - store::kClockStart;
   snapshot.unix_time = unix_time(clock, clock.now);
@@ -93,6 +93,7 @@ void ServerStats::add_requests(StatCounters& counters) const {
 void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   StatCounters& counters = snapshot.counters;
   uint64_t large_missed = 0;
+  uint64_t refused = 0;
   uint64_t stalled = 0;
   uint64_t deferred = 0;
   uint64_t amplified = 0;
@@ -109,6 +110,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
     counters[StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
     snapshot.connections += worker.transport->connection_count();
     snapshot.read_buffer_bytes += worker.transport->input_bytes();
+    refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
     deferred += traffic.replies_deferred.get();
     amplified += traffic.replies_amplified.get();
@@ -123,6 +125,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   snapshot.connection_structures = snapshot.connections;
   snapshot.accepting = acceptor_.accepting();
   snapshot.own.insert(snapshot.own.end(), {{"replies_deferred", deferred},
+                                           {"connections_refused", refused + accepts.refused.get()},
                                            {"connections_stalled", stalled},
                                            {"large_values_missed", large_missed},
                                            {"udp_requests_malformed", malformed},
@@ -131,14 +134,11 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
 }
 
 void ServerStats::add_store(StatsSnapshot& snapshot) const {
-  const store::StoreStats stats = store_.stats();
-  const uint32_t now = store_.clock().now;
+  const store::StoreStats stats = store_->stats();
   for (const auto& [stat, counter] : kStoreCounters) snapshot.counters[stat] = stats.get(counter);
   snapshot.memory_limit_bytes = state_.memory_limit_bytes.load(std::memory_order_relaxed);
   snapshot.items = stats.get(StoreCounter::kItems);
   snapshot.item_bytes = stats.get(StoreCounter::kBytes);
-  const bool has_oldest = stats.oldest_access != 0 && stats.oldest_access < now;
-  snapshot.oldest_item_age_s = has_oldest ? now - stats.oldest_access : 0;
   const uint64_t slots = stats.index_pairs * kSlotsPerPair;
   snapshot.hash_power = slots == 0 ? 0 : static_cast<uint32_t>(std::bit_width(slots)) - 1;
   snapshot.hash_bytes = stats.index_bytes;
@@ -185,8 +185,8 @@ std::vector<ConnectionSnapshot> ServerStats::connections() {
 }
 
 void ServerStats::walk(const std::function<bool(const DumpItem&)>& visit) {
-  const store::Clock clock = store_.clock();
-  store_.walk([&](const store::WalkedItem& walked) {
+  const store::Clock clock = store_->clock();
+  store_->walk([&](const store::WalkedItem& walked) {
     const store::Item& item = *walked.item;
     DumpItem dump;
     dump.key = text_of(walked.key);

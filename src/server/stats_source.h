@@ -9,8 +9,8 @@
 
 #include "control/stats_command.h"
 #include "request/counters.h"
+#include "server/backend.h"
 #include "server/server_state.h"
-#include "store/store.h"
 #include "transport/socket/acceptor.h"
 #include "transport/socket/socket_transport.h"
 
@@ -19,7 +19,8 @@ namespace warpcache::server {
 class ServerStats final : public StatsSource {
  public:
   // All of them outlive this.
-  ServerStats(store::Store& store, const ServerState& state, const transport::Acceptor& acceptor);
+  ServerStats(const ActiveStore& store, const ServerState& state,
+              const transport::Acceptor& acceptor);
 
   // A worker's share. Before the first request.
   void add_worker(const request::Counters& counters, const transport::SocketTransport& transport);
@@ -39,7 +40,7 @@ class ServerStats final : public StatsSource {
   void add_traffic(StatsSnapshot& snapshot) const;
   void add_store(StatsSnapshot& snapshot) const;
 
-  store::Store& store_;
+  const ActiveStore& store_;
   const ServerState& state_;
   const transport::Acceptor& acceptor_;
   std::vector<Worker> workers_;

@@ -12,17 +12,7 @@ namespace warpcache::engine {
 
 namespace {
 
-// Times that a request may find no room although room was just made for it (other threads take it)
-// before it is answered with an out-of-memory error.
-constexpr int kMakeRoomRoundsMax = 8;
-
 constexpr uint32_t kNoEntry = 0xffffffffu;
-
-constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
-
-bool counts_as_hit(const wire::Result& result) {
-  return result.outcome != wire::Outcome::kMiss && result.outcome != wire::Outcome::kNotFound;
-}
 
 }  // namespace
 
@@ -41,6 +31,11 @@ CpuEngine::CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHa
 }
 
 CpuEngine::~CpuEngine() { store_.unregister_thread(&thread_); }
+
+uint8_t* CpuEngine::input_memory(uint32_t bytes) {
+  input_ = std::make_unique_for_overwrite<uint8_t[]>(bytes);
+  return input_.get();
+}
 
 void CpuEngine::submit(Batch* batch) {
   WC_ASSERT(done_ == nullptr);
@@ -145,7 +140,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   answer(state, result);
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_) && request::acts_on_key(state.request.op)) {
-    admin_.saw_key(state.request.op, context_.key(state.request), counts_as_hit(result));
+    admin_.saw_key(state.request.op, context_.key(state.request), counts_as_hit(result.outcome));
   }
 }
 
@@ -186,7 +181,8 @@ void CpuEngine::refuse_for_memory(const wire::Request& request) {
 
 void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t count,
                         wire::Result& result) {
-  for (int round = 0; request::execute(context_, state, result) == Status::kDeferred; ++round) {
+  for (uint32_t round = 0; request::execute(context_, state, result) == Status::kDeferred;
+       ++round) {
     context_.store.leave_batch(thread_);
     const Status room =
         state.bytes_wanted == 0 ? Status::kOk : store_.make_room(state.bytes_wanted);
@@ -203,11 +199,16 @@ void CpuEngine::drop_hints(uint32_t from, uint32_t count) {
 }
 
 void CpuEngine::answer(const request::RequestState& state, wire::Result& result) {
-  const bool pinned =
-      result.value_size > kInlineValueMax && wire::reply_carries_value(state.request, result);
-  if (WC_UNLIKELY(pinned)) return answer_pinned(state, result);
+  const bool large =
+      result.value_size > kCopiedValueMax && wire::reply_carries_value(state.request, result);
+  if (WC_UNLIKELY(large)) return answer_pinned(state, result);
+  answer_copied(state, result);
+}
+
+void CpuEngine::answer_copied(const request::RequestState& state, const wire::Result& result) {
   uint8_t* start = writer_.cursor();
   uint8_t* end = request::emit(context_, state, result, start);
+  WC_DASSERT(static_cast<uint64_t>(end - start) <= request::size(state, result));
   writer_.advance(end);
   entry_reply_bytes_ += static_cast<uint32_t>(end - start);
 }
@@ -233,17 +234,21 @@ bool CpuEngine::waited_too_long() {
 }
 
 // The pin goes with the last piece: it is given back when that has been sent. Where too much is
-// pinned, and waiting has not helped, the key is missed: an error between the values of a multiget
-// would put clients out of step.
+// pinned the value is copied; where it is too long for that, and waiting has not helped, its key is
+// missed: an error between the values of a multiget would put clients out of step.
 void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& result) {
-  const uint32_t pin = context_.store.pin(*state.item);
+  const bool must = result.value_size > kInlineValueMax;
+  const uint32_t pin =
+      context_.store.pin(*state.item, must ? store::PinNeed::kMust : store::PinNeed::kMay);
   if (pin == 0) {
-    counters_.add(request::Counter::kLargeMissed);
-    result = {};
-    result.outcome = wire::Outcome::kMiss;
-    return answer(state, result);
+    if (must) {
+      counters_.add(request::Counter::kLargeMissed);
+      result = {};
+      result.outcome = wire::Outcome::kMiss;
+    }
+    return answer_copied(state, result);
   }
-  pins_refused_ = false;
+  if (must) pins_refused_ = false;
   writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
   store::ValuePieces pieces = context_.store.pieces(*state.item);
   uint32_t left = result.value_size;

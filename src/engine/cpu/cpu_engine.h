@@ -9,9 +9,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 #include "engine/cpu/reply_writer.h"
 #include "engine/engine.h"
+#include "engine/replies.h"
 #include "request/stages.h"
 #include "store/store.h"
 
@@ -21,18 +23,16 @@ namespace warpcache::engine {
 // few enough that their states (128 bytes each) stay in the first-level cache.
 inline constexpr uint32_t kGroupSize = 32;
 
-// Values up to this are copied into the reply; longer ones are sent from where they lie, pinned.
-inline constexpr uint32_t kInlineValueMax = 16 * 1024;
+// Values up to this are copied into the reply: a piece of its own would cost more than the copy.
+inline constexpr uint32_t kCopiedValueMax = 4 * 1024;
 
-// Head and tail of any reply: a base64 key, an opaque, and every number a meta reply can carry.
-inline constexpr uint32_t kReplyFrameMax = 1024;
+// Longer values are sent from where they lie, pinned. Up to this they are copied where much is
+// pinned already; beyond it they wait.
+inline constexpr uint32_t kInlineValueMax = 16 * 1024;
 
 // Reply space that a group may take, checked before it starts, so that nothing takes effect that
 // cannot be answered.
 inline constexpr uint32_t kGroupReplyMax = kGroupSize * (kInlineValueMax + kReplyFrameMax);
-
-// Reply bytes after which a stream has to wait for its next turn.
-inline constexpr uint32_t kEntryReplySlice = 256 * 1024;
 
 inline constexpr uint32_t kReplyArenaBytes = 2 * 1024 * 1024;
 static_assert(kReplyArenaBytes >= 2 * kGroupReplyMax);
@@ -52,6 +52,7 @@ class CpuEngine final : public Engine {
   CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHandler& admin);
   ~CpuEngine() override;
 
+  uint8_t* input_memory(uint32_t bytes) override;
   void submit(Batch* batch) override;
   Batch* poll() override;
   void release(uint32_t pin) override;
@@ -77,6 +78,7 @@ class CpuEngine final : public Engine {
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
   void execute(request::RequestState& state, uint32_t index, uint32_t count, wire::Result& result);
   void answer(const request::RequestState& state, wire::Result& result);
+  void answer_copied(const request::RequestState& state, const wire::Result& result);
   void answer_pinned(const request::RequestState& state, wire::Result& result);
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);
@@ -91,6 +93,7 @@ class CpuEngine final : public Engine {
   request::Context context_;
   request::Counters counters_;
   ReplyWriter writer_;
+  std::unique_ptr<uint8_t[]> input_;
   Batch* done_ = nullptr;
   Slot group_[kGroupSize];
   uint32_t open_entry_;             // index of the entry whose replies are being written

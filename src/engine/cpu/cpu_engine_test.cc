@@ -180,10 +180,31 @@ TEST_F(CpuEngineTest, LargeValuesAreSentFromWhereTheyLie) {
   EXPECT_EQ(store_->stats().pinned_segments, 0u);
 }
 
+std::string large_value() { return std::string(1000 * 1000, 'v'); }
+
+TEST_F(CpuEngineTest, ValuesThatFitTheReplyAreCopiedWhereMuchIsPinned) {
+  constexpr int kValues = 1500;
+  const std::string value(10'000, 'v');
+  for (int i = 0; i < kValues; ++i) say(set("k" + std::to_string(i), value));
+  std::vector<uint32_t> pins;
+  for (int i = 0; i < kValues; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    TestBatch batch;
+    batch.add("get " + key + "\r\n");
+    run(batch);
+    ASSERT_EQ(batch.reply(0), "VALUE " + key + " 0 10000\r\n" + value + "\r\nEND\r\n");
+    for (uint32_t pin : batch.pins()) pins.push_back(pin);
+  }
+  EXPECT_GT(pins.size(), 500u);  // an eighth of 64 MB
+  EXPECT_LT(pins.size(), 1000u);
+  say(set("large", large_value()));
+  EXPECT_NE(say("get large\r\n"), "END\r\n");
+  for (uint32_t pin : pins) engine_->release(pin);
+  EXPECT_EQ(store_->stats().pinned_segments, 0u);
+}
+
 // Thirty values of a megabyte, of which 64 MB allow about half to be pinned at once.
 constexpr int kLargeValues = 30;
-
-std::string large_value() { return std::string(1000 * 1000, 'v'); }
 
 std::string large_get() {
   std::string gets = "get";
@@ -247,7 +268,7 @@ TEST_F(CpuEngineTest, AStreamThatHadItsShareWaitsForAnotherTurn) {
 }
 
 TEST_F(CpuEngineTest, ADatagramIsAnsweredWholeOrWithAnError) {
-  const std::string value(16000, 'v');
+  const std::string value(kCopiedValueMax, 'v');
   say(set("a", value));
   TestBatch batch;
   std::string gets = "get";
@@ -257,7 +278,7 @@ TEST_F(CpuEngineTest, ADatagramIsAnsweredWholeOrWithAnError) {
   run(batch);
   EXPECT_EQ(batch.entry(0).frames_done, 1000u);
   EXPECT_EQ(batch.reply(0), "SERVER_ERROR out of memory writing get response\r\n");
-  EXPECT_EQ(batch.reply(1), "VALUE a 0 16000\r\n" + value + "\r\nEND\r\n");
+  EXPECT_EQ(batch.reply(1), "VALUE a 0 4096\r\n" + value + "\r\nEND\r\n");
 }
 
 TEST_F(CpuEngineTest, AdministrativeCommandsKeepTheirPlace) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "store/store.h"
+#include "store/owner.h"
 #include "wire/admin_reply.h"
 
 namespace warpcache::engine {
@@ -16,7 +16,7 @@ namespace warpcache::engine {
 class StoreAdmin final : public AdminHandler {
  public:
   // `store` outlives it.
-  explicit StoreAdmin(store::Store& store) : store_(store) {}
+  explicit StoreAdmin(store::StoreOwner& store) : store_(store) {}
 
   void run(const wire::Request& request, const uint8_t*, BatchEntry&, std::string& reply) override {
     const auto sink = [&reply](Bytes bytes) {
@@ -34,7 +34,7 @@ class StoreAdmin final : public AdminHandler {
   void saw_key(wire::Op, Bytes, bool) override {}
 
  private:
-  store::Store& store_;
+  store::StoreOwner& store_;
 };
 
 }  // namespace warpcache::engine

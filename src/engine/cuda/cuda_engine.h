@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine that runs requests on a GPU. A batch becomes one or more jobs (job.h): all frames are
+// handed in, and what comes back undone (no room in the store, no space for the reply, behind a
+// command that the host runs) is handed in again, until every entry is answered from its front on.
+// Replies are written by the device, straight into pinned memory that the spans point to.
+// When the device fails during a batch, its reservations stay the caller's, to be stored elsewhere
+// (failover_engine.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/incoming_bodies.h"
+#include "engine/cuda/job_runner.h"
+#include "engine/engine.h"
+#include "request/counters.h"
+
+namespace warpcache::engine::cuda {
+
+struct CudaEngineConfig {
+  uint32_t item_size_max = 1 << 20;  // -I, bytes
+  bool cas_enabled = true;           // not -C
+  JobRunnerConfig jobs;
+  uint32_t reply_arena_bytes = 16 * 1024 * 1024;
+  // How long the largest values may wait for others to be sent. After that they are missed.
+  uint32_t pin_wait_ms_max = 100;
+};
+
+class CudaEngine final : public Engine {
+ public:
+  // Values up to this go through the reply arena; longer ones have buffers of their own.
+  static constexpr uint32_t kArenaValueMax = 1024 * 1024;
+  // Buffers for such values that are on their way to clients.
+  static constexpr uint32_t kLargeBuffers = 4;
+
+  // Returns what is wrong, or "". All outlive the engine.
+  static std::string create(const CudaEngineConfig& config, CudaStore& store, DeviceFaults& faults,
+                            AdminHandler& admin, std::unique_ptr<CudaEngine>* engine);
+
+  // See JobRunner::yield(). REQUIRES: called by the engine's thread, no batch is under way.
+  void yield() { runner_.yield(); }
+
+  uint8_t* input_memory(uint32_t bytes) override;
+  void submit(Batch* batch) override;
+  Batch* poll() override;
+  void release(uint32_t pin) override;
+  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
+  void abandon(uint32_t id) override;
+
+  const request::Counters& counters() const { return counters_; }
+  request::Counters& counters() { return counters_; }
+
+ private:
+  // The answer to a frame of the batch, or what it waits for.
+  struct Answer {
+    const uint8_t* data = nullptr;
+    uint32_t size = 0;
+    uint32_t pin = 0;
+    FrameState state = FrameState::kNotReached;
+    uint32_t bytes = 0;
+    bool answered = false;
+  };
+  enum class EntryNext : uint8_t { kFinished, kAgain };
+
+  CudaEngine(const CudaEngineConfig& config, CudaStore& store, DeviceFaults& faults,
+             AdminHandler& admin);
+  std::string start();
+
+  bool begin(Batch& batch);
+  void begin_round();
+  void close_all();
+  void add_entry(uint32_t entry);
+  Job& prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size);
+  uint32_t take_results(const uint8_t* reply_out);
+  void after_round();
+  EntryNext next_of(uint32_t entry);
+  EntryNext next_of_first(uint32_t entry, uint32_t frame, bool has_hole);
+  void run_on_host(BatchEntry& entry, uint32_t frame);
+  void authenticate(BatchEntry& entry);
+  EntryNext fetch_large(BatchEntry& entry, uint32_t frame);
+  void answer_miss(uint32_t frame);
+  void answer_text(uint32_t frame, std::string text);
+  wire::Request parse(uint32_t frame);
+  bool waited_too_long();
+  void place_bodies();
+  void finish();
+  void show_keys(const BatchEntry& entry);
+
+  CudaEngineConfig config_;
+  CudaStore& store_;
+  DeviceFaults& faults_;
+  AdminHandler& admin_;
+  request::Counters counters_;
+  JobRunner runner_;
+  IncomingBodies incoming_;
+
+  CudaMemory input_;                 // pinned: what Batch::input points to
+  CudaMemory input_copy_;            // device
+  CudaMemory frames_;                // pinned: wire::Frame
+  CudaMemory entries_;               // pinned: EntryInfo
+  CudaMemory reply_arena_;           // pinned
+  CudaMemory reply_copy_;            // device
+  CudaMemory bounce_;                // pinned: bodies on their way to the store
+  CudaMemory large_[kLargeBuffers];  // pinned
+  CudaMemory large_copy_;            // device
+  bool large_used_[kLargeBuffers] = {};
+
+  Batch* batch_ = nullptr;
+  bool under_way_ = false;
+  std::vector<Answer> answers_;        // by frame of the batch
+  std::vector<uint32_t> entry_bytes_;  // reply bytes so far
+  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
+  std::vector<uint32_t> again_;        // entries of the next round
+  std::vector<uint32_t> round_;        // entries of the last one
+  std::vector<std::unique_ptr<std::string>> texts_;
+  uint32_t arena_used_ = 0;
+  uint64_t room_wanted_ = 0;  // 0: none
+  uint32_t defers_ = 0;       // rounds in a row in which something was deferred
+  bool out_of_memory_ = false;
+  bool wants_keys_ = false;
+  bool pins_refused_ = false;  // since `refused_since_`
+  std::chrono::steady_clock::time_point refused_since_;
+};
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/cuda_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#include "store/maintainer.h"
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using store::Maintainer;
+
+constexpr auto kEpochPause = std::chrono::microseconds(50);
+constexpr uint64_t kReachFactor = 4;
+constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items of 200 bytes
+// The limit can be raised later where that takes no more than this share of what is free.
+constexpr uint64_t kReachShare = 4;
+
+}  // namespace
+
+CudaStore::CudaStore(const CudaStoreConfig& config, DeviceFaults& faults)
+    : StoreOwner(config.store.manual_clock), config_(config), faults_(faults) {}
+
+std::string CudaStore::create(const CudaStoreConfig& config, DeviceFaults& faults,
+                              std::unique_ptr<CudaStore>* store) {
+  std::unique_ptr<CudaStore> made(new CudaStore(config, faults));
+  std::string failure = made->start();
+  if (failure.empty()) *store = std::move(made);
+  return failure;
+}
+
+CudaStore::~CudaStore() {
+  {
+    const std::lock_guard guard(wake_mutex_);
+    stopping_ = true;
+  }
+  wake_condition_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string CudaStore::start() {
+  store::StoreConfig& config = config_.store;
+  config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
+  config.threads = config.readers_max;
+  size_t free = 0;
+  size_t total = 0;
+  if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
+    return faults_.why();
+  }
+  if (config.memory_reach == 0) {
+    const bool may_grow = kReachFactor * config.memory_limit <= free / kReachShare;
+    config.memory_reach = config.memory_limit * (may_grow ? kReachFactor : 1);
+  }
+  // Keys come by the hundred thousand at once: an index that is large from the start need not grow
+  // at that pace.
+  if (config.hash_power == 0) {
+    const uint64_t slots =
+        config.memory_limit / kIndexShareAtStart / sizeof(store::Set) * store::kWays;
+    config.hash_power = static_cast<uint32_t>(std::bit_width(slots)) - 1;
+  }
+  const store::Geometry geometry = store::geometry_of(config);
+  tables_ = store::Tables(config, geometry);
+  const auto device = CudaMemory::Place::kDevice;
+  const auto host = CudaMemory::Place::kHost;
+  if (!arena_.allocate(device, geometry.arena_bytes()) ||
+      !device_tables_.allocate(device, tables_.bytes()) ||
+      !maintainer_.allocate(device, maintainer_bytes()) ||
+      !scratch_.allocate(device, block_scratch_bytes() * config.readers_max)) {
+    return "the GPU has " + std::to_string(free >> 20) + " megabytes free, too few for -m " +
+           std::to_string(config.memory_limit >> 20);
+  }
+  if (!call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
+      !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
+    return "the system does not give pinned memory";
+  }
+  if (!stream_.create(CudaStream::Priority::kHigh)) return "the GPU gives no stream";
+
+  shadow_.assign(tables_.bytes(), 0);
+  const uint64_t seed = store::seed_of(config);
+  store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), seed);
+  tables_.fill(config, shadow);
+  shadow.shared->epoch_slots = config.readers_max;
+  unix_start_ = shadow.shared->unix_start;
+  core_ = tables_.core_at(device_tables_.data(), arena_.data(), seed);
+  const cudaError_t error =
+      cudaMemcpy(device_tables_.data(), shadow_.data(), tables_.bytes(), cudaMemcpyHostToDevice);
+  if (!faults_.check(error, "filling the store's tables")) return faults_.why();
+  if (!call(ServiceOp::kStart, 0)) return faults_.why();
+  tick();
+  if (config.maintenance_thread) thread_ = std::thread([this] { run(); });
+  return faults_.failed() ? faults_.why() : "";
+}
+
+BlockResources CudaStore::resources() const {
+  return {core_, tables_.counters_at(device_tables_.data()), scratch_.data()};
+}
+
+uint32_t CudaStore::take_readers() {
+  const uint32_t first = readers_taken_;
+  readers_taken_ += config_.blocks_per_engine;
+  WC_ASSERT(readers_taken_ <= config_.store.readers_max);
+  return first;
+}
+
+// --- Maintenance
+
+void CudaStore::wake() {
+  if (awake_.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard guard(wake_mutex_);
+    awake_.store(true, std::memory_order_relaxed);
+  }
+  wake_condition_.notify_one();
+}
+
+void CudaStore::run() {
+  SteadyClock::time_point second = SteadyClock::now() + std::chrono::seconds(1);
+  while (!faults_.failed()) {
+    {
+      std::unique_lock lock(wake_mutex_);
+      wake_condition_.wait_until(lock, second, [this] { return stopping_ || awake_.load(); });
+      if (stopping_) return;
+      awake_.store(false);
+    }
+    if (SteadyClock::now() >= second) {
+      second += std::chrono::seconds(1);
+      tick();
+    }
+    (void)call(ServiceOp::kMaintain, 0);
+  }
+}
+
+bool CudaStore::wait(const char* what) const {
+  return faults_.check(cudaGetLastError(), what) &&
+         faults_.check(cudaStreamSynchronize(stream_.get()), what);
+}
+
+bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key) {
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed()) return false;
+  ServiceCall& message = *call_.as<ServiceCall>();
+  message.op = op;
+  message.argument = argument;
+  message.key_size = static_cast<uint32_t>(key.size);
+  std::copy_n(key.data, key.size, message.key);
+  launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
+                 stream_.get());
+  if (!wait("maintaining the store")) return false;
+  if (result != nullptr) *result = message;
+  return true;
+}
+
+Status CudaStore::make_room(uint64_t bytes) {
+  const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
+  const SteadyClock::time_point deadline = SteadyClock::now() + patience;
+  while (true) {
+    ServiceCall result;
+    if (!call(ServiceOp::kMakeRoom, bytes, &result)) return Status::kOutOfMemory;
+    const auto room = static_cast<Maintainer::Room>(result.result);
+    if (room == Maintainer::Room::kReady) return Status::kOk;
+    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
+    if (SteadyClock::now() >= deadline) return Status::kOutOfMemory;
+    std::this_thread::sleep_for(kEpochPause);
+  }
+}
+
+void CudaStore::apply_clock(uint32_t now) {
+  now_.store(now);
+  (void)call(ServiceOp::kClock, now);
+}
+
+void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
+
+void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
+
+store::Clock CudaStore::clock() const { return {now_.load(), unix_start_}; }
+
+uint64_t CudaStore::set_memory_limit(uint64_t bytes) {
+  const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
+  const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
+  const SteadyClock::time_point deadline = SteadyClock::now() + patience;
+  ServiceCall result = {};
+  if (!call(ServiceOp::kSetTarget, segments, &result)) return 0;
+  while (call(ServiceOp::kShrink, 0, &result)) {
+    const bool waits = static_cast<Maintainer::Step>(result.result) == Maintainer::Step::kWait;
+    if (!waits || SteadyClock::now() >= deadline) break;
+    std::this_thread::sleep_for(kEpochPause);
+  }
+  return result.segment_limit << core_.segment_shift;
+}
+
+// --- Reservations
+
+Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
+  const uint64_t sizes = uint64_t{key_size} << 32 | value_size;
+  ServiceCall result;
+  for (int round = 0; round < 2; ++round) {
+    if (!call(ServiceOp::kReserve, sizes, &result)) return Status::kOutOfMemory;
+    if (result.status != Status::kDeferred) break;
+    // A reservation takes whole segments, also for a small item.
+    const uint64_t bytes =
+        std::max<uint64_t>(store::item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+    if (make_room(bytes) != Status::kOk) return Status::kOutOfMemory;
+  }
+  *id = static_cast<uint32_t>(result.result);
+  return result.status == Status::kDeferred ? Status::kOutOfMemory : result.status;
+}
+
+bool CudaStore::fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size) {
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed()) return false;
+  launch_fill(core_, id, offset, pinned, size, stream_.get());
+  return wait("storing a large value");
+}
+
+void CudaStore::abandon(uint32_t id) { (void)call(ServiceOp::kAbandon, id); }
+
+// --- Looking at it all
+
+store::StoreStats CudaStore::stats() const {
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed()) return {};
+  const cudaError_t error = cudaMemcpyAsync(shadow_.data(), device_tables_.data(), shadow_.size(),
+                                            cudaMemcpyDeviceToHost, stream_.get());
+  if (!faults_.check(error, "reading the store's tables") || !wait("reading the store's tables")) {
+    return {};
+  }
+  const store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), core_.seed);
+  shadow.shared->segment_lock = 0;  // somebody may have held it at that moment
+  return tables_.stats(shadow, tables_.counters_at(shadow_.data()));
+}
+
+void CudaStore::walk(const std::function<bool(const store::WalkedItem&)>& visit) {
+  const std::lock_guard guard(service_mutex_);
+  WalkCall& message = *walk_call_.as<WalkCall>();
+  message = {};
+  do {
+    if (faults_.failed()) return;
+    message.first_pair = message.next_pair;
+    launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
+    if (!wait("walking the store")) return;
+    for (uint32_t i = 0; i < message.count; ++i) {
+      const auto* item =
+          reinterpret_cast<const store::Item*>(walk_buffer_.data() + uint64_t{i} * kWalkedBytes);
+      if (!visit({item, item->key(), store::item_footprint(*item)})) return;
+    }
+  } while (message.next_pair < message.pair_count);
+}
+
+bool CudaStore::inspect(Bytes key, store::Item* header) {
+  ServiceCall result;
+  if (!call(ServiceOp::kInspect, 0, &result, key) || result.result == 0) return false;
+  *header = result.item;
+  return true;
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The owner of a store in the memory of a GPU. The host holds no part of it: what it wants done or
+// known of the store, a kernel does. A thread of the host decides when maintenance runs; the steps
+// themselves run on the device, beside the requests.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/cuda/device.h"
+#include "engine/cuda/kernels.h"
+#include "store/owner.h"
+#include "store/tables.h"
+
+namespace warpcache::engine::cuda {
+
+struct CudaStoreConfig {
+  store::StoreConfig store;  // memory_limit: bytes of the device; threads and readers_max follow
+  uint32_t engines = 1;      // CudaEngines that will use it
+  uint32_t blocks_per_engine = 1;  // thread blocks that a job may run on
+};
+
+class CudaStore final : public store::StoreOwner {
+ public:
+  // Returns what is wrong, or "". `faults` outlives the store.
+  static std::string create(const CudaStoreConfig& config, DeviceFaults& faults,
+                            std::unique_ptr<CudaStore>* store);
+  ~CudaStore() override;  // REQUIRES: no job is under way
+
+  // What jobs run on.
+  BlockResources resources() const;
+  // The first reader of the next engine: blocks_per_engine of them are its own.
+  uint32_t take_readers();
+
+  // See store::Store::maintain().
+  void maintain() { (void)call(ServiceOp::kMaintain, 0); }
+  // After kDeferred, see store::Store::make_room().
+  Status make_room(uint64_t bytes);
+  // What a job has seen: maintenance may be wanted.
+  void saw_free_segments(uint32_t free_segments, uint32_t low_water) {
+    if (free_segments < low_water) wake();
+  }
+
+  // --- Reservations. A body comes from pinned memory of the caller's.
+  Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
+  bool fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size);
+  void abandon(uint32_t id);
+
+  uint64_t set_memory_limit(uint64_t bytes) override;
+  store::StoreStats stats() const override;
+  void walk(const std::function<bool(const store::WalkedItem&)>& visit) override;
+  bool inspect(Bytes key, store::Item* header) override;
+  store::Clock clock() const override;
+
+ private:
+  CudaStore(const CudaStoreConfig& config, DeviceFaults& faults);
+  std::string start();
+  void run();
+  void wake();
+  void apply_clock(uint32_t now) override;
+  void apply_flush() override;
+  void apply_expiry() override;
+
+  // One call at a time; the result is in the returned copy. False: the device has failed.
+  bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {});
+  bool wait(const char* what) const;
+
+  CudaStoreConfig config_;
+  DeviceFaults& faults_;
+  store::Tables tables_;
+  store::Core core_;
+  CudaMemory arena_;
+  CudaMemory device_tables_;
+  CudaMemory maintainer_;
+  CudaMemory scratch_;
+  uint32_t readers_taken_ = 1;  // the first is maintenance's
+  int64_t unix_start_ = 0;
+  std::atomic<uint32_t> now_{store::kClockStart};
+
+  mutable std::mutex service_mutex_;  // guards what follows
+  CudaStream stream_;
+  CudaMemory call_;
+  CudaMemory walk_call_;
+  CudaMemory walk_buffer_;
+  mutable std::vector<uint8_t> shadow_;  // of the tables
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_condition_;
+  std::atomic<bool> awake_{false};
+  bool stopping_ = false;  // guarded by wake_mutex_
+  std::thread thread_;
+};
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/device.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+// Freeing memory waits for kernels that may never end now.
+std::atomic<bool> lost{false};
+
+}  // namespace
+
+std::string open_device(int number, DeviceFacts* facts) {
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  if (count == 0) return "no CUDA device is there";
+  if (number < 0 || number >= count) {
+    return "there is no GPU " + std::to_string(number) + ", only 0 to " + std::to_string(count - 1);
+  }
+  error = cudaSetDevice(number);
+  cudaDeviceProp properties;
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, number);
+  size_t free = 0;
+  size_t total = 0;
+  if (error == cudaSuccess) error = cudaMemGetInfo(&free, &total);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  facts->number = number;
+  facts->name = properties.name;
+  facts->memory_bytes = total;
+  facts->free_bytes = free;
+  facts->multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
+  return "";
+}
+
+bool DeviceFaults::check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return true;
+  fail(std::string(what) + ": " + cudaGetErrorString(error));
+  return false;
+}
+
+void DeviceFaults::fail(const std::string& why) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    why_ = why;
+    lost.store(true);
+    failed_.store(true, std::memory_order_release);
+  }
+  if (on_failure_) on_failure_(why);
+}
+
+std::string DeviceFaults::why() const {
+  const std::lock_guard guard(mutex_);
+  return why_;
+}
+
+bool CudaMemory::allocate(Place place, uint64_t bytes) {
+  reset();
+  place_ = place;
+  void* data = nullptr;
+  const cudaError_t error = place == Place::kDevice
+                                ? cudaMalloc(&data, bytes)
+                                : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (error != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  data_ = static_cast<uint8_t*>(data);
+  bytes_ = bytes;
+  if (place == Place::kHost) {
+    std::memset(data_, 0, bytes_);
+    return true;
+  }
+  return cudaMemset(data_, 0, bytes_) == cudaSuccess;
+}
+
+void CudaMemory::reset() {
+  if (data_ == nullptr || lost.load()) return;
+  (void)(place_ == Place::kDevice ? cudaFree(data_) : cudaFreeHost(data_));
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+CudaStream::~CudaStream() {
+  if (stream_ != nullptr && !lost.load()) (void)cudaStreamDestroy(stream_);
+}
+
+bool CudaStream::create(Priority priority) {
+  int lowest = 0;
+  int highest = 0;
+  if (cudaDeviceGetStreamPriorityRange(&lowest, &highest) != cudaSuccess) return false;
+  const int value = priority == Priority::kHigh ? highest : lowest;
+  return cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, value) == cudaSuccess;
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hands jobs to the GPU, one at a time, in one of two ways: a kernel for each, or one kernel that
+// stays and takes them by a doorbell in mapped memory.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/kernels.h"
+
+namespace warpcache::engine::cuda {
+
+struct JobRunnerConfig {
+  uint32_t blocks_max = 1;  // CudaStoreConfig::blocks_per_engine
+  bool persistent = false;  // one kernel that stays, instead of one a job
+  // A job that takes longer means that the device is lost.
+  uint32_t job_ms_max = 10000;
+};
+
+class JobRunner {
+ public:
+  // `store` and `faults` outlive it.
+  JobRunner(const JobRunnerConfig& config, CudaStore& store, DeviceFaults& faults)
+      : config_(config), store_(store), faults_(faults) {}
+  ~JobRunner();
+  JobRunner(const JobRunner&) = delete;
+  JobRunner& operator=(const JobRunner&) = delete;
+
+  // Returns what is wrong, or "". The first launch takes a while: it is made here, with a job of
+  // nothing, not at the first client's cost.
+  std::string start();
+
+  // The next job, to be filled by the caller; empty but for what is the runner's: readers, groups,
+  // results. REQUIRES: none is under way.
+  Job& next();
+  // Adds a group to it: `count` of its frames from `first` on.
+  void add_group(uint32_t first, uint32_t count);
+  // Hands it in. What it points to stays until ended() or wait() has said so.
+  void launch();
+  // Whether it is over; with DeviceFaults::failed() its results mean nothing.
+  bool ended();
+  // Waits for the end. False: the device has failed.
+  bool wait();
+
+  // Of a job that is over: what became of its frames, by their number in the job.
+  const FrameReply* replies() const { return replies_.as<FrameReply>(); }
+  // Likewise: adds what it has counted, and tells the store's owner what it has seen. Once.
+  void take_counts(request::Counters& counters);
+
+  // Ends the kernel that stays, so that others have the GPU's blocks to themselves; the next job
+  // starts it again. REQUIRES: no job is under way.
+  void yield();
+
+ private:
+  bool kernel_ended();
+
+  JobRunnerConfig config_;
+  CudaStore& store_;
+  DeviceFaults& faults_;
+  BlockResources resources_;
+  uint32_t first_reader_ = 0;
+  CudaStream stream_;
+  CudaMemory job_;            // pinned: Job
+  CudaMemory groups_;         // pinned: Group
+  CudaMemory replies_;        // pinned: FrameReply
+  CudaMemory results_;        // pinned: GroupResult
+  CudaMemory words_;          // device: reply_used, blocks_done
+  CudaMemory bell_;           // pinned: Doorbell
+  CudaMemory turn_;           // device: Turn
+  bool kernel_runs_ = false;  // the one that stays
+  uint32_t number_ = 0;
+  uint32_t polls_ = 0;  // since the job was handed in
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace warpcache::engine::cuda

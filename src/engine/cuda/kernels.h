@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels, as the host starts them. All are asynchronous on the given stream; what pointers
+// point to must stay until they have ended. Errors are CUDA's, to be looked for with
+// cudaGetLastError() and at the next synchronisation.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "engine/cuda/job.h"
+#include "store/owner.h"
+
+namespace warpcache::engine::cuda {
+
+// Blocks that may run at once, and where their readers are.
+struct BlockResources {
+  store::Core core;
+  store::ThreadCounters* counters;  // one a reader
+  uint8_t* scratch;                 // block_scratch_bytes() a reader
+};
+
+uint64_t block_scratch_bytes();
+// Once per process and device, before the first launch.
+cudaError_t prepare_kernels();
+
+// Runs a job's groups on up to `blocks` blocks. The job is read on the device: `job` is pinned.
+void launch_job(const BlockResources& resources, const Job* job, uint32_t blocks,
+                cudaStream_t stream);
+
+// The same by a kernel that stays: `blocks` blocks wait for the doorbell. It ends when the doorbell
+// says so. Jobs numbered up to `last_job` are over.
+void launch_persistent(const BlockResources& resources, const Job* job, Doorbell* bell, Turn* turn,
+                       uint32_t last_job, uint32_t blocks, cudaStream_t stream);
+
+// --- The store's own work: one thread of the device.
+
+enum class ServiceOp : uint32_t {
+  kStart,     // builds the maintainer
+  kMaintain,  // rounds up to the low-water mark
+  kMakeRoom,  // argument: bytes. `result` is a Maintainer::Room
+  kFlush,
+  kClock,  // argument: the second
+  kExpire,
+  kSetTarget,  // argument: segments
+  kShrink,     // `result` is a Maintainer::Step
+  kReserve,    // argument: key size << 32 | value size. `result` is the id, `status` says more
+  kAbandon,    // argument: the id
+  kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
+};
+
+// In pinned host memory.
+struct ServiceCall {
+  ServiceOp op;
+  uint32_t key_size;
+  uint64_t argument;
+  uint64_t result;
+  Status status;
+  uint32_t free_segments;
+  uint32_t low_water;
+  uint64_t segment_limit;
+  store::Clock clock;
+  alignas(16) store::Item item;
+  uint8_t key[256];
+};
+
+// `maintainer`: device memory of maintainer_bytes().
+uint64_t maintainer_bytes();
+void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
+                    ServiceCall* call, cudaStream_t stream);
+
+// Copies `size` bytes of pinned host memory into the value of a reservation, from `offset` on.
+void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
+                 const uint8_t* from, uint32_t size, cudaStream_t stream);
+
+// Live items, header and key, of the pairs from `first_pair` on until the buffer is full.
+struct WalkCall {
+  uint32_t first_pair;
+  uint32_t next_pair;   // out: where to go on
+  uint32_t pair_count;  // out
+  uint32_t count;       // out: items in the buffer
+};
+inline constexpr uint32_t kWalkedBytes = sizeof(store::Item) + 256;  // a key has at most 250 bytes
+inline constexpr uint32_t kWalkedMax = 2048;                         // above what a pair can hold
+void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream);
+
+}  // namespace warpcache::engine::cuda

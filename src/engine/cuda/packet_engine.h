@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole Ethernet frames on the GPU, after MemcachedGPU and GNoM (SoCC 2015): headers are read,
+// requests run and reply frames written there, checksums included. The host sees a packet only when
+// it is none of the usual: administrative commands, several commands in a datagram, replies of
+// several datagrams. These it runs by a CudaEngine on the same store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/job_runner.h"
+#include "request/counters.h"
+
+namespace warpcache::engine::cuda {
+
+struct PacketEngineConfig {
+  uint16_t udp_port = 11211;
+  uint32_t item_size_max = 1 << 20;  // -I, bytes
+  bool cas_enabled = true;           // not -C
+  JobRunnerConfig jobs;
+  uint32_t input_bytes = 16 * 1024 * 1024;
+  uint32_t reply_bytes = 32 * 1024 * 1024;
+};
+
+// Used by one thread at a time.
+class PacketEngine {
+ public:
+  // Packets of one batch.
+  static constexpr uint32_t kPacketsMax = kFramesMax;
+
+  // Returns what is wrong, or "". `store` and `faults` outlive the engine.
+  static std::string create(const PacketEngineConfig& config, CudaStore& store,
+                            DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine);
+
+  // Where packets are put, input_bytes long, pinned; and where they lie in it.
+  uint8_t* input() const { return input_.data(); }
+  PacketSlot* slots() const { return slots_.as<PacketSlot>(); }
+
+  // Runs `count` packets. False: the device has failed, and nothing may be sent. Waits for it all;
+  // what finds no room in the store or for its reply is run again. Afterwards each packet's state
+  // is kDone, kQuit, kDropped or kHost. REQUIRES: slots() lie within the input, in any order.
+  bool run(uint32_t count);
+  // Of the last run: a packet's state, and its reply frame at replies() + offset, `size` bytes (0:
+  // none).
+  const FrameReply& result(uint32_t packet) const { return results_[packet]; }
+  const uint8_t* replies() const { return reply_arena_.data(); }
+
+  const request::Counters& counters() const { return counters_; }
+
+ private:
+  PacketEngine(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults)
+      : config_(config), store_(store), runner_(config.jobs, store, faults) {}
+  std::string start();
+  bool run_round();
+  void take_results();
+  void fill_job(Job& job) const;
+
+  PacketEngineConfig config_;
+  CudaStore& store_;
+  request::Counters counters_;
+  JobRunner runner_;
+
+  CudaMemory input_;        // pinned
+  CudaMemory input_copy_;   // device
+  CudaMemory slots_;        // pinned: PacketSlot, the caller's
+  CudaMemory packets_;      // pinned: PacketSlot, of the round
+  CudaMemory reply_arena_;  // pinned
+  CudaMemory reply_copy_;   // device
+
+  std::vector<FrameReply> results_;
+  std::vector<uint32_t> origin_;  // by packet of the round: the packet of the batch
+  uint32_t arena_used_ = 0;
+  uint64_t room_wanted_ = 0;  // 0: none
+  bool out_of_memory_ = false;
+};
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <new>
+
+#include "engine/cuda/kernels.h"
+#include "store/maintainer.h"
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+struct DeviceMaintainer {
+  store::ThreadContext thread;
+  store::Maintainer maintainer;
+};
+
+__device__ void inspect(const store::Core& core, ServiceCall& call) {
+  const store::StoreRef store{core};
+  uint8_t key[256];
+  for (uint32_t i = 0; i < call.key_size; ++i) key[i] = call.key[i];
+  const Bytes bytes = {key, call.key_size};
+  const store::Found found = store.find(store.hash(bytes), bytes);
+  call.result = 0;
+  if (!found || !store.alive(*found.item, store.clock().now)) return;
+  call.item = *found.item;
+  call.result = 1;
+}
+
+__device__ void serve(const store::Core& core, store::Maintainer& maintainer, ServiceCall& call) {
+  switch (call.op) {
+    case ServiceOp::kStart:
+      break;
+    case ServiceOp::kMaintain:
+      maintainer.maintain();
+      break;
+    case ServiceOp::kMakeRoom: {
+      store::Maintainer::Room room = store::Maintainer::Room::kProgress;
+      while (room == store::Maintainer::Room::kProgress) room = maintainer.make_room(call.argument);
+      call.result = static_cast<uint64_t>(room);
+      break;
+    }
+    case ServiceOp::kFlush:
+      maintainer.flush();
+      break;
+    case ServiceOp::kClock:
+      store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
+      break;
+    case ServiceOp::kExpire:
+      maintainer.expire();
+      break;
+    case ServiceOp::kSetTarget:
+      maintainer.set_target(static_cast<uint32_t>(call.argument));
+      break;
+    case ServiceOp::kShrink:
+      call.result = static_cast<uint64_t>(maintainer.shrink());
+      break;
+    case ServiceOp::kReserve: {
+      uint32_t id = 0;
+      call.status = store::reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
+                                        static_cast<uint32_t>(call.argument), &id);
+      call.result = id;
+      break;
+    }
+    case ServiceOp::kAbandon:
+      store::abandon_reservation(core, static_cast<uint32_t>(call.argument));
+      break;
+    case ServiceOp::kInspect:
+      inspect(core, call);
+      break;
+  }
+}
+
+// The first reader is maintenance's, which enters only to inspect.
+__global__ void service_kernel(store::Core core, store::ThreadCounters* counters,
+                               DeviceMaintainer* state, ServiceCall* host_call) {
+  ServiceCall& call = *host_call;
+  if (call.op == ServiceOp::kStart) {
+    state->thread = {};
+    state->thread.slot = &core.epochs[0];
+    state->thread.counters = &counters[0];
+    new (&state->maintainer) store::Maintainer(core, &state->thread);
+  }
+  const store::StoreRef store{core};
+  const bool reads = call.op == ServiceOp::kInspect;
+  if (reads) store.enter_batch(state->thread);
+  serve(core, state->maintainer, call);
+  if (reads) store.leave_batch(state->thread);
+  call.free_segments = load_relaxed(&core.shared->free_count);
+  call.low_water = load_relaxed(&core.shared->low_water);
+  call.segment_limit = load_relaxed(&core.shared->segment_limit);
+  call.clock = store.clock();
+}
+
+__global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t offset,
+                            const uint8_t* from, uint32_t size) {
+  __shared__ store::Item* item;
+  if (threadIdx.x == 0) item = store::reservation_item(core, reservation);
+  __syncthreads();
+  if (item == nullptr) return;
+  for (uint32_t at = 0; at < size;) {
+    const MutableBytes window = store::value_window(core, *item, offset + at);
+    const uint32_t count = window.size < size - at ? static_cast<uint32_t>(window.size) : size - at;
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      window.data[i] = static_cast<const volatile uint8_t*>(from)[at + i];
+    }
+    at += count;
+  }
+}
+
+// Items of one pair at most leave the buffer unfilled at its end.
+__device__ bool walk_pair(const store::Core& core, store::PairNumber number, uint8_t* buffer,
+                          uint32_t& count) {
+  store::Set* pair = store::pair_at(core, number);
+  const uint32_t now = load_relaxed(&core.shared->now);
+  const SpinGuard guard(&pair->lock);
+  const store::PairSets sets = store::sets_of(core, pair);
+  if (count + sets.count * store::kWays > kWalkedMax) return false;
+  for (uint32_t i = 0; i < sets.count * store::kWays; ++i) {
+    const store::Slot slot = load_relaxed(&sets.set[i / store::kWays]->slots[i % store::kWays]);
+    if (slot == 0) continue;
+    const store::Item* item = core.item_in(slot);
+    if (!store::is_alive(core, *item, now)) continue;
+    uint8_t* out = buffer + uint64_t{count++} * kWalkedBytes;
+    *reinterpret_cast<store::Item*>(out) = *item;
+    mem_copy(out + sizeof(store::Item), item->key_data(), item->key_size);
+  }
+  return true;
+}
+
+__global__ void walk_kernel(store::Core core, WalkCall* call, uint8_t* buffer) {
+  const uint32_t pairs = load_acquire(&core.shared->pair_count);
+  uint32_t count = 0;
+  uint32_t pair = call->first_pair;
+  while (pair < pairs && walk_pair(core, pair, buffer, count)) ++pair;
+  call->next_pair = pair;
+  call->pair_count = pairs;
+  call->count = count;
+}
+
+}  // namespace
+
+uint64_t maintainer_bytes() { return sizeof(DeviceMaintainer); }
+
+void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
+                    ServiceCall* call, cudaStream_t stream) {
+  service_kernel<<<1, 1, 0, stream>>>(core, counters, static_cast<DeviceMaintainer*>(maintainer),
+                                      call);
+}
+
+void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
+                 const uint8_t* from, uint32_t size, cudaStream_t stream) {
+  fill_kernel<<<1, 1024, 0, stream>>>(core, reservation, offset, from, size);
+}
+
+void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {
+  walk_kernel<<<1, 1, 0, stream>>>(core, call, buffer);
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block of threads works off a slice: up to 256 frames, a thread each. What the threads of the
+// block tell each other lies in shared memory.
+//
+// Steps, with the whole block together between them:
+//   stage     the slice's bytes come over the bus, coalesced, into the device's copy of the input;
+//             of packets the headers are read, and framing finds the command
+//   decode    Frame to Request; the key's item is looked for, to know how long its value is
+//   admit     an entry ends at the first frame that the host must run, or that has no reply space
+//   order     one entry's frames on one key, if one of them writes, wait for each other
+//   grow      the index gets room for all keys that the slice may add
+//   execute   the first of each such chain runs the whole chain, in order
+//   compose   heads and tails of the replies, then their places, then all bytes
+//   publish   replies and results go over the bus, coalesced
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/block.cuh"
+#include "engine/cuda/job.h"
+#include "engine/replies.h"
+#include "request/stages.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
+#include "wire/udp_frame.h"
+
+namespace warpcache::engine::cuda {
+
+inline constexpr uint32_t kSliceWarps = kSliceFrames / kWarpSize;
+
+// Device memory of one block, for heads and tails.
+inline constexpr uint32_t kScratchBytes = kSliceFrames * kReplyFrameMax;
+
+// In shared memory.
+struct alignas(16) Slice {
+  static constexpr uint16_t kNone = 0xffff;
+
+  request::RequestState state[kSliceFrames];
+  wire::Result result[kSliceFrames];
+  FrameReply reply[kSliceFrames];
+  uint32_t entry[kSliceFrames];
+  uint32_t reservation[kSliceFrames];
+  uint32_t bound[kSliceFrames];      // bytes that the reply is expected to take at most
+  uint32_t before[kSliceFrames];     // bytes of the replies before this one's
+  uint16_t lead_size[kSliceFrames];  // of a packet: bytes of the reply in front of its head
+  uint16_t head_size[kSliceFrames];  // bytes of the reply in front of its value
+  uint16_t tail_size[kSliceFrames];
+  uint16_t next[kSliceFrames];  // of the chain
+  bool stops[kSliceFrames];     // nothing of the entry behind this frame is executed
+  bool writes[kSliceFrames];
+  bool runs[kSliceFrames];   // is to be executed
+  bool first[kSliceFrames];  // of its chain
+  uint32_t warp_sum[kSliceWarps];
+  uint32_t total;        // of the last sum
+  uint64_t base;         // of the slice's replies in the arena
+  uint64_t entry_bytes;  // replies of the group's only entry in the slices before
+  uint32_t low;          // the input bytes that the slice's frames cover
+  uint32_t high;
+  uint32_t covered;
+  int32_t new_items;       // keys added less keys removed
+  int32_t expected_items;  // what was reported of them beforehand
+  uint64_t cas_batch;
+  bool ended;  // the group's entry has ended before its last frame
+  request::Counters counters;
+};
+
+// The slice as one thread sees it. Every function is called by the whole block.
+class SliceRunner {
+ public:
+  // `reader` and `counters` are the block's own; `scratch` has kScratchBytes.
+  __device__ SliceRunner(const store::Core& core, const Job& job, Slice& slice,
+                         store::EpochSlot* reader, store::ThreadCounters* counters, uint32_t lane,
+                         uint8_t* scratch)
+      : job_(job), slice_(slice), scratch_(scratch + threadIdx.x * kReplyFrameMax) {
+    thread_.slot = reader;
+    thread_.counters = counters;
+    thread_.lane = lane;
+    context_.store = {core};
+    context_.thread = &thread_;
+    context_.input = job.input_copy;
+    context_.clock = job.clock;
+    context_.counters = &slice.counters;
+    context_.item_size_max = job.item_size_max;
+    context_.cas_enabled = job.cas_enabled;
+    context_.out_of_memory = job.out_of_memory;
+  }
+
+  // Works off `count` frames from `first` on. All is written when it returns.
+  __device__ void run(uint32_t first, uint32_t count) {
+    first_ = first;
+    count_ = count;
+    me_ = threadIdx.x;
+    here_ = me_ < count;
+    stage();
+    if (me_ == 0) {
+      context_.store.enter_batch(thread_);
+      slice_.cas_batch = fetch_add(&context_.store.core.shared->cas_batch, 1) + 1;
+      slice_.new_items = 0;
+    }
+    __syncthreads();
+    decode();
+    admit();
+    order();
+    make_index_room();
+    execute();
+    compose();
+    __syncthreads();
+    if (me_ == 0) context_.store.leave_batch(thread_);
+    publish();
+  }
+
+ private:
+  __device__ void stage();
+  __device__ uint32_t load_frame();
+  __device__ uint32_t load_packet();
+  __device__ void bring_in(uint32_t size);
+  __device__ void open_packet();
+  __device__ void drop(wire::PacketVerdict verdict);
+  __device__ uint32_t reply_frame_bytes(uint32_t payload) const;
+  __device__ void compose_lead(uint32_t payload, uint8_t* out);
+  __device__ void decode();
+  __device__ void decode_own();
+  __device__ void look_ahead(request::RequestState& state);
+  __device__ void admit();
+  __device__ void share();
+  __device__ uint64_t take_reply_space(uint64_t bytes);
+  __device__ void order();
+  __device__ void make_index_room();
+  __device__ void execute();
+  __device__ void execute_one(uint32_t index);
+  __device__ void compose();
+  __device__ void put_bytes();
+  __device__ void place(uint32_t size);
+  __device__ void publish();
+  __device__ bool has_body() const {
+    return frame_.verdict == wire::Verdict::kTextStore ||
+           frame_.verdict == wire::Verdict::kMetaStore || frame_.verdict == wire::Verdict::kBinary;
+  }
+  __device__ bool is_reserved() const {
+    return info_.reservation != 0 && info_.reserved_frame == first_ + me_;
+  }
+
+  const Job& job_;
+  Slice& slice_;
+  uint8_t* scratch_;
+  store::ThreadContext thread_;
+  request::Context context_;
+  wire::Frame frame_ = {};
+  bool has_frame_ = false;
+  // Of a packet:
+  wire::Packet packet_ = {};
+  wire::UdpHeader udp_header_;
+  uint32_t slot_size_ = 0;
+  uint32_t request_offset_ = 0;
+  EntryInfo info_ = {};
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+  uint32_t me_ = 0;
+  bool here_ = false;
+};
+
+}  // namespace warpcache::engine::cuda
+
+#include "engine/cuda/slice_input.cuh"
+#include "engine/cuda/slice_reply.cuh"

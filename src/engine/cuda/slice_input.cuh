@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first half of a slice: stage, decode, admit, order, grow. Part of slice.cuh.
+#pragma once
+
+#include "engine/cuda/slice.cuh"
+
+namespace warpcache::engine::cuda {
+
+__device__ inline void SliceRunner::stage() {
+  if (me_ == 0) {
+    slice_.low = 0xffffffffu;
+    slice_.high = slice_.covered = 0;
+  }
+  __syncthreads();
+  uint32_t size = 0;
+  if (here_) {
+    size = job_.packets != nullptr ? load_packet() : load_frame();
+    if (size != 0) {
+      atomicMin(&slice_.low, frame_.offset);
+      atomicMax(&slice_.high, frame_.offset + size);
+      atomicAdd(&slice_.covered, size);
+    }
+    slice_.entry[me_] = frame_.entry;
+    slice_.reply[me_] = {0, 0, FrameState::kNotReached, 0};
+    slice_.runs[me_] = slice_.stops[me_] = slice_.writes[me_] = false;
+    slice_.bound[me_] = slice_.lead_size[me_] = 0;
+    slice_.head_size[me_] = slice_.tail_size[me_] = 0;
+  }
+  __syncthreads();
+  if (slice_.covered != 0) bring_in(size);
+  if (here_ && job_.packets != nullptr) open_packet();
+}
+
+// Returns the bytes that come with the frame.
+__device__ inline uint32_t SliceRunner::load_frame() {
+  const uint4 words = load_from_host(reinterpret_cast<const uint4*>(job_.frames + first_ + me_));
+  frame_ = load_as<wire::Frame>(&words);
+  const uint4 info = load_from_host(reinterpret_cast<const uint4*>(job_.entries + frame_.entry));
+  info_ = load_as<EntryInfo>(&info);
+  has_frame_ = true;
+  return frame_.head_size + (has_body() && !is_reserved() ? frame_.body_size : 0);
+}
+
+// The packet's place stands for a frame until the packet has been opened.
+__device__ inline uint32_t SliceRunner::load_packet() {
+  const volatile PacketSlot& slot = job_.packets[first_ + me_];
+  frame_.offset = slot.offset;
+  frame_.entry = first_ + me_;
+  info_.datagram = 1;
+  return slot_size_ = slot.size;
+}
+
+__device__ inline void SliceRunner::bring_in(uint32_t size) {
+  if (slice_.high - slice_.low <= 2 * slice_.covered + 4096) {
+    copy_in(job_.input_copy, job_.input, slice_.low, slice_.high);
+  } else {
+    // Frames that lie far apart come one by one.
+    for (uint32_t at = 0; at < size; ++at) {
+      job_.input_copy[frame_.offset + at] =
+          *static_cast<const volatile uint8_t*>(job_.input + frame_.offset + at);
+    }
+  }
+  __syncthreads();
+}
+
+__device__ inline void SliceRunner::drop(wire::PacketVerdict verdict) {
+  slice_.reply[me_].state = FrameState::kDropped;
+  slice_.reply[me_].bytes = static_cast<uint32_t>(verdict);
+}
+
+// Headers, then the one command that most packets have. All else is the host's.
+__device__ inline void SliceRunner::open_packet() {
+  const Bytes bytes = {job_.input_copy + frame_.offset, slot_size_};
+  const wire::PacketVerdict verdict = wire::parse_packet(bytes, job_.udp_port, packet_);
+  if (verdict != wire::PacketVerdict::kRequest) return drop(verdict);
+  const Bytes datagram = {bytes.data + packet_.payload_offset, packet_.payload_size};
+  if (wire::parse_udp_header(datagram, udp_header_) != wire::UdpVerdict::kRequest) {
+    return drop(wire::PacketVerdict::kRequest);
+  }
+  const uint32_t before = packet_.payload_offset + wire::kUdpHeaderSize;
+  wire::FrameState state = {};
+  wire::Frame frames[2];
+  request_offset_ = frame_.offset;
+  const wire::FrameResult result =
+      wire::frame_datagram(state, job_.limits, datagram.from(wire::kUdpHeaderSize),
+                           frame_.offset + before, frame_.entry, frames, 2);
+  if (result.count == 0) return drop(wire::PacketVerdict::kRequest);
+  if (result.count != 1 || result.end != wire::FrameEnd::kClose) {
+    slice_.reply[me_].state = FrameState::kHost;
+    return;
+  }
+  frame_ = frames[0];
+  has_frame_ = true;
+  slice_.lead_size[me_] =
+      static_cast<uint16_t>(wire::reply_headers_size(packet_) + wire::kUdpHeaderSize);
+}
+
+__device__ inline void SliceRunner::decode() {
+  if (has_frame_) decode_own();
+  __syncthreads();
+}
+
+__device__ inline void SliceRunner::decode_own() {
+  request::RequestState& state = slice_.state[me_];
+  request::decode(context_, frame_, state);
+  wire::Request& request = state.request;
+  if (is_reserved()) request.bits |= wire::kReserved;
+  slice_.reservation[me_] = is_reserved() ? info_.reservation : 0;
+  const bool host = request::is_administrative(request.op);
+  slice_.stops[me_] = host || request.op == wire::Op::kQuit;
+  slice_.runs[me_] = !host;
+  if (host) slice_.reply[me_].state = FrameState::kHost;
+  slice_.writes[me_] = request::acts_on_key(request.op) && request.op != wire::Op::kGet;
+  slice_.bound[me_] = wire::reply_bound_max(request);
+  if (request.op == wire::Op::kGet && request.status == Status::kOk) look_ahead(state);
+  if (job_.packets == nullptr || !slice_.runs[me_]) return;
+  // A reply of several datagrams is the host's to cut.
+  if (slice_.bound[me_] > wire::kUdpPayloadMax) {
+    slice_.runs[me_] = false;
+    slice_.reply[me_].state = FrameState::kHost;
+  }
+  slice_.bound[me_] = reply_frame_bytes(slice_.bound[me_]);
+}
+
+// Bytes that a packet's reply takes in the arena; frames begin at multiples of 16.
+__device__ inline uint32_t SliceRunner::reply_frame_bytes(uint32_t payload) const {
+  return (wire::reply_frame_size(packet_, wire::kUdpHeaderSize + payload) + 15) / 16 * 16;
+}
+
+__device__ inline void SliceRunner::compose_lead(uint32_t payload, uint8_t* out) {
+  wire::compose_reply_headers(context_.input + request_offset_, packet_,
+                              wire::kUdpHeaderSize + payload, out);
+  wire::UdpHeader header = udp_header_;
+  header.sequence = 0;
+  header.count = 1;
+  wire::compose_udp_header(header, out + wire::reply_headers_size(packet_));
+}
+
+// What the reply to a get will take, and whether it changes what it finds.
+__device__ inline void SliceRunner::look_ahead(request::RequestState& state) {
+  const wire::Request& request = state.request;
+  const store::Found found = context_.store.find(request.hash, context_.key(request));
+  // What a meta get shows (h, l) may be what the get before it has changed.
+  constexpr uint32_t kOrdered =
+      wire::kTouchBit | wire::kVivify | wire::kRecache | wire::kAnswersFlags;
+  slice_.writes[me_] = (request.bits & kOrdered) != 0;
+  if (!found) return;
+  state.hint.set = found.set;
+  state.hint.way = found.way;
+  state.hint.slot = load_acquire(&found.set->slots[found.way]);
+  // One of several gets may win the token of a stale item: the first.
+  const bool stale = (found.item->load_bits() & store::kItemStale) != 0;
+  if (request.protocol == wire::Protocol::kMeta && stale) slice_.writes[me_] = true;
+  const uint32_t size = found.item->value_size;
+  if (size <= job_.value_size_max) {
+    slice_.bound[me_] += size;
+  } else if (context_.store.alive(*found.item, context_.clock.now)) {
+    slice_.reply[me_].state = job_.packets != nullptr ? FrameState::kHost : FrameState::kLargeValue;
+    slice_.reply[me_].bytes = size;
+    slice_.stops[me_] = true;
+    slice_.runs[me_] = false;
+  }
+}
+
+__device__ inline void SliceRunner::admit() {
+  // Nothing behind the end of an entry runs.
+  const bool any_stops = __syncthreads_or(here_ && slice_.stops[me_]) != 0;
+  if (any_stops && here_) {
+    for (uint32_t i = 0; i < me_; ++i) {
+      if (!slice_.stops[i] || slice_.entry[i] != slice_.entry[me_]) continue;
+      slice_.runs[me_] = false;
+      slice_.reply[me_].state = FrameState::kNotReached;
+      break;
+    }
+  }
+  share();
+  // Every frame that runs has space for its reply.
+  const bool runs = here_ && slice_.runs[me_];
+  const uint32_t bound = runs ? slice_.bound[me_] : 0;
+  const uint32_t before = sum_before(bound, slice_.warp_sum, &slice_.total);
+  if (me_ == 0) {
+    const uint64_t wanted = (uint64_t{slice_.total} + 15) / 16 * 16;
+    slice_.base = take_reply_space(wanted);
+  }
+  __syncthreads();
+  if (runs && slice_.base + before + bound > job_.reply_size) {
+    slice_.runs[me_] = false;
+    slice_.reply[me_].state = FrameState::kNoReplySpace;
+  }
+  __syncthreads();
+}
+
+// A stream gets so many bytes of replies in a job, and waits with the rest.
+__device__ inline void SliceRunner::share() {
+  const bool runs = here_ && slice_.runs[me_];
+  const uint32_t bound = runs ? slice_.bound[me_] : 0;
+  const uint32_t before = sum_before(bound, slice_.warp_sum, &slice_.total);
+  if (slice_.total + slice_.entry_bytes <= kEntryReplySlice) return;
+  if (here_) slice_.before[me_] = before;
+  __syncthreads();
+  if (runs && info_.datagram == 0) {
+    uint32_t begin = me_;
+    while (begin > 0 && slice_.entry[begin - 1] == slice_.entry[me_]) --begin;
+    const uint64_t had = slice_.entry_bytes + before - slice_.before[begin];
+    if (had >= kEntryReplySlice) {
+      slice_.runs[me_] = false;
+      slice_.reply[me_].state = FrameState::kNotReached;
+    }
+  }
+  __syncthreads();
+}
+
+__device__ inline uint64_t SliceRunner::take_reply_space(uint64_t bytes) {
+  auto* used = reinterpret_cast<unsigned long long*>(job_.reply_used);
+  return atomicAdd(used, static_cast<unsigned long long>(bytes));
+}
+
+// Links frames of one entry on one key where one of the slice's frames writes.
+__device__ inline void SliceRunner::order() {
+  const bool runs = here_ && slice_.runs[me_];
+  const bool any_writes = __syncthreads_or(runs && slice_.writes[me_]) != 0;
+  if (here_) {
+    slice_.next[me_] = Slice::kNone;
+    slice_.first[me_] = runs;
+  }
+  __syncthreads();
+  if (!any_writes || !runs) return;
+  const uint64_t hash = slice_.state[me_].request.hash;
+  if (!request::acts_on_key(slice_.state[me_].request.op)) return;
+  for (uint32_t i = me_; i-- > 0;) {
+    if (slice_.entry[i] != slice_.entry[me_]) break;  // an entry's frames lie together
+    if (!slice_.runs[i] || slice_.state[i].request.hash != hash) continue;
+    if (!request::acts_on_key(slice_.state[i].request.op)) continue;
+    slice_.next[i] = static_cast<uint16_t>(me_);
+    slice_.first[me_] = false;
+    break;
+  }
+}
+
+// Hundreds of threads add keys at once, in every block: what they may add is reported before, and
+// the index grows until it has room for it. So no pair runs full while memory is free.
+__device__ inline void SliceRunner::make_index_room() {
+  const bool adds = here_ && slice_.runs[me_] && slice_.writes[me_] &&
+                    request::acts_on_key(slice_.state[me_].request.op) &&
+                    slice_.state[me_].request.op != wire::Op::kDelete;
+  const int count = __syncthreads_count(adds);
+  if (me_ == 0) slice_.expected_items = count;
+  if (me_ == 0 && count != 0) {
+    const store::Core& core = context_.store.core;
+    thread_.new_items = count;
+    store::settle_growth(core, thread_);
+    uint32_t pairs = 0;
+    while (store::is_crowded(core) && pairs != load_relaxed(&core.shared->pair_count)) {
+      pairs = load_relaxed(&core.shared->pair_count);
+      store::settle_growth(core, thread_);
+    }
+  }
+  thread_.new_items = 0;
+  __syncthreads();
+}
+
+}  // namespace warpcache::engine::cuda

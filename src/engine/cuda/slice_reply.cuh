@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The second half of a slice: execute, compose, publish. Part of slice.cuh.
+#pragma once
+
+#include "engine/cuda/slice.cuh"
+
+namespace warpcache::engine::cuda {
+
+__device__ inline void SliceRunner::execute_one(uint32_t index) {
+  thread_.cas_next = slice_.cas_batch << store::StoreRef::kCasIndexBits | index;
+  thread_.cas_end = thread_.cas_next + 1;
+  request::RequestState& state = slice_.state[index];
+  context_.reservation = slice_.reservation[index];
+  wire::Result& result = slice_.result[index];
+  const Status status = request::execute(context_, state, result);
+  FrameReply& reply = slice_.reply[index];
+  if (status == Status::kDeferred) {
+    reply.state = FrameState::kDeferred;
+    reply.bytes =
+        static_cast<uint32_t>(state.bytes_wanted < 0xffffffffu ? state.bytes_wanted : 0xffffffffu);
+    return;
+  }
+  reply.state = state.request.op == wire::Op::kQuit ? FrameState::kQuit : FrameState::kDone;
+  reply.bytes = static_cast<uint32_t>(result.outcome);
+}
+
+__device__ inline void SliceRunner::execute() {
+  __syncthreads();
+  if (here_ && slice_.first[me_]) {
+    for (uint32_t index = me_; index != Slice::kNone; index = slice_.next[index]) {
+      execute_one(index);
+      if (slice_.reply[index].state == FrameState::kDeferred) break;
+    }
+  }
+  if (thread_.new_items != 0) atomicAdd(&slice_.new_items, thread_.new_items);
+  thread_.new_items = 0;
+  __syncthreads();
+}
+
+// Where the reply of this thread's frame goes: behind the one before, so that those of an entry are
+// one piece. A value that has grown since the frame was admitted finds its place elsewhere.
+__device__ inline void SliceRunner::place(uint32_t size) {
+  const bool fits = !here_ || size <= slice_.bound[me_];
+  const uint32_t before = sum_before(fits ? size : 0, slice_.warp_sum, &slice_.total);
+  if (!here_) return;
+  FrameReply& reply = slice_.reply[me_];
+  reply.offset = static_cast<uint32_t>(slice_.base + before);
+  if (fits) return;
+  const uint64_t wanted = (uint64_t{size} + 15) / 16 * 16;
+  const uint64_t apart = take_reply_space(wanted);
+  if (apart + wanted <= job_.reply_size) {
+    reply.offset = static_cast<uint32_t>(apart);
+  } else {
+    reply = {0, 0, FrameState::kNoReplySpace, 0};
+  }
+}
+
+__device__ inline void SliceRunner::compose() {
+  const bool done = here_ && (slice_.reply[me_].state == FrameState::kDone ||
+                              slice_.reply[me_].state == FrameState::kQuit);
+  if (done) {
+    const wire::Request& request = slice_.state[me_].request;
+    const wire::Result& result = slice_.result[me_];
+    uint8_t* head = wire::compose_head(request, result, context_.input, scratch_);
+    uint8_t* tail = wire::compose_tail(request, result, context_.input, head);
+    slice_.head_size[me_] = static_cast<uint16_t>(head - scratch_);
+    slice_.tail_size[me_] = static_cast<uint16_t>(tail - head);
+    uint32_t size = static_cast<uint32_t>(tail - scratch_);
+    if (wire::reply_carries_value(request, result)) size += result.value_size;
+    slice_.reply[me_].size = size;
+    // A value that has grown since the packet was admitted.
+    if (job_.packets != nullptr && size > wire::kUdpPayloadMax) {
+      slice_.reply[me_] = {0, 0, FrameState::kHost, 0};
+    }
+  }
+  __syncthreads();
+  const uint32_t payload = here_ ? slice_.reply[me_].size : 0;
+  const bool answers = payload != 0 && slice_.lead_size[me_] != 0;
+  place(answers ? reply_frame_bytes(payload) : payload);
+  if (answers) compose_lead(payload, job_.reply_copy + slice_.reply[me_].offset);
+  __syncthreads();
+  put_bytes();
+  __syncthreads();
+  if (!answers) return;
+  uint8_t* frame = job_.reply_copy + slice_.reply[me_].offset;
+  wire::finish_udp_checksum(packet_, wire::kUdpHeaderSize + payload, frame);
+  slice_.reply[me_].size =
+      wire::pad_frame(frame, wire::reply_headers_size(packet_) + wire::kUdpHeaderSize + payload);
+}
+
+// Head, value and tail of every reply go to their place, a warp a reply.
+__device__ inline void SliceRunner::put_bytes() {
+  const uint8_t* block_scratch = scratch_ - me_ * kReplyFrameMax;
+  for (uint32_t i = warp_id(); i < count_; i += kSliceWarps) {
+    const FrameReply& reply = slice_.reply[i];
+    if (reply.size == 0) continue;
+    const uint8_t* frame = block_scratch + i * kReplyFrameMax;
+    uint8_t* out = job_.reply_copy + reply.offset + slice_.lead_size[i];
+    out = warp_put(out, {frame, slice_.head_size[i]});
+    const wire::Result& result = slice_.result[i];
+    if (wire::reply_carries_value(slice_.state[i].request, result)) {
+      out = warp_put(out, result.value);
+      if (result.chained) {
+        store::ValuePieces pieces = context_.store.pieces(*slice_.state[i].item);
+        for (Bytes piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
+          out = warp_put(out, piece);
+        }
+      }
+    }
+    warp_put(out, {frame + slice_.head_size[i], slice_.tail_size[i]});
+  }
+}
+
+__device__ inline void SliceRunner::publish() {
+  if (slice_.total != 0) {
+    const uint32_t base = static_cast<uint32_t>(slice_.base);
+    copy_out(job_.reply_out, job_.reply_copy, base, base + slice_.total);
+  }
+  if (here_) {
+    const FrameReply& reply = slice_.reply[me_];
+    const uint64_t end = slice_.base + slice_.total;
+    const bool apart = reply.size != 0 && (reply.offset < slice_.base || reply.offset >= end);
+    if (apart) {
+      for (uint32_t at = 0; at < reply.size; ++at) {
+        job_.reply_out[reply.offset + at] = job_.reply_copy[reply.offset + at];
+      }
+    }
+    const uint4 words = load_as<uint4>(&reply);
+    *reinterpret_cast<uint4*>(job_.replies + first_ + me_) = words;
+    if (job_.packets == nullptr && reply.state != FrameState::kDone) slice_.ended = true;
+  }
+  if (me_ == 0 && job_.packets == nullptr) slice_.entry_bytes += slice_.total;
+  if (me_ == 0 && slice_.new_items != slice_.expected_items) {
+    thread_.new_items = slice_.new_items - slice_.expected_items;
+    store::settle_growth(context_.store.core, thread_);
+    thread_.new_items = 0;
+  }
+  __syncthreads();
+}
+
+}  // namespace warpcache::engine::cuda

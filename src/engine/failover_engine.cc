@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/failover_engine.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "wire/frame.h"
+
+namespace warpcache::engine {
+
+void FailoverEngine::submit(Batch* batch) {
+  if (!failed_over_ && hooks_.failed()) fail_over();
+  if (!failed_over_) {
+    authenticated_.clear();
+    for (const BatchEntry& entry : batch->entries) authenticated_.push_back(entry.authenticated);
+    primary_->submit(batch);
+  } else if (spare_ != nullptr) {
+    submit_to_spare(*batch);
+  } else {
+    close_all(*batch);
+    closed_ = batch;
+  }
+}
+
+Batch* FailoverEngine::poll() {
+  if (closed_ != nullptr) return std::exchange(closed_, nullptr);
+  Batch* batch = current().poll();
+  if (batch == nullptr) return nullptr;
+  if (spare_ != nullptr) {
+    finish_by_spare(*batch);
+    return batch;
+  }
+  if (!hooks_.failed()) return batch;
+  fail_over();
+  resubmit(*batch);
+  return nullptr;
+}
+
+void FailoverEngine::fail_over() {
+  failed_over_ = true;
+  spare_ = hooks_.make_spare(&spare_counters_);
+}
+
+void FailoverEngine::resubmit(Batch& batch) {
+  if (spare_ == nullptr) {
+    close_all(batch);
+    closed_ = &batch;
+    return;
+  }
+  for (size_t i = 0; i < batch.entries.size(); ++i) {
+    BatchEntry& entry = batch.entries[i];
+    entry.close = false;
+    entry.authenticated = authenticated_[i] != 0;
+  }
+  batch.spans.clear();
+  submit_to_spare(batch);
+}
+
+void FailoverEngine::close_all(Batch& batch) {
+  batch.spans.clear();
+  for (BatchEntry& entry : batch.entries) {
+    entry.first_span = entry.span_count = 0;
+    entry.frames_done = entry.frame_count;
+    entry.close = true;
+  }
+}
+
+// The body that the primary was to store, in a reservation of the spare's. 0: there is no room.
+uint32_t FailoverEngine::move_body(const Batch& batch, const BatchEntry& entry) {
+  const wire::Frame& frame = batch.frames[entry.first_frame];
+  uint32_t id = 0;
+  if (spare_->reserve(key_sizes_.at(entry.reservation), frame.body_size, &id) != Status::kOk)
+    return 0;
+  for (uint32_t at = 0; at < frame.body_size;) {
+    const MutableBytes to = spare_->reservation_window(id, at);
+    const MutableBytes from = primary_->reservation_window(entry.reservation, at);
+    const size_t size = std::min(to.size, from.size);
+    mem_copy(to.data, from.data, size);
+    at += static_cast<uint32_t>(size);
+  }
+  return id;
+}
+
+void FailoverEngine::submit_to_spare(Batch& batch) {
+  reservations_.clear();
+  for (BatchEntry& entry : batch.entries) {
+    reservations_.push_back(entry.reservation);
+    if (entry.reservation == 0) continue;
+    if (is_spares(entry.reservation)) {
+      entry.reservation &= ~kOfSpare;
+      continue;
+    }
+    entry.reservation = move_body(batch, entry);
+    if (entry.reservation != 0) continue;
+    wire::refuse_store(batch.frames[entry.first_frame], Status::kOutOfMemory);
+  }
+  spare_->submit(&batch);
+}
+
+void FailoverEngine::finish_by_spare(Batch& batch) {
+  for (size_t i = 0; i < batch.entries.size(); ++i) {
+    BatchEntry& entry = batch.entries[i];
+    const bool moved = reservations_[i] != 0 && !is_spares(reservations_[i]);
+    if (moved && entry.frames_done > 0) primary_->abandon(reservations_[i]);
+    if (moved && entry.frames_done == 0 && entry.reservation != 0) {
+      spare_->abandon(entry.reservation);
+    }
+    entry.reservation = reservations_[i];
+  }
+  for (ReplySpan& span : batch.spans) {
+    if (span.pin != 0 && span.pin != kPinFollows) span.pin |= kOfSpare;
+  }
+  for (int i = 0; i < static_cast<int>(request::Counter::kCount); ++i) {
+    const auto counter = static_cast<request::Counter>(i);
+    const uint64_t now = spare_counters_->read(counter);
+    add_owned(&counters_.value[i], now - counted_.value[i]);
+    counted_.value[i] = now;
+  }
+}
+
+void FailoverEngine::release(uint32_t pin) { owner(pin).release(pin & ~kOfSpare); }
+
+Status FailoverEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
+  const Status status = current().reserve(key_size, body_size, id);
+  if (status != Status::kOk) return status;
+  if (spare_ != nullptr) {
+    WC_ASSERT(!is_spares(*id));
+    *id |= kOfSpare;
+  } else {
+    key_sizes_[*id] = key_size;
+  }
+  return status;
+}
+
+MutableBytes FailoverEngine::reservation_window(uint32_t id, uint32_t offset) {
+  return owner(id).reservation_window(id & ~kOfSpare, offset);
+}
+
+void FailoverEngine::abandon(uint32_t id) { owner(id).abandon(id & ~kOfSpare); }
+
+}  // namespace warpcache::engine

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/failover_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/cpu/cpu_engine.h"
+#include "engine/cuda/incoming_bodies.h"
+#include "engine/testing/store_admin.h"
+#include "store/store_test_util.h"
+#include "wire/frame.h"
+
+namespace warpcache::engine {
+namespace {
+
+constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
+
+// An engine whose device fails with its first batch, after it has answered all of it.
+class FailingEngine final : public Engine {
+ public:
+  explicit FailingEngine(bool& failed) : failed_(failed) {}
+
+  uint8_t* input_memory(uint32_t bytes) override {
+    input_.resize(bytes);
+    return input_.data();
+  }
+  void submit(Batch* batch) override {
+    batch_ = batch;
+    for (BatchEntry& entry : batch->entries) {
+      entry.frames_done = entry.frame_count;
+      entry.authenticated = true;
+    }
+    failed_ = true;
+  }
+  Batch* poll() override { return std::exchange(batch_, nullptr); }
+  void release(uint32_t) override {}
+  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override {
+    return bodies.reserve(key_size, body_size, id);
+  }
+  MutableBytes reservation_window(uint32_t id, uint32_t offset) override {
+    return bodies.window(id, offset);
+  }
+  void abandon(uint32_t id) override { bodies.abandon(id); }
+
+  cuda::IncomingBodies bodies{1 << 20};
+
+ private:
+  bool& failed_;
+  std::vector<uint8_t> input_;
+  Batch* batch_ = nullptr;
+};
+
+// A device with a store of its own, which fails while a batch is under way.
+class FailoverTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto primary = std::make_unique<CpuEngine>(CpuEngineConfig{}, *device_store_, device_admin_);
+    request::Counters& counters = primary->counters();
+    counters_ = &counters;
+    FailoverEngine::Hooks hooks;
+    hooks.failed = [this] { return failed_; };
+    hooks.make_spare = [this](const request::Counters** spare_counters) {
+      ++spares_made_;
+      if (!has_spare_) return std::unique_ptr<Engine>();
+      auto spare = std::make_unique<CpuEngine>(CpuEngineConfig{}, *host_store_, host_admin_);
+      *spare_counters = &spare->counters();
+      return std::unique_ptr<Engine>(std::move(spare));
+    };
+    engine_ = std::make_unique<FailoverEngine>(std::move(primary), counters, std::move(hooks));
+    input_ = engine_->input_memory(kInputBytes);
+  }
+
+  // The reply to `text`, which comes as one batch. The device fails before it is through if
+  // `fails`.
+  std::string say(const std::string& text, bool fails = false) {
+    std::copy(text.begin(), text.end(), input_);
+    wire::FrameState state = {};
+    const wire::FrameLimits limits = {1 << 20, 1 << 20, true, wire::kProtocolAuto};
+    batch_.input = input_;
+    batch_.frames.resize(1000);
+    const wire::FrameResult framed =
+        wire::frame(state, limits, {input_, text.size()}, 0, 0, batch_.frames.data(), 1000);
+    batch_.frames.resize(framed.count);
+    BatchEntry entry;
+    entry.frame_count = framed.count;
+    return run(entry, fails);
+  }
+
+  std::string run(BatchEntry entry, bool fails) {
+    batch_.entries.assign(1, entry);
+    engine_->submit(&batch_);
+    failed_ = failed_ || fails;
+    Batch* done = nullptr;
+    for (int i = 0; i < 10 && done == nullptr; ++i) done = engine_->poll();
+    EXPECT_EQ(done, &batch_);
+    std::string reply;
+    const BatchEntry& ended = batch_.entries[0];
+    for (uint32_t i = 0; i < ended.span_count; ++i) {
+      const ReplySpan& span = batch_.spans[ended.first_span + i];
+      reply.append(reinterpret_cast<const char*>(span.data), span.size);
+      if (span.pin != 0 && span.pin != kPinFollows) engine_->release(span.pin);
+    }
+    return reply;
+  }
+
+  // The batch is `set a` with a body that has been received into a reservation.
+  BatchEntry large_store(uint32_t size, uint32_t reservation) {
+    const std::string line = "set a 0 0 " + std::to_string(size) + "\r\n";
+    std::copy(line.begin(), line.end(), input_);
+    batch_.input = input_;
+    wire::Frame frame = {};
+    frame.head_size = static_cast<uint16_t>(line.size());
+    frame.body_size = size;
+    frame.verdict = wire::Verdict::kTextStore;
+    batch_.frames.assign(1, frame);
+    BatchEntry entry;
+    entry.frame_count = 1;
+    entry.reservation = reservation;
+    return entry;
+  }
+
+  static constexpr uint32_t kInputBytes = 256 * 1024;
+
+  std::unique_ptr<store::Store> device_store_ =
+      store::make_store(store::quiet_config(kMemoryBytes));
+  std::unique_ptr<store::Store> host_store_ = store::make_store(store::quiet_config(kMemoryBytes));
+  StoreAdmin device_admin_{*device_store_};
+  StoreAdmin host_admin_{*host_store_};
+  const request::Counters* counters_ = nullptr;
+  std::unique_ptr<FailoverEngine> engine_;
+  uint8_t* input_ = nullptr;
+  Batch batch_;
+  bool failed_ = false;
+  bool has_spare_ = true;
+  int spares_made_ = 0;
+};
+
+TEST_F(FailoverTest, WithoutAFailureThePrimaryAnswers) {
+  EXPECT_EQ(say("set a 0 0 1\r\nx\r\nget a\r\n"), "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(spares_made_, 0);
+}
+
+TEST_F(FailoverTest, TheBatchUnderWayIsAnsweredByTheSpareAlone) {
+  say("set old 0 0 1\r\nx\r\n");
+  // The device would have found the key: nothing of what it said gets out.
+  EXPECT_EQ(say("get old\r\nset a 0 0 1\r\ny\r\nget a\r\n", true),
+            "END\r\nSTORED\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
+  EXPECT_EQ(say("get old a\r\n"), "VALUE a 0 1\r\ny\r\nEND\r\n");
+  EXPECT_EQ(spares_made_, 1);
+}
+
+TEST_F(FailoverTest, WhatTheSpareCountsIsAdded) {
+  say("get a\r\n");
+  say("get a\r\n", true);
+  say("get a b\r\n");
+  // Two by the primary, of which one again by the spare, and two more there.
+  EXPECT_EQ(counters_->read(request::Counter::kCmdGet), 5u);
+}
+
+TEST_F(FailoverTest, LargeValuesOfTheSpareAreReleasedThere) {
+  failed_ = true;
+  const std::string value(100000, 'v');
+  EXPECT_EQ(say("set a 0 0 100000\r\n" + value + "\r\nget a\r\n"),
+            "STORED\r\nVALUE a 0 100000\r\n" + value + "\r\nEND\r\n");
+  EXPECT_EQ(host_store_->stats().pinned_segments, 0u);
+}
+
+TEST_F(FailoverTest, ABodyReceivedForThePrimaryIsStoredByTheSpare) {
+  const std::string body(300000, 'b');
+  uint32_t id = 0;
+  ASSERT_EQ(engine_->reserve(1, static_cast<uint32_t>(body.size()), &id), Status::kOk);
+  for (uint32_t at = 0; at < body.size();) {
+    // The device fails when half of it is there.
+    if (at > body.size() / 2) failed_ = true;
+    const MutableBytes window = engine_->reservation_window(id, at);
+    std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
+    at += static_cast<uint32_t>(window.size);
+  }
+  EXPECT_EQ(run(large_store(static_cast<uint32_t>(body.size()), id), true), "STORED\r\n");
+  EXPECT_EQ(batch_.entries[0].reservation, id);
+  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + body + "\r\nEND\r\n");
+  EXPECT_EQ(device_store_->stats().reserved_segments, 0u);
+  EXPECT_EQ(host_store_->stats().reserved_segments, 0u);
+}
+
+TEST_F(FailoverTest, ABodyThatTheDeviceHadStoredIsStoredAgain) {
+  auto primary = std::make_unique<FailingEngine>(failed_);
+  FailingEngine& failing = *primary;
+  request::Counters counters;
+  FailoverEngine::Hooks hooks;
+  hooks.failed = [this] { return failed_; };
+  hooks.make_spare = [this](const request::Counters** spare_counters) {
+    auto spare = std::make_unique<CpuEngine>(CpuEngineConfig{}, *host_store_, host_admin_);
+    *spare_counters = &spare->counters();
+    return std::unique_ptr<Engine>(std::move(spare));
+  };
+  engine_ = std::make_unique<FailoverEngine>(std::move(primary), counters, std::move(hooks));
+  input_ = engine_->input_memory(kInputBytes);
+  uint32_t id = 0;
+  ASSERT_EQ(engine_->reserve(1, 300000, &id), Status::kOk);
+  const MutableBytes window = engine_->reservation_window(id, 0);
+  std::fill_n(window.data, window.size, uint8_t{'b'});
+  EXPECT_EQ(run(large_store(300000, id), false), "STORED\r\n");
+  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + std::string(300000, 'b') + "\r\nEND\r\n");
+  // All its room is back.
+  EXPECT_EQ(failing.bodies.reserve(1, 1 << 20, &id), Status::kOk);
+}
+
+TEST_F(FailoverTest, ALoginIsAskedForAgainOnlyIfItWasNotThere) {
+  BatchEntry entry;
+  const std::string text = "get a\r\n";
+  std::copy(text.begin(), text.end(), input_);
+  batch_.input = input_;
+  batch_.frames.assign(1, wire::Frame{4, 0, 1, wire::Verdict::kTextKey, wire::kKeyLast, 0});
+  entry.frame_count = 1;
+  entry.authenticated = true;
+  EXPECT_EQ(run(entry, true), "END\r\n");
+  EXPECT_TRUE(batch_.entries[0].authenticated);
+}
+
+TEST_F(FailoverTest, WithoutASpareConnectionsAreClosed) {
+  has_spare_ = false;
+  EXPECT_EQ(say("get a\r\n", true), "");
+  EXPECT_TRUE(batch_.entries[0].close);
+  EXPECT_EQ(say("get a\r\n"), "");
+  EXPECT_TRUE(batch_.entries[0].close);
+  EXPECT_EQ(batch_.entries[0].frames_done, batch_.entries[0].frame_count);
+}
+
+}  // namespace
+}  // namespace warpcache::engine

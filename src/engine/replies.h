@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all engines agree on about replies: their bounds, and what a request is answered when room
+// cannot be had.
+#pragma once
+
+#include <cstdint>
+
+#include "wire/message.h"
+
+namespace warpcache::engine {
+
+// Head and tail of any reply: a base64 key, an opaque, and every number a meta reply can carry.
+inline constexpr uint32_t kReplyFrameMax = 1024;
+
+// Reply bytes after which a stream has to wait for its next turn.
+inline constexpr uint32_t kEntryReplySlice = 256 * 1024;
+
+// Times that a request may find no room although room was just made for it (others take it) before
+// it is answered with an out-of-memory error.
+inline constexpr uint32_t kMakeRoomRoundsMax = 8;
+
+// The whole answer to a datagram for whose replies there is no space.
+inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
+
+// For `stats detail`.
+inline bool counts_as_hit(wire::Outcome outcome) {
+  return outcome != wire::Outcome::kMiss && outcome != wire::Outcome::kNotFound;
+}
+
+}  // namespace warpcache::engine

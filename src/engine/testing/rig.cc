@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/testing/rig.h"
+
+#include "engine/cpu/cpu_engine.h"
+#include "store/store.h"
+
+#if defined(WARPCACHE_HAVE_CUDA)
+#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/cuda_store.h"
+#endif
+
+namespace warpcache::engine {
+
+namespace {
+
+class CpuRig final : public Rig {
+ public:
+  explicit CpuRig(const RigConfig& config) : config_(config) {
+    WC_ASSERT(store::Store::create(config.store, &store_) == Status::kOk);
+  }
+
+  store::StoreOwner& store() override { return *store_; }
+  Engine& make_engine(AdminHandler& admin) override {
+    CpuEngineConfig config;
+    config.item_size_max = config_.item_size_max;
+    engine_ = std::make_unique<CpuEngine>(config, *store_, admin);
+    return *engine_;
+  }
+  void maintain() override { store_->maintain(); }
+  bool value_of(const store::Item& item, std::string* value) override {
+    store::ValuePieces pieces = store_->ref().pieces(item);
+    for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) {
+      value->append(reinterpret_cast<const char*>(piece.data), piece.size);
+    }
+    return true;
+  }
+
+ private:
+  RigConfig config_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<CpuEngine> engine_;
+};
+
+#if defined(WARPCACHE_HAVE_CUDA)
+
+class CudaRig final : public Rig {
+ public:
+  CudaRig(const RigConfig& config, bool persistent) : config_(config), persistent_(persistent) {}
+
+  std::string start() {
+    cuda::DeviceFacts facts;
+    const std::string failure = cuda::open_device(0, &facts);
+    if (!failure.empty()) return failure;
+    cuda::CudaStoreConfig config;
+    config.store = config_.store;
+    config.blocks_per_engine = kBlocks;
+    return cuda::CudaStore::create(config, faults_, &store_);
+  }
+
+  store::StoreOwner& store() override { return *store_; }
+  Engine& make_engine(AdminHandler& admin) override {
+    cuda::CudaEngineConfig config;
+    config.item_size_max = config_.item_size_max;
+    config.jobs.blocks_max = kBlocks;
+    config.jobs.persistent = persistent_;
+    const std::string failure = cuda::CudaEngine::create(config, *store_, faults_, admin, &engine_);
+    WC_ASSERT(failure.empty());
+    return *engine_;
+  }
+  void maintain() override { store_->maintain(); }
+  bool value_of(const store::Item&, std::string*) override { return false; }
+
+ private:
+  static constexpr uint32_t kBlocks = 16;
+
+  RigConfig config_;
+  bool persistent_;
+  cuda::DeviceFaults faults_;
+  std::unique_ptr<cuda::CudaStore> store_;
+  std::unique_ptr<cuda::CudaEngine> engine_;
+};
+
+#endif
+
+}  // namespace
+
+std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why) {
+  if (kind == RigKind::kCpu) return std::make_unique<CpuRig>(config);
+#if defined(WARPCACHE_HAVE_CUDA)
+  auto rig = std::make_unique<CudaRig>(config, kind == RigKind::kCudaPersistent);
+  *why = rig->start();
+  return why->empty() ? std::move(rig) : nullptr;
+#else
+  *why = "built without CUDA";
+  return nullptr;
+#endif
+}
+
+bool read_rig_kind(const std::string& word, RigKind* kind) {
+  if (word == "cpu") *kind = RigKind::kCpu;
+  if (word == "cuda") *kind = RigKind::kCudaLaunch;
+  if (word == "cuda-persistent") *kind = RigKind::kCudaPersistent;
+  return word == "cpu" || word == "cuda" || word == "cuda-persistent";
+}
+
+}  // namespace warpcache::engine

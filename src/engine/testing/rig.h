@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A store and one engine on it, for tests that hold every engine to the same.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "store/owner.h"
+
+namespace warpcache::engine {
+
+enum class RigKind : uint8_t {
+  kCpu,
+  kCudaLaunch,      // a GPU, a kernel for each batch
+  kCudaPersistent,  // a GPU, one kernel that stays
+};
+
+struct RigConfig {
+  store::StoreConfig store;
+  uint32_t item_size_max = 1 << 20;  // bytes
+};
+
+class Rig {
+ public:
+  virtual ~Rig() = default;
+
+  virtual store::StoreOwner& store() = 0;
+  // Once. `admin` outlives the engine, which is the rig's own.
+  virtual Engine& make_engine(AdminHandler& admin) = 0;
+  // One round of maintenance.
+  virtual void maintain() = 0;
+  // An item's value, for what walk() shows. False: the rig cannot tell.
+  virtual bool value_of(const store::Item& item, std::string* value) = 0;
+};
+
+// Null, with the reason in `why`, where there is no such engine.
+std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why);
+
+// "cpu", "cuda", "cuda-persistent"; false: none of them.
+bool read_rig_kind(const std::string& word, RigKind* kind);
+
+}  // namespace warpcache::engine

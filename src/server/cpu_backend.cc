@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/cpu_backend.h"
+
+#include <spdlog/spdlog.h>
+
+#include "store/memory.h"
+
+namespace warpcache::server {
+
+std::string CpuBackend::start() {
+  store::StoreConfig config;
+  config.memory_limit = options_.store.memory_bytes;
+  config.threads = options_.server.threads;
+  config.hash_power = options_.store.hash_power;
+  config.keep_all = !options_.store.evict;
+  config.huge_pages = options_.store.huge_pages;
+  if (store::Store::create(config, &store_) != Status::kOk) {
+    return "-m " + std::to_string(config.memory_limit >> 20) +
+           ": the system does not give that much memory.";
+  }
+  if (config.memory_limit > store::physical_memory_bytes()) {
+    spdlog::warn(
+        "-m {}: the machine has {} megabytes; once they are used up, the system may end the server",
+        config.memory_limit >> 20, store::physical_memory_bytes() >> 20);
+  }
+  active_.set(*store_);
+  return "";
+}
+
+std::string CpuBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
+  const engine::CpuEngineConfig config = {
+      .item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes),
+      .cas_enabled = options_.store.use_cas};
+  auto engine = std::make_unique<engine::CpuEngine>(config, *store_, admin);
+  lane->counters = &engine->counters();
+  lane->engine = std::move(engine);
+  return "";
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const Options& options) {
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace warpcache::server

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store in the machine's memory and CPU engines on it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/cpu/cpu_engine.h"
+#include "server/backend.h"
+#include "store/store.h"
+
+namespace warpcache::server {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const Options& options) : options_(options) {}
+
+  std::string start() override;
+  std::string make_lane(engine::AdminHandler& admin, Lane* lane) override;
+  std::string describe() const override { return "cpu"; }
+  uint64_t memory_bytes() const override { return options_.store.memory_bytes; }
+
+ private:
+  const Options& options_;
+  std::unique_ptr<store::Store> store_;
+};
+
+}  // namespace warpcache::server

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store in a GPU's memory and CUDA engines on it; when the GPU fails, an empty store in the
+// machine's memory and CPU engines, or the end.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/cuda_store.h"
+#include "engine/failover_engine.h"
+#include "server/cpu_backend.h"
+
+namespace warpcache::server {
+
+namespace {
+
+using engine::cuda::CudaEngine;
+using engine::cuda::CudaEngineConfig;
+using engine::cuda::CudaStore;
+using engine::cuda::CudaStoreConfig;
+
+// Without -m: half of what is free, at most what the card translates addresses for without delay.
+constexpr uint64_t kDefaultShare = 2;
+constexpr uint64_t kDefaultMax = uint64_t{64} << 30;
+constexpr uint32_t kBlocksPerEngineMax = 132;
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(const Options& options, std::function<void()> stop)
+      : options_(options), stop_(std::move(stop)) {
+    faults_.listen([this](const std::string& why) { failed(why); });
+  }
+
+  std::string start() override;
+  std::string make_lane(engine::AdminHandler& admin, Lane* lane) override;
+  std::string describe() const override;
+  uint64_t memory_bytes() const override { return config_.store.memory_limit; }
+
+ private:
+  void failed(const std::string& why);
+  std::unique_ptr<engine::Engine> make_spare(engine::AdminHandler& admin,
+                                             const request::Counters** counters);
+
+  const Options& options_;
+  std::function<void()> stop_;
+  engine::cuda::DeviceFaults faults_;
+  engine::cuda::DeviceFacts device_;
+  CudaStoreConfig config_;
+  std::unique_ptr<CudaStore> store_;
+  std::mutex spare_mutex_;  // guards what follows
+  bool spare_tried_ = false;
+  std::unique_ptr<CpuBackend> spare_;
+};
+
+std::string CudaBackend::start() {
+  const std::string failure =
+      engine::cuda::open_device(static_cast<int>(options_.gpu.number), &device_);
+  if (!failure.empty()) return "--engine=cuda: " + failure + ".";
+  store::StoreConfig& store = config_.store;
+  store.memory_limit = options_.store.memory_given
+                           ? options_.store.memory_bytes
+                           : std::min(device_.free_bytes / kDefaultShare, kDefaultMax);
+  store.hash_power = options_.store.hash_power;
+  store.keep_all = !options_.store.evict;
+  config_.engines = options_.server.threads;
+  config_.blocks_per_engine =
+      std::clamp(device_.multiprocessors / config_.engines, 4u, kBlocksPerEngineMax);
+  const std::string refusal = CudaStore::create(config_, faults_, &store_);
+  if (!refusal.empty()) return "--engine=cuda: " + refusal + ".";
+  active_.set(*store_);
+  return "";
+}
+
+std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
+  CudaEngineConfig config;
+  config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
+  config.cas_enabled = options_.store.use_cas;
+  config.jobs.blocks_max = config_.blocks_per_engine;
+  config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
+  std::unique_ptr<CudaEngine> engine;
+  const std::string failure = CudaEngine::create(config, *store_, faults_, admin, &engine);
+  if (!failure.empty()) return "--engine=cuda: " + failure + ".";
+  request::Counters& counters = engine->counters();
+  engine::FailoverEngine::Hooks hooks;
+  hooks.failed = [this] { return faults_.failed(); };
+  hooks.make_spare = [this, &admin](const request::Counters** spare_counters) {
+    return make_spare(admin, spare_counters);
+  };
+  lane->counters = &counters;
+  lane->engine =
+      std::make_unique<engine::FailoverEngine>(std::move(engine), counters, std::move(hooks));
+  return "";
+}
+
+std::string CudaBackend::describe() const {
+  const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
+  return "cuda on GPU " + std::to_string(device_.number) + " (" + device_.name + ", " +
+         std::to_string(device_.memory_bytes >> 30) + " GiB), " +
+         (persistent ? "a kernel that stays" : "a kernel for each batch");
+}
+
+void CudaBackend::failed(const std::string& why) {
+  const bool goes_on = options_.gpu.on_error == GpuErrorChoice::kCpu;
+  spdlog::error("GPU {} has failed: {}; {}", device_.number, why,
+                goes_on ? "going on with the CPU engine and an empty cache" : "stopping");
+  if (!goes_on) stop_();
+}
+
+std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& admin,
+                                                        const request::Counters** counters) {
+  if (options_.gpu.on_error == GpuErrorChoice::kExit) return nullptr;
+  const std::lock_guard guard(spare_mutex_);
+  if (!std::exchange(spare_tried_, true)) {
+    auto spare = std::make_unique<CpuBackend>(options_);
+    const std::string failure = spare->start();
+    if (failure.empty()) {
+      spare_ = std::move(spare);
+      active_.set(*spare_->store().operator->());
+    } else {
+      spdlog::error("{}", failure);
+      stop_();
+    }
+  }
+  if (spare_ == nullptr) return nullptr;
+  Lane lane;
+  if (!spare_->make_lane(admin, &lane).empty()) return nullptr;
+  *counters = lane.counters;
+  return std::move(lane.engine);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const Options& options,
+                                           const std::function<void()>& stop) {
+  return std::make_unique<CudaBackend>(options, stop);
+}
+
+}  // namespace warpcache::server

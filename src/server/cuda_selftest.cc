@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/cuda_store.h"
+#include "server/selftest.h"
+#include "wire/frame.h"
+
+namespace warpcache::server {
+
+namespace {
+
+using engine::cuda::CudaEngine;
+using engine::cuda::CudaStore;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr uint64_t kMemoryBytes = uint64_t{256} << 20;
+constexpr uint32_t kKeys = 200'000;
+constexpr uint32_t kBatch = 20'000;  // requests
+constexpr uint32_t kLoneGets = 2'000;
+constexpr uint32_t kInputBytes = 4 * 1024 * 1024;
+constexpr int kExitWrong = 1;
+constexpr int kExitNoCard = 69;  // sysexits.h EX_UNAVAILABLE
+
+void say(const std::string& line) {
+  (void)std::fputs((line + "\n").c_str(), stdout);
+  (void)std::fflush(stdout);
+}
+
+// Knows no administrative commands.
+class NoAdmin final : public engine::AdminHandler {
+ public:
+  void run(const wire::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {}
+  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
+                    std::string&) override {}
+  bool wants_keys() const override { return false; }
+  void saw_key(wire::Op, Bytes, bool) override {}
+};
+
+std::string key_of(uint32_t i) { return fmt::format("selftest:{:08}", i); }
+std::string value_of(uint32_t i) {
+  return std::string(1 + i % 100, static_cast<char>('a' + i % 26));
+}
+std::string hit_of(uint32_t i) {
+  const std::string value = value_of(i);
+  return fmt::format("VALUE {} {} {}\r\n{}\r\nEND\r\n", key_of(i), i, value.size(), value);
+}
+
+// One engine, and what was found of it.
+class Bench {
+ public:
+  Bench(engine::Engine& engine, const engine::cuda::DeviceFaults& faults)
+      : engine_(engine), faults_(faults), input_(engine.input_memory(kInputBytes)) {}
+
+  // Sends `requests` as one batch, each on a stream of its own; counts replies that are not as
+  // expected. False: the card has failed.
+  bool run(const std::vector<std::string>& requests, const std::vector<std::string>& expected) {
+    fill(requests);
+    const SteadyClock::time_point began = SteadyClock::now();
+    engine_.submit(&batch_);
+    while (engine_.poll() == nullptr) {
+    }
+    seconds_ = std::chrono::duration<double>(SteadyClock::now() - began).count();
+    if (faults_.failed()) return false;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      ++checked_;
+      if (reply(i) == expected[i]) continue;
+      if (++wrong_ <= 3) say(fmt::format("  sent {}, got {}", requests[i], reply(i)));
+    }
+    return true;
+  }
+
+  double seconds() const { return seconds_; }
+  uint64_t checked() const { return checked_; }
+  uint64_t wrong() const { return wrong_; }
+
+ private:
+  void fill(const std::vector<std::string>& requests) {
+    const wire::FrameLimits limits = {1 << 20, 1 << 20, true, wire::kProtocolText};
+    batch_.input = input_;
+    batch_.frames.clear();
+    batch_.entries.clear();
+    uint32_t used = 0;
+    for (const std::string& request : requests) {
+      const auto size = static_cast<uint32_t>(request.size());
+      std::copy(request.begin(), request.end(), input_ + used);
+      wire::FrameState state = {};
+      wire::Frame frames[4];
+      engine::BatchEntry entry;
+      entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
+      const auto number = static_cast<uint32_t>(batch_.entries.size());
+      entry.frame_count =
+          wire::frame(state, limits, {input_ + used, size}, used, number, frames, 4).count;
+      batch_.frames.insert(batch_.frames.end(), frames, frames + entry.frame_count);
+      batch_.entries.push_back(entry);
+      used += size;
+    }
+  }
+
+  std::string reply(size_t index) const {
+    const engine::BatchEntry& entry = batch_.entries[index];
+    std::string text;
+    for (uint32_t i = 0; i < entry.span_count; ++i) {
+      const engine::ReplySpan& span = batch_.spans[entry.first_span + i];
+      text.append(reinterpret_cast<const char*>(span.data), span.size);
+    }
+    return text;
+  }
+
+  engine::Engine& engine_;
+  const engine::cuda::DeviceFaults& faults_;
+  uint8_t* input_;
+  engine::Batch batch_;
+  double seconds_ = 0;
+  uint64_t checked_ = 0;
+  uint64_t wrong_ = 0;
+};
+
+// Stores, reads, replaces, deletes and reads again, in large batches and one at a time.
+bool exercise(Bench& bench, std::string* figures) {
+  double set_s = 0;
+  double get_s = 0;
+  std::vector<std::string> requests;
+  std::vector<std::string> expected;
+  const auto send = [&](double* seconds) {
+    const bool ran = bench.run(requests, expected);
+    *seconds += bench.seconds();
+    requests.clear();
+    expected.clear();
+    return ran;
+  };
+  double other_s = 0;
+  for (uint32_t first = 0; first < kKeys; first += kBatch) {
+    for (uint32_t i = first; i < first + kBatch; ++i) {
+      requests.push_back(
+          fmt::format("set {} {} 0 {}\r\n{}\r\n", key_of(i), i, value_of(i).size(), value_of(i)));
+      expected.emplace_back("STORED\r\n");
+    }
+    if (!send(&set_s)) return false;
+  }
+  for (uint32_t first = 0; first < kKeys; first += kBatch) {
+    for (uint32_t i = first; i < first + kBatch; ++i) {
+      requests.push_back("get " + key_of(i) + "\r\n");
+      expected.push_back(hit_of(i));
+    }
+    if (!send(&get_s)) return false;
+  }
+  for (uint32_t i = 0; i < kBatch; ++i) {
+    requests.push_back("delete " + key_of(i) + "\r\n");
+    expected.emplace_back("DELETED\r\n");
+  }
+  if (!send(&other_s)) return false;
+  for (uint32_t i = 0; i < 2 * kBatch; ++i) {
+    requests.push_back("get " + key_of(i) + "\r\n");
+    expected.push_back(i < kBatch ? "END\r\n" : hit_of(i));
+  }
+  if (!send(&other_s)) return false;
+  std::vector<double> lone_us;
+  for (uint32_t i = 0; i < kLoneGets; ++i) {
+    requests.push_back("get " + key_of(kBatch + i) + "\r\n");
+    expected.push_back(hit_of(kBatch + i));
+    if (!send(&other_s)) return false;
+    lone_us.push_back(bench.seconds() * 1e6);
+  }
+  std::sort(lone_us.begin(), lone_us.end());
+  *figures = fmt::format("{:.1f} M sets/s, {:.1f} M gets/s, a lone get {:.1f} us (99%: {:.1f})",
+                         kKeys / set_s / 1e6, kKeys / get_s / 1e6, lone_us[kLoneGets / 2],
+                         lone_us[kLoneGets * 99 / 100]);
+  return true;
+}
+
+// False: something is wrong.
+bool test_way(bool persistent) {
+  engine::cuda::DeviceFaults faults;
+  engine::cuda::CudaStoreConfig store_config;
+  store_config.store.memory_limit = kMemoryBytes;
+  store_config.blocks_per_engine = 128;
+  std::unique_ptr<CudaStore> store;
+  std::string failure = CudaStore::create(store_config, faults, &store);
+  NoAdmin admin;
+  std::unique_ptr<CudaEngine> engine;
+  engine::cuda::CudaEngineConfig config;
+  config.jobs.blocks_max = store_config.blocks_per_engine;
+  config.jobs.persistent = persistent;
+  if (failure.empty()) failure = CudaEngine::create(config, *store, faults, admin, &engine);
+  const char* const name = persistent ? "a kernel that stays" : "a kernel for each batch";
+  if (!failure.empty()) {
+    say(fmt::format("  {}: {}", name, failure));
+    return false;
+  }
+  Bench bench(*engine, faults);
+  std::string figures;
+  if (!exercise(bench, &figures)) {
+    say(fmt::format("  {}: the GPU has failed: {}", name, faults.why()));
+    return false;
+  }
+  say(fmt::format("  {}: {} replies, {} wrong; {}", name, bench.checked(), bench.wrong(), figures));
+  return bench.wrong() == 0;
+}
+
+}  // namespace
+
+int run_selftest(const Options& options) {
+  engine::cuda::DeviceFacts device;
+  const std::string failure =
+      engine::cuda::open_device(static_cast<int>(options.gpu.number), &device);
+  if (!failure.empty()) {
+    say(fmt::format("selftest: GPU {}: {}", options.gpu.number, failure));
+    return kExitNoCard;
+  }
+  say(fmt::format("selftest of GPU {}, {}, {} MiB of {} free", device.number, device.name,
+                  device.free_bytes >> 20, device.memory_bytes >> 20));
+  const bool launches = test_way(false);
+  const bool stays = test_way(true);
+  say(launches && stays ? "all is well" : "something is wrong");
+  return launches && stays ? 0 : kExitWrong;
+}
+
+}  // namespace warpcache::server

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/backend.h"
+
+namespace warpcache::server {
+
+std::unique_ptr<Backend> make_cuda_backend(const Options&, const std::function<void()>&) {
+  return nullptr;
+}
+
+}  // namespace warpcache::server

@@ -22,9 +22,10 @@ endif()
 
 # Linked privately by our own targets, so that nobody else's code is held to our warnings.
 add_library(wc_warnings INTERFACE)
-target_compile_options(wc_warnings INTERFACE -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)
+set(wc_host_warnings -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)
+target_compile_options(wc_warnings INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${wc_host_warnings}>")
 if(WARPCACHE_WERROR)
-  target_compile_options(wc_warnings INTERFACE -Werror)
+  target_compile_options(wc_warnings INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Werror>")
 endif()
 
 if(WARPCACHE_SANITIZE)
@@ -33,8 +34,4 @@ if(WARPCACHE_SANITIZE)
   if(WARPCACHE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
-endif()
-
-if(WARPCACHE_DEBUGTIME)
-  add_compile_definitions(WARPCACHE_DEBUGTIME=1)
 endif()

@@ -136,7 +136,8 @@ def peak_mib(server: Server) -> float:
 
 def allowed_mib(megabytes: int, *, idle: int = 0, busy: int = 0, unsent_mib: float = 0) -> float:
     """-m and the overhead that is stated; `unsent_mib` of replies wait for clients to read."""
-    return measure.allowed_kib(megabytes, idle, busy) / KIB + unsent_mib
+    engine_mib = float(os.environ.get("WARPCACHED_ENGINE_MIB", "0"))  # of an engine with buffers of its own
+    return measure.allowed_kib(megabytes, idle, busy) / KIB + unsent_mib + engine_mib
 
 
 def cpu_seconds(server: Server) -> float:

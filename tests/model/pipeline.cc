@@ -2,6 +2,7 @@
 #include "model/pipeline.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "base/assert.h"
@@ -16,12 +17,6 @@ constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 constexpr uint64_t kHashSeed = 12345;
 constexpr int kTurnsMax = 2'000'000;
 
-engine::CpuEngineConfig engine_config(const PipelineConfig& config) {
-  engine::CpuEngineConfig engine;
-  engine.item_size_max = config.item_size_max;
-  return engine;
-}
-
 batcher::WorkerConfig worker_config(const PipelineConfig& config) {
   batcher::WorkerConfig worker;
   worker.item_size_max = config.item_size_max;
@@ -31,28 +26,31 @@ batcher::WorkerConfig worker_config(const PipelineConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<store::Store> Pipeline::make_store() {
-  store::StoreConfig config;
-  config.memory_limit = kMemoryBytes;
-  config.memory_reach = kMemoryBytes;
-  config.threads = 1;
-  config.keep_all = true;
-  config.maintenance_thread = false;
-  config.manual_clock = true;
-  config.seed = kHashSeed;
-  std::unique_ptr<store::Store> store;
-  WC_ASSERT(store::Store::create(config, &store) == Status::kOk);
-  return store;
+std::unique_ptr<engine::Rig> Pipeline::make_rig(const PipelineConfig& config) {
+  engine::RigConfig rig;
+  rig.item_size_max = config.item_size_max;
+  rig.store.memory_limit = kMemoryBytes;
+  rig.store.memory_reach = kMemoryBytes;
+  rig.store.threads = 1;
+  rig.store.keep_all = true;
+  rig.store.maintenance_thread = false;
+  rig.store.manual_clock = true;
+  rig.store.seed = kHashSeed;
+  std::string why;
+  std::unique_ptr<engine::Rig> made = engine::make_rig(config.engine, rig, &why);
+  if (made == nullptr) throw std::runtime_error("no engine: " + why);
+  return made;
 }
 
 Pipeline::Pipeline(const PipelineConfig& config)
-    : store_(make_store()),
-      admin_(*store_),
-      engine_(engine_config(config), *store_, admin_),
-      worker_(worker_config(config), transport_, engine_),
+    : rig_(make_rig(config)),
+      admin_(rig_->store()),
+      worker_(worker_config(config), transport_, rig_->make_engine(admin_)),
       random_(static_cast<uint32_t>(config.cuts)),
       cuts_(config.cuts != 0) {
   transport_.cut = [this](size_t available) { return next_cut(available); };
+  // A GPU runs the datagrams of a batch in any order; the model takes them one after the other.
+  if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_turn = 1;
 }
 
 Pipeline::~Pipeline() { (void)finish(); }
@@ -81,7 +79,7 @@ void Pipeline::send(int stream, const std::string& bytes) {
 
 bool Pipeline::run() {
   for (int i = 0; i < kTurnsMax && !transport_.idle(); ++i) (void)worker_.turn(0);
-  store_->maintain();
+  rig_->maintain();
   return transport_.idle();
 }
 
@@ -96,27 +94,27 @@ std::vector<std::string> Pipeline::take_datagrams() {
   return taken;
 }
 
-void Pipeline::advance(uint32_t seconds) { store_->set_clock(store_->clock().now + seconds); }
+void Pipeline::advance(uint32_t seconds) {
+  store::StoreOwner& store = rig_->store();
+  store.set_clock(store.clock().now + seconds);
+}
 
 std::optional<std::map<std::string, std::string>> Pipeline::contents() {
   std::map<std::string, std::string> items;
-  const auto text = [](Bytes bytes) {
-    return std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  };
-  store_->walk([&](const store::WalkedItem& walked) {
-    std::string& value = items[text(walked.key)];
-    store::ValuePieces pieces = store_->ref().pieces(*walked.item);
-    for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) value += text(piece);
-    return true;
+  bool told = true;
+  rig_->store().walk([&](const store::WalkedItem& walked) {
+    const Bytes key = walked.key;
+    std::string& value = items[{reinterpret_cast<const char*>(key.data), key.size}];
+    return told = rig_->value_of(*walked.item, &value);
   });
-  return items;
+  return told ? std::optional(items) : std::nullopt;
 }
 
 std::string Pipeline::finish() {
   for (batcher::FakeTransport::Stream* stream : all_streams_) {
     if (!stream->closed) transport_.close(*stream);
   }
-  const store::StoreStats stats = store_->stats();
+  const store::StoreStats stats = rig_->store().stats();
   if (stats.pinned_segments != 0) return "segments are still pinned";
   if (stats.reserved_segments != 0) return "segments are still reserved";
   return {};

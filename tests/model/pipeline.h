@@ -12,10 +12,9 @@
 
 #include "batcher/testing/fake_transport.h"
 #include "batcher/worker.h"
-#include "engine/cpu/cpu_engine.h"
+#include "engine/testing/rig.h"
 #include "engine/testing/store_admin.h"
 #include "model/server.h"
-#include "store/store.h"
 
 namespace warpcache::model {
 
@@ -23,6 +22,7 @@ struct PipelineConfig {
   uint32_t item_size_max = 1 << 20;
   // Seed of where streams are cut into chunks; 0: nowhere.
   uint64_t cuts = 0;
+  engine::RigKind engine = engine::RigKind::kCpu;
 };
 
 class Pipeline final : public Server {
@@ -39,19 +39,18 @@ class Pipeline final : public Server {
   void advance(uint32_t seconds) override;
   std::optional<std::map<std::string, std::string>> contents() override;
   std::string finish() override;
-  int64_t now() const override { return store_->clock().now; }
-  int64_t unix_start() const override { return store_->clock().unix_start; }
+  int64_t now() const override { return rig_->store().clock().now; }
+  int64_t unix_start() const override { return rig_->store().clock().unix_start; }
   std::string version() const override;
   uint64_t first_cas() const override { return uint64_t{1} << store::StoreRef::kCasIndexBits; }
 
  private:
-  static std::unique_ptr<store::Store> make_store();
+  static std::unique_ptr<engine::Rig> make_rig(const PipelineConfig& config);
   batcher::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
   size_t next_cut(size_t available);
 
-  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<engine::Rig> rig_;
   engine::StoreAdmin admin_;
-  engine::CpuEngine engine_;
   batcher::FakeTransport transport_;
   batcher::Worker worker_;
   std::map<int, batcher::FakeTransport::Stream*> streams_;

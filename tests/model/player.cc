@@ -212,8 +212,9 @@ std::string describe(const Difference& difference) {
          "\n";
 }
 
-std::unique_ptr<Server> start_pipeline(const Script& script) {
+std::unique_ptr<Server> start_pipeline(const Script& script, engine::RigKind engine) {
   PipelineConfig config;
+  config.engine = engine;
   config.item_size_max = static_cast<uint32_t>(script.item_size_max);
   config.cuts = script.cuts;
   return std::make_unique<Pipeline>(config);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/testing/rig.h"
 #include "model/script.h"
 #include "model/server.h"
 
@@ -35,7 +36,8 @@ struct Played {
 Played play(const Script& script, Server& server);
 
 // The pipeline in this process.
-std::unique_ptr<Server> start_pipeline(const Script& script);
+std::unique_ptr<Server> start_pipeline(const Script& script,
+                                       engine::RigKind engine = engine::RigKind::kCpu);
 
 // A smaller script for which `differs` still holds, found by leaving things out.
 Script shrink(Script script, const std::function<bool(const Script&)>& differs);

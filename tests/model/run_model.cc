@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -20,9 +21,9 @@ namespace {
 using namespace warpcache::model;
 
 constexpr char kUsage[] =
-    "usage: run_model [--seconds N] [--first SEED] [--steps N] [--memcached PROGRAM] "
-    "[--keep-going]\n"
-    "       run_model [--memcached PROGRAM] --replay FILE\n"
+    "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
+    "                 [--engine cpu|cuda|cuda-persistent | --memcached PROGRAM]\n"
+    "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --replay prints a script with its answers.\n";
 
@@ -31,6 +32,7 @@ struct Arguments {
   uint64_t first = 1'000'000;
   size_t steps = 60;
   std::string memcached;
+  warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
   bool keep_going = false;
 };
@@ -52,6 +54,8 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--memcached") {
       arguments.memcached = value;
+    } else if (word == "--engine") {
+      if (!warpcache::engine::read_rig_kind(value, &arguments.engine)) return false;
     } else if (word == "--replay") {
       arguments.replay = value;
     } else {
@@ -62,7 +66,7 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
-  if (arguments.memcached.empty()) return play(script, *start_pipeline(script));
+  if (arguments.memcached.empty()) return play(script, *start_pipeline(script, arguments.engine));
   // Its clock may have moved on in between: what differs must differ again.
   Played played;
   for (int i = 0; i < 3; ++i) {
@@ -139,5 +143,10 @@ int main(int argc, char** argv) {
     std::cerr << kUsage;
     return 2;
   }
-  return arguments.replay.empty() ? run(arguments) : replay(arguments);
+  try {
+    return arguments.replay.empty() ? run(arguments) : replay(arguments);
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << "\n";
+    return 2;
+  }
 }

@@ -40,4 +40,18 @@ __global__ void frame_datagrams(wire::FrameLimits limits, const Bytes* datagrams
   wire::frame_datagram(state, limits, datagrams[i], 0, i, frames + i, 1);
 }
 
+// A thread reads an Ethernet frame and writes the frame of its reply around what is there already.
+__global__ void answer_packets(const Bytes* requests, uint16_t udp_port,
+                               wire::PacketVerdict* verdicts, uint32_t payload_size, uint8_t* out,
+                               uint32_t* out_sizes) {
+  const uint32_t i = threadIdx.x;
+  wire::Packet packet;
+  verdicts[i] = wire::parse_packet(requests[i], udp_port, packet);
+  if (verdicts[i] != wire::PacketVerdict::kRequest) return;
+  uint8_t* reply = out + static_cast<size_t>(i) * 2048;
+  wire::compose_reply_headers(requests[i].data, packet, payload_size, reply);
+  wire::finish_udp_checksum(packet, payload_size, reply);
+  out_sizes[i] = wire::pad_frame(reply, wire::reply_headers_size(packet) + payload_size);
+}
+
 }  // namespace warpcache

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a server and sends it some of everything; ends with the first reply that is not as expected."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+
+LARGE = b"v" * 700_000
+DIALOGUE = [
+    (b"get a\r\n", b"END\r\n"),
+    (b"set a 5 0 3\r\nabc\r\n", b"STORED\r\n"),
+    (b"get a\r\n", b"VALUE a 5 3\r\nabc\r\nEND\r\n"),
+    (b"add a 0 0 1\r\nx\r\n", b"NOT_STORED\r\n"),
+    (b"replace a 0 0 1\r\nx\r\n", b"STORED\r\n"),
+    (b"append a 0 0 1\r\ny\r\nprepend a 0 0 1\r\nw\r\nget a\r\n", b"STORED\r\nSTORED\r\nVALUE a 0 3\r\nwxy\r\nEND\r\n"),
+    (b"set n 0 0 1\r\n5\r\nincr n 10\r\ndecr n 1\r\nget n\r\n", b"STORED\r\n15\r\n14\r\nVALUE n 0 2\r\n14\r\nEND\r\n"),
+    (b"touch n 100\r\ngat 100 n\r\n", b"TOUCHED\r\nVALUE n 0 2\r\n14\r\nEND\r\n"),
+    (b"mg n v t\r\nms m 2 T60\r\nhi\r\nmg m v t\r\nmn\r\n", b"VA 2 t100\r\n14\r\nHD\r\nVA 2 t60\r\nhi\r\nMN\r\n"),
+    (b"ma n D7\r\nma n v\r\nmd n q\r\nmg n v\r\nmn\r\n", b"HD\r\nVA 2\r\n22\r\nEN\r\nMN\r\n"),
+    (b"mg new N30 v t\r\nmg new v\r\n", b"VA 0 t30 W\r\n\r\nVA 0 Z\r\n\r\n"),
+    (b"set l 0 0 700000\r\n" + LARGE + b"\r\n", b"STORED\r\n"),
+    (b"get l a\r\n", b"VALUE l 0 700000\r\n" + LARGE + b"\r\nVALUE a 0 3\r\nwxy\r\nEND\r\n"),
+    (b"delete a\r\nget a n l\r\n"[:10] + b"get a\r\n", b"DELETED\r\nEND\r\n"),
+    (b"flush_all\r\nget l m\r\n", b"OK\r\nEND\r\n"),
+    (b"".join(b"set k%d 0 0 4\r\n%04d\r\n" % (i, i) for i in range(2000)), b"STORED\r\n" * 2000),
+    (b"".join(b"get k%d\r\n" % i for i in range(2000)), b"".join(b"VALUE k%d 0 4\r\n%04d\r\nEND\r\n" % (i, i) for i in range(2000))),
+    (b"".join(b"incr c 1\r\nset c 0 0 1\r\n0\r\nincr c 2\r\n" for i in range(100)), b"NOT_FOUND\r\nSTORED\r\n2\r\n" + b"3\r\nSTORED\r\n2\r\n" * 99),
+]
+
+
+def receive(sock: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(1 << 20)
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def main() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen([sys.argv[1], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2"])
+    try:
+        for _ in range(600):
+            try:
+                sock = socket.create_connection(("127.0.0.1", port), 1)
+                break
+            except OSError:
+                time.sleep(0.1)
+        sock.settimeout(60)
+        for request, expected in DIALOGUE:
+            began = time.monotonic()
+            sock.sendall(request)
+            reply = receive(sock, len(expected))
+            if reply != expected:
+                print("sent", request[:80], "expected", expected[:200], "got", reply[:200])
+                return 1
+            print(f"{request[:30]!r:40} {len(request):8} bytes {(time.monotonic() - began) * 1e6:10.0f} us")
+        sock.sendall(b"stats\r\n")
+        time.sleep(1)
+        words = dict(line.split()[1:3] for line in sock.recv(65536).decode().splitlines() if line.startswith("STAT"))
+        print({name: words.get(name) for name in ("curr_items", "cmd_get", "cmd_set", "get_hits", "bytes", "evictions")})
+    finally:
+        server.terminate()
+        print("server ended with", server.wait(60))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

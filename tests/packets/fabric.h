@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cases are played on: something that takes Ethernet frames and answers with such.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "wire/packet_types.h"
+
+namespace warpcache::packets {
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  // Runs commands of the text protocol, not as frames; returns all replies so far.
+  virtual std::string set_up(const std::string& commands) = 0;
+  virtual void add(Bytes frame) = 0;
+  // Takes the frames that were added; returns the replies since the last call.
+  virtual std::vector<std::string> run() = 0;
+  virtual void advance(uint32_t seconds) = 0;
+  // Frames so far with this verdict; those of them with kRequest that were no datagram of
+  // memcached's.
+  virtual uint64_t count(wire::PacketVerdict verdict) const = 0;
+  virtual uint64_t malformed() const = 0;
+};
+
+std::unique_ptr<Fabric> make_cpu_fabric(uint16_t udp_port);
+// Null where there is no GPU.
+std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port);
+
+}  // namespace warpcache::packets

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames whose headers the CPU reads, on any engine; and commands that come another way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "batcher/testing/fake_transport.h"
+#include "batcher/worker.h"
+#include "engine/engine.h"
+#include "transport/replay/replay_transport.h"
+
+namespace warpcache::packets {
+
+class HostPath {
+ public:
+  // `engine` runs the frames, `setup_engine` the commands: an engine has one worker.
+  HostPath(uint16_t udp_port, engine::Engine& engine, engine::Engine& setup_engine)
+      : replay_({udp_port}, input_),
+        worker_({}, replay_, engine),
+        setup_worker_({}, setup_, setup_engine),
+        stream_(setup_.open()) {}
+  ~HostPath() { setup_.close(stream_); }
+  HostPath(const HostPath&) = delete;
+  HostPath& operator=(const HostPath&) = delete;
+
+  // See Fabric.
+  std::string set_up(const std::string& commands) {
+    constexpr int kTurnsMax = 1000;
+    stream_.input += commands;
+    for (int i = 0; i < kTurnsMax && !setup_.idle(); ++i) (void)setup_worker_.turn(0);
+    return stream_.output;
+  }
+  void add(Bytes frame) { input_.add(frame); }
+  // Appends the replies since the last call.
+  void run(std::vector<std::string>& replies) {
+    worker_.run();
+    for (; seen_ < replay_.replies().size(); ++seen_) {
+      const Bytes frame = replay_.replies()[seen_];
+      replies.emplace_back(reinterpret_cast<const char*>(frame.data), frame.size);
+    }
+  }
+  uint64_t malformed() const { return replay_.counters().datagrams_malformed.get(); }
+  uint64_t count(wire::PacketVerdict verdict) const { return replay_.frame_count(verdict); }
+
+ private:
+  transport::FrameList input_;
+  transport::ReplayTransport replay_;
+  batcher::Worker worker_;
+  batcher::FakeTransport setup_;
+  batcher::Worker setup_worker_;
+  batcher::FakeTransport::Stream& stream_;
+  size_t seen_ = 0;
+};
+
+}  // namespace warpcache::packets

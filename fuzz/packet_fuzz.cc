@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ethernet frames: headers, lengths, checksums, and the frames that answer them. The last bytes of
+// the input choose the reply's size. The mutator takes frames apart where their headers meet and
+// puts lengths and checksums right again most of the time, as hardly any frame gets past them else.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "fuzz/frames.h"
+#include "fuzz/mutate.h"
+#include "wire/packet.h"
+#include "wire/packet_testing.h"
+#include "wire/udp_frame.h"
+
+namespace {
+
+using namespace warpcache;
+using wire::testing::kTestPort;
+
+constexpr size_t kReplySizeBytes = 2;  // what is taken from the end
+
+void check_bounds(const wire::Packet& packet, const std::string& frame) {
+  WC_ASSERT(packet.vlan_count <= wire::kVlanTagsMax);
+  WC_ASSERT(packet.l3_offset == wire::ethernet_header_size(packet.vlan_count));
+  WC_ASSERT(packet.l4_offset >= packet.l3_offset + wire::ip_reply_header_size(packet.ip_version));
+  WC_ASSERT(packet.payload_offset == packet.l4_offset + wire::kUdpProtocolHeaderSize);
+  WC_ASSERT(size_t{packet.payload_offset} + packet.payload_size <= frame.size());
+  const uint16_t checksum = wire::testing::get16(frame, packet.l4_offset + 6u);
+  WC_ASSERT(packet.has_udp_checksum == (checksum != 0));
+  WC_ASSERT(checksum == 0 || checksum == wire::testing::udp_checksum_of(frame));
+}
+
+// The reply is a frame that the client would take.
+void check_reply(const uint8_t* frame, const wire::Packet& packet, uint32_t size) {
+  const uint32_t frame_size = wire::reply_frame_size(packet, size);
+  const uint32_t headers_size = wire::reply_headers_size(packet);
+  WC_ASSERT(headers_size <= wire::kReplyHeadersMax);
+  const auto reply = std::make_unique<uint8_t[]>(frame_size);
+  wire::compose_reply_headers(frame, packet, size, reply.get());
+  std::memset(reply.get() + headers_size, static_cast<int>(size), size);
+  wire::finish_udp_checksum(packet, size, reply.get());
+  WC_ASSERT(wire::pad_frame(reply.get(), headers_size + size) == frame_size);
+  const uint16_t client_port = load_big16(frame + packet.l4_offset);
+  wire::Packet back;
+  const wire::PacketVerdict verdict =
+      wire::parse_packet({reply.get(), frame_size}, client_port, back);
+  WC_ASSERT(verdict == wire::PacketVerdict::kRequest);
+  WC_ASSERT(back.payload_offset == headers_size && back.payload_size == size);
+  WC_ASSERT(back.vlan_count == packet.vlan_count && back.ip_version == packet.ip_version);
+  WC_ASSERT(back.has_udp_checksum == packet.has_udp_checksum);
+  WC_ASSERT(load_big16(reply.get() + back.l4_offset) == kTestPort);
+}
+
+// One change to the frame's parts.
+void mutate_parts(std::string& frame, std::mt19937& random) {
+  const size_t l3 = std::min(wire::testing::l3_offset_of(frame), frame.size());
+  const size_t l4 = std::min(wire::testing::l4_offset_of(frame), frame.size());
+  const size_t payload = std::min(l4 + wire::kUdpProtocolHeaderSize, frame.size());
+  switch (random() % 6) {
+    case 0:
+      frame.insert(std::min<size_t>(wire::kEtherTypeOffset, frame.size()),
+                   std::string(random() % 2 == 0 ? "\x81\x00\x00\x05" : "\x88\xa8\x20\x06", 4));
+      break;
+    case 1:
+      if (l3 >= 18) frame.erase(wire::kEtherTypeOffset, wire::kVlanTagSize);
+      break;
+    case 2:
+      frame.insert(l4, std::string(4, '\x01'));
+      if (l3 < frame.size()) ++frame[l3];
+      break;
+    case 3:
+      frame.resize(payload + random() % (frame.size() - payload + 1));
+      break;
+    case 4:
+      frame += std::string(1 + random() % 32, static_cast<char>(random()));
+      break;
+    default: {
+      std::string part = frame.substr(payload);
+      const size_t size = part.size();
+      part.resize(size + 64);
+      part.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(part.data()), size, part.size()));
+      frame.replace(payload, std::string::npos, part);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Steering steering(data, size);
+  const uint32_t reply_size = steering.next() << 8 | steering.next();
+  const std::string frame = steering.rest();
+  wire::testing::HeapCopy copy(frame);
+  wire::Packet packet;
+  if (wire::parse_packet(copy.bytes(), kTestPort, packet) != wire::PacketVerdict::kRequest) {
+    return 0;
+  }
+  check_bounds(packet, frame);
+  check_reply(copy.data(), packet, std::min(reply_size, wire::kReplyUdpPayloadMax));
+  wire::UdpHeader header;
+  const Bytes payload = copy.bytes().sub(packet.payload_offset, packet.payload_size);
+  if (wire::parse_udp_header(payload, header) != wire::UdpVerdict::kRequest) return 0;
+  fuzz::run_whole(wire::testing::text_of(payload.from(wire::kUdpHeaderSize)),
+                  wire::testing::default_limits(), true, {});
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t size_max,
+                                          unsigned int seed) {
+  std::mt19937 random(seed);
+  if (size <= kReplySizeBytes || random() % 4 == 0) return LLVMFuzzerMutate(data, size, size_max);
+  std::string frame(reinterpret_cast<const char*>(data), size);
+  const std::string tail = frame.substr(size - kReplySizeBytes);
+  frame.resize(size - kReplySizeBytes);
+  if (random() % 2 == 0) {
+    frame.resize(frame.size() + 16);
+    frame.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(frame.data()), frame.size() - 16,
+                                  frame.size()));
+  } else {
+    mutate_parts(frame, random);
+  }
+  frame.resize(std::min(frame.size(), size_max - kReplySizeBytes));
+  const size_t padding = random() % 4 == 0 ? random() % 8 : 0;
+  wire::testing::mend(
+      frame,
+      random() % 4 == 0 ? static_cast<uint32_t>(random() % 16) : uint32_t{wire::testing::kMendAll},
+      padding);
+  frame += tail;
+  std::memcpy(data, frame.data(), frame.size());
+  return frame.size();
+}

@@ -58,7 +58,7 @@ def size_points() -> tuple[Point, ...]:
 def connection_points() -> tuple[Point, ...]:
     return tuple(
         Point(n, gets(*SMALL, "--connections", str(n)), connections=n)
-        for n in (1, 10, 100, 1000, 10**4)
+        for n in (1, 10, 100, 300, 1000, 3000, 10**4)
     )
 
 

@@ -130,7 +130,7 @@ std::string Server::make_lanes() {
     for (transport::UdpListener& listener : udp_listeners_) {
       udp_fds.push_back(std::move(listener.fds[i]));
     }
-    Lane& lane = lanes_.emplace_back();
+    Lane lane;  // a member once it is whole: whatever fails before, stop() finds no half of one
     Backend::Lane made;
     std::string failure = backend_->make_lane(*admin_, &made);
     if (!failure.empty()) return failure;
@@ -139,6 +139,7 @@ std::string Server::make_lanes() {
                                                                   std::move(udp_fds), udp_guard());
     lane.worker = std::make_unique<batcher::Worker>(worker_config(), *lane.transport, *lane.engine);
     stats_->add_worker(*made.counters, *lane.transport);
+    lanes_.push_back(std::move(lane));
   }
   udp_listeners_.clear();
   return "";

@@ -4,6 +4,7 @@
 // frame of an entry.
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "batcher/worker.h"
@@ -19,7 +20,11 @@ using transport::RxChunk;
 bool Worker::begin_big(Session& session, wire::Frame frame, const Plan& plan) {
   frame.entry = plan.entry;
   WC_ASSERT(session.big == 0 && frame.head_size <= kBigHeadMax);
-  session.big = bigs_.take();
+  try {
+    session.big = bigs_.take();
+  } catch (const std::bad_alloc&) {
+    return refuse_big(session, frame, Status::kOutOfMemory);
+  }
   BigBody& big = bigs_[session.big];
   std::memcpy(big.head, batch_.input + frame.offset, frame.head_size);
   big.frame = frame;
@@ -33,7 +38,11 @@ bool Worker::begin_big(Session& session, wire::Frame frame, const Plan& plan) {
                                                         frame.body_size, &big.reservation);
   if (status == Status::kOk) return true;
   drop_big(session.big, false);
-  const Status why = status == Status::kTooLarge ? Status::kTooLarge : Status::kOutOfMemory;
+  return refuse_big(session, frame,
+                    status == Status::kTooLarge ? Status::kTooLarge : Status::kOutOfMemory);
+}
+
+bool Worker::refuse_big(Session& session, wire::Frame frame, Status why) {
   wire::frame_refuse_big(session.frame, frame, why);
   batch_.frames.push_back(frame);
   return false;

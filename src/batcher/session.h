@@ -57,13 +57,15 @@ inline Session& session_of(transport::SessionStorage& storage) {
 }
 
 // Objects numbered from 1, kept for reuse. As many as are in use at a time, at most one a stream.
+// take() throws std::bad_alloc where the system refuses another.
 template <typename T>
 class NumberedPool {
  public:
   uint32_t take() {
     if (free_.empty()) {
+      // So that give() needs no memory, and nothing has changed if there is none for another.
+      if (free_.capacity() <= objects_.size()) free_.reserve(2 * objects_.size() + 8);
       objects_.push_back(std::make_unique<T>());
-      free_.reserve(objects_.size());
       free_.push_back(static_cast<uint32_t>(objects_.size()));
     }
     const uint32_t number = free_.back();

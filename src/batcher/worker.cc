@@ -21,13 +21,14 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
       memory_(engine.input_memory(kArenaBytes + kHeadArenaBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
-  // Taken now, so that none of it has to be had when memory is short.
+  // Taken now, so that none of it has to be had when memory is short. Only what is used of it
+  // occupies memory.
   batch_.frames.reserve(kBatchFramesMax);
-  batch_.entries.reserve(kChunksUsual);
-  batch_.spans.reserve(kSpansUsual);
-  spans_.reserve(kSpansUsual);
-  chunks_.reserve(kChunksUsual);
-  plans_.reserve(kChunksUsual);
+  batch_.entries.reserve(transport::kChunksMax);
+  batch_.spans.reserve(engine::kBatchSpansMax);
+  spans_.reserve(engine::kBatchSpansMax);
+  chunks_.reserve(transport::kChunksMax);
+  plans_.reserve(transport::kChunksMax);
   arena_ = {memory_, kArenaBytes, 0};
   batch_.input = memory_;
   transport_.attach(*this, *this);
@@ -61,15 +62,17 @@ bool Worker::turn(int timeout_ms) {
 }
 
 // The transport delivers what waits in the order in which it was completed. So whoever found the
-// reply space used up comes first next turn, and clients that read fast take turns with the others.
-// The engine serves entries in order: those without any reply space are the last ones.
+// batch full or the reply space used up comes first next turn, and clients that send or read fast
+// take turns with the others. The engine serves entries in order: those without any reply space are
+// the last ones.
 size_t Worker::first_to_complete() const {
-  if (batch_.entries.empty() || batch_.entries.back().frames_done > 0) return 0;
-  auto unserved = static_cast<uint32_t>(batch_.entries.size()) - 1;
+  auto unserved = static_cast<uint32_t>(batch_.entries.size());
   while (unserved > 0 && batch_.entries[unserved - 1].frames_done == 0) --unserved;
-  size_t first = 0;
-  while (plans_[first].entry != unserved) ++first;
-  return first;
+  const auto waits = [unserved](const Plan& plan) {
+    return plan.left_out || (plan.entry != kNoEntry && plan.entry >= unserved);
+  };
+  const auto first = std::find_if(plans_.begin(), plans_.end(), waits);
+  return first == plans_.end() ? 0 : static_cast<size_t>(first - plans_.begin());
 }
 
 void Worker::run_batch() {
@@ -98,12 +101,16 @@ void Worker::close_entry(Plan& plan) {
   plan.entry = kNoEntry;
 }
 
-uint32_t Worker::frame_room(const Plan& plan) const {
+// How many frames can be added now; says in the plan whether the batch is full. One place is kept
+// for the frame of a big body that is refused.
+uint32_t Worker::frame_room(Plan& plan) const {
   const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
-  if (in_batch >= kBatchFramesMax || in_entry >= config_.requests_per_stream_max) return 0;
+  if (in_entry >= config_.requests_per_stream_max) return 0;
+  plan.left_out = in_batch + 1 >= kBatchFramesMax;
+  if (plan.left_out) return 0;
   return std::min(
-      {kBatchFramesMax - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
+      {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
 
 // A datagram is answered whole, so all of it goes into the batch.
@@ -133,7 +140,7 @@ void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
   if (chunk.body_received > 0) bigs_[session.big].received += chunk.body_received;
   bool go_on = true;
   if (WC_UNLIKELY(session.big_waiting != 0)) go_on = add_big(session.big_waiting, plan);
-  if (WC_UNLIKELY(session.waiting != 0) && go_on) replay_waiting(chunk, session, plan);
+  if (WC_UNLIKELY(session.waiting != 0) && go_on) go_on = replay_waiting(chunk, session, plan);
   if (WC_UNLIKELY(session.big != 0) && go_on) go_on = continue_big(chunk, session, plan);
   if (WC_LIKELY(go_on && !session.closing)) frame_input(chunk, session, plan);
   close_entry(plan);
@@ -200,8 +207,13 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   return true;
 }
 
-void Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
+// False: the batch has no room for them, and they wait on.
+bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   WaitingFrames& waiting = waiting_[session.waiting];
+  if (batch_.frames.size() + waiting.frames.size() > kBatchFramesMax) {
+    plan.left_out = plan.next.more_now = true;
+    return false;
+  }
   for (wire::Frame frame : waiting.frames) {
     frame.offset += chunk.offset;
     frame.entry = plan.entry;
@@ -211,6 +223,7 @@ void Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) 
   waiting.frames.clear();
   waiting_.give(session.waiting);
   session.waiting = 0;
+  return true;
 }
 
 // What the engine made of a stream's entry.
@@ -226,7 +239,7 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   }
   if (entry.close) {
     session.closing = plan.next.close = true;
-  } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count)) {
+  } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count) && session.waiting == 0) {
     if (!keep_waiting(chunk, session, plan)) session.closing = plan.next.close = true;
   }
 }

@@ -55,11 +55,6 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
-  // More is rare: that many streams have sent something, that many pieces are their replies. Only
-  // what is used of it takes memory; but what is not reserved may be refused when it is needed.
-  static constexpr uint32_t kChunksUsual = 16 * 1024;
-  static constexpr uint32_t kSpansUsual = 128 * 1024;
-
   // What becomes of a chunk.
   struct Plan {
     transport::RxNext next;
@@ -67,6 +62,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
     uint32_t first_frame = 0;  // in the batch, without the frame of a big body
     uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
     uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
+    bool left_out = false;     // of the batch, wholly or in part, since that was full
   };
 
   void closed(transport::SessionStorage& storage) override;
@@ -78,19 +74,20 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void open_entry(const transport::RxChunk& chunk, const Session& session, Plan& plan);
   void close_entry(Plan& plan);
   bool begin_big(Session& session, wire::Frame frame, const Plan& plan);
+  bool refuse_big(Session& session, wire::Frame frame, Status why);
   uint32_t key_size_of(BigBody& big);
   bool continue_big(const transport::RxChunk& chunk, Session& session, Plan& plan);
   bool take_body(BigBody& big, Bytes input, Plan& plan);
   bool add_big(uint32_t& big, Plan& plan);
   void drop_big(uint32_t& big, bool abandon);
-  void replay_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
+  bool replay_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
   bool keep_waiting(const transport::RxChunk& chunk, Session& session, Plan& plan);
   void finish_entry(const transport::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const transport::RxChunk& chunk, Plan& plan);
   void run_batch();
   size_t first_to_complete() const;
   void complete(const transport::RxChunk& chunk, Plan& plan);
-  uint32_t frame_room(const Plan& plan) const;
+  uint32_t frame_room(Plan& plan) const;
 
   WorkerConfig config_;
   transport::Transport& transport_;

@@ -190,6 +190,39 @@ TEST_F(WorkerTest, StreamsTakeTurnsWhenReplySpaceIsShort) {
   for (size_t i = 1; i < streams.size(); ++i) transport_.close(*streams[i]);
 }
 
+// Four fifths of the streams would fill every batch, if they were always first. The engine serves
+// all of a batch, or leaves most of it waiting.
+TEST_F(WorkerTest, StreamsTakeTurnsWhenTheBatchIsFull) {
+  constexpr uint32_t kRequests = 10000;
+  const std::string one = "ERROR 7\r\n";
+  for (const uint32_t served : {1u << 30, 40000u, 700u}) {
+    SCOPED_TRACE(served);
+    engine_.frames_per_batch_max = served;
+    start();
+    std::vector<FakeTransport::Stream*> streams = {stream_};
+    while (streams.size() < 80) streams.push_back(&transport_.open());
+    for (FakeTransport::Stream* stream : streams) {
+      for (uint32_t i = 0; i < kRequests; ++i) stream->input += "a\r\n";
+    }
+    const size_t slice = one.size() * WorkerConfig{}.requests_per_stream_max;
+    while (!transport_.idle()) {
+      ASSERT_TRUE(worker_->turn(0));
+      const auto [least, most] = std::minmax_element(
+          streams.begin(), streams.end(),
+          [](const auto* a, const auto* b) { return a->output.size() < b->output.size(); });
+      if (served > Worker::kBatchFramesMax) {
+        ASSERT_LE((*most)->output.size() - (*least)->output.size(), 2 * slice);
+      }
+    }
+    for (FakeTransport::Stream* stream : streams) {
+      EXPECT_EQ(stream->output.size(), kRequests * one.size());
+      transport_.close(*stream);
+    }
+  }
+  EXPECT_LE(engine_.frames_most, Worker::kBatchFramesMax);
+  EXPECT_GE(engine_.frames_most, Worker::kBatchFramesMax - 1);
+}
+
 TEST_F(WorkerTest, WhoGoesAwayLeavesNoWaitingFrames) {
   start();
   engine_.frames_per_entry_max = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <new>
 
 namespace warpcache {
 
@@ -15,7 +16,11 @@ void PrefixStats::record(PrefixEvent event, std::string_view key) {
   auto place = prefixes_.find(prefix);
   if (place == prefixes_.end()) {
     if (prefixes_.size() == kPrefixesMax) return;
-    place = prefixes_.emplace(std::string(prefix), Counts{}).first;
+    try {
+      place = prefixes_.emplace(std::string(prefix), Counts{}).first;
+    } catch (const std::bad_alloc&) {
+      return;
+    }
   }
   Counts& counts = place->second;
   counts.get += static_cast<uint64_t>(event == PrefixEvent::kGet || event == PrefixEvent::kGetHit);

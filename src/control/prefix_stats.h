@@ -32,7 +32,8 @@ class PrefixStats {
   void set_enabled(bool enabled) { enabled_.store(enabled, std::memory_order_relaxed); }
 
   // Counts `event` for what stands before the first delimiter of `key`; a key without one is not
-  // counted. kGetHit counts as a get as well.
+  // counted, nor is a new prefix when the system refuses the memory for it. kGetHit counts as a get
+  // as well.
   void record(PrefixEvent event, std::string_view key);
 
   // `PREFIX user get 3 hit 2 set 1 del 0` lines in the order of the prefixes, then END; each ends

@@ -50,6 +50,10 @@ struct BatchEntry {
   bool close = false;  // quit, or a stream out of step: send the spans, then close
 };
 
+// What the batcher has room for from the start. An engine may need more spans only where values are
+// in thousands of pieces.
+inline constexpr uint32_t kBatchSpansMax = 128 * 1024;
+
 // Memory is owned by the batcher, reused from turn to turn.
 struct Batch {
   uint8_t* input = nullptr;  // the input arena; Frame::offset counts from here. Writable: keys are

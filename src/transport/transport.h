@@ -57,6 +57,9 @@ inline void release_pins(const TxSpan* spans, uint32_t span_count, PinReleaser& 
   }
 }
 
+// Chunks of one receive() at most, so that the batcher can have room for them from the start.
+inline constexpr uint32_t kChunksMax = 16 * 1024;
+
 // What the transport receives into; emptied (used = 0) by the batcher before each turn.
 // REQUIRES: size >= 2 * kChunkBytesMax.
 struct InputArena {
@@ -108,8 +111,8 @@ class Transport {
   // Who is told of closed connections and sent pins. Once, before the first receive().
   virtual void attach(SessionObserver& observer, PinReleaser& releaser) = 0;
 
-  // Waits at most timeout_ms (0: not at all) and appends what arrived; a stream appears at most
-  // once. Returns false when the transport is shut down and has no connections left.
+  // Waits at most timeout_ms (0: not at all) and appends what arrived, kChunksMax at most in all; a
+  // stream appears at most once. Returns false when the transport is shut down and has no connections left.
   virtual bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) = 0;
 
   // REQUIRES: exactly once for each chunk, before the next receive(). The spans' bytes (pin == 0)

@@ -36,6 +36,7 @@ class FakeEngine final : public engine::Engine {
   void submit(engine::Batch* batch) override {
     WC_ASSERT(done_ == nullptr);
     ++batches;
+    frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
     replies_.clear();
     batch_frames_ = 0;
@@ -76,6 +77,7 @@ class FakeEngine final : public engine::Engine {
   size_t reservation_count() const { return reservations_.size(); }
   size_t pin_count() const { return pins_.size(); }
   uint64_t batches = 0;
+  size_t frames_most = 0;  // in one batch
   uint64_t requests = 0;
 
  private:

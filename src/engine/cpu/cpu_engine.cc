@@ -90,14 +90,14 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
   if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
     BatchEntry& entry = batch.entries[open_entry_];
-    const bool no_space = writer_.space() < kGroupReplyMax;
+    const bool no_space = !writer_.has_room(kGroupReplyMax);
     if (entry.datagram && no_space) fail_datagram(batch, entry);
     const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
     if (entry.close || stopped_ || had_its_share || entry.frames_done == entry.frame_count) {
       next_frame = entry.first_frame + entry.frame_count;
     }
   }
-  if (writer_.space() < kGroupReplyMax) return 0;
+  if (!writer_.has_room(kGroupReplyMax)) return 0;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
     const wire::Frame& frame = batch.frames[next_frame++];
@@ -173,10 +173,12 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
 // Texts grow with what is stored, and the system may refuse the memory for one. The error takes
 // none.
 void CpuEngine::refuse_for_memory(const wire::Request& request) {
-  wire::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) {
-    mem_copy(writer_.cursor(), bytes.data, bytes.size);
-    writer_.advance(writer_.cursor() + bytes.size);
-  });
+  wire::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) { write(bytes); });
+}
+
+void CpuEngine::write(Bytes bytes) {
+  mem_copy(writer_.cursor(), bytes.data, bytes.size);
+  writer_.advance(writer_.cursor() + bytes.size);
 }
 
 void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t count,
@@ -286,7 +288,7 @@ void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry) {
     if (pin != 0 && pin != kPinFollows) release(pin);
   }
   writer_.rewind(entry.first_span, entry_start_);
-  writer_.add_text(kDatagramTooLarge);
+  write({reinterpret_cast<const uint8_t*>(kDatagramTooLarge), sizeof kDatagramTooLarge - 1});
   entry.frames_done = entry.frame_count;
 }
 

@@ -75,6 +75,7 @@ class CpuEngine final : public Engine {
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void refuse_for_memory(const wire::Request& request);
+  void write(Bytes bytes);
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
   void execute(request::RequestState& state, uint32_t index, uint32_t count, wire::Result& result);
   void answer(const request::RequestState& state, wire::Result& result);

@@ -28,7 +28,11 @@ class ReplyWriter {
     cursor_ = span_start_ = arena_.get();
   }
 
-  uint32_t space() const { return static_cast<uint32_t>(end_ - cursor_); }
+  // Whether `bytes` can be written, in as many spans as a batch has room for. Half of that room is
+  // left for the pieces of values.
+  bool has_room(uint32_t bytes) const {
+    return static_cast<uint32_t>(end_ - cursor_) >= bytes && span_count() <= kBatchSpansMax / 2;
+  }
   uint8_t* cursor() { return cursor_; }
 
   // What was written from cursor() on ends at `end`.

@@ -25,7 +25,7 @@ bool ReplayTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, i
   if (next_frame_ == input_.size()) return false;
   // What UDP carries is less than 64 KB, whatever the frame.
   for (uint32_t i = 0; i < config_.burst_frames_max && next_frame_ < input_.size() &&
-                       arena.size - arena.used > UINT16_MAX;
+                       arena.size - arena.used > UINT16_MAX && chunks.size() < kChunksMax;
        ++i) {
     take_frame(next_frame_++, arena, chunks);
   }

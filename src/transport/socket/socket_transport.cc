@@ -34,6 +34,11 @@ bool has_input(int fd) {
   return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+// For whatever one connection has to say.
+bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
+  return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
+}
+
 }  // namespace
 
 SocketTransport::SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
@@ -199,15 +204,16 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     continue_sending(index);
     return true;
   }
-  if (arena.size - arena.used < kChunkBytesMax) return false;
+  if (!has_room(arena, chunks)) return false;
   (void)receive_stream(index, arena, chunks);
   return true;
 }
 
-// Takes half of the arena at most, so that who waits here does not starve who has new bytes.
+// Takes half of the room at most, so that who waits here does not starve who has new bytes.
 void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chunks) {
   uint32_t delivered = 0;
-  while (delivered < ready_.size() && arena.used < arena.size / 2) {
+  while (delivered < ready_.size() && arena.used < arena.size / 2 &&
+         chunks.size() < kChunksMax / 2) {
     const uint32_t index = ready_[delivered++];
     Connection& connection = connections_[index];
     connection.ready_at = kNotReady;
@@ -445,7 +451,7 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.in_turn || connection.out) continue;
     if (connection.ready_at != kNotReady) continue;
-    if (arena.size - arena.used < kChunkBytesMax) return;
+    if (!has_room(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {
       connection.closing = true;

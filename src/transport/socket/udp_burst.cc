@@ -60,8 +60,10 @@ void UdpBurst::start_turn() {
 }
 
 bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks) {
+  const auto chunk_count = static_cast<uint32_t>(chunks.size());
   const uint32_t room = std::min({kMessagesPerCall, kMessagesPerTurn - source_count_,
-                                  (arena.size - arena.used) / kMessageBytes});
+                                  (arena.size - arena.used) / kMessageBytes,
+                                  (kChunksMax - chunk_count) / kSegmentsMax});
   if (room == 0) return false;
   mmsghdr messages[kMessagesPerCall];
   iovec buffers[kMessagesPerCall];
@@ -130,6 +132,10 @@ void UdpBurst::reply(uint32_t handle, const TxSpan* spans, uint32_t span_count,
       send_queued();
     }
     add_packet(request, cutter);
+  }
+  if (WC_UNLIKELY(pins_.size() + span_count > pins_.capacity())) {
+    flush(releaser);
+    return release_pins(spans, span_count, releaser);
   }
   for (uint32_t i = 0; i < span_count; ++i) {
     if (has_pin_to_release(spans[i])) pins_.push_back(spans[i].pin);

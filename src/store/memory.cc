@@ -33,13 +33,22 @@ bool Mapping::map(uint64_t size, bool huge_pages) {
   const uintptr_t skip = huge_pages ? -address % kHugePage : 0;
   data_ = static_cast<uint8_t*>(mapped_) + skip;
   size_ = size;
-  // A wish: where the system has no huge pages to give, small ones do.
-  if (huge_pages) static_cast<void>(madvise(data_, size_, MADV_HUGEPAGE));
+  huge_pages_ = huge_pages;
+  ask_for_huge_pages(size);
   return true;
 }
 
+// A wish: where the system has no huge pages to give, small ones do.
+void Mapping::ask_for_huge_pages(uint64_t size) {
+  WC_ASSERT(size <= size_);
+  if (huge_pages_) static_cast<void>(madvise(data_, size, MADV_HUGEPAGE));
+}
+
+// Where huge pages are wanted, the system would soon make one of the small pages around the hole
+// and fill it again.
 void Mapping::drop(uint64_t offset, uint64_t size) {
   WC_ASSERT(offset <= size_ && size <= size_ - offset);
+  if (huge_pages_) static_cast<void>(madvise(data_ + offset, size, MADV_NOHUGEPAGE));
   static_cast<void>(madvise(data_ + offset, size, MADV_DONTNEED));
 }
 

@@ -19,8 +19,11 @@ class Mapping {
   // pages wait for address translation. False: the system refuses. REQUIRES: nothing is mapped yet;
   // size is not 0.
   bool map(uint64_t size, bool huge_pages);
-  // Gives the pages of a range back; it reads as zeros afterwards.
+  // Gives the pages of a range back; it reads as zeros afterwards. There are no huge pages in it
+  // until they are asked for again.
   void drop(uint64_t offset, uint64_t size);
+  // For the first `size` bytes; does nothing if it was mapped without.
+  void ask_for_huge_pages(uint64_t size);
 
   uint8_t* data() const { return data_; }
 
@@ -29,6 +32,7 @@ class Mapping {
   uint64_t mapped_size_ = 0;
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
+  bool huge_pages_ = false;
 };
 
 uint64_t physical_memory_bytes();

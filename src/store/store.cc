@@ -112,7 +112,10 @@ void Store::maintain() { maintenance_->maintain(); }
 
 uint64_t Store::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
-  return maintenance_->set_limit(static_cast<uint32_t>(segments));
+  const uint64_t before = load_relaxed(&core_.shared->segment_limit);
+  const uint64_t limit = maintenance_->set_limit(static_cast<uint32_t>(segments));
+  if (segments > before) memory_->arena.ask_for_huge_pages(limit);
+  return limit;
 }
 
 Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kTextStreams = 2;  // streams 1 and 2 speak text, 3 and 4 binary
 constexpr int kBinaryStreams = 2;
+constexpr uint32_t kSharedClockRounds = 8;  // time passes in one round of so many
 
 }  // namespace
 
@@ -34,7 +35,7 @@ std::string Generator::cas(const std::string& key) {
     return pick({"0", "1", "2", "9223372036854775999", "18446744073709551615"});
   }
   // The next number may be one that the server has given out and not told.
-  const std::string near = dice_.one_in(20) ? pick({"+1", "-1"}) : "";
+  const std::string near = !config_.shared && dice_.one_in(20) ? pick({"+1", "-1"}) : "";
   return "{cas:" + key + near + "}";
 }
 
@@ -136,8 +137,8 @@ void Generator::add_message(Script& script, int stream, Language language, bool 
   Step step;
   step.round = round_;
   step.stream = stream;
-  prefix_ = alone ? "" : "s" + std::to_string(stream + 5);
-  may_flush_ = alone;
+  prefix_ = config_.prefix + (alone ? "" : "s" + std::to_string(stream + 5));
+  may_flush_ = alone && !config_.shared;
   in_datagram_ = stream == kDatagram;
   step.text = language == Language::kText ? text_command() : binary_command();
   script.steps.push_back(std::move(step));
@@ -147,13 +148,10 @@ void Generator::add_message(Script& script, int stream, Language language, bool 
 // keys.
 void Generator::add_round(Script& script) {
   ++round_;
-  if (config_.clock && dice_.one_in(6)) {
-    Step step;
-    step.round = round_;
-    step.stream = kClock;
-    step.seconds = 1 + dice_.roll(4);
-    script.steps.push_back(step);
-    return;
+  if (config_.shared) {
+    if (round_ % kSharedClockRounds == 0) return add_clock(script, 1 + round_ % 5);
+  } else if (config_.clock && dice_.one_in(6)) {
+    return add_clock(script, 1 + dice_.roll(4));
   }
   const uint32_t kind = dice_.roll(10);
   if (config_.datagrams && kind == 9) {
@@ -166,7 +164,7 @@ void Generator::add_round(Script& script) {
   const int first = many ? 1 : 1 + static_cast<int>(dice_.roll(kTextStreams + kBinaryStreams));
   const int last = many ? kTextStreams + kBinaryStreams : first;
   // memcached counts in another way while a reply holds the item: so one message at a time.
-  const uint32_t most = config_.common ? 1 : dice_.one_in(20) ? 60 : 4;
+  const uint32_t most = config_.common ? 1 : dice_.one_in(20) ? 60 : config_.messages_max;
   for (int stream = first; stream <= last; ++stream) {
     const Language language = stream <= kTextStreams ? Language::kText : Language::kBinary;
     for (uint32_t i = 1 + dice_.roll(most); i > 0; --i) {
@@ -175,8 +173,21 @@ void Generator::add_round(Script& script) {
   }
 }
 
+void Generator::add_clock(Script& script, uint32_t seconds) {
+  Step step;
+  step.round = round_;
+  step.stream = kClock;
+  step.seconds = seconds;
+  script.steps.push_back(step);
+}
+
 Script Generator::generate() {
   Script script;
+  if (config_.shared) {
+    round_ = config_.first_round - 1;
+    while (round_ < config_.last_round) add_round(script);
+    return script;
+  }
   if (!config_.common && dice_.one_in(4)) script.item_size_max = 1024 + dice_.roll(100) * 700;
   if (!config_.common && dice_.roll(3) != 0) script.cuts = 1 + dice_.roll(1000);
   while (script.steps.size() < config_.steps && !dice_.spent()) add_round(script);

@@ -57,6 +57,14 @@ struct GeneratorConfig {
   bool large = true;
   // Only what memcached 1.6.18 does in the same way.
   bool common = false;
+  uint32_t messages_max = 4;  // of a stream in a round, most of the time
+  // Others play against the same server at the same time: only keys with `prefix`, no flush, no
+  // guesses of CAS ids, and rounds first_round to last_round whatever the steps, of which the same
+  // ones let the same time pass for all.
+  bool shared = false;
+  std::string prefix;
+  uint32_t first_round = 1;
+  uint32_t last_round = 0;
 };
 
 class Generator {
@@ -69,6 +77,7 @@ class Generator {
   enum class Language : uint8_t { kText, kBinary };
 
   void add_round(Script& script);
+  void add_clock(Script& script, uint32_t seconds);
   void add_message(Script& script, int stream, Language language, bool alone);
 
   // Message texts, as in a Script.
@@ -91,6 +100,7 @@ class Generator {
 
   std::string key();
   std::string cas(const std::string& key);
+  std::string cas8(const std::string& key);
   std::string flags();
   std::string exptime();
   std::string number();

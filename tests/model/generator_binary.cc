@@ -28,6 +28,11 @@ std::string Generator::packet(uint8_t opcode, const std::string& extras, const s
          (cas.empty() ? escape(big_endian(0, 8)) : cas) + escape(extras) + key + value;
 }
 
+std::string Generator::cas8(const std::string& key) {
+  const std::string near = config_.shared ? "" : pick({"", "", "", "", "", "", "+1", "-1"});
+  return "{cas8:" + key + near + "}";
+}
+
 std::string Generator::binary_store(uint8_t opcode) {
   const std::string name = key();
   size_t size = 0;
@@ -39,9 +44,7 @@ std::string Generator::binary_store(uint8_t opcode) {
     extras = big_endian(flags, 4) + big_endian(static_cast<uint32_t>(plain_time()), 4);
   }
   const bool plain = name.find('{') == std::string::npos;
-  const std::string cas = plain && dice_.one_in(4)
-                              ? "{cas8:" + name + pick({"", "", "", "", "", "", "+1", "-1"}) + "}"
-                              : "";
+  const std::string cas = plain && dice_.one_in(4) ? cas8(name) : "";
   return packet(opcode, extras, name, body, size, cas);
 }
 
@@ -49,8 +52,7 @@ std::string Generator::binary_command() {
   const uint32_t kind = dice_.roll(100);
   const std::string name = key();
   const bool plain = name.find('{') == std::string::npos;
-  const std::string cas =
-      plain && dice_.one_in(4) ? "{cas8:" + name + pick({"", "", "", "", "", "", "+1"}) + "}" : "";
+  const std::string cas = plain && dice_.one_in(4) ? cas8(name) : "";
   if (kind < 25) {
     constexpr uint8_t kGets[] = {0x00, 0x09, 0x0c, 0x0d};
     return packet(kGets[dice_.roll(4)], "", name, "", 0, "");

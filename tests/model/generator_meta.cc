@@ -13,7 +13,8 @@ std::string Generator::meta_key(bool& is_base64) {
 }
 
 std::string Generator::meta_flag(std::string_view flags) {
-  const char flag = flags[dice_.roll(static_cast<uint32_t>(flags.size()))];
+  char flag = flags[dice_.roll(static_cast<uint32_t>(flags.size()))];
+  if (config_.shared && flag == 'E') flag = 'q';
   std::string word(1, flag);
   switch (flag) {
     case 'T':

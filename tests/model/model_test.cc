@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
 
@@ -44,6 +45,15 @@ TEST_P(ModelTest, PipelineAnswersAsTheModel) {
   }
   EXPECT_GT(commands, kScriptsPerGroup * 40);
   EXPECT_LT(lost, kScriptsPerGroup / 10);
+}
+
+TEST(CrowdTest, LargeBatchesOfManyStreamsAnswerAsTheModels) {
+  const CrowdResult result = play_crowd({.players = 24, .rounds = 60, .messages_max = 40});
+  EXPECT_GT(result.commands, 20000u);
+  EXPECT_EQ(result.broken, "");
+  for (const CrowdResult::Failure& failure : result.failures) {
+    ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, testing::Range(0, kGroups));

@@ -12,8 +12,6 @@ namespace warpcache::model {
 
 namespace {
 
-// Enough for every script, so that nothing is evicted; small, so that chains begin at 32 KB.
-constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 constexpr uint64_t kHashSeed = 12345;
 constexpr int kTurnsMax = 2'000'000;
 
@@ -29,8 +27,9 @@ batcher::WorkerConfig worker_config(const PipelineConfig& config) {
 std::unique_ptr<engine::Rig> Pipeline::make_rig(const PipelineConfig& config) {
   engine::RigConfig rig;
   rig.item_size_max = config.item_size_max;
-  rig.store.memory_limit = kMemoryBytes;
-  rig.store.memory_reach = kMemoryBytes;
+  rig.gpu_blocks = config.gpu_blocks;
+  rig.store.memory_limit = config.memory_bytes;
+  rig.store.memory_reach = config.memory_bytes;
   rig.store.threads = 1;
   rig.store.keep_all = true;
   rig.store.maintenance_thread = false;

@@ -23,6 +23,9 @@ struct PipelineConfig {
   // Seed of where streams are cut into chunks; 0: nowhere.
   uint64_t cuts = 0;
   engine::RigKind engine = engine::RigKind::kCpu;
+  // Enough for every script, so that nothing is evicted; small, so that chains begin at 32 KB.
+  uint64_t memory_bytes = uint64_t{64} << 20;
+  uint32_t gpu_blocks = engine::RigConfig{}.gpu_blocks;
 };
 
 class Pipeline final : public Server {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
 #include "model/reference.h"
@@ -23,9 +24,12 @@ using namespace warpcache::model;
 constexpr char kUsage[] =
     "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
     "                 [--engine cpu|cuda|cuda-persistent | --memcached PROGRAM]\n"
+    "       run_model --crowd PLAYERS [--rounds N] [--messages N] [--seconds N] [--first SEED]\n"
+    "                 [--engine NAME]\n"
     "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
-    "what differs. --replay prints a script with its answers.\n";
+    "what differs. --crowd plays as many at a time against one pipeline, in large batches.\n"
+    "--replay prints a script with its answers.\n";
 
 struct Arguments {
   double seconds = 10;
@@ -34,6 +38,7 @@ struct Arguments {
   std::string memcached;
   warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
+  CrowdConfig crowd{.players = 0};
   bool keep_going = false;
 };
 
@@ -52,6 +57,12 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.first = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--steps") {
       arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--crowd") {
+      arguments.crowd.players = static_cast<uint32_t>(std::atoi(value.c_str()));
+    } else if (word == "--rounds") {
+      arguments.crowd.rounds = static_cast<uint32_t>(std::atoi(value.c_str()));
+    } else if (word == "--messages") {
+      arguments.crowd.messages_max = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--memcached") {
       arguments.memcached = value;
     } else if (word == "--engine") {
@@ -97,6 +108,50 @@ int replay(const Arguments& arguments) {
   return 1;
 }
 
+void print_small(const Arguments& arguments, const Script& script, const Difference& difference) {
+  const Script small = shrink(script, [&arguments](const Script& candidate) {
+    return play_on(arguments, candidate).difference.has_value();
+  });
+  const Played again = play_on(arguments, small);
+  std::cout << write_script(again.transcript) << describe(again.difference.value_or(difference))
+            << std::endl;
+}
+
+int run_crowds(const Arguments& arguments) {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
+  CrowdConfig config = arguments.crowd;
+  config.engine = arguments.engine;
+  config.seed = arguments.first;
+  uint64_t commands = 0;
+  size_t differences = 0;
+  std::map<std::string, size_t> losses;
+  for (; std::chrono::steady_clock::now() < end && differences == 0; ++config.seed) {
+    const CrowdResult result = play_crowd(config);
+    commands += result.commands;
+    for (const auto& [loss, count] : result.losses) losses[loss] += count;
+    differences += result.failures.size() + (result.broken.empty() ? 0 : 1);
+    if (!result.broken.empty())
+      std::cout << "crowd " << config.seed << ": " << result.broken << "\n";
+    for (const CrowdResult::Failure& failure : result.failures) {
+      std::cout << "crowd " << config.seed << ", " << describe(failure.difference);
+    }
+    if (result.failures.empty()) continue;
+    const CrowdResult::Failure& first = result.failures.front();
+    if (play_on(arguments, first.script).difference.has_value()) {
+      print_small(arguments, first.script, first.difference);
+    } else {
+      std::cout << "not in a single script\n";
+    }
+  }
+  std::cout << config.seed - arguments.first << " crowds, " << commands << " messages, "
+            << differences << " differences\n";
+  for (const auto& [loss, count] : losses) {
+    std::cout << "given up: " << count << " for " << loss << "\n";
+  }
+  return differences == 0 ? 0 : 1;
+}
+
 int run(const Arguments& arguments) {
   GeneratorConfig config;
   config.steps = arguments.steps;
@@ -118,13 +173,8 @@ int run(const Arguments& arguments) {
     if (!played.loss.empty()) ++losses[played.loss];
     if (!played.difference.has_value()) continue;
     ++differences;
-    const Script small = shrink(script, [&arguments](const Script& candidate) {
-      return play_on(arguments, candidate).difference.has_value();
-    });
-    const Played again = play_on(arguments, small);
-    std::cout << "seed " << seed << "\n"
-              << write_script(again.transcript)
-              << describe(again.difference.value_or(*played.difference)) << std::endl;
+    std::cout << "seed " << seed << "\n";
+    print_small(arguments, script, *played.difference);
     if (!arguments.keep_going) break;
   }
   std::cout << seed - arguments.first << " scripts, " << commands << " messages, " << differences
@@ -144,6 +194,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (arguments.crowd.players != 0) return run_crowds(arguments);
     return arguments.replay.empty() ? run(arguments) : replay(arguments);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << "\n";

@@ -53,7 +53,7 @@ class CudaRig final : public Rig {
     if (!failure.empty()) return failure;
     cuda::CudaStoreConfig config;
     config.store = config_.store;
-    config.blocks_per_engine = kBlocks;
+    config.blocks_per_engine = config_.gpu_blocks;
     return cuda::CudaStore::create(config, faults_, &store_);
   }
 
@@ -61,7 +61,7 @@ class CudaRig final : public Rig {
   Engine& make_engine(AdminHandler& admin) override {
     cuda::CudaEngineConfig config;
     config.item_size_max = config_.item_size_max;
-    config.jobs.blocks_max = kBlocks;
+    config.jobs.blocks_max = config_.gpu_blocks;
     config.jobs.persistent = persistent_;
     const std::string failure = cuda::CudaEngine::create(config, *store_, faults_, admin, &engine_);
     WC_ASSERT(failure.empty());
@@ -71,8 +71,6 @@ class CudaRig final : public Rig {
   bool value_of(const store::Item&, std::string*) override { return false; }
 
  private:
-  static constexpr uint32_t kBlocks = 16;
-
   RigConfig config_;
   bool persistent_;
   cuda::DeviceFaults faults_;

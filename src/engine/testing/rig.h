@@ -20,6 +20,7 @@ enum class RigKind : uint8_t {
 struct RigConfig {
   store::StoreConfig store;
   uint32_t item_size_max = 1 << 20;  // bytes
+  uint32_t gpu_blocks = 16;          // of the engine, where it runs on a GPU
 };
 
 class Rig {

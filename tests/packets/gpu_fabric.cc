@@ -13,12 +13,15 @@ namespace warpcache::packets {
 namespace {
 
 using engine::cuda::CudaEngine;
+using engine::cuda::CudaMemory;
 using engine::cuda::CudaStore;
 using engine::cuda::FrameReply;
 using engine::cuda::FrameState;
 using engine::cuda::PacketEngine;
+using engine::cuda::PacketSlot;
 
 constexpr uint32_t kBlocks = 4;
+constexpr uint32_t kBufferBytes = 16 * 1024 * 1024;
 
 class GpuFabric final : public Fabric {
  public:
@@ -28,19 +31,26 @@ class GpuFabric final : public Fabric {
         engine_(make_engine()),
         setup_engine_(make_engine()),
         packets_(make_packets(udp_port)),
-        path_(udp_port, *engine_, *setup_engine_) {}
+        path_(udp_port, *engine_, *setup_engine_) {
+    WC_ASSERT(input_.allocate(CudaMemory::Place::kHost, kBufferBytes));
+    WC_ASSERT(replies_.allocate(CudaMemory::Place::kHost, kBufferBytes));
+  }
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { frames_.emplace_back(frame.data, frame.data + frame.size); }
   std::vector<std::string> run() override {
     uint32_t used = 0;
-    for (size_t i = 0; i < frames_.size(); ++i) {
-      const auto size = static_cast<uint32_t>(frames_[i].size());
-      mem_copy(packets_->input() + used, frames_[i].data(), size);
-      packets_->slots()[i] = {used, size};
+    std::vector<PacketSlot> slots;
+    for (const std::vector<uint8_t>& frame : frames_) {
+      const auto size = static_cast<uint32_t>(frame.size());
+      WC_ASSERT(used + size <= kBufferBytes);
+      mem_copy(input_.data() + used, frame.data(), size);
+      slots.push_back({used, size});
       used += (size + 15) / 16 * 16;
     }
-    WC_ASSERT(packets_->run(static_cast<uint32_t>(frames_.size())));
+    results_.resize(frames_.size());
+    WC_ASSERT(packets_->run({input_.data(), slots.data(), static_cast<uint32_t>(slots.size()),
+                             replies_.data(), kBufferBytes, results_.data()}));
     std::vector<std::string> replies;
     for (size_t i = 0; i < frames_.size(); ++i) take_result(i, replies);
     frames_.clear();
@@ -83,7 +93,7 @@ class GpuFabric final : public Fabric {
   }
 
   void take_result(size_t index, std::vector<std::string>& replies) {
-    const FrameReply& reply = packets_->result(static_cast<uint32_t>(index));
+    const FrameReply& reply = results_[index];
     if (reply.state == FrameState::kDropped) {
       const auto verdict = static_cast<wire::PacketVerdict>(reply.bytes);
       ++verdicts_[reply.bytes];
@@ -92,7 +102,7 @@ class GpuFabric final : public Fabric {
     }
     ++verdicts_[static_cast<uint32_t>(wire::PacketVerdict::kRequest)];
     if (reply.state != FrameState::kHost) {
-      const auto* data = reinterpret_cast<const char*>(packets_->replies()) + reply.offset;
+      const auto* data = reinterpret_cast<const char*>(replies_.data()) + reply.offset;
       if (reply.size != 0) replies.emplace_back(data, reply.size);
       return;
     }
@@ -108,6 +118,9 @@ class GpuFabric final : public Fabric {
   std::unique_ptr<PacketEngine> packets_;
   HostPath path_;
   std::vector<std::vector<uint8_t>> frames_;
+  CudaMemory input_;  // pinned, as the replies are
+  CudaMemory replies_;
+  std::vector<FrameReply> results_;
   uint64_t verdicts_[wire::kPacketVerdicts] = {};
   uint64_t malformed_ = 0;
 };

@@ -25,27 +25,23 @@ std::string PacketEngine::create(const PacketEngineConfig& config, CudaStore& st
 std::string PacketEngine::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  const bool taken = input_.allocate(host, config_.input_bytes) &&
-                     input_copy_.allocate(device, config_.input_bytes) &&
-                     slots_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
+  const bool taken = input_copy_.allocate(device, config_.input_bytes) &&
                      packets_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
-                     reply_arena_.allocate(host, config_.reply_bytes) &&
                      reply_copy_.allocate(device, config_.reply_bytes);
   if (!taken) return "there is too little memory for the buffers of the packets' engine";
-  results_.resize(kPacketsMax);
   origin_.reserve(kPacketsMax);
   return runner_.start();
 }
 
-bool PacketEngine::run(uint32_t count) {
-  WC_ASSERT(count <= kPacketsMax);
+bool PacketEngine::run(const PacketBatch& batch) {
+  WC_ASSERT(batch.count <= kPacketsMax);
   arena_used_ = 0;
   out_of_memory_ = false;
-  origin_.resize(count);
-  for (uint32_t i = 0; i < count; ++i) origin_[i] = i;
+  origin_.resize(batch.count);
+  for (uint32_t i = 0; i < batch.count; ++i) origin_[i] = i;
   for (uint32_t defers = 0; !origin_.empty();) {
-    if (!run_round()) return false;
-    take_results();
+    if (!run_round(batch)) return false;
+    take_results(batch);
     if (room_wanted_ == 0) {
       defers = 0;
       out_of_memory_ = false;
@@ -57,13 +53,13 @@ bool PacketEngine::run(uint32_t count) {
   return true;
 }
 
-void PacketEngine::fill_job(Job& job) const {
-  job.input = input_.data();
+void PacketEngine::fill_job(const PacketBatch& batch, Job& job) const {
+  job.input = batch.input;
   job.packets = packets_.as<PacketSlot>();
-  job.reply_out = reply_arena_.data() + arena_used_;
+  job.reply_out = batch.replies + arena_used_;
   job.input_copy = input_copy_.data();
   job.reply_copy = reply_copy_.data() + arena_used_;
-  job.reply_size = config_.reply_bytes - arena_used_;
+  job.reply_size = std::min(batch.reply_bytes, config_.reply_bytes) - arena_used_;
   job.value_size_max = wire::kUdpPayloadMax;
   job.item_size_max = config_.item_size_max;
   job.clock = store_.clock();
@@ -75,11 +71,11 @@ void PacketEngine::fill_job(Job& job) const {
   job.out_of_memory = out_of_memory_;
 }
 
-bool PacketEngine::run_round() {
+bool PacketEngine::run_round(const PacketBatch& batch) {
   const auto count = static_cast<uint32_t>(origin_.size());
-  for (uint32_t i = 0; i < count; ++i) packets_.as<PacketSlot>()[i] = slots()[origin_[i]];
+  for (uint32_t i = 0; i < count; ++i) packets_.as<PacketSlot>()[i] = batch.slots[origin_[i]];
   Job& job = runner_.next();
-  fill_job(job);
+  fill_job(batch, job);
   for (uint32_t at = 0; at < count; at += kSliceFrames) {
     runner_.add_group(at, std::min(kSliceFrames, count - at));
   }
@@ -88,7 +84,7 @@ bool PacketEngine::run_round() {
 }
 
 // Keeps in origin_ what has to be run again.
-void PacketEngine::take_results() {
+void PacketEngine::take_results(const PacketBatch& batch) {
   const FrameReply* replies = runner_.replies();
   const auto count = static_cast<uint32_t>(origin_.size());
   const uint32_t begin = arena_used_;
@@ -104,11 +100,11 @@ void PacketEngine::take_results() {
     } else if (reply.state == FrameState::kNoReplySpace) {
       // The arena does not grow: the batch was too large for it.
       reply.state = FrameState::kHost;
-      results_[packet] = reply;
+      batch.results[packet] = reply;
     } else {
       used = std::max(used, reply.offset + reply.size);
       reply.offset += begin;
-      results_[packet] = reply;
+      batch.results[packet] = reply;
     }
   }
   arena_used_ += aligned(used);

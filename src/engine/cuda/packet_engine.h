@@ -21,8 +21,21 @@ struct PacketEngineConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
   JobRunnerConfig jobs;
-  uint32_t input_bytes = 16 * 1024 * 1024;
-  uint32_t reply_bytes = 32 * 1024 * 1024;
+  uint32_t input_bytes = 16 * 1024 * 1024;  // of a batch at most
+  uint32_t reply_bytes = 32 * 1024 * 1024;  // likewise
+};
+
+// Packets, and where their replies go. Frames and replies are in pinned memory of the host, or in
+// the device's.
+struct PacketBatch {
+  const uint8_t* input = nullptr;     // slots count from here; begins at a multiple of 16 bytes
+  const PacketSlot* slots = nullptr;  // of the host, in any order
+  uint32_t count = 0;
+  uint8_t* replies = nullptr;  // begins at a multiple of 16 bytes
+  uint32_t reply_bytes = 0;    // room there; at most PacketEngineConfig::reply_bytes are used
+  // Of the host: what became of each packet. Its reply frame is `size` bytes (0: none) at `offset`
+  // of the replies.
+  FrameReply* results = nullptr;
 };
 
 // Used by one thread at a time.
@@ -35,18 +48,11 @@ class PacketEngine {
   static std::string create(const PacketEngineConfig& config, CudaStore& store,
                             DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine);
 
-  // Where packets are put, input_bytes long, pinned; and where they lie in it.
-  uint8_t* input() const { return input_.data(); }
-  PacketSlot* slots() const { return slots_.as<PacketSlot>(); }
-
-  // Runs `count` packets. False: the device has failed, and nothing may be sent. Waits for it all;
-  // what finds no room in the store or for its reply is run again. Afterwards each packet's state
-  // is kDone, kQuit, kDropped or kHost. REQUIRES: slots() lie within the input, in any order.
-  bool run(uint32_t count);
-  // Of the last run: a packet's state, and its reply frame at replies() + offset, `size` bytes (0:
-  // none).
-  const FrameReply& result(uint32_t packet) const { return results_[packet]; }
-  const uint8_t* replies() const { return reply_arena_.data(); }
+  // Runs a batch. False: the device has failed, and nothing may be sent. Waits for it all; what
+  // finds no room in the store or for its reply is run again. Afterwards each packet's state is
+  // kDone, kQuit, kDropped or kHost. REQUIRES: at most kPacketsMax packets, all within the first
+  // input_bytes of the input.
+  bool run(const PacketBatch& batch);
 
   const request::Counters& counters() const { return counters_; }
 
@@ -54,23 +60,19 @@ class PacketEngine {
   PacketEngine(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults)
       : config_(config), store_(store), runner_(config.jobs, store, faults) {}
   std::string start();
-  bool run_round();
-  void take_results();
-  void fill_job(Job& job) const;
+  bool run_round(const PacketBatch& batch);
+  void take_results(const PacketBatch& batch);
+  void fill_job(const PacketBatch& batch, Job& job) const;
 
   PacketEngineConfig config_;
   CudaStore& store_;
   request::Counters counters_;
   JobRunner runner_;
 
-  CudaMemory input_;        // pinned
-  CudaMemory input_copy_;   // device
-  CudaMemory slots_;        // pinned: PacketSlot, the caller's
-  CudaMemory packets_;      // pinned: PacketSlot, of the round
-  CudaMemory reply_arena_;  // pinned
-  CudaMemory reply_copy_;   // device
+  CudaMemory input_copy_;  // device
+  CudaMemory packets_;     // pinned: PacketSlot, of the round
+  CudaMemory reply_copy_;  // device
 
-  std::vector<FrameReply> results_;
   std::vector<uint32_t> origin_;  // by packet of the round: the packet of the batch
   uint32_t arena_used_ = 0;
   uint64_t room_wanted_ = 0;  // 0: none

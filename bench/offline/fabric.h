@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where request frames are turned into reply frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "offline/workload.h"
+
+namespace warpcache::offline {
+
+struct FabricConfig {
+  uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
+  uint32_t threads = 1;        // of the host: that many batches are under way at a time
+  uint32_t blocks = 0;         // of the GPU, for a batch; 0: as many as it has multiprocessors
+  bool persistent = false;     // the kernel that stays, instead of a launch for each batch
+  bool device_memory = false;  // frames and replies lie in the GPU's memory
+  uint32_t gpu = 0;
+};
+
+// Frames in slots of the same size, request `i` of `count` at input + i * slot_bytes.
+struct Pass {
+  uint64_t count = 0;
+  uint32_t slot_bytes = 0;
+  uint32_t reply_slot_bytes = 0;
+  uint32_t batch = 1;  // requests at a time
+};
+
+struct PassResult {
+  double seconds = 0;
+  std::vector<float> batch_us;  // how long each batch took, from handing it in to its last reply
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  virtual std::string describe() const = 0;
+  // Where the frames of the next pass are to be written, valid until the next call. Throws
+  // std::bad_alloc.
+  virtual uint8_t* input(uint64_t bytes) = 0;
+  // Turns all frames into replies. Throws std::runtime_error if it cannot go on.
+  virtual PassResult run(const Pass& pass) = 0;
+  // The reply to a request of the last pass; empty: there was none.
+  virtual Bytes reply(uint64_t request) const = 0;
+};
+
+std::unique_ptr<Fabric> make_cpu_fabric(const FabricConfig& config);
+// Throws std::runtime_error where there is no GPU, or this was built without CUDA.
+std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config);
+
+}  // namespace warpcache::offline

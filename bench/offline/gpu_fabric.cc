@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU's way: several engines, each with a thread of the host, take one batch after the other.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/packet_engine.h"
+#include "offline/fabric.h"
+
+namespace warpcache::offline {
+
+namespace {
+
+using engine::cuda::CudaMemory;
+using engine::cuda::CudaStore;
+using engine::cuda::FrameReply;
+using engine::cuda::FrameState;
+using engine::cuda::PacketBatch;
+using engine::cuda::PacketEngine;
+using engine::cuda::PacketSlot;
+using SteadyClock = std::chrono::steady_clock;
+
+// Replies begin at multiples of this; and what they may take beyond their slots, since each slice
+// of a batch rounds up.
+constexpr uint32_t kAlignment = 16;
+
+double us_since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(SteadyClock::now() - begin).count();
+}
+
+void check(const std::string& failure) {
+  if (!failure.empty()) throw std::runtime_error(failure);
+}
+
+class GpuFabric final : public Fabric {
+ public:
+  explicit GpuFabric(const FabricConfig& config) : config_(config) {
+    check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
+    if (config_.blocks == 0) config_.blocks = facts_.multiprocessors;
+    engine::cuda::CudaStoreConfig store;
+    store.store.memory_limit = config.memory_bytes;
+    store.engines = config.threads;
+    store.blocks_per_engine = config_.blocks;
+    check(CudaStore::create(store, faults_, &store_));
+    for (uint32_t i = 0; i < config.threads; ++i) {
+      engine::cuda::PacketEngineConfig packets;
+      packets.udp_port = Workload::kPort;
+      packets.jobs.blocks_max = config_.blocks;
+      packets.jobs.persistent = config.persistent;
+      packets.input_bytes = packets.reply_bytes = kBatchBytes;
+      check(PacketEngine::create(packets, *store_, faults_, &engines_.emplace_back()));
+    }
+  }
+
+  std::string describe() const override {
+    return facts_.name + ", " + std::to_string(config_.blocks) + " blocks, " +
+           std::to_string(config_.threads) + " batches at a time, " +
+           (config_.persistent ? "one kernel that stays" : "a launch for each") +
+           (config_.device_memory ? ", frames in the GPU's memory" : "");
+  }
+
+  uint8_t* input(uint64_t bytes) override {
+    input_.reset();
+    if (!input_.allocate(CudaMemory::Place::kHost, bytes)) throw std::bad_alloc();
+    return input_.data();
+  }
+
+  PassResult run(const Pass& pass) override {
+    prepare(pass);
+    PassResult result;
+    const uint64_t batches = (pass.count + pass.batch - 1) / pass.batch;
+    result.batch_us.resize(batches);
+    std::atomic<uint64_t> next{0};
+    std::vector<std::thread> threads;
+    const SteadyClock::time_point begin = SteadyClock::now();
+    for (const auto& engine : engines_) {
+      threads.emplace_back([&, engine = engine.get()] {
+        for (uint64_t i = next++; i < batches && !faults_.failed(); i = next++) {
+          const SteadyClock::time_point handed_in = SteadyClock::now();
+          (void)engine->run(batch_of(pass, i));
+          result.batch_us[i] = static_cast<float>(us_since(handed_in));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    result.seconds = us_since(begin) / 1e6;
+    if (faults_.failed()) throw std::runtime_error(faults_.why());
+    if (config_.device_memory) bring_back();
+    return result;
+  }
+
+  Bytes reply(uint64_t request) const override {
+    const FrameReply& result = results_[request];
+    if (result.state != FrameState::kDone) return {};
+    const uint64_t batch = request / pass_.batch;
+    return {replies_.data() + batch * batch_reply_bytes_ + result.offset, result.size};
+  }
+
+ private:
+  static constexpr uint32_t kBatchBytes = 128 * 1024 * 1024;
+
+  // Everything that a pass needs is there before its time is taken.
+  void prepare(const Pass& pass) {
+    if (pass.batch > PacketEngine::kPacketsMax) {
+      throw std::runtime_error("a batch has at most " + std::to_string(PacketEngine::kPacketsMax) +
+                               " requests");
+    }
+    pass_ = pass;
+    slots_.resize(pass.batch);
+    for (uint32_t i = 0; i < pass.batch; ++i) slots_[i] = {i * pass.slot_bytes, pass.slot_bytes};
+    results_.resize(pass.count);
+    batch_reply_bytes_ = uint64_t{pass.batch} * (pass.reply_slot_bytes + kAlignment);
+    const uint64_t batches = (pass.count + pass.batch - 1) / pass.batch;
+    const uint64_t reply_bytes = batches * batch_reply_bytes_;
+    if (replies_.bytes() < reply_bytes) take(replies_, CudaMemory::Place::kHost, reply_bytes);
+    if (!config_.device_memory) return;
+    take(device_input_, CudaMemory::Place::kDevice, input_.bytes());
+    take(device_replies_, CudaMemory::Place::kDevice, reply_bytes);
+    const cudaError_t error =
+        cudaMemcpy(device_input_.data(), input_.data(), input_.bytes(), cudaMemcpyHostToDevice);
+    if (!faults_.check(error, "frames to the GPU")) throw std::runtime_error(faults_.why());
+  }
+
+  static void take(CudaMemory& memory, CudaMemory::Place place, uint64_t bytes) {
+    memory.reset();
+    if (!memory.allocate(place, bytes)) throw std::bad_alloc();
+  }
+
+  PacketBatch batch_of(const Pass& pass, uint64_t number) {
+    const uint64_t first = number * pass.batch;
+    const CudaMemory& input = config_.device_memory ? device_input_ : input_;
+    const CudaMemory& replies = config_.device_memory ? device_replies_ : replies_;
+    PacketBatch batch;
+    batch.input = input.data() + first * pass.slot_bytes;
+    batch.slots = slots_.data();
+    batch.count = static_cast<uint32_t>(std::min<uint64_t>(pass.batch, pass.count - first));
+    batch.replies = replies.data() + number * batch_reply_bytes_;
+    batch.reply_bytes = static_cast<uint32_t>(batch_reply_bytes_);
+    batch.results = results_.data() + first;
+    return batch;
+  }
+
+  void bring_back() {
+    const cudaError_t error = cudaMemcpy(replies_.data(), device_replies_.data(),
+                                         device_replies_.bytes(), cudaMemcpyDeviceToHost);
+    if (!faults_.check(error, "replies from the GPU")) throw std::runtime_error(faults_.why());
+  }
+
+  FabricConfig config_;
+  engine::cuda::DeviceFacts facts_;
+  engine::cuda::DeviceFaults faults_;
+  std::unique_ptr<CudaStore> store_;
+  std::vector<std::unique_ptr<PacketEngine>> engines_;
+  Pass pass_;
+  uint64_t batch_reply_bytes_ = 0;
+  std::vector<PacketSlot> slots_;  // the same in every batch
+  std::vector<FrameReply> results_;
+  CudaMemory input_;  // pinned, as the replies are
+  CudaMemory replies_;
+  CudaMemory device_input_;
+  CudaMemory device_replies_;
+};
+
+}  // namespace
+
+std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config) {
+  return std::make_unique<GpuFabric>(config);
+}
+
+}  // namespace warpcache::offline

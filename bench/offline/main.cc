@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// warpcache-bench: measurements that run inside one process. `offline` is the limit study of
+// MemcachedGPU (SoCC 2015, section 5.5).
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "offline/report.h"
+#include "offline/study.h"
+
+namespace {
+
+using namespace warpcache::offline;
+
+constexpr const char* kAbout =
+    "How fast requests become replies where no network is in the way: whole Ethernet frames lie "
+    "in\n"
+    "memory, and whole reply frames are written there. All keys are stored first; afterwards "
+    "every\n"
+    "reply of the last pass is compared byte by byte, checksums included.";
+
+constexpr const char* kEpilogue =
+    "Examples:\n"
+    "  warpcache-bench offline                             CPU engine, 16-byte keys\n"
+    "  warpcache-bench offline --engine cuda --keys 20000000 --requests 67108864 \\\n"
+    "      --batches 512,4096,65536 --threads 4            GPU, four batches at a time\n"
+    "  warpcache-bench offline --engine cuda --ping        headers alone\n"
+    "\n"
+    "Exit status: 0 done, 1 wrong replies, 2 bad command line, 3 it cannot be measured here.";
+
+struct Options {
+  StudyConfig study;
+  FabricConfig fabric;
+  std::string engine = "cpu";
+  uint64_t memory_mib = 0;
+  bool json = false;
+};
+
+void add_workload(CLI::App* app, WorkloadConfig* workload) {
+  app->add_option("--keys", workload->keys, "keys that are stored")
+      ->check(CLI::Range(1u, 1u << 30));
+  app->add_option("--key-size", workload->key_size, "bytes")->check(CLI::Range(8u, 250u));
+  app->add_option("--value-size", workload->value_size, "bytes; a reply is one datagram")
+      ->check(CLI::Range(0u, 1024u));
+  app->add_option("--zipf", workload->theta, "exponent; 0: uniform")->check(CLI::Range(0.0, 10.0));
+  app->add_option("--hits", workload->hit_ratio, "share of gets that hit")
+      ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--sets", workload->set_share, "share of requests that are sets")
+      ->check(CLI::Range(0.0, 1.0));
+  app->add_flag("--ping", workload->ping, "mn alone: nothing of the store");
+  app->add_flag("--udp-checksum", workload->udp_checksum, "frames with UDP checksums");
+  app->add_option("--seed", workload->seed, "of keys, values and their order");
+}
+
+void add_options(CLI::App* app, Options* options) {
+  add_workload(app, &options->study.workload);
+  app->add_option("--requests", options->study.requests, "of a pass")
+      ->check(CLI::Range(1u, 1u << 30));
+  app->add_option("--batches", options->study.batches, "requests at a time, one row each")
+      ->delimiter(',')
+      ->check(CLI::Range(1u, 1u << 20));
+  app->add_option("--passes", options->study.passes, "the best counts")
+      ->check(CLI::Range(1u, 1000u));
+  app->add_flag("!--no-verify", options->study.verify, "do not compare replies");
+  app->add_option("--engine", options->engine, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app->add_option("--threads", options->fabric.threads, "of the host: batches at a time")
+      ->check(CLI::Range(1u, 64u));
+  app->add_option("-m,--memory", options->memory_mib,
+                  "MiB of the store; without it, what the keys need")
+      ->check(CLI::Range(16u, 1u << 24));
+  app->add_option("--gpu", options->fabric.gpu, "which one");
+  app->add_option("--blocks", options->fabric.blocks,
+                  "of the GPU, for a batch; 0: as many as it has multiprocessors");
+  app->add_flag("--persistent", options->fabric.persistent,
+                "a kernel that stays, instead of a launch for each batch");
+  app->add_flag("--device-memory", options->fabric.device_memory,
+                "frames and replies lie in the GPU's memory: no bus");
+  app->add_flag("--json", options->json, "one line of JSON instead of the table");
+}
+
+// Twice what items and index take, so that nothing is evicted.
+uint64_t memory_for(const WorkloadConfig& workload) {
+  constexpr uint64_t kItemBytes = 80;  // header, index, rounding
+  const uint64_t item = workload.key_size + workload.value_size + kItemBytes;
+  return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
+}
+
+int run(Options& options) {
+  options.fabric.memory_bytes =
+      options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
+  const auto fabric =
+      options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const std::vector<Row> rows =
+      run_study(options.study, *fabric, [terminal](const std::string& text) {
+        if (terminal) (void)std::fprintf(stderr, "\r\033[K%s", text.c_str());
+      });
+  if (terminal) (void)std::fputs("\r\033[K", stderr);
+  const auto report = options.json ? json_report : text_report;
+  const std::string text = report(options.study, fabric->describe(), rows);
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+  for (const Row& row : rows) {
+    if (row.wrong > 0) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Measurements of warpcache that run inside one process.");
+  app.require_subcommand(1);
+  CLI::App* offline = app.add_subcommand("offline", kAbout);
+  offline->footer(kEpilogue);
+  add_options(offline, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception& failure) {
+    (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());
+    return 3;
+  }
+}

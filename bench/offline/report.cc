@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/report.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace warpcache::offline {
+
+namespace {
+
+std::string describe(const WorkloadConfig& workload) {
+  if (workload.ping) return "ping: headers alone";
+  const std::string keys = workload.theta > 0 ? fmt::format("Zipf {}", workload.theta) : "uniform";
+  return fmt::format("{:.0f}% get, keys of {} B, values of {} B, {} of {} keys, {:.0f}% hits",
+                     100 * (1 - workload.set_share), workload.key_size, workload.value_size, keys,
+                     workload.keys, 100 * workload.hit_ratio);
+}
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+}  // namespace
+
+std::string text_report(const StudyConfig& config, const std::string& fabric,
+                        const std::vector<Row>& rows) {
+  const Workload workload(config.workload);
+  std::string out = fmt::format("{}\n{}\nslots of {} B in, {} B out; {} requests\n", fabric,
+                                describe(config.workload), workload.request_slot(),
+                                workload.reply_slot(), config.requests);
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "{:>8}{:>13}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}\n", "batch", "requests/s",
+                 "p50 us", "p95 us", "p99 us", "GB/s in", "GB/s out", "wrong");
+  for (const Row& row : rows) {
+    fmt::format_to(to, "{:>8}{:>13.0f}{:>10.1f}{:>10.1f}{:>10.1f}{:>9.2f}{:>9.2f}{:>10}\n",
+                   row.batch, row.requests_per_s, row.p50_us, row.p95_us, row.p99_us,
+                   row.in_gb_per_s, row.out_gb_per_s,
+                   config.verify ? std::to_string(row.wrong) : "not seen");
+    if (row.wrong > 0) fmt::format_to(to, "WRONG: {}\n", row.first_wrong);
+  }
+  return out;
+}
+
+std::string json_report(const StudyConfig& config, const std::string& fabric,
+                        const std::vector<Row>& rows) {
+  const WorkloadConfig& in = config.workload;
+  const Workload workload(in);
+  nlohmann::ordered_json out;
+  out["fabric"] = fabric;
+  out["ping"] = in.ping;
+  out["keys"] = in.keys;
+  out["key_size"] = in.key_size;
+  out["value_size"] = in.value_size;
+  out["zipf"] = in.theta;
+  out["hit_ratio"] = in.hit_ratio;
+  out["set_share"] = in.set_share;
+  out["udp_checksum"] = in.udp_checksum;
+  out["requests"] = config.requests;
+  out["request_slot_bytes"] = workload.request_slot();
+  out["reply_slot_bytes"] = workload.reply_slot();
+  for (const Row& row : rows) {
+    nlohmann::ordered_json line;
+    line["batch"] = row.batch;
+    line["requests_per_s"] = std::round(row.requests_per_s);
+    line["batch_p50_us"] = rounded(row.p50_us);
+    line["batch_p95_us"] = rounded(row.p95_us);
+    line["batch_p99_us"] = rounded(row.p99_us);
+    line["in_gb_per_s"] = rounded(row.in_gb_per_s);
+    line["out_gb_per_s"] = rounded(row.out_gb_per_s);
+    line["verified"] = row.verified;
+    line["wrong"] = row.wrong;
+    out["rows"].push_back(line);
+  }
+  return out.dump() + "\n";
+}
+
+}  // namespace warpcache::offline

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "offline/study.h"
+
+namespace warpcache::offline {
+
+// A table with a line for each batch size.
+std::string text_report(const StudyConfig& config, const std::string& fabric,
+                        const std::vector<Row>& rows);
+
+// One object on one line, with the names and units that the table has.
+std::string json_report(const StudyConfig& config, const std::string& fabric,
+                        const std::vector<Row>& rows);
+
+}  // namespace warpcache::offline

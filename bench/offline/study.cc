@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace warpcache::offline {
+
+namespace {
+
+constexpr uint64_t kFillAtATime = 1 << 20;
+constexpr uint32_t kFillBatch = 16384;
+
+// Calls work(first, end) in as many threads as there are processors, over pieces of [0, count), and
+// tells how far it is.
+template <typename Work>
+void in_parallel(uint64_t count, const std::string& what, const Progress& progress,
+                 const Work& work) {
+  constexpr uint64_t kPiece = 1 << 22;
+  const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  for (uint64_t begin = 0; begin < count; begin += kPiece) {
+    progress(what + " " + std::to_string(begin * 100 / count) + "%");
+    const uint64_t size = std::min(kPiece, count - begin);
+    const uint64_t share = (size + threads - 1) / threads;
+    std::vector<std::thread> workers;
+    for (uint64_t at = 0; at < size; at += share) {
+      workers.emplace_back([&work, first = begin + at, end = begin + std::min(at + share, size)] {
+        work(first, end);
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+  }
+}
+
+// Stores all keys, through the fabric, as sets of it. What a full store has evicted again is missed
+// later and counts as wrong: the store has to be large enough.
+void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
+  const uint32_t keys = workload.config().keys;
+  for (uint64_t first = 0; first < keys; first += kFillAtATime) {
+    progress("storing keys " + std::to_string(first * 100 / keys) + "%");
+    Pass pass;
+    pass.count = std::min<uint64_t>(kFillAtATime, keys - first);
+    pass.slot_bytes = workload.fill_slot();
+    pass.reply_slot_bytes = workload.fill_slot();
+    pass.batch = kFillBatch;
+    uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+    for (uint64_t i = 0; i < pass.count; ++i) {
+      (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
+    }
+    (void)fabric.run(pass);
+    for (uint64_t i = 0; i < pass.count; ++i) {
+      const auto id = static_cast<uint32_t>(first + i);
+      if (workload.is_stored(id, fabric.reply(i))) continue;
+      throw std::runtime_error("key " + std::to_string(id) + " was not stored");
+    }
+  }
+}
+
+double quantile(std::vector<float>& sorted, double share) {
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return static_cast<double>(sorted[std::max<size_t>(rank, 1) - 1]);
+}
+
+Row row_of(const Pass& pass, PassResult& result) {
+  Row row;
+  row.batch = pass.batch;
+  row.requests_per_s = static_cast<double>(pass.count) / result.seconds;
+  std::sort(result.batch_us.begin(), result.batch_us.end());
+  row.p50_us = quantile(result.batch_us, 0.5);
+  row.p95_us = quantile(result.batch_us, 0.95);
+  row.p99_us = quantile(result.batch_us, 0.99);
+  row.in_gb_per_s = row.requests_per_s * pass.slot_bytes / 1e9;
+  row.out_gb_per_s = row.requests_per_s * pass.reply_slot_bytes / 1e9;
+  return row;
+}
+
+void verify(const Workload& workload, const Fabric& fabric, uint64_t count,
+            const Progress& progress, Row& row) {
+  std::vector<uint64_t> wrong;
+  std::mutex mutex;
+  in_parallel(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
+    for (uint64_t i = first; i < end; ++i) {
+      if (workload.is_right(i, fabric.reply(i))) continue;
+      const std::lock_guard lock(mutex);
+      wrong.push_back(i);
+    }
+  });
+  row.verified = count;
+  row.wrong = wrong.size();
+  if (wrong.empty()) return;
+  const uint64_t first = *std::min_element(wrong.begin(), wrong.end());
+  const Bytes reply = fabric.reply(first);
+  row.first_wrong =
+      "request " + std::to_string(first) + " got " + std::to_string(reply.size) + " bytes";
+}
+
+}  // namespace
+
+std::vector<Row> run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
+  const Workload workload(config.workload);
+  if (!config.workload.ping) fill(workload, fabric, progress);
+  Pass pass;
+  pass.count = config.requests;
+  pass.slot_bytes = workload.request_slot();
+  pass.reply_slot_bytes = workload.reply_slot();
+  uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+  in_parallel(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
+    for (uint64_t i = first; i < end; ++i) {
+      (void)workload.write_request(i, input + i * pass.slot_bytes);
+    }
+  });
+  std::vector<Row> rows;
+  for (const uint32_t batch : config.batches) {
+    pass.batch = batch;
+    Row best;
+    for (uint32_t i = 0; i < config.passes; ++i) {
+      progress("batches of " + std::to_string(batch) + ", pass " + std::to_string(i + 1));
+      PassResult result = fabric.run(pass);
+      const Row row = row_of(pass, result);
+      if (row.requests_per_s > best.requests_per_s) best = row;
+    }
+    if (config.verify) verify(workload, fabric, pass.count, progress, best);
+    rows.push_back(best);
+  }
+  return rows;
+}
+
+}  // namespace warpcache::offline

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One measurement: fill the store, run the requests through a fabric several times, verify the
+// replies of the last time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "offline/fabric.h"
+#include "offline/workload.h"
+
+namespace warpcache::offline {
+
+struct StudyConfig {
+  WorkloadConfig workload;
+  uint64_t requests = 1'000'000;
+  std::vector<uint32_t> batches = {4096};  // requests at a time, one row each
+  uint32_t passes = 3;                     // the best counts
+  bool verify = true;
+};
+
+// Of the pass that took least time.
+struct Row {
+  uint32_t batch = 0;
+  double requests_per_s = 0;
+  double p50_us = 0;  // of batches
+  double p95_us = 0;
+  double p99_us = 0;
+  double in_gb_per_s = 0;  // slots of frames, 10^9 bytes
+  double out_gb_per_s = 0;
+  uint64_t verified = 0;
+  uint64_t wrong = 0;
+  std::string first_wrong;
+};
+
+// Says what is being done, now and then: "verifying 40%".
+using Progress = std::function<void(const std::string& text)>;
+
+// Throws std::runtime_error if something does not work at all, std::bad_alloc without memory.
+std::vector<Row> run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress);
+
+}  // namespace warpcache::offline

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/workload.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "workload/random.h"
+
+namespace warpcache::offline {
+
+namespace {
+
+// Ethernet, IPv4, UDP, memcached's UDP header.
+constexpr uint32_t kIpOffset = 14;
+constexpr uint32_t kUdpOffset = 34;
+constexpr uint32_t kMessageOffset = 50;
+constexpr uint32_t kFrameMin = 60;
+constexpr uint16_t kClientPort = 40000;
+constexpr uint8_t kClientAddress[4] = {10, 0, 0, 1};
+constexpr uint8_t kServerAddress[4] = {10, 0, 0, 2};
+
+enum Purpose : uint64_t { kRank, kKind, kHit };
+
+uint32_t slot_of(size_t message_bytes) {
+  const auto bytes = static_cast<uint32_t>(message_bytes) + kMessageOffset;
+  return (std::max(bytes, kFrameMin) + 15) / 16 * 16;
+}
+
+void put16(uint8_t* at, uint32_t value) {
+  at[0] = static_cast<uint8_t>(value >> 8);
+  at[1] = static_cast<uint8_t>(value);
+}
+
+uint32_t get16(const uint8_t* at) { return static_cast<uint32_t>(at[0]) << 8 | at[1]; }
+
+// RFC 1071, by words of 16 bits.
+uint32_t sum16(const uint8_t* data, size_t size, uint32_t sum = 0) {
+  for (size_t i = 0; i < size; i += 2) {
+    sum += static_cast<uint32_t>(data[i]) << 8 | (i + 1 < size ? data[i + 1] : 0u);
+    sum = (sum & 0xffff) + (sum >> 16);
+  }
+  return sum;
+}
+
+// Of the UDP datagram of an IPv4 frame, whose checksum field is part of the sum.
+uint32_t udp_sum(const uint8_t* frame) {
+  const uint32_t size = get16(frame + kUdpOffset + 4);
+  return sum16(frame + kUdpOffset, size, sum16(frame + kIpOffset + 12, 8, 17 + size));
+}
+
+}  // namespace
+
+Workload::Workload(const WorkloadConfig& config) : config_(config), items_(config.seed) {
+  if (config.theta > 0) zipf_.emplace(config.keys, config.theta);
+  const std::string get = message_of({0, false});
+  const std::string set = set_of(0);
+  fill_slot_ = slot_of(set.size());
+  request_slot_ = config.set_share == 0   ? slot_of(get.size())
+                  : config.set_share == 1 ? fill_slot_
+                                          : std::max(slot_of(get.size()), fill_slot_);
+  reply_slot_ = std::max(slot_of(answer_to({0, config.set_share == 1}).size()), slot_of(8));
+}
+
+Workload::Request Workload::draw(uint64_t number) const {
+  const auto point = [this, number](Purpose purpose) {
+    return bench::unit(bench::mix(config_.seed, number, purpose));
+  };
+  Request request{};
+  const double rank = point(kRank);
+  request.id = zipf_.has_value() ? zipf_->rank_at(rank)
+                                 : static_cast<uint32_t>(rank * static_cast<double>(config_.keys));
+  request.set = config_.set_share > 0 && point(kKind) < config_.set_share;
+  // What is missed was never stored.
+  if (!request.set && config_.hit_ratio < 1 && point(kHit) >= config_.hit_ratio) {
+    request.id += config_.keys;
+  }
+  return request;
+}
+
+bool Workload::is_set(uint64_t number) const { return draw(number).set; }
+
+std::string Workload::key_of(uint32_t id) const {
+  std::string key(config_.key_size, '\0');
+  items_.write_key(id, config_.key_size, key.data());
+  return key;
+}
+
+std::string Workload::value_of(uint32_t id) const {
+  std::string value(config_.value_size, '\0');
+  items_.write_value(id, 0, config_.value_size, value.data());
+  return value;
+}
+
+std::string Workload::set_of(uint32_t id) const {
+  return "set " + key_of(id) + " 0 0 " + std::to_string(config_.value_size) + "\r\n" +
+         value_of(id) + "\r\n";
+}
+
+std::string Workload::message_of(Request request) const {
+  if (config_.ping) return "mn\r\n";
+  return request.set ? set_of(request.id) : "get " + key_of(request.id) + "\r\n";
+}
+
+std::string Workload::answer_to(Request request) const {
+  if (config_.ping) return "MN\r\n";
+  if (request.set) return "STORED\r\n";
+  if (request.id >= config_.keys) return "END\r\n";
+  return "VALUE " + key_of(request.id) + " 0 " + std::to_string(config_.value_size) + "\r\n" +
+         value_of(request.id) + "\r\nEND\r\n";
+}
+
+uint32_t Workload::write_request(uint64_t number, uint8_t* out) const {
+  return write_frame(message_of(draw(number)), number, out);
+}
+
+uint32_t Workload::write_fill(uint32_t id, uint8_t* out) const {
+  return write_frame(set_of(id), id, out);
+}
+
+// The request's number is in memcached's header, as far as it fits.
+uint32_t Workload::write_frame(const std::string& message, uint64_t number, uint8_t* out) const {
+  const auto udp_bytes = static_cast<uint32_t>(message.size()) + kMessageOffset - kUdpOffset;
+  const uint32_t size = std::max(kUdpOffset + udp_bytes, kFrameMin);
+  std::memset(out, 0, size);
+  out[0] = out[6] = 2;  // addresses of our own making
+  out[5] = 2;
+  out[11] = 1;
+  put16(out + 12, 0x0800);
+  uint8_t* ip = out + kIpOffset;
+  ip[0] = 0x45;
+  put16(ip + 2, 20 + udp_bytes);
+  ip[8] = 64;
+  ip[9] = 17;
+  std::memcpy(ip + 12, kClientAddress, 4);
+  std::memcpy(ip + 16, kServerAddress, 4);
+  put16(ip + 10, ~sum16(ip, 20));
+  uint8_t* udp = out + kUdpOffset;
+  put16(udp, kClientPort);
+  put16(udp + 2, kPort);
+  put16(udp + 4, udp_bytes);
+  put16(udp + 8, static_cast<uint32_t>(number) & 0xffff);
+  put16(udp + 12, 1);
+  std::memcpy(out + kMessageOffset, message.data(), message.size());
+  if (config_.udp_checksum) {
+    const uint32_t sum = ~udp_sum(out) & 0xffff;
+    put16(udp + 6, sum == 0 ? 0xffff : sum);
+  }
+  return size;
+}
+
+bool Workload::is_right(uint64_t number, Bytes reply) const {
+  return carries(reply, answer_to(draw(number)), number);
+}
+
+bool Workload::is_stored(uint32_t id, Bytes reply) const {
+  return carries(reply, "STORED\r\n", id);
+}
+
+bool Workload::carries(Bytes reply, const std::string& message, uint64_t number) const {
+  const auto udp_bytes = static_cast<uint32_t>(message.size()) + kMessageOffset - kUdpOffset;
+  const uint32_t size = std::max(kUdpOffset + udp_bytes, kFrameMin);
+  const uint8_t* at = reply.data;
+  if (reply.size != size) return false;
+  uint8_t request[kMessageOffset + 512];
+  (void)write_frame("", number, request);
+  // Who asked is who is answered.
+  const bool headers = std::memcmp(at, request + 6, 6) == 0 &&
+                       std::memcmp(at + 6, request, 6) == 0 && get16(at + 12) == 0x0800 &&
+                       at[kIpOffset] == 0x45 && get16(at + kIpOffset + 2) == 20 + udp_bytes &&
+                       at[kIpOffset + 9] == 17 && sum16(at + kIpOffset, 20) == 0xffff &&
+                       std::memcmp(at + kIpOffset + 12, kServerAddress, 4) == 0 &&
+                       std::memcmp(at + kIpOffset + 16, kClientAddress, 4) == 0;
+  const uint8_t* udp = at + kUdpOffset;
+  const bool datagram = get16(udp) == kPort && get16(udp + 2) == kClientPort &&
+                        get16(udp + 4) == udp_bytes &&
+                        get16(udp + 8) == (static_cast<uint32_t>(number) & 0xffff) &&
+                        get16(udp + 10) == 0 && get16(udp + 12) == 1 && get16(udp + 14) == 0;
+  const bool checksum = config_.udp_checksum ? udp_sum(at) == 0xffff : get16(udp + 6) == 0;
+  return headers && datagram && checksum &&
+         std::memcmp(at + kMessageOffset, message.data(), message.size()) == 0;
+}
+
+}  // namespace warpcache::offline

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests as whole Ethernet frames, and the replies that they must get. Everything is a function
+// of a request's number, so that nothing has to be kept beside the frames themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "workload/item_maker.h"
+#include "workload/zipf.h"
+
+namespace warpcache::offline {
+
+struct WorkloadConfig {
+  uint32_t keys = 1'000'000;  // stored before
+  uint32_t key_size = 16;     // bytes, 8 to 250
+  uint32_t value_size = 2;    // bytes; a reply is one datagram
+  double theta = 0;           // of Zipf; 0: uniform
+  double hit_ratio = 1;       // of gets
+  double set_share = 0;       // of requests
+  bool ping = false;          // `mn` alone: headers and nothing of the store
+  bool udp_checksum = false;
+  uint64_t seed = 1;
+};
+
+class Workload {
+ public:
+  static constexpr uint16_t kPort = 11211;
+
+  explicit Workload(const WorkloadConfig& config);
+
+  const WorkloadConfig& config() const { return config_; }
+
+  // What a frame and a reply frame take at most, in slots of 16 bytes.
+  uint32_t request_slot() const { return request_slot_; }
+  uint32_t reply_slot() const { return reply_slot_; }
+
+  // Writes the frame of request `number`, or of the set that stores key `id` beforehand; returns
+  // its size. REQUIRES: room for request_slot() or fill_slot() bytes.
+  uint32_t write_request(uint64_t number, uint8_t* out) const;
+  uint32_t write_fill(uint32_t id, uint8_t* out) const;
+  uint32_t fill_slot() const { return fill_slot_; }
+
+  bool is_set(uint64_t number) const;
+
+  // Whether `reply` is the whole answer to request `number`: every byte, and the checksums, which
+  // are computed here in another way than by the product.
+  bool is_right(uint64_t number, Bytes reply) const;
+  bool is_stored(uint32_t id, Bytes reply) const;
+
+ private:
+  struct Request {
+    uint32_t id;
+    bool set;
+  };
+
+  Request draw(uint64_t number) const;
+  std::string message_of(Request request) const;
+  std::string answer_to(Request request) const;
+  std::string set_of(uint32_t id) const;
+  std::string key_of(uint32_t id) const;
+  std::string value_of(uint32_t id) const;
+  uint32_t write_frame(const std::string& message, uint64_t number, uint8_t* out) const;
+  bool carries(Bytes reply, const std::string& message, uint64_t number) const;
+
+  WorkloadConfig config_;
+  bench::ItemMaker items_;
+  std::optional<bench::Zipf> zipf_;
+  uint32_t request_slot_ = 0;
+  uint32_t reply_slot_ = 0;
+  uint32_t fill_slot_ = 0;
+};
+
+}  // namespace warpcache::offline

@@ -20,6 +20,9 @@
 
 namespace warpcache::store {
 
+// Times that others may take the room that was made for a reservation, before it is refused.
+inline constexpr uint32_t kReserveRoundsMax = 8;
+
 struct StoreConfig {
   uint64_t memory_limit = uint64_t{64} << 20;  // bytes, index and values together (-m)
   uint64_t memory_reach =

@@ -119,14 +119,15 @@ uint64_t Store::set_memory_limit(uint64_t bytes) {
 }
 
 Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
-  const Status status = reserve_item(core_, key_size, value_size, id);
-  if (status != Status::kDeferred) return status;
   // A reservation takes whole segments, also for a small item.
   const uint64_t bytes =
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
-  if (maintenance_->make_room(bytes) != Status::kOk) return Status::kOutOfMemory;
-  const Status again = reserve_item(core_, key_size, value_size, id);
-  return again == Status::kDeferred ? Status::kOutOfMemory : again;
+  for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
+    const Status status = reserve_item(core_, key_size, value_size, id);
+    if (status != Status::kDeferred) return status;
+    if (maintenance_->make_room(bytes) != Status::kOk) break;
+  }
+  return Status::kOutOfMemory;
 }
 
 MutableBytes Store::reservation_window(uint32_t id, uint32_t offset) const {

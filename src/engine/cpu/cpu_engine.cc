@@ -57,12 +57,7 @@ Batch* CpuEngine::poll() { return std::exchange(done_, nullptr); }
 void CpuEngine::release(uint32_t pin) { context_.store.unpin(pin); }
 
 Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
-  Status status = store_.reserve(key_size, body_size, id);
-  if (status == Status::kDeferred &&
-      store_.make_room(store::item_bytes(key_size, body_size)) == Status::kOk) {
-    status = store_.reserve(key_size, body_size, id);
-  }
-  return status == Status::kDeferred ? Status::kOutOfMemory : status;
+  return store_.reserve(key_size, body_size, id);
 }
 
 MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {

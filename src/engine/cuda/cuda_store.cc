@@ -198,17 +198,17 @@ uint64_t CudaStore::set_memory_limit(uint64_t bytes) {
 
 Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
   const uint64_t sizes = uint64_t{key_size} << 32 | value_size;
-  ServiceCall result;
-  for (int round = 0; round < 2; ++round) {
-    if (!call(ServiceOp::kReserve, sizes, &result)) return Status::kOutOfMemory;
-    if (result.status != Status::kDeferred) break;
-    // A reservation takes whole segments, also for a small item.
-    const uint64_t bytes =
-        std::max<uint64_t>(store::item_bytes(key_size, value_size), core_.plain_size_max() + 1);
-    if (make_room(bytes) != Status::kOk) return Status::kOutOfMemory;
+  // A reservation takes whole segments, also for a small item.
+  const uint64_t bytes =
+      std::max<uint64_t>(store::item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+  for (uint32_t round = 0; round < store::kReserveRoundsMax; ++round) {
+    ServiceCall result;
+    if (!call(ServiceOp::kReserve, sizes, &result)) break;
+    *id = static_cast<uint32_t>(result.result);
+    if (result.status != Status::kDeferred) return result.status;
+    if (make_room(bytes) != Status::kOk) break;
   }
-  *id = static_cast<uint32_t>(result.result);
-  return result.status == Status::kDeferred ? Status::kOutOfMemory : result.status;
+  return Status::kOutOfMemory;
 }
 
 bool CudaStore::fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many workers store large values into little memory: who has found no room, waits until there is
+// some, however often others take what was just made free.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "batcher/testing/fake_transport.h"
+#include "batcher/worker.h"
+#include "engine/cpu/cpu_engine.h"
+#include "engine/testing/store_admin.h"
+#include "store/store.h"
+
+namespace warpcache {
+namespace {
+
+constexpr uint32_t kWriters = 16;
+constexpr int kWrites = 200;
+
+// One connection with a worker of its own. Returns what its first failed write was answered.
+std::string write_large_values(store::Store& store, uint32_t number) {
+  engine::StoreAdmin admin(store);
+  engine::CpuEngine engine({}, store, admin);
+  batcher::FakeTransport transport;
+  batcher::Worker worker({}, transport, engine);
+  batcher::FakeTransport::Stream& stream = transport.open();
+  std::string failure;
+  for (int i = 0; i < kWrites && failure.empty(); ++i) {
+    const std::string value(static_cast<size_t>(70'000 + i % 13 * 10'000), 'v');
+    stream.input = "set w" + std::to_string(number) + "-" + std::to_string(i) + " 0 0 " +
+                   std::to_string(value.size()) + "\r\n" + value + "\r\n";
+    while (!transport.idle()) (void)worker.turn(0);
+    if (stream.output != "STORED\r\n") failure = stream.output;
+    stream.output.clear();
+  }
+  transport.close(stream);
+  return failure;
+}
+
+TEST(LargeWriters, NoneIsRefusedWhileOthersCanBeEvicted) {
+  store::StoreConfig config;
+  config.memory_limit = uint64_t{16} << 20;
+  config.threads = kWriters;
+  std::unique_ptr<store::Store> store;
+  ASSERT_EQ(store::Store::create(config, &store), Status::kOk);
+  std::vector<std::string> failures(kWriters);
+  std::vector<std::thread> writers;
+  for (uint32_t i = 0; i < kWriters; ++i) {
+    writers.emplace_back([&, i] { failures[i] = write_large_values(*store, i); });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace warpcache

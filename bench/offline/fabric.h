@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "offline/workload.h"
+#include "offline/yardstick.h"
 
 namespace warpcache::offline {
 
@@ -45,6 +46,9 @@ class Fabric {
   virtual uint8_t* input(uint64_t bytes) = 0;
   // Turns all frames into replies. Throws std::runtime_error if it cannot go on.
   virtual PassResult run(const Pass& pass) = 0;
+  // Of the card, see yardstick.h. Where there is none, energy is negative and limits are 0.
+  virtual double joules() const { return -1; }
+  virtual BusLimits bus() const { return {}; }
   // The reply to a request of the last pass; empty: there was none.
   virtual Bytes reply(uint64_t request) const = 0;
 };

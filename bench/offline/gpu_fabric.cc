@@ -38,7 +38,7 @@ void check(const std::string& failure) {
 
 class GpuFabric final : public Fabric {
  public:
-  explicit GpuFabric(const FabricConfig& config) : config_(config) {
+  explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
     check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
     if (config_.blocks == 0) config_.blocks = facts_.multiprocessors;
     engine::cuda::CudaStoreConfig store;
@@ -68,6 +68,9 @@ class GpuFabric final : public Fabric {
     if (!input_.allocate(CudaMemory::Place::kHost, bytes)) throw std::bad_alloc();
     return input_.data();
   }
+
+  double joules() const override { return energy_.joules(); }
+  BusLimits bus() const override { return measure_bus(); }
 
   PassResult run(const Pass& pass) override {
     prepare(pass);
@@ -151,6 +154,7 @@ class GpuFabric final : public Fabric {
   }
 
   FabricConfig config_;
+  EnergyMeter energy_;
   engine::cuda::DeviceFacts facts_;
   engine::cuda::DeviceFaults faults_;
   std::unique_ptr<CudaStore> store_;

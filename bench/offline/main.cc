@@ -96,15 +96,14 @@ int run(Options& options) {
   const auto fabric =
       options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  const std::vector<Row> rows =
-      run_study(options.study, *fabric, [terminal](const std::string& text) {
-        if (terminal) (void)std::fprintf(stderr, "\r\033[K%s", text.c_str());
-      });
+  const StudyResult result = run_study(options.study, *fabric, [terminal](const std::string& text) {
+    if (terminal) (void)std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  });
   if (terminal) (void)std::fputs("\r\033[K", stderr);
   const auto report = options.json ? json_report : text_report;
-  const std::string text = report(options.study, fabric->describe(), rows);
+  const std::string text = report(options.study, fabric->describe(), result);
   (void)std::fwrite(text.data(), 1, text.size(), stdout);
-  for (const Row& row : rows) {
+  for (const Row& row : result.rows) {
     if (row.wrong > 0) return 1;
   }
   return 0;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -20,23 +21,36 @@ std::string describe(const WorkloadConfig& workload) {
                      workload.keys, 100 * workload.hit_ratio);
 }
 
+// What the bus allows: the larger of frames and replies, one way each.
+double bus_requests(const Workload& workload, const BusLimits& bus) {
+  return bus.best() * 1e9 / std::max(workload.request_slot(), workload.reply_slot());
+}
+
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
 
 std::string text_report(const StudyConfig& config, const std::string& fabric,
-                        const std::vector<Row>& rows) {
+                        const StudyResult& result) {
   const Workload workload(config.workload);
   std::string out = fmt::format("{}\n{}\nslots of {} B in, {} B out; {} requests\n", fabric,
                                 describe(config.workload), workload.request_slot(),
                                 workload.reply_slot(), config.requests);
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "{:>8}{:>13}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}\n", "batch", "requests/s",
-                 "p50 us", "p95 us", "p99 us", "GB/s in", "GB/s out", "wrong");
-  for (const Row& row : rows) {
-    fmt::format_to(to, "{:>8}{:>13.0f}{:>10.1f}{:>10.1f}{:>10.1f}{:>9.2f}{:>9.2f}{:>10}\n",
+  if (result.bus.best() > 0) {
+    fmt::format_to(
+        to,
+        "bus both ways: {:.1f} GB/s by copy engines, {:.1f} GB/s in place: at most {:.0f} "
+        "requests/s\n",
+        result.bus.copy_engines, result.bus.kernel, bus_requests(workload, result.bus));
+  }
+  fmt::format_to(to, "{:>8}{:>13}{:>10}{:>10}{:>10}{:>9}{:>9}{:>13}{:>10}\n", "batch", "requests/s",
+                 "p50 us", "p95 us", "p99 us", "GB/s in", "GB/s out", "requests/J", "wrong");
+  for (const Row& row : result.rows) {
+    fmt::format_to(to, "{:>8}{:>13.0f}{:>10.1f}{:>10.1f}{:>10.1f}{:>9.2f}{:>9.2f}{:>13}{:>10}\n",
                    row.batch, row.requests_per_s, row.p50_us, row.p95_us, row.p99_us,
                    row.in_gb_per_s, row.out_gb_per_s,
+                   row.requests_per_j > 0 ? fmt::format("{:.0f}", row.requests_per_j) : "",
                    config.verify ? std::to_string(row.wrong) : "not seen");
     if (row.wrong > 0) fmt::format_to(to, "WRONG: {}\n", row.first_wrong);
   }
@@ -44,7 +58,7 @@ std::string text_report(const StudyConfig& config, const std::string& fabric,
 }
 
 std::string json_report(const StudyConfig& config, const std::string& fabric,
-                        const std::vector<Row>& rows) {
+                        const StudyResult& result) {
   const WorkloadConfig& in = config.workload;
   const Workload workload(in);
   nlohmann::ordered_json out;
@@ -60,7 +74,12 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
   out["requests"] = config.requests;
   out["request_slot_bytes"] = workload.request_slot();
   out["reply_slot_bytes"] = workload.reply_slot();
-  for (const Row& row : rows) {
+  if (result.bus.best() > 0) {
+    out["bus_copy_engines_gb_per_s"] = rounded(result.bus.copy_engines);
+    out["bus_kernel_gb_per_s"] = rounded(result.bus.kernel);
+    out["bus_requests_per_s"] = std::round(bus_requests(workload, result.bus));
+  }
+  for (const Row& row : result.rows) {
     nlohmann::ordered_json line;
     line["batch"] = row.batch;
     line["requests_per_s"] = std::round(row.requests_per_s);
@@ -69,6 +88,7 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
     line["batch_p99_us"] = rounded(row.p99_us);
     line["in_gb_per_s"] = rounded(row.in_gb_per_s);
     line["out_gb_per_s"] = rounded(row.out_gb_per_s);
+    if (row.requests_per_j > 0) line["requests_per_j"] = std::round(row.requests_per_j);
     line["verified"] = row.verified;
     line["wrong"] = row.wrong;
     out["rows"].push_back(line);

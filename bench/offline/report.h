@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "offline/study.h"
 
@@ -10,10 +9,10 @@ namespace warpcache::offline {
 
 // A table with a line for each batch size.
 std::string text_report(const StudyConfig& config, const std::string& fabric,
-                        const std::vector<Row>& rows);
+                        const StudyResult& result);
 
 // One object on one line, with the names and units that the table has.
 std::string json_report(const StudyConfig& config, const std::string& fabric,
-                        const std::vector<Row>& rows);
+                        const StudyResult& result);
 
 }  // namespace warpcache::offline

@@ -99,7 +99,9 @@ void verify(const Workload& workload, const Fabric& fabric, uint64_t count,
 
 }  // namespace
 
-std::vector<Row> run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
+StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
+  StudyResult result;
+  result.bus = fabric.bus();
   const Workload workload(config.workload);
   if (!config.workload.ping) fill(workload, fabric, progress);
   Pass pass;
@@ -112,20 +114,24 @@ std::vector<Row> run_study(const StudyConfig& config, Fabric& fabric, const Prog
       (void)workload.write_request(i, input + i * pass.slot_bytes);
     }
   });
-  std::vector<Row> rows;
   for (const uint32_t batch : config.batches) {
     pass.batch = batch;
     Row best;
+    const double joules_before = fabric.joules();
     for (uint32_t i = 0; i < config.passes; ++i) {
       progress("batches of " + std::to_string(batch) + ", pass " + std::to_string(i + 1));
-      PassResult result = fabric.run(pass);
-      const Row row = row_of(pass, result);
+      PassResult times = fabric.run(pass);
+      const Row row = row_of(pass, times);
       if (row.requests_per_s > best.requests_per_s) best = row;
     }
+    const double joules = fabric.joules() - joules_before;
+    if (joules > 0) {
+      best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
+    }
     if (config.verify) verify(workload, fabric, pass.count, progress, best);
-    rows.push_back(best);
+    result.rows.push_back(best);
   }
-  return rows;
+  return result;
 }
 
 }  // namespace warpcache::offline

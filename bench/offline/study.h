@@ -31,15 +31,21 @@ struct Row {
   double p99_us = 0;
   double in_gb_per_s = 0;  // slots of frames, 10^9 bytes
   double out_gb_per_s = 0;
+  double requests_per_j = 0;  // of all passes, the card alone; 0: not known
   uint64_t verified = 0;
   uint64_t wrong = 0;
   std::string first_wrong;
+};
+
+struct StudyResult {
+  std::vector<Row> rows;
+  BusLimits bus;  // measured before
 };
 
 // Says what is being done, now and then: "verifying 40%".
 using Progress = std::function<void(const std::string& text)>;
 
 // Throws std::runtime_error if something does not work at all, std::bad_alloc without memory.
-std::vector<Row> run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress);
+StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress);
 
 }  // namespace warpcache::offline

@@ -21,7 +21,7 @@ StudyConfig small_study() {
   return config;
 }
 
-std::vector<Row> run_on_cpu(const StudyConfig& config, uint32_t threads = 2) {
+StudyResult run_on_cpu(const StudyConfig& config, uint32_t threads = 2) {
   FabricConfig fabric;
   fabric.memory_bytes = uint64_t{64} << 20;
   fabric.threads = threads;
@@ -29,7 +29,7 @@ std::vector<Row> run_on_cpu(const StudyConfig& config, uint32_t threads = 2) {
 }
 
 void expect_all_right(const StudyConfig& config) {
-  for (const Row& row : run_on_cpu(config)) {
+  for (const Row& row : run_on_cpu(config).rows) {
     EXPECT_EQ(row.wrong, 0u) << row.first_wrong;
     EXPECT_EQ(row.verified, config.requests);
     EXPECT_GT(row.requests_per_s, 0);
@@ -92,7 +92,7 @@ TEST(StudyTest, AnyWrongByteIsSeen) {
   const Workload workload(config.workload);
   for (int at = -1; at < 87; ++at) {
     BrokenFabric fabric(at);
-    const std::vector<Row> rows = run_study(config, fabric, [](const std::string&) {});
+    const std::vector<Row> rows = run_study(config, fabric, [](const std::string&) {}).rows;
     EXPECT_EQ(rows.at(0).wrong, 1u) << "byte " << at;
     EXPECT_NE(rows.at(0).first_wrong.find("777"), std::string::npos);
   }
@@ -103,7 +103,7 @@ TEST(StudyTest, AStoreThatIsTooSmallIsNotedAsWrong) {
   config.batches = {100};
   config.workload.keys = 200'000;
   config.workload.value_size = 1000;
-  EXPECT_GT(run_on_cpu(config).at(0).wrong, 1000u);
+  EXPECT_GT(run_on_cpu(config).rows.at(0).wrong, 1000u);
 }
 
 TEST(StudyTest, TheSameSeedMakesTheSameFrames) {
@@ -128,15 +128,15 @@ TEST(StudyTest, TheSameSeedMakesTheSameFrames) {
 
 TEST(ReportTest, JsonHasWhatTheTableHas) {
   const StudyConfig config = small_study();
-  const std::vector<Row> rows = run_on_cpu(config);
-  const auto json = nlohmann::json::parse(json_report(config, "here", rows));
+  const StudyResult result = run_on_cpu(config);
+  const auto json = nlohmann::json::parse(json_report(config, "here", result));
   EXPECT_EQ(json["fabric"], "here");
   EXPECT_EQ(json["request_slot_bytes"], 80);
   EXPECT_EQ(json["reply_slot_bytes"], 96);
   ASSERT_EQ(json["rows"].size(), 2u);
   EXPECT_EQ(json["rows"][1]["batch"], 100);
   EXPECT_EQ(json["rows"][1]["wrong"], 0);
-  const std::string text = text_report(config, "here", rows);
+  const std::string text = text_report(config, "here", result);
   EXPECT_NE(text.find("slots of 80 B in, 96 B out"), std::string::npos) << text;
 }
 

@@ -29,6 +29,8 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
   spans_.reserve(engine::kBatchSpansMax);
   chunks_.reserve(transport::kChunksMax);
   plans_.reserve(transport::kChunksMax);
+  left_.reserve(transport::kChunksMax);
+  left_again_.reserve(transport::kChunksMax);
   arena_ = {memory_, kArenaBytes, 0};
   batch_.input = memory_;
   transport_.attach(*this, *this);
@@ -55,10 +57,54 @@ bool Worker::turn(int timeout_ms) {
   }
   if (!batch_.entries.empty()) run_batch();
   const size_t first = first_to_complete();
-  for (size_t i = first; i < chunks_.size(); ++i) complete(chunks_[i], plans_[i]);
-  for (size_t i = 0; i < first; ++i) complete(chunks_[i], plans_[i]);
+  for (size_t i = first; i < chunks_.size(); ++i) complete_unless_left(i);
+  for (size_t i = 0; i < first; ++i) complete_unless_left(i);
   transport_.flush();
+  while (WC_UNLIKELY(!left_.empty())) run_left();
   return true;
+}
+
+// A datagram for whose reply the engine had no space comes again in this turn.
+void Worker::complete_unless_left(size_t index) {
+  const Plan& plan = plans_[index];
+  const bool left = chunks_[index].datagram && plan.entry != kNoEntry &&
+                    batch_.entries[plan.entry].frames_done == 0;
+  if (WC_UNLIKELY(left)) {
+    left_.push_back(static_cast<uint32_t>(index));
+  } else {
+    complete(chunks_[index], plans_[index]);
+  }
+}
+
+// Runs the datagrams that are left, as a batch of their own: what was answered before has gone, and
+// the space of its replies is free. One that is left then alone as well gets no reply.
+void Worker::run_left() {
+  std::sort(left_.begin(), left_.end());
+  uint32_t frames = 0;
+  uint32_t entries = 0;
+  for (const uint32_t index : left_) {
+    engine::BatchEntry entry = batch_.entries[plans_[index].entry];
+    for (uint32_t i = 0; i < entry.frame_count; ++i) {
+      wire::Frame& frame = batch_.frames[frames + i] = batch_.frames[entry.first_frame + i];
+      frame.entry = entries;
+    }
+    entry.first_frame = frames;
+    frames += entry.frame_count;
+    batch_.entries[entries] = entry;
+    plans_[index].entry = entries++;
+  }
+  batch_.frames.resize(frames);
+  batch_.entries.resize(entries);
+  run_batch();
+  const size_t before = left_.size();
+  left_again_.swap(left_);
+  for (const uint32_t index : left_again_) complete_unless_left(index);
+  left_again_.clear();
+  if (left_.size() == before) {
+    for (const uint32_t index : left_) complete(chunks_[index], plans_[index]);
+    left_.clear();
+  }
+  transport_.flush();
 }
 
 // The transport delivers what waits in the order in which it was completed. So whoever found the

@@ -86,6 +86,8 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void plan_stream(const transport::RxChunk& chunk, Plan& plan);
   void run_batch();
   size_t first_to_complete() const;
+  void complete_unless_left(size_t index);
+  void run_left();
   void complete(const transport::RxChunk& chunk, Plan& plan);
   uint32_t frame_room(Plan& plan) const;
 
@@ -100,6 +102,8 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   std::vector<transport::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<transport::TxSpan> spans_;
+  std::vector<uint32_t> left_;        // datagrams without a reply yet, by chunk
+  std::vector<uint32_t> left_again_;  // empty between batches
   std::vector<wire::Frame> scratch_;
   NumberedPool<BigBody> bigs_;
   NumberedPool<WaitingFrames> waiting_;

@@ -243,6 +243,27 @@ TEST_F(WorkerTest, ADatagramIsABatchEntryOfItsOwn) {
   EXPECT_EQ(transport_.datagram_replies()[1], value("a", "1") + "END\r\n");
 }
 
+TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameTurn) {
+  start();
+  engine_.frames_per_batch_max = 3;
+  ask(set("a", "1"));
+  for (int i = 0; i < 10; ++i) transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 10u);
+  for (const std::string& reply : transport_.datagram_replies()) {
+    EXPECT_EQ(reply, value("a", "1") + "END\r\n");
+  }
+}
+
+TEST_F(WorkerTest, ADatagramThatNeverFindsReplySpaceIsLost) {
+  start();
+  engine_.frames_per_batch_max = 0;
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 1u);
+  EXPECT_EQ(transport_.datagram_replies()[0], "");
+}
+
 // Random dialogues, cut at random, with an engine that leaves frames undone at random: always the
 // replies of the dialogue run whole.
 class WorkerRandomTest : public testing::TestWithParam<uint32_t> {};

@@ -24,6 +24,7 @@ struct Entry {
   uint32_t value = 0;       // given back by get()
   uint32_t value_size = 0;  // bytes; matter to caches that are limited by bytes
   uint8_t key_size = 0;     // likewise
+  uint16_t expiry = 0;      // the second from which on it is dead; 0: never
 };
 
 // For one thread.
@@ -42,6 +43,9 @@ class Cache {
   virtual bool erase(const Key& key) = 0;
 
   virtual uint64_t items() const = 0;
+
+  // The time, for caches that know what has expired before they are asked for it. Never goes back.
+  virtual void set_clock(uint16_t second) { (void)second; }
 
   // Brings memory near that get() and set() of a key with this hash will read.
   virtual void prefetch(uint64_t hash) const { (void)hash; }

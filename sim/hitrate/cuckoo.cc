@@ -6,10 +6,7 @@
 namespace warpcache::sim {
 
 Cuckoo::Cuckoo(uint32_t capacity, uint32_t ways, uint64_t seed)
-    : OpenTable(capacity / ways * ways),
-      ways_(ways),
-      buckets_(capacity / ways),
-      random_(seed) {
+    : OpenTable(capacity / ways * ways), ways_(ways), buckets_(capacity / ways), random_(seed) {
   path_.reserve(kDepth);
 }
 

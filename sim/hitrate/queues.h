@@ -12,14 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "hitrate/node_index.h"
+
 namespace warpcache::sim {
 
-inline constexpr uint32_t kNoNode = 0;
-
-struct Node {
-  uint64_t id = 0;
-  uint32_t hash = 0;  // its lower half
-  uint32_t next_in_chain = kNoNode;
+struct Node : IndexNode {
   uint32_t newer = kNoNode;
   uint32_t older = kNoNode;
   uint32_t value = 0;

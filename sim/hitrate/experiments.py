@@ -8,7 +8,7 @@ from dataclasses import dataclass
 MILLION = 1_000_000
 KEYS = 10 * MILLION
 CAPACITIES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
-SCALE = 10  # cuckoo hashing, whose failed insertions cost 512 steps each, is simulated so much smaller
+SCALE = 40  # cuckoo hashing, whose failed insertions cost 512 steps each, is simulated so much smaller
 
 # The dissertation's request streams (4.3.2): YCSB's, 95% GET and 5% SET. What it leaves open is
 # decided in docs/simulators/hash-sim.md.
@@ -23,20 +23,22 @@ WAYS = (1, 2, 4, 8, 16, 32, 64)
 IN_SETS = ("lru", "random", "fifo", "clock", "sieve", "s3fifo", "duel")
 IN_CHAINS = ("lru", "fifo", "clock", "sieve", "s3fifo")
 
-# Steady state: a million keys, twelve million requests of which the first four are not counted.
-STEADY = ("--key-count", "1000000", "--requests", "12000000", "--warm-up", "4000000", "--no-load")
+# Steady state: the first third of the requests is not counted.
+STEADY_KEYS = 200_000
+STEADY = ("--key-count", str(STEADY_KEYS), "--requests", "3000000", "--warm-up", "1000000",
+          "--no-load")
 PATTERNS = {
     "zipf": ("--keys", "zipf:0.99"),
     "latest": ("--keys", "latest:0.99", "--mix", "d"),
     "one-hit wonders": ("--keys", "zipf:0.99", "--one-hits", "0.2"),
-    "scans": ("--keys", "zipf:0.99", "--scans", "0.2", "--scan-length", "20000"),
+    "scans": ("--keys", "zipf:0.99", "--scans", "0.2", "--scan-length", "10000"),
     "drift": ("--keys", "drift:0.99:20"),
 }
 SHARES = (0.05, 0.1, 0.2, 0.4)  # of the keys, that the cache can hold
 
 # By bytes: the request stream of bench/memory.
 SIZED = ("--sizes", "etc", "--key-count", "2000000", "--no-load", "--mix", "90:10")
-SIZED_RUN = ("--requests", "12000000", "--warm-up", "4000000")
+SIZED_RUN = ("--requests", "6000000", "--warm-up", "2000000")
 MEMORIES = ("16M", "64M", "256M")
 # Bytes that an item takes beside key and value: the store's header, rounding and index. The other
 # policies get the same, so that only the policies differ.
@@ -97,7 +99,7 @@ def evictions() -> list[Experiment]:
         *(f"chained:{name}" for name in IN_CHAINS),
         "two-generations",
     )
-    sizes = capacities(share * MILLION for share in SHARES)
+    sizes = capacities(share * STEADY_KEYS for share in SHARES)
     return [
         Experiment("evictions", (*STEADY, *pattern), caches, sizes, (("pattern", name),))
         for name, pattern in PATTERNS.items()
@@ -126,7 +128,7 @@ def thresholds() -> list[Experiment]:
     for name, pattern in PATTERNS.items():
         mix = () if "--mix" in pattern else SIZED[-2:]
         arguments = (*SIZED[:-2], *SIZED_RUN, *mix, *pattern, *OVERHEAD)
-        sizes = ("--memory", "64M", "256M")
+        sizes = ("--memory", "64M")
         found.append(
             Experiment("thresholds", arguments, tuple(dict.fromkeys(caches)), sizes,
                        (("pattern", name),))
@@ -138,10 +140,10 @@ def expiry() -> list[Experiment]:
     """Half of the keys live for a while: what the store's bulk expiry is worth."""
     caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
     found = []
-    for ttl in (10, 100, 1000):
+    for ttl in (10, 60, 300):
         arguments = (*SIZED, *SIZED_RUN, "--keys", "zipf:0.99", *OVERHEAD, "--rate", "10000",
                      "--ttl", str(ttl), "--ttl-every", "2")
-        found.append(Experiment("expiry", arguments, caches, ("--memory", "64M", "256M")))
+        found.append(Experiment("expiry", arguments, caches, ("--memory", "64M")))
     return found
 
 

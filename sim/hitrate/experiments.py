@@ -39,7 +39,7 @@ SHARES = (0.05, 0.1, 0.2, 0.4)  # of the keys, that the cache can hold
 # By bytes: the request stream of bench/memory.
 SIZED = ("--sizes", "etc", "--key-count", "2000000", "--no-load", "--mix", "90:10")
 SIZED_RUN = ("--requests", "6000000", "--warm-up", "2000000")
-MEMORIES = ("16M", "64M", "256M")
+MEMORIES = ("64M", "256M")
 # Bytes that an item takes beside key and value: the store's header, rounding and index. The other
 # policies get the same, so that only the policies differ.
 OVERHEAD = ("--overhead", "56")

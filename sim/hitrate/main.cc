@@ -76,8 +76,10 @@ class Printer {
 
   void progress(uint64_t done, uint64_t all) const {
     if (options_.quiet) return;
-    fmt::print(stderr, "\r{} of {} million requests", done / 1'000'000, all / 1'000'000);
-    if (done + 1'000'000 > all) fmt::print(stderr, "\n");
+    constexpr double kMillion = 1e6;
+    fmt::print(stderr, "\r{:.1f} of {:.1f} million requests", static_cast<double>(done) / kMillion,
+               static_cast<double>(all) / kMillion);
+    if (done >= all) fmt::print(stderr, "\n");
   }
 
  private:

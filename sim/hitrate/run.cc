@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -66,9 +67,10 @@ class Runner {
     SimulateOptions out = options;
     auto reported = std::make_shared<uint64_t>(0);
     out.progress = [this, reported](uint64_t done) {
-      if (done - *reported < kReportEvery) return;
-      const uint64_t total = board_->requests += done - *reported;
+      const uint64_t before = board_->requests.fetch_add(done - *reported);
+      const uint64_t total = before + done - *reported;
       *reported = done;
+      if (total / kReportEvery == before / kReportEvery && total < all_) return;
       const std::lock_guard guard(board_->mutex);
       progress_(total, all_);
     };

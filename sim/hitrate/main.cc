@@ -48,6 +48,7 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   row["miss_ratio"] = result.counts.miss_ratio();
   row["wrong"] = result.counts.wrong;
   row["items"] = result.items;
+  if (result.moved > 0) row["moved"] = result.moved;
   row["seconds"] = result.seconds;
   return row;
 }

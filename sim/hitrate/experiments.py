@@ -34,7 +34,7 @@ PATTERNS = {
     "scans": ("--keys", "zipf:0.99", "--scans", "0.2", "--scan-length", "10000"),
     "drift": ("--keys", "drift:0.99:20"),
 }
-SHARES = (0.05, 0.1, 0.2, 0.4)  # of the keys, that the cache can hold
+SHARES = (0.1, 0.2)  # of the keys, that the cache can hold
 
 # By bytes: the request stream of bench/memory.
 SIZED = ("--sizes", "etc", "--no-load")
@@ -144,7 +144,7 @@ def thresholds() -> list[Experiment]:
             (("pattern", name),),
         )
         for name, pattern in PATTERNS.items()
-        if name in ("zipf", "scans", "drift")
+        if name in ("zipf", "drift")
     ]
 
 

@@ -18,7 +18,7 @@ Keyspace::Keyspace(uint64_t seed, const bench::Sizes& sizes, uint32_t count)
   }
 }
 
-Keyspace::Keyspace(uint64_t seed, const Trace& trace)
+Keyspace::Keyspace(uint64_t seed, const bench::Trace& trace)
     : seed_(seed), maker_(seed), trace_(&trace), count_(trace.keys()) {
   for (uint32_t id = 0; id < count_; ++id) {
     value_size_max_ = std::max(value_size_max_, trace.value_size(id));

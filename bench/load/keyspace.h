@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "load/trace.h"
 #include "workload/item_maker.h"
 #include "workload/sizes.h"
+#include "workload/trace.h"
 
 namespace warpcache::load {
 
@@ -21,7 +21,7 @@ class Keyspace {
   Keyspace(uint64_t seed, const bench::Sizes& sizes, uint32_t count);
 
   // The keys of a trace; it must outlive this.
-  Keyspace(uint64_t seed, const Trace& trace);
+  Keyspace(uint64_t seed, const bench::Trace& trace);
 
   uint32_t count() const { return count_; }
 
@@ -64,7 +64,7 @@ class Keyspace {
   bench::ItemMaker maker_;
   bench::Sizes sizes_;
   std::vector<bench::ItemSizes> kept_;  // where they cost too much to compute
-  const Trace* trace_ = nullptr;
+  const bench::Trace* trace_ = nullptr;
   uint32_t count_;
   uint32_t value_size_max_ = 0;
 };

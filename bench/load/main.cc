@@ -19,7 +19,7 @@ namespace {
 struct Workload {
   bench::Sizes sizes;
   Distribution distribution;
-  Trace trace;
+  bench::Trace trace;
   std::unique_ptr<Keyspace> keys;
 };
 
@@ -36,7 +36,7 @@ bool prepare(Options* options, Workload* out, std::string* why) {
   const std::string& path = out->distribution.trace_path();
   std::ifstream in(path);
   std::string what = "it cannot be opened";
-  if (!in || !Trace::read(&in, out->sizes.of(options->seed, 0).value, &out->trace, &what)) {
+  if (!in || !bench::Trace::read(&in, out->sizes.of(options->seed, 0).value, &out->trace, &what)) {
     *why = path + ": " + what;
     return false;
   }

@@ -27,7 +27,7 @@ bool Distribution::parse(const std::string& text, Distribution* out, std::string
          out->exponent_ <= kExponentMax;
 }
 
-void Distribution::prepare(uint32_t keys, const Trace* trace) {
+void Distribution::prepare(uint32_t keys, const bench::Trace* trace) {
   keys_ = keys;
   trace_ = trace;
   if (kind_ == Kind::kZipf || kind_ == Kind::kLatest) {

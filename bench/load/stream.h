@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "load/trace.h"
 #include "load/types.h"
 #include "workload/random.h"
+#include "workload/trace.h"
 #include "workload/zipf.h"
 
 namespace warpcache::load {
@@ -23,11 +23,11 @@ class Distribution {
   static bool parse(const std::string& text, Distribution* out, std::string* why);
 
   // Before the first draw. REQUIRES: keys > 0; `trace` for a trace, and it outlives this.
-  void prepare(uint32_t keys, const Trace* trace);
+  void prepare(uint32_t keys, const bench::Trace* trace);
 
   bool is_trace() const { return kind_ == Kind::kTrace; }
   const std::string& trace_path() const { return trace_path_; }
-  const Trace* trace() const { return trace_; }
+  const bench::Trace* trace() const { return trace_; }
 
   // The number of a key to read, by a random point in [0, 1).
   uint32_t draw(double point) const {
@@ -50,7 +50,7 @@ class Distribution {
   std::unique_ptr<bench::Zipf> zipf_;
   std::unique_ptr<std::atomic<uint32_t>> newest_;  // kLatest: one past the newest key's number
   std::string trace_path_;
-  const Trace* trace_ = nullptr;
+  const bench::Trace* trace_ = nullptr;
 };
 
 // The requests of one thread. Not thread-safe.

@@ -16,6 +16,8 @@
 namespace warpcache::load {
 namespace {
 
+using bench::Trace;
+
 Distribution distribution(const std::string& text, uint32_t keys) {
   Distribution out;
   std::string why;
@@ -179,6 +181,21 @@ TEST(Trace, ReadsTwittersColumns) {
   EXPECT_EQ(trace.entries()[3].operation, Operation::kDelete);
 }
 
+TEST(Trace, ReadsTimeKeyAndSize) {
+  Trace trace;
+  std::string why;
+  ASSERT_TRUE(read("time,obj_id,obj_size\n1,77,4096\n2,78,5000000000\n3,77,10\n", &trace, &why))
+      << why;
+  EXPECT_EQ(trace.keys(), 2u);
+  EXPECT_EQ(trace.value_size(0), 4096u);
+  EXPECT_EQ(trace.value_size(1), bench::kValueSizeMax);
+  ASSERT_EQ(trace.entries().size(), 3u);
+  EXPECT_EQ(trace.entries()[2].id, 0u);
+  EXPECT_EQ(trace.entries()[2].operation, Operation::kGet);
+  ASSERT_TRUE(read("get a,b,c\n", &trace, &why)) << why;  // a key may hold commas
+  EXPECT_EQ(trace.keys(), 1u);
+}
+
 TEST(Trace, ThreadsShareIt) {
   std::string text;
   for (int i = 0; i < 10; ++i) text += "get key" + std::to_string(i) + "\n";
@@ -206,7 +223,8 @@ TEST(Trace, SaysWhichLineIsWrong) {
   for (const std::string& line :
        {std::string("got x"), std::string("get"), std::string("get "), std::string("get a b"),
         std::string("set a"), std::string("set a 1000001"), std::string("set a -1"),
-        "get " + long_key, std::string("0,key,3,x,1,get,0"), std::string("0,key,3,1,1,push,0")}) {
+        "get " + long_key, std::string("0,key,3,x,1,get,0"), std::string("0,key,x"),
+        std::string("0,key,"), std::string("0,key,3,1,1,push,0")}) {
     Trace trace;
     std::string why;
     EXPECT_FALSE(read("get fine\n" + line + "\n", &trace, &why)) << line;

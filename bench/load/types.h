@@ -10,10 +10,11 @@
 #include <string>
 
 #include "load/histogram.h"
+#include "workload/operation.h"
 
 namespace warpcache::load {
 
-enum class Operation : uint8_t { kGet, kSet, kDelete };
+using bench::Operation;
 inline constexpr size_t kOperations = 3;
 inline constexpr const char* kOperationNames[kOperations] = {"get", "set", "delete"};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/trace.h"
+#include "workload/trace.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "workload/sizes.h"
 
-namespace warpcache::load {
+namespace warpcache::bench {
 namespace {
 
 constexpr uint32_t kNoSize = ~uint32_t{0};
@@ -22,7 +22,7 @@ std::string_view take_field(std::string_view* rest, char separator) {
 bool read_size(std::string_view text, uint32_t* out) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *out);
-  return error == std::errc() && stop == end && *out <= bench::kValueSizeMax;
+  return error == std::errc() && stop == end && *out <= kValueSizeMax;
 }
 
 bool read_operation(std::string_view word, Operation* out) {
@@ -40,8 +40,14 @@ bool read_operation(std::string_view word, Operation* out) {
 }
 
 bool is_key(std::string_view text) {
-  return !text.empty() && text.size() <= bench::kKeySizeMax &&
+  return !text.empty() && text.size() <= kKeySizeMax &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c != 127; });
+}
+
+// The names of the columns time,key,size.
+bool is_heading(std::string_view line) {
+  return std::count(line.begin(), line.end(), ',') == 2 &&
+         line.find_first_of("0123456789 ") == std::string_view::npos;
 }
 
 }  // namespace
@@ -65,6 +71,28 @@ bool Trace::read_columns(std::string_view line, Line* out) {
   return line.empty() && read_operation(fields[5], &out->operation);
 }
 
+bool Trace::read_accesses(std::string_view line, Line* out) {
+  take_field(&line, ',');
+  out->operation = Operation::kGet;
+  out->key = take_field(&line, ',');
+  uint64_t size = 0;
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), size);
+  out->value_size = static_cast<uint32_t>(std::min<uint64_t>(size, kValueSizeMax));
+  return error == std::errc() && stop == line.data() + line.size();
+}
+
+bool Trace::read_line(std::string_view line, Line* out) {
+  if (line.find(' ') != std::string_view::npos) return read_words(line, out);
+  switch (std::count(line.begin(), line.end(), ',')) {
+    case 6:
+      return read_columns(line, out);
+    case 2:
+      return read_accesses(line, out);
+    default:
+      return read_words(line, out);
+  }
+}
+
 void Trace::add(const Line& line) {
   const auto [place, is_new] = ids_.try_emplace(std::string(line.key), keys());
   if (is_new) {
@@ -84,9 +112,9 @@ bool Trace::read(std::istream* in, uint32_t value_size_default, Trace* out, std:
     ++number;
     if (!text.empty() && text.back() == '\r') text.pop_back();
     if (text.empty() || text[0] == '#') continue;
-    const bool columns = std::count(text.begin(), text.end(), ',') == 6;
+    if (number == 1 && is_heading(text)) continue;
     Line line = {};
-    if (!(columns ? read_columns(text, &line) : read_words(text, &line)) || !is_key(line.key)) {
+    if (!read_line(text, &line) || !is_key(line.key)) {
       *why = "line " + std::to_string(number) + " is no request: " + text.substr(0, 100);
       return false;
     }
@@ -104,4 +132,4 @@ bool Trace::read(std::istream* in, uint32_t value_size_default, Trace* out, std:
   return !out->entries_.empty();
 }
 
-}  // namespace warpcache::load
+}  // namespace warpcache::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recorded stream of requests, read from a file and kept in memory.
-#ifndef WARPCACHE_BENCH_LOAD_TRACE_H_
-#define WARPCACHE_BENCH_LOAD_TRACE_H_
+#ifndef WARPCACHE_BENCH_WORKLOAD_TRACE_H_
+#define WARPCACHE_BENCH_WORKLOAD_TRACE_H_
 
 #include <cstdint>
 #include <cstring>
@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "load/types.h"
+#include "workload/operation.h"
 
-namespace warpcache::load {
+namespace warpcache::bench {
 
 class Trace {
  public:
@@ -22,10 +22,13 @@ class Trace {
     Operation operation;
   };
 
-  // Reads lines of one of two forms:
+  // Reads lines of one of three forms:
   //   get KEY | set KEY BYTES | delete KEY
   //   time,key,key size,value size,client,operation,ttl     (the cache traces that Twitter
   //   published)
+  //   time,key,size     (what libCacheSim and most collections of block and CDN traces use: gets
+  //   alone. A first line without numbers names the columns. Sizes above kValueSizeMax count as
+  //   that)
   // Empty lines and those that begin with # are passed over. A key has one value size, the first
   // that the trace gives it; where there is none, `value_size_default`. False, and *why with the
   // line's number, if a line cannot be read or none is there.
@@ -33,6 +36,7 @@ class Trace {
 
   uint32_t keys() const { return static_cast<uint32_t>(keys_.size()); }
   uint32_t value_size(uint32_t id) const { return keys_[id].value_size; }
+  uint32_t key_size(uint32_t id) const { return keys_[id].size; }
   const std::vector<Entry>& entries() const { return entries_; }
 
   // Returns the key's size.
@@ -56,6 +60,8 @@ class Trace {
 
   static bool read_words(std::string_view line, Line* out);
   static bool read_columns(std::string_view line, Line* out);
+  static bool read_accesses(std::string_view line, Line* out);
+  static bool read_line(std::string_view line, Line* out);
   void add(const Line& line);
 
   std::vector<Key> keys_;
@@ -64,6 +70,6 @@ class Trace {
   std::unordered_map<std::string, uint32_t> ids_;  // while it is read
 };
 
-}  // namespace warpcache::load
+}  // namespace warpcache::bench
 
-#endif  // WARPCACHE_BENCH_LOAD_TRACE_H_
+#endif  // WARPCACHE_BENCH_WORKLOAD_TRACE_H_

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is simulated: arguments of hash-sim for each experiment, and what papers say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MILLION = 1_000_000
+KEYS = 10 * MILLION
+CAPACITIES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
+SCALE = 40  # cuckoo hashing, whose failed insertions cost 512 steps each, is simulated so much smaller
+
+# The dissertation's request streams (4.3.2): YCSB's, 95% GET and 5% SET. What it leaves open is
+# decided in docs/simulators/hash-sim.md.
+STREAMS = {
+    "zipf": ("--keys", "ycsb-scrambled", "--mix", "b"),
+    "latest": ("--keys", "latest:0.99", "--mix", "d"),
+    "uniform": ("--keys", "uniform", "--mix", "b"),
+}
+TABLES = ("chained:lru", "set:16:lru", "hopscotch", "strided")
+CUCKOOS = ("cuckoo", "cuckoo:4")
+WAYS = (1, 2, 4, 8, 16, 32, 64)
+IN_SETS = ("lru", "random", "fifo", "clock", "sieve", "s3fifo", "duel")
+IN_CHAINS = ("lru", "fifo", "clock", "sieve", "s3fifo")
+
+# Steady state: the first third of the requests is not counted.
+STEADY_KEYS = 200_000
+STEADY = ("--key-count", str(STEADY_KEYS), "--requests", "3000000", "--warm-up", "1000000",
+          "--no-load")
+PATTERNS = {
+    "zipf": ("--keys", "zipf:0.99"),
+    "latest": ("--keys", "latest:0.99", "--mix", "d"),
+    "one-hit wonders": ("--keys", "zipf:0.99", "--one-hits", "0.2"),
+    "scans": ("--keys", "zipf:0.99", "--scans", "0.2", "--scan-length", "10000"),
+    "drift": ("--keys", "drift:0.99:20"),
+}
+SHARES = (0.1, 0.2)  # of the keys, that the cache can hold
+
+# By bytes: the request stream of bench/memory.
+SIZED = ("--sizes", "etc", "--no-load")
+LARGE = ("--key-count", "2000000", "--requests", "4000000", "--warm-up", "1500000")
+# A quarter of it, for the many runs that thresholds take.
+# The main generation takes long to fill.
+QUARTER = ("--key-count", "500000", "--requests", "4000000", "--warm-up", "2500000")
+OVERWRITES = ("--mix", "90:10")
+# Bytes that an item takes beside key and value: the store's header, rounding and index. The other
+# policies get the same, so that only the policies differ.
+OVERHEAD = ("--overhead", "56")
+YOUNG = (10, 20, 30, 50)
+WASTE = (10, 15, 35, 50)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    arguments: tuple[str, ...]
+    caches: tuple[str, ...]
+    sizes: tuple[str, ...]  # --capacity or --memory and its values
+    labels: tuple[tuple[str, str], ...] = ()  # added to each row
+
+    def command(self) -> list[str]:
+        return [*self.arguments, "--cache", *self.caches, *self.sizes]
+
+
+def capacities(values) -> tuple[str, ...]:
+    return ("--capacity", *(str(int(value)) for value in values))
+
+
+def tables() -> list[Experiment]:
+    """Figures 4.7 a to c."""
+    found = []
+    small = ("--key-count", str(KEYS // SCALE), "--requests", str(KEYS // SCALE))
+    for stream, arguments in STREAMS.items():
+        label = (("stream", stream),)
+        found.append(Experiment("tables", arguments, TABLES, capacities(CAPACITIES), label))
+        fewer = capacities(n // SCALE for n in CAPACITIES)
+        caches = (*TABLES, *CUCKOOS)
+        found.append(Experiment("tables-small", (*arguments, *small), caches, fewer, label))
+    return found
+
+
+def ways() -> list[Experiment]:
+    """Figure 4.8."""
+    caches = ("chained:lru", *(f"set:{n}:lru" for n in WAYS))
+    return [Experiment("ways", STREAMS["zipf"], caches, capacities(CAPACITIES))]
+
+
+def scrambling() -> list[Experiment]:
+    """What the 8 million entries' figures become with other readings of "Zipf"."""
+    found = []
+    for keys in ("ycsb-scrambled", "ycsb-zipf:0.99", "zipf:0.99", "zipf-ranks:0.99"):
+        caches = ("chained:lru", "set:1:lru", "set:16:lru")
+        sizes = capacities([8 * MILLION])
+        found.append(Experiment("scrambling", ("--keys", keys, "--mix", "b"), caches, sizes))
+    return found
+
+
+def evictions() -> list[Experiment]:
+    """Policies in sets of 16 and over all items, in steady state."""
+    caches = (
+        *(f"set:16:{name}" for name in IN_SETS),
+        *(f"chained:{name}" for name in IN_CHAINS),
+        "two-generations",
+    )
+    sizes = capacities(share * STEADY_KEYS for share in SHARES)
+    return [
+        Experiment("evictions", (*STEADY, *pattern), caches, sizes, (("pattern", name),))
+        for name, pattern in PATTERNS.items()
+    ]
+
+
+def sized_arguments(pattern: tuple[str, ...], amount: tuple[str, ...]) -> tuple[str, ...]:
+    mix = () if "--mix" in pattern else OVERWRITES
+    return (*SIZED, *amount, *OVERHEAD, *pattern, *mix)
+
+
+def sized() -> list[Experiment]:
+    """The store and its model beside other policies, by bytes."""
+    caches = ("store", "two-generations", *(f"chained:{name}" for name in IN_CHAINS))
+    return [
+        Experiment(
+            "sized",
+            sized_arguments(pattern, LARGE),
+            caches,
+            ("--memory", "64M"),
+            (("pattern", name),),
+        )
+        for name, pattern in PATTERNS.items()
+    ]
+
+
+def thresholds() -> list[Experiment]:
+    """The store's model with other shares of the young generation, of waste, and counters."""
+    caches = [f"two-generations:{young}" for young in YOUNG]
+    caches += [f"two-generations:20:{waste}" for waste in WASTE]
+    caches += [f"two-generations:20:25:{most}" for most in (1, 7)]
+    caches += ["two-generations:20:25:3:2", "chained:lru", "chained:sieve", "chained:s3fifo"]
+    return [
+        Experiment(
+            "thresholds",
+            sized_arguments(pattern, QUARTER),
+            tuple(caches),
+            ("--memory", "16M"),
+            (("pattern", name),),
+        )
+        for name, pattern in PATTERNS.items()
+        if name in ("zipf", "drift")
+    ]
+
+
+def expiry() -> list[Experiment]:
+    """Half of the keys live for a while: what the store's bulk expiry is worth."""
+    caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
+    return [
+        Experiment(
+            "expiry",
+            (*sized_arguments(PATTERNS["zipf"], LARGE), "--rate", "10000", "--ttl", str(ttl),
+             "--ttl-every", "2"),
+            caches,
+            ("--memory", "64M"),
+        )
+        for ttl in (10, 60, 300)
+    ]
+
+
+EXPERIMENTS = {
+    "tables": tables,
+    "ways": ways,
+    "scrambling": scrambling,
+    "evictions": evictions,
+    "sized": sized,
+    "thresholds": thresholds,
+    "expiry": expiry,
+}

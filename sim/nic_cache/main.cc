@@ -20,36 +20,37 @@ int refuse(const std::string& why) {
   return kExitUsage;
 }
 
-// A line on standard error that is written over as settings are done.
+// Lines on standard error while settings are done, two seconds apart at least.
 class Progress {
  public:
   Progress(const PackedTrace& trace, size_t settings, bool quiet)
-      : trace_(trace), settings_(settings), quiet_(quiet) {
-    show(0);
-  }
+      : trace_(trace), settings_(settings), quiet_(quiet) {}
 
-  void show(size_t done) const {
-    if (quiet_) return;
+  void show(size_t done) {
+    const bool early = Clock::now() < next_ && done != settings_;
+    if (quiet_ || early) return;
+    next_ = Clock::now() + kInterval;
     const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
     const double rate = static_cast<double>(done * trace_.steps()) / seconds / 1e6;
-    fmt::print(stderr, "\rworkload {}: {} of {} settings, {:.0f} s, {:.1f} M requests/s ",
-               trace_.name(), done, settings_, seconds, done == 0 ? 0 : rate);
-    if (done == settings_) fmt::print(stderr, "\n");
-    std::fflush(stderr);
+    fmt::print(stderr, "workload {}: {} of {} settings, {:.0f} s, {:.1f} M requests/s\n",
+               trace_.name(), done, settings_, seconds, rate);
   }
 
  private:
+  static constexpr std::chrono::seconds kInterval{2};
+
   const PackedTrace& trace_;
   size_t settings_;
   bool quiet_;
   Clock::time_point begun_ = Clock::now();
+  Clock::time_point next_ = begun_ + kInterval;
 };
 
 // False, and *why, if the settings are not sound. Sets *stale if a safe one answered wrong.
 bool run_workload(const Options& options, const PackedTrace& trace, bool* stale, std::string* why) {
   const std::vector<Setting> settings = combinations(options.lists, trace, why);
   if (settings.empty()) return false;
-  const Progress progress(trace, settings.size(), options.quiet);
+  Progress progress(trace, settings.size(), options.quiet);
   const std::vector<Result> results =
       run_all(trace, settings, options.threads, [&](size_t done) { progress.show(done); });
   for (size_t i = 0; i < settings.size(); ++i) {

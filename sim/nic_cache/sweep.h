@@ -20,7 +20,7 @@ struct Source {
   std::string distribution;  // of keys, see sim::make_keys(); empty: YCSB's own for the workload
   std::string sizes = "fixed:64:448";
   uint64_t records = 1u << 20;
-  uint64_t requests = 4'000'000;
+  uint64_t requests = 1u << 20;
   bool load = true;
   uint64_t seed = 1;
 };

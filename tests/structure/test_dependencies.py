@@ -21,6 +21,12 @@ ALLOWED = {
     "batcher": {"base", "wire", "store", "request", "engine", "transport", "control"},
     "server": {"base", "wire", "store", "request", "engine", "transport", "control", "batcher"},
 }
+# The simulators: what each may include besides itself. `workload` is bench/workload. A simulator has
+# no access to engines, transports or other simulators.
+ALLOWED_IN_SIM = {
+    "traces": {"workload"},
+    "hitrate": {"traces", "workload", "base", "store"},
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCE = REPO_ROOT / "src"
 
@@ -53,6 +59,18 @@ def test_includes_of(part):
         pytest.skip(f"src/{part} has no code yet")
     found = [f"{p.relative_to(REPO_ROOT)}: {v}" for p in files for v in violations(part, read(p))]
     assert found == []
+
+
+@pytest.mark.parametrize("part", ALLOWED_IN_SIM)
+def test_includes_of_simulators(part):
+    files = cpp_files(REPO_ROOT / "sim" / part)
+    found = [
+        f"{path.relative_to(REPO_ROOT)}: {name}"
+        for path in files
+        for name in INCLUDE.findall(read(path))
+        if name.split("/")[0] not in ALLOWED_IN_SIM[part] | {part}
+    ]
+    assert files and found == []
 
 
 def test_included_files_exist():

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hash chaining, as in memcached: every key finds a place while the cache as a whole has room, and
+// what is evicted is chosen among all keys (dissertation 4.4.1).
+#ifndef WARPCACHE_SIM_HITRATE_CHAINED_H_
+#define WARPCACHE_SIM_HITRATE_CHAINED_H_
+
+#include <cstdint>
+
+#include "hitrate/cache.h"
+#include "hitrate/costs.h"
+#include "hitrate/queues.h"
+
+namespace warpcache::sim {
+
+// `Policy` is the order of eviction: see queues.h.
+template <typename Policy>
+class Chained final : public Cache {
+ public:
+  // REQUIRES: capacity > 0.
+  Chained(uint64_t capacity, const Costs& costs)
+      : capacity_(capacity),
+        costs_(costs),
+        index_(costs.items_max(capacity)),
+        policy_(index_.nodes()) {}
+
+  bool get(const Key& key, uint32_t* value) override {
+    const uint32_t node = index_.find(key);
+    if (node == kNoNode) return false;
+    policy_.hit(node);
+    if (value != nullptr) *value = index_[node].value;
+    return true;
+  }
+
+  void set(const Key& key, const Entry& entry) override {
+    const uint64_t cost = costs_.of(entry);
+    uint32_t node = index_.find(key);
+    if (cost > capacity_) {
+      if (node != kNoNode) remove(node);
+      return;
+    }
+    if (node != kNoNode) {
+      policy_.hit(node);
+      used_ += cost - index_[node].cost;
+    } else {
+      make_room(cost);
+      node = index_.insert(key);
+      policy_.inserted(node);
+      used_ += cost;
+    }
+    index_[node].cost = static_cast<uint32_t>(cost);
+    index_[node].value = entry.value;
+    // A replacement may have grown beyond the capacity.
+    make_room(0);
+  }
+
+  bool erase(const Key& key) override {
+    const uint32_t node = index_.find(key);
+    if (node != kNoNode) remove(node);
+    return node != kNoNode;
+  }
+
+  uint64_t items() const override { return index_.items(); }
+
+  void prefetch(uint64_t hash) const override { index_.prefetch(hash); }
+
+ private:
+  void make_room(uint64_t cost) {
+    while (used_ + cost > capacity_) remove(policy_.victim());
+  }
+
+  void remove(uint32_t node) {
+    policy_.removed(node);
+    used_ -= index_[node].cost;
+    index_.remove(node);
+  }
+
+  uint64_t capacity_;
+  Costs costs_;
+  NodeIndex<Node> index_;
+  Policy policy_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace warpcache::sim
+
+#endif  // WARPCACHE_SIM_HITRATE_CHAINED_H_

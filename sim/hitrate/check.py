@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full-size results against what the papers state in numbers. Each check says what it compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from draw import PAPER_WAYS, TITLES, hit_rates, read_rows, select
+from experiments import KEYS, MILLION
+
+MISS_TOLERANCE = 0.002
+SHARE_TOLERANCE = 0.005
+LEAST_SHARE = 0.954  # SoCC 2015, 5.2: of chaining's hits with 16 ways, Zipf
+AVERAGE_SHARES = {"set:16:lru": 0.99, "hopscotch": 0.99, "strided": 0.99}  # below the working set
+CUCKOO_SHARE = 0.97  # likewise, on average
+
+
+def mean(values) -> float:
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def shares(found: dict[str, dict[int, float]], cache: str, below: int) -> list[float]:
+    chained = found["chained:lru"]
+    return [found[cache][n] / chained[n] for n in chained if n < below]
+
+
+def check_ways(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
+    found = hit_rates(select(rows, experiment="ways"))
+    out = []
+    for ways, paper in PAPER_WAYS.items():
+        miss = 1 - found[f"set:{ways}:lru"][8 * MILLION]
+        out.append((f"misses, {ways} ways", miss, paper, abs(miss - paper) <= MISS_TOLERANCE))
+    least = min(shares(found, "set:16:lru", 1 << 60))
+    well = abs(least - LEAST_SHARE) <= SHARE_TOLERANCE
+    out.append(("least share of chaining's hits, 16 ways", least, LEAST_SHARE, well))
+    most = max(1 - rate for n, rate in found["chained:lru"].items() if n >= KEYS)
+    out.append(("chaining's misses where all keys fit", most, 0.0, most == 0.0))
+    return out
+
+
+def check_tables(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
+    """Means over the three streams and all sizes below the working set; at least the paper's."""
+    full = [hit_rates(select(rows, experiment="tables", stream=s)) for s in TITLES]
+    small = [hit_rates(select(rows, experiment="tables-small", stream=s)) for s in TITLES]
+    out = []
+    for cache, paper in AVERAGE_SHARES.items():
+        share = mean(share for found in full for share in shares(found, cache, KEYS))
+        out.append((f"mean share of chaining's hits, {cache}", share, paper, share >= paper))
+    below = max(small[0]["chained:lru"]) * KEYS // max(full[0]["chained:lru"])
+    share = mean(share for found in small for share in shares(found, "cuckoo", below))
+    well = share >= CUCKOO_SHARE - SHARE_TOLERANCE
+    out.append(("mean share of chaining's hits, cuckoo", share, CUCKOO_SHARE, well))
+    return out
+
+
+def check_all(path: Path) -> bool:
+    rows = read_rows(path)
+    results = [*check_ways(rows), *check_tables(rows)]
+    for name, ours, paper, well in results:
+        print(f"{'ok    ' if well else 'FAILED'} {name}: {ours:.4f} (paper {paper:.4f})")
+    wrong = sum(row["wrong"] for row in rows)
+    print(f"{'ok    ' if wrong == 0 else 'FAILED'} hits with a wrong value: {wrong}")
+    return wrong == 0 and all(well for *_, well in results)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is simulated: arguments of hash-sim for each experiment, and what papers say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MILLION = 1_000_000
+KEYS = 10 * MILLION
+CAPACITIES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
+SCALE = 40  # cuckoo hashing, whose failed insertions cost 512 steps each, is simulated so much smaller
+
+# The dissertation's request streams (4.3.2): YCSB's, 95% GET and 5% SET. What it leaves open is
+# decided in docs/simulators/hash-sim.md.
+STREAMS = {
+    "zipf": ("--keys", "ycsb-scrambled", "--mix", "b"),
+    "latest": ("--keys", "latest:0.99", "--mix", "d"),
+    "uniform": ("--keys", "uniform", "--mix", "b"),
+}
+TABLES = ("chained:lru", "set:16:lru", "hopscotch", "strided")
+CUCKOOS = ("cuckoo", "cuckoo:4")
+WAYS = (1, 2, 4, 8, 16, 32, 64)
+IN_SETS = ("lru", "random", "fifo", "clock", "sieve", "s3fifo", "duel")
+IN_CHAINS = ("lru", "fifo", "clock", "sieve", "s3fifo")
+
+# Steady state: the first third of the requests is not counted.
+STEADY_KEYS = 200_000
+STEADY = ("--key-count", str(STEADY_KEYS), "--requests", "3000000", "--warm-up", "1000000",
+          "--no-load")
+PATTERNS = {
+    "zipf": ("--keys", "zipf:0.99"),
+    "latest": ("--keys", "latest:0.99", "--mix", "d"),
+    "one-hit wonders": ("--keys", "zipf:0.99", "--one-hits", "0.2"),
+    "scans": ("--keys", "zipf:0.99", "--scans", "0.2", "--scan-length", "10000"),
+    "drift": ("--keys", "drift:0.99:20"),
+}
+SHARES = (0.05, 0.1, 0.2, 0.4)  # of the keys, that the cache can hold
+
+# By bytes: the request stream of bench/memory.
+SIZED = ("--sizes", "etc", "--key-count", "2000000", "--no-load", "--mix", "90:10")
+SIZED_RUN = ("--requests", "6000000", "--warm-up", "2000000")
+MEMORIES = ("64M", "256M")
+# Bytes that an item takes beside key and value: the store's header, rounding and index. The other
+# policies get the same, so that only the policies differ.
+OVERHEAD = ("--overhead", "56")
+YOUNG = (1, 5, 10, 20, 30, 50, 80)
+WASTE = (10, 15, 25, 35, 50, 100)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    arguments: tuple[str, ...]
+    caches: tuple[str, ...]
+    sizes: tuple[str, ...]  # --capacity or --memory and its values
+    labels: tuple[tuple[str, str], ...] = ()  # added to each row
+
+    def command(self) -> list[str]:
+        return [*self.arguments, "--cache", *self.caches, *self.sizes]
+
+
+def capacities(values) -> tuple[str, ...]:
+    return ("--capacity", *(str(int(value)) for value in values))
+
+
+def tables() -> list[Experiment]:
+    """Figures 4.7 a to c."""
+    found = []
+    small = ("--key-count", str(KEYS // SCALE), "--requests", str(KEYS // SCALE))
+    for stream, arguments in STREAMS.items():
+        label = (("stream", stream),)
+        found.append(Experiment("tables", arguments, TABLES, capacities(CAPACITIES), label))
+        fewer = capacities(n // SCALE for n in CAPACITIES)
+        caches = (*TABLES, *CUCKOOS)
+        found.append(Experiment("tables-small", (*arguments, *small), caches, fewer, label))
+    return found
+
+
+def ways() -> list[Experiment]:
+    """Figure 4.8."""
+    caches = ("chained:lru", *(f"set:{n}:lru" for n in WAYS))
+    return [Experiment("ways", STREAMS["zipf"], caches, capacities(CAPACITIES))]
+
+
+def scrambling() -> list[Experiment]:
+    """What the 8 million entries' figures become with other readings of "Zipf"."""
+    found = []
+    for keys in ("ycsb-scrambled", "ycsb-zipf:0.99", "zipf:0.99", "zipf-ranks:0.99"):
+        caches = ("chained:lru", "set:1:lru", "set:16:lru")
+        sizes = capacities([8 * MILLION])
+        found.append(Experiment("scrambling", ("--keys", keys, "--mix", "b"), caches, sizes))
+    return found
+
+
+def evictions() -> list[Experiment]:
+    """Policies in sets of 16 and over all items, in steady state."""
+    caches = (
+        *(f"set:16:{name}" for name in IN_SETS),
+        *(f"chained:{name}" for name in IN_CHAINS),
+        "two-generations",
+    )
+    sizes = capacities(share * STEADY_KEYS for share in SHARES)
+    return [
+        Experiment("evictions", (*STEADY, *pattern), caches, sizes, (("pattern", name),))
+        for name, pattern in PATTERNS.items()
+    ]
+
+
+def sized() -> list[Experiment]:
+    """The store and its model beside other policies, by bytes."""
+    caches = ("store", "two-generations", *(f"chained:{name}" for name in IN_CHAINS))
+    found = []
+    for name, pattern in PATTERNS.items():
+        mix = () if "--mix" in pattern else SIZED[-2:]
+        arguments = (*SIZED[:-2], *SIZED_RUN, *mix, *pattern, *OVERHEAD)
+        label = (("pattern", name),)
+        found.append(Experiment("sized", arguments, caches, ("--memory", *MEMORIES), label))
+    return found
+
+
+def thresholds() -> list[Experiment]:
+    """The store's model with other shares of the young generation, of waste, and counters."""
+    caches = [f"two-generations:{young}" for young in YOUNG]
+    caches += [f"two-generations:20:{waste}" for waste in WASTE]
+    caches += [f"two-generations:20:25:{most}" for most in (1, 7)]
+    caches += ["two-generations:20:25:3:2", "two-generations:10:25:3:2"]
+    found = []
+    for name, pattern in PATTERNS.items():
+        mix = () if "--mix" in pattern else SIZED[-2:]
+        arguments = (*SIZED[:-2], *SIZED_RUN, *mix, *pattern, *OVERHEAD)
+        sizes = ("--memory", "64M")
+        found.append(
+            Experiment("thresholds", arguments, tuple(dict.fromkeys(caches)), sizes,
+                       (("pattern", name),))
+        )
+    return found
+
+
+def expiry() -> list[Experiment]:
+    """Half of the keys live for a while: what the store's bulk expiry is worth."""
+    caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
+    found = []
+    for ttl in (10, 60, 300):
+        arguments = (*SIZED, *SIZED_RUN, "--keys", "zipf:0.99", *OVERHEAD, "--rate", "10000",
+                     "--ttl", str(ttl), "--ttl-every", "2")
+        found.append(Experiment("expiry", arguments, caches, ("--memory", "64M")))
+    return found
+
+
+EXPERIMENTS = {
+    "tables": tables,
+    "ways": ways,
+    "scrambling": scrambling,
+    "evictions": evictions,
+    "sized": sized,
+    "thresholds": thresholds,
+    "expiry": expiry,
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches by their names.
+#ifndef WARPCACHE_SIM_HITRATE_MAKE_CACHE_H_
+#define WARPCACHE_SIM_HITRATE_MAKE_CACHE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "hitrate/cache.h"
+#include "hitrate/costs.h"
+
+namespace warpcache::sim {
+
+struct CacheSize {
+  uint64_t capacity = 0;  // entries; bytes with costs.bytes
+  Costs costs;
+};
+
+// By `name`; null, and *why, if it is none of these, or cannot have this size:
+//   chained[:POLICY]       every item competes; POLICY lru, fifo, clock, sieve or s3fifo
+//   set:WAYS[:POLICY]      1 to 64 ways; also random and duel
+//   hopscotch, strided, cuckoo, cuckoo:4
+//   two-generations[:YOUNG[:WASTE[:COUNTER_MAX[:COUNTER_MIN]]]]   see Thresholds; percent
+//   store                  the server's own; bytes only
+// Those that are limited by bytes are chained, two-generations and store.
+std::unique_ptr<Cache> make_cache(const std::string& name, const CacheSize& size, uint64_t seed,
+                                  std::string* why);
+
+}  // namespace warpcache::sim
+
+#endif  // WARPCACHE_SIM_HITRATE_MAKE_CACHE_H_

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hitrate/options.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "traces/keys.h"
+
+namespace warpcache::sim {
+namespace {
+
+constexpr uint32_t kThreadsMax = 256;
+
+void add_cache_options(CLI::App* app, Options* out) {
+  app->add_option("--cache", out->caches,
+                  "chained[:POLICY], set:WAYS[:POLICY], hopscotch, strided, cuckoo, cuckoo:4, "
+                  "two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], store; POLICY lru, fifo, clock, "
+                  "sieve, s3fifo, in sets also random, duel")
+      ->capture_default_str();
+  CLI::Option* const capacity =
+      app->add_option("--capacity", out->capacities, "entries; several: one run each");
+  app->add_option("--memory", out->memories, "bytes (64M), instead of --capacity")
+      ->transform(CLI::AsSizeValue(false))
+      ->excludes(capacity);
+  app->add_option("--overhead", out->overhead, "with --memory: bytes an item beside key and value")
+      ->capture_default_str();
+  app->add_flag("--exact-lru", out->exact_lru, "also the exact LRU figures, by stack distances");
+}
+
+void add_trace_options(CLI::App* app, Options* out) {
+  Workload& workload = out->workload;
+  app->add_option("--keys", workload.keys,
+                  "uniform, zipf:S, zipf-ranks:S, ycsb-zipf:S, ycsb-scrambled, latest:S, drift:S:N")
+      ->capture_default_str();
+  app->add_option("--key-count", workload.key_count, "keys in the beginning")
+      ->check(CLI::Range(uint64_t{2}, kKeysMax))
+      ->capture_default_str();
+  app->add_option("--requests", workload.requests, "after loading")->capture_default_str();
+  app->add_option("--mix", out->mix, "YCSB's a, b, c, d, or GETS:SETS[:INSERTS:DELETES]")
+      ->capture_default_str();
+  app->add_option("--one-hits", workload.one_hits, "share of requests for keys never seen again");
+  app->add_option("--scans", workload.scans, "share of requests that belong to scans");
+  app->add_option("--scan-length", workload.scan_length, "keys in a scan");
+  app->add_option("--sizes", workload.sizes, "etc, fixed:KEY:VALUE or uniform:KEY:MIN:MAX")
+      ->capture_default_str();
+  app->add_option("--seed", workload.seed, "of requests, sizes and hashes")->capture_default_str();
+  app->add_flag("--load,!--no-load", out->load, "first set every key once (default)");
+  app->add_option("--trace", out->trace_path, "requests from this file instead");
+  app->add_option("--write-trace", out->write_trace_path,
+                  "write load and requests there as time,key,size, and end");
+}
+
+void add_run_options(CLI::App* app, Options* out) {
+  SimulateOptions& simulate = out->simulate;
+  app->add_option("--warm-up", simulate.warm_up, "requests that are not counted");
+  app->add_option("--ttl", simulate.ttl_s, "seconds to live; 0: for ever");
+  app->add_option("--ttl-every", simulate.ttl_every, "keys, of which one has a time to live")
+      ->check(CLI::Range(1u, 1u << 30));
+  app->add_option("--rate", simulate.requests_per_s, "requests in a second of simulated time");
+  app->add_option("--threads", out->threads, "runs at once")->check(CLI::Range(1u, kThreadsMax));
+  app->add_option("--json", out->json_path, "append a JSON line a run there (-: standard output)");
+  app->add_flag("--quiet", out->quiet, "no progress, no table");
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv, int* status) {
+  Options options;
+  CLI::App app(
+      "hash-sim: hit rates of hash tables and evictions over a stream of requests.\n"
+      "A get that misses is followed by a set. docs/simulators/hash-sim.md explains.");
+  add_cache_options(&app, &options);
+  add_trace_options(&app, &options);
+  add_run_options(&app, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *status = app.exit(error) == 0 ? 0 : 2;
+    return {};
+  }
+  std::string why;
+  if (!Mix::parse(options.mix, &options.workload.mix, &why)) {
+    fmt::print(stderr, "hash-sim: {}\n", why);
+    *status = 2;
+    return {};
+  }
+  if (options.capacities.empty() && options.memories.empty()) {
+    options.capacities.push_back(options.workload.key_count * 4 / 5);
+  }
+  options.simulate.hash_seed = options.workload.seed;
+  return options;
+}
+
+}  // namespace warpcache::sim

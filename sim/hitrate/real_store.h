@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's own store (src/store) as a simulated cache: index, segments, eviction and expiry are
+// its own; only the values' bytes are not written.
+#ifndef WARPCACHE_SIM_HITRATE_REAL_STORE_H_
+#define WARPCACHE_SIM_HITRATE_REAL_STORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "hitrate/cache.h"
+#include "store/store.h"
+#include "workload/item_maker.h"
+
+namespace warpcache::sim {
+
+class RealStore final : public Cache {
+ public:
+  // `memory`: bytes for everything, as -m. Null if the system refuses the memory.
+  static std::unique_ptr<RealStore> create(uint64_t memory, uint64_t seed);
+  ~RealStore() override;
+
+  bool get(const Key& key, uint32_t* value) override;
+  void set(const Key& key, const Entry& entry) override;
+  bool erase(const Key& key) override;
+  uint64_t items() const override;
+  void set_clock(uint16_t second) override;
+
+ private:
+  RealStore(std::unique_ptr<store::Store> store, uint64_t seed);
+  Status try_set(Bytes name, const Entry& entry);
+
+  std::unique_ptr<store::Store> store_;
+  store::StoreRef ref_;
+  store::ThreadContext thread_;
+  bench::ItemMaker maker_;
+  uint32_t now_ = store::kClockStart;
+};
+
+}  // namespace warpcache::sim
+
+#endif  // WARPCACHE_SIM_HITRATE_REAL_STORE_H_

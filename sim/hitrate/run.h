@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs that a command line asks for: every cache in every size.
+#ifndef WARPCACHE_SIM_HITRATE_RUN_H_
+#define WARPCACHE_SIM_HITRATE_RUN_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hitrate/make_cache.h"
+#include "hitrate/options.h"
+#include "traces/file_trace.h"
+
+namespace warpcache::sim {
+
+struct Run {
+  std::string cache;
+  CacheSize size;
+};
+
+struct Result {
+  Run run;
+  Counts counts;
+  uint64_t items = 0;  // stored in the end
+  double seconds = 0;  // that it took
+};
+
+// Where requests come from: the options' workload or file. Shared by threads, unchanged once made.
+class Source {
+ public:
+  // False, and *why, if the file cannot be read or the workload cannot be.
+  bool open(const Options& options, std::string* why);
+
+  // Null: there is no loading.
+  std::unique_ptr<Trace> load_trace() const;
+  std::unique_ptr<Trace> trace() const;
+
+ private:
+  Workload workload_;
+  static constexpr uint32_t kValueSizeDefault = 100;  // bytes, of keys that a file gives none
+
+  bool load_ = false;
+  std::unique_ptr<bench::Trace> file_;
+};
+
+std::vector<Run> runs_of(const Options& options);
+
+// Done so far of all, over all runs.
+using TotalProgress = std::function<void(uint64_t done, uint64_t all)>;
+
+// Runs them, options.threads at once, and hands each result over as it is there, one at a time.
+// False, and *why, if a cache cannot be made.
+bool run_all(const Options& options, const Source& source, const TotalProgress& progress,
+             const std::function<void(const Result&)>& done, std::string* why);
+
+// The exact LRU miss ratios of options.capacities.
+std::vector<Result> run_exact_lru(const Options& options, const Source& source);
+
+}  // namespace warpcache::sim
+
+#endif  // WARPCACHE_SIM_HITRATE_RUN_H_

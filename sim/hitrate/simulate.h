@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs requests over a cache as an application in front of a database would: a get that misses is
+// followed by a set (dissertation 4.3.2).
+#ifndef WARPCACHE_SIM_HITRATE_SIMULATE_H_
+#define WARPCACHE_SIM_HITRATE_SIMULATE_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "hitrate/cache.h"
+#include "traces/trace.h"
+
+namespace warpcache::sim {
+
+struct Counts {
+  uint64_t gets = 0;
+  uint64_t hits = 0;
+  uint64_t sets = 0;  // those of the trace
+  uint64_t deletes = 0;
+  uint64_t wrong = 0;  // hits with another value than was set last: a bug of the cache
+
+  double miss_ratio() const {
+    return gets > 0 ? static_cast<double>(gets - hits) / static_cast<double>(gets) : 0.0;
+  }
+};
+
+// Called after every batch of requests with the number of requests done.
+using Progress = std::function<void(uint64_t)>;
+
+struct SimulateOptions {
+  uint64_t hash_seed = 1;
+  uint64_t warm_up = 0;  // requests that are not counted
+  // Time to live of every `ttl_every`-th key, by its number; 0: nothing expires.
+  uint32_t ttl_s = 0;
+  uint32_t ttl_every = 1;
+  uint64_t requests_per_s = 0;  // moves the time; 0: it stands
+  Progress progress;            // may be empty
+};
+
+Counts simulate(Trace* trace, Cache* cache, const SimulateOptions& options);
+
+}  // namespace warpcache::sim
+
+#endif  // WARPCACHE_SIM_HITRATE_SIMULATE_H_

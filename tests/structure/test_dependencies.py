@@ -26,6 +26,7 @@ ALLOWED = {
 ALLOWED_IN_SIM = {
     "traces": {"workload"},
     "hitrate": {"traces", "workload", "base", "store"},
+    "nic_cache": {"traces", "workload", "base"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCE = REPO_ROOT / "src"

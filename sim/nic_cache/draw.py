@@ -58,7 +58,10 @@ def patterns(rows: Rows, folder: Path) -> None:
         name = row["workload"]
         if name in "ad":
             keys = row["first_keys"]
-            first.plot(range(len(keys)), keys, ",", color=COLORS[name], label=name.upper())
+            places = range(len(keys))
+            first.plot(
+                places, keys, ",", color=COLORS[name], label=name.upper(), rasterized=True
+            )
         counts = row["intervals_log2"]
         label, color = name.upper(), COLORS[name]
         interval.plot([2**i for i in range(len(counts))], counts, "o-", ms=3, color=color, label=label)

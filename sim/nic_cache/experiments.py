@@ -13,6 +13,7 @@ SLOT_BYTES = 512
 TAG_WIDTHS = (0, 1, 2, 3, 4, 5, 7, 12, 17)
 REQUEST_COUNTS = (1 << 18, 1 << 20, 1 << 22)
 REPLY_DELAYS = "1,4,16,31,64,256,1024"
+GET_SHARES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,0.95,1"
 HOST_US = (5, 7, 10, 15, 20, 30, 50, 70, 100)
 # Section 5: 17 bits of tag, a valid and a use bit for each entry.
 PAPER_ENTRY_BITS = 19
@@ -90,7 +91,7 @@ EXPERIMENTS = (
         "figure 14: the hardware's policies, associativity and size",
         (run("-s", SIZES, "--ways", "1,2,4,8", "--allocate", "none"),),
     ),
-    Experiment("model", "figure 13: throughput from table 5", (("model",),)),
+    Experiment("model", "figure 13: throughput from table 5", (("model", "--gets", GET_SHARES),)),
     Experiment("tags", "figure 15: tag widths", tag_calls()),
     Experiment(
         "write",

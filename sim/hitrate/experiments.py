@@ -37,14 +37,17 @@ PATTERNS = {
 SHARES = (0.05, 0.1, 0.2, 0.4)  # of the keys, that the cache can hold
 
 # By bytes: the request stream of bench/memory.
-SIZED = ("--sizes", "etc", "--key-count", "2000000", "--no-load", "--mix", "90:10")
-SIZED_RUN = ("--requests", "6000000", "--warm-up", "2000000")
-MEMORIES = ("64M", "256M")
+SIZED = ("--sizes", "etc", "--no-load")
+LARGE = ("--key-count", "2000000", "--requests", "4000000", "--warm-up", "1500000")
+# A quarter of it, for the many runs that thresholds take.
+# The main generation takes long to fill.
+QUARTER = ("--key-count", "500000", "--requests", "4000000", "--warm-up", "2500000")
+OVERWRITES = ("--mix", "90:10")
 # Bytes that an item takes beside key and value: the store's header, rounding and index. The other
 # policies get the same, so that only the policies differ.
 OVERHEAD = ("--overhead", "56")
-YOUNG = (1, 5, 10, 20, 30, 50, 80)
-WASTE = (10, 15, 25, 35, 50, 100)
+YOUNG = (5, 10, 20, 30, 50)
+WASTE = (10, 15, 35, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -106,16 +109,24 @@ def evictions() -> list[Experiment]:
     ]
 
 
+def sized_arguments(pattern: tuple[str, ...], amount: tuple[str, ...]) -> tuple[str, ...]:
+    mix = () if "--mix" in pattern else OVERWRITES
+    return (*SIZED, *amount, *OVERHEAD, *pattern, *mix)
+
+
 def sized() -> list[Experiment]:
     """The store and its model beside other policies, by bytes."""
     caches = ("store", "two-generations", *(f"chained:{name}" for name in IN_CHAINS))
-    found = []
-    for name, pattern in PATTERNS.items():
-        mix = () if "--mix" in pattern else SIZED[-2:]
-        arguments = (*SIZED[:-2], *SIZED_RUN, *mix, *pattern, *OVERHEAD)
-        label = (("pattern", name),)
-        found.append(Experiment("sized", arguments, caches, ("--memory", *MEMORIES), label))
-    return found
+    return [
+        Experiment(
+            "sized",
+            sized_arguments(pattern, LARGE),
+            caches,
+            ("--memory", "64M", "256M") if name == "zipf" else ("--memory", "64M"),
+            (("pattern", name),),
+        )
+        for name, pattern in PATTERNS.items()
+    ]
 
 
 def thresholds() -> list[Experiment]:
@@ -123,28 +134,33 @@ def thresholds() -> list[Experiment]:
     caches = [f"two-generations:{young}" for young in YOUNG]
     caches += [f"two-generations:20:{waste}" for waste in WASTE]
     caches += [f"two-generations:20:25:{most}" for most in (1, 7)]
-    caches += ["two-generations:20:25:3:2", "two-generations:10:25:3:2"]
-    found = []
-    for name, pattern in PATTERNS.items():
-        mix = () if "--mix" in pattern else SIZED[-2:]
-        arguments = (*SIZED[:-2], *SIZED_RUN, *mix, *pattern, *OVERHEAD)
-        sizes = ("--memory", "64M")
-        found.append(
-            Experiment("thresholds", arguments, tuple(dict.fromkeys(caches)), sizes,
-                       (("pattern", name),))
+    caches += ["two-generations:20:25:3:2", "chained:lru", "chained:sieve", "chained:s3fifo"]
+    return [
+        Experiment(
+            "thresholds",
+            sized_arguments(pattern, QUARTER),
+            tuple(caches),
+            ("--memory", "16M"),
+            (("pattern", name),),
         )
-    return found
+        for name, pattern in PATTERNS.items()
+        if name != "latest"
+    ]
 
 
 def expiry() -> list[Experiment]:
     """Half of the keys live for a while: what the store's bulk expiry is worth."""
     caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
-    found = []
-    for ttl in (10, 60, 300):
-        arguments = (*SIZED, *SIZED_RUN, "--keys", "zipf:0.99", *OVERHEAD, "--rate", "10000",
-                     "--ttl", str(ttl), "--ttl-every", "2")
-        found.append(Experiment("expiry", arguments, caches, ("--memory", "64M")))
-    return found
+    return [
+        Experiment(
+            "expiry",
+            (*sized_arguments(PATTERNS["zipf"], LARGE), "--rate", "10000", "--ttl", str(ttl),
+             "--ttl-every", "2"),
+            caches,
+            ("--memory", "64M"),
+        )
+        for ttl in (10, 60, 300)
+    ]
 
 
 EXPERIMENTS = {

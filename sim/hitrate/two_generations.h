@@ -79,7 +79,7 @@ class TwoGenerations final : public Cache {
   void step();
   bool compact(uint32_t victim);
   void evict();
-  void empty(uint32_t segment, const Keep& keep);
+  void empty(uint32_t id, const Keep& keep);
   uint32_t oldest(Generation generation) const;
   uint32_t most_wasteful() const;
   uint32_t count(Generation generation) const;

@@ -99,6 +99,11 @@ EXPERIMENTS = (
         (run("-s", SIZES, "-r", "lru", "--write", "back,forward", workloads="a,b,d"),),
     ),
     Experiment(
+        "host",
+        "exact LRU and our own store as the memcached",
+        (run("-s", "1/16,1/4", "-r", "lru", "--host", "lru,store", workloads="a,d"),),
+    ),
+    Experiment(
         "safe",
         "read-allocate while replies are under way, unsafe and safe",
         (

@@ -46,7 +46,7 @@ struct Machine {
   }
   void erase(uint32_t key) { front.erase(key, hash_of(key)); }
 
-  Host host;
+  LruHost host;
   Front front;
 };
 

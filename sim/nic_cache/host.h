@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memcached behind the NIC: items of a bounded number of bytes, the one used longest ago makes
-// room. One thread.
+// The memcached behind the NIC, as something that holds a bounded number of bytes. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +21,36 @@ struct HostCounters {
 
 class Host {
  public:
-  // Keys are the numbers below `keys`. `capacity_bytes` counts keys and values, 0 is no limit.
-  Host(uint32_t keys, uint64_t capacity_bytes);
+  Host() = default;
+  virtual ~Host() = default;
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
 
   // The key's item, dirty false; nothing if it is not there. A use of it.
   std::optional<Item> get(uint32_t key);
   void set(const Item& item);
   void erase(uint32_t key);
 
-  uint64_t bytes() const { return bytes_; }
   const HostCounters& counters() const { return counters_; }
+
+ protected:
+  void count_eviction() { ++counters_.evictions; }
+
+ private:
+  virtual std::optional<Item> find(uint32_t key) = 0;
+  virtual void store(const Item& item) = 0;
+  virtual void remove(uint32_t key) = 0;
+
+  HostCounters counters_;
+};
+
+// The item used longest ago makes room, exactly.
+class LruHost final : public Host {
+ public:
+  // Keys are the numbers below `keys`. `capacity_bytes` counts keys and values, 0 is no limit.
+  LruHost(uint32_t keys, uint64_t capacity_bytes);
+
+  uint64_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
@@ -41,15 +60,18 @@ class Host {
     uint32_t older = 0;
   };
 
+  std::optional<Item> find(uint32_t key) override;
+  void store(const Item& item) override;
+  void remove(uint32_t key) override;
+
   Entry& of(uint32_t key) { return entries_[key + 1]; }
   void link_newest(uint32_t place);
   void unlink(uint32_t place);
-  void remove(uint32_t place);
+  void drop(uint32_t place);
 
   uint64_t capacity_bytes_;
   uint64_t bytes_ = 0;
   std::vector<Entry> entries_;  // by key + 1; the first is the list's end
-  HostCounters counters_;
 };
 
 }  // namespace warpcache::nic

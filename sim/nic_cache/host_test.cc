@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <list>
 
+#include "nic_cache/store_host.h"
 #include "workload/random.h"
 
 namespace warpcache::nic {
@@ -13,8 +14,8 @@ namespace {
 
 Item item(uint32_t key, uint32_t value, uint32_t bytes) { return {key, value, bytes, true}; }
 
-TEST(Host, ReturnsWhatWasSetAndIsClean) {
-  Host host(4, 0);
+TEST(LruHost, ReturnsWhatWasSetAndIsClean) {
+  LruHost host(4, 0);
   EXPECT_FALSE(host.get(1));
   host.set(item(1, 10, 5));
   host.set(item(1, 11, 6));
@@ -29,8 +30,8 @@ TEST(Host, ReturnsWhatWasSetAndIsClean) {
   EXPECT_EQ(host.counters().get_misses, 2u);
 }
 
-TEST(Host, TheItemUsedLongestAgoMakesRoom) {
-  Host host(8, 30);
+TEST(LruHost, TheItemUsedLongestAgoMakesRoom) {
+  LruHost host(8, 30);
   for (uint32_t key = 0; key < 3; ++key) host.set(item(key, key, 10));
   EXPECT_TRUE(host.get(0));
   host.set(item(5, 5, 15));  // needs two to go: 1, then 2
@@ -43,8 +44,8 @@ TEST(Host, TheItemUsedLongestAgoMakesRoom) {
 }
 
 // Beside a list in order of use.
-TEST(Host, IsLeastRecentlyUsed) {
-  Host host(50, 20);
+TEST(LruHost, IsLeastRecentlyUsed) {
+  LruHost host(50, 20);
   std::list<uint32_t> newest_first;
   bench::Random random(3);
   for (uint32_t step = 0; step < 5000; ++step) {
@@ -67,6 +68,31 @@ TEST(Host, IsLeastRecentlyUsed) {
     }
     ASSERT_EQ(host.bytes(), newest_first.size());
   }
+}
+
+// A store of 8 MiB, into which 16 MiB are put: it holds a part, and never another key's value or an
+// older one.
+TEST(StoreHost, HoldsWhatItsMemoryHolds) {
+  constexpr uint32_t kKeys = 1u << 15;
+  const auto host = StoreHost::create(kKeys, 8u << 20);
+  ASSERT_NE(host, nullptr);
+  EXPECT_FALSE(host->get(1));
+  for (uint32_t key = 0; key < kKeys; ++key) host->set(item(key, key, 512));
+  host->set(item(kKeys - 1, 77, 100));
+  uint32_t found = 0;
+  for (uint32_t key = 0; key + 1 < kKeys; ++key) {
+    const auto there = host->get(key);
+    if (!there) continue;
+    ++found;
+    ASSERT_EQ(there->value, key);
+    ASSERT_EQ(there->bytes, 512u);
+  }
+  EXPECT_GT(found, kKeys / 4);
+  EXPECT_LT(found, kKeys / 2);
+  ASSERT_TRUE(host->get(kKeys - 1));
+  EXPECT_EQ(host->get(kKeys - 1)->value, 77u);
+  host->erase(kKeys - 1);
+  EXPECT_FALSE(host->get(kKeys - 1));
 }
 
 }  // namespace

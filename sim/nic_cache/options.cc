@@ -37,6 +37,7 @@ struct Texts {
   std::vector<std::string> storages{"slots"};
   std::vector<std::string> allocates{"safe"};
   std::vector<std::string> writes{"forward"};
+  std::vector<std::string> hosts{"lru"};
 };
 
 void add_source(CLI::App* app, Options* options) {
@@ -86,6 +87,9 @@ void add_policies(CLI::App* app, Lists* lists, Texts* texts) {
       ->delimiter(',');
   app->add_option("--inflight", lists->inflight_max, "misses that --allocate safe follows at once")
       ->check(CLI::Range(1u, 65536u));
+  app->add_option("--host", texts->hosts,
+                  "lru: exact LRU over items' bytes; store: warpcached's own store")
+      ->delimiter(',');
   app->add_option("--host-capacity", lists->host_capacity,
                   "memcached's, in units of what the load phase stores; 0: no limit")
       ->check(CLI::Range(0.0, 1e6));
@@ -117,6 +121,12 @@ std::optional<Storage> storage_of(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<HostKind> host_of(std::string_view name) {
+  if (name == "lru") return HostKind::kLru;
+  if (name == "store") return HostKind::kStore;
+  return std::nullopt;
+}
+
 std::optional<Size> size_of(const std::string& text) {
   Size size;
   return parse_size(text, &size) ? std::optional(size) : std::nullopt;
@@ -140,6 +150,7 @@ void read_lists(const Texts& texts, Lists* lists) {
   lists->storages = read_all<Storage>("--storage", texts.storages, storage_of);
   lists->allocates = read_all<ReadAllocate>("--allocate", texts.allocates, read_allocate_of);
   lists->writes = read_all<WritePolicy>("--write", texts.writes, write_policy_of);
+  lists->hosts = read_all<HostKind>("--host", texts.hosts, host_of);
 }
 
 void add_run(CLI::App* app, Options* options, Texts* texts) {

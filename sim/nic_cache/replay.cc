@@ -3,19 +3,30 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 
 #include "base/assert.h"
+#include "nic_cache/store_host.h"
 
 namespace warpcache::nic {
 namespace {
+
+std::unique_ptr<Host> make_host(const PackedTrace& trace, const Setting& setting) {
+  if (setting.host == HostKind::kLru) {
+    return std::make_unique<LruHost>(trace.keys(), setting.host_bytes);
+  }
+  std::unique_ptr<Host> host = StoreHost::create(trace.keys(), setting.host_bytes);
+  WC_ASSERT(host != nullptr);
+  return host;
+}
 
 class Replay {
  public:
   Replay(const PackedTrace& trace, const Setting& setting)
       : trace_(trace),
         delay_(setting.reply_requests),
-        host_(trace.keys(), setting.host_bytes),
-        front_(setting.geometry, setting.policies, &host_),
+        host_(make_host(trace, setting)),
+        front_(setting.geometry, setting.policies, host_.get()),
         last_(trace.keys(), 0) {}
 
   void run(uint64_t from, uint64_t to);
@@ -35,7 +46,7 @@ class Replay {
 
   const PackedTrace& trace_;
   uint32_t delay_;
-  Host host_;
+  std::unique_ptr<Host> host_;
   Front front_;
   std::deque<Pending> pending_;
   std::vector<uint32_t> last_;  // the value of each key's last SET; 0: none, or deleted since
@@ -85,7 +96,7 @@ void Replay::finish_all() {
 
 Result Replay::result() const {
   return {front_.counters(),      front_.cache().counters(),
-          host_.counters(),       stale_,
+          host_->counters(),      stale_,
           front_.cache().items(), 0};
 }
 

@@ -10,9 +10,15 @@
 
 namespace warpcache::nic {
 
+enum class HostKind : uint8_t {
+  kLru,    // LruHost
+  kStore,  // StoreHost; needs a limit
+};
+
 struct Setting {
   Geometry geometry;
   Policies policies;
+  HostKind host = HostKind::kLru;
   uint64_t host_bytes = 0;      // what memcached may hold; 0: no limit
   uint32_t reply_requests = 0;  // requests that pass the NIC before the reply to a miss does
 };
@@ -32,6 +38,7 @@ struct Result {
   }
 };
 
+// Ends the process if the system refuses a StoreHost its memory.
 Result replay(const PackedTrace& trace, const Setting& setting);
 
 }  // namespace warpcache::nic

@@ -134,6 +134,7 @@ Lists one_of_each() {
   lists.allocates = {ReadAllocate::kSafe};
   lists.writes = {WritePolicy::kForward};
   lists.reply_requests = {0};
+  lists.hosts = {HostKind::kLru};
   return lists;
 }
 
@@ -172,6 +173,24 @@ TEST(Sweep, EveryCombinationHasTheSizeThatIsAskedFor) {
   lists.sizes[0].amount = 1;
   EXPECT_TRUE(combinations(lists, *trace, &why).empty());
   EXPECT_FALSE(why.empty());
+}
+
+TEST(Replay, OurOwnStoreCanBeTheHost) {
+  std::string why;
+  Source source = small_source();
+  source.records = 1u << 14;  // 8 MiB
+  const auto trace = make_packed_trace(source, "a", &why);
+  Lists lists = one_of_each();
+  lists.hosts = {HostKind::kLru, HostKind::kStore};
+  const std::vector<Setting> settings = combinations(lists, *trace, &why);
+  ASSERT_EQ(settings.size(), 2u);
+  const Result lru = replay(*trace, settings[0]);
+  const Result store = replay(*trace, settings[1]);
+  EXPECT_EQ(store.stale, 0u);
+  EXPECT_EQ(lru.host.get_misses, 0u);    // everything fits
+  EXPECT_GT(store.host.get_misses, 0u);  // index and headers take their part of the memory
+  lists.host_capacity = 0;
+  EXPECT_TRUE(combinations(lists, *trace, &why).empty());
 }
 
 TEST(Sweep, UnknownWorkloadsAreRefused) {

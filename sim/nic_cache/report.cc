@@ -24,6 +24,7 @@ void add_setting(const PackedTrace& trace, const Setting& setting, ordered_json*
   const Geometry& geometry = setting.geometry;
   const auto capacity =
       static_cast<double>(setting.host_bytes != 0 ? setting.host_bytes : trace.load_bytes());
+  (*out)["host"] = setting.host == HostKind::kLru ? "lru" : "store";
   (*out)["host_bytes"] = setting.host_bytes;
   (*out)["ratio"] = static_cast<double>(geometry.dram_bytes()) / capacity;
   (*out)["dram_bytes"] = geometry.dram_bytes();

@@ -16,6 +16,7 @@
 namespace warpcache::nic {
 namespace {
 
+constexpr uint64_t kStoreBytesMin = 2u << 20;
 constexpr uint32_t kFileValueBytes = 448;  // of keys for which a file states none
 
 // YCSB's record selection (Fukuda et al., table 2).
@@ -88,6 +89,7 @@ std::vector<Draft> drafts_of(const Lists& lists, uint64_t host_bytes) {
          [](Draft* d, ReadAllocate a) { d->setting.policies.allocate = a; });
   expand(lists.reply_requests, &drafts,
          [](Draft* d, uint32_t requests) { d->setting.reply_requests = requests; });
+  expand(lists.hosts, &drafts, [](Draft* d, HostKind host) { d->setting.host = host; });
   return drafts;
 }
 
@@ -96,6 +98,9 @@ const char* find_rows(uint64_t capacity_bytes, Draft* draft) {
   Geometry& geometry = draft->setting.geometry;
   geometry.rows = 1;
   if (const char* fault = geometry.fault()) return fault;
+  if (draft->setting.host == HostKind::kStore && draft->setting.host_bytes < kStoreBytesMin) {
+    return "our own store needs a host capacity of 2 MiB or more";
+  }
   geometry.rows = rows_of(draft->size, geometry, capacity_bytes);
   return geometry.rows == 0 ? "a cache of this size has not one row" : nullptr;
 }

@@ -50,6 +50,7 @@ struct Lists {
   std::vector<ReadAllocate> allocates;
   std::vector<WritePolicy> writes;
   std::vector<uint32_t> reply_requests;
+  std::vector<HostKind> hosts;
   uint32_t block_bytes = 64;
   uint32_t inflight_max = 256;
   double host_capacity = 1;  // memcached's, in units of what the load phase stores; 0: no limit

@@ -167,24 +167,31 @@ def latency(rows: Rows, folder: Path) -> None:
     save(figure, folder, "latency")
 
 
-def budget_of(row: dict, heads: Rows) -> int:
-    """Which of the budgets of its call a row of experiment "tags" had: its place in the list."""
-    sizes = heads[0]["commands"][row["call"]].split()[4].split(",")
-    fitting = [int(size.removeprefix("bits:")) for size in sizes]
-    return min(bits for bits in fitting if bits >= row["block_memory_bits"])
+def option(head: dict, call: int, name: str) -> str:
+    """What the command of a call had after the option."""
+    words = head["commands"][call].split()
+    return words[words.index(name) + 1]
 
 
-def tags(rows: Rows, folder: Path, heads: Rows) -> None:
+def budget_of(row: dict, head: dict) -> int:
+    """Bits of block memory that a row of experiment "tags" might use. Rows of a table are a power of
+    two and the budgets twice each other, so that a table takes more than half of its budget."""
+    sizes = option(head, row["call"], "-s").split(",")
+    budgets = [int(size.removeprefix("bits:")) for size in sizes]
+    return min(bits for bits in budgets if bits >= row["block_memory_bits"])
+
+
+def tags(rows: Rows, folder: Path, head: dict) -> None:
     figure, axes = panels(3)
     for part, color in zip(PARTS, ("C0", "C1", "C2", "C3", "C4")):
         budget = RECORDS // part * PAPER_ENTRY_BITS
         kept = pick(rows, call=0, ratio=1 / part)
-        filled = [row for row in rows if row["call"] == 1 and budget_of(row, heads) == budget]
+        filled = [row for row in rows if row["call"] == 1 and budget_of(row, head) == budget]
         full = [
             row
             for row in rows
             if (row["call"] > 1 or (row["call"] == 1 and row["tag_bits"] in (7, 17)))
-            and budget_of(row, heads) == budget
+            and budget_of(row, head) == budget
         ]
         for panel, mine in zip(axes, (kept, filled, full)):
             panel.plot(*curve(mine, "tag_bits", "miss_rate"), "o-", ms=3, color=color, label=f"1/{part}")
@@ -210,6 +217,7 @@ def safe_allocate(rows: Rows, panel) -> None:
             panel.plot(xs, ys, style, color=COLORS[name], label=f"{name.upper()}: {label}")
     panel.set_xscale("log", base=2)
     panel.set_yscale("symlog", linthresh=1)
+    panel.set_ylim(bottom=-0.2)
     panel.set(title="replies under way, size 1/4", xlabel="requests until the reply", ylabel="GETs")
 
 
@@ -228,8 +236,8 @@ def varying_sizes(rows: Rows, panel) -> None:
     )
 
 
-def other_latencies(rows: Rows, heads: Rows, panel) -> None:
-    hosts = [float(c.split("--host-us ")[1].split()[0]) for c in heads[0]["commands"]]
+def other_latencies(rows: Rows, head: dict, panel) -> None:
+    hosts = [float(option(head, call, "--host-us")) for call in range(len(head["commands"]))]
     for rate in sorted({row["miss_rate"] for row in rows}):
         mine = sorted(pick(rows, miss_rate=rate), key=lambda row: row["call"])
         ys = [row["improvement_seen"] for row in mine]
@@ -246,7 +254,7 @@ def extensions(rows: Rows, folder: Path) -> None:
     runs = [row for row in rows if row["measure"] != "provenance"]
     safe_allocate(pick(runs, experiment="safe"), axes[0])
     varying_sizes(pick(runs, experiment="sizes"), axes[1])
-    other_latencies(pick(runs, experiment="today"), pick(heads, experiment="today"), axes[2])
+    other_latencies(pick(runs, experiment="today"), pick(heads, experiment="today")[0], axes[2])
     for panel in axes:
         panel.grid(alpha=0.3)
         panel.legend(fontsize="x-small")
@@ -316,7 +324,7 @@ def draw_all(rows: Rows, folder: Path) -> None:
         if name in there:
             draw(of(name), folder)
     if "tags" in there:
-        tags(of("tags"), folder, pick(rows, experiment="tags", measure="provenance"))
+        tags(of("tags"), folder, pick(rows, experiment="tags", measure="provenance")[0])
     if {"safe", "sizes", "today"} <= there:
         extensions(rows, folder)
     if {"zipf", "length"} <= there:

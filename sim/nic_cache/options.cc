@@ -30,6 +30,9 @@ constexpr const char* kEpilogue =
     "\n"
     "Exit status: 0 done, 1 a safe setting answered with an old value (a bug), 2 bad command line.";
 
+// With the load phase, and two uses of an entry for each request, below what 32 bits count.
+constexpr uint64_t kRequestsMax = 1'000'000'000;
+
 // The text of each list, before its elements are read.
 struct Texts {
   std::vector<std::string> sizes{"1/4"};
@@ -53,7 +56,7 @@ void add_source(CLI::App* app, Options* options) {
   app->add_option("-n,--records", source->records, "keys that the load phase stores")
       ->check(CLI::Range(uint64_t{2}, uint64_t{PackedTrace::kKeysMax}));
   app->add_option("--requests", source->requests, "measured requests")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{3'000'000'000}));
+      ->check(CLI::Range(uint64_t{1}, kRequestsMax));
   app->add_flag("!--no-load", source->load, "begin with empty caches");
   app->add_option("--seed", source->seed, "of the requests and of the hash");
 }

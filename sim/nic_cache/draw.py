@@ -96,15 +96,17 @@ def replacement(rows: Rows, folder: Path) -> None:
     save(figure, folder, "replacement")
 
 
-def small_sizes(rows: Rows, folder: Path) -> None:
-    figure, axes = panels(2)
-    for panel, ratio, title in zip(axes, (1 / 32, 1 / 16), ("1/32", "1/16")):
+def small_sizes(rows: Rows, short: Rows, folder: Path) -> None:
+    figure, axes = panels(4, width=3.2)
+    cases = [(1 / 32, "1/32", rows), (1 / 16, "1/16", rows)]
+    cases += [(1 / 32, "1/32, short run", short), (1 / 16, "1/16, short run", short)]
+    for panel, (ratio, title, of) in zip(axes, cases):
         for policy, color in (("fifo", "tab:gray"), ("lru", "tab:blue"), ("lfu", "tab:purple")):
-            mine = pick(rows, workload="a", replacement=policy, ratio=ratio)
+            mine = pick(of, workload="a", replacement=policy, ratio=ratio, call=0)
             panel.plot(*curve(mine, "ways", "miss_rate"), "o-", color=color, label=policy.upper())
         panel.set_xscale("log", base=2)
         panel.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
-        panel.set(title=f"fig. 8: workload A, size {title}", xlabel="ways")
+        panel.set(title=f"fig. 8: A, size {title}", xlabel="ways")
         panel.grid(alpha=0.3)
     axes[0].set_ylabel("GETs that miss")
     axes[0].legend(fontsize="small")
@@ -316,13 +318,14 @@ def draw_all(rows: Rows, folder: Path) -> None:
     for name, draw in (
         ("patterns", patterns),
         ("replacement", replacement),
-        ("replacement", small_sizes),
         ("allocate", allocate),
         ("model", throughput),
         ("hardware", latency),
     ):
         if name in there:
             draw(of(name), folder)
+    if {"replacement", "short"} <= there:
+        small_sizes(of("replacement"), of("short"), folder)
     if "tags" in there:
         tags(of("tags"), folder, pick(rows, experiment="tags", measure="provenance")[0])
     if {"safe", "sizes", "today"} <= there:

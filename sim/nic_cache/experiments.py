@@ -12,6 +12,7 @@ RECORDS = 1 << 20
 SLOT_BYTES = 512
 TAG_WIDTHS = (0, 1, 2, 3, 4, 5, 7, 12, 17)
 REQUEST_COUNTS = (1 << 18, 1 << 20, 1 << 22)
+SHORT = ("--requests", str(RECORDS // 4))
 REPLY_DELAYS = "1,4,16,31,64,256,1024"
 GET_SHARES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,0.95,1"
 HOST_US = (5, 7, 10, 15, 20, 30, 50, 70, 100)
@@ -122,6 +123,14 @@ EXPERIMENTS = (
             run("-s", "1/32,1/4,1/2", "-r", "lru,lfu", "--allocate", "none,safe")
             + ("--requests", str(count))
             for count in REQUEST_COUNTS
+        ),
+    ),
+    Experiment(
+        "short",
+        "figures 7, 8, 9 and 14 with a quarter of the requests",
+        (
+            run(*SHORT, "-s", SIZES, "-r", "fifo,lru,lfu", "--ways", "1,2,4,8", workloads="a,d"),
+            run(*SHORT, "-s", SIZES, "-r", "lru", "--allocate", "none,safe"),
         ),
     ),
     Experiment(

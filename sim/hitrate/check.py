@@ -22,7 +22,7 @@ def mean(values) -> float:
 
 def shares(found: dict[str, dict[int, float]], cache: str, below: int) -> list[float]:
     chained = found["chained:lru"]
-    return [found[cache][n] / chained[n] for n in chained if n < below]
+    return [found[cache][n] / chained[n] for n in chained if n < below and n in found[cache]]
 
 
 def check_ways(rows: list[dict]) -> list[tuple[str, float, float, bool]]:

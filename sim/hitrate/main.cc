@@ -48,6 +48,7 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   row["miss_ratio"] = result.counts.miss_ratio();
   row["wrong"] = result.counts.wrong;
   row["items"] = result.items;
+  if (result.moved > 0) row["moved"] = result.moved;
   row["seconds"] = result.seconds;
   return row;
 }
@@ -87,8 +88,8 @@ class Printer {
   std::ofstream file_;
 };
 
-// Load and requests as time,key,size, which other simulators read. Only gets and sets, both as
-// accesses.
+// Load and requests as time,key,size, which other simulators read. Gets and sets are both accesses;
+// deletes cannot be said.
 bool write_trace(const Options& options, const Source& source) {
   std::ofstream out(options.write_trace_path);
   out << "time,key,size\n";
@@ -97,6 +98,7 @@ bool write_trace(const Options& options, const Source& source) {
   const auto write = [&](Trace* trace) {
     while (const size_t now = trace->read(requests.data(), requests.size())) {
       for (size_t i = 0; i < now; ++i) {
+        if (requests[i].operation == Operation::kDelete) continue;
         out << time++ << ',' << requests[i].key << ',' << requests[i].value_size << '\n';
       }
     }

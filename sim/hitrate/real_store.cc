@@ -110,6 +110,8 @@ bool RealStore::erase(const Key& key) {
 
 uint64_t RealStore::items() const { return store_->stats().get(store::StoreCounter::kItems); }
 
+uint64_t RealStore::moved() const { return store_->stats().get(store::StoreCounter::kMovedBytes); }
+
 void RealStore::set_clock(uint16_t second) {
   if (second == now_) return;
   now_ = second;

@@ -23,6 +23,7 @@ class RealStore final : public Cache {
   void set(const Key& key, const Entry& entry) override;
   bool erase(const Key& key) override;
   uint64_t items() const override;
+  uint64_t moved() const override;
   void set_clock(uint16_t second) override;
 
  private:

@@ -93,6 +93,7 @@ class Runner {
     result->counts = simulate(source_.trace().get(), cache.get(), with_progress(options_.simulate));
     result->counts.wrong += wrong;
     result->items = cache->items();
+    result->moved = cache->moved();
     result->seconds = seconds_since(begin);
     return true;
   }

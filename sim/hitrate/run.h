@@ -23,6 +23,7 @@ struct Result {
   Run run;
   Counts counts;
   uint64_t items = 0;  // stored in the end
+  uint64_t moved = 0;  // see Cache
   double seconds = 0;  // that it took
 };
 

@@ -34,7 +34,7 @@ class TwoGenerations final : public Cache {
   uint64_t items() const override { return index_.items(); }
   void prefetch(uint64_t hash) const override { index_.prefetch(hash); }
 
-  uint64_t copied() const { return copied_; }  // in the capacity's unit
+  uint64_t moved() const override { return copied_; }
 
   static constexpr uint32_t kSegments = 1024;
 

@@ -22,10 +22,11 @@ ALLOWED = {
     "server": {"base", "wire", "store", "request", "engine", "transport", "control", "batcher"},
 }
 # The simulators: what each may include besides itself. `workload` is bench/workload. A simulator has
-# no access to engines, transports or other simulators.
+# no access to engines or transports; nic_cache takes the store as a simulated cache from hitrate.
 ALLOWED_IN_SIM = {
     "traces": {"workload"},
     "hitrate": {"traces", "workload", "base", "store"},
+    "nic_cache": {"traces", "hitrate", "workload", "base"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCE = REPO_ROOT / "src"

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nic_cache/model.h"
+#include "nic_cache/sweep.h"
+
+namespace warpcache::nic {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitStale = 1;  // a safe setting gave a stale value: a bug of ours
+inline constexpr int kExitUsage = 2;  // the command line, or a file that it names
+
+enum class Command : uint8_t {
+  kRun,    // replay workloads through caches
+  kTrace,  // what the workloads are like
+  kModel,  // throughput and latency of given hit rates
+};
+
+struct Options {
+  Command command = Command::kRun;
+  std::vector<std::string> workloads{"a"};
+  Source source;
+  Lists lists;
+  Latencies latencies;
+  Throughputs throughputs;
+  uint32_t threads = 0;  // 0: as many as there are CPUs
+  bool quiet = false;
+  uint64_t first_requests = 5000;                            // of kTrace
+  uint32_t cdf_points = 200;                                 // of kTrace
+  std::vector<double> miss_rates{0, 0.2, 0.4, 0.6, 0.8, 1};  // of kModel
+  std::vector<double> get_shares{0, 0.25, 0.5, 0.75, 0.95, 1};
+};
+
+enum class ParseResult : uint8_t { kRun, kShown, kRefused };
+
+// Reads the command line. Prints help where asked (kShown), or what is wrong (kRefused).
+ParseResult parse_options(int argc, char** argv, Options* out);
+
+}  // namespace warpcache::nic

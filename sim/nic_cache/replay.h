@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One workload through one NIC cache in front of one memcached.
+#pragma once
+
+#include <cstdint>
+
+#include "nic_cache/front.h"
+#include "nic_cache/packed_trace.h"
+
+namespace warpcache::nic {
+
+enum class HostKind : uint8_t {
+  kLru,    // LruHost
+  kStore,  // StoreHost; needs a limit
+};
+
+struct Setting {
+  Geometry geometry;
+  Policies policies;
+  HostKind host = HostKind::kLru;
+  uint64_t host_bytes = 0;      // what memcached may hold; 0: no limit
+  uint32_t reply_requests = 0;  // requests that pass the NIC before the reply to a miss does
+};
+
+// Of the requests after the load phase.
+struct Result {
+  FrontCounters front;
+  CacheCounters cache;
+  HostCounters host;
+  uint64_t stale = 0;  // GETs answered with another value than the last one set: never with kSafe
+  uint64_t items_end = 0;
+  double seconds = 0;
+
+  double miss_rate() const {
+    return front.gets == 0 ? 0
+                           : 1 - static_cast<double>(front.hits) / static_cast<double>(front.gets);
+  }
+};
+
+// Ends the process if the system refuses a StoreHost its memory.
+Result replay(const PackedTrace& trace, const Setting& setting);
+
+}  // namespace warpcache::nic

@@ -112,7 +112,8 @@ class Transport {
   virtual void attach(SessionObserver& observer, PinReleaser& releaser) = 0;
 
   // Waits at most timeout_ms (0: not at all) and appends what arrived, kChunksMax at most in all; a
-  // stream appears at most once. Returns false when the transport is shut down and has no connections left.
+  // stream appears at most once. Returns false when the transport is shut down and has no
+  // connections left.
   virtual bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) = 0;
 
   // REQUIRES: exactly once for each chunk, before the next receive(). The spans' bytes (pin == 0)

@@ -41,10 +41,11 @@ Chunk run_chunk(const Graph& graph, const RunOptions& options, uint64_t first, u
   Chunk chunk(graph, options.warp_size);
   for (uint64_t pass = first; pass < first + count && chunk.ended; ++pass) {
     sampler.begin_pass(options.seed, pass, options.warp_size);
-    chunk.tally.begin_pass();
+    const uint64_t issued = chunk.tally.instructions;
+    const uint64_t used = chunk.tally.thread_instructions;
     chunk.ended = warp.run(options.function, first_lanes(options.warp_size), sampler, chunk.tally,
                            options.steps_max);
-    chunk.sums.add_pass(chunk.tally.instructions, chunk.tally.thread_instructions);
+    chunk.sums.add_pass(chunk.tally.instructions - issued, chunk.tally.thread_instructions - used);
     if (is_point(pass + 1)) chunk.points.push_back(chunk.sums);
   }
   return chunk;

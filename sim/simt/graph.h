@@ -64,7 +64,8 @@ struct Graph {
 
   // kNone where there is none.
   uint32_t find_block(const std::string& name) const;
-  // By its whole name, or by a part of it that no other function has. kNone otherwise.
+  // By its whole name, or by a part of it that no other function has; kernels' local functions,
+  // which nvdisasm names with a '$' in front, only by the whole. kNone otherwise.
   uint32_t find_function(const std::string& name) const;
 };
 
@@ -80,7 +81,7 @@ inline uint32_t Graph::find_function(const std::string& name) const {
   uint32_t count = 0;
   for (uint32_t i = 0; i < functions.size(); ++i) {
     if (functions[i].name == name) return i;
-    if (functions[i].name.find(name) == std::string::npos) continue;
+    if (functions[i].name[0] == '$' || functions[i].name.find(name) == std::string::npos) continue;
     found = i;
     ++count;
   }

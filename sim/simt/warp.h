@@ -36,7 +36,6 @@ class Decider {
 struct Tally {
   explicit Tally(size_t block_count) : issues(block_count), threads(block_count) {}
 
-  void begin_pass() { instructions = thread_instructions = 0; }
   void count(uint32_t block, uint32_t block_instructions, uint32_t lanes) {
     ++issues[block];
     threads[block] += lanes;
@@ -49,8 +48,8 @@ struct Tally {
   std::vector<uint64_t> issues;   // per block, by warps
   std::vector<uint64_t> threads;  // per block, by threads
   std::array<uint64_t, kLanesMax + 1> by_lanes = {};  // instructions by how many lanes executed them
-  uint64_t instructions = 0;                          // of this pass, by the warp
-  uint64_t thread_instructions = 0;                   // of this pass, by its threads
+  uint64_t instructions = 0;                          // by warps
+  uint64_t thread_instructions = 0;                   // by threads
   uint64_t stalls = 0;  // barriers whose lanes could not all come, and that were given up
 };
 

@@ -18,6 +18,7 @@ namespace {
 constexpr int kExitDone = 0;
 constexpr int kExitNoResult = 1;
 constexpr int kExitInput = 2;
+constexpr uint64_t kWarpsDrawn = 1000;
 
 int refuse(const std::string& what, const std::string& why, int status = kExitInput) {
   fmt::print(stderr, "cfg-sim: {}: {}\n", what, why);
@@ -94,8 +95,20 @@ int load_model(const Options& options, Input* out) {
 int load_traces(const Options& options, const Graph& graph, Traces* out) {
   std::ifstream in(options.traces_path);
   std::string why = "it cannot be read";
-  if (in && read_traces(in, graph, options.run.function, out, &why)) return kExitDone;
-  return refuse(options.traces_path, why);
+  if (!in || !read_traces(in, graph, options.run.function, out, &why)) {
+    return refuse(options.traces_path, why);
+  }
+  if (options.weights.empty()) return kExitDone;
+  std::vector<double> weights;
+  const Traces recorded = std::move(*out);
+  const uint64_t warps = options.warps == 0 ? kWarpsDrawn : options.warps;
+  const Draw draw = {warps * options.run.warp_size, options.run.warp_size, options.run.seed,
+                     options.class_rho};
+  if (!parse_weights(options.weights, recorded.classes, &weights, &why) ||
+      !draw_threads(recorded, weights, draw, out, &why)) {
+    return refuse("--weights", why);
+  }
+  return kExitDone;
 }
 
 int report(const Options& options, const Graph& graph, const Result& result,

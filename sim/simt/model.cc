@@ -2,6 +2,7 @@
 #include "simt/model.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -208,30 +209,37 @@ bool read_model(const std::string& json, const Graph& graph, const Loops& loops,
   return false;
 }
 
-bool reweight(const std::string& weights, Model* model, std::string* why) {
-  for (ThreadClass& one : model->classes) one.weight = 0;
+bool parse_weights(const std::string& text, const std::vector<std::string>& classes,
+                   std::vector<double>* out, std::string* why) {
+  out->assign(classes.size(), 0.0);
   double sum = 0;
-  for (size_t from = 0; from < weights.size();) {
-    const size_t end = std::min(weights.find(',', from), weights.size());
-    const std::string part = weights.substr(from, end - from);
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    const std::string part = text.substr(from, end - from);
     from = end + 1;
     const size_t equals = std::min(part.find('='), part.size());
-    double weight;
-    const auto one = std::find_if(model->classes.begin(), model->classes.end(),
-                                  [&](const auto& c) { return c.name == part.substr(0, equals); });
-    if (one == model->classes.end() || equals == part.size() ||
+    double weight = 0;
+    const auto one = std::find(classes.begin(), classes.end(), part.substr(0, equals));
+    if (one == classes.end() || equals == part.size() ||
         !parse_double(std::string_view(part).substr(equals + 1), &weight) || !(weight >= 0)) {
-      *why = fmt::format("\"{}\": expected CLASS=WEIGHT with a class of the model", part);
+      *why = fmt::format("\"{}\": expected CLASS=WEIGHT with one of the classes {}", part,
+                         fmt::join(classes, ", "));
       return false;
     }
-    one->weight = weight;
+    (*out)[static_cast<size_t>(one - classes.begin())] = weight;
     sum += weight;
   }
-  if (!(sum > 0)) {
-    *why = "the weights make nothing";
-    return false;
-  }
-  for (ThreadClass& one : model->classes) one.weight /= sum;
+  for (double& weight : *out) weight /= sum;
+  if (!(sum > 0)) *why = "the weights make nothing";
+  return sum > 0;
+}
+
+bool reweight(const std::string& weights, Model* model, std::string* why) {
+  std::vector<std::string> names;
+  for (const ThreadClass& one : model->classes) names.push_back(one.name);
+  std::vector<double> parsed;
+  if (!parse_weights(weights, names, &parsed, why)) return false;
+  for (size_t i = 0; i < parsed.size(); ++i) model->classes[i].weight = parsed[i];
   return true;
 }
 

@@ -58,6 +58,10 @@ Model equal_model(const Graph& graph);
 bool read_model(const std::string& json, const Graph& graph, const Loops& loops, Model* out,
                 std::string* why);
 
+// "CLASS=WEIGHT,..." for these classes; who is not named weighs nothing. They make 1.
+bool parse_weights(const std::string& text, const std::vector<std::string>& classes,
+                   std::vector<double>* out, std::string* why);
+
 // Replaces the classes' weights: "NAME=WEIGHT,...". Classes that are not named weigh nothing.
 bool reweight(const std::string& weights, Model* model, std::string* why);
 

@@ -79,6 +79,14 @@ void add_replay(CLI::App* app, Options* options) {
   app->add_option("traces", options->traces_path, "a thread a line: CLASS BLOCK BLOCK ...")
       ->required();
   add_machine(app, options);
+  app->add_option("--weights", options->weights,
+                  "draw warps of the recorded threads, by the weights of their classes: "
+                  "CLASS=WEIGHT,...");
+  app->add_option("--warps", options->warps, "to draw (1000 where --weights is given)");
+  app->add_option("--class-rho", options->class_rho,
+                  "correlation of the classes of a warp's lanes, when drawing")
+      ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--seed", options->run.seed, "of the draws")->capture_default_str();
 }
 
 }  // namespace

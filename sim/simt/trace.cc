@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <sstream>
 #include <unordered_map>
+
+#include "workload/random.h"
 
 namespace warpcache::simt {
 namespace {
@@ -47,6 +50,18 @@ bool parse_line(const std::string& line, const Graph& graph, const Index& index,
   }
   out->threads.push_back(std::move(thread));
   return true;
+}
+
+size_t pick(const std::vector<double>& weights, bench::Random& random) {
+  double point = random.next_unit();
+  size_t last = 0;
+  for (size_t c = 0; c < weights.size(); ++c) {
+    if (weights[c] == 0) continue;
+    last = c;
+    point -= weights[c];
+    if (point < 0) break;
+  }
+  return last;
 }
 
 // Lanes do what their threads did.
@@ -115,6 +130,27 @@ bool read_traces(std::istream& in, const Graph& graph, uint32_t function, Traces
   }
   if (out->threads.empty()) *why = "no threads";
   return !out->threads.empty();
+}
+
+bool draw_threads(const Traces& from, const std::vector<double>& weights, const Draw& draw,
+                  Traces* out, std::string* why) {
+  std::vector<std::vector<const ThreadTrace*>> of_class(from.classes.size());
+  for (const ThreadTrace& thread : from.threads) of_class[thread.thread_class].push_back(&thread);
+  for (size_t c = 0; c < weights.size(); ++c) {
+    if (weights[c] == 0 || !of_class[c].empty()) continue;
+    *why = "no thread of class " + from.classes[c];
+    return false;
+  }
+  *out = {from.classes, {}};
+  bench::Random random(draw.seed);
+  const double follows = std::sqrt(draw.class_rho);
+  size_t shared = 0;
+  for (uint64_t i = 0; i < draw.count; ++i) {
+    if (i % draw.warp_size == 0) shared = pick(weights, random);
+    const size_t c = random.next_unit() < follows ? shared : pick(weights, random);
+    out->threads.push_back(*of_class[c][random.next() % of_class[c].size()]);
+  }
+  return true;
 }
 
 bool replay(const Graph& graph, const Traces& traces, const RunOptions& options,

@@ -33,6 +33,18 @@ struct Traces {
 bool read_traces(std::istream& in, const Graph& graph, uint32_t function, Traces* out,
                  std::string* why);
 
+// `count` threads drawn from those recorded, each of a class by its weight and then any of that
+// class. With `class_rho` lanes of a warp are of one class more often than by chance, see
+// Model::class_rho. False: `why` says that a class has weight and no thread.
+struct Draw {
+  uint64_t count;
+  uint32_t warp_size;
+  uint64_t seed;
+  double class_rho;
+};
+bool draw_threads(const Traces& from, const std::vector<double>& weights, const Draw& draw,
+                  Traces* out, std::string* why);
+
 // Sees each branch as the warps of a replay execute it.
 class BranchObserver {
  public:

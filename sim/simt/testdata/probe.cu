@@ -2,10 +2,9 @@
 //
 // Small kernels whose machine code shows what cfg-sim must read: divergent branches with and without
 // BSSY/BSYNC, early exits under predicates, calls, jump tables, WARPSYNC. Recorded for sm_90 with
-//   nvcc -std=c++20 -O3 -arch=sm_90 -cubin -o probe.cubin probe.cu
-//   nvdisasm -bbcfg probe.cubin > probe_bbcfg.dot
-//   nvdisasm -cfg probe.cubin > probe_cfg.dot
-//   nvdisasm -hex probe.cubin > ...
+//   nvcc -std=c++20 -O3 -arch=sm_90 -cubin -o probe.cubin probe.cu   (CUDA 13.0)
+//   nvdisasm -bbcfg -poff probe.cubin > probe_bbcfg.dot              (nvdisasm 13.2.51)
+//   nvdisasm -cfg -poff probe.cubin > probe_cfg.dot
 #include <cstdint>
 
 extern "C" {

@@ -164,8 +164,8 @@ int run_profile(const Options& options, const Input& input) {
   }
   std::string json;
   std::string why;
-  if (!profile_of(input.graph, input.loops, traces, options.run, options.traces_path, &json,
-                  &why)) {
+  if (!profile_of(input.graph, input.loops, traces, options.run,
+                  {options.traces_path, options.plain}, &json, &why)) {
     return refuse(options.traces_path, why, kExitNoResult);
   }
   return write_file(options.output_path, json) ? kExitDone : kExitInput;

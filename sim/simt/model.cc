@@ -111,12 +111,33 @@ class ModelReader {
   void read_outcomes(uint32_t block, const Json& entry, Branch* out) const {
     const std::string& name = graph_.blocks[block].name;
     if (entry.contains("to")) out->probability = read_to(block, entry["to"]);
+    if (entry.contains("turns")) read_turns(block, entry, out);
     const bool has_trips = entry.contains("trips");
     if (!has_trips && !entry.contains("stay")) return;
     if (loops_.left_at(graph_, block) == kNone) {
       throw Refused{fmt::format("block {} has \"trips\" or \"stay\" but leaves no loop", name)};
     }
     out->stay = has_trips ? read_trips(name, entry["trips"]) : read_stay(name, entry["stay"]);
+  }
+
+  // "turns": [[inner, outer, count, ...], ...], counts in the order of "ways".
+  void read_turns(uint32_t block, const Json& entry, Branch* out) const {
+    const Block& from = graph_.blocks[block];
+    const std::string what = from.name + ": turns";
+    const Json ways = entry.value("ways", Json::array());
+    std::vector<size_t> order;
+    for (const Json& way : ways) order.push_back(successor_index(from, way.get<std::string>()));
+    out->turns.clear();
+    for (const Json& turn : entry["turns"]) {
+      if (!turn.is_array() || turn.size() != order.size() + 2) {
+        throw Refused{what + ": expected [inner, outer, and a count for each of \"ways\"]"};
+      }
+      std::vector<double> weights(from.successors.size());
+      for (size_t i = 0; i < order.size(); ++i) weights[order[i]] = number(turn[i + 2], what, 1e18);
+      const auto inner = static_cast<uint32_t>(number(turn[0], what, kTurnsMax));
+      const auto outer = static_cast<uint32_t>(number(turn[1], what, kTurnsMax));
+      out->turns[turn_key(inner, outer)] = normalized(weights, what);
+    }
   }
 
   std::vector<double> read_to(uint32_t block, const Json& to) const {
@@ -191,7 +212,7 @@ Model equal_model(const Graph& graph) {
     const Block& block = graph.blocks[b];
     if (block.successors.size() < 2) continue;
     const auto probability = block.weights.empty() ? equal(block.successors.size()) : block.weights;
-    model.branches[b].classes = {{probability, {}}};
+    model.branches[b].classes = {{probability, {}, {}}};
   }
   return model;
 }

@@ -5,7 +5,9 @@
 #ifndef WARPCACHE_SIM_SIMT_MODEL_H_
 #define WARPCACHE_SIM_SIMT_MODEL_H_
 
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "simt/analysis.h"
@@ -17,12 +19,23 @@ namespace warpcache::simt {
 struct Branch {
   // Of each successor, in the block's order. They make 1.
   std::vector<double> probability;
-  // Of a branch that leaves a loop: how probable staying is at the k-th execution since the loop was
+  // Of a branch that leaves a loop: how probable staying is in the k-th iteration since the loop was
   // entered, k from 1; the last goes on for ever. Empty: `probability` at all times.
   std::vector<double> stay;
+  // Of a branch in a loop: `probability` in an iteration, by turn_key(). What is not there is as in
+  // the iteration of whatever loop is around it, else as `probability`.
+  std::unordered_map<uint64_t, std::vector<double>> turns;
 
   bool is_loop() const { return !stay.empty(); }
 };
+
+// The iteration of the innermost loop around a branch, and of the loop around that (0: of any).
+// Iterations count from 1, and none is told from another beyond kTurnsMax.
+inline constexpr uint32_t kTurnsMax = 4096;
+constexpr uint64_t turn_key(uint32_t inner, uint32_t outer) {
+  const auto capped = [](uint32_t turn) { return turn < kTurnsMax ? turn : kTurnsMax; };
+  return uint64_t{capped(outer)} << 32 | capped(inner);
+}
 
 // A branch as a model's file tells it.
 struct BranchModel {

@@ -104,6 +104,8 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
   add_replay(profile, out);
   profile->add_option("-o,--output", out->output_path, "the profile's file")->required();
   profile->add_flag("--mix-classes", out->mix_classes, "one class of threads, whatever they were");
+  profile->add_flag("--plain", out->plain,
+                    "only how often each branch goes where: no loops by iteration, no correlation");
   CLI::App* counters = app.add_subcommand("counters", "make a model of a profiler's counters");
   add_graph(counters, out);
   counters->add_option("counters", out->counters_path, "ncu's source page, as CSV")->required();

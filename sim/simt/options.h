@@ -26,6 +26,7 @@ struct Options {
   bool exact = false;
   bool per_block = false;
   bool mix_classes = false;
+  bool plain = false;
   uint64_t warps = 0;  // drawn from the traces; 0: the threads as they were recorded
   double class_rho = 0;
   bool quiet = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "simt/model.h"
@@ -17,12 +18,13 @@ using Json = nlohmann::ordered_json;
 // Below these a correlation is noise.
 constexpr double kRhoMin = 0.02;
 constexpr double kDisagreementsMin = 100;
-// Iterations that are told apart. Later ones count as the last.
-constexpr size_t kIterationsMax = 1024;
+
+// Threads, per successor.
+using Ways = std::vector<uint64_t>;
 
 struct Outcomes {
-  std::vector<uint64_t> to;                              // threads, per successor
-  std::vector<std::pair<uint64_t, uint64_t>> iteration;  // executed, stayed
+  Ways to;
+  std::map<uint64_t, Ways> turns;  // in a loop: by turn_key()
 };
 
 // Thread by thread: who went where, and at which iteration of the loop.
@@ -32,7 +34,6 @@ class Counter {
       : graph_(graph), loops_(loops), counts_(graph.blocks.size()), turn_(loops.loops.size()) {
     for (uint32_t b = 0; b < counts_.size(); ++b) {
       counts_[b].resize(traces.classes.size());
-      left_at_.push_back(loops.left_at(graph, b));
       for (Outcomes& one : counts_[b]) one.to.resize(graph.blocks[b].successors.size());
     }
     for (const ThreadTrace& thread : traces.threads) count(thread);
@@ -47,7 +48,7 @@ class Counter {
     for (const uint64_t one : to) sum += one;
     return sum == 0 ? 0 : static_cast<double>(to[way]) / static_cast<double>(sum);
   }
-  bool is_loop(uint32_t block) const { return left_at_[block] != kNone; }
+  bool is_in_loop(uint32_t block) const { return loops_.innermost[block] != kNone; }
 
  private:
   void count(const ThreadTrace& thread) {
@@ -65,20 +66,26 @@ class Counter {
 
   void count(Outcomes& outcomes, uint32_t block, uint32_t to) {
     const auto& successors = graph_.blocks[block].successors;
-    const auto way = std::find(successors.begin(), successors.end(), to);
-    if (way != successors.end()) ++outcomes.to[static_cast<size_t>(way - successors.begin())];
-    const uint32_t loop = left_at_[block];
-    if (loop == kNone) return;
-    const size_t turn = std::min<size_t>(turn_[loop], kIterationsMax);
-    if (outcomes.iteration.size() < turn) outcomes.iteration.resize(turn);
-    ++outcomes.iteration[turn - 1].first;
-    if (loops_.holds(loop, to)) ++outcomes.iteration[turn - 1].second;
+    const auto found = std::find(successors.begin(), successors.end(), to);
+    if (found == successors.end()) return;
+    const auto way = static_cast<size_t>(found - successors.begin());
+    ++outcomes.to[way];
+    const uint32_t inner = loops_.innermost[block];
+    if (inner == kNone) return;
+    const uint32_t outer = loops_.loops[inner].parent;
+    count(outcomes, turn_key(turn_[inner], 0), way);
+    if (outer != kNone) count(outcomes, turn_key(turn_[inner], turn_[outer]), way);
+  }
+
+  static void count(Outcomes& outcomes, uint64_t key, size_t way) {
+    Ways& ways = outcomes.turns[key];
+    ways.resize(outcomes.to.size());
+    ++ways[way];
   }
 
   const Graph& graph_;
   const Loops& loops_;
   std::vector<std::vector<Outcomes>> counts_;  // per block and class
-  std::vector<uint32_t> left_at_;
   std::vector<uint32_t> turn_;  // of the thread being counted, per loop
 };
 
@@ -115,7 +122,7 @@ class Togetherness final : public BranchObserver {
   double rho(uint32_t block) const {
     const Site& site = sites_[block];
     const double disagreements = site.pairs - site.by_chance;
-    if (classes_ > 1 || counter_.is_loop(block) || disagreements < kDisagreementsMin) return 0;
+    if (classes_ > 1 || counter_.is_in_loop(block) || disagreements < kDisagreementsMin) return 0;
     const double rho = (site.together - site.by_chance) / disagreements;
     return rho < kRhoMin ? 0 : std::min(rho, 1.0);
   }
@@ -137,29 +144,27 @@ class Togetherness final : public BranchObserver {
 Json outcomes_json(const Graph& graph, uint32_t block, const Outcomes& outcomes) {
   Json json = Json::object();
   const auto& successors = graph.blocks[block].successors;
-  bool any = false;
   for (size_t way = 0; way < successors.size(); ++way) {
     json["to"][successor_name(graph, successors[way])] = outcomes.to[way];
-    any = any || outcomes.to[way] > 0;
+    json["ways"].push_back(successor_name(graph, successors[way]));
   }
-  if (!any) return Json::object();
-  Json stay = Json::array();
-  for (const auto& [executed, stayed] : outcomes.iteration) {
-    if (executed == 0) break;
-    stay.push_back({executed, stayed});
+  for (const auto& [key, ways] : outcomes.turns) {
+    Json turn = {key & UINT32_MAX, key >> 32};
+    for (const uint64_t count : ways) turn.push_back(count);
+    json["turns"].push_back(turn);
   }
-  if (!stay.empty()) json["stay"] = stay;
-  return json;
+  const bool any = std::any_of(outcomes.to.begin(), outcomes.to.end(), [](auto n) { return n > 0; });
+  return any ? json : Json::object();
+}
+
+void add_to(const Ways& from, Ways* to) {
+  to->resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) (*to)[i] += from[i];
 }
 
 void add_to(const Outcomes& from, Outcomes* to) {
-  to->to.resize(from.to.size());
-  for (size_t i = 0; i < from.to.size(); ++i) to->to[i] += from.to[i];
-  if (to->iteration.size() < from.iteration.size()) to->iteration.resize(from.iteration.size());
-  for (size_t i = 0; i < from.iteration.size(); ++i) {
-    to->iteration[i].first += from.iteration[i].first;
-    to->iteration[i].second += from.iteration[i].second;
-  }
+  add_to(from.to, &to->to);
+  for (const auto& [key, ways] : from.turns) add_to(ways, &to->turns[key]);
 }
 
 Json branch_json(const Graph& graph, const Traces& traces, const Counter& counter,
@@ -179,25 +184,38 @@ Json branch_json(const Graph& graph, const Traces& traces, const Counter& counte
   return json;
 }
 
+void make_plain(Json* branch) {
+  branch->erase("rho");
+  branch->erase("turns");
+  if (!branch->contains("classes")) return;
+  for (auto& [name, of_class] : (*branch)["classes"].items()) of_class.erase("turns");
+}
+
 }  // namespace
 
 bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces,
-                const RunOptions& options, const std::string& source, std::string* json,
+                const RunOptions& run, const ProfileOptions& options, std::string* json,
                 std::string* why) {
   const Counter counter(graph, loops, traces);
   Togetherness warps(graph, counter, traces.classes.size());
   Result result;
-  if (!replay(graph, traces, options, {}, &warps, &result, why)) return false;
-  Json out = {{"format", "warpcache-branch-profile-1"}, {"source", source}};
+  if (!replay(graph, traces, run, {}, &warps, &result, why)) return false;
+  Json out = {{"format", "warpcache-branch-profile-1"}, {"source", options.source}};
   std::vector<uint64_t> weights(traces.classes.size());
   for (const ThreadTrace& thread : traces.threads) ++weights[thread.thread_class];
   for (size_t c = 0; c < weights.size(); ++c) out["classes"][traces.classes[c]] = weights[c];
+  std::string lines;  // a branch each
   for (uint32_t b = 0; b < graph.blocks.size(); ++b) {
     if (graph.blocks[b].successors.size() < 2) continue;
-    const Json branch = branch_json(graph, traces, counter, warps, b);
-    if (!branch.empty()) out["branches"][graph.blocks[b].name] = branch;
+    Json branch = branch_json(graph, traces, counter, warps, b);
+    if (options.plain) make_plain(&branch);
+    if (branch.empty()) continue;
+    lines += fmt::format("{}\n  {}: {}", lines.empty() ? "" : ",",
+                         Json(graph.blocks[b].name).dump(), branch.dump());
   }
-  *json = out.dump(1) + "\n";
+  std::string head = out.dump();
+  head.pop_back();
+  *json = head + ",\n \"branches\": {" + lines + "\n}}\n";
   return true;
 }
 

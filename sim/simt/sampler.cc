@@ -37,12 +37,15 @@ Sampler::Sampler(const Graph& graph, const Loops& loops, const Model& model)
     if (branch.classes.empty()) continue;
     Site& site = sites_[b];
     site.loop = loops.left_at(graph, b);
+    site.inner = loops.innermost[b];
+    site.outer = site.inner == kNone ? kNone : loops.loops[site.inner].parent;
     for (const uint32_t to : graph.blocks[b].successors) {
       site.leaves.push_back(loops_left(loops, b, to));
     }
     if (branch.rho > 0 || branch.held) site.correlated = std::make_unique<Correlated>();
     site.is_plain = graph.blocks[b].successors.size() == 2 && branch.classes.size() == 1 &&
-                    !branch.classes[0].is_loop() && site.correlated == nullptr;
+                    !branch.classes[0].is_loop() && branch.classes[0].turns.empty() &&
+                    site.correlated == nullptr;
   }
 }
 
@@ -106,31 +109,50 @@ double Sampler::draw(Site& site, const BranchModel& model, uint32_t lane) {
   return site.correlated ? draw_correlated(*site.correlated, model, lane) : random_.next_unit();
 }
 
+const std::vector<double>& Sampler::probability_now(const Site& site, const Branch& branch,
+                                                    uint32_t lane) const {
+  if (branch.turns.empty() || site.inner == kNone) return branch.probability;
+  const uint32_t inner = turn_[site.inner][lane];
+  const uint32_t outer = site.outer == kNone ? 0 : turn_[site.outer][lane];
+  auto found = branch.turns.find(turn_key(inner, outer));
+  if (found == branch.turns.end()) found = branch.turns.find(turn_key(inner, 0));
+  return found == branch.turns.end() ? branch.probability : found->second;
+}
+
+// Among the ways that stay in the loop, or among those that leave it.
+size_t Sampler::choose_stay(uint32_t block, const Site& site, const Branch& branch, uint32_t lane,
+                            double point) const {
+  const auto& successors = graph_.blocks[block].successors;
+  const size_t turn = turn_[site.loop][lane] - 1;
+  const double stay = branch.stay[std::min(turn, branch.stay.size() - 1)];
+  const bool stays = point < stay;
+  point = stays ? point / stay : (point - stay) / (1 - stay);
+  double sum = 0;
+  for (size_t i = 0; i < successors.size(); ++i) {
+    if (loops_.holds(site.loop, successors[i]) == stays) sum += branch.probability[i];
+  }
+  size_t last = 0;
+  for (size_t i = 0; i < successors.size(); ++i) {
+    if (loops_.holds(site.loop, successors[i]) != stays) continue;
+    if (branch.probability[i] == 0 && sum > 0) continue;
+    last = i;
+    point -= sum > 0 ? branch.probability[i] / sum : 0;
+    if (point < 0) break;
+  }
+  return last;
+}
+
 size_t Sampler::choose(uint32_t block, const Site& site, uint32_t lane, double point) const {
   const BranchModel& model = model_.branches[block];
   const Branch& branch = model.classes[model.classes.size() == 1 ? 0 : class_of_[lane]];
-  const auto& successors = graph_.blocks[block].successors;
-  double stay = 1;
-  double staying = 1;  // the weight of the successors among which the choice is
-  bool stays = true;
-  if (branch.is_loop()) {
-    const size_t turn = turn_[site.loop][lane] - 1;
-    stay = branch.stay[std::min(turn, branch.stay.size() - 1)];
-    stays = point < stay;
-    point = stays ? point / stay : (point - stay) / (1 - stay);
-    staying = 0;
-    for (size_t i = 0; i < successors.size(); ++i) {
-      if (loops_.holds(site.loop, successors[i]) == stays) staying += branch.probability[i];
-    }
-  }
+  if (branch.is_loop()) return choose_stay(block, site, branch, lane, point);
+  const std::vector<double>& probability = probability_now(site, branch, lane);
   size_t last = 0;
-  double before = 0;
-  for (size_t i = 0; i < successors.size(); ++i) {
-    if (branch.is_loop() && loops_.holds(site.loop, successors[i]) != stays) continue;
-    if (branch.probability[i] == 0 && staying > 0) continue;
+  for (size_t i = 0; i < probability.size(); ++i) {
+    if (probability[i] == 0) continue;
     last = i;
-    before += staying > 0 ? branch.probability[i] / staying : 0;
-    if (point < before) return i;
+    point -= probability[i];
+    if (point < 0) break;
   }
   return last;
 }

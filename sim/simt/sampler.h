@@ -37,6 +37,8 @@ class Sampler final : public Decider {
   };
   struct Site {
     uint32_t loop = kNone;                     // that the branch may leave
+    uint32_t inner = kNone;                    // the innermost loop around it
+    uint32_t outer = kNone;                    // and the loop around that
     std::vector<std::vector<uint32_t>> leaves;  // per successor: the loops that end there
     bool is_plain = false;                     // two ways, one class, no loop, no correlation
     std::unique_ptr<Correlated> correlated;    // null: rho is 0 and nothing is held
@@ -46,6 +48,10 @@ class Sampler final : public Decider {
   double draw(Site& site, const BranchModel& model, uint32_t lane);
   double draw_correlated(Correlated& state, const BranchModel& model, uint32_t lane);
   size_t choose(uint32_t block, const Site& site, uint32_t lane, double point) const;
+  size_t choose_stay(uint32_t block, const Site& site, const Branch& branch, uint32_t lane,
+                     double point) const;
+  const std::vector<double>& probability_now(const Site& site, const Branch& branch,
+                                             uint32_t lane) const;
 
   const Graph& graph_;
   const Loops& loops_;

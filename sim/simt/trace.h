@@ -60,11 +60,18 @@ bool replay(const Graph& graph, const Traces& traces, const RunOptions& options,
 // Which edges the threads took.
 EdgeSet edges_taken(const Graph& graph, const Traces& traces);
 
+struct ProfileOptions {
+  std::string source;  // for the reader
+  // Only how often each branch goes where, as the dissertation's profiles: no loops by iteration,
+  // no correlation.
+  bool plain = false;
+};
+
 // A branch profile of the traces, as read_model() reads it: counts by threads and by warps of
-// `options.warp_size`, loops by iteration, correlations, and all of it per class. Blocks without a
+// `run.warp_size`, loops by iteration, correlations, and all of it per class. Blocks without a
 // choice are left out.
 bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces,
-                const RunOptions& options, const std::string& source, std::string* json,
+                const RunOptions& run, const ProfileOptions& options, std::string* json,
                 std::string* why);
 
 }  // namespace warpcache::simt

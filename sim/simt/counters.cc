@@ -89,7 +89,8 @@ class Table {
   bool add(const std::vector<std::string>& row) {
     uint64_t value[4];
     for (size_t i = 0; i < 4; ++i) {
-      if (columns_[i] >= row.size() || !parse_count(row[columns_[i]], i == 0 ? 16 : 10, &value[i])) {
+      if (columns_[i] >= row.size() ||
+          !parse_count(row[columns_[i]], i == 0 ? 16 : 10, &value[i])) {
         return false;
       }
     }

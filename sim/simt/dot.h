@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the DOT language: nodes, edges and their attributes. What only matters for drawing (defaults,
-// graph attributes) is read over.
+// Reads the DOT language: nodes, edges and their attributes. What only matters for drawing
+// (defaults, graph attributes) is read over.
 #ifndef WARPCACHE_SIM_SIMT_DOT_H_
 #define WARPCACHE_SIM_SIMT_DOT_H_
 

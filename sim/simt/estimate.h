@@ -75,8 +75,7 @@ std::unique_ptr<Warp> make_warp(const Graph& graph, const RunOptions& options,
 
 // False: `why` says that a pass had no end. The result is the same for every number of threads.
 bool run_passes(const Graph& graph, const Loops& loops, const Model& model,
-                const RunOptions& options, const Progress& progress, Result* out,
-                std::string* why);
+                const RunOptions& options, const Progress& progress, Result* out, std::string* why);
 
 }  // namespace warpcache::simt
 

@@ -59,8 +59,8 @@ std::string random_graph(uint64_t seed) {
   std::string out = "digraph {\n";
   for (uint32_t b = 0; b + 1 < size; ++b) {
     const double p = std::round(random.next_unit() * 8) / 10 + 0.1;
-    const uint64_t to = random.next() % 3 == 0 ? random.next() % size
-                                               : b + 1 + random.next() % (size - b - 1);
+    const uint64_t to =
+        random.next() % 3 == 0 ? random.next() % size : b + 1 + random.next() % (size - b - 1);
     const bool branches = random.next() % 4 != 0 && to != b + 1;
     out += "n" + std::to_string(b) + " [instructions=" + std::to_string(1 + random.next() % 20) +
            "];\n";
@@ -82,8 +82,7 @@ TEST_P(RandomGraph, DrawnAndComputedAgree) {
   for (const uint32_t warp_size : {1u, 3u, 32u}) {
     const Result result = run_of(graph, model, options_of(warp_size, 4000));
     const double exact = exact_ratio(graph, model, warp_size);
-    EXPECT_NEAR(result.estimate.ratio_of_sums, exact,
-                2 * result.estimate.ratio_half_width + 1e-9);
+    EXPECT_NEAR(result.estimate.ratio_of_sums, exact, 2 * result.estimate.ratio_half_width + 1e-9);
     EXPECT_GT(exact, 0);
     EXPECT_LE(exact, 1 + 1e-12);
   }
@@ -195,10 +194,10 @@ TEST(Correlation, IsWhatItSays) {
 
 // What is held makes a loop endless or once for a thread: with p = 1/2 to stay, half never return.
 TEST(Correlation, HeldOutcomesRepeat) {
-  const Graph graph = graph_of("digraph { a -> x; a -> y; x -> b; y -> b; b -> c; b -> d; c -> e;"
-                               " d -> e; e -> a; e -> end; }");
-  const Model model =
-      model_with(R"({"a": {"held": true}, "e": {"trips": 3}})", graph);
+  const Graph graph = graph_of(
+      "digraph { a -> x; a -> y; x -> b; y -> b; b -> c; b -> d; c -> e;"
+      " d -> e; e -> a; e -> end; }");
+  const Model model = model_with(R"({"a": {"held": true}, "e": {"trips": 3}})", graph);
   RunOptions options = options_of(1, 2000);
   const Result result = run_of(graph, model, options);
   const auto mean = [&](const char* block) {
@@ -283,8 +282,8 @@ TEST_P(BadModel, IsRefused) {
   const Graph graph = graph_of("digraph { a -> b; a -> c; b -> b; b -> c; }");
   Model model;
   std::string why;
-  const std::string json = std::string("{\"format\": \"warpcache-branch-profile-1\", ") +
-                           GetParam().first + "}";
+  const std::string json =
+      std::string("{\"format\": \"warpcache-branch-profile-1\", ") + GetParam().first + "}";
   EXPECT_FALSE(read_model(json, graph, find_loops(graph), &model, &why));
   EXPECT_EQ(why, GetParam().second);
 }

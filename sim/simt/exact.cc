@@ -100,7 +100,8 @@ const char* beyond(const Graph& graph, const Model& model) {
     if (graph.blocks[b].call != kNone) return "calls";
     if (branch.classes.empty()) continue;
     if (branch.rho > 0 || branch.held) return "correlation";
-    if (branch.classes[0].is_loop() || !branch.classes[0].turns.empty()) return "loops by iteration";
+    if (branch.classes[0].is_loop() || !branch.classes[0].turns.empty())
+      return "loops by iteration";
     if (graph.blocks[b].successors.size() > 2) return "branches of more than two ways";
   }
   return nullptr;

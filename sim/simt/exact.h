@@ -21,8 +21,9 @@ struct Expectation {
 };
 
 // For lanes that decide for themselves at each branch, by the same probabilities at all times, and
-// meet at `post_dominators`. False: `why` says what the model or the graph has beyond that (classes,
-// loops by iteration, correlation, calls, branches of more than two ways), or that it has no end.
+// meet at `post_dominators`. False: `why` says what the model or the graph has beyond that
+// (classes, loops by iteration, correlation, calls, branches of more than two ways), or that it has
+// no end.
 bool expect(const Graph& graph, const std::vector<uint32_t>& post_dominators, const Model& model,
             uint32_t function, uint32_t warp_size, Expectation* out, std::string* why);
 

@@ -21,10 +21,11 @@ std::string refusal(const std::string& text) {
 TEST(Dot, ReadsNodesEdgesAndAttributes) {
   DotGraph dot;
   std::string why;
-  ASSERT_TRUE(parse_dot("strict digraph \"g\" { // text\n node [shape=box]; rankdir=LR;\n"
-                        "subgraph \"cluster_f\" { \"a b\" [label=\"x\\\"y\", w=1]; }\n"
-                        "/* -> */ \"a b\":out:s -> c -> d:in [p=0.5];\n# text\n e }",
-                        &dot, &why))
+  ASSERT_TRUE(
+      parse_dot("strict digraph \"g\" { // text\n node [shape=box]; rankdir=LR;\n"
+                "subgraph \"cluster_f\" { \"a b\" [label=\"x\\\"y\", w=1]; }\n"
+                "/* -> */ \"a b\":out:s -> c -> d:in [p=0.5];\n# text\n e }",
+                &dot, &why))
       << why;
   ASSERT_EQ(dot.nodes.size(), 4u);
   EXPECT_EQ(dot.nodes[0].name, "a b");
@@ -133,7 +134,8 @@ TEST_P(Disassembly, LoopsAndPostDominators) {
   EXPECT_EQ(meets[graph_.find_block("scan")], kExit);
   EXPECT_EQ(meets[graph_.find_block(".L_x_16")], kReturn);
   const auto early = immediate_post_dominators(graph_, {}, {.exits_leave = true});
-  EXPECT_EQ(early[graph_.find_block("scan")], graph_.blocks[graph_.find_block("scan")].successors[0]);
+  EXPECT_EQ(early[graph_.find_block("scan")],
+            graph_.blocks[graph_.find_block("scan")].successors[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, Disassembly, ::testing::Values("probe_bbcfg.dot", "probe_cfg.dot"));

@@ -59,9 +59,8 @@ int load_graph(Options* options, Input* out) {
   if (!read_file(options->graph_path, &text, &why) || !read_graph(text, &out->graph, &why)) {
     return refuse(options->graph_path, why);
   }
-  if (!options->instructions_path.empty() &&
-      (!read_file(options->instructions_path, &text, &why) ||
-       !read_instructions(text, &out->graph, &why))) {
+  if (!options->instructions_path.empty() && (!read_file(options->instructions_path, &text, &why) ||
+                                              !read_instructions(text, &out->graph, &why))) {
     return refuse(options->instructions_path, why);
   }
   if (!options->function.empty()) {
@@ -133,8 +132,7 @@ int run(const Options& options, const Input& input) {
   if (!options.exact) return report(options, input.graph, result, nullptr);
   const EdgeSet taken =
       options.run.prune ? edges_taken(input.graph, input.model, input.loops) : EdgeSet{};
-  const auto meets =
-      immediate_post_dominators(input.graph, taken, options.run.post_dominators);
+  const auto meets = immediate_post_dominators(input.graph, taken, options.run.post_dominators);
   Expectation expectation;
   if (!expect(input.graph, meets, input.model, options.run.function, options.run.warp_size,
               &expectation, &why)) {

@@ -19,8 +19,8 @@ namespace warpcache::simt {
 struct Branch {
   // Of each successor, in the block's order. They make 1.
   std::vector<double> probability;
-  // Of a branch that leaves a loop: how probable staying is in the k-th iteration since the loop was
-  // entered, k from 1; the last goes on for ever. Empty: `probability` at all times.
+  // Of a branch that leaves a loop: how probable staying is in the k-th iteration since the loop
+  // was entered, k from 1; the last goes on for ever. Empty: `probability` at all times.
   std::vector<double> stay;
   // Of a branch in a loop: `probability` in an iteration, by turn_key(). What is not there is as in
   // the iteration of whatever loop is around it, else as `probability`.

@@ -8,7 +8,8 @@ namespace warpcache::simt {
 namespace {
 
 constexpr const char* kAbout =
-    "SIMD efficiency of a warp on its way through a control-flow graph: from branch probabilities,\n"
+    "SIMD efficiency of a warp on its way through a control-flow graph: from branch "
+    "probabilities,\n"
     "or of recorded threads. GRAPH is a DOT file, plain or as nvdisasm -bbcfg or -cfg writes it.";
 
 constexpr const char* kEpilogue =

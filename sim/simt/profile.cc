@@ -86,7 +86,7 @@ class Counter {
   const Graph& graph_;
   const Loops& loops_;
   std::vector<std::vector<Outcomes>> counts_;  // per block and class
-  std::vector<uint32_t> turn_;  // of the thread being counted, per loop
+  std::vector<uint32_t> turn_;                 // of the thread being counted, per loop
 };
 
 // Warp by warp: how often lanes that come to a branch together also leave together, and how often
@@ -153,7 +153,8 @@ Json outcomes_json(const Graph& graph, uint32_t block, const Outcomes& outcomes)
     for (const uint64_t count : ways) turn.push_back(count);
     json["turns"].push_back(turn);
   }
-  const bool any = std::any_of(outcomes.to.begin(), outcomes.to.end(), [](auto n) { return n > 0; });
+  const bool any =
+      std::any_of(outcomes.to.begin(), outcomes.to.end(), [](auto n) { return n > 0; });
   return any ? json : Json::object();
 }
 
@@ -193,9 +194,8 @@ void make_plain(Json* branch) {
 
 }  // namespace
 
-bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces,
-                const RunOptions& run, const ProfileOptions& options, std::string* json,
-                std::string* why) {
+bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces, const RunOptions& run,
+                const ProfileOptions& options, std::string* json, std::string* why) {
   const Counter counter(graph, loops, traces);
   Togetherness warps(graph, counter, traces.classes.size());
   Result result;

@@ -95,8 +95,7 @@ TEST(Profile, GivesBackTheModelItWasDrawnFrom) {
 // An inner loop of two turns in the first turn of the outer loop and of one in the second: drawn by
 // iteration all threads do the same, by mere probabilities they do not.
 TEST(Profile, TellsIterationsOfBothLoopsApart) {
-  const Graph graph = graph_of(
-      "digraph { a -> o; o -> i; i -> i; i -> l; l -> o; l -> e; }");
+  const Graph graph = graph_of("digraph { a -> o; o -> i; i -> i; i -> l; l -> o; l -> e; }");
   const Loops loops = find_loops(graph);
   std::string text;
   for (uint32_t t = 0; t < 32; ++t) text += "t a o i i l o i l e\n";
@@ -224,7 +223,8 @@ TEST(Counters, RefuseWhatDoesNotFit) {
   EXPECT_FALSE(profile_of_counters("\"a\",\"b\"\n1,2\n", graph, 0, &profile, &why));
   EXPECT_EQ(why, "it has no table with the columns that are needed");
   std::string text = scan_counters();
-  EXPECT_FALSE(profile_of_counters(text + "\"x\",\"\",\"1\",\"1\",\"1\"\n", graph, 0, &profile, &why));
+  EXPECT_FALSE(
+      profile_of_counters(text + "\"x\",\"\",\"1\",\"1\",\"1\"\n", graph, 0, &profile, &why));
   EXPECT_EQ(why, "line 32: not an address and its counts");
   EXPECT_FALSE(profile_of_counters(text, graph_of("digraph { a -> b; }"), 0, &profile, &why));
 }

@@ -278,7 +278,8 @@ class Reader {
     if (instruction.is("BREAK")) {
       action.op = BarrierOp::kBreak;
       if (!instruction.guard.empty() && instruction.guard == last.guard) action.who = Who::kTakers;
-      if (!instruction.guard.empty() && !last.guard.empty() && is_opposite(instruction.guard, last.guard)) {
+      if (!instruction.guard.empty() && !last.guard.empty() &&
+          is_opposite(instruction.guard, last.guard)) {
         action.who = Who::kOthers;
       }
     } else if (instruction.is("BMOV")) {

@@ -35,8 +35,8 @@ std::string table(const Result& result, const Expectation* expectation) {
   out += fmt::format("passes                 {} of {} lanes\n", e.passes, result.warp_size);
   out += fmt::format("efficiency, eq. 3.1    {:.4f} +- {:.4f}   (mean of ratios)\n",
                      e.mean_of_ratios, e.mean_half_width);
-  out += fmt::format("efficiency, counters   {:.4f} +- {:.4f}   (ratio of sums)\n",
-                     e.ratio_of_sums, e.ratio_half_width);
+  out += fmt::format("efficiency, counters   {:.4f} +- {:.4f}   (ratio of sums)\n", e.ratio_of_sums,
+                     e.ratio_half_width);
   if (expectation != nullptr) {
     out += fmt::format("the same, computed     {:.6f}\n", expectation->ratio_of_sums);
   }
@@ -92,10 +92,11 @@ std::string block_table(const Graph& graph, const Result& result) {
   for (const uint32_t b : order) {
     if (result.tally.issues[b] == 0) continue;
     const auto issues = static_cast<double>(result.tally.issues[b]);
-    out += fmt::format("{:>6.2f}%  {:>19}  {:>6.2f}  {:>12}  {}\n",
-                       100 * static_cast<double>(weight(b)) / static_cast<double>(all),
-                       result.tally.issues[b], static_cast<double>(result.tally.threads[b]) / issues,
-                       graph.blocks[b].instructions, graph.blocks[b].name);
+    out +=
+        fmt::format("{:>6.2f}%  {:>19}  {:>6.2f}  {:>12}  {}\n",
+                    100 * static_cast<double>(weight(b)) / static_cast<double>(all),
+                    result.tally.issues[b], static_cast<double>(result.tally.threads[b]) / issues,
+                    graph.blocks[b].instructions, graph.blocks[b].name);
   }
   return out;
 }

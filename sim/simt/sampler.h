@@ -36,12 +36,12 @@ class Sampler final : public Decider {
     uint64_t pass = 0;
   };
   struct Site {
-    uint32_t loop = kNone;                     // that the branch may leave
-    uint32_t inner = kNone;                    // the innermost loop around it
-    uint32_t outer = kNone;                    // and the loop around that
+    uint32_t loop = kNone;                      // that the branch may leave
+    uint32_t inner = kNone;                     // the innermost loop around it
+    uint32_t outer = kNone;                     // and the loop around that
     std::vector<std::vector<uint32_t>> leaves;  // per successor: the loops that end there
-    bool is_plain = false;                     // two ways, one class, no loop, no correlation
-    std::unique_ptr<Correlated> correlated;    // null: rho is 0 and nothing is held
+    bool is_plain = false;                      // two ways, one class, no loop, no correlation
+    std::unique_ptr<Correlated> correlated;     // null: rho is 0 and nothing is held
   };
 
   void choose_classes(uint32_t lanes);

@@ -162,8 +162,8 @@ bool replay(const Graph& graph, const Traces& traces, const RunOptions& options,
   Replayer replayer(graph, traces, observer);
   Accumulator sums(options.warp_size);
   for (size_t first = 0; first < traces.threads.size(); first += options.warp_size) {
-    const auto lanes = static_cast<uint32_t>(
-        std::min<size_t>(options.warp_size, traces.threads.size() - first));
+    const auto lanes =
+        static_cast<uint32_t>(std::min<size_t>(options.warp_size, traces.threads.size() - first));
     Tally tally(graph.blocks.size());
     replayer.begin_warp(first);
     if (!warp->run(options.function, first_lanes(lanes), replayer, tally, options.steps_max) ||

@@ -70,9 +70,8 @@ struct ProfileOptions {
 // A branch profile of the traces, as read_model() reads it: counts by threads and by warps of
 // `run.warp_size`, loops by iteration, correlations, and all of it per class. Blocks without a
 // choice are left out.
-bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces,
-                const RunOptions& run, const ProfileOptions& options, std::string* json,
-                std::string* why);
+bool profile_of(const Graph& graph, const Loops& loops, const Traces& traces, const RunOptions& run,
+                const ProfileOptions& options, std::string* json, std::string* why);
 
 }  // namespace warpcache::simt
 

@@ -47,9 +47,10 @@ struct Tally {
 
   std::vector<uint64_t> issues;   // per block, by warps
   std::vector<uint64_t> threads;  // per block, by threads
-  std::array<uint64_t, kLanesMax + 1> by_lanes = {};  // instructions by how many lanes executed them
-  uint64_t instructions = 0;                          // by warps
-  uint64_t thread_instructions = 0;                   // by threads
+  std::array<uint64_t, kLanesMax + 1> by_lanes =
+      {};                            // instructions by how many lanes executed them
+  uint64_t instructions = 0;         // by warps
+  uint64_t thread_instructions = 0;  // by threads
   uint64_t stalls = 0;  // barriers whose lanes could not all come, and that were given up
 };
 

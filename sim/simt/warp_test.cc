@@ -34,8 +34,7 @@ TEST(StackWarp, Figure23) {
   const Graph graph = graph_of(example("figure_2_3.dot"));
   RunOptions options;
   options.warp_size = 6;
-  const Result result =
-      replay_of(graph, traces_of(graph, example("figure_2_3.trace")), options);
+  const Result result = replay_of(graph, traces_of(graph, example("figure_2_3.trace")), options);
   EXPECT_EQ(result.tally.instructions, 9u);
   EXPECT_EQ(result.tally.thread_instructions, 28u);
   EXPECT_EQ(result.tally.issues[graph.find_block("G")], 2u);  // "block G is executed twice"
@@ -99,8 +98,8 @@ TEST(StackWarp, APassWithoutEndIsRefused) {
   options.steps_max = 1000;
   Result result;
   std::string why;
-  EXPECT_FALSE(run_passes(graph, find_loops(graph), equal_model(graph), options, nullptr, &result,
-                          &why));
+  EXPECT_FALSE(
+      run_passes(graph, find_loops(graph), equal_model(graph), options, nullptr, &result, &why));
   EXPECT_EQ(why, "a pass did not end within 1000 blocks");
 }
 
@@ -179,8 +178,8 @@ std::string random_graph(uint64_t seed, uint32_t size) {
   for (uint32_t b = 0; b + 1 < size; ++b) {
     out += "n" + std::to_string(b) + " -> n" + std::to_string(b + 1) + ";\n";
     if (random.next() % 3 == 0) continue;
-    const uint64_t to = random.next() % 4 == 0 ? random.next() % size
-                                               : b + 1 + random.next() % (size - b - 1);
+    const uint64_t to =
+        random.next() % 4 == 0 ? random.next() % size : b + 1 + random.next() % (size - b - 1);
     if (to != b + 1) out += "n" + std::to_string(b) + " -> n" + std::to_string(to) + ";\n";
   }
   return out + "}\n";
@@ -202,7 +201,8 @@ class AnyThreads : public ::testing::TestWithParam<uint64_t> {};
 // What a thread executes is its own affair: lanes and machine only change who executes together.
 TEST_P(AnyThreads, ExecuteTheirOwnInstructionsAndNoneTwice) {
   bench::Random random(GetParam());
-  const Graph graph = graph_of(random_graph(GetParam(), 4 + static_cast<uint32_t>(random.next() % 20)));
+  const Graph graph =
+      graph_of(random_graph(GetParam(), 4 + static_cast<uint32_t>(random.next() % 20)));
   std::string text;
   const uint64_t threads = 1 + random.next() % 70;
   for (uint64_t t = 0; t < threads; ++t) text += random_walk(graph, random);

@@ -43,7 +43,8 @@ bool parse_line(const std::string& text, Line* out, bool* indirect) {
     if (ends) out->flow = Flow::kEnd;
   } else if (name[0] == 'j') {
     out->flow = name == "jmp" ? Flow::kJump : Flow::kBranch;
-    const auto to = std::from_chars(code.data() + operand, code.data() + code.size(), out->target, 16);
+    const auto to =
+        std::from_chars(code.data() + operand, code.data() + code.size(), out->target, 16);
     *indirect = to.ptr == code.data() + operand;
   }
   return true;
@@ -127,8 +128,7 @@ bool read_listing(std::istream& in, const std::string& function, Listing* out, s
     if (here != kNone) block = &out->graph.blocks[here];
     ++block->instructions;
     block->address = lines[i].address - begin;
-    const uint32_t next =
-        i + 1 < lines.size() ? place(*out, begin, lines[i + 1].address) : kExit;
+    const uint32_t next = i + 1 < lines.size() ? place(*out, begin, lines[i + 1].address) : kExit;
     if (next != kNone) end_block(lines[i], next, place(*out, begin, lines[i].target), block);
   }
   out->graph.functions.push_back({function, 0});

@@ -13,9 +13,9 @@
 namespace warpcache::simt {
 
 struct Listing {
-  Graph graph;                      // blocks named "b" and their distance from the beginning, in hex
-  std::vector<uint32_t> block_at;   // by distance in bytes: the block that begins there, or kNone
-  uint32_t size = 0;                // of the function, in bytes
+  Graph graph;                     // blocks named "b" and their distance from the beginning, in hex
+  std::vector<uint32_t> block_at;  // by distance in bytes: the block that begins there, or kNone
+  uint32_t size = 0;               // of the function, in bytes
 };
 
 // Reads what `objdump -d --no-show-raw-insn` writes, as far as `function` goes. Calls count as one

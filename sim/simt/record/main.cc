@@ -165,8 +165,7 @@ bool run(Options* options, std::string* why) {
     return false;
   }
   std::ofstream traces(options->traces_path);
-  return fill(options->workload, &server, why) &&
-         record(*options, listing, &server, traces, why);
+  return fill(options->workload, &server, why) && record(*options, listing, &server, traces, why);
 }
 
 }  // namespace
@@ -174,7 +173,8 @@ bool run(Options* options, std::string* why) {
 
 int main(int argc, char** argv) {
   warpcache::simt::Options options;
-  CLI::App app("Records the blocks that requests go through in warpcache's own code.", "cfg-record");
+  CLI::App app("Records the blocks that requests go through in warpcache's own code.",
+               "cfg-record");
   warpcache::simt::add_options(&app, &options);
   CLI11_PARSE(app, argc, argv);
   std::string why;

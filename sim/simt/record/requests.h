@@ -18,8 +18,8 @@ struct KeyLength {
 struct Workload {
   std::vector<KeyLength> lengths;
   double hit_ratio = 1;
-  double set_share = 0;        // of the requests; the others are gets
-  uint32_t keys = 5'000;       // that are stored, of each length
+  double set_share = 0;   // of the requests; the others are gets
+  uint32_t keys = 5'000;  // that are stored, of each length
   uint32_t value_bytes = 32;
   uint64_t seed = 1;
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simt/record/stepper.h"
 
+#include <ucontext.h>
+
 #include <csignal>
 #include <cstring>
-#include <ucontext.h>
 
 namespace warpcache::simt {
 namespace {

@@ -18,8 +18,8 @@ class Stepper {
   Stepper(const Stepper&) = delete;
   Stepper& operator=(const Stepper&) = delete;
 
-  // Calls function(argument) and returns the distances from `begin` of all instructions executed, in
-  // order; valid until the next call. Empty: there were more than kStepsMax.
+  // Calls function(argument) and returns the distances from `begin` of all instructions executed,
+  // in order; valid until the next call. Empty: there were more than kStepsMax.
   const std::vector<uint32_t>& run(void (*function)(void*), void* argument);
 
   static constexpr uint32_t kStepsMax = 1'000'000;

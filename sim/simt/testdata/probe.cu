@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small kernels whose machine code shows what cfg-sim must read: divergent branches with and without
-// BSSY/BSYNC, early exits under predicates, calls, jump tables, WARPSYNC. Recorded for sm_90 with
+// Small kernels whose machine code shows what cfg-sim must read: divergent branches with and
+// without BSSY/BSYNC, early exits under predicates, calls, jump tables, WARPSYNC. Recorded for
+// sm_90 with
 //   nvcc -std=c++20 -O3 -arch=sm_90 -cubin -o probe.cubin probe.cu   (CUDA 13.0)
 //   nvdisasm -bbcfg -poff probe.cubin > probe_bbcfg.dot              (nvdisasm 13.2.51)
 //   nvdisasm -cfg -poff probe.cubin > probe_cfg.dot
@@ -51,15 +52,33 @@ __global__ void table(uint32_t* data, const uint32_t* op) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   uint32_t x = data[i];
   switch (op[i]) {
-    case 0: x = x * x + data[x & 63]; break;
-    case 1: x = data[(x >> 3) & 63] ^ (x << 7); break;
-    case 2: x = x / (data[x & 31] | 1); break;
-    case 3: x = x % (data[x & 15] | 3); break;
-    case 4: x = __popc(x) + data[(x >> 9) & 63]; break;
-    case 5: x = __brev(x) * data[(x >> 1) & 63]; break;
-    case 6: atomicAdd(&data[x & 7], x); break;
-    case 7: x = __clz(x | data[64 + (x & 7)]); break;
-    default: x = 0; break;
+    case 0:
+      x = x * x + data[x & 63];
+      break;
+    case 1:
+      x = data[(x >> 3) & 63] ^ (x << 7);
+      break;
+    case 2:
+      x = x / (data[x & 31] | 1);
+      break;
+    case 3:
+      x = x % (data[x & 15] | 3);
+      break;
+    case 4:
+      x = __popc(x) + data[(x >> 9) & 63];
+      break;
+    case 5:
+      x = __brev(x) * data[(x >> 1) & 63];
+      break;
+    case 6:
+      atomicAdd(&data[x & 7], x);
+      break;
+    case 7:
+      x = __clz(x | data[64 + (x & 7)]);
+      break;
+    default:
+      x = 0;
+      break;
   }
   data[i] = x;
 }

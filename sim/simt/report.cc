@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -12,7 +13,8 @@
 namespace warpcache::simt {
 namespace {
 
-constexpr uint32_t kBins = 8;  // of the table's histogram
+constexpr uint32_t kBins = 8;     // of the table's histogram
+constexpr double kBarWidth = 50;  // characters for all instructions
 
 std::vector<double> histogram(const Result& result) {
   std::vector<double> shares(result.warp_size, 0.0);
@@ -53,7 +55,7 @@ std::string table(const Result& result, const Expectation* expectation) {
     const uint32_t to = (bin + 1) * result.warp_size / bins;
     const double share = std::accumulate(shares.begin() + from, shares.begin() + to, 0.0);
     out += fmt::format("{:>2} to {:>2} lanes         {:>6.2f}% {}\n", from + 1, to, share * 100,
-                       std::string(static_cast<size_t>(share * 50 + 0.5), '#'));
+                       std::string(static_cast<size_t>(std::lround(share * kBarWidth)), '#'));
   }
   return out;
 }

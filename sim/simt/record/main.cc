@@ -168,17 +168,19 @@ bool run(Options* options, std::string* why) {
   return fill(options->workload, &server, why) && record(*options, listing, &server, traces, why);
 }
 
-}  // namespace
-}  // namespace warpcache::simt
-
 int main(int argc, char** argv) {
-  warpcache::simt::Options options;
+  Options options;
   CLI::App app("Records the blocks that requests go through in warpcache's own code.",
                "cfg-record");
-  warpcache::simt::add_options(&app, &options);
+  add_options(&app, &options);
   CLI11_PARSE(app, argc, argv);
   std::string why;
-  if (warpcache::simt::run(&options, &why)) return 0;
+  if (run(&options, &why)) return 0;
   fmt::print(stderr, "cfg-record: {}\n", why);
   return 1;
 }
+
+}  // namespace
+}  // namespace warpcache::simt
+
+int main(int argc, char** argv) { return warpcache::simt::main(argc, argv); }

@@ -161,6 +161,45 @@ TEST(Traces, AreDrawnByWeight) {
   }
 }
 
+// Figure 3.10 on recorded gets of our own code: the profile predicts what the threads do, equal
+// probabilities on what they ever do say less than half. (The pessimistic view needs the whole
+// graph: sim/simt/figures.)
+TEST(Figure310, OrderAndDistanceOfTheViews) {
+  const Graph graph = graph_of(test_file("serve_gets.dot"));
+  const Loops loops = find_loops(graph);
+  std::istringstream in(test_file("serve_gets.trace"));
+  Traces recorded;
+  std::string why;
+  ASSERT_TRUE(read_traces(in, graph, 0, &recorded, &why)) << why;
+  ASSERT_EQ(recorded.classes.size(), 4u);
+  Traces drawn;
+  const std::vector<double> weights(4, 0.25);
+  ASSERT_TRUE(draw_threads(recorded, weights, {32 * 300, 32, 1, 0}, &drawn, &why)) << why;
+  RunOptions options;
+  Result actual;
+  ASSERT_TRUE(replay(graph, drawn, options, {}, nullptr, &actual, &why)) << why;
+  std::string json;
+  ASSERT_TRUE(profile_of(graph, loops, recorded, options, {"test"}, &json, &why)) << why;
+  const Model profile = model_of(json, graph);
+  options.passes = 1000;
+  const double predicted = run_of(graph, profile, options).estimate.ratio_of_sums;
+  const Model augmented = augmented_model(graph, edges_taken(graph, recorded));
+  const double of_augmented = run_of(graph, augmented, options).estimate.ratio_of_sums;
+  const double truth = actual.estimate.ratio_of_sums;
+  EXPECT_NEAR(predicted / truth, 1, 0.03);
+  EXPECT_LT(of_augmented * 2, truth);
+  // Another mixture by the same profile: hits with keys of 16 bytes only, which all go one way.
+  Model reweighted = profile;
+  ASSERT_TRUE(reweight("16h=1", &reweighted, &why)) << why;
+  std::vector<double> short_hits;
+  ASSERT_TRUE(parse_weights("16h=1", recorded.classes, &short_hits, &why)) << why;
+  ASSERT_TRUE(draw_threads(recorded, short_hits, {32 * 100, 32, 1, 0}, &drawn, &why)) << why;
+  ASSERT_TRUE(replay(graph, drawn, options, {}, nullptr, &actual, &why)) << why;
+  EXPECT_NEAR(run_of(graph, reweighted, options).estimate.ratio_of_sums,
+              actual.estimate.ratio_of_sums, 0.03);
+  EXPECT_GT(actual.estimate.ratio_of_sums, 0.95);
+}
+
 // Augmented: what was never taken stays so, the rest is equal.
 TEST(Model, AugmentedDropsWhatIsNeverTaken) {
   const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; b -> c; c -> d; }");

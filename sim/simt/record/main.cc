@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <memory>
 
@@ -183,4 +185,11 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace warpcache::simt
 
-int main(int argc, char** argv) { return warpcache::simt::main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return warpcache::simt::main(argc, argv);
+  } catch (const std::exception& error) {  // of the libraries: no memory, a format of ours is wrong
+    std::fprintf(stderr, "cfg-record: %s\n", error.what());
+    return 1;
+  }
+}

@@ -170,7 +170,7 @@ bool run(Options* options, std::string* why) {
   return fill(options->workload, &server, why) && record(*options, listing, &server, traces, why);
 }
 
-int main(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
   Options options;
   CLI::App app("Records the blocks that requests go through in warpcache's own code.",
                "cfg-record");
@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return warpcache::simt::main(argc, argv);
+    return warpcache::simt::parse_and_run(argc, argv);
   } catch (const std::exception& error) {  // of the libraries: no memory, a format of ours is wrong
     std::fprintf(stderr, "cfg-record: %s\n", error.what());
     return 1;

@@ -2,6 +2,7 @@
 // cfg-sim: SIMD efficiency from a control-flow graph. docs/simulators/cfg-sim.md explains it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -181,7 +182,23 @@ int run_counters(const Options& options, const Input& input) {
   return write_file(options.output_path, profile.json) ? kExitDone : kExitInput;
 }
 
+int run_merge(const Options& options) {
+  std::vector<std::pair<std::string, std::string>> profiles;
+  std::string json;
+  std::string why;
+  for (const std::string& one : options.profiles) {
+    const size_t equals = std::min(one.find('='), one.size());
+    std::string text;
+    if (equals == one.size()) return refuse(one, "expected CLASS=FILE");
+    if (!read_file(one.substr(equals + 1), &text, &why)) return refuse(one, why);
+    profiles.emplace_back(one.substr(0, equals), text);
+  }
+  if (!merge_profiles(profiles, &json, &why)) return refuse("merge", why);
+  return write_file(options.output_path, json) ? kExitDone : kExitInput;
+}
+
 int execute(Options& options) {
+  if (options.command == Command::kMerge) return run_merge(options);
   Input input;
   if (const int status = load_graph(&options, &input); status != 0) return status;
   if (options.command == Command::kShow) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "simt/analysis.h"
@@ -70,6 +71,11 @@ Model equal_model(const Graph& graph);
 // what is wrong.
 bool read_model(const std::string& json, const Graph& graph, const Loops& loops, Model* out,
                 std::string* why);
+
+// One profile of several, each of which becomes a class of its own and of equal weight. `profiles`:
+// names and JSON texts without classes. False: `why` says which is no such profile.
+bool merge_profiles(const std::vector<std::pair<std::string, std::string>>& profiles,
+                    std::string* json, std::string* why);
 
 // "CLASS=WEIGHT,..." for these classes; who is not named weighs nothing. They make 1.
 bool parse_weights(const std::string& text, const std::vector<std::string>& classes,

@@ -111,6 +111,9 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
   add_graph(counters, out);
   counters->add_option("counters", out->counters_path, "ncu's source page, as CSV")->required();
   counters->add_option("-o,--output", out->output_path, "the profile's file")->required();
+  CLI::App* merge = app.add_subcommand("merge", "make classes of profiles of one class each");
+  merge->add_option("profiles", out->profiles, "CLASS=FILE ...")->required();
+  merge->add_option("-o,--output", out->output_path, "the profile's file")->required();
   CLI::App* show = app.add_subcommand("show", "list blocks, post-dominators, loops and barriers");
   add_graph(show, out);
   try {
@@ -121,6 +124,7 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
   if (replay->parsed()) out->command = Command::kReplay;
   if (profile->parsed()) out->command = Command::kProfile;
   if (counters->parsed()) out->command = Command::kCounters;
+  if (merge->parsed()) out->command = Command::kMerge;
   if (show->parsed()) out->command = Command::kShow;
   if (out->reconvergence == "sass") out->run.reconvergence = Reconvergence::kMachineCode;
   return ParseResult::kGo;

@@ -3,12 +3,13 @@
 #define WARPCACHE_SIM_SIMT_OPTIONS_H_
 
 #include <string>
+#include <vector>
 
 #include "simt/estimate.h"
 
 namespace warpcache::simt {
 
-enum class Command { kRun, kReplay, kProfile, kCounters, kShow };
+enum class Command { kRun, kReplay, kProfile, kCounters, kMerge, kShow };
 
 struct Options {
   Command command = Command::kRun;
@@ -20,7 +21,8 @@ struct Options {
   std::string assume = "model";
   std::string traces_path;
   std::string counters_path;
-  std::string json_path;  // "-": standard output
+  std::vector<std::string> profiles;  // CLASS=FILE
+  std::string json_path;              // "-": standard output
   std::string output_path;
   std::string reconvergence = "ipdom";
   bool exact = false;

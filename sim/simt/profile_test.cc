@@ -129,6 +129,25 @@ TEST(Profile, KeepsClassesApart) {
   EXPECT_DOUBLE_EQ(model.branches[0].classes[1].probability[0], 0.5);
 }
 
+// One profile a class, as counters of one launch a class give them.
+TEST(Profile, MergesIntoClasses) {
+  const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
+  const std::string head = R"({"format": "warpcache-branch-profile-1", "branches": )";
+  std::string json;
+  std::string why;
+  ASSERT_TRUE(merge_profiles({{"x", head + R"({"a": {"to": {"b": 9, "c": 0}}}})"},
+                              {"y", head + R"({"a": {"to": {"b": 1, "c": 3}}}})"}},
+                             &json, &why))
+      << why;
+  Model model = model_of(json, graph);
+  ASSERT_EQ(model.classes.size(), 2u);
+  EXPECT_DOUBLE_EQ(model.classes[0].weight, 0.5);
+  EXPECT_DOUBLE_EQ(model.branches[0].classes[0].probability[0], 1);
+  EXPECT_DOUBLE_EQ(model.branches[0].classes[1].probability[0], 0.25);
+  EXPECT_FALSE(merge_profiles({{"x", "{}"}}, &json, &why));
+  EXPECT_EQ(why, "x: no branch profile of one class");
+}
+
 TEST(Traces, RefuseWhatTheGraphHasNot) {
   const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
   const auto refusal = [&](const std::string& text) {

@@ -160,12 +160,14 @@ class ModelReader {
   static std::vector<double> read_trips(const std::string& name, const Json& trips) {
     std::vector<double> stay;
     if (trips.is_object()) {
+      const std::string what = name + ": trips";
       std::vector<double> weights;
       for (const auto& [count, weight] : trips.items()) {
         uint32_t n;
-        if (!parse_trip_count(count, &n)) throw Refused{name + ": bad trip count " + count};
+        if (!parse_trip_count(count, &n))
+          throw Refused{fmt::format("{}: bad trip count {}", name, count)};
         if (weights.size() <= n) weights.resize(n + 1);
-        weights[n] = number(weight, name + ": trips", 1e18);
+        weights[n] = number(weight, what, 1e18);
       }
       return stay_from_trips(normalized(weights, name + ": trips"));
     }

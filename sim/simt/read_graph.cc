@@ -18,6 +18,7 @@ bool parse_number(std::string_view text, T* out) {
 
 // True and `found` unset where the node says nothing. False: it says something that is no count.
 bool instructions_of(const DotNode& node, uint32_t* count, bool* found) {
+  *count = 1;
   const auto attribute = node.attributes.find("instructions");
   *found = attribute != node.attributes.end();
   if (*found) return parse_number(attribute->second, count) && *count <= kInstructionsMax;

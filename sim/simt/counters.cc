@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simt/counters.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "simt/model.h"
+
+namespace warpcache::simt {
+namespace {
+
+constexpr double kLanes = 32;
+
+struct Counts {
+  uint64_t warps = 0;
+  uint64_t threads = 0;
+  uint64_t predicated_on = 0;
+};
+
+using CountsByAddress = std::unordered_map<uint64_t, Counts>;
+
+// Cells of one line; quotes may hold commas, and quotes twice.
+std::vector<std::string> cells(std::string_view line) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"') {
+        out.back() += line[++i];
+      } else {
+        quoted = !quoted;
+      }
+    } else if (line[i] == ',' && !quoted) {
+      out.emplace_back();
+    } else if (line[i] != '\r') {
+      out.back() += line[i];
+    }
+  }
+  return out;
+}
+
+// With or without separators between thousands.
+bool parse_count(std::string text, int base, uint64_t* out) {
+  std::erase(text, ',');
+  if (base == 16 && text.starts_with("0x")) text.erase(0, 2);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+class Table {
+ public:
+  bool read(std::string_view csv, std::string* why) {
+    for (uint32_t number = 1; !csv.empty(); ++number) {
+      const size_t end = std::min(csv.find('\n'), csv.size());
+      const std::vector<std::string> row = cells(csv.substr(0, end));
+      csv.remove_prefix(std::min(end + 1, csv.size()));
+      if (columns_.empty()) {
+        find_columns(row);
+      } else if (row.size() > 1 && !add(row)) {
+        *why = fmt::format("line {}: not an address and its counts", number);
+        return false;
+      }
+    }
+    if (counts.empty()) *why = "it has no table with the columns that are needed";
+    return !counts.empty();
+  }
+
+  CountsByAddress counts;  // by the distance from the first row
+
+ private:
+  static constexpr const char* kNames[] = {"Address", "Instructions Executed",
+                                           "Thread Instructions Executed",
+                                           "Predicated-On Thread Instructions Executed"};
+
+  void find_columns(const std::vector<std::string>& row) {
+    std::vector<size_t> found;
+    for (const char* name : kNames) {
+      const auto at = std::find(row.begin(), row.end(), name);
+      if (at == row.end()) return;
+      found.push_back(static_cast<size_t>(at - row.begin()));
+    }
+    columns_ = found;
+  }
+
+  bool add(const std::vector<std::string>& row) {
+    uint64_t value[4];
+    for (size_t i = 0; i < 4; ++i) {
+      if (columns_[i] >= row.size() ||
+          !parse_count(row[columns_[i]], i == 0 ? 16 : 10, &value[i])) {
+        return false;
+      }
+    }
+    if (counts.empty()) base_ = value[0];
+    counts[value[0] - base_] = {value[1], value[2], value[3]};
+    return true;
+  }
+
+  std::vector<size_t> columns_;
+  uint64_t base_ = 0;
+};
+
+// Those that `function` calls, itself included: its section's.
+std::vector<bool> functions_called(const Graph& graph, uint32_t function) {
+  std::vector<bool> called(graph.functions.size());
+  called[function] = true;
+  for (bool more = true; more;) {
+    more = false;
+    for (const Block& block : graph.blocks) {
+      if (block.call == kNone || !called[block.function] || called[block.call]) continue;
+      called[block.call] = more = true;
+    }
+  }
+  return called;
+}
+
+nlohmann::ordered_json branch_json(const Graph& graph, const Block& block,
+                                   const CountsByAddress& counts) {
+  nlohmann::ordered_json json;
+  const auto found = counts.find(block.address);
+  if (found == counts.end() || found->second.threads == 0) return json;
+  const Counts& branch = found->second;
+  json["address"] = block.address;
+  json["warps"] = branch.warps;
+  if (block.successors.size() == 2) {
+    json["to"][successor_name(graph, block.successors[0])] = branch.threads - branch.predicated_on;
+    json["to"][successor_name(graph, block.successors[1])] = branch.predicated_on;
+    return json;
+  }
+  uint64_t sum = 0;
+  for (const uint32_t to : block.successors) {
+    const auto target = is_block(to) ? counts.find(graph.blocks[to].address) : counts.end();
+    const uint64_t threads = target == counts.end() ? 0 : target->second.threads;
+    json["to"][successor_name(graph, to)] = threads;
+    sum += threads;
+  }
+  return sum == 0 ? nlohmann::ordered_json() : json;
+}
+
+}  // namespace
+
+bool profile_of_counters(std::string_view csv, const Graph& graph, uint32_t function,
+                         CounterProfile* out, std::string* why) {
+  Table table;
+  if (!table.read(csv, why)) return false;
+  double warps = 0;
+  double threads = 0;
+  for (const auto& [address, counts] : table.counts) {
+    if (counts.predicated_on > counts.threads) {
+      *why = fmt::format("offset {:#x}: more threads under the predicate than in all", address);
+      return false;
+    }
+    warps += static_cast<double>(counts.warps);
+    threads += static_cast<double>(counts.threads);
+  }
+  if (warps == 0) {
+    *why = "nothing was executed";
+    return false;
+  }
+  out->measured_ratio_of_sums = threads / (kLanes * warps);
+  nlohmann::ordered_json json = {{"format", "warpcache-branch-profile-1"}, {"source", "counters"}};
+  const std::vector<bool> called = functions_called(graph, function);
+  for (const Block& block : graph.blocks) {
+    if (block.successors.size() < 2 || !called[block.function]) continue;
+    const auto branch = branch_json(graph, block, table.counts);
+    if (!branch.empty()) json["branches"][block.name] = branch;
+  }
+  if (!json.contains("branches")) {
+    *why = "none of its addresses is a branch of the graph (was it written with -poff?)";
+    return false;
+  }
+  out->json = json.dump(1) + "\n";
+  return true;
+}
+
+}  // namespace warpcache::simt

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A control-flow graph: blocks of instructions, the edges between them, calls, and what the machine
+// code says of reconvergence.
+#ifndef WARPCACHE_SIM_SIMT_GRAPH_H_
+#define WARPCACHE_SIM_SIMT_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace warpcache::simt {
+
+// Where a thread goes that is in no block any more. They stand beside block numbers.
+inline constexpr uint32_t kExit = UINT32_MAX;        // the thread has ended
+inline constexpr uint32_t kReturn = UINT32_MAX - 1;  // from a function to the block behind its call
+inline constexpr uint32_t kNone = UINT32_MAX - 2;    // no block, no function, no loop
+
+constexpr bool is_block(uint32_t to) { return to < kNone; }
+
+// Convergence barriers (B0 to B15) of Volta and later; the last stands for the whole warp.
+inline constexpr uint8_t kBarriers = 17;
+inline constexpr uint8_t kWholeWarp = 16;
+inline constexpr uint8_t kNoBarrier = UINT8_MAX;
+
+enum class BarrierOp : uint8_t {
+  kOpen,     // BSSY: the active lanes are who the barrier waits for
+  kBreak,    // BREAK: lanes leave the barrier
+  kSave,     // BMOV to a register; the barrier is empty then
+  kRestore,  // BMOV from a register
+};
+
+// Which of a block's lanes an action concerns, by what they do at the block's end.
+enum class Who : uint8_t { kAll, kTakers, kOthers };
+
+struct BarrierAction {
+  BarrierOp op;
+  uint8_t barrier;
+  uint8_t reg = 0;  // of kSave and kRestore; 255 is RZ
+  Who who = Who::kAll;
+};
+
+// The last successor of a block with two is where its branch leads when taken.
+struct Block {
+  std::string name;
+  uint32_t function = 0;
+  uint32_t instructions = 0;
+  uint64_t address = 0;              // of the last instruction; 0: not known
+  std::vector<uint32_t> successors;  // blocks, kExit or kReturn; never empty
+  std::vector<double> weights;       // of the successors as the graph's file gives them, or empty
+  uint32_t call = kNone;             // the function that runs between this block and its successor
+  std::vector<BarrierAction> actions = {};
+  uint8_t sync = kNoBarrier;  // waits at its end for this barrier's lanes
+};
+
+struct Function {
+  std::string name;
+  uint32_t entry = kNone;
+};
+
+struct Graph {
+  std::vector<Block> blocks;
+  std::vector<Function> functions;
+
+  // kNone where there is none.
+  uint32_t find_block(const std::string& name) const;
+  // By its whole name, or by a part of it that no other function has; kernels' local functions,
+  // which nvdisasm names with a '$' in front, only by the whole. kNone otherwise.
+  uint32_t find_function(const std::string& name) const;
+};
+
+inline uint32_t Graph::find_block(const std::string& name) const {
+  for (uint32_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].name == name) return i;
+  }
+  return kNone;
+}
+
+inline uint32_t Graph::find_function(const std::string& name) const {
+  uint32_t found = kNone;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].name == name) return i;
+    if (functions[i].name[0] == '$' || functions[i].name.find(name) == std::string::npos) continue;
+    found = i;
+    ++count;
+  }
+  return count == 1 ? found : kNone;
+}
+
+}  // namespace warpcache::simt
+
+#endif  // WARPCACHE_SIM_SIMT_GRAPH_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws what lanes decide, pass after pass, as a model says.
+#ifndef WARPCACHE_SIM_SIMT_SAMPLER_H_
+#define WARPCACHE_SIM_SIMT_SAMPLER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "simt/analysis.h"
+#include "simt/model.h"
+#include "simt/warp.h"
+#include "workload/random.h"
+
+namespace warpcache::simt {
+
+class Sampler final : public Decider {
+ public:
+  // All three outlive the sampler.
+  Sampler(const Graph& graph, const Loops& loops, const Model& model);
+
+  // What a pass draws follows from `seed` and its number alone.
+  void begin_pass(uint64_t seed, uint64_t pass, uint32_t lanes);
+
+  void enter(uint32_t block, LaneMask lanes) override;
+  void decide(uint32_t block, LaneMask lanes, LaneMask* parts) override;
+
+ private:
+  // How the lanes of a pass stand to one branch.
+  struct Correlated {
+    LaneMask follows = 0;          // lanes that do what their warp does
+    LaneMask has_own = 0;          // held: lanes whose own draw is made
+    std::vector<double> warp;      // the warp's draws, by the number of the execution
+    std::vector<uint32_t> number;  // per lane, how often it has come here
+    std::vector<double> own;       // held: per lane
+    uint64_t pass = 0;
+  };
+  struct Site {
+    uint32_t loop = kNone;                      // that the branch may leave
+    uint32_t inner = kNone;                     // the innermost loop around it
+    uint32_t outer = kNone;                     // and the loop around that
+    std::vector<std::vector<uint32_t>> leaves;  // per successor: the loops that end there
+    bool is_plain = false;                      // two ways, one class, no loop, no correlation
+    std::unique_ptr<Correlated> correlated;     // null: rho is 0 and nothing is held
+  };
+
+  void choose_classes(uint32_t lanes);
+  double draw(Site& site, const BranchModel& model, uint32_t lane);
+  double draw_correlated(Correlated& state, const BranchModel& model, uint32_t lane);
+  size_t choose(uint32_t block, const Site& site, uint32_t lane, double point) const;
+  size_t choose_stay(uint32_t block, const Site& site, const Branch& branch, uint32_t lane,
+                     double point) const;
+  const std::vector<double>& probability_now(const Site& site, const Branch& branch,
+                                             uint32_t lane) const;
+
+  const Graph& graph_;
+  const Loops& loops_;
+  const Model& model_;
+  bench::Random random_{0};
+  uint64_t pass_ = 0;  // counts from 1
+  std::vector<Site> sites_;
+  std::vector<uint8_t> class_of_;                      // per lane
+  std::vector<LaneMask> inside_;                       // per loop: the lanes that are in it
+  std::vector<std::array<uint32_t, kLanesMax>> turn_;  // per loop and lane: the iteration, from 1
+};
+
+}  // namespace warpcache::simt
+
+#endif  // WARPCACHE_SIM_SIMT_SAMPLER_H_

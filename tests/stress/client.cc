@@ -17,12 +17,13 @@ namespace {
 
 constexpr uint32_t kInlineBodyMax = 60 * 1024;  // bytes; larger bodies go through reservations
 constexpr uint32_t kFramesMax = 256;            // of one call
+constexpr uint32_t kInputBytes = 32u << 20;     // of a batch at most
 constexpr size_t kFailuresMax = 3;              // told of one client
 
 const wire::FrameLimits& limits() {
   static const wire::FrameLimits made = [] {
     wire::FrameLimits limits = {};
-    limits.item_size_max = 4 << 20;
+    limits.item_size_max = kItemSizeMax;
     limits.inline_body_max = kInlineBodyMax;
     limits.cas_enabled = true;
     return limits;
@@ -30,20 +31,14 @@ const wire::FrameLimits& limits() {
   return made;
 }
 
-engine::CpuEngineConfig engine_config(const Scenario& scenario) {
-  engine::CpuEngineConfig config;
-  config.item_size_max = limits().item_size_max;
-  if (scenario.exhaust_pins) config.pin_wait_ms_max = 1;
-  return config;
-}
-
 }  // namespace
 
-Client::Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::Store& store,
-               engine::AdminHandler& admin)
+Client::Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::StoreOwner& store,
+               engine::Engine& engine)
     : scenario_(scenario),
       store_(store),
-      engine_(engine_config(scenario), store, admin),
+      engine_(engine),
+      memory_(engine.input_memory(kInputBytes)),
       generator_(scenario, index + 1, seed),
       filler_(scenario, index + 1, seed) {
   for (uint32_t i = 0; i < scenario.sessions; ++i) {
@@ -246,7 +241,8 @@ void Client::submit_all() {
   bool unfinished = true;
   while (unfinished) {
     engine_.submit(&batch_);
-    WC_ASSERT(engine_.poll() == &batch_);
+    while (engine_.poll() == nullptr) {
+    }
     collect_replies();
     const size_t submitted = batch_.frames.size();
     unfinished = keep_unfinished(&frames);
@@ -277,7 +273,9 @@ void Client::decode_replies() {
 }
 
 void Client::run_shares() {
-  batch_.input = reinterpret_cast<uint8_t*>(input_.data());
+  WC_ASSERT(input_.size() <= kInputBytes);
+  std::memcpy(memory_, input_.data(), input_.size());
+  batch_.input = memory_;
   batch_.frames.clear();
   batch_.entries.clear();
   entry_share_.clear();

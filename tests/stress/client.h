@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/cpu/cpu_engine.h"
-#include "store/store.h"
+#include "engine/engine.h"
+#include "store/owner.h"
 #include "stress/filler.h"
 #include "stress/generator.h"
 #include "stress/scenario.h"
@@ -26,8 +26,9 @@ inline constexpr uint32_t kEvictSession = 63;
 
 class Client {
  public:
-  Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::Store& store,
-         engine::AdminHandler& admin);
+  // `engine` is the client's own.
+  Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::StoreOwner& store,
+         engine::Engine& engine);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -94,8 +95,9 @@ class Client {
   void fail(const std::string& what, std::string_view replies);
 
   const Scenario& scenario_;
-  store::Store& store_;
-  engine::CpuEngine engine_;
+  store::StoreOwner& store_;
+  engine::Engine& engine_;
+  uint8_t* memory_;  // the engine's, for the input
   Generator generator_;
   Filler filler_;
   std::vector<Session> sessions_;

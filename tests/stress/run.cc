@@ -9,6 +9,7 @@
 #include <barrier>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "base/assert.h"
@@ -26,8 +27,8 @@ constexpr size_t kBookMax = 200'000;  // CAS ids remembered of a key
 // Time, maintenance where the store has no thread for it, and limits that move.
 class Keeper {
  public:
-  Keeper(const Scenario& scenario, store::Store& store)
-      : scenario_(scenario), store_(store), thread_([this] { run(); }) {}
+  Keeper(const Scenario& scenario, engine::Rig& rig)
+      : scenario_(scenario), rig_(rig), store_(rig.store()), thread_([this] { run(); }) {}
   ~Keeper() {
     stopping_ = true;
     thread_.join();
@@ -44,7 +45,7 @@ class Keeper {
       ++turn;
       if (scenario_.expiry && turn % scenario_.tick_ms == 0)
         store_.set_clock(store_.clock().now + 1);
-      if (!scenario_.maintenance_thread) store_.maintain();
+      if (!scenario_.maintenance_thread) rig_.maintain();
       if (scenario_.change_limit && turn % 64 == 0) {
         const uint64_t part = 4 + turn / 64 * 5 % 5;  // 4/8 to all, in no order
         store_.set_memory_limit(scenario_.memory / 8 * part);
@@ -53,7 +54,8 @@ class Keeper {
   }
 
   const Scenario& scenario_;
-  store::Store& store_;
+  engine::Rig& rig_;
+  store::StoreOwner& store_;
   std::mutex mutex_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
@@ -76,7 +78,7 @@ class Run {
   const Scenario& scenario_;
   const Effort effort_;
   StoreObserver observer_;
-  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<engine::Rig> rig_;
   std::unique_ptr<engine::StoreAdmin> admin_;
   std::unique_ptr<Keeper> keeper_;
   std::vector<std::unique_ptr<Client>> clients_;
@@ -104,7 +106,11 @@ Run::Run(const Scenario& scenario, const Effort& effort)
       histories_(scenario.keys),
       states_(scenario.keys),
       books_(scenario.keys) {
-  store::StoreConfig config;
+  engine::RigConfig rig;
+  rig.item_size_max = kItemSizeMax;
+  rig.engines = scenario.threads;
+  if (scenario.exhaust_pins) rig.pin_wait_ms_max = 1;
+  store::StoreConfig& config = rig.store;
   config.memory_limit = scenario.memory;
   config.memory_reach = scenario.memory;
   config.threads = scenario.threads;
@@ -112,11 +118,18 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   config.maintenance_thread = scenario.maintenance_thread;
   config.manual_clock = true;
   config.seed = effort.seed;
-  config.hooks = observer_.hooks();
-  WC_ASSERT(store::Store::create(config, &store_) == Status::kOk);
-  admin_ = std::make_unique<engine::StoreAdmin>(*store_);
+  const bool observed = effort.engine == engine::RigKind::kCpu;
+  if (observed) config.hooks = observer_.hooks();
+  if (!observed && scenario.fail_every != 0) {
+    throw std::runtime_error("allocations cannot be made to fail on a GPU");
+  }
+  std::string why;
+  rig_ = engine::make_rig(effort.engine, rig, &why);
+  if (rig_ == nullptr) throw std::runtime_error("no engine: " + why);
+  admin_ = std::make_unique<engine::StoreAdmin>(rig_->store());
   for (uint32_t i = 0; i < scenario.threads; ++i) {
-    clients_.push_back(std::make_unique<Client>(scenario, i, effort.seed, *store_, *admin_));
+    clients_.push_back(std::make_unique<Client>(scenario, i, effort.seed, rig_->store(),
+                                                rig_->make_engine(*admin_)));
   }
 }
 
@@ -217,7 +230,7 @@ void Run::work(uint32_t thread) {
 
 Report Run::go() {
   start_ = now_ns();
-  keeper_ = std::make_unique<Keeper>(scenario_, *store_);
+  keeper_ = std::make_unique<Keeper>(scenario_, *rig_);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < scenario_.threads; ++i) threads.emplace_back([this, i] { work(i); });
   for (std::thread& thread : threads) thread.join();
@@ -228,7 +241,7 @@ Report Run::go() {
     report_.pins += client->pins_held();
     for (const std::string& failure : client->failures()) fail(failure);
   }
-  const store::StoreStats stats = store_->stats();
+  const store::StoreStats stats = rig_->store().stats();
   if (stats.pinned_segments != 0) fail("segments stay pinned");
   if (stats.reserved_segments != 0) fail("segments stay reserved");
   report_.evictions = observer_.evictions();

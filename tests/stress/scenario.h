@@ -8,7 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/testing/rig.h"
+
 namespace warpcache::stress {
+
+inline constexpr uint32_t kItemSizeMax = 4 << 20;  // bytes
 
 struct Scenario {
   std::string name;
@@ -41,6 +45,9 @@ struct Effort {
   uint64_t operations = 0;  // stop after so many that were checked; 0: no such limit
   double seconds = 2;       // stop after so long
   uint64_t seed = 1;
+  // On a GPU nobody sees evictions, so that one of a checked key is a failure of the run; and
+  // allocations cannot be made to fail.
+  engine::RigKind engine = engine::RigKind::kCpu;
 };
 
 struct Report {
@@ -65,6 +72,7 @@ struct Report {
 std::vector<Scenario> all_scenarios();
 const Scenario* find_scenario(const std::vector<Scenario>& scenarios, std::string_view name);
 
+// Throws std::runtime_error where there is no such engine, or not for this scenario.
 Report run_scenario(const Scenario& scenario, const Effort& effort);
 std::string describe(const Scenario& scenario, const Report& report);
 

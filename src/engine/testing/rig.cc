@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/testing/rig.h"
 
+#include <vector>
+
 #include "engine/cpu/cpu_engine.h"
 #include "store/store.h"
 
@@ -23,8 +25,8 @@ class CpuRig final : public Rig {
   Engine& make_engine(AdminHandler& admin) override {
     CpuEngineConfig config;
     config.item_size_max = config_.item_size_max;
-    engine_ = std::make_unique<CpuEngine>(config, *store_, admin);
-    return *engine_;
+    config.pin_wait_ms_max = config_.pin_wait_ms_max;
+    return *engines_.emplace_back(std::make_unique<CpuEngine>(config, *store_, admin));
   }
   void maintain() override { store_->maintain(); }
   bool value_of(const store::Item& item, std::string* value) override {
@@ -38,7 +40,7 @@ class CpuRig final : public Rig {
  private:
   RigConfig config_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<CpuEngine> engine_;
+  std::vector<std::unique_ptr<CpuEngine>> engines_;
 };
 
 #if defined(WARPCACHE_HAVE_CUDA)
@@ -53,6 +55,7 @@ class CudaRig final : public Rig {
     if (!failure.empty()) return failure;
     cuda::CudaStoreConfig config;
     config.store = config_.store;
+    config.engines = config_.engines;
     config.blocks_per_engine = config_.gpu_blocks;
     return cuda::CudaStore::create(config, faults_, &store_);
   }
@@ -63,9 +66,10 @@ class CudaRig final : public Rig {
     config.item_size_max = config_.item_size_max;
     config.jobs.blocks_max = config_.gpu_blocks;
     config.jobs.persistent = persistent_;
-    const std::string failure = cuda::CudaEngine::create(config, *store_, faults_, admin, &engine_);
+    const std::string failure =
+        cuda::CudaEngine::create(config, *store_, faults_, admin, &engines_.emplace_back());
     WC_ASSERT(failure.empty());
-    return *engine_;
+    return *engines_.back();
   }
   void maintain() override { store_->maintain(); }
   bool value_of(const store::Item&, std::string*) override { return false; }
@@ -75,7 +79,7 @@ class CudaRig final : public Rig {
   bool persistent_;
   cuda::DeviceFaults faults_;
   std::unique_ptr<cuda::CudaStore> store_;
-  std::unique_ptr<cuda::CudaEngine> engine_;
+  std::vector<std::unique_ptr<cuda::CudaEngine>> engines_;
 };
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store and one engine on it, for tests that hold every engine to the same.
+// A store and engines on it, for tests that hold every engine to the same.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,9 @@ enum class RigKind : uint8_t {
 struct RigConfig {
   store::StoreConfig store;
   uint32_t item_size_max = 1 << 20;  // bytes
-  uint32_t gpu_blocks = 16;          // of the engine, where it runs on a GPU
+  uint32_t engines = 1;              // that will be made
+  uint32_t pin_wait_ms_max = 100;    // see CpuEngineConfig
+  uint32_t gpu_blocks = 16;          // of an engine, where it runs on a GPU
 };
 
 class Rig {
@@ -28,7 +30,7 @@ class Rig {
   virtual ~Rig() = default;
 
   virtual store::StoreOwner& store() = 0;
-  // Once. `admin` outlives the engine, which is the rig's own.
+  // RigConfig::engines times. `admin` outlives the engine, which is the rig's own.
   virtual Engine& make_engine(AdminHandler& admin) = 0;
   // One round of maintenance.
   virtual void maintain() = 0;

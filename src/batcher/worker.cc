@@ -43,6 +43,7 @@ void Worker::run() {
 
 bool Worker::turn(int timeout_ms) {
   arena_.used = head_bytes_ = 0;
+  full_ = false;
   chunks_.clear();
   batch_.frames.clear();
   batch_.entries.clear();
@@ -112,6 +113,8 @@ void Worker::run_left() {
 // take turns with the others. The engine serves entries in order: those without any reply space are
 // the last ones.
 size_t Worker::first_to_complete() const {
+  const bool served = batch_.entries.empty() || batch_.entries.back().frames_done > 0;
+  if (WC_LIKELY(served && !full_)) return 0;
   auto unserved = static_cast<uint32_t>(batch_.entries.size());
   while (unserved > 0 && batch_.entries[unserved - 1].frames_done == 0) --unserved;
   const auto waits = [unserved](const Plan& plan) {
@@ -149,12 +152,15 @@ void Worker::close_entry(Plan& plan) {
 
 // How many frames can be added now; says in the plan whether the batch is full. One place is kept
 // for the frame of a big body that is refused.
-uint32_t Worker::frame_room(Plan& plan) const {
+uint32_t Worker::frame_room(Plan& plan) {
   const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
   if (in_entry >= config_.requests_per_stream_max) return 0;
   plan.left_out = in_batch + 1 >= kBatchFramesMax;
-  if (plan.left_out) return 0;
+  if (WC_UNLIKELY(plan.left_out)) {
+    full_ = true;
+    return 0;
+  }
   return std::min(
       {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
@@ -257,7 +263,7 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
 bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   WaitingFrames& waiting = waiting_[session.waiting];
   if (batch_.frames.size() + waiting.frames.size() > kBatchFramesMax) {
-    plan.left_out = plan.next.more_now = true;
+    full_ = plan.left_out = plan.next.more_now = true;
     return false;
   }
   for (wire::Frame frame : waiting.frames) {

@@ -89,7 +89,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void complete_unless_left(size_t index);
   void run_left();
   void complete(const transport::RxChunk& chunk, Plan& plan);
-  uint32_t frame_room(Plan& plan) const;
+  uint32_t frame_room(Plan& plan);
 
   WorkerConfig config_;
   transport::Transport& transport_;
@@ -99,6 +99,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   transport::InputArena arena_;
   uint32_t head_bytes_ = 0;
   engine::Batch batch_;
+  bool full_ = false;  // the batch; somebody was left out
   std::vector<transport::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<transport::TxSpan> spans_;

@@ -175,9 +175,10 @@ bool Workload::carries(Bytes reply, const std::string& message, uint64_t number)
                         get16(udp + 4) == udp_bytes &&
                         get16(udp + 8) == (static_cast<uint32_t>(number) & 0xffff) &&
                         get16(udp + 10) == 0 && get16(udp + 12) == 1 && get16(udp + 14) == 0;
+  // Lengths are right from here on.
+  if (!headers || !datagram) return false;
   const bool checksum = config_.udp_checksum ? udp_sum(at) == 0xffff : get16(udp + 6) == 0;
-  return headers && datagram && checksum &&
-         std::memcmp(at + kMessageOffset, message.data(), message.size()) == 0;
+  return checksum && std::memcmp(at + kMessageOffset, message.data(), message.size()) == 0;
 }
 
 }  // namespace warpcache::offline

@@ -55,6 +55,7 @@ class Situation:
     wait_s_max: float  # for an answer, on an idle machine
     flushes: Happening
     clock_shift_s: Happening  # what debugtime has added
+    floods: Happening  # of connections: meanwhile no other client is let in
 
     def now(self) -> Moment:
         return Moment(

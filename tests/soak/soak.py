@@ -44,6 +44,7 @@ SETTLE_S_MAX = 30.0
 REPLAY_REQUESTS = 200_000  # of one run of the load
 REPLAY_KEYS = 300_000
 BAD_LOG = ("Sanitizer", "runtime error:", "assertion")
+TURNED_AWAY = re.compile("Broken pipe|reset by peer|closed|Too many open connections")
 DUMPED = re.compile(rb"^key=(\S+) .* size=(\d+)", re.MULTILINE)
 # What is left when nothing is alive: what segments that are still open hold.
 LEAST_MIB = 2
@@ -65,8 +66,9 @@ class Result:
 class Load:
     """A look-aside cache's traffic, for as long as the soak lasts; every value is checked whole."""
 
-    def __init__(self, server: Server, seed: int):
+    def __init__(self, server: Server, seed: int, floods: Happening):
         self.server = server
+        self.floods = floods
         self.chance = random.Random(f"{seed}/load")
         self.requests = 0
         self.failure: str | None = None
@@ -80,6 +82,7 @@ class Load:
 
     def _run(self) -> None:
         while not self._ending.is_set() and self.failure is None:
+            floods_ended = self.floods.at_least()
             try:
                 measure.client(
                     self.server,
@@ -91,7 +94,9 @@ class Load:
                 )
                 self.requests += REPLAY_REQUESTS
             except (measure.ClientError, subprocess.TimeoutExpired) as problem:
-                self.failure = f"load: {problem}"
+                flooded = self.floods.at_most() > floods_ended
+                if not (flooded and TURNED_AWAY.search(str(problem))):
+                    self.failure = f"load: {problem}"
 
 
 class Party:
@@ -120,12 +125,13 @@ class Party:
             wait_s_max=others_wait_s_max(self.server) + PAUSE_S,
             flushes=Happening(),
             clock_shift_s=Happening(),
+            floods=Happening(),
         )
         self.client = ClientProcess(self.where, 0)
         self.client.wait_ready()
         self.watch = Watch(self.where, self.server)
         self.trouble = Trouble(self.where, self.server, wall_shift)
-        self.load = Load(self.server, seed) if lossy else None
+        self.load = Load(self.server, seed, self.where.floods) if lossy else None
         self.watch.start()
         self.trouble.start()
 

@@ -37,7 +37,7 @@ def keeping(target):
     """A server that may lose nothing, a foreign connection to it, and its situation."""
     server = start_server(target, ["-m", "64", "-M", "-t", "2"], udp=True)
     wait_s_max = others_wait_s_max(server)
-    where = Situation("keeping", server.port, False, 1, wait_s_max, Happening(), Happening())
+    where = Situation("keeping", server.port, False, 1, wait_s_max, Happening(), Happening(), Happening())
     with server.connect() as sock:
         yield where, sock
     assert server.stop() == 0

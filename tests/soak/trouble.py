@@ -208,6 +208,7 @@ class Trouble:
 
     def _flood(self) -> None:
         """More connections than -c allows; those that are refused are told."""
+        self.where.floods.begin()
         socks = [self._connect() for _ in range(CONNECTIONS_MAX + 50)]
         served = 0
         for sock in socks:
@@ -222,6 +223,7 @@ class Trouble:
         for sock in socks:
             self._end_roughly(sock)
         assert eventually(lambda: self._ask(b"mn\r\n") == b"MN\r\n"), "nobody is let in"
+        self.where.floods.end()
 
     # --- Bytes
 

@@ -30,7 +30,6 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
   chunks_.reserve(transport::kChunksMax);
   plans_.reserve(transport::kChunksMax);
   left_.reserve(transport::kChunksMax);
-  left_again_.reserve(transport::kChunksMax);
   arena_ = {memory_, kArenaBytes, 0};
   batch_.input = memory_;
   transport_.attach(*this, *this);
@@ -66,11 +65,13 @@ bool Worker::turn(int timeout_ms) {
 }
 
 // A datagram for whose reply the engine had no space comes again in this turn.
+bool Worker::is_left(size_t index) const {
+  const uint32_t entry = plans_[index].entry;
+  return chunks_[index].datagram && entry != kNoEntry && batch_.entries[entry].frames_done == 0;
+}
+
 void Worker::complete_unless_left(size_t index) {
-  const Plan& plan = plans_[index];
-  const bool left = chunks_[index].datagram && plan.entry != kNoEntry &&
-                    batch_.entries[plan.entry].frames_done == 0;
-  if (WC_UNLIKELY(left)) {
+  if (WC_UNLIKELY(is_left(index))) {
     left_.push_back(static_cast<uint32_t>(index));
   } else {
     complete(chunks_[index], plans_[index]);
@@ -78,7 +79,8 @@ void Worker::complete_unless_left(size_t index) {
 }
 
 // Runs the datagrams that are left, as a batch of their own: what was answered before has gone, and
-// the space of its replies is free. One that is left then alone as well gets no reply.
+// the space of its replies is free. If it is too little for the first of them, all go without a
+// reply.
 void Worker::run_left() {
   std::sort(left_.begin(), left_.end());
   uint32_t frames = 0;
@@ -97,14 +99,16 @@ void Worker::run_left() {
   batch_.frames.resize(frames);
   batch_.entries.resize(entries);
   run_batch();
-  const size_t before = left_.size();
-  left_again_.swap(left_);
-  for (const uint32_t index : left_again_) complete_unless_left(index);
-  left_again_.clear();
-  if (left_.size() == before) {
-    for (const uint32_t index : left_) complete(chunks_[index], plans_[index]);
-    left_.clear();
+  const bool none_served = batch_.entries.front().frames_done == 0;
+  size_t still_left = 0;
+  for (const uint32_t index : left_) {
+    if (is_left(index) && !none_served) {
+      left_[still_left++] = index;
+    } else {
+      complete(chunks_[index], plans_[index]);
+    }
   }
+  left_.resize(still_left);
   transport_.flush();
 }
 

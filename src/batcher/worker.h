@@ -4,12 +4,12 @@
 // the batch's replies go out, and what was not consumed goes back. Knows any Transport and any
 // Engine by their interfaces alone.
 //
-// A turn makes no allocation once its arrays have grown, takes no lock and makes no system call of
-// its own.
+// A turn takes no lock and makes no system call of its own. It allocates only for bodies that come
+// in pieces, frames that have to wait and bursts of more datagrams than usual; where the system
+// refuses that, the request or the stream is refused, and the datagram lost.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "batcher/session.h"
@@ -55,6 +55,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
+
   // What becomes of a chunk.
   struct Plan {
     transport::RxNext next;
@@ -86,6 +87,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void plan_stream(const transport::RxChunk& chunk, Plan& plan);
   void run_batch();
   size_t first_to_complete() const;
+  bool is_left(size_t index) const;
   void complete_unless_left(size_t index);
   void run_left();
   void complete(const transport::RxChunk& chunk, Plan& plan);
@@ -103,8 +105,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   std::vector<transport::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<transport::TxSpan> spans_;
-  std::vector<uint32_t> left_;        // datagrams without a reply yet, by chunk
-  std::vector<uint32_t> left_again_;  // empty between batches
+  std::vector<uint32_t> left_;  // datagrams without a reply yet, by chunk
   std::vector<wire::Frame> scratch_;
   NumberedPool<BigBody> bigs_;
   NumberedPool<WaitingFrames> waiting_;

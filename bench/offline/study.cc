@@ -2,6 +2,7 @@
 #include "offline/study.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <stdexcept>
@@ -14,24 +15,28 @@ namespace {
 constexpr uint64_t kFillAtATime = 1 << 20;
 constexpr uint32_t kFillBatch = 16384;
 
-// Calls work(first, end) in as many threads as there are processors, over pieces of [0, count), and
-// tells how far it is.
+// Calls work(begin, end) in as many threads as there are processors, each with its share of
+// [0, count).
+template <typename Work>
+void in_parallel(uint64_t count, const Work& work) {
+  const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  const uint64_t share = (count + threads - 1) / threads;
+  std::vector<std::thread> workers;
+  for (uint64_t at = 0; at < count; at += share) {
+    workers.emplace_back([&work, at, end = std::min(at + share, count)] { work(at, end); });
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+// Likewise piece by piece, and tells how far it is.
 template <typename Work>
 void in_parallel(uint64_t count, const std::string& what, const Progress& progress,
                  const Work& work) {
   constexpr uint64_t kPiece = 1 << 22;
-  const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   for (uint64_t begin = 0; begin < count; begin += kPiece) {
     progress(what + " " + std::to_string(begin * 100 / count) + "%");
-    const uint64_t size = std::min(kPiece, count - begin);
-    const uint64_t share = (size + threads - 1) / threads;
-    std::vector<std::thread> workers;
-    for (uint64_t at = 0; at < size; at += share) {
-      workers.emplace_back([&work, first = begin + at, end = begin + std::min(at + share, size)] {
-        work(first, end);
-      });
-    }
-    for (std::thread& worker : workers) worker.join();
+    in_parallel(std::min(kPiece, count - begin),
+                [&](uint64_t first, uint64_t end) { work(begin + first, begin + end); });
   }
 }
 
@@ -47,14 +52,22 @@ void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
     pass.reply_slot_bytes = workload.fill_slot();
     pass.batch = kFillBatch;
     uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
-    for (uint64_t i = 0; i < pass.count; ++i) {
-      (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
-    }
+    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) {
+        (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
+      }
+    });
     (void)fabric.run(pass);
-    for (uint64_t i = 0; i < pass.count; ++i) {
-      const auto id = static_cast<uint32_t>(first + i);
-      if (workload.is_stored(id, fabric.reply(i))) continue;
-      throw std::runtime_error("key " + std::to_string(id) + " was not stored");
+    std::atomic<uint64_t> not_stored{UINT64_MAX};
+    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) {
+        if (!workload.is_stored(static_cast<uint32_t>(first + i), fabric.reply(i))) {
+          not_stored = first + i;
+        }
+      }
+    });
+    if (not_stored != UINT64_MAX) {
+      throw std::runtime_error("key " + std::to_string(not_stored) + " was not stored");
     }
   }
 }

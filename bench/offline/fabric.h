@@ -16,10 +16,11 @@ namespace warpcache::offline {
 
 struct FabricConfig {
   uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
-  uint32_t threads = 1;        // of the host: that many batches are under way at a time
-  uint32_t blocks = 0;         // of the GPU, for a batch; 0: as many as it has multiprocessors
-  bool persistent = false;     // the kernel that stays, instead of a launch for each batch
-  bool device_memory = false;  // frames and replies lie in the GPU's memory
+  uint32_t threads = 1;           // of the host: that many batches are under way at a time
+  uint32_t blocks = 0;            // of the GPU, for a batch; 0: as many as it has multiprocessors
+  uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none
+  bool persistent = false;        // the kernel that stays, instead of a launch for each batch
+  bool device_memory = false;     // frames and replies lie in the GPU's memory
   uint32_t gpu = 0;
 };
 
@@ -28,7 +29,8 @@ struct Pass {
   uint64_t count = 0;
   uint32_t slot_bytes = 0;
   uint32_t reply_slot_bytes = 0;
-  uint32_t batch = 1;  // requests at a time
+  uint32_t batch = 1;   // requests at a time
+  bool writes = false;  // some are not gets
 };
 
 struct PassResult {

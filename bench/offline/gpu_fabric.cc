@@ -17,16 +17,11 @@ namespace {
 
 using engine::cuda::CudaMemory;
 using engine::cuda::CudaStore;
-using engine::cuda::FrameReply;
-using engine::cuda::FrameState;
 using engine::cuda::PacketBatch;
 using engine::cuda::PacketEngine;
-using engine::cuda::PacketSlot;
+using engine::cuda::PacketResult;
+using engine::cuda::PacketState;
 using SteadyClock = std::chrono::steady_clock;
-
-// Replies begin at multiples of this; and what they may take beyond their slots, since each slice
-// of a batch rounds up.
-constexpr uint32_t kAlignment = 16;
 
 double us_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double, std::micro>(SteadyClock::now() - begin).count();
@@ -51,7 +46,7 @@ class GpuFabric final : public Fabric {
       packets.udp_port = Workload::kPort;
       packets.jobs.blocks_max = config_.blocks;
       packets.jobs.persistent = config.persistent;
-      packets.input_bytes = packets.reply_bytes = kBatchBytes;
+      packets.copied_packets_min = config.copied_batch_min;
       check(PacketEngine::create(packets, *store_, faults_, &engines_.emplace_back()));
     }
   }
@@ -91,21 +86,20 @@ class GpuFabric final : public Fabric {
     }
     for (std::thread& thread : threads) thread.join();
     result.seconds = us_since(begin) / 1e6;
+    for (const auto& engine : engines_) engine->yield();
     if (faults_.failed()) throw std::runtime_error(faults_.why());
     if (config_.device_memory) bring_back();
     return result;
   }
 
   Bytes reply(uint64_t request) const override {
-    const FrameReply& result = results_[request];
-    if (result.state != FrameState::kDone) return {};
+    const PacketResult result = results_.as<PacketResult>()[request];
+    if (result.state() != PacketState::kDone) return {};
     const uint64_t batch = request / pass_.batch;
-    return {replies_.data() + batch * batch_reply_bytes_ + result.offset, result.size};
+    return {replies_.data() + batch * batch_reply_bytes_ + result.offset(), result.size()};
   }
 
  private:
-  static constexpr uint32_t kBatchBytes = 128 * 1024 * 1024;
-
   // Everything that a pass needs is there before its time is taken.
   void prepare(const Pass& pass) {
     if (pass.batch > PacketEngine::kPacketsMax) {
@@ -113,10 +107,17 @@ class GpuFabric final : public Fabric {
                                " requests");
     }
     pass_ = pass;
-    slots_.resize(pass.batch);
-    for (uint32_t i = 0; i < pass.batch; ++i) slots_[i] = {i * pass.slot_bytes, pass.slot_bytes};
-    results_.resize(pass.count);
-    batch_reply_bytes_ = uint64_t{pass.batch} * (pass.reply_slot_bytes + kAlignment);
+    if (results_.bytes() < pass.count * sizeof(PacketResult)) {
+      take(results_, CudaMemory::Place::kHost, pass.count * sizeof(PacketResult));
+    }
+    const uint32_t reply_room = pass.writes
+                                    ? std::max(pass.reply_slot_bytes, engine::cuda::kPromiseBytes)
+                                    : pass.reply_slot_bytes;
+    batch_reply_bytes_ = uint64_t{pass.batch} * reply_room;
+    if (batch_reply_bytes_ > PacketResult::kArenaMax) {
+      throw std::runtime_error("the replies of a batch take more than " +
+                               std::to_string(PacketResult::kArenaMax >> 20) + " MiB");
+    }
     const uint64_t batches = (pass.count + pass.batch - 1) / pass.batch;
     const uint64_t reply_bytes = batches * batch_reply_bytes_;
     if (replies_.bytes() < reply_bytes) take(replies_, CudaMemory::Place::kHost, reply_bytes);
@@ -139,11 +140,13 @@ class GpuFabric final : public Fabric {
     const CudaMemory& replies = config_.device_memory ? device_replies_ : replies_;
     PacketBatch batch;
     batch.input = input.data() + first * pass.slot_bytes;
-    batch.slots = slots_.data();
+    batch.slot_bytes = pass.slot_bytes;
     batch.count = static_cast<uint32_t>(std::min<uint64_t>(pass.batch, pass.count - first));
     batch.replies = replies.data() + number * batch_reply_bytes_;
     batch.reply_bytes = static_cast<uint32_t>(batch_reply_bytes_);
-    batch.results = results_.data() + first;
+    batch.input_bytes = batch.count * pass.slot_bytes;
+    batch.results = results_.as<PacketResult>() + first;
+    batch.on_device = config_.device_memory;
     return batch;
   }
 
@@ -161,10 +164,9 @@ class GpuFabric final : public Fabric {
   std::vector<std::unique_ptr<PacketEngine>> engines_;
   Pass pass_;
   uint64_t batch_reply_bytes_ = 0;
-  std::vector<PacketSlot> slots_;  // the same in every batch
-  std::vector<FrameReply> results_;
-  CudaMemory input_;  // pinned, as the replies are
+  CudaMemory input_;  // pinned, as replies and results are
   CudaMemory replies_;
+  CudaMemory results_;
   CudaMemory device_input_;
   CudaMemory device_replies_;
 };

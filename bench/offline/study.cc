@@ -51,6 +51,7 @@ void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
     pass.slot_bytes = workload.fill_slot();
     pass.reply_slot_bytes = workload.fill_slot();
     pass.batch = kFillBatch;
+    pass.writes = true;
     uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
     in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) {
@@ -121,6 +122,7 @@ StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress&
   pass.count = config.requests;
   pass.slot_bytes = workload.request_slot();
   pass.reply_slot_bytes = workload.reply_slot();
+  pass.writes = config.workload.set_share > 0;
   uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
   in_parallel(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {

@@ -113,6 +113,11 @@ class Engine {
   // Drops a reservation that will not be submitted (the connection went away). One that was
   // submitted is the engine's.
   virtual void abandon(uint32_t id) = 0;
+
+  // No batch comes for now, or ever: gives back what the engine holds while it waits for one (a
+  // kernel that stays keeps a GPU's processors, and giving memory back waits for it). The next
+  // submit() takes it again. REQUIRES: no batch is under way.
+  virtual void yield() {}
 };
 
 }  // namespace warpcache::engine

@@ -162,6 +162,8 @@ void Server::stop(StopKind kind) {
   for (Lane& lane : lanes_) {
     if (lane.thread.joinable()) lane.thread.join();
   }
+  // All of them before the first is taken down.
+  for (const Lane& lane : lanes_) lane.engine->yield();
 }
 
 void Server::hurry() {

@@ -15,13 +15,14 @@ namespace {
 using engine::cuda::CudaEngine;
 using engine::cuda::CudaMemory;
 using engine::cuda::CudaStore;
-using engine::cuda::FrameReply;
-using engine::cuda::FrameState;
 using engine::cuda::PacketEngine;
+using engine::cuda::PacketResult;
 using engine::cuda::PacketSlot;
+using engine::cuda::PacketState;
 
 constexpr uint32_t kBlocks = 4;
 constexpr uint32_t kBufferBytes = 16 * 1024 * 1024;
+constexpr uint32_t kPacketsMax = PacketEngine::kPacketsMax;
 
 class GpuFabric final : public Fabric {
  public:
@@ -34,23 +35,31 @@ class GpuFabric final : public Fabric {
         path_(udp_port, *engine_, *setup_engine_) {
     WC_ASSERT(input_.allocate(CudaMemory::Place::kHost, kBufferBytes));
     WC_ASSERT(replies_.allocate(CudaMemory::Place::kHost, kBufferBytes));
+    WC_ASSERT(slots_.allocate(CudaMemory::Place::kHost, sizeof(PacketSlot) * kPacketsMax));
+    WC_ASSERT(results_.allocate(CudaMemory::Place::kHost, sizeof(PacketResult) * kPacketsMax));
   }
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { frames_.emplace_back(frame.data, frame.data + frame.size); }
   std::vector<std::string> run() override {
+    WC_ASSERT(frames_.size() <= kPacketsMax);
     uint32_t used = 0;
-    std::vector<PacketSlot> slots;
-    for (const std::vector<uint8_t>& frame : frames_) {
-      const auto size = static_cast<uint32_t>(frame.size());
+    for (size_t i = 0; i < frames_.size(); ++i) {
+      const auto size = static_cast<uint32_t>(frames_[i].size());
       WC_ASSERT(used + size <= kBufferBytes);
-      mem_copy(input_.data() + used, frame.data(), size);
-      slots.push_back({used, size});
+      mem_copy(input_.data() + used, frames_[i].data(), size);
+      slots_.as<PacketSlot>()[i] = {used, size};
       used += (size + 15) / 16 * 16;
     }
-    results_.resize(frames_.size());
-    WC_ASSERT(packets_->run({input_.data(), slots.data(), static_cast<uint32_t>(slots.size()),
-                             replies_.data(), kBufferBytes, results_.data()}));
+    engine::cuda::PacketBatch batch;
+    batch.input = input_.data();
+    batch.input_bytes = used;
+    batch.count = static_cast<uint32_t>(frames_.size());
+    batch.slots = slots_.as<PacketSlot>();
+    batch.replies = replies_.data();
+    batch.reply_bytes = kBufferBytes;
+    batch.results = results_.as<PacketResult>();
+    WC_ASSERT(packets_->run(batch));
     std::vector<std::string> replies;
     for (size_t i = 0; i < frames_.size(); ++i) take_result(i, replies);
     frames_.clear();
@@ -93,17 +102,16 @@ class GpuFabric final : public Fabric {
   }
 
   void take_result(size_t index, std::vector<std::string>& replies) {
-    const FrameReply& reply = results_[index];
-    if (reply.state == FrameState::kDropped) {
-      const auto verdict = static_cast<wire::PacketVerdict>(reply.bytes);
-      ++verdicts_[reply.bytes];
-      if (verdict == wire::PacketVerdict::kRequest) ++malformed_;
+    const PacketResult result = results_.as<PacketResult>()[index];
+    if (result.state() == PacketState::kDropped) {
+      ++verdicts_[static_cast<uint32_t>(result.verdict())];
+      if (result.verdict() == wire::PacketVerdict::kRequest) ++malformed_;
       return;
     }
     ++verdicts_[static_cast<uint32_t>(wire::PacketVerdict::kRequest)];
-    if (reply.state != FrameState::kHost) {
-      const auto* data = reinterpret_cast<const char*>(replies_.data()) + reply.offset;
-      if (reply.size != 0) replies.emplace_back(data, reply.size);
+    if (result.state() != PacketState::kHost) {
+      const auto* data = reinterpret_cast<const char*>(replies_.data()) + result.offset();
+      if (result.size() != 0) replies.emplace_back(data, result.size());
       return;
     }
     path_.add({frames_[index].data(), frames_[index].size()});
@@ -120,7 +128,8 @@ class GpuFabric final : public Fabric {
   std::vector<std::vector<uint8_t>> frames_;
   CudaMemory input_;  // pinned, as the replies are
   CudaMemory replies_;
-  std::vector<FrameReply> results_;
+  CudaMemory slots_;
+  CudaMemory results_;
   uint64_t verdicts_[wire::kPacketVerdicts] = {};
   uint64_t malformed_ = 0;
 };

@@ -30,8 +30,8 @@ CudaEngine::CudaEngine(const CudaEngineConfig& config, CudaStore& store, DeviceF
       store_(store),
       faults_(faults),
       admin_(admin),
-      runner_(config.jobs, store, faults),
-      incoming_(std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)) {}
+      incoming_(std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)),
+      runner_(config.jobs, store, faults) {}
 
 std::string CudaEngine::create(const CudaEngineConfig& config, CudaStore& store,
                                DeviceFaults& faults, AdminHandler& admin,
@@ -47,6 +47,8 @@ std::string CudaEngine::start() {
   const auto host = CudaMemory::Place::kHost;
   bool taken = frames_.allocate(host, sizeof(wire::Frame) * kFramesMax) &&
                entries_.allocate(host, sizeof(EntryInfo) * kEntriesMax) &&
+               groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
+               frame_replies_.allocate(host, sizeof(FrameReply) * kFramesMax) &&
                reply_arena_.allocate(host, config_.reply_arena_bytes) &&
                reply_copy_.allocate(device, config_.reply_arena_bytes) &&
                bounce_.allocate(host, kBounceBytes);
@@ -160,8 +162,8 @@ void CudaEngine::answer_text(uint32_t frame, std::string text) {
 
 void CudaEngine::begin_round() {
   origin_.clear();
-  (void)prepare_job(reply_arena_.data() + arena_used_, reply_copy_.data() + arena_used_,
-                    config_.reply_arena_bytes - arena_used_);
+  job_ = &prepare_job(reply_arena_.data() + arena_used_, reply_copy_.data() + arena_used_,
+                      config_.reply_arena_bytes - arena_used_);
   uint32_t group_first = 0;
   for (uint32_t index : again_) {
     const uint32_t before = static_cast<uint32_t>(origin_.size());
@@ -170,22 +172,26 @@ void CudaEngine::begin_round() {
     const uint32_t after = static_cast<uint32_t>(origin_.size());
     // A group holds whole entries, or one alone.
     if (after - group_first > kSliceFrames) {
-      if (before > group_first) runner_.add_group(group_first, before - group_first);
+      if (before > group_first) add_group(group_first, before - group_first);
       group_first = before;
       if (after - before > kSliceFrames) {
-        runner_.add_group(before, after - before);
+        add_group(before, after - before);
         group_first = after;
       }
     }
   }
   const auto count = static_cast<uint32_t>(origin_.size());
-  if (count > group_first) runner_.add_group(group_first, count - group_first);
+  if (count > group_first) add_group(group_first, count - group_first);
   under_way_ = count != 0 && !faults_.failed();
   if (under_way_) {
     runner_.launch();
   } else {
     finish();
   }
+}
+
+void CudaEngine::add_group(uint32_t first, uint32_t count) {
+  groups_.as<Group>()[job_->shares++] = {first, count};
 }
 
 // The frames of an entry that have no answer yet.
@@ -209,11 +215,13 @@ void CudaEngine::add_entry(uint32_t index) {
   }
 }
 
-Job& CudaEngine::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size) {
-  Job& job = runner_.next();
+FrameJob& CudaEngine::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size) {
+  FrameJob& job = runner_.next();
   job.input = input_.data();
   job.frames = frames_.as<wire::Frame>();
   job.entries = entries_.as<EntryInfo>();
+  job.groups = groups_.as<Group>();
+  job.replies = frame_replies_.as<FrameReply>();
   job.reply_out = reply_out;
   job.input_copy = input_copy_.data();
   job.reply_copy = reply_copy;
@@ -243,7 +251,7 @@ Batch* CudaEngine::poll() {
 
 // Returns the bytes of the arena at `reply_out` that hold replies.
 uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
-  const FrameReply* replies = runner_.replies();
+  const auto* replies = frame_replies_.as<FrameReply>();
   uint32_t used = 0;
   for (uint32_t i = 0; i < origin_.size(); ++i) {
     const FrameReply& reply = replies[i];
@@ -324,7 +332,6 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
     case FrameState::kDone:
     case FrameState::kQuit:
     case FrameState::kHost:
-    case FrameState::kDropped:
       WC_ASSERT(false);
   }
   const bool space = config_.reply_arena_bytes - arena_used_ > 2 * kArenaValueMax;

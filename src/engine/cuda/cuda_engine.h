@@ -41,9 +41,6 @@ class CudaEngine final : public Engine {
   static std::string create(const CudaEngineConfig& config, CudaStore& store, DeviceFaults& faults,
                             AdminHandler& admin, std::unique_ptr<CudaEngine>* engine);
 
-  // See JobRunner::yield(). REQUIRES: called by the engine's thread, no batch is under way.
-  void yield() { runner_.yield(); }
-
   uint8_t* input_memory(uint32_t bytes) override;
   void submit(Batch* batch) override;
   Batch* poll() override;
@@ -51,6 +48,7 @@ class CudaEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
+  void yield() override { runner_.yield(); }
 
   const request::Counters& counters() const { return counters_; }
   request::Counters& counters() { return counters_; }
@@ -75,7 +73,8 @@ class CudaEngine final : public Engine {
   void begin_round();
   void close_all();
   void add_entry(uint32_t entry);
-  Job& prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size);
+  void add_group(uint32_t first, uint32_t count);
+  FrameJob& prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size);
   uint32_t take_results(const uint8_t* reply_out);
   void after_round();
   EntryNext next_of(uint32_t entry);
@@ -96,7 +95,6 @@ class CudaEngine final : public Engine {
   DeviceFaults& faults_;
   AdminHandler& admin_;
   request::Counters counters_;
-  JobRunner runner_;
   IncomingBodies incoming_;
 
   CudaMemory input_;                 // pinned: what Batch::input points to
@@ -105,12 +103,17 @@ class CudaEngine final : public Engine {
   CudaMemory entries_;               // pinned: EntryInfo
   CudaMemory reply_arena_;           // pinned
   CudaMemory reply_copy_;            // device
+  CudaMemory groups_;                // pinned: Group
+  CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job
   CudaMemory bounce_;                // pinned: bodies on their way to the store
   CudaMemory large_[kLargeBuffers];  // pinned
   CudaMemory large_copy_;            // device
   bool large_used_[kLargeBuffers] = {};
+  // Goes first: giving memory back waits for kernels that run.
+  JobRunner<FrameJob> runner_;
 
   Batch* batch_ = nullptr;
+  FrameJob* job_ = nullptr;  // the round's
   bool under_way_ = false;
   std::vector<Answer> answers_;        // by frame of the batch
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far

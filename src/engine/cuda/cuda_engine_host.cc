@@ -74,9 +74,9 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
   origin_.assign(1, frame);
   frames_.as<wire::Frame>()[0] = batch_->frames[frame];
   const CudaMemory& memory = large_[buffer];
-  Job& job = prepare_job(memory.data(), large_copy_.data(), static_cast<uint32_t>(memory.bytes()));
-  job.value_size_max = config_.item_size_max;
-  runner_.add_group(0, 1);
+  job_ = &prepare_job(memory.data(), large_copy_.data(), static_cast<uint32_t>(memory.bytes()));
+  job_->value_size_max = config_.item_size_max;
+  add_group(0, 1);
   runner_.launch();
   if (!runner_.wait()) return EntryNext::kFinished;
   (void)take_results(memory.data());

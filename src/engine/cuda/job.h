@@ -3,14 +3,16 @@
 // What host and device say to each other about a batch. Plain layouts in pinned host memory, so
 // that whoever can write there (a host thread, another device) can hand in work.
 //
-// A job is a batch cut into groups; a block of threads takes a group at a time. A group holds whole
-// entries (connections, datagrams), or one entry that is larger than a slice. Frames are numbered
-// as in the batch; only those of the job's groups are looked at.
+// There are two kinds of jobs. A FrameJob is a batch of framed requests of connections and
+// datagrams, cut into groups: a block of threads takes a group at a time. A group holds whole
+// entries, or one entry that is larger than a slice. A PacketJob is a batch of whole Ethernet
+// frames, each for itself: a warp takes 32 of them at a time, a chunk.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "base/hd.h"
 #include "request/counters.h"
 #include "store/clock.h"
 #include "wire/frame_types.h"
@@ -21,10 +23,13 @@ namespace warpcache::engine::cuda {
 // Frames that a block works on at once: one a thread.
 inline constexpr uint32_t kSliceFrames = 256;
 
-// Frames of one job at most.
+// Frames, or packets, of one job at most.
 inline constexpr uint32_t kFramesMax = 64 * 1024;
 // Groups of one job at most: two that follow each other hold more than a slice together.
 inline constexpr uint32_t kGroupsMax = 2 * kFramesMax / kSliceFrames + 1;
+
+// Packets that a warp works on at once: one a lane.
+inline constexpr uint32_t kChunkPackets = 32;
 
 struct Group {
   uint32_t first_frame;
@@ -40,23 +45,15 @@ struct EntryInfo {
 };
 static_assert(sizeof(EntryInfo) == 16 && std::is_trivially_copyable_v<EntryInfo>);
 
-// A whole Ethernet frame of the job's input, where a job is made of these.
-struct PacketSlot {
-  uint32_t offset;  // of its first byte
-  uint32_t size;    // bytes
-};
-static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot>);
-
 // What became of a frame.
 enum class FrameState : uint32_t {
-  kNotReached,  // something before it in its entry was not done, or the entry has had its share
-  kDone,        // effect and reply are complete
-  kQuit,        // done, and nothing of its entry behind it was executed
-  kDeferred,    // no room in the store: hand it in again after make_room(bytes)
-  kHost,        // a command that the host runs, or a packet that takes more than one frame or reply
-                // datagram; nothing of it and behind it was executed
-  kDropped,     // a packet that is no request: `bytes` is its wire::PacketVerdict
-  kLargeValue,  // its value is longer than Job::value_size_max, `bytes` long; nothing was executed
+  kNotReached,   // something before it in its entry was not done, or the entry has had its share
+  kDone,         // effect and reply are complete
+  kQuit,         // done, and nothing of its entry behind it was executed
+  kDeferred,     // no room in the store: hand it in again after make_room(bytes)
+  kHost,         // a command that the host runs; nothing of it and behind it was executed
+  kLargeValue,   // its value is longer than FrameJob::value_size_max, `bytes` long; nothing was
+                 // executed
   kNoReplySpace  // the arena is full: hand it in again with an empty one
 };
 
@@ -69,47 +66,120 @@ struct FrameReply {
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
+// A whole Ethernet frame of the job's input.
+struct PacketSlot {
+  uint32_t offset;  // of its first byte
+  uint32_t size;    // bytes
+};
+static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot>);
+
+// What became of a packet.
+enum class PacketState : uint32_t {
+  kDone,         // effect and reply frame are complete
+  kDeferred,     // no room in the store: hand it in again after make_room()
+  kHost,         // takes more than one command, frame or reply datagram: nothing was executed
+  kDropped,      // is no request
+  kNoReplySpace  // the arena is full: hand it in again with an empty one
+};
+
+// Written by the device, one a packet; four bytes, since each of them crosses the bus. Reply frames
+// begin at multiples of kReplyGranule and are behind each other in no particular order.
+struct PacketResult {
+  static constexpr uint32_t kReplyGranule = 16;    // bytes
+  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame
+  static constexpr uint32_t kArenaMax = 1u << 25;  // bytes
+  static constexpr uint32_t kSizeShift = 21;       // below it: the offset, in granules
+  static constexpr uint32_t kLowMask = (1u << kSizeShift) - 1;
+
+  uint32_t word;
+
+  WC_HD static PacketResult done(uint32_t offset, uint32_t size) {
+    return {size << kSizeShift | offset / kReplyGranule};
+  }
+  WC_HD static PacketResult not_done(PacketState state) {
+    return {(kSizeMax + static_cast<uint32_t>(state)) << kSizeShift};
+  }
+  WC_HD static PacketResult dropped(wire::PacketVerdict verdict) {
+    return {not_done(PacketState::kDropped).word | static_cast<uint32_t>(verdict)};
+  }
+
+  WC_HD PacketState state() const {
+    const uint32_t size = word >> kSizeShift;
+    return size <= kSizeMax ? PacketState::kDone : static_cast<PacketState>(size - kSizeMax);
+  }
+  // Of one that is done: where its reply is in the arena. 0 bytes: there is none.
+  WC_HD uint32_t offset() const { return (word & kLowMask) * kReplyGranule; }
+  WC_HD uint32_t size() const { return word >> kSizeShift; }
+  // Of one that was dropped; kRequest: what UDP carried was none.
+  WC_HD wire::PacketVerdict verdict() const {
+    return static_cast<wire::PacketVerdict>(word & kLowMask);
+  }
+};
+static_assert(sizeof(PacketResult) == 4 && std::is_trivially_copyable_v<PacketResult>);
+
 inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter::kCount);
 
-// Written by the device, one a group.
-struct alignas(32) GroupResult {
-  uint32_t counts[kCounterCount];  // what the group adds to request::Counters
-  uint32_t reserved[32 - kCounterCount - 2];
-  uint32_t free_segments;  // of the store, when the group ended
+// Written by the device, one a block that has had a share of the job.
+struct alignas(32) BlockResult {
+  uint32_t counts[kCounterCount];  // what the block adds to request::Counters
+  uint32_t reserved[32 - kCounterCount - 4];
+  uint32_t undone;         // packets that are not kDone or kDropped
+  uint32_t room_wanted;    // the most bytes that a deferred packet wants
+  uint32_t free_segments;  // of the store, when the block ended
   uint32_t low_water;      // below it maintenance is wanted
 };
-static_assert(sizeof(GroupResult) == 128);
+static_assert(sizeof(BlockResult) == 128);
 
-// All pointers are valid on the device. The host's buffers are pinned.
+// What both kinds of jobs have. All pointers are valid on the device.
 struct Job {
-  const uint8_t* input;       // host; Frame::offset counts from here
-  const wire::Frame* frames;  // host; null in a job of packets
-  const PacketSlot* packets;  // host: of such a job, by frame, each an entry of its own
-  const Group* groups;        // host
-  const EntryInfo* entries;   // host, by entry
-  FrameReply* replies;        // host, by frame
-  GroupResult* results;       // host, by group
-  uint8_t* reply_out;         // host: the reply arena
-  uint8_t* input_copy;        // device: mirror of the input
-  uint8_t* reply_copy;        // device: mirror of the reply arena
-  uint64_t* reply_used;       // device: bytes handed out; 0 before and after a job
-  uint32_t* blocks_done;      // device: likewise
-  uint32_t group_count;
-  uint32_t reply_size;      // bytes of the arena
-  uint32_t value_size_max;  // longer ones are left to kLargeValue
-  uint32_t first_reader;    // epoch slots of this job's blocks: first_reader + block
-  uint32_t item_size_max;   // -I
+  BlockResult* results;    // host, by block
+  uint32_t* done;          // host: gets `number` when all is written
+  uint32_t* blocks_done;   // device: 0 before and after a job
+  uint64_t* reply_used;    // device: what of the arena is handed out; likewise
+  uint32_t number;         // never 0
+  uint32_t first_reader;   // epoch slots of this job's blocks: first_reader + block
+  uint32_t shares;         // groups, or chunks: dealt out to the blocks
+  uint32_t item_size_max;  // -I
   store::Clock clock;
-  wire::FrameLimits limits;  // of packets' payloads
-  uint16_t udp_port;         // packets to others are dropped
   bool cas_enabled;
   bool out_of_memory;  // make_room() has failed: answer instead of deferring
 };
-static_assert(std::is_trivially_copyable_v<Job>);
 
-// How host and persistent kernel wake each other. In pinned host memory; each word has one writer.
+// The host's buffers are pinned. Frames are numbered as in the batch; only those of the job's
+// groups are looked at.
+struct FrameJob : Job {
+  const uint8_t* input;       // host; Frame::offset counts from here
+  const wire::Frame* frames;  // host
+  const Group* groups;        // host
+  const EntryInfo* entries;   // host, by entry
+  FrameReply* replies;        // host, by frame
+  uint8_t* reply_out;         // host: the reply arena
+  uint8_t* input_copy;        // device: mirror of the input
+  uint8_t* reply_copy;        // device: mirror of the reply arena
+  uint32_t reply_size;        // bytes of the arena
+  uint32_t value_size_max;    // longer ones are left to kLargeValue
+};
+static_assert(std::is_trivially_copyable_v<FrameJob>);
+
+// Input and arena are in pinned memory of the host, or in the device's.
+struct PacketJob : Job {
+  const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to one
+  const PacketSlot* slots;  // host; null: slots of slot_bytes, one behind the other
+  PacketResult* packets;    // host, by packet
+  uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
+  uint32_t* reply_end;      // host: the bytes of the arena that hold replies, at the end
+  uint32_t slot_bytes;
+  uint32_t count;
+  uint32_t reply_begin;      // bytes of the arena that are not free
+  uint32_t reply_size;       // of the arena, at most PacketResult::kArenaMax
+  wire::FrameLimits limits;  // of payloads
+  uint16_t udp_port;         // packets to others are dropped
+};
+static_assert(std::is_trivially_copyable_v<PacketJob>);
+
+// How host and device wake each other. In pinned host memory; each word has one writer.
 struct alignas(128) Doorbell {
-  uint32_t job;   // host: the number of the latest job
+  uint32_t job;   // host, to the kernel that stays: the number of the latest job
   uint32_t stop;  // host: 1: there is no such job, the kernel is to end
   uint32_t reserved[30];
   uint32_t done;  // device: the latest job that is complete
@@ -118,9 +188,10 @@ struct alignas(128) Doorbell {
 static_assert(sizeof(Doorbell) == 256);
 
 // How the first block of a persistent kernel wakes the others. In device memory.
+template <typename JobKind>
 struct Turn {
   uint64_t go;  // number of the job << 32 | blocks that work on it, kStopAll: end
-  Job job;
+  JobKind job;
 };
 inline constexpr uint32_t kStopAll = 0xffffffffu;
 

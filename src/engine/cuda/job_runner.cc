@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/job_runner.h"
 
-#include <algorithm>
-
 #include "base/atomic.h"
 
 namespace warpcache::engine::cuda {
@@ -15,24 +13,26 @@ constexpr uint32_t kPollsPerLook = 4096;  // asking the driver takes longer than
 
 }  // namespace
 
-JobRunner::~JobRunner() {
+template <typename JobKind>
+JobRunner<JobKind>::~JobRunner() {
   if (stream_.get() == nullptr || faults_.failed()) return;
   yield();
   (void)cudaStreamSynchronize(stream_.get());
 }
 
-std::string JobRunner::start() {
+template <typename JobKind>
+std::string JobRunner<JobKind>::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  if (!job_.allocate(host, sizeof(Job)) || !groups_.allocate(host, sizeof(Group) * kGroupsMax) ||
-      !replies_.allocate(host, sizeof(FrameReply) * kFramesMax) ||
-      !results_.allocate(host, sizeof(GroupResult) * kGroupsMax) ||
-      !bell_.allocate(host, sizeof(Doorbell)) || !turn_.allocate(device, sizeof(Turn)) ||
+  if (!job_.allocate(host, sizeof(JobKind)) ||
+      !results_.allocate(host, sizeof(BlockResult) * config_.blocks_max) ||
+      !bell_.allocate(host, sizeof(Doorbell)) || !turn_.allocate(device, sizeof(Turn<JobKind>)) ||
       !words_.allocate(device, 256)) {
     return "there is too little memory for the GPU's jobs";
   }
   if (!stream_.create(CudaStream::Priority::kNormal)) return "the GPU gives no stream";
-  if (!faults_.check(prepare_kernels(), "loading the kernels")) return faults_.why();
+  const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
+  if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
   resources_ = store_.resources();
   first_reader_ = store_.take_readers();
   (void)next();
@@ -41,57 +41,58 @@ std::string JobRunner::start() {
   return faults_.failed() ? faults_.why() : "";
 }
 
-Job& JobRunner::next() {
-  Job& job = *job_.as<Job>();
+template <typename JobKind>
+JobKind& JobRunner<JobKind>::next() {
+  JobKind& job = *job_.as<JobKind>();
   job = {};
+  job.results = results_.as<BlockResult>();
+  job.done = &bell_.as<Doorbell>()->done;
   job.reply_used = words_.as<uint64_t>();
   job.blocks_done = words_.as<uint32_t>() + 16;
   job.first_reader = first_reader_;
-  job.groups = groups_.as<Group>();
-  job.replies = replies_.as<FrameReply>();
-  job.results = results_.as<GroupResult>();
   return job;
 }
 
-void JobRunner::add_group(uint32_t first, uint32_t count) {
-  groups_.as<Group>()[job_.as<Job>()->group_count++] = {first, count};
-}
-
-void JobRunner::take_counts(request::Counters& counters) {
-  const uint32_t groups = job_.as<Job>()->group_count;
-  const auto* results = results_.as<GroupResult>();
-  for (uint32_t g = 0; g < groups; ++g) {
+template <typename JobKind>
+void JobRunner<JobKind>::take_counts(request::Counters& counters) {
+  const auto* results = results_.as<BlockResult>();
+  for (uint32_t block = 0; block < shape_.blocks; ++block) {
     for (uint32_t i = 0; i < kCounterCount; ++i) {
-      if (results[g].counts[i] != 0) add_owned(&counters.value[i], results[g].counts[i]);
+      const uint32_t count = results[block].counts[i];
+      if (count != 0) add_owned(&counters.value[i], count);
     }
   }
-  if (groups != 0) {
-    store_.saw_free_segments(results[groups - 1].free_segments, results[groups - 1].low_water);
-  }
+  const BlockResult& last = results[shape_.blocks - 1];
+  store_.saw_free_segments(last.free_segments, last.low_water);
 }
 
-void JobRunner::launch() {
-  const Job* job = job_.as<Job>();
+template <typename JobKind>
+void JobRunner<JobKind>::launch() {
+  JobKind* job = job_.as<JobKind>();
+  if (++number_ == 0) ++number_;
+  job->number = number_;
+  shape_ = shape_for(job, job->shares, config_.blocks_max);
   began_ = SteadyClock::now();
   polls_ = 0;
   if (!config_.persistent) {
-    const uint32_t blocks = std::clamp(job->group_count, 1u, config_.blocks_max);
-    launch_job(resources_, job, blocks, stream_.get());
+    launch_job(resources_, job, shape_, stream_.get());
     (void)faults_.check(cudaGetLastError(), "starting a batch");
     return;
   }
   Doorbell& bell = *bell_.as<Doorbell>();
   if (!kernel_runs_) {
     bell.stop = 0;
-    launch_persistent(resources_, job, &bell, turn_.as<Turn>(), number_, config_.blocks_max,
+    const LaunchShape all = persistent_shape(job, config_.blocks_max);
+    launch_persistent(resources_, job, &bell, turn_.as<Turn<JobKind>>(), number_ - 1, all,
                       stream_.get());
     kernel_runs_ = faults_.check(cudaGetLastError(), "starting the kernel that stays");
   }
-  store_release(&bell.job, ++number_);
+  store_release(&bell.job, number_);
 }
 
-void JobRunner::yield() {
-  if (!kernel_runs_) return;
+template <typename JobKind>
+void JobRunner<JobKind>::yield() {
+  if (!kernel_runs_ || faults_.failed()) return;
   Doorbell& bell = *bell_.as<Doorbell>();
   store_release(&bell.stop, 1);
   store_release(&bell.job, ++number_);
@@ -99,34 +100,38 @@ void JobRunner::yield() {
   kernel_runs_ = false;
 }
 
-bool JobRunner::ended() {
-  if (!config_.persistent) return kernel_ended();
+template <typename JobKind>
+bool JobRunner<JobKind>::ended() {
   const uint32_t* done = &bell_.as<Doorbell>()->done;
   if (load_acquire(done) == number_) return true;
-  if (++polls_ % kPollsPerLook != 0 || !kernel_ended()) return false;
-  if (load_acquire(done) != number_) faults_.fail("the kernel that stays has ended");
-  return true;
+  return ++polls_ % kPollsPerLook == 0 && look_at_kernel();
 }
 
-// True: it has ended, or there is a fault.
-bool JobRunner::kernel_ended() {
+template <typename JobKind>
+bool JobRunner<JobKind>::look_at_kernel() {
   const cudaError_t state = cudaStreamQuery(stream_.get());
-  if (state == cudaSuccess) return true;
-  if (state != cudaErrorNotReady) {
+  if (state == cudaErrorNotReady) {
+    if (SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max)) {
+      faults_.fail("a batch does not end");
+    }
+  } else if (state != cudaSuccess) {
     (void)faults_.check(state, "running a batch");
+  } else if (load_acquire(&bell_.as<Doorbell>()->done) != number_) {
+    faults_.fail("a kernel has ended without its batch");
+  } else {
     return true;
   }
-  if (SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max)) {
-    faults_.fail("a batch does not end");
-    return true;
-  }
-  return false;
+  return faults_.failed();
 }
 
-bool JobRunner::wait() {
+template <typename JobKind>
+bool JobRunner<JobKind>::wait() {
   while (!ended()) {
   }
   return !faults_.failed();
 }
+
+template class JobRunner<FrameJob>;
+template class JobRunner<PacketJob>;
 
 }  // namespace warpcache::engine::cuda

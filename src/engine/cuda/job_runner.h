@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands jobs to the GPU, one at a time, in one of two ways: a kernel for each, or one kernel that
-// stays and takes them by a doorbell in mapped memory.
+// Hands jobs of one kind to the GPU, one at a time, in one of two ways: a kernel for each, or one
+// kernel that stays and takes them by a doorbell in mapped memory.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@ struct JobRunnerConfig {
   uint32_t job_ms_max = 10000;
 };
 
+template <typename JobKind>
 class JobRunner {
  public:
   // `store` and `faults` outlive it.
@@ -34,11 +35,9 @@ class JobRunner {
   // nothing, not at the first client's cost.
   std::string start();
 
-  // The next job, to be filled by the caller; empty but for what is the runner's: readers, groups,
-  // results. REQUIRES: none is under way.
-  Job& next();
-  // Adds a group to it: `count` of its frames from `first` on.
-  void add_group(uint32_t first, uint32_t count);
+  // The next job, to be filled by the caller; empty but for what is the runner's: results, readers,
+  // words of the device. REQUIRES: none is under way.
+  JobKind& next();
   // Hands it in. What it points to stays until ended() or wait() has said so.
   void launch();
   // Whether it is over; with DeviceFaults::failed() its results mean nothing.
@@ -46,17 +45,22 @@ class JobRunner {
   // Waits for the end. False: the device has failed.
   bool wait();
 
-  // Of a job that is over: what became of its frames, by their number in the job.
-  const FrameReply* replies() const { return replies_.as<FrameReply>(); }
+  // Of a job that is over: what its blocks say. One for each of block_count().
+  const BlockResult* results() const { return results_.as<BlockResult>(); }
+  uint32_t block_count() const { return shape_.blocks; }
   // Likewise: adds what it has counted, and tells the store's owner what it has seen. Once.
   void take_counts(request::Counters& counters);
+
+  // What is put there is done before the next job begins. REQUIRES: not persistent.
+  cudaStream_t stream() const { return stream_.get(); }
 
   // Ends the kernel that stays, so that others have the GPU's blocks to themselves; the next job
   // starts it again. REQUIRES: no job is under way.
   void yield();
 
  private:
-  bool kernel_ended();
+  // What the driver says, where the job does not: whether it is over, for good or bad.
+  bool look_at_kernel();
 
   JobRunnerConfig config_;
   CudaStore& store_;
@@ -64,13 +68,12 @@ class JobRunner {
   BlockResources resources_;
   uint32_t first_reader_ = 0;
   CudaStream stream_;
-  CudaMemory job_;            // pinned: Job
-  CudaMemory groups_;         // pinned: Group
-  CudaMemory replies_;        // pinned: FrameReply
-  CudaMemory results_;        // pinned: GroupResult
-  CudaMemory words_;          // device: reply_used, blocks_done
-  CudaMemory bell_;           // pinned: Doorbell
-  CudaMemory turn_;           // device: Turn
+  CudaMemory job_;      // pinned: JobKind
+  CudaMemory results_;  // pinned: BlockResult
+  CudaMemory words_;    // device: reply_used, blocks_done
+  CudaMemory bell_;     // pinned: Doorbell
+  CudaMemory turn_;     // device: Turn
+  LaunchShape shape_ = {};
   bool kernel_runs_ = false;  // the one that stays
   uint32_t number_ = 0;
   uint32_t polls_ = 0;  // since the job was handed in

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/cuda/job.h"
@@ -23,16 +24,53 @@ struct BlockResources {
 
 uint64_t block_scratch_bytes();
 // Once per process and device, before the first launch.
-cudaError_t prepare_kernels();
+cudaError_t prepare_frame_kernels();
+cudaError_t prepare_packet_kernels();
+inline cudaError_t prepare_kernels(const FrameJob*) { return prepare_frame_kernels(); }
+inline cudaError_t prepare_kernels(const PacketJob*) { return prepare_packet_kernels(); }
 
-// Runs a job's groups on up to `blocks` blocks. The job is read on the device: `job` is pinned.
-void launch_job(const BlockResources& resources, const Job* job, uint32_t blocks,
+// Blocks and their threads.
+struct LaunchShape {
+  uint32_t blocks;
+  uint32_t threads;
+};
+
+inline constexpr uint32_t kPacketWarpsMax = 16;  // of a block
+
+// For a job of `shares`, on up to `blocks` blocks.
+inline LaunchShape shape_for(const FrameJob*, uint32_t shares, uint32_t blocks) {
+  return {std::clamp(shares, 1u, blocks), kSliceFrames};
+}
+// Packets are spread over blocks first: a small batch ends sooner so.
+inline LaunchShape shape_for(const PacketJob*, uint32_t shares, uint32_t blocks) {
+  blocks = std::clamp(shares, 1u, blocks);
+  const uint32_t warps = std::clamp((shares + blocks - 1) / blocks, 1u, kPacketWarpsMax);
+  return {blocks, warps * kChunkPackets};
+}
+
+// Of a kernel that stays. Several engines' kernels share the device's registers.
+inline constexpr uint32_t kPersistentWarps = 4;
+inline LaunchShape persistent_shape(const FrameJob*, uint32_t blocks) {
+  return {blocks, kSliceFrames};
+}
+inline LaunchShape persistent_shape(const PacketJob*, uint32_t blocks) {
+  return {blocks, kPersistentWarps * kChunkPackets};
+}
+
+// Runs a job's shares. The job is read on the device: it is pinned.
+void launch_job(const BlockResources& resources, const FrameJob* job, const LaunchShape& shape,
+                cudaStream_t stream);
+void launch_job(const BlockResources& resources, const PacketJob* job, const LaunchShape& shape,
                 cudaStream_t stream);
 
-// The same by a kernel that stays: `blocks` blocks wait for the doorbell. It ends when the doorbell
-// says so. Jobs numbered up to `last_job` are over.
-void launch_persistent(const BlockResources& resources, const Job* job, Doorbell* bell, Turn* turn,
-                       uint32_t last_job, uint32_t blocks, cudaStream_t stream);
+// The same by a kernel that stays: its blocks wait for the doorbell. It ends when the doorbell says
+// so. Jobs numbered up to `last_job` are over.
+void launch_persistent(const BlockResources& resources, const FrameJob* job, Doorbell* bell,
+                       Turn<FrameJob>* turn, uint32_t last_job, const LaunchShape& shape,
+                       cudaStream_t stream);
+void launch_persistent(const BlockResources& resources, const PacketJob* job, Doorbell* bell,
+                       Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
+                       cudaStream_t stream);
 
 // --- The store's own work: one thread of the device.
 

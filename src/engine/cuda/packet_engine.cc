@@ -8,12 +8,6 @@
 
 namespace warpcache::engine::cuda {
 
-namespace {
-
-uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
-
-}  // namespace
-
 std::string PacketEngine::create(const PacketEngineConfig& config, CudaStore& store,
                                  DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine) {
   std::unique_ptr<PacketEngine> made(new PacketEngine(config, store, faults));
@@ -25,91 +19,156 @@ std::string PacketEngine::create(const PacketEngineConfig& config, CudaStore& st
 std::string PacketEngine::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  const bool taken = input_copy_.allocate(device, config_.input_bytes) &&
-                     packets_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
-                     reply_copy_.allocate(device, config_.reply_bytes);
+  bool taken = reply_end_.allocate(host, sizeof(uint32_t)) &&
+               again_slots_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
+               again_.allocate(host, sizeof(PacketResult) * kPacketsMax);
+  if (config_.copied_packets_min != 0) {
+    taken = taken && input_copy_.allocate(device, config_.copied_input_bytes) &&
+            reply_copy_.allocate(device, config_.copied_reply_bytes);
+  }
   if (!taken) return "there is too little memory for the buffers of the packets' engine";
+  if (!copies_.create(CudaStream::Priority::kNormal)) return "the GPU gives no stream";
   origin_.reserve(kPacketsMax);
   return runner_.start();
 }
 
 bool PacketEngine::run(const PacketBatch& batch) {
-  WC_ASSERT(batch.count <= kPacketsMax);
-  arena_used_ = 0;
+  WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
+  if (batch.count == 0) return true;
+  reply_used_ = 0;
   out_of_memory_ = false;
-  origin_.resize(batch.count);
-  for (uint32_t i = 0; i < batch.count; ++i) origin_[i] = i;
-  for (uint32_t defers = 0; !origin_.empty();) {
-    if (!run_round(batch)) return false;
-    take_results(batch);
-    if (room_wanted_ == 0) {
-      defers = 0;
-      out_of_memory_ = false;
-      continue;
-    }
-    const Status room = room_wanted_ == 1 ? Status::kOk : store_.make_room(room_wanted_);
-    out_of_memory_ = room != Status::kOk || ++defers > kMakeRoomRoundsMax;
-  }
-  return true;
+  if (!(is_copied(batch) ? run_copied(batch) : run_in_place(batch))) return false;
+  const Round round = round_of_blocks();
+  return round.undone == 0 || run_again(batch, round);
 }
 
-void PacketEngine::fill_job(const PacketBatch& batch, Job& job) const {
-  job.input = batch.input;
-  job.packets = packets_.as<PacketSlot>();
-  job.reply_out = batch.replies + arena_used_;
-  job.input_copy = input_copy_.data();
-  job.reply_copy = reply_copy_.data() + arena_used_;
-  job.reply_size = std::min(batch.reply_bytes, config_.reply_bytes) - arena_used_;
-  job.value_size_max = wire::kUdpPayloadMax;
+bool PacketEngine::is_copied(const PacketBatch& batch) const {
+  return !batch.on_device && config_.copied_packets_min != 0 &&
+         batch.count >= config_.copied_packets_min &&
+         batch.input_bytes <= config_.copied_input_bytes &&
+         batch.reply_bytes <= config_.copied_reply_bytes;
+}
+
+PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
+  PacketJob& job = runner_.next();
   job.item_size_max = config_.item_size_max;
   job.clock = store_.clock();
+  job.cas_enabled = config_.cas_enabled;
+  job.out_of_memory = out_of_memory_;
+  job.input = batch.input;
+  job.slots = batch.slots;
+  job.slot_bytes = batch.slot_bytes;
+  job.count = batch.count;
+  job.shares = (batch.count + kChunkPackets - 1) / kChunkPackets;
+  job.packets = batch.results;
+  job.reply_out = batch.replies;
+  job.reply_begin = reply_used_;
+  job.reply_size = batch.reply_bytes;
+  job.reply_end = reply_end_.as<uint32_t>();
   job.limits.item_size_max = config_.item_size_max;
   job.limits.inline_body_max = UINT32_MAX;
   job.limits.cas_enabled = config_.cas_enabled;
   job.udp_port = config_.udp_port;
-  job.cas_enabled = config_.cas_enabled;
-  job.out_of_memory = out_of_memory_;
+  return job;
 }
 
-bool PacketEngine::run_round(const PacketBatch& batch) {
-  const auto count = static_cast<uint32_t>(origin_.size());
-  for (uint32_t i = 0; i < count; ++i) packets_.as<PacketSlot>()[i] = batch.slots[origin_[i]];
-  Job& job = runner_.next();
-  fill_job(batch, job);
-  for (uint32_t at = 0; at < count; at += kSliceFrames) {
-    runner_.add_group(at, std::min(kSliceFrames, count - at));
-  }
+bool PacketEngine::run_in_place(const PacketBatch& batch) {
+  (void)prepare_job(batch);
   runner_.launch();
-  return runner_.wait();
+  if (!runner_.wait()) return false;
+  reply_used_ = *reply_end_.as<uint32_t>();
+  return true;
 }
 
-// Keeps in origin_ what has to be run again.
-void PacketEngine::take_results(const PacketBatch& batch) {
-  const FrameReply* replies = runner_.replies();
-  const auto count = static_cast<uint32_t>(origin_.size());
-  const uint32_t begin = arena_used_;
-  uint32_t left = 0;
-  uint32_t used = 0;
-  room_wanted_ = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    FrameReply reply = replies[i];
-    const uint32_t packet = origin_[i];
-    if (reply.state == FrameState::kDeferred) {
-      room_wanted_ = std::max<uint64_t>(room_wanted_, std::max(reply.bytes, 1u));
-      origin_[left++] = packet;
-    } else if (reply.state == FrameState::kNoReplySpace) {
-      // The arena does not grow: the batch was too large for it.
-      reply.state = FrameState::kHost;
-      batch.results[packet] = reply;
-    } else {
-      used = std::max(used, reply.offset + reply.size);
-      reply.offset += begin;
-      batch.results[packet] = reply;
+// Frames in, kernel, replies out: the driver orders the first two, but for a kernel that stays.
+bool PacketEngine::run_copied(const PacketBatch& batch) {
+  PacketJob& job = prepare_job(batch);
+  const bool stays = config_.jobs.persistent;
+  const cudaError_t in =
+      cudaMemcpyAsync(input_copy_.data(), batch.input, batch.input_bytes, cudaMemcpyHostToDevice,
+                      stays ? copies_.get() : runner_.stream());
+  if (!faults_.check(in, "frames to the GPU")) return false;
+  if (stays && !finish_copies()) return false;
+  job.input = input_copy_.data();
+  job.reply_out = reply_copy_.data();
+  runner_.launch();
+  if (!runner_.wait()) return false;
+  reply_used_ = *reply_end_.as<uint32_t>();
+  if (reply_used_ == 0) return true;
+  const cudaError_t out = cudaMemcpyAsync(batch.replies, reply_copy_.data(), reply_used_,
+                                          cudaMemcpyDeviceToHost, copies_.get());
+  return faults_.check(out, "replies from the GPU") && finish_copies();
+}
+
+bool PacketEngine::finish_copies() {
+  cudaError_t state = cudaErrorNotReady;
+  while (state == cudaErrorNotReady) state = cudaStreamQuery(copies_.get());
+  return faults_.check(state, "copying");
+}
+
+PacketEngine::Round PacketEngine::round_of_blocks() {
+  Round round;
+  for (uint32_t block = 0; block < runner_.block_count(); ++block) {
+    const BlockResult& result = runner_.results()[block];
+    round.undone += result.undone;
+    round.room_wanted = std::max<uint64_t>(round.room_wanted, result.room_wanted);
+  }
+  runner_.take_counts(counters_);
+  return round;
+}
+
+// Rounds of what the ones before have left. They are few, and not copied.
+bool PacketEngine::run_again(const PacketBatch& batch, Round round) {
+  for (uint32_t defers = 0;;) {
+    collect(batch);
+    if (origin_.empty()) return true;
+    if (round.room_wanted > 1) {
+      out_of_memory_ = store_.make_room(round.room_wanted) != Status::kOk;
+    }
+    if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;
+    PacketBatch again = batch;
+    again.slots = again_slots_.as<PacketSlot>();
+    again.results = again_.as<PacketResult>();
+    again.count = static_cast<uint32_t>(origin_.size());
+    if (!run_in_place(again)) return false;
+    round = round_of_blocks();
+    if (round.room_wanted == 0) {
+      defers = 0;
+      out_of_memory_ = false;
+    }
+    // The arena does not grow: what finds no place in what is left of it has none.
+    if (hand_back(batch) == 0 && round.room_wanted == 0) {
+      for (const uint32_t packet : origin_) {
+        if (batch.results[packet].state() != PacketState::kNoReplySpace) continue;
+        batch.results[packet] = PacketResult::not_done(PacketState::kHost);
+      }
     }
   }
-  arena_used_ += aligned(used);
-  origin_.resize(left);
-  runner_.take_counts(counters_);
+}
+
+// Who comes again.
+void PacketEngine::collect(const PacketBatch& batch) {
+  origin_.clear();
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    const PacketState state = batch.results[i].state();
+    if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) continue;
+    again_slots_.as<PacketSlot>()[origin_.size()] =
+        batch.slots != nullptr ? batch.slots[i]
+                               : PacketSlot{i * batch.slot_bytes, batch.slot_bytes};
+    origin_.push_back(i);
+  }
+}
+
+// Returns how many need not come again.
+uint32_t PacketEngine::hand_back(const PacketBatch& batch) {
+  uint32_t settled = 0;
+  for (size_t i = 0; i < origin_.size(); ++i) {
+    const PacketResult result = again_.as<PacketResult>()[i];
+    batch.results[origin_[i]] = result;
+    const PacketState state = result.state();
+    if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) ++settled;
+  }
+  return settled;
 }
 
 }  // namespace warpcache::engine::cuda

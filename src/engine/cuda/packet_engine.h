@@ -21,22 +21,32 @@ struct PacketEngineConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
   JobRunnerConfig jobs;
-  uint32_t input_bytes = 16 * 1024 * 1024;  // of a batch at most
-  uint32_t reply_bytes = 32 * 1024 * 1024;  // likewise
+  // Batches of at least so many packets cross the bus by copy engines, smaller ones by the kernel's
+  // own loads and stores. 0: none do. See docs/design/0006-cuda-engine.md for the choice.
+  uint32_t copied_packets_min = 0;
+  // Of a batch that is copied, at most; a larger one is not.
+  uint32_t copied_input_bytes = 16 * 1024 * 1024;
+  uint32_t copied_reply_bytes = 16 * 1024 * 1024;
 };
 
-// Packets, and where their replies go. Frames and replies are in pinned memory of the host, or in
-// the device's.
+// Packets, and where their replies go. All of it is pinned memory of the host (CudaMemory); frames
+// and replies may be in the device's.
 struct PacketBatch {
-  const uint8_t* input = nullptr;     // slots count from here; begins at a multiple of 16 bytes
-  const PacketSlot* slots = nullptr;  // of the host, in any order
+  const uint8_t* input = nullptr;  // begins at a multiple of 16 bytes
+  uint32_t input_bytes = 0;        // of all frames, a multiple of 16
   uint32_t count = 0;
-  uint8_t* replies = nullptr;  // begins at a multiple of 16 bytes
-  uint32_t reply_bytes = 0;    // room there; at most PacketEngineConfig::reply_bytes are used
-  // Of the host: what became of each packet. Its reply frame is `size` bytes (0: none) at `offset`
-  // of the replies.
-  FrameReply* results = nullptr;
+  // Where the frames lie in the input, in any order. Null: in slots of slot_bytes, one behind the
+  // other; what is behind a frame in its slot is ignored.
+  const PacketSlot* slots = nullptr;
+  uint32_t slot_bytes = 0;
+  uint8_t* replies = nullptr;       // begins at a multiple of 16 bytes
+  uint32_t reply_bytes = 0;         // room there, at most PacketResult::kArenaMax
+  PacketResult* results = nullptr;  // what became of each packet
+  bool on_device = false;           // frames and replies
 };
+
+// Room that writers may be promised for their replies beyond what these take.
+inline constexpr uint32_t kPromiseBytes = 160;  // a packet
 
 // Used by one thread at a time.
 class PacketEngine {
@@ -49,34 +59,49 @@ class PacketEngine {
                             DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine);
 
   // Runs a batch. False: the device has failed, and nothing may be sent. Waits for it all; what
-  // finds no room in the store or for its reply is run again. Afterwards each packet's state is
-  // kDone, kQuit, kDropped or kHost. REQUIRES: at most kPacketsMax packets, all within the first
-  // input_bytes of the input.
+  // finds no room in the store or for its reply is run again. Afterwards each packet is kDone,
+  // kDropped or kHost. REQUIRES: at most kPacketsMax packets.
   bool run(const PacketBatch& batch);
+
+  // See Engine::yield().
+  void yield() { runner_.yield(); }
 
   const request::Counters& counters() const { return counters_; }
 
  private:
+  struct Round {
+    uint32_t undone = 0;
+    uint64_t room_wanted = 0;
+  };
+
   PacketEngine(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults)
-      : config_(config), store_(store), runner_(config.jobs, store, faults) {}
+      : config_(config), store_(store), faults_(faults), runner_(config.jobs, store, faults) {}
   std::string start();
-  bool run_round(const PacketBatch& batch);
-  void take_results(const PacketBatch& batch);
-  void fill_job(const PacketBatch& batch, Job& job) const;
+  PacketJob& prepare_job(const PacketBatch& batch);
+  bool is_copied(const PacketBatch& batch) const;
+  bool run_in_place(const PacketBatch& batch);
+  bool run_copied(const PacketBatch& batch);
+  bool finish_copies();
+  Round round_of_blocks();
+  bool run_again(const PacketBatch& batch, Round round);
+  void collect(const PacketBatch& batch);
+  uint32_t hand_back(const PacketBatch& batch);
 
   PacketEngineConfig config_;
   CudaStore& store_;
+  DeviceFaults& faults_;
   request::Counters counters_;
-  JobRunner runner_;
-
-  CudaMemory input_copy_;  // device
-  CudaMemory packets_;     // pinned: PacketSlot, of the round
-  CudaMemory reply_copy_;  // device
-
-  std::vector<uint32_t> origin_;  // by packet of the round: the packet of the batch
-  uint32_t arena_used_ = 0;
-  uint64_t room_wanted_ = 0;  // 0: none
+  CudaStream copies_;
+  CudaMemory input_copy_;         // device
+  CudaMemory reply_copy_;         // device
+  CudaMemory reply_end_;          // pinned: uint32_t
+  CudaMemory again_slots_;        // pinned: PacketSlot, of those that are run again
+  CudaMemory again_;              // pinned: PacketResult of these
+  std::vector<uint32_t> origin_;  // of these: the packet of the batch
+  uint32_t reply_used_ = 0;       // bytes
   bool out_of_memory_ = false;
+  // Goes first: giving memory back waits for kernels that run.
+  JobRunner<PacketJob> runner_;
 };
 
 }  // namespace warpcache::engine::cuda

@@ -4,8 +4,7 @@
 // block tell each other lies in shared memory.
 //
 // Steps, with the whole block together between them:
-//   stage     the slice's bytes come over the bus, coalesced, into the device's copy of the input;
-//             of packets the headers are read, and framing finds the command
+//   stage     the slice's bytes come over the bus, coalesced, into the device's copy of the input
 //   decode    Frame to Request; the key's item is looked for, to know how long its value is
 //   admit     an entry ends at the first frame that the host must run, or that has no reply space
 //   order     one entry's frames on one key, if one of them writes, wait for each other
@@ -20,12 +19,10 @@
 #include <cstdint>
 
 #include "engine/cuda/block.cuh"
-#include "engine/cuda/job.h"
+#include "engine/cuda/kernels.h"
 #include "engine/replies.h"
 #include "request/stages.h"
-#include "wire/frame.h"
-#include "wire/packet.h"
-#include "wire/udp_frame.h"
+#include "wire/frame_types.h"
 
 namespace warpcache::engine::cuda {
 
@@ -45,7 +42,6 @@ struct alignas(16) Slice {
   uint32_t reservation[kSliceFrames];
   uint32_t bound[kSliceFrames];      // bytes that the reply is expected to take at most
   uint32_t before[kSliceFrames];     // bytes of the replies before this one's
-  uint16_t lead_size[kSliceFrames];  // of a packet: bytes of the reply in front of its head
   uint16_t head_size[kSliceFrames];  // bytes of the reply in front of its value
   uint16_t tail_size[kSliceFrames];
   uint16_t next[kSliceFrames];  // of the chain
@@ -64,25 +60,24 @@ struct alignas(16) Slice {
   int32_t expected_items;  // what was reported of them beforehand
   uint64_t cas_batch;
   bool ended;  // the group's entry has ended before its last frame
-  request::Counters counters;
 };
 
 // The slice as one thread sees it. Every function is called by the whole block.
 class SliceRunner {
  public:
-  // `reader` and `counters` are the block's own; `scratch` has kScratchBytes.
-  __device__ SliceRunner(const store::Core& core, const Job& job, Slice& slice,
-                         store::EpochSlot* reader, store::ThreadCounters* counters, uint32_t lane,
-                         uint8_t* scratch)
-      : job_(job), slice_(slice), scratch_(scratch + threadIdx.x * kReplyFrameMax) {
-    thread_.slot = reader;
-    thread_.counters = counters;
-    thread_.lane = lane;
-    context_.store = {core};
+  __device__ SliceRunner(const BlockResources& resources, const FrameJob& job, Slice& slice,
+                         request::Counters& counters)
+      : job_(job), slice_(slice) {
+    const uint32_t reader = job.first_reader + blockIdx.x;
+    scratch_ = resources.scratch + uint64_t{reader} * kScratchBytes + threadIdx.x * kReplyFrameMax;
+    thread_.slot = &resources.core.epochs[reader];
+    thread_.counters = &resources.counters[reader];
+    thread_.lane = reader % resources.core.shared->lane_count;
+    context_.store = {resources.core};
     context_.thread = &thread_;
     context_.input = job.input_copy;
     context_.clock = job.clock;
-    context_.counters = &slice.counters;
+    context_.counters = &counters;
     context_.item_size_max = job.item_size_max;
     context_.cas_enabled = job.cas_enabled;
     context_.out_of_memory = job.out_of_memory;
@@ -115,12 +110,7 @@ class SliceRunner {
  private:
   __device__ void stage();
   __device__ uint32_t load_frame();
-  __device__ uint32_t load_packet();
   __device__ void bring_in(uint32_t size);
-  __device__ void open_packet();
-  __device__ void drop(wire::PacketVerdict verdict);
-  __device__ uint32_t reply_frame_bytes(uint32_t payload) const;
-  __device__ void compose_lead(uint32_t payload, uint8_t* out);
   __device__ void decode();
   __device__ void decode_own();
   __device__ void look_ahead(request::RequestState& state);
@@ -143,18 +133,12 @@ class SliceRunner {
     return info_.reservation != 0 && info_.reserved_frame == first_ + me_;
   }
 
-  const Job& job_;
+  const FrameJob& job_;
   Slice& slice_;
   uint8_t* scratch_;
   store::ThreadContext thread_;
   request::Context context_;
   wire::Frame frame_ = {};
-  bool has_frame_ = false;
-  // Of a packet:
-  wire::Packet packet_ = {};
-  wire::UdpHeader udp_header_;
-  uint32_t slot_size_ = 0;
-  uint32_t request_offset_ = 0;
   EntryInfo info_ = {};
   uint32_t first_ = 0;
   uint32_t count_ = 0;

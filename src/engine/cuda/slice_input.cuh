@@ -15,7 +15,7 @@ __device__ inline void SliceRunner::stage() {
   __syncthreads();
   uint32_t size = 0;
   if (here_) {
-    size = job_.packets != nullptr ? load_packet() : load_frame();
+    size = load_frame();
     if (size != 0) {
       atomicMin(&slice_.low, frame_.offset);
       atomicMax(&slice_.high, frame_.offset + size);
@@ -24,12 +24,11 @@ __device__ inline void SliceRunner::stage() {
     slice_.entry[me_] = frame_.entry;
     slice_.reply[me_] = {0, 0, FrameState::kNotReached, 0};
     slice_.runs[me_] = slice_.stops[me_] = slice_.writes[me_] = false;
-    slice_.bound[me_] = slice_.lead_size[me_] = 0;
+    slice_.bound[me_] = 0;
     slice_.head_size[me_] = slice_.tail_size[me_] = 0;
   }
   __syncthreads();
   if (slice_.covered != 0) bring_in(size);
-  if (here_ && job_.packets != nullptr) open_packet();
 }
 
 // Returns the bytes that come with the frame.
@@ -38,17 +37,7 @@ __device__ inline uint32_t SliceRunner::load_frame() {
   frame_ = load_as<wire::Frame>(&words);
   const uint4 info = load_from_host(reinterpret_cast<const uint4*>(job_.entries + frame_.entry));
   info_ = load_as<EntryInfo>(&info);
-  has_frame_ = true;
   return frame_.head_size + (has_body() && !is_reserved() ? frame_.body_size : 0);
-}
-
-// The packet's place stands for a frame until the packet has been opened.
-__device__ inline uint32_t SliceRunner::load_packet() {
-  const volatile PacketSlot& slot = job_.packets[first_ + me_];
-  frame_.offset = slot.offset;
-  frame_.entry = first_ + me_;
-  info_.datagram = 1;
-  return slot_size_ = slot.size;
 }
 
 __device__ inline void SliceRunner::bring_in(uint32_t size) {
@@ -64,40 +53,8 @@ __device__ inline void SliceRunner::bring_in(uint32_t size) {
   __syncthreads();
 }
 
-__device__ inline void SliceRunner::drop(wire::PacketVerdict verdict) {
-  slice_.reply[me_].state = FrameState::kDropped;
-  slice_.reply[me_].bytes = static_cast<uint32_t>(verdict);
-}
-
-// Headers, then the one command that most packets have. All else is the host's.
-__device__ inline void SliceRunner::open_packet() {
-  const Bytes bytes = {job_.input_copy + frame_.offset, slot_size_};
-  const wire::PacketVerdict verdict = wire::parse_packet(bytes, job_.udp_port, packet_);
-  if (verdict != wire::PacketVerdict::kRequest) return drop(verdict);
-  const Bytes datagram = {bytes.data + packet_.payload_offset, packet_.payload_size};
-  if (wire::parse_udp_header(datagram, udp_header_) != wire::UdpVerdict::kRequest) {
-    return drop(wire::PacketVerdict::kRequest);
-  }
-  const uint32_t before = packet_.payload_offset + wire::kUdpHeaderSize;
-  wire::FrameState state = {};
-  wire::Frame frames[2];
-  request_offset_ = frame_.offset;
-  const wire::FrameResult result =
-      wire::frame_datagram(state, job_.limits, datagram.from(wire::kUdpHeaderSize),
-                           frame_.offset + before, frame_.entry, frames, 2);
-  if (result.count == 0) return drop(wire::PacketVerdict::kRequest);
-  if (result.count != 1 || result.end != wire::FrameEnd::kClose) {
-    slice_.reply[me_].state = FrameState::kHost;
-    return;
-  }
-  frame_ = frames[0];
-  has_frame_ = true;
-  slice_.lead_size[me_] =
-      static_cast<uint16_t>(wire::reply_headers_size(packet_) + wire::kUdpHeaderSize);
-}
-
 __device__ inline void SliceRunner::decode() {
-  if (has_frame_) decode_own();
+  if (here_) decode_own();
   __syncthreads();
 }
 
@@ -114,27 +71,6 @@ __device__ inline void SliceRunner::decode_own() {
   slice_.writes[me_] = request::acts_on_key(request.op) && request.op != wire::Op::kGet;
   slice_.bound[me_] = wire::reply_bound_max(request);
   if (request.op == wire::Op::kGet && request.status == Status::kOk) look_ahead(state);
-  if (job_.packets == nullptr || !slice_.runs[me_]) return;
-  // A reply of several datagrams is the host's to cut.
-  if (slice_.bound[me_] > wire::kUdpPayloadMax) {
-    slice_.runs[me_] = false;
-    slice_.reply[me_].state = FrameState::kHost;
-  }
-  slice_.bound[me_] = reply_frame_bytes(slice_.bound[me_]);
-}
-
-// Bytes that a packet's reply takes in the arena; frames begin at multiples of 16.
-__device__ inline uint32_t SliceRunner::reply_frame_bytes(uint32_t payload) const {
-  return (wire::reply_frame_size(packet_, wire::kUdpHeaderSize + payload) + 15) / 16 * 16;
-}
-
-__device__ inline void SliceRunner::compose_lead(uint32_t payload, uint8_t* out) {
-  wire::compose_reply_headers(context_.input + request_offset_, packet_,
-                              wire::kUdpHeaderSize + payload, out);
-  wire::UdpHeader header = udp_header_;
-  header.sequence = 0;
-  header.count = 1;
-  wire::compose_udp_header(header, out + wire::reply_headers_size(packet_));
 }
 
 // What the reply to a get will take, and whether it changes what it finds.
@@ -156,7 +92,7 @@ __device__ inline void SliceRunner::look_ahead(request::RequestState& state) {
   if (size <= job_.value_size_max) {
     slice_.bound[me_] += size;
   } else if (context_.store.alive(*found.item, context_.clock.now)) {
-    slice_.reply[me_].state = job_.packets != nullptr ? FrameState::kHost : FrameState::kLargeValue;
+    slice_.reply[me_].state = FrameState::kLargeValue;
     slice_.reply[me_].bytes = size;
     slice_.stops[me_] = true;
     slice_.runs[me_] = false;

@@ -69,24 +69,11 @@ __device__ inline void SliceRunner::compose() {
     uint32_t size = static_cast<uint32_t>(tail - scratch_);
     if (wire::reply_carries_value(request, result)) size += result.value_size;
     slice_.reply[me_].size = size;
-    // A value that has grown since the packet was admitted.
-    if (job_.packets != nullptr && size > wire::kUdpPayloadMax) {
-      slice_.reply[me_] = {0, 0, FrameState::kHost, 0};
-    }
   }
   __syncthreads();
-  const uint32_t payload = here_ ? slice_.reply[me_].size : 0;
-  const bool answers = payload != 0 && slice_.lead_size[me_] != 0;
-  place(answers ? reply_frame_bytes(payload) : payload);
-  if (answers) compose_lead(payload, job_.reply_copy + slice_.reply[me_].offset);
+  place(here_ ? slice_.reply[me_].size : 0);
   __syncthreads();
   put_bytes();
-  __syncthreads();
-  if (!answers) return;
-  uint8_t* frame = job_.reply_copy + slice_.reply[me_].offset;
-  wire::finish_udp_checksum(packet_, wire::kUdpHeaderSize + payload, frame);
-  slice_.reply[me_].size =
-      wire::pad_frame(frame, wire::reply_headers_size(packet_) + wire::kUdpHeaderSize + payload);
 }
 
 // Head, value and tail of every reply go to their place, a warp a reply.
@@ -96,7 +83,7 @@ __device__ inline void SliceRunner::put_bytes() {
     const FrameReply& reply = slice_.reply[i];
     if (reply.size == 0) continue;
     const uint8_t* frame = block_scratch + i * kReplyFrameMax;
-    uint8_t* out = job_.reply_copy + reply.offset + slice_.lead_size[i];
+    uint8_t* out = job_.reply_copy + reply.offset;
     out = warp_put(out, {frame, slice_.head_size[i]});
     const wire::Result& result = slice_.result[i];
     if (wire::reply_carries_value(slice_.state[i].request, result)) {
@@ -128,9 +115,9 @@ __device__ inline void SliceRunner::publish() {
     }
     const uint4 words = load_as<uint4>(&reply);
     *reinterpret_cast<uint4*>(job_.replies + first_ + me_) = words;
-    if (job_.packets == nullptr && reply.state != FrameState::kDone) slice_.ended = true;
+    if (reply.state != FrameState::kDone) slice_.ended = true;
   }
-  if (me_ == 0 && job_.packets == nullptr) slice_.entry_bytes += slice_.total;
+  if (me_ == 0) slice_.entry_bytes += slice_.total;
   if (me_ == 0 && slice_.new_items != slice_.expected_items) {
     thread_.new_items = slice_.new_items - slice_.expected_items;
     store::settle_growth(context_.store.core, thread_);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/job_kernel.cuh"
+#include "engine/cuda/packet_warp.cuh"
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+struct PacketWork {
+  using JobKind = PacketJob;
+
+  static __device__ void run(const BlockResources& resources, const PacketJob& job, Tally& tally,
+                             uint8_t* shared, uint32_t blocks) {
+    store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
+    if (threadIdx.x == 0) store::enter_epoch(reader, &resources.core.shared->epoch);
+    __syncthreads();
+    WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[warp_id()];
+    PacketWarp warp(resources, job, stage, tally);
+    const uint32_t warps = blockDim.x / kWarpSize;
+    for (uint32_t chunk = blockIdx.x + warp_id() * blocks; chunk < job.shares;
+         chunk += blocks * warps) {
+      const uint32_t first = chunk * kChunkPackets;
+      const uint32_t left = job.count - first;
+      warp.run(first, left < kChunkPackets ? left : kChunkPackets);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) store::leave_epoch(reader);
+  }
+
+  static __device__ void finish(const PacketJob& job) {
+    const uint32_t words = static_cast<uint32_t>(load_relaxed(job.reply_used));
+    *job.reply_end = job.reply_begin + words * 16;
+  }
+};
+
+constexpr uint32_t kThreadsMax = kPacketWarpsMax * kWarpSize;
+
+__global__ void __launch_bounds__(kThreadsMax, 1)
+    packet_kernel(BlockResources resources, const PacketJob* job) {
+  run_job<PacketWork>(resources, job);
+}
+
+__global__ void __launch_bounds__(kThreadsMax, 1)
+    persistent_packet_kernel(BlockResources resources, const PacketJob* job, Doorbell* bell,
+                             Turn<PacketJob>* turn, uint32_t last) {
+  run_jobs<PacketWork>(resources, job, bell, turn, last);
+}
+
+uint32_t shared_bytes(uint32_t threads) { return threads / kWarpSize * sizeof(WarpStage); }
+
+}  // namespace
+
+cudaError_t prepare_packet_kernels() {
+  constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  const auto most = static_cast<int>(shared_bytes(kThreadsMax));
+  const cudaError_t error = cudaFuncSetAttribute(packet_kernel, kAttribute, most);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(persistent_packet_kernel, kAttribute, most);
+}
+
+void launch_job(const BlockResources& resources, const PacketJob* job, const LaunchShape& shape,
+                cudaStream_t stream) {
+  packet_kernel<<<shape.blocks, shape.threads, shared_bytes(shape.threads), stream>>>(resources,
+                                                                                      job);
+}
+
+void launch_persistent(const BlockResources& resources, const PacketJob* job, Doorbell* bell,
+                       Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
+                       cudaStream_t stream) {
+  persistent_packet_kernel<<<shape.blocks, shape.threads, shared_bytes(shape.threads), stream>>>(
+      resources, job, bell, turn, last_job);
+}
+
+}  // namespace warpcache::engine::cuda

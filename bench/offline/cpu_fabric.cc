@@ -112,6 +112,7 @@ class CpuFabric final : public Fabric {
   static std::unique_ptr<store::Store> make_store(const FabricConfig& config) {
     store::StoreConfig store;
     store.memory_limit = config.memory_bytes;
+    store.hash_power = config.hash_power;
     store.threads = config.threads;
     std::unique_ptr<store::Store> made;
     if (store::Store::create(store, &made) != Status::kOk) {

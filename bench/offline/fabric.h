@@ -16,6 +16,7 @@ namespace warpcache::offline {
 
 struct FabricConfig {
   uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
+  uint32_t hash_power = 0;                    // log2 of the slots that the index starts with
   uint32_t threads = 1;           // of the host: that many batches are under way at a time
   uint32_t blocks = 0;            // of the GPU, for a batch; 0: as many as it has multiprocessors
   uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none

@@ -38,6 +38,7 @@ class GpuFabric final : public Fabric {
     if (config_.blocks == 0) config_.blocks = facts_.multiprocessors;
     engine::cuda::CudaStoreConfig store;
     store.store.memory_limit = config.memory_bytes;
+    store.store.hash_power = config.hash_power;
     store.engines = config.threads;
     store.blocks_per_engine = config_.blocks;
     check(CudaStore::create(store, faults_, &store_));

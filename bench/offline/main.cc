@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -92,9 +94,16 @@ uint64_t memory_for(const WorkloadConfig& workload) {
   return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
 }
 
+// The index has room for all keys from the start, as who knows their number would have it.
+uint32_t hash_power_for(const WorkloadConfig& workload) {
+  constexpr uint64_t kSlotsPerKey = 2;
+  return std::max(16u, static_cast<uint32_t>(std::bit_width(kSlotsPerKey * workload.keys - 1)));
+}
+
 int run(Options& options) {
   options.fabric.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
+  options.fabric.hash_power = hash_power_for(options.study.workload);
   const auto fabric =
       options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
   const bool terminal = isatty(STDERR_FILENO) != 0;

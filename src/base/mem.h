@@ -6,16 +6,53 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/bytes.h"
 #include "base/hd.h"
 
 namespace warpcache {
 
+namespace detail {
+
+#if defined(__CUDA_ARCH__)
+// The device loads what is not aligned bytewise. The aligned words around it are fewer; they never
+// reach into another page.
+__device__ inline uint32_t load_unaligned32(const void* from) {
+  const auto address = reinterpret_cast<uintptr_t>(from);
+  const auto* words = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3});
+  const uint32_t shift = static_cast<uint32_t>(address % 4) * 8;
+  return shift == 0 ? words[0] : __funnelshift_r(words[0], words[1], shift);
+}
+__device__ inline uint64_t load_unaligned64(const void* from) {
+  const auto address = reinterpret_cast<uintptr_t>(from);
+  const auto* words = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3});
+  const uint32_t shift = static_cast<uint32_t>(address % 4) * 8;
+  const uint32_t last = shift == 0 ? 0 : words[2];
+  const uint32_t low = __funnelshift_r(words[0], words[1], shift);
+  const uint32_t high = __funnelshift_r(words[1], last, shift);
+  return uint64_t{high} << 32 | low;
+}
+#endif
+
+}  // namespace detail
+
 template <typename T>
 WC_HD inline T load_as(const void* from) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, uint32_t>) return detail::load_unaligned32(from);
+  if constexpr (std::is_same_v<T, uint64_t>) return detail::load_unaligned64(from);
+#endif
   T value;
   __builtin_memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+// REQUIRES: `from` is a multiple of sizeof(T).
+template <typename T>
+WC_HD inline T load_aligned(const void* from) {
+  T value;
+  __builtin_memcpy(&value, __builtin_assume_aligned(from, sizeof(T)), sizeof(T));
   return value;
 }
 

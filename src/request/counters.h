@@ -42,13 +42,13 @@ struct Counters {
   uint64_t value[static_cast<int>(Counter::kCount)] = {};
 
   // REQUIRES: called by the owning thread only. On a device: by any thread of the block that owns
-  // them, at most 2^32 - 1 times.
-  WC_HD void add(Counter counter) {
+  // them, up to 2^32 - 1.
+  WC_HD void add(Counter counter, uint32_t amount = 1) {
     uint64_t* word = &value[static_cast<int>(counter)];
 #if defined(__CUDA_ARCH__)
-    atomicAdd(reinterpret_cast<unsigned int*>(word), 1u);
+    atomicAdd(reinterpret_cast<unsigned int*>(word), amount);
 #else
-    store_relaxed(word, load_relaxed(word) + 1);
+    store_relaxed(word, load_relaxed(word) + amount);
 #endif
   }
   WC_HD uint64_t read(Counter counter) const {

@@ -111,9 +111,7 @@ WC_HD inline void finish_item(const Context& context, const wire::Request& reque
     bits =
         static_cast<uint8_t>(bits | store::kItemStale | (old->load_bits() & store::kItemTokenSent));
   }
-  item.store_bits(bits);
-  item.store_expiry(expiry);
-  item.store_cas(new_cas(context, request, old == nullptr ? 0 : old->load_cas()));
+  item.init_words(new_cas(context, request, old == nullptr ? 0 : old->load_cas()), expiry, bits);
 }
 
 // The value of a concatenation: old and new bytes in their order. `old` may be null (vivified).

@@ -62,10 +62,8 @@ WC_HD inline Item* init_item(uint8_t* data, uint8_t key_size, uint32_t value_siz
   item->client_flags = 0;
   item->flush_generation = 0;
   store_relaxed(&item->dropped, uint8_t{0});
-  item->store_cas(0);
-  item->store_expiry(expiry);
+  item->init_words(0, expiry, 0);
   item->store_access_time(0);
-  item->store_bits(0);
   return item;
 }
 
@@ -132,6 +130,28 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   allocation.item = detail::init_item(data, key_size, value_size, expiry, Layout::kPlain);
   allocation.bytes = bytes;
   return Status::kOk;
+}
+
+// Space for several items of class 0 of `bytes` together, behind each other. The caller makes each
+// of them an item (detail::init_item) and then unlocks the lane, which is locked on success. Null:
+// take space for each alone, which says why. For threads that run in lockstep, whose turns at a
+// lock would add up.
+WC_HD inline uint8_t* take_run(const Core& core, const ThreadContext& thread, uint32_t bytes) {
+  Lane& lane = core.lanes[thread.lane];
+  SegmentId& open = lane.open[0];
+  spin_lock(&lane.lock);
+  uint8_t* data = detail::append(core, open, bytes);
+  if (data != nullptr) return data;
+  const SegmentId fresh =
+      take_segments(core, 1, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
+  if (fresh != kNoSegment) {
+    if (open != kNoSegment) seal_segment(core, open);
+    open = fresh;
+    data = detail::append(core, open, bytes);
+    if (data != nullptr) return data;
+  }
+  spin_unlock(&lane.lock);
+  return nullptr;
 }
 
 // Gives unpublished space back: a chain at once, the last bytes of an open segment too; else they

@@ -53,6 +53,12 @@ struct alignas(kItemGranule) Item {
   WC_HD void store_expiry(uint32_t value) { store_release(&expiry, value); }
   WC_HD uint8_t load_bits() const { return load_acquire(&bits); }
   WC_HD void store_bits(uint8_t value) { store_release(&bits, value); }
+  // Before the item is published: there is no order yet.
+  WC_HD void init_words(uint64_t new_cas, uint32_t new_expiry, uint8_t new_bits) {
+    store_relaxed(&cas, new_cas);
+    store_relaxed(&expiry, new_expiry);
+    store_relaxed(&bits, new_bits);
+  }
   // May be called without the lock: it never undoes what a holder of the lock has set.
   WC_HD void note_fetched() {
     if ((load_bits() & kItemFetched) == 0) fetch_or(&bits, kItemFetched);

@@ -190,6 +190,12 @@ WC_HD inline bool is_crowded(const Core& core) {
   return items / kItemsPairMax > load_relaxed(&core.shared->pair_count);
 }
 
+// Whether there are more keys than the index is meant to hold.
+WC_HD inline bool is_behind(const Core& core) {
+  const uint64_t items = reported_items(load_relaxed(&core.shared->items));
+  return items / kItemsPairTarget > load_relaxed(&core.shared->pair_count);
+}
+
 // Reports the keys that a thread has added and lets the index grow accordingly. REQUIRES: no pair
 // is locked by this thread.
 WC_HD inline void settle_growth(const Core& core, ThreadContext& thread) {
@@ -209,6 +215,22 @@ WC_HD inline void settle_growth(const Core& core, ThreadContext& thread) {
     const bool split = split_next(core, thread);
     spin_unlock(&shared.split_lock);
     if (!split) return;
+  }
+}
+
+// Reports `keys` that will be added, where many threads do so at once, and stays until the index
+// has room for them or cannot grow: so no pair runs full while memory is free. What is added in the
+// end is to be settled against `keys`.
+WC_HD inline void reserve_growth(const Core& core, ThreadContext& thread, int32_t keys) {
+  thread.new_items = keys;
+  settle_growth(core, thread);
+  uint32_t pairs = 0;
+  while (is_behind(core) && pairs != load_relaxed(&core.shared->pair_count)) {
+    pairs = load_relaxed(&core.shared->pair_count);
+    {
+      const SpinGuard wait(&core.shared->split_lock);  // whoever splits has done so
+    }
+    settle_growth(core, thread);
   }
 }
 

@@ -113,6 +113,14 @@ struct StoreRef {
   // the item keeps.
   WC_HD Status allocate(ThreadContext& thread, uint8_t key_size, uint32_t value_size,
                         uint32_t expiry, Allocation& allocation) const {
+    Item* const prepared = thread.prepared;
+    if (prepared != nullptr && prepared->key_size == key_size &&
+        prepared->value_size == value_size) {
+      thread.prepared = nullptr;
+      prepared->store_expiry(expiry);
+      allocation = {prepared, static_cast<uint32_t>(item_footprint(*prepared)), false};
+      return Status::kOk;
+    }
     const int32_t check = static_cast<int32_t>(kNewItemsPerCheck);
     const bool full_index = core.shared->keep_all && is_crowded(core);
     if (thread.new_items >= check || thread.new_items <= -check || full_index) {

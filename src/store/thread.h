@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/hd.h"
 #include "store/epoch.h"
+#include "store/item.h"
 
 namespace warpcache::store {
 
@@ -55,9 +56,10 @@ struct ThreadContext {
   ThreadCounters* counters = nullptr;
   uint32_t index = 0;
   uint32_t lane = 0;
-  uint64_t cas_next = 0;  // next_cas() gives this ...
-  uint64_t cas_end = 0;   // ... while below this
-  int32_t new_items = 0;  // keys added less keys removed, not yet reported to the index
+  uint64_t cas_next = 0;     // next_cas() gives this ...
+  uint64_t cas_end = 0;      // ... while below this
+  int32_t new_items = 0;     // keys added less keys removed, not yet reported to the index
+  Item* prepared = nullptr;  // space that was taken beforehand: allocate() uses it where it fits
 };
 
 }  // namespace warpcache::store

@@ -61,15 +61,15 @@ WC_HD inline uint64_t checksum_add_aligned(uint64_t sum, const uint8_t* data, si
     --size;
   }
   if ((reinterpret_cast<uintptr_t>(data) & 2) != 0 && size >= 2) {
-    part += load_as<uint16_t>(__builtin_assume_aligned(data, 2));
+    part += load_aligned<uint16_t>(data);
     data += 2;
     size -= 2;
   }
   for (; size >= 4; data += 4, size -= 4) {
-    part += load_as<uint32_t>(__builtin_assume_aligned(data, 4));
+    part += load_aligned<uint32_t>(data);
   }
   if (size >= 2) {
-    part += load_as<uint16_t>(__builtin_assume_aligned(data, 2));
+    part += load_aligned<uint16_t>(data);
     data += 2;
     size -= 2;
   }

@@ -43,13 +43,14 @@ struct FrameWork {
 };
 
 __global__ void __launch_bounds__(kSliceFrames)
-    frame_kernel(BlockResources resources, const FrameJob* job) {
+    frame_kernel(const __grid_constant__ BlockResources resources,
+                 const __grid_constant__ FrameJob job) {
   run_job<FrameWork>(resources, job);
 }
 
 __global__ void __launch_bounds__(kSliceFrames)
-    persistent_frame_kernel(BlockResources resources, const FrameJob* job, Doorbell* bell,
-                            Turn<FrameJob>* turn, uint32_t last) {
+    persistent_frame_kernel(const __grid_constant__ BlockResources resources, const FrameJob* job,
+                            Doorbell* bell, Turn<FrameJob>* turn, uint32_t last) {
   run_jobs<FrameWork>(resources, job, bell, turn, last);
 }
 
@@ -64,7 +65,7 @@ cudaError_t prepare_frame_kernels() {
   return cudaFuncSetAttribute(persistent_frame_kernel, kAttribute, sizeof(Slice));
 }
 
-void launch_job(const BlockResources& resources, const FrameJob* job, const LaunchShape& shape,
+void launch_job(const BlockResources& resources, const FrameJob& job, const LaunchShape& shape,
                 cudaStream_t stream) {
   frame_kernel<<<shape.blocks, shape.threads, sizeof(Slice), stream>>>(resources, job);
 }

@@ -79,11 +79,9 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
 }
 
 template <typename Work>
-__device__ void run_job(const BlockResources& resources, const typename Work::JobKind* host_job) {
+__device__ void run_job(const BlockResources& resources, const typename Work::JobKind& job) {
   extern __shared__ __align__(16) uint8_t shared[];
-  __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
-  load_job(job, host_job);
   run_share<Work>(resources, job, tally, shared, gridDim.x);
 }
 

@@ -75,7 +75,7 @@ void JobRunner<JobKind>::launch() {
   began_ = SteadyClock::now();
   polls_ = 0;
   if (!config_.persistent) {
-    launch_job(resources_, job, shape_, stream_.get());
+    launch_job(resources_, *job, shape_, stream_.get());
     (void)faults_.check(cudaGetLastError(), "starting a batch");
     return;
   }

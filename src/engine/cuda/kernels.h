@@ -57,13 +57,14 @@ inline LaunchShape persistent_shape(const PacketJob*, uint32_t blocks) {
   return {blocks, kPersistentWarps * kChunkPackets};
 }
 
-// Runs a job's shares. The job is read on the device: it is pinned.
-void launch_job(const BlockResources& resources, const FrameJob* job, const LaunchShape& shape,
+// Runs a job's shares.
+void launch_job(const BlockResources& resources, const FrameJob& job, const LaunchShape& shape,
                 cudaStream_t stream);
-void launch_job(const BlockResources& resources, const PacketJob* job, const LaunchShape& shape,
+void launch_job(const BlockResources& resources, const PacketJob& job, const LaunchShape& shape,
                 cudaStream_t stream);
 
-// The same by a kernel that stays: its blocks wait for the doorbell. It ends when the doorbell says
+// The same by a kernel that stays: its blocks wait for the doorbell, and read the job, which is
+// pinned. It ends when the doorbell says
 // so. Jobs numbered up to `last_job` are over.
 void launch_persistent(const BlockResources& resources, const FrameJob* job, Doorbell* bell,
                        Turn<FrameJob>* turn, uint32_t last_job, const LaunchShape& shape,

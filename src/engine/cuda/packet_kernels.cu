@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/job_kernel.cuh"
-#include "engine/cuda/packet_warp.cuh"
+#include "engine/cuda/packet_chunk.cuh"
 
 namespace warpcache::engine::cuda {
 
@@ -15,13 +15,13 @@ struct PacketWork {
     if (threadIdx.x == 0) store::enter_epoch(reader, &resources.core.shared->epoch);
     __syncthreads();
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[warp_id()];
-    PacketWarp warp(resources, job, stage, tally);
+    PacketChunk packets(resources, job, stage, tally);
     const uint32_t warps = blockDim.x / kWarpSize;
     for (uint32_t chunk = blockIdx.x + warp_id() * blocks; chunk < job.shares;
          chunk += blocks * warps) {
       const uint32_t first = chunk * kChunkPackets;
       const uint32_t left = job.count - first;
-      warp.run(first, left < kChunkPackets ? left : kChunkPackets);
+      packets.run(first, left < kChunkPackets ? left : kChunkPackets);
     }
     __syncthreads();
     if (threadIdx.x == 0) store::leave_epoch(reader);
@@ -36,13 +36,14 @@ struct PacketWork {
 constexpr uint32_t kThreadsMax = kPacketWarpsMax * kWarpSize;
 
 __global__ void __launch_bounds__(kThreadsMax, 1)
-    packet_kernel(BlockResources resources, const PacketJob* job) {
+    packet_kernel(const __grid_constant__ BlockResources resources,
+                  const __grid_constant__ PacketJob job) {
   run_job<PacketWork>(resources, job);
 }
 
 __global__ void __launch_bounds__(kThreadsMax, 1)
-    persistent_packet_kernel(BlockResources resources, const PacketJob* job, Doorbell* bell,
-                             Turn<PacketJob>* turn, uint32_t last) {
+    persistent_packet_kernel(const __grid_constant__ BlockResources resources, const PacketJob* job,
+                             Doorbell* bell, Turn<PacketJob>* turn, uint32_t last) {
   run_jobs<PacketWork>(resources, job, bell, turn, last);
 }
 
@@ -58,7 +59,7 @@ cudaError_t prepare_packet_kernels() {
   return cudaFuncSetAttribute(persistent_packet_kernel, kAttribute, most);
 }
 
-void launch_job(const BlockResources& resources, const PacketJob* job, const LaunchShape& shape,
+void launch_job(const BlockResources& resources, const PacketJob& job, const LaunchShape& shape,
                 cudaStream_t stream) {
   packet_kernel<<<shape.blocks, shape.threads, shared_bytes(shape.threads), stream>>>(resources,
                                                                                       job);

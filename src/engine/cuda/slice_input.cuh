@@ -174,25 +174,13 @@ __device__ inline void SliceRunner::order() {
   }
 }
 
-// Hundreds of threads add keys at once, in every block: what they may add is reported before, and
-// the index grows until it has room for it. So no pair runs full while memory is free.
 __device__ inline void SliceRunner::make_index_room() {
   const bool adds = here_ && slice_.runs[me_] && slice_.writes[me_] &&
                     request::acts_on_key(slice_.state[me_].request.op) &&
                     slice_.state[me_].request.op != wire::Op::kDelete;
   const int count = __syncthreads_count(adds);
   if (me_ == 0) slice_.expected_items = count;
-  if (me_ == 0 && count != 0) {
-    const store::Core& core = context_.store.core;
-    thread_.new_items = count;
-    store::settle_growth(core, thread_);
-    uint32_t pairs = 0;
-    while (store::is_crowded(core) && pairs != load_relaxed(&core.shared->pair_count)) {
-      pairs = load_relaxed(&core.shared->pair_count);
-      store::settle_growth(core, thread_);
-    }
-  }
-  thread_.new_items = 0;
+  if (me_ == 0 && count != 0) store::reserve_growth(context_.store.core, thread_, count);
   __syncthreads();
 }
 

@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first half of a chunk: stage, open, admit, execute. Part of packet_warp.cuh.
+// The first half: open, admit, execute. Part of general_packets.cuh.
 #pragma once
 
-#include "engine/cuda/packet_warp.cuh"
+#include "engine/cuda/general_packets.cuh"
 
 namespace warpcache::engine::cuda {
 
-__device__ inline PacketSlot PacketWarp::load_slot(uint32_t number) const {
-  if (job_.slots == nullptr) return {number * job_.slot_bytes, job_.slot_bytes};
-  const volatile PacketSlot& slot = job_.slots[number];
-  return {slot.offset, slot.size};
-}
-
-// `words` of this lane's frame, from word `from` of the input on, come to the stage.
-__device__ inline void PacketWarp::bring_in(uint32_t words, uint32_t from) {
-  const auto* source = reinterpret_cast<const uint4*>(job_.input);
-  auto* target = reinterpret_cast<uint4*>(stage_.input);
-  __syncwarp();
-  LaneRanges(words).for_each(
-      from, [source](uint32_t at) { return load_from_host(source + at); },
-      [target](uint32_t at, const uint4& word) { target[at] = word; });
-  __syncwarp();
-}
-
-// One turn of the chunk: `taken` says whether this lane's frame is in the stage.
-__device__ inline void PacketWarp::work(bool taken) {
-  changes_ = false;
-  promised_ = 0;
-  bool runs = taken && open() && judge();
-  __syncwarp();
-  runs = admit(runs);
-  make_index_room(runs);
-  const bool done = execute(runs);
-  compose(done);
-}
-
 // Headers, then the one command that most packets have. Called by one lane; false: `result_` says
 // why not.
-__device__ inline bool PacketWarp::open() {
+__device__ inline bool GeneralPackets::open() {
   const wire::PacketVerdict verdict = wire::parse_packet(frame_, job_.udp_port, packet_);
   result_ = PacketResult::dropped(verdict);
   if (verdict != wire::PacketVerdict::kRequest) return false;
@@ -58,7 +29,7 @@ __device__ inline bool PacketWarp::open() {
 }
 
 // Whether the request is for the device, and whether it may change the store. Called by one lane.
-__device__ inline bool PacketWarp::judge() {
+__device__ inline bool GeneralPackets::judge() {
   const wire::Request& request = state_.request;
   if (request::is_administrative(request.op)) return false;
   if (!request::acts_on_key(request.op) || request.status != Status::kOk) return true;
@@ -75,25 +46,19 @@ __device__ inline bool PacketWarp::judge() {
   return true;
 }
 
-__device__ inline uint32_t PacketWarp::value_ahead() const {
+__device__ inline uint32_t GeneralPackets::value_ahead() const {
   const wire::Request& request = state_.request;
   const store::Found found = context_.store.find(request.hash, context_.key(request));
   return found ? found.item->value_size : 0;
 }
 
-// What has changed the store must have its reply sent. The upper half of the word counts what has
-// been promised of the arena, in words, the lower half what has been taken; never is more taken
-// than promised.
-__device__ inline bool PacketWarp::admit(bool runs) {
+// What has changed the store must have its reply sent.
+__device__ inline bool GeneralPackets::admit(bool runs) {
   const bool wants = runs && promised_ != 0;
   const uint32_t words = warp_last(warp_sum_to(wants ? promised_ : 0));
   if (words == 0) return runs;
   uint32_t fits = 0;
-  if (lane_id() == 0) {
-    const uint64_t before = atomicAdd(reply_used(), uint64_t{words} << 32);
-    fits = job_.reply_begin / 16 + (before >> 32) + words <= job_.reply_size / 16 ? 1 : 0;
-    if (fits == 0) atomicAdd(reply_used(), ~(uint64_t{words} << 32) + 1);
-  }
+  if (lane_id() == 0) fits = arena_.promise(words) ? 1 : 0;
   fits = __shfl_sync(kAllLanes, fits, 0);
   if (fits != 0 || !wants) return runs;
   promised_ = 0;
@@ -101,28 +66,48 @@ __device__ inline bool PacketWarp::admit(bool runs) {
   return false;
 }
 
-// Many warps add keys at once: what they may add is reported before, and the index grows until it
-// has room for it. So no pair runs full while memory is free.
-__device__ inline void PacketWarp::make_index_room(bool runs) {
+__device__ inline void GeneralPackets::make_index_room(bool runs) {
   const bool adds = runs && changes_ && state_.request.op != wire::Op::kDelete;
-  const int count = __popc(__ballot_sync(kAllLanes, adds));
-  if (lane_id() == 0 && count != 0) {
-    const store::Core& core = context_.store.core;
-    thread_.new_items = count;
-    store::settle_growth(core, thread_);
-    uint32_t pairs = 0;
-    while (store::is_crowded(core) && pairs != load_relaxed(&core.shared->pair_count)) {
-      pairs = load_relaxed(&core.shared->pair_count);
-      store::settle_growth(core, thread_);
-    }
-    thread_.new_items = 0;
+  expected_items_ = __popc(__ballot_sync(kAllLanes, adds));
+  if (lane_id() == 0 && expected_items_ != 0) {
+    store::reserve_growth(context_.store.core, thread_, expected_items_);
   }
-  expected_items_ = count;
+  __syncwarp();
+}
+
+// Space for the items of plain stores, all at once: a lock that each lane takes for itself is taken
+// 32 times.
+__device__ inline void GeneralPackets::prepare_space(bool runs) {
+  const wire::Request& request = state_.request;
+  const store::Core& core = context_.store.core;
+  const bool stores = runs && changes_ &&
+                      (request.op == wire::Op::kSet || request.op == wire::Op::kAdd ||
+                       request.op == wire::Op::kReplace);
+  const uint32_t expiry = stores ? request::expiry_second(request.exptime, context_.clock) : 0;
+  const bool wants = stores && store::ttl_class(*core.shared, expiry) == 0;
+  const uint32_t bytes = wants ? static_cast<uint32_t>(store::item_footprint(
+                                     request.key_size, uint64_t{request.value_size}))
+                               : 0;
+  const uint32_t end = warp_sum_to(bytes);
+  const uint32_t total = warp_last(end);
+  if (total == 0 || total > core.plain_size_max()) return;
+  uint64_t run = 0;
+  if (lane_id() == 0) run = reinterpret_cast<uint64_t>(store::take_run(core, thread_, total));
+  run = __shfl_sync(kAllLanes, run, 0);
+  if (run == 0) return;
+  if (wants) {
+    uint8_t* const place = reinterpret_cast<uint8_t*>(run) + end - bytes;
+    thread_.prepared = store::detail::init_item(place, request.key_size, request.value_size, expiry,
+                                                store::Layout::kPlain);
+    core.segment(core.segment_of(thread_.prepared)).note_expiry(expiry);
+  }
+  __syncwarp();
+  if (lane_id() == 0) spin_unlock(&core.lanes[thread_.lane].lock);
   __syncwarp();
 }
 
 // Returns whether there is something to answer.
-__device__ inline bool PacketWarp::execute(bool runs) {
+__device__ inline bool GeneralPackets::execute(bool runs) {
   if (__any_sync(kAllLanes, runs && changes_)) {
     uint64_t batch = 0;
     if (lane_id() == 0) batch = fetch_add(&context_.store.core.shared->cas_batch, 1) + 1;
@@ -130,6 +115,7 @@ __device__ inline bool PacketWarp::execute(bool runs) {
     thread_.cas_next = batch << store::StoreRef::kCasIndexBits | lane_id();
     thread_.cas_end = thread_.cas_next + 1;
   }
+  prepare_space(runs);
   bool done = false;
   if (runs) {
     done = request::execute(context_, state_, answer_) == Status::kOk;
@@ -138,6 +124,12 @@ __device__ inline bool PacketWarp::execute(bool runs) {
       const uint64_t bytes = state_.bytes_wanted < 0xffffffffu ? state_.bytes_wanted : 0xffffffffu;
       atomicMax(&tally_.room_wanted, max(static_cast<uint32_t>(bytes), 1u));
     }
+  }
+  if (thread_.prepared != nullptr) {
+    store::Allocation unused = {
+        thread_.prepared, static_cast<uint32_t>(store::item_footprint(*thread_.prepared)), false};
+    context_.store.abandon(thread_, unused);
+    thread_.prepared = nullptr;
   }
   __syncwarp();
   const int added = __reduce_add_sync(kAllLanes, thread_.new_items);

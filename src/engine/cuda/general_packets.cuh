@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any request that comes in one packet, with the code that all fabrics share: up to 32 frames that
+// lie in the warp's stage, a lane each.
+//
+// Steps, for all lanes together:
+//   open      headers are read, framing finds the command, the command is parsed
+//   admit     writers are promised space for their replies, and room in the index
+//   execute   every lane its request
+//   compose   reply frames, as many at a time as find room in the stage, and out they go
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packet_stage.cuh"
+#include "request/stages.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
+#include "wire/udp_frame.h"
+
+namespace warpcache::engine::cuda {
+
+// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+class GeneralPackets {
+ public:
+  // REQUIRES: the block is in its epoch, as the reader of this block.
+  __device__ GeneralPackets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
+                            Tally& tally)
+      : job_(job), stage_(stage), tally_(tally), arena_(job) {
+    const uint32_t reader = job.first_reader + blockIdx.x;
+    thread_.slot = &resources.core.epochs[reader];
+    thread_.counters = &resources.counters[reader];
+    thread_.lane = reader % resources.core.shared->lane_count;
+    context_.store = {resources.core};
+    context_.thread = &thread_;
+    context_.input = stage.input;
+    context_.clock = job.clock;
+    context_.counters = &tally.counters;
+    context_.item_size_max = job.item_size_max;
+    context_.cas_enabled = job.cas_enabled;
+    context_.out_of_memory = job.out_of_memory;
+  }
+
+  // Works off this lane's `frame`, if it has one (`here`), which lies in the stage. Returns what
+  // became of it; its reply is in the arena.
+  __device__ PacketResult run(Bytes frame, bool here) {
+    frame_ = frame;
+    result_ = PacketResult::not_done(PacketState::kHost);
+    bool runs = here && open() && judge();
+    __syncwarp();
+    runs = admit(runs);
+    make_index_room(runs);
+    const bool done = execute(runs);
+    compose(done);
+    return result_;
+  }
+
+ private:
+  __device__ bool open();
+  __device__ bool judge();
+  __device__ uint32_t value_ahead() const;
+  __device__ bool admit(bool runs);
+  __device__ void make_index_room(bool runs);
+  __device__ void prepare_space(bool runs);
+  __device__ bool execute(bool runs);
+  __device__ void compose(bool done);
+  __device__ uint32_t reply_payload_bound();
+  __device__ uint32_t compose_own(uint8_t* out);
+  __device__ void put_large_values(bool mine);
+  __device__ uint32_t finish_own(uint8_t* out, uint32_t payload);
+  __device__ void send(const LaneRanges& places, bool composed, uint32_t size);
+  // The words that a reply frame takes.
+  __device__ uint32_t reply_words(uint32_t payload) const {
+    return (wire::reply_frame_size(packet_, wire::kUdpHeaderSize + payload) + 15) / 16;
+  }
+
+  const PacketJob& job_;
+  WarpStage& stage_;
+  Tally& tally_;
+  ReplyArena arena_;
+  store::ThreadContext thread_;
+  request::Context context_;
+  // Of the lane's packet:
+  Bytes frame_ = {};
+  wire::Packet packet_ = {};
+  wire::UdpHeader udp_header_;
+  request::RequestState state_;
+  wire::Result answer_;
+  PacketResult result_ = {};
+  bool changes_ = false;            // may change the store
+  uint32_t promised_ = 0;           // words of the arena, for its reply
+  uint8_t* value_place_ = nullptr;  // in the stage
+  // Of the warp: keys that it has reported to the index beforehand.
+  int expected_items_ = 0;
+};
+
+}  // namespace warpcache::engine::cuda
+
+#include "engine/cuda/general_packets_input.cuh"
+#include "engine/cuda/general_packets_reply.cuh"

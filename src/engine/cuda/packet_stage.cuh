@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What both ways of working off packets share: the stage, and the arena's accounts. Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/job_kernel.cuh"
+#include "engine/cuda/quick_find.cuh"
+#include "engine/cuda/warp.cuh"
+#include "wire/packet.h"
+#include "wire/udp_frame.h"
+
+namespace warpcache::engine::cuda {
+
+// Of frames that a warp holds at a time. A larger one is the host's.
+inline constexpr uint32_t kStageBytes = 6 * 1024;
+inline constexpr uint32_t kStageWords = kStageBytes / 16;
+static_assert(kStageBytes >= wire::kReplyHeadersMax + wire::kUdpDatagramMax);
+static_assert(PacketResult::kSizeMax >= wire::kReplyHeadersMax + wire::kUdpDatagramMax);
+
+// Longer values are copied by the whole warp.
+inline constexpr uint32_t kLaneValueMax = 64;
+
+// Shared memory of one warp.
+struct WarpStage {
+  alignas(16) uint8_t input[kStageBytes];
+  alignas(16) uint8_t reply[kStageBytes];
+};
+
+// The arena of a job. Its word's upper half counts what has been promised, in words of 16 bytes,
+// the lower half what has been taken; never is more taken than promised.
+class ReplyArena {
+ public:
+  __device__ explicit ReplyArena(const PacketJob& job)
+      : used_(reinterpret_cast<unsigned long long*>(job.reply_used)),
+        begin_(job.reply_begin / 16),
+        room_((job.reply_size - job.reply_begin) / 16) {}
+
+  // Called by one lane. False: there is not so much.
+  __device__ bool promise(uint32_t words) const {
+    const uint64_t before = atomicAdd(used_, uint64_t{words} << 32);
+    if ((before >> 32) + words <= room_) return true;
+    give_back(words);
+    return false;
+  }
+  // Called by one lane: what was promised is not needed.
+  __device__ void give_back(uint32_t words) const {
+    atomicAdd(used_, ~(uint64_t{words} << 32) + 1);
+  }
+  // Called by one lane. Takes `words`, of which `promised` have been promised. Sets where they
+  // begin. False: there is not so much; never if all was promised.
+  __device__ bool take(uint32_t words, uint32_t promised, uint32_t* begin) const {
+    const uint64_t change = uint64_t{words - promised} << 32 | words;
+    const uint64_t before = atomicAdd(used_, change);
+    *begin = begin_ + static_cast<uint32_t>(before);
+    if (words == promised || (before >> 32) + (words - promised) <= room_) return true;
+    atomicAdd(used_, ~change + 1);
+    return false;
+  }
+
+ private:
+  unsigned long long* used_;
+  uint32_t begin_;
+  uint32_t room_;
+};
+
+}  // namespace warpcache::engine::cuda

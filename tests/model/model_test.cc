@@ -3,7 +3,7 @@
 // Random scripts with fixed seeds, against the pipeline. run_model plays as many as are wanted.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <vector>
 
 #include "model/crowd.h"
 #include "model/generator.h"
@@ -53,6 +53,19 @@ TEST(CrowdTest, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   EXPECT_EQ(result.broken, "");
   for (const CrowdResult::Failure& failure : result.failures) {
     ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+  }
+}
+
+TEST(CrowdTest, CrowdsAtTheSameTimePlayAsEachDoesAlone) {
+  std::vector<CrowdConfig> configs(3, {.players = 4, .rounds = 20, .messages_max = 20});
+  for (uint64_t i = 0; i < configs.size(); ++i) configs[i].seed = i + 1;
+  const std::vector<CrowdResult> results = play_crowds(configs);
+  for (size_t i = 0; i < configs.size(); ++i) {
+    EXPECT_EQ(results[i].commands, play_crowd(configs[i]).commands);
+    EXPECT_EQ(results[i].broken, "");
+    for (const CrowdResult::Failure& failure : results[i].failures) {
+      ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+    }
   }
 }
 

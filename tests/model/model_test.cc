@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "model/cas_book.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
@@ -45,6 +46,18 @@ TEST_P(ModelTest, PipelineAnswersAsTheModel) {
   }
   EXPECT_GT(commands, kScriptsPerGroup * 40);
   EXPECT_LT(lost, kScriptsPerGroup / 10);
+}
+
+TEST(CasBookTest, WhatFollowsAClientsNumberMayBeAboveWhatWasGivenOutLater) {
+  CasBook book(100);
+  const Cas earlier = {.number = 1, .chosen_by_server = true};
+  const Cas held = {.number = 2, .chosen_by_server = true, .follows_clients = true};
+  const Cas later = {.number = 3, .chosen_by_server = true};
+  ASSERT_TRUE(book.learn(earlier, 120) && book.learn(later, 150));
+  EXPECT_EQ(book.compare(120, held), CasOrder::kOlder);
+  EXPECT_EQ(book.compare(150, held), CasOrder::kUnknown);
+  ASSERT_TRUE(book.learn(held, 12345));
+  EXPECT_EQ(book.compare(150, held), CasOrder::kOlder);
 }
 
 TEST(CrowdTest, LargeBatchesOfManyStreamsAnswerAsTheModels) {

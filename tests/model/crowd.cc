@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/crowd.h"
 
-#include <atomic>
-#include <barrier>
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -19,172 +19,151 @@ constexpr int kStreamsPerScript = 8;  // more than a generator uses
 constexpr int kScriptsPerPlayer = 6;
 constexpr uint64_t kBytesPerScript = uint64_t{4} << 20;
 constexpr uint64_t kMemoryPerPlayer = 2 * kScriptsPerPlayer * kBytesPerScript;
+// Of all crowds together: kernels that stay need their places at the same time.
+constexpr uint32_t kGpuBlocks = 128;
+constexpr uint32_t kGpuBlocksOfOneMax = 64;
 
-class Crowd;
-
-// What one player sees of the pipeline.
+// One of the crowd: plays scripts, one after the other, and sees the pipeline as a server with
+// streams of its own.
 class Member final : public Server {
  public:
-  Member(Crowd& crowd, int number)
-      : crowd_(crowd), first_stream_(number * kStreamsPerScript * kScriptsPerPlayer) {}
+  Member(const CrowdConfig& config, Pipeline& pipeline, uint32_t number)
+      : config_(config),
+        pipeline_(pipeline),
+        number_(number),
+        first_stream_(static_cast<int>(number) * kStreamsPerScript * kScriptsPerPlayer) {}
+
+  void send_round(uint32_t round);
+  void compare_round(bool ran);
+  // Ends the script that is under way.
+  void end_script();
+  // By which time is to pass in this round. 0: none.
+  uint32_t take_seconds() { return std::exchange(seconds_, 0); }
+  CrowdResult& result() { return result_; }
 
   void send(int stream, const std::string& bytes) override {
-    outbox_[first_stream_ + stream] += bytes;
+    pipeline_.send(first_stream_ + stream, bytes);
   }
   void send_datagram(const std::string&) override { WC_ASSERT(false); }
-  bool run() override;
-  std::string take_output(int stream) override;
+  bool run() override { WC_ASSERT(false); }  // the crowd does
+  std::string take_output(int stream) override {
+    return pipeline_.take_output(first_stream_ + stream);
+  }
   std::vector<std::string> take_datagrams() override { return {}; }
-  bool closed(int stream) override;
-  void advance(uint32_t seconds) override;
+  bool closed(int stream) override { return pipeline_.closed(first_stream_ + stream); }
+  void advance(uint32_t seconds) override { seconds_ = seconds; }
   std::string finish() override { return {}; }  // when all are through
-  int64_t now() const override;
-  int64_t unix_start() const override;
-  std::string version() const override;
-  uint64_t first_cas() const override;
-
-  // Hands on what was sent since the last call.
-  void deliver(Pipeline& pipeline);
-
-  // Another script begins: its streams are new ones.
-  void begin_script() { first_stream_ += kStreamsPerScript; }
-  uint32_t rounds() const { return rounds_; }
+  int64_t now() const override { return pipeline_.now(); }
+  int64_t unix_start() const override { return pipeline_.unix_start(); }
+  std::string version() const override { return pipeline_.version(); }
+  uint64_t first_cas() const override { return pipeline_.first_cas(); }
 
  private:
-  Crowd& crowd_;
+  bool begin_script(uint32_t first_round);
+
+  const CrowdConfig& config_;
+  Pipeline& pipeline_;
+  const uint32_t number_;
   int first_stream_;
-  uint32_t rounds_ = 0;                // run so far
-  std::map<int, std::string> outbox_;  // by the pipeline's number of the stream
+  int scripts_ = 0;  // begun
+  bool differs_ = false;
+  uint32_t seconds_ = 0;
+  Script script_;
+  std::optional<Player> player_;  // of the script; none between two
+  CrowdResult result_;
 };
 
-class Crowd {
- public:
-  explicit Crowd(const CrowdConfig& config);
-
-  CrowdResult play();
-
-  Pipeline& pipeline() { return pipeline_; }
-  // Waits for all players; then the pipeline runs. False: it is stuck.
-  bool meet();
-  // Likewise, and time passes. All players ask for the same.
-  void meet_and_advance(uint32_t seconds);
-
- private:
-  struct Meeting {
-    Crowd* crowd;
-    void operator()() noexcept { crowd->work(); }
-  };
-
-  void work();
-  void play_one(uint32_t player);
-  Script script_of(uint32_t player, int number, uint32_t first_round) const;
-
-  CrowdConfig config_;
-  Pipeline pipeline_;
-  std::vector<std::unique_ptr<Member>> members_;
-  std::vector<CrowdResult> results_;  // of the players
-  std::barrier<Meeting> barrier_;
-  std::atomic<uint32_t> seconds_{0};
-  bool stuck_ = false;
-};
-
-bool Member::run() {
-  ++rounds_;
-  return crowd_.meet();
-}
-std::string Member::take_output(int stream) {
-  return crowd_.pipeline().take_output(first_stream_ + stream);
-}
-bool Member::closed(int stream) { return crowd_.pipeline().closed(first_stream_ + stream); }
-void Member::advance(uint32_t seconds) { crowd_.meet_and_advance(seconds); }
-int64_t Member::now() const { return crowd_.pipeline().now(); }
-int64_t Member::unix_start() const { return crowd_.pipeline().unix_start(); }
-std::string Member::version() const { return crowd_.pipeline().version(); }
-uint64_t Member::first_cas() const { return crowd_.pipeline().first_cas(); }
-
-void Member::deliver(Pipeline& pipeline) {
-  for (const auto& [stream, bytes] : outbox_) pipeline.send(stream, bytes);
-  outbox_.clear();
-}
-
-PipelineConfig pipeline_config(const CrowdConfig& config) {
-  PipelineConfig pipeline;
-  pipeline.engine = config.engine;
-  pipeline.cuts = config.seed;
-  pipeline.gpu_blocks = 64;
-  pipeline.memory_bytes = config.players * kMemoryPerPlayer;
-  return pipeline;
-}
-
-Crowd::Crowd(const CrowdConfig& config)
-    : config_(config),
-      pipeline_(pipeline_config(config)),
-      results_(config.players),
-      barrier_(config.players, Meeting{this}) {
-  for (uint32_t i = 0; i < config.players; ++i) {
-    members_.push_back(std::make_unique<Member>(*this, static_cast<int>(i)));
-  }
-}
-
-bool Crowd::meet() {
-  barrier_.arrive_and_wait();
-  return !stuck_;
-}
-
-void Crowd::meet_and_advance(uint32_t seconds) {
-  seconds_ = seconds;
-  barrier_.arrive_and_wait();
-}
-
-void Crowd::work() {
-  for (const auto& member : members_) member->deliver(pipeline_);
-  const uint32_t seconds = seconds_.exchange(0);
-  if (seconds != 0) {
-    pipeline_.advance(seconds);
-  } else {
-    stuck_ = !pipeline_.run();
-  }
-}
-
-Script Crowd::script_of(uint32_t player, int number, uint32_t first_round) const {
+// False: it has played all that it may.
+bool Member::begin_script(uint32_t first_round) {
+  if (differs_ || scripts_ == kScriptsPerPlayer) return false;
+  if (scripts_ != 0) first_stream_ += kStreamsPerScript;
   GeneratorConfig config;
   config.bytes_max = kBytesPerScript;
   config.datagrams = false;
   config.messages_max = config_.messages_max;
   config.shared = true;
-  config.prefix = "p" + std::to_string(player) + "." + std::to_string(number) + ".";
+  config.prefix = "p" + std::to_string(number_) + "." + std::to_string(scripts_) + ".";
   config.first_round = first_round;
   config.last_round = config_.rounds;
-  SeededDice dice((config_.seed * 1'000'003 + player) * kScriptsPerPlayer +
-                  static_cast<uint64_t>(number));
-  return Generator(config, dice).generate();
+  SeededDice dice((config_.seed * 1'000'003 + number_) * kScriptsPerPlayer +
+                  static_cast<uint64_t>(scripts_));
+  script_ = Generator(config, dice).generate();
+  player_.emplace(script_, *this, false);
+  ++scripts_;
+  return true;
 }
 
 // Where the model is at a loss, another script with keys of its own goes on.
-void Crowd::play_one(uint32_t player) {
-  Member& member = *members_[player];
-  CrowdResult& result = results_[player];
-  for (int number = 0; number < kScriptsPerPlayer && member.rounds() < config_.rounds; ++number) {
-    if (number > 0) member.begin_script();
-    Script script = script_of(player, number, member.rounds() + 1);
-    const Played played = model::play(script, member);
-    result.commands += played.commands;
-    if (!played.loss.empty()) ++result.losses[played.loss];
-    if (!played.difference.has_value()) continue;
-    result.failures.push_back({std::move(script), *played.difference});
-    break;
+void Member::send_round(uint32_t round) {
+  while (player_.has_value() || begin_script(round)) {
+    if (player_->send_round()) return;
+    end_script();
   }
-  (void)barrier_.arrive_and_drop();
 }
 
-CrowdResult Crowd::play() {
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < config_.players; ++i) {
-    threads.emplace_back([this, i] { play_one(i); });
+void Member::compare_round(bool ran) {
+  if (player_.has_value() && !player_->compare_round(ran)) end_script();
+}
+
+void Member::end_script() {
+  if (!player_.has_value()) return;
+  Played played = player_->end();
+  player_.reset();
+  result_.commands += played.commands;
+  if (!played.loss.empty()) ++result_.losses[played.loss];
+  if (!played.difference.has_value()) return;
+  differs_ = true;
+  result_.failures.push_back({std::move(script_), *std::move(played.difference)});
+}
+
+PipelineConfig pipeline_config(const CrowdConfig& config, uint32_t jobs) {
+  PipelineConfig pipeline;
+  pipeline.engine = config.engine;
+  pipeline.cuts = config.seed;
+  pipeline.gpu_blocks = std::clamp(kGpuBlocks / jobs, 1u, kGpuBlocksOfOneMax);
+  pipeline.memory_bytes = config.players * kMemoryPerPlayer;
+  return pipeline;
+}
+
+class Crowd {
+ public:
+  Crowd(const CrowdConfig& config, uint32_t jobs)
+      : config_(config), pipeline_(pipeline_config(config, jobs)) {
+    for (uint32_t i = 0; i < config.players; ++i) {
+      members_.push_back(std::make_unique<Member>(config_, pipeline_, i));
+    }
   }
-  for (std::thread& thread : threads) thread.join();
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  void play();
+  CrowdResult result();
+
+ private:
+  const CrowdConfig config_;
+  Pipeline pipeline_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+void Crowd::play() {
+  bool runs = true;
+  for (uint32_t round = 1; round <= config_.rounds && runs; ++round) {
+    uint32_t seconds = 0;
+    for (const auto& member : members_) {
+      member->send_round(round);
+      seconds = std::max(seconds, member->take_seconds());  // all that pass time say the same
+    }
+    if (seconds != 0) pipeline_.advance(seconds);
+    runs = pipeline_.run();
+    for (const auto& member : members_) member->compare_round(runs);
+  }
+}
+
+CrowdResult Crowd::result() {
   CrowdResult all;
-  for (CrowdResult& one : results_) {
+  for (const auto& member : members_) {
+    member->end_script();
+    CrowdResult& one = member->result();
     all.commands += one.commands;
     for (const auto& [loss, count] : one.losses) all.losses[loss] += count;
     for (CrowdResult::Failure& failure : one.failures) all.failures.push_back(std::move(failure));
@@ -195,6 +174,24 @@ CrowdResult Crowd::play() {
 
 }  // namespace
 
-CrowdResult play_crowd(const CrowdConfig& config) { return Crowd(config).play(); }
+CrowdResult play_crowd(const CrowdConfig& config) {
+  return std::move(play_crowds({config}).front());
+}
+
+// All are made before one plays, and have finished before one is gone: taking and giving back a
+// GPU's memory waits for all its kernels, and one that stays ends when its pipeline finishes.
+std::vector<CrowdResult> play_crowds(const std::vector<CrowdConfig>& configs) {
+  std::vector<std::unique_ptr<Crowd>> crowds;
+  const auto jobs = static_cast<uint32_t>(configs.size());
+  for (const CrowdConfig& config : configs) {
+    crowds.push_back(std::make_unique<Crowd>(config, jobs));
+  }
+  std::vector<std::thread> threads;
+  for (const auto& crowd : crowds) threads.emplace_back([&crowd] { crowd->play(); });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<CrowdResult> results;
+  for (const auto& crowd : crowds) results.push_back(crowd->result());
+  return results;
+}
 
 }  // namespace warpcache::model

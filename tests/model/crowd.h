@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many scripts at a time against one pipeline, each with keys of its own and a model of its own:
-// batches of thousands of requests of many connections, every reply byte compared. The scripts run
-// in threads and meet at each round's end, where the pipeline works off what all have sent.
+// batches of thousands of requests of many connections, every reply byte compared. In each round
+// all send, then the pipeline works off what they have sent, then all compare.
 #pragma once
 
 #include <cstddef>
@@ -38,5 +38,8 @@ struct CrowdResult {
 
 // Throws std::runtime_error where there is no such engine.
 CrowdResult play_crowd(const CrowdConfig& config);
+// Several at a time, a thread each, each with an engine and a store of its own. Returns their
+// results in the same order.
+std::vector<CrowdResult> play_crowds(const std::vector<CrowdConfig>& configs);
 
 }  // namespace warpcache::model

@@ -3,8 +3,9 @@
 // Random scripts with fixed seeds, against the pipeline. run_model plays as many as are wanted.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <vector>
 
+#include "model/cas_book.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
@@ -47,12 +48,37 @@ TEST_P(ModelTest, PipelineAnswersAsTheModel) {
   EXPECT_LT(lost, kScriptsPerGroup / 10);
 }
 
+TEST(CasBookTest, WhatFollowsAClientsNumberMayBeAboveWhatWasGivenOutLater) {
+  CasBook book(100);
+  const Cas earlier = {.number = 1, .chosen_by_server = true};
+  const Cas held = {.number = 2, .chosen_by_server = true, .follows_clients = true};
+  const Cas later = {.number = 3, .chosen_by_server = true};
+  ASSERT_TRUE(book.learn(earlier, 120) && book.learn(later, 150));
+  EXPECT_EQ(book.compare(120, held), CasOrder::kOlder);
+  EXPECT_EQ(book.compare(150, held), CasOrder::kUnknown);
+  ASSERT_TRUE(book.learn(held, 12345));
+  EXPECT_EQ(book.compare(150, held), CasOrder::kOlder);
+}
+
 TEST(CrowdTest, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   const CrowdResult result = play_crowd({.players = 24, .rounds = 60, .messages_max = 40});
   EXPECT_GT(result.commands, 20000u);
   EXPECT_EQ(result.broken, "");
   for (const CrowdResult::Failure& failure : result.failures) {
     ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+  }
+}
+
+TEST(CrowdTest, CrowdsAtTheSameTimePlayAsEachDoesAlone) {
+  std::vector<CrowdConfig> configs(3, {.players = 4, .rounds = 20, .messages_max = 20});
+  for (uint64_t i = 0; i < configs.size(); ++i) configs[i].seed = i + 1;
+  const std::vector<CrowdResult> results = play_crowds(configs);
+  for (size_t i = 0; i < configs.size(); ++i) {
+    EXPECT_EQ(results[i].commands, play_crowd(configs[i]).commands);
+    EXPECT_EQ(results[i].broken, "");
+    for (const CrowdResult::Failure& failure : results[i].failures) {
+      ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+    }
   }
 }
 

@@ -113,6 +113,7 @@ std::string Pipeline::finish() {
   for (batcher::FakeTransport::Stream* stream : all_streams_) {
     if (!stream->closed) transport_.close(*stream);
   }
+  rig_->rest();
   const store::StoreStats stats = rig_->store().stats();
   if (stats.pinned_segments != 0) return "segments are still pinned";
   if (stats.reserved_segments != 0) return "segments are still reserved";

@@ -2,67 +2,39 @@
 #include "model/player.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
-#include "model/model.h"
 #include "model/pipeline.h"
 
 namespace warpcache::model {
 
 namespace {
 
-// Both ends of a stream.
-struct Stream {
-  explicit Stream(CasBook& book) : matcher(book) {}
-  Session session;
-  ReplyMatcher matcher;
-  Reply said;  // in this round
-};
+ModelConfig config_for(const Script& script, const Server& server) {
+  ModelConfig config;
+  config.item_size_max = script.item_size_max;
+  config.now = server.now();
+  config.unix_start = server.unix_start();
+  config.version = server.version();
+  config.as_1_6_18 = config.version == "1.6.18";
+  return config;
+}
 
-class Player {
- public:
-  Player(const Script& script, Server& server)
-      : script_(script), server_(server), book_(server.first_cas()), model_(config(), book_) {}
+}  // namespace
 
-  Played play();
-
- private:
-  ModelConfig config() const {
-    ModelConfig config;
-    config.item_size_max = script_.item_size_max;
-    config.now = server_.now();
-    config.unix_start = server_.unix_start();
-    config.version = server_.version();
-    config.as_1_6_18 = config.version == "1.6.18";
-    return config;
-  }
-  void run_step(const Step& step);
-  bool finish_round(uint32_t round);
-  bool compare_stream(uint32_t round, int number, Stream& stream);
-  bool compare_datagrams(uint32_t round);
-  void compare_contents();
-  void differ(uint32_t round, int stream, std::string what, std::string expected, std::string got) {
-    played_.difference =
-        Difference{round, stream, std::move(what), std::move(expected), std::move(got)};
-  }
-  void write_down(uint32_t round, int stream, const Reply& reply);
-
-  const Script& script_;
-  Server& server_;
-  CasBook book_;
-  Model model_;
-  std::map<int, std::unique_ptr<Stream>> streams_;
-  std::set<int> touched_;
-  std::vector<Reply> datagrams_;
-  std::map<uint64_t, size_t> shown_cas_;
-  Played played_;
-};
+Player::Player(const Script& script, Server& server, bool keeps_transcript)
+    : script_(script),
+      server_(server),
+      keeps_transcript_(keeps_transcript),
+      book_(server.first_cas()),
+      model_(config_for(script, server), book_) {
+  played_.transcript.item_size_max = script_.item_size_max;
+  played_.transcript.cuts = script_.cuts;
+}
 
 void Player::run_step(const Step& step) {
   if (step.answer) return;
-  played_.transcript.steps.push_back(step);
+  if (keeps_transcript_) played_.transcript.steps.push_back(step);
   if (step.stream == kClock) {
     model_.advance(step.seconds);
     server_.advance(step.seconds);
@@ -89,7 +61,7 @@ void Player::run_step(const Step& step) {
   Reply reply;
   model_.receive(stream->session, bytes, reply);
   stream->matcher.expect(reply);
-  stream->said.add(reply);
+  if (keeps_transcript_) stream->said.add(reply);
 }
 
 bool Player::compare_stream(uint32_t round, int number, Stream& stream) {
@@ -148,6 +120,7 @@ void Player::compare_contents() {
 }
 
 void Player::write_down(uint32_t round, int stream, const Reply& reply) {
+  if (!keeps_transcript_) return;
   std::string text;
   for (const ReplyPiece& piece : reply.pieces()) {
     if (piece.kind == ReplyPiece::Kind::kBytes) {
@@ -168,12 +141,20 @@ void Player::write_down(uint32_t round, int stream, const Reply& reply) {
   played_.transcript.steps.push_back(std::move(step));
 }
 
-bool Player::finish_round(uint32_t round) {
-  if (model_.at_a_loss()) {
-    played_.loss = model_.loss();
-    return false;
+bool Player::send_round() {
+  const std::vector<Step>& steps = script_.steps;
+  if (next_step_ == steps.size()) return false;
+  const uint32_t round = steps[next_step_].round;
+  while (next_step_ < steps.size() && steps[next_step_].round == round) {
+    run_step(steps[next_step_++]);
   }
-  if (!server_.run()) {
+  played_.loss = model_.loss();
+  return !model_.at_a_loss();
+}
+
+bool Player::compare_round(bool ran) {
+  const uint32_t round = script_.steps[next_step_ - 1].round;
+  if (!ran) {
     differ(round, 0, "the server is stuck", "", "");
     return false;
   }
@@ -184,25 +165,23 @@ bool Player::finish_round(uint32_t round) {
   return compare_datagrams(round);
 }
 
-Played Player::play() {
-  played_.transcript.item_size_max = script_.item_size_max;
-  played_.transcript.cuts = script_.cuts;
-  for (size_t i = 0; i < script_.steps.size(); ++i) {
-    const Step& step = script_.steps[i];
-    run_step(step);
-    const bool last = i + 1 == script_.steps.size() || script_.steps[i + 1].round != step.round;
-    if (last && !finish_round(step.round)) return std::move(played_);
+Played Player::end() {
+  const bool through = next_step_ == script_.steps.size() && played_.loss.empty();
+  if (through && !played_.difference.has_value()) {
+    compare_contents();
+    const std::string broken = server_.finish();
+    const uint32_t round = script_.steps.empty() ? 0 : script_.steps.back().round;
+    if (!broken.empty()) differ(round, 0, broken, "", "");
   }
-  compare_contents();
-  const std::string broken = server_.finish();
-  if (!broken.empty())
-    differ(script_.steps.empty() ? 0 : script_.steps.back().round, 0, broken, "", "");
   return std::move(played_);
 }
 
-}  // namespace
-
-Played play(const Script& script, Server& server) { return Player(script, server).play(); }
+Played play(const Script& script, Server& server) {
+  Player player(script, server, true);
+  while (player.send_round() && player.compare_round(server.run())) {
+  }
+  return player.end();
+}
 
 std::string describe(const Difference& difference) {
   const std::string stream =

@@ -28,58 +28,64 @@ void ReplyMatcher::expect(const Reply& reply) {
 
 bool ReplyMatcher::take(std::string_view bytes) {
   early_ += bytes;
-  return advance();
+  std::string_view left = early_;
+  const bool right = advance(left);
+  early_.erase(0, early_.size() - left.size());
+  return right;
 }
 
 // Compares as far as both sides reach.
-bool ReplyMatcher::advance() {
-  while (!expected_.empty() && !early_.empty()) {
+bool ReplyMatcher::advance(std::string_view& left) {
+  while (!expected_.empty() && !left.empty()) {
     ReplyPiece& piece = expected_.front();
-    const size_t before = early_.size();
+    const size_t before = left.size();
     switch (piece.kind) {
       case ReplyPiece::Kind::kBytes:
-        if (!take_bytes(piece)) return false;
+        if (!take_bytes(left, piece)) return false;
         break;
       case ReplyPiece::Kind::kCasText:
-        if (!take_cas_text(piece.cas)) return false;
+        if (!take_cas_text(left, piece.cas)) return false;
         break;
       case ReplyPiece::Kind::kCasBinary:
-        if (early_.size() < 8) return true;
-        if (!take_cas_binary(piece.cas)) return false;
+        if (left.size() < 8) return true;
+        if (!take_cas_binary(left, piece.cas)) return false;
         break;
     }
-    if (early_.size() == before) return false;
+    if (left.size() == before) return false;
   }
   return true;
 }
 
-bool ReplyMatcher::take_bytes(ReplyPiece& piece) {
-  const size_t size = std::min(piece.bytes.size(), early_.size());
-  if (early_.compare(0, size, piece.bytes, 0, size) != 0) return false;
-  early_.erase(0, size);
-  piece.bytes.erase(0, size);
-  if (piece.bytes.empty()) pop();
+bool ReplyMatcher::take_bytes(std::string_view& left, ReplyPiece& piece) {
+  const size_t size = std::min(piece.bytes.size(), left.size());
+  if (left.compare(0, size, piece.bytes, 0, size) != 0) return false;
+  left.remove_prefix(size);
+  if (size == piece.bytes.size()) {
+    expected_.pop_front();
+  } else {
+    piece.bytes.erase(0, size);
+  }
   return true;
 }
 
 // A number in text is always followed by something, so it is there whole.
-bool ReplyMatcher::take_cas_text(const Cas& cas) {
-  const size_t size = std::min(early_.find_first_not_of("0123456789"), early_.size());
-  if (size == 0 || size > 20 || (size > 1 && early_[0] == '0')) return false;
+bool ReplyMatcher::take_cas_text(std::string_view& left, const Cas& cas) {
+  const size_t size = std::min(left.find_first_not_of("0123456789"), left.size());
+  if (size == 0 || size > 20 || (size > 1 && left[0] == '0')) return false;
   uint64_t number = 0;
-  for (size_t i = 0; i < size; ++i) number = number * 10 + static_cast<uint64_t>(early_[i] - '0');
+  for (size_t i = 0; i < size; ++i) number = number * 10 + static_cast<uint64_t>(left[i] - '0');
   if (!book_.learn(cas, number)) return false;
-  early_.erase(0, size);
-  pop();
+  left.remove_prefix(size);
+  expected_.pop_front();
   return true;
 }
 
-bool ReplyMatcher::take_cas_binary(const Cas& cas) {
+bool ReplyMatcher::take_cas_binary(std::string_view& left, const Cas& cas) {
   uint64_t number = 0;
-  for (size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<uint8_t>(early_[i]);
+  for (size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<uint8_t>(left[i]);
   if (!book_.learn(cas, number)) return false;
-  early_.erase(0, 8);
-  pop();
+  left.remove_prefix(8);
+  expected_.pop_front();
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,14 +56,13 @@ class ReplyMatcher {
   const std::string& surplus() const { return early_; }
 
  private:
-  bool advance();
-  bool take_bytes(ReplyPiece& piece);
-  bool take_cas_text(const Cas& cas);
-  bool take_cas_binary(const Cas& cas);
-  void pop() { expected_.erase(expected_.begin()); }
+  bool advance(std::string_view& left);
+  bool take_bytes(std::string_view& left, ReplyPiece& piece);
+  bool take_cas_text(std::string_view& left, const Cas& cas);
+  bool take_cas_binary(std::string_view& left, const Cas& cas);
 
   CasBook& book_;
-  std::vector<ReplyPiece> expected_;
+  std::deque<ReplyPiece> expected_;
   std::string early_;  // came and is not compared yet
 };
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/crowd.h"
 #include "model/generator.h"
@@ -24,11 +25,12 @@ using namespace warpcache::model;
 constexpr char kUsage[] =
     "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
     "                 [--engine cpu|cuda|cuda-persistent | --memcached PROGRAM]\n"
-    "       run_model --crowd PLAYERS [--rounds N] [--messages N] [--seconds N] [--first SEED]\n"
-    "                 [--engine NAME]\n"
+    "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
+    "                 [--first SEED] [--engine NAME]\n"
     "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
-    "what differs. --crowd plays as many at a time against one pipeline, in large batches.\n"
+    "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
+    "--jobs so many such crowds at a time, a thread and a pipeline each.\n"
     "--replay prints a script with its answers.\n";
 
 struct Arguments {
@@ -39,6 +41,7 @@ struct Arguments {
   warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
   CrowdConfig crowd{.players = 0};
+  size_t jobs = 1;  // crowds at a time
   bool keep_going = false;
 };
 
@@ -59,6 +62,8 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--crowd") {
       arguments.crowd.players = static_cast<uint32_t>(std::atoi(value.c_str()));
+    } else if (word == "--jobs") {
+      arguments.jobs = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--rounds") {
       arguments.crowd.rounds = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--messages") {
@@ -73,7 +78,7 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       return false;
     }
   }
-  return true;
+  return arguments.jobs != 0;
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
@@ -117,6 +122,23 @@ void print_small(const Arguments& arguments, const Script& script, const Differe
             << std::endl;
 }
 
+// Prints what went wrong in a crowd. Returns the number of differences.
+size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult& result) {
+  const std::string name = "crowd " + std::to_string(seed);
+  if (!result.broken.empty()) std::cout << name << ": " << result.broken << "\n";
+  for (const CrowdResult::Failure& failure : result.failures) {
+    std::cout << name << ", " << describe(failure.difference);
+  }
+  if (result.failures.empty()) return result.broken.empty() ? 0 : 1;
+  const CrowdResult::Failure& first = result.failures.front();
+  if (play_on(arguments, first.script).difference.has_value()) {
+    print_small(arguments, first.script, first.difference);
+  } else {
+    std::cout << "not in a single script\n";
+  }
+  return result.failures.size() + (result.broken.empty() ? 0 : 1);
+}
+
 int run_crowds(const Arguments& arguments) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
@@ -126,22 +148,14 @@ int run_crowds(const Arguments& arguments) {
   uint64_t commands = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
-  for (; std::chrono::steady_clock::now() < end && differences == 0; ++config.seed) {
-    const CrowdResult result = play_crowd(config);
-    commands += result.commands;
-    for (const auto& [loss, count] : result.losses) losses[loss] += count;
-    differences += result.failures.size() + (result.broken.empty() ? 0 : 1);
-    if (!result.broken.empty())
-      std::cout << "crowd " << config.seed << ": " << result.broken << "\n";
-    for (const CrowdResult::Failure& failure : result.failures) {
-      std::cout << "crowd " << config.seed << ", " << describe(failure.difference);
-    }
-    if (result.failures.empty()) continue;
-    const CrowdResult::Failure& first = result.failures.front();
-    if (play_on(arguments, first.script).difference.has_value()) {
-      print_small(arguments, first.script, first.difference);
-    } else {
-      std::cout << "not in a single script\n";
+  while (std::chrono::steady_clock::now() < end && differences == 0) {
+    std::vector<CrowdConfig> configs;
+    for (size_t job = 0; job < arguments.jobs; ++job, ++config.seed) configs.push_back(config);
+    const std::vector<CrowdResult> results = play_crowds(configs);
+    for (size_t job = 0; job < arguments.jobs; ++job) {
+      commands += results[job].commands;
+      for (const auto& [loss, count] : results[job].losses) losses[loss] += count;
+      differences += print_crowd(arguments, configs[job].seed, results[job]);
     }
   }
   std::cout << config.seed - arguments.first << " crowds, " << commands << " messages, "

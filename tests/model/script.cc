@@ -26,9 +26,8 @@ std::string escape_byte(unsigned char byte) {
   if (byte > ' ' - 1 && byte < 127 && byte != '{' && byte != '}') {
     return std::string(1, static_cast<char>(byte));
   }
-  char text[8];
-  std::snprintf(text, sizeof text, "\\x%02x", byte);
-  return text;
+  constexpr char kDigits[] = "0123456789abcdef";
+  return {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
 }
 
 int hex_digit(char c) {
@@ -94,10 +93,21 @@ std::string fill(std::string_view what, const Surroundings& surroundings) {
 
 }  // namespace
 
+// Byte i is letter (i * 7 + (i >> 8) * 13 + (i >> 16) * 5 + seed * 3) % 26: within 256 bytes a
+// piece of the same sequence, so it is copied.
 std::string pattern_value(uint32_t seed, size_t size) {
-  std::string value(size, '\0');
-  for (size_t i = 0; i < size; ++i) {
-    value[i] = static_cast<char>('a' + (i * 7 + (i >> 8) * 13 + (i >> 16) * 5 + seed * 3) % 26);
+  constexpr size_t kPiece = 256;
+  static const std::string kSequence = [] {
+    std::string letters;
+    for (size_t i = 0; i < kPiece + 26; ++i) letters += static_cast<char>('a' + i * 7 % 26);
+    return letters;
+  }();
+  std::string value;
+  value.reserve(size);
+  for (size_t i = 0; i < size; i += kPiece) {
+    const size_t letter = (i * 7 + (i >> 8) * 13 + (i >> 16) * 5 + seed * 3) % 26;
+    const size_t begin = letter * 15 % 26;  // 15 * 7 is 1 modulo 26
+    value.append(kSequence, begin, std::min(kPiece, size - i));
   }
   return value;
 }

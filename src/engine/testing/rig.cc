@@ -48,11 +48,15 @@ class CpuRig final : public Rig {
 class CudaRig final : public Rig {
  public:
   CudaRig(const RigConfig& config, bool persistent) : config_(config), persistent_(persistent) {}
+  ~CudaRig() override { rest(); }
 
   std::string start() {
-    cuda::DeviceFacts facts;
-    const std::string failure = cuda::open_device(0, &facts);
-    if (!failure.empty()) return failure;
+    // Once: it sets a variable of the environment, and others may be at work by then.
+    static const std::string kFailure = [] {
+      cuda::DeviceFacts facts;
+      return cuda::open_device(0, &facts);
+    }();
+    if (!kFailure.empty()) return kFailure;
     cuda::CudaStoreConfig config;
     config.store = config_.store;
     config.engines = config_.engines;
@@ -72,6 +76,10 @@ class CudaRig final : public Rig {
     return *engines_.back();
   }
   void maintain() override { store_->maintain(); }
+  void rest() override {
+    if (faults_.failed()) return;
+    for (const auto& engine : engines_) engine->yield();
+  }
   bool value_of(const store::Item&, std::string*) override { return false; }
 
  private:

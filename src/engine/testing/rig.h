@@ -34,6 +34,9 @@ class Rig {
   virtual Engine& make_engine(AdminHandler& admin) = 0;
   // One round of maintenance.
   virtual void maintain() = 0;
+  // Ends kernels that stay, until the next batch: beside them memory of the same GPU is neither
+  // taken nor given back. REQUIRES: no batch is under way, nor is one handed in meanwhile.
+  virtual void rest() {}
   // An item's value, for what walk() shows. False: the rig cannot tell.
   virtual bool value_of(const store::Item& item, std::string* value) = 0;
 };

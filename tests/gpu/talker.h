@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Says commands to an engine as a batcher would, and gives back what each connection is answered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace warpcache::gpu_tests {
+
+struct Answer {
+  std::string bytes;
+  bool closed = false;
+};
+
+class Talker {
+ public:
+  // Of one batch.
+  static constexpr uint32_t kInputBytes = 32 * 1024 * 1024;
+
+  // `engine` outlives it; its input memory is taken.
+  explicit Talker(engine::Engine& engine)
+      : engine_(engine), input_(engine.input_memory(kInputBytes)) {}
+
+  // One batch, in which each connection says its bytes: whole commands, at most 65,536 in all. More
+  // batches follow where the engine has not answered everything. Throws std::runtime_error if one
+  // does not end.
+  std::vector<Answer> say_all(const std::vector<std::string>& connections);
+  // One connection alone.
+  std::string say(const std::string& connection) { return say_all({connection})[0].bytes; }
+
+ private:
+  void frame(const std::vector<std::string>& connections);
+  void run();
+  bool take(std::vector<Answer>& answers);
+  void keep_rest();
+
+  engine::Engine& engine_;
+  uint8_t* input_;
+  engine::Batch batch_;
+  std::vector<uint32_t> connection_of_;  // by entry of the batch
+};
+
+}  // namespace warpcache::gpu_tests

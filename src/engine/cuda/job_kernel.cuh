@@ -69,7 +69,7 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
     result.free_segments = load_relaxed(&resources.core.shared->free_count);
     result.low_water = load_relaxed(&resources.core.shared->low_water);
   }
-  __threadfence_system();
+  // What the block has written comes before its count, and all counts before the number.
   __syncthreads();
   if (threadIdx.x != 0 || fetch_add(job.blocks_done, 1) + 1 != blocks) return;
   if (job.shares != 0) Work::finish(job);

@@ -43,7 +43,6 @@ __device__ __noinline__ bool is_there(const store::Core& core, uint64_t hash, By
 // As one lane sees it. Every function is called by the whole warp unless it says otherwise.
 class PacketChunk {
  public:
-  // REQUIRES: the block is in its epoch, as the reader of this block.
   __device__ PacketChunk(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
                          Tally& tally)
       : resources_(resources),
@@ -54,8 +53,10 @@ class PacketChunk {
         pairs_(load_relaxed(&core_.shared->pair_count)),
         flush_generation_(load_relaxed(&core_.shared->flush_generation)) {}
 
-  // Works off `count` packets from `first` on. All is written when it returns.
-  __device__ void run(uint32_t first, uint32_t count) {
+  // Works off `count` packets from `first` on. All is written when it returns. `wait_for_epoch` is
+  // called before the store is looked at, and returns when the block is in its epoch.
+  template <typename Wait>
+  __device__ void run(uint32_t first, uint32_t count, const Wait& wait_for_epoch) {
     const bool here = lane_id() < count;
     PacketSlot slot = {0, 0};
     if (here) slot = load_slot(first + lane_id());
@@ -67,6 +68,7 @@ class PacketChunk {
       const LaneRanges ranges(waits ? words : 0);
       const bool taken = waits && ranges.end() <= kStageWords;
       bring_in(taken ? words : 0, from);
+      wait_for_epoch();
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
       const bool general = !serve_lone_get(frame, taken) && taken;
       if (__any_sync(kAllLanes, general)) {

@@ -12,17 +12,24 @@ struct PacketWork {
   static __device__ void run(const BlockResources& resources, const PacketJob& job, Tally& tally,
                              uint8_t* shared, uint32_t blocks) {
     store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
-    if (threadIdx.x == 0) store::enter_epoch(reader, &resources.core.shared->epoch);
-    __syncthreads();
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[warp_id()];
     PacketChunk packets(resources, job, stage, tally);
+    // The last warp enters the block's epoch while the others' first frames come in.
+    if (threadIdx.x == blockDim.x - 1) store::enter_epoch(reader, &resources.core.shared->epoch);
+    bool entered = false;
+    const auto wait_for_epoch = [&entered] {
+      if (entered) return;
+      __syncthreads();
+      entered = true;
+    };
     const uint32_t warps = blockDim.x / kWarpSize;
     for (uint32_t chunk = blockIdx.x + warp_id() * blocks; chunk < job.shares;
          chunk += blocks * warps) {
       const uint32_t first = chunk * kChunkPackets;
       const uint32_t left = job.count - first;
-      packets.run(first, left < kChunkPackets ? left : kChunkPackets);
+      packets.run(first, left < kChunkPackets ? left : kChunkPackets, wait_for_epoch);
     }
+    wait_for_epoch();
     __syncthreads();
     if (threadIdx.x == 0) store::leave_epoch(reader);
   }
@@ -35,13 +42,13 @@ struct PacketWork {
 
 constexpr uint32_t kThreadsMax = kPacketWarpsMax * kWarpSize;
 
-__global__ void __launch_bounds__(kThreadsMax, 1)
+__global__ void __launch_bounds__(kThreadsMax, 2)
     packet_kernel(const __grid_constant__ BlockResources resources,
                   const __grid_constant__ PacketJob job) {
   run_job<PacketWork>(resources, job);
 }
 
-__global__ void __launch_bounds__(kThreadsMax, 1)
+__global__ void __launch_bounds__(kThreadsMax, 2)
     persistent_packet_kernel(const __grid_constant__ BlockResources resources, const PacketJob* job,
                              Doorbell* bell, Turn<PacketJob>* turn, uint32_t last) {
   run_jobs<PacketWork>(resources, job, bell, turn, last);

@@ -14,7 +14,7 @@
 namespace warpcache::engine::cuda {
 
 // Of frames that a warp holds at a time. A larger one is the host's.
-inline constexpr uint32_t kStageBytes = 6 * 1024;
+inline constexpr uint32_t kStageBytes = 3 * 1024;
 inline constexpr uint32_t kStageWords = kStageBytes / 16;
 static_assert(kStageBytes >= wire::kReplyHeadersMax + wire::kUdpDatagramMax);
 static_assert(PacketResult::kSizeMax >= wire::kReplyHeadersMax + wire::kUdpDatagramMax);

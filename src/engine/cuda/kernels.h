@@ -34,7 +34,7 @@ void launch_job(const BlockResources& resources, const Job* job, uint32_t blocks
 void launch_persistent(const BlockResources& resources, const Job* job, Doorbell* bell, Turn* turn,
                        uint32_t last_job, uint32_t blocks, cudaStream_t stream);
 
-// --- The store's own work: one thread of the device.
+// --- The store's own work: one block of the device, whose first thread leads.
 
 enum class ServiceOp : uint32_t {
   kStart,     // builds the maintainer

@@ -81,7 +81,10 @@ WC_HD inline uint32_t Reclaimer::free_limbo() {
   for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = next) {
     SegmentEntry& entry = core_.segment(id);
     next = entry.queue_newer;
-    if (load_relaxed(&entry.epoch) >= oldest || load_acquire(&entry.pins) != 0) continue;
+    // Those behind it came later (two at the same moment may stand the other way round, and wait a
+    // little longer than they had to).
+    if (load_relaxed(&entry.epoch) >= oldest) break;
+    if (load_acquire(&entry.pins) != 0) continue;
     queue_remove(core_, shared.limbo, id);
     freed += entry.chain_length;
     free_chain_locked(core_, id);
@@ -93,6 +96,7 @@ WC_HD inline uint32_t Reclaimer::limbo_unpinned() const {
   Shared& shared = *core_.shared;
   uint32_t count = 0;
   SpinGuard guard(&shared.segment_lock);
+  if (load_acquire(&shared.pinned_segments) == 0) return shared.limbo.segments;
   for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
     if (load_acquire(&core_.segment(id).pins) == 0) count += core_.segment(id).chain_length;
   }

@@ -19,8 +19,9 @@ struct DeviceMaintainer {
 // waits for it in one branch while it is in another.
 constexpr uint32_t kWorkers = 256;
 constexpr uint32_t kServiceThreads = kWarpSize + kWorkers;
-// Of a multiprocessor's registers the block takes half: the other half is a persistent kernel's.
-constexpr uint32_t kServiceBlocksMin = 2;
+// The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
+// that never ends, and what those leave must do.
+constexpr uint32_t kServiceBlocksMin = 3;
 
 __device__ void inspect(const store::Core& core, ServiceCall& call) {
   const store::StoreRef store{core};

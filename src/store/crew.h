@@ -81,12 +81,13 @@ class Crew {
 
 namespace detail {
 
-inline constexpr uint32_t kCrewYieldsMax = 200;
+inline constexpr uint32_t kCrewPausesMax = 64;
 
-// One turn of waiting for leader or workers, who on the host may have nothing to do for long.
+// One turn of waiting for leader or workers. On the host it sleeps soon: who only gives the core
+// away gets it back a time slice later where others compute.
 WC_HD inline void wait_for_crew(uint32_t turn) {
 #if !defined(__CUDA_ARCH__)
-  if (turn > kCrewYieldsMax) {
+  if (turn >= kCrewPausesMax) {
     const timespec pause = {0, 20'000};
     nanosleep(&pause, nullptr);
     return;

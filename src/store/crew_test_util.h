@@ -63,8 +63,10 @@ class CrewMaintenance {
   }
 
   Status make_room(uint64_t bytes) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < deadline) {
+    using SteadyClock = std::chrono::steady_clock;
+    const auto patience = std::chrono::seconds(10);
+    SteadyClock::time_point deadline = SteadyClock::now() + patience;
+    while (SteadyClock::now() < deadline) {
       Maintainer::Room room = Maintainer::Room::kNone;
       {
         const std::lock_guard guard(mutex_);
@@ -72,7 +74,9 @@ class CrewMaintenance {
       }
       if (room == Maintainer::Room::kReady) return Status::kOk;
       if (room == Maintainer::Room::kNone) break;
-      if (room == Maintainer::Room::kWait) std::this_thread::yield();
+      if (room == Maintainer::Room::kProgress) deadline = SteadyClock::now() + patience;
+      if (room == Maintainer::Room::kWait)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     return Status::kOutOfMemory;
   }

@@ -54,6 +54,7 @@ class Reclaimer {
 
  private:
   WC_HD bool walk_items(const KeepRule& rule, bool must_keep);
+  WC_HD uint32_t list_item(uint32_t at);
   WC_HD uint32_t list_items(uint32_t at);
   WC_HD bool place_stays(Generation generation);
   WC_HD uint32_t stays_before(uint32_t room) const;
@@ -115,31 +116,38 @@ WC_HD inline bool Reclaimer::seal_own(SegmentId id) {
 
 // --- Segments of many items
 
-// Lists the next items from `at` on for the workers. Returns where the one after them begins.
+// Lists the next item from `at` on that is not known to be dropped: what is decided on an item by a
+// leader alone is done before the next one is looked at. Returns where the one after it begins.
+WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
+  Walk& walk = crew_.walk;
+  for (walk.count = 0; at < walk.used && walk.count == 0;) {
+    const Item* item = walk.item_at(at);
+    if (load_acquire(&item->dropped) == 0) walk.items[walk.count++] = at;
+    at += static_cast<uint32_t>(item_footprint(*item));
+  }
+  return at;
+}
+
+// Lists a batch for the workers.
 WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
   Walk& walk = crew_.walk;
-  walk.count = 0;
-  if (!crew_.has_workers()) {
-    // One by one: what is decided on an item is done before the next is looked at.
-    while (at < walk.used && walk.count == 0) {
-      const Item* item = walk.item_at(at);
-      if (load_acquire(&item->dropped) == 0) walk.items[walk.count++] = at;
-      at += static_cast<uint32_t>(item_footprint(*item));
-    }
-    return at;
-  }
-  while (at < walk.used && walk.count < kWalkMax) {
+  const uint32_t used = walk.used;
+  const uint16_t* sizes = walk.sizes;
+  uint32_t count = 0;
+  while (at < used && count < kWalkMax) {
     if (at >= walk.window_end) {
-      const uint32_t left = walk.used - at;
       walk.window = at;
-      walk.window_end = at + (left < kWindowBytes ? left : kWindowBytes);
+      walk.window_end = at + (used - at < kWindowBytes ? used - at : kWindowBytes);
       crew_.run(core_, thread_, Task::kSizes);
     }
-    for (; at < walk.window_end && walk.count < kWalkMax;) {
-      walk.items[walk.count++] = at;
-      at += uint32_t{walk.sizes[(at - walk.window) / kItemGranule]} * kItemGranule;
+    const uint32_t window = walk.window;
+    const uint32_t window_end = walk.window_end;
+    while (at < window_end && count < kWalkMax) {
+      walk.items[count++] = at;
+      at += uint32_t{sizes[(at - window) / kItemGranule]} * kItemGranule;
     }
   }
+  walk.count = count;
   return at;
 }
 
@@ -189,7 +197,7 @@ WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
   walk.rule = rule;
   walk.must_keep = must_keep;
   for (uint32_t at = 0; at < walk.used;) {
-    at = list_items(at);
+    at = crew_.has_workers() ? list_items(at) : list_item(at);
     walk.stays = 0;
     walk.long_bodies = 0;
     walk.copied = 0;

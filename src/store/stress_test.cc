@@ -194,6 +194,7 @@ TEST(Stress, KeepAllRefusesButNeverEvicts) {
 
 TEST(Stress, ACrewUnderEviction) {
   Mix mix;
+  mix.operations = 8'000 * kEffort;
   mix.crew = 3;
   run_mix(mix);
 }
@@ -204,7 +205,7 @@ TEST(Stress, ACrewWithLargeAndSmallItems) {
   mix.large_every = 40;
   mix.value_max = 20'000;
   mix.keys = 1500;
-  mix.operations = 2'000 * kEffort;
+  mix.operations = 1'000 * kEffort;
   mix.crew = 2;
   run_mix(mix);
 }
@@ -212,6 +213,7 @@ TEST(Stress, ACrewWithLargeAndSmallItems) {
 TEST(Stress, ACrewKeepsAll) {
   Mix mix;
   mix.keep_all = true;
+  mix.operations = 3'000 * kEffort;
   mix.crew = 3;
   run_mix(mix);
 }

@@ -53,8 +53,7 @@ class ThreadCrew {
 class CrewMaintenance {
  public:
   CrewMaintenance(Store* store, uint32_t workers)
-      : store_(store),
-        crew_(store, workers),
+      : crew_(store, workers),
         maintainer_(crew_.core(), crew_.leader(), crew_.crew()),
         thread_([this] { run(); }) {}
   ~CrewMaintenance() {
@@ -93,7 +92,6 @@ class CrewMaintenance {
     }
   }
 
-  Store* store_;
   ThreadCrew crew_;
   std::mutex mutex_;  // guards the maintainer: one leads at a time
   Maintainer maintainer_;

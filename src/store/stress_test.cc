@@ -212,8 +212,9 @@ TEST(Stress, ACrewWithLargeAndSmallItems) {
 
 TEST(Stress, ACrewKeepsAll) {
   Mix mix;
+  mix.memory = 2 * kMiB;
   mix.keep_all = true;
-  mix.operations = 3'000 * kEffort;
+  mix.operations = 4'000 * kEffort;
   mix.crew = 3;
   run_mix(mix);
 }

@@ -35,7 +35,8 @@ class GpuFabric final : public Fabric {
  public:
   explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
     check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
-    if (config_.blocks == 0) config_.blocks = facts_.multiprocessors;
+    // Kernels that stay leave one multiprocessor to the store's own work.
+    if (config_.blocks == 0) config_.blocks = facts_.multiprocessors - (config.persistent ? 1 : 0);
     engine::cuda::CudaStoreConfig store;
     store.store.memory_limit = config.memory_bytes;
     store.store.hash_power = config.hash_power;

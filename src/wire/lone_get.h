@@ -108,7 +108,7 @@ WC_HD inline bool is_one_word(const uint8_t* frame, uint32_t end) {
 
 WC_HD inline uint32_t digits_of(uint32_t number) {
   uint32_t digits = 1;
-  for (; number >= 10; number /= 10) ++digits;
+  for (; number > 9; number /= 10) ++digits;
   return digits;
 }
 
@@ -122,40 +122,64 @@ WC_HD inline uint8_t* put_number(uint32_t number, uint32_t digits, uint8_t* out)
 inline constexpr uint32_t kHitText = 6 + 1 + 1 + 2 + 2 + 5;  // "VALUE ", blanks, CRLFs, "END\r\n"
 inline constexpr uint32_t kMissText = 5;
 
-// Headers of a reply of `size` bytes, memcached's among them; no UDP checksum yet.
+// Headers of a reply of `size` bytes, memcached's among them; no UDP checksum yet. All is read
+// before anything is written: a device waits once.
 WC_HD inline void put_headers(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  for (uint32_t i = 0; i < kMacAddressSize; i += 2) {
-    put16(out, i, word16(frame, kMacAddressSize + i));
-    put16(out, kMacAddressSize + i, word16(frame, i));
+  uint16_t macs[kMacAddressSize];
+  uint16_t addresses[kIpv4AddressSize];
+#pragma GCC unroll 6
+  for (uint32_t i = 0; i < kMacAddressSize; ++i) macs[i] = word16(frame, 2 * i);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kIpv4AddressSize; ++i) addresses[i] = word16(frame, kAddresses + 2 * i);
+  const uint32_t source_port = word16(frame, kUdp);
+  const uint32_t destination_port = word16(frame, kUdp + kUdpDestinationOffset);
+  const uint32_t request_id = word16(frame, kMemcached);
+#pragma GCC unroll 3
+  for (uint32_t i = 0; i < kMacAddressSize / 2; ++i) {
+    put16(out, 2 * i, macs[kMacAddressSize / 2 + i]);
+    put16(out, kMacAddressSize + 2 * i, macs[i]);
   }
   put16(out, kEtherTypeOffset, big16(kEtherTypeIpv4));
-  const uint32_t words[6] = {0x45,
-                             big16(size - kIp),
-                             0,
-                             big16(kIpv4DontFragment),
-                             kReplyHopLimit | uint32_t{kIpProtocolUdp} << 8,
-                             0};
+  const uint32_t words[5] = {0x45, big16(size - kIp), 0, big16(kIpv4DontFragment),
+                             kReplyHopLimit | uint32_t{kIpProtocolUdp} << 8};
   uint32_t sum = 0;
-  for (uint32_t i = 0; i < 6; ++i) {
+#pragma GCC unroll 5
+  for (uint32_t i = 0; i < 5; ++i) {
     put16(out, kIp + 2 * i, words[i]);
     sum += words[i];
   }
-  for (uint32_t i = 0; i < kIpv4AddressSize; i += 2) {
-    const uint32_t source = word16(frame, kAddresses + i);
-    const uint32_t destination = word16(frame, kAddresses + kIpv4AddressSize + i);
-    put16(out, kAddresses + i, destination);
-    put16(out, kAddresses + kIpv4AddressSize + i, source);
-    sum += source + destination;
+#pragma GCC unroll 2
+  for (uint32_t i = 0; i < kIpv4AddressSize / 2; ++i) {
+    const uint16_t source = addresses[i];
+    const uint16_t destination = addresses[kIpv4AddressSize / 2 + i];
+    put16(out, kAddresses + 2 * i, destination);
+    put16(out, kAddresses + kIpv4AddressSize + 2 * i, source);
+    sum += uint32_t{source} + destination;
   }
   put16(out, kIp + kIpv4ChecksumOffset, ~uint32_t{checksum_fold(sum)});
-  put16(out, kUdp, word16(frame, kUdp + kUdpDestinationOffset));
-  put16(out, kUdp + kUdpDestinationOffset, word16(frame, kUdp));
+  put16(out, kUdp, destination_port);
+  put16(out, kUdp + kUdpDestinationOffset, source_port);
   put16(out, kUdp + kUdpLengthOffset, big16(size - kUdp));
   put16(out, kUdp + kUdpChecksumOffset, 0);
-  put16(out, kMemcached, word16(frame, kMemcached));
+  put16(out, kMemcached, request_id);
   put16(out, kMemcached + 2, 0);
   put16(out, kMemcached + 4, big16(1));
   put16(out, kMemcached + 6, 0);
+}
+
+// Copies a key to `out`, and the byte behind one of odd size.
+WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
+  for (uint32_t at = 0; at < size; at += 16) {
+    uint16_t words[8];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; ++i) {
+      words[i] = at + 2 * i < size ? word16(frame, LoneGet::kKeyOffset + at + 2 * i) : uint16_t{0};
+    }
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; ++i) {
+      if (at + 2 * i < size) put16(out, at + 2 * i, words[i]);
+    }
+  }
 }
 
 }  // namespace lone_detail
@@ -197,9 +221,7 @@ WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& requ
   put16(out, kPayload + 2, 'L' | 'U' << 8);
   put16(out, kPayload + 4, 'E' | ' ' << 8);
   uint8_t* const key = out + kPayload + 6;
-  for (uint32_t i = 0; i < request.key_size; i += 2) {
-    put16(key, i, word16(frame, LoneGet::kKeyOffset + i));  // and a byte more of an odd one
-  }
+  put_key(frame, request.key_size, key);
   uint8_t* at = key + request.key_size;
   *at++ = ' ';
   at = put_number(client_flags, digits_of(client_flags), at);

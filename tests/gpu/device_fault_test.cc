@@ -230,8 +230,9 @@ TEST_F(DeviceFaultTest, ALaunchThatFailsCountsAsAFailure) {
     Served served({});
     served.begin();
     launch_impossible(nullptr);
-    require(cudaPeekAtLastError() == cudaErrorInvalidConfiguration, "the launch fails");
-    served.require_spare("invalid configuration");
+    const cudaError_t error = cudaPeekAtLastError();
+    require(error != cudaSuccess, "the launch fails");
+    served.require_spare(cudaGetErrorString(error));
     served.require_lost_store();
   });
 }
@@ -241,7 +242,7 @@ TEST_F(DeviceFaultTest, ALaunchOfOthersThatFailsIsTheirs) {
     Served served({});
     served.begin();
     launch_impossible(nullptr);
-    require(cudaGetLastError() == cudaErrorInvalidConfiguration, "the launch fails");
+    require(cudaGetLastError() != cudaSuccess, "the launch fails");
     std::thread([] { launch_impossible(nullptr); }).join();
     require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nold\r\nEND\r\n", "still on the card");
     require(!served.faults().failed(), "the card works");

@@ -178,7 +178,9 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     bool deleted = false;
     while (Clock::now() - begin < kStalledFor || stored < fillers || !deleted) {
       const Clock::time_point turn = Clock::now();
-      ASSERT_LT(turn - begin, kPatience) << stored << " of " << fillers << " stored";
+      ASSERT_LT(turn - begin, kPatience)
+          << stored << " of " << fillers << " stored, " << count(StoreCounter::kEvicted)
+          << " evicted, " << rig_->store().stats().limbo_segments << " segments in limbo";
       stored += fill();
       store_and_read_others(++turns);
       EXPECT_LT(Clock::now() - turn, kTurnMax) << "requests do not flow";

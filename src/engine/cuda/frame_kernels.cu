@@ -39,6 +39,7 @@ struct FrameWork {
       run_group(resources, job, job.groups[number], slice, tally);
     }
   }
+  static __device__ void leave(const BlockResources&, const FrameJob&) {}  // every slice does
   static __device__ void finish(const FrameJob&) {}
 };
 

@@ -8,6 +8,8 @@
 //     // Called by the whole block; `shared` is the kernel's dynamic shared memory.
 //     static __device__ void run(const BlockResources&, const JobKind&, Tally&, uint8_t* shared,
 //                                uint32_t blocks);
+//     // Called by one thread of the block, when what it has looked at is no longer needed.
+//     static __device__ void leave(const BlockResources&, const JobKind&);
 //     // Called by one thread of all, when all shares (one at least) are done.
 //     static __device__ void finish(const JobKind&);
 //   };
@@ -50,6 +52,26 @@ __device__ void load_job(JobKind& job, const JobKind* from) {
   __syncthreads();
 }
 
+// All that the block has read and written comes before this: its epoch, its count, and after all
+// blocks' counts the job's number. A fence waits for the bus; a job of one block has one. Called by
+// one thread.
+template <typename Work>
+__device__ void end_share(const BlockResources& resources, const typename Work::JobKind& job,
+                          uint32_t blocks) {
+  const bool alone = blocks == 1;
+  if (alone && job.shares != 0) Work::finish(job);
+  __threadfence_system();
+  Work::leave(resources, job);
+  if (!alone) {
+    if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
+    __threadfence_system();
+    Work::finish(job);
+  }
+  store_relaxed(job.blocks_done, 0);
+  store_relaxed(job.reply_used, 0);
+  store_release_system(job.done, job.number);
+}
+
 // The share of one of `blocks` blocks. Called by the whole block.
 template <typename Work>
 __device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
@@ -69,13 +91,8 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
     result.free_segments = load_relaxed(&resources.core.shared->free_count);
     result.low_water = load_relaxed(&resources.core.shared->low_water);
   }
-  // What the block has written comes before its count, and all counts before the number.
   __syncthreads();
-  if (threadIdx.x != 0 || fetch_add(job.blocks_done, 1) + 1 != blocks) return;
-  if (job.shares != 0) Work::finish(job);
-  store_relaxed(job.blocks_done, 0);
-  store_relaxed(job.reply_used, 0);
-  store_release_system(job.done, job.number);
+  if (threadIdx.x == 0) end_share<Work>(resources, job, blocks);
 }
 
 template <typename Work>

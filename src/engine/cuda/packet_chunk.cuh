@@ -113,7 +113,7 @@ class PacketChunk {
   __device__ Lookup look_up(Bytes frame) const;
   __device__ bool serve_lone_get(Bytes frame, bool here);
   __device__ void compose(const Lookup& lookup, const uint8_t* frame, uint8_t* out, bool mine);
-  __device__ bool send(uint32_t words, uint32_t* base);
+  __device__ void send(uint32_t words, uint32_t base);
   __device__ void count(uint32_t hits, uint32_t misses);
   // REQUIRES: it is a hit.
   __device__ static const uint8_t* value_of(const Lookup& lookup) {
@@ -170,9 +170,14 @@ __device__ inline bool PacketChunk::serve_lone_get(Bytes frame, bool here) {
     const LaneRanges room(waits ? words : 0);
     const bool mine = waits && room.end() <= kStageWords;
     const uint32_t total = __reduce_max_sync(kAllLanes, mine ? room.end() : 0);
-    compose(lookup, frame.data, stage_.reply + room.begin() * 16, mine);
+    // The place is asked for before it is needed.
     uint32_t base = 0;
-    const bool sent = send(total, &base);
+    uint32_t fits = 0;
+    if (lane_id() == 0) fits = ReplyArena(job_).take(total, 0, &base) ? 1 : 0;
+    compose(lookup, frame.data, stage_.reply + room.begin() * 16, mine);
+    base = __shfl_sync(kAllLanes, base, 0);
+    const bool sent = __shfl_sync(kAllLanes, fits, 0) != 0;
+    if (sent) send(total, base);
     if (mine) {
       result_ = sent ? PacketResult::done((base + room.begin()) * 16, lookup.size)
                      : PacketResult::not_done(PacketState::kNoReplySpace);
@@ -215,18 +220,12 @@ __device__ inline void PacketChunk::compose(const Lookup& lookup, const uint8_t*
   __syncwarp();
 }
 
-// The first `words` of the staged replies go to the arena; sets where they begin. False: it is
-// full.
-__device__ inline bool PacketChunk::send(uint32_t words, uint32_t* base) {
-  uint32_t fits = 0;
-  if (lane_id() == 0) fits = ReplyArena(job_).take(words, 0, base) ? 1 : 0;
-  if (__shfl_sync(kAllLanes, fits, 0) == 0) return false;
-  *base = __shfl_sync(kAllLanes, *base, 0);
+// The first `words` of the staged replies go to the arena, from word `base` on.
+__device__ inline void PacketChunk::send(uint32_t words, uint32_t base) {
   const auto* source = reinterpret_cast<const uint4*>(stage_.reply);
-  auto* target = reinterpret_cast<uint4*>(job_.reply_out) + *base;
+  auto* target = reinterpret_cast<uint4*>(job_.reply_out) + base;
   for (uint32_t at = lane_id(); at < words; at += kWarpSize) __stcs(target + at, source[at]);
   __syncwarp();
-  return true;
 }
 
 // Called by one lane.

@@ -30,8 +30,10 @@ struct PacketWork {
       packets.run(first, left < kChunkPackets ? left : kChunkPackets, wait_for_epoch);
     }
     wait_for_epoch();
-    __syncthreads();
-    if (threadIdx.x == 0) store::leave_epoch(reader);
+  }
+
+  static __device__ void leave(const BlockResources& resources, const PacketJob& job) {
+    store_relaxed(&resources.core.epochs[job.first_reader + blockIdx.x].epoch, store::kEpochIdle);
   }
 
   static __device__ void finish(const PacketJob& job) {

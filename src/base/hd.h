@@ -13,3 +13,10 @@
 
 #define WC_LIKELY(x) (__builtin_expect(!!(x), 1))
 #define WC_UNLIKELY(x) (__builtin_expect(!!(x), 0))
+
+// In front of a short loop whose values a device shall keep in registers.
+#if defined(__CUDA_ARCH__)
+#define WC_UNROLL _Pragma("unroll")
+#else
+#define WC_UNROLL
+#endif

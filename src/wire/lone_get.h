@@ -127,14 +127,14 @@ inline constexpr uint32_t kMissText = 5;
 WC_HD inline void put_headers(const uint8_t* frame, uint32_t size, uint8_t* out) {
   uint16_t macs[kMacAddressSize];
   uint16_t addresses[kIpv4AddressSize];
-#pragma GCC unroll 6
+  WC_UNROLL
   for (uint32_t i = 0; i < kMacAddressSize; ++i) macs[i] = word16(frame, 2 * i);
-#pragma GCC unroll 4
+  WC_UNROLL
   for (uint32_t i = 0; i < kIpv4AddressSize; ++i) addresses[i] = word16(frame, kAddresses + 2 * i);
   const uint32_t source_port = word16(frame, kUdp);
   const uint32_t destination_port = word16(frame, kUdp + kUdpDestinationOffset);
   const uint32_t request_id = word16(frame, kMemcached);
-#pragma GCC unroll 3
+  WC_UNROLL
   for (uint32_t i = 0; i < kMacAddressSize / 2; ++i) {
     put16(out, 2 * i, macs[kMacAddressSize / 2 + i]);
     put16(out, kMacAddressSize + 2 * i, macs[i]);
@@ -143,12 +143,12 @@ WC_HD inline void put_headers(const uint8_t* frame, uint32_t size, uint8_t* out)
   const uint32_t words[5] = {0x45, big16(size - kIp), 0, big16(kIpv4DontFragment),
                              kReplyHopLimit | uint32_t{kIpProtocolUdp} << 8};
   uint32_t sum = 0;
-#pragma GCC unroll 5
+  WC_UNROLL
   for (uint32_t i = 0; i < 5; ++i) {
     put16(out, kIp + 2 * i, words[i]);
     sum += words[i];
   }
-#pragma GCC unroll 2
+  WC_UNROLL
   for (uint32_t i = 0; i < kIpv4AddressSize / 2; ++i) {
     const uint16_t source = addresses[i];
     const uint16_t destination = addresses[kIpv4AddressSize / 2 + i];
@@ -171,11 +171,11 @@ WC_HD inline void put_headers(const uint8_t* frame, uint32_t size, uint8_t* out)
 WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   for (uint32_t at = 0; at < size; at += 16) {
     uint16_t words[8];
-#pragma GCC unroll 8
+    WC_UNROLL
     for (uint32_t i = 0; i < 8; ++i) {
       words[i] = at + 2 * i < size ? word16(frame, LoneGet::kKeyOffset + at + 2 * i) : uint16_t{0};
     }
-#pragma GCC unroll 8
+    WC_UNROLL
     for (uint32_t i = 0; i < 8; ++i) {
       if (at + 2 * i < size) put16(out, at + 2 * i, words[i]);
     }

@@ -61,6 +61,7 @@ void add_workload(CLI::App* app, WorkloadConfig* workload) {
 void add_options(CLI::App* app, Options* options) {
   add_workload(app, &options->study.workload);
   app->add_option("--requests", options->study.requests, "of a pass")
+      ->take_last()
       ->check(CLI::Range(1u, 1u << 30));
   app->add_option("--batches", options->study.batches, "requests at a time, one row each")
       ->delimiter(',')
@@ -71,6 +72,7 @@ void add_options(CLI::App* app, Options* options) {
   app->add_option("--engine", options->engine, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app->add_option("--threads", options->fabric.threads, "of the host: batches at a time")
+      ->take_last()
       ->check(CLI::Range(1u, 64u));
   app->add_option("-m,--memory", options->memory_mib,
                   "MiB of the store; without it, what the keys need")

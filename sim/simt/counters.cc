@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -19,6 +20,7 @@ struct Counts {
   uint64_t warps = 0;
   uint64_t threads = 0;
   uint64_t predicated_on = 0;
+  uint64_t divergent = 0;  // of `warps`
 };
 
 using CountsByAddress = std::unordered_map<uint64_t, Counts>;
@@ -70,6 +72,7 @@ class Table {
   }
 
   CountsByAddress counts;  // by the distance from the first row
+  bool has_divergence = false;
 
  private:
   static constexpr const char* kNames[] = {"Address", "Instructions Executed",
@@ -84,6 +87,9 @@ class Table {
       found.push_back(static_cast<size_t>(at - row.begin()));
     }
     columns_ = found;
+    const auto divergence = std::find(row.begin(), row.end(), "Divergent Branches");
+    has_divergence = divergence != row.end();
+    divergence_ = static_cast<size_t>(divergence - row.begin());
   }
 
   bool add(const std::vector<std::string>& row) {
@@ -94,14 +100,48 @@ class Table {
         return false;
       }
     }
+    uint64_t divergent = 0;
+    if (has_divergence &&
+        (divergence_ >= row.size() || !parse_count(row[divergence_], 10, &divergent))) {
+      return false;
+    }
     if (counts.empty()) base_ = value[0];
-    counts[value[0] - base_] = {value[1], value[2], value[3]};
+    counts[value[0] - base_] = {value[1], value[2], value[3], divergent};
     return true;
   }
 
   std::vector<size_t> columns_;
+  size_t divergence_ = 0;
   uint64_t base_ = 0;
 };
+
+// How often a warp of `lanes` parts at a branch that is taken with probability `taken`, if each
+// lane follows its warp's outcome with probability `follows`.
+double part_probability(double taken, double lanes, double follows) {
+  const auto whole = [&](double outcome) {
+    const double same = follows + (1 - follows) * outcome;
+    const double other = (1 - follows) * (1 - outcome);
+    return outcome * (std::pow(same, lanes) + std::pow(other, lanes));
+  };
+  return 1 - whole(taken) - whole(1 - taken);
+}
+
+// BranchModel::rho of a branch at which `divergent` of its warps have parted.
+double correlation_of(const Counts& branch) {
+  const double warps = static_cast<double>(branch.warps);
+  const double lanes = static_cast<double>(branch.threads) / warps;
+  const double taken =
+      static_cast<double>(branch.predicated_on) / static_cast<double>(branch.threads);
+  const double parted = static_cast<double>(branch.divergent) / warps;
+  double low = 0;
+  double high = 1;
+  if (parted >= part_probability(taken, lanes, 0)) return 0;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (part_probability(taken, lanes, middle) > parted ? low : high) = middle;
+  }
+  return high * high;
+}
 
 // Those that `function` calls, itself included: its section's.
 std::vector<bool> functions_called(const Graph& graph, uint32_t function) {
@@ -117,8 +157,8 @@ std::vector<bool> functions_called(const Graph& graph, uint32_t function) {
   return called;
 }
 
-nlohmann::ordered_json branch_json(const Graph& graph, const Block& block,
-                                   const CountsByAddress& counts) {
+nlohmann::ordered_json branch_json(const Graph& graph, const Block& block, const Table& table) {
+  const CountsByAddress& counts = table.counts;
   nlohmann::ordered_json json;
   const auto found = counts.find(block.address);
   if (found == counts.end() || found->second.threads == 0) return json;
@@ -128,6 +168,7 @@ nlohmann::ordered_json branch_json(const Graph& graph, const Block& block,
   if (block.successors.size() == 2) {
     json["to"][successor_name(graph, block.successors[0])] = branch.threads - branch.predicated_on;
     json["to"][successor_name(graph, block.successors[1])] = branch.predicated_on;
+    if (table.has_divergence) json["rho"] = correlation_of(branch);
     return json;
   }
   uint64_t sum = 0;
@@ -165,7 +206,7 @@ bool profile_of_counters(std::string_view csv, const Graph& graph, uint32_t func
   const std::vector<bool> called = functions_called(graph, function);
   for (const Block& block : graph.blocks) {
     if (block.successors.size() < 2 || !called[block.function]) continue;
-    const auto branch = branch_json(graph, block, table.counts);
+    const auto branch = branch_json(graph, block, table);
     if (!branch.empty()) json["branches"][block.name] = branch;
   }
   if (!json.contains("branches")) {

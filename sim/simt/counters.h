@@ -20,7 +20,8 @@ struct CounterProfile {
 // Thread Instructions Executed. Addresses count from the first row's, where the section of the
 // kernel `function` begins; the graph must have been written with nvdisasm -poff. Of a branch the
 // threads whose predicate held have taken it; a jump table's targets are weighed by their own
-// executions. False: `why` says what does not fit.
+// executions. Where the column Divergent Branches is there, a branch's rho follows from how many of
+// its warps have parted. False: `why` says what does not fit.
 bool profile_of_counters(std::string_view csv, const Graph& graph, uint32_t function,
                          CounterProfile* out, std::string* why);
 

@@ -274,6 +274,32 @@ TEST(Counters, BecomeAProfile) {
               32 * 60.0 / 64 * 3, 1);
 }
 
+// The same with a column more: nearly all warps have gone through the loop's branch as one.
+TEST(Counters, TellWhatWarpsDecideAsOne) {
+  const Graph graph = graph_of(test_file("probe_bbcfg.dot"));
+  const uint32_t scan = graph.find_function("scan");
+  const auto rho_with = [&](int divergent) {
+    std::istringstream lines(scan_counters());
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      const bool names = line.find("Address") != std::string::npos;
+      const bool loop = line.find("@P0 BRA") != std::string::npos;
+      if (names) line += ",\"Divergent Branches\"";
+      if (line.rfind("\"0x", 0) == 0)
+        line += loop ? ",\"" + std::to_string(divergent) + "\"" : ",\"0\"";
+      text += line + "\n";
+    }
+    CounterProfile profile;
+    std::string why;
+    EXPECT_TRUE(profile_of_counters(text, graph, scan, &profile, &why)) << why;
+    return model_of(profile.json, graph).branches[graph.find_block(".L_x_20")].rho;
+  };
+  EXPECT_NEAR(rho_with(0), 1, 1e-6);
+  EXPECT_GT(rho_with(1), 0.9);
+  EXPECT_GT(rho_with(1), rho_with(4));
+  EXPECT_EQ(rho_with(9), 0);
+}
+
 TEST(Counters, RefuseWhatDoesNotFit) {
   const Graph graph = graph_of(test_file("probe_bbcfg.dot"));
   CounterProfile profile;

@@ -54,9 +54,9 @@ WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
 
 // What the low-water mark is for a limit.
-WC_HD constexpr uint32_t low_water_for(uint32_t limit, uint32_t reserve) {
-  const uint32_t share = limit / 256;
-  return reserve + (share > 2 ? share : 2);
+WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
+  const uint32_t share = limit / shared.low_water_share;
+  return shared.copy_reserve + (share > 2 ? share : 2);
 }
 
 class Maintainer {
@@ -422,7 +422,7 @@ WC_HD inline void Maintainer::grow() {
     store_relaxed(&shared.segment_limit, shared.segment_limit + 1);
     if (id >= shared.segment_top) store_relaxed(&shared.segment_top, id + 1);
   }
-  shared.low_water = low_water_for(limit_target_, shared.copy_reserve);
+  shared.low_water = low_water_for(shared, limit_target_);
 }
 
 }  // namespace warpcache::store

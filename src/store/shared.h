@@ -42,6 +42,7 @@ struct Shared {
   uint32_t base_depth;    // the index starts with 2^base_depth pairs
   uint32_t lane_count;
   uint32_t ttl_classes;
+  uint32_t low_water_share;
   uint32_t copy_reserve;  // segments that only maintenance takes
   bool keep_all;          // -M: nothing alive is evicted
   HostHooks hooks;

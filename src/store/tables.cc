@@ -112,6 +112,7 @@ void Tables::fill(const StoreConfig& config, const Core& core) const {
   shared.lane_count =
       std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
+  shared.low_water_share = config.low_water_share;
   shared.copy_reserve = kCopyReserve;
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
@@ -123,7 +124,7 @@ void Tables::fill(const StoreConfig& config, const Core& core) const {
   shared.segment_top = limit;
   shared.segment_wanted = kNoSegment;
   shared.epoch = kEpochFirst;
-  shared.low_water = low_water_for(limit, kCopyReserve);
+  shared.low_water = low_water_for(shared, limit);
   SpinGuard guard(&shared.segment_lock);
   for (SegmentId id = 0; id < limit; ++id) {
     const bool index = id < geometry_.index_segments;

@@ -34,6 +34,7 @@ constexpr auto kFillPatience = std::chrono::seconds(30);
 constexpr uint32_t kValueSize = 900;
 constexpr uint32_t kLongValueSize = 150000;  // in three segments
 constexpr uint64_t kKeysOfAKind = 60;        // one segment, nearly
+constexpr uint64_t kStaying = 4;             // keys beside them that nobody replaces
 constexpr uint32_t kFillers = 512;           // of a turn: half a megabyte
 constexpr uint64_t kOthers = 32;
 
@@ -102,6 +103,10 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
       }
       for (const OldKey& key : old_) {
         if (key.fate == fate) sets += set_of(key.number, 0, key.size);
+      }
+      // Memory that is dead as a whole is given up at once, and puts evicting off.
+      for (uint64_t i = 0; i < kStaying; ++i) {
+        sets += set_of(kFirstFiller + fillers_++, 0, kValueSize);
       }
       talker_->say(sets);
     }

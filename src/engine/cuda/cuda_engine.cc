@@ -271,7 +271,7 @@ uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
 
 // Decides for each entry of the round whether it needs another one.
 void CudaEngine::after_round() {
-  room_wanted_ = 0;
+  room_wanted_ = room_missing_ = 0;
   round_.swap(again_);
   again_.clear();
   for (uint32_t entry : round_) {
@@ -281,7 +281,8 @@ void CudaEngine::after_round() {
     defers_ = 0;
     out_of_memory_ = false;
   } else {
-    const Status room = room_wanted_ == 1 ? Status::kOk : store_.make_room(room_wanted_);
+    const Status room =
+        room_wanted_ == 1 ? Status::kOk : store_.make_room(room_wanted_, room_missing_);
     out_of_memory_ = room != Status::kOk || ++defers_ > kMakeRoomRoundsMax;
   }
   begin_round();
@@ -318,6 +319,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
   switch (answer.state) {
     case FrameState::kDeferred:
       room_wanted_ = std::max<uint64_t>(room_wanted_, std::max(answer.bytes, 1u));
+      room_missing_ += answer.bytes;
       return EntryNext::kAgain;
     case FrameState::kLargeValue:
       if (has_hole) {

@@ -123,8 +123,9 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> round_;        // entries of the last one
   std::vector<std::unique_ptr<std::string>> texts_;
   uint32_t arena_used_ = 0;
-  uint64_t room_wanted_ = 0;  // 0: none
-  uint32_t defers_ = 0;       // rounds in a row in which something was deferred
+  uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
+  uint64_t room_missing_ = 0;  // of all that were
+  uint32_t defers_ = 0;        // rounds in a row in which something was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
   bool pins_refused_ = false;  // since `refused_since_`

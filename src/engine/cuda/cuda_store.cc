@@ -18,6 +18,9 @@ using store::Maintainer;
 constexpr auto kEpochPause = std::chrono::microseconds(50);
 constexpr uint64_t kReachFactor = 4;
 constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items of 200 bytes
+constexpr uint64_t kRoomShare = 16;          // of the memory, that is made free at once at most
+// A batch takes as much at once as many clients of a CPU do in a second: more is kept free.
+constexpr uint32_t kLowWaterShare = 64;
 // The limit can be raised later where that takes no more than this share of what is free.
 constexpr uint64_t kReachShare = 4;
 
@@ -47,6 +50,7 @@ std::string CudaStore::start() {
   store::StoreConfig& config = config_.store;
   config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
   config.threads = config.readers_max;
+  config.low_water_share = kLowWaterShare;
   size_t free = 0;
   size_t total = 0;
   if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
@@ -155,7 +159,8 @@ bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes
   return true;
 }
 
-Status CudaStore::make_room(uint64_t bytes) {
+Status CudaStore::make_room(uint64_t bytes, uint64_t missing) {
+  bytes = std::max(bytes, std::min(missing, config_.store.memory_limit / kRoomShare));
   const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
   const SteadyClock::time_point deadline = SteadyClock::now() + patience;
   while (true) {
@@ -206,7 +211,7 @@ Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
     if (!call(ServiceOp::kReserve, sizes, &result)) break;
     *id = static_cast<uint32_t>(result.result);
     if (result.status != Status::kDeferred) return result.status;
-    if (make_room(bytes) != Status::kOk) break;
+    if (make_room(bytes, bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }

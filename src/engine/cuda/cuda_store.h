@@ -41,8 +41,9 @@ class CudaStore final : public store::StoreOwner {
 
   // See store::Store::maintain().
   void maintain() { (void)call(ServiceOp::kMaintain, 0); }
-  // After kDeferred, see store::Store::make_room().
-  Status make_room(uint64_t bytes);
+  // After kDeferred, see store::Store::make_room(): for an item of `bytes`, and if that is not too
+  // much for `missing` bytes, which all that were deferred want together.
+  Status make_room(uint64_t bytes, uint64_t missing);
   // What a job has seen: maintenance may be wanted.
   void saw_free_segments(uint32_t free_segments, uint32_t low_water) {
     if (free_segments < low_water) wake();

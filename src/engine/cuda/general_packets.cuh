@@ -43,12 +43,14 @@ class GeneralPackets {
     context_.out_of_memory = job.out_of_memory;
   }
 
-  // Works off this lane's `frame`, if it has one (`here`), which lies in the stage. Returns what
-  // became of it; its reply is in the arena.
-  __device__ PacketResult run(Bytes frame, bool here) {
+  // Works off this lane's `frame`, if it has one (`here`), which lies in the stage; in the job's
+  // input it lies at `offset`. Returns what became of it; its reply is in the arena.
+  __device__ PacketResult run(Bytes frame, uint32_t offset, bool here) {
     frame_ = frame;
+    frame_offset_ = offset;
     result_ = PacketResult::not_done(PacketState::kHost);
     bool runs = here && open() && judge();
+    yields_ = runs && changes_ && leaves_to_another();
     __syncwarp();
     runs = admit(runs);
     make_index_room(runs);
@@ -61,6 +63,8 @@ class GeneralPackets {
   __device__ bool open();
   __device__ bool judge();
   __device__ uint32_t value_ahead() const;
+  __device__ bool leaves_to_another() const;
+  __device__ static bool same_bytes(const uint8_t* from, Bytes key);
   __device__ bool admit(bool runs);
   __device__ void make_index_room(bool runs);
   __device__ void prepare_space(bool runs);
@@ -84,11 +88,13 @@ class GeneralPackets {
   request::Context context_;
   // Of the lane's packet:
   Bytes frame_ = {};
+  uint32_t frame_offset_ = 0;
   wire::Packet packet_ = {};
   wire::UdpHeader udp_header_;
   request::RequestState state_;
   wire::Result answer_;
   PacketResult result_ = {};
+  bool yields_ = false;             // to another set of its key
   bool changes_ = false;            // may change the store
   uint32_t promised_ = 0;           // words of the arena, for its reply
   uint8_t* value_place_ = nullptr;  // in the stage

@@ -52,6 +52,43 @@ __device__ inline uint32_t GeneralPackets::value_ahead() const {
   return found ? found.item->value_size : 0;
 }
 
+// Whether a plain set leaves it to another one of the job to take effect. That one may have to come
+// again, and does so before the batch is answered. Called by one lane.
+__device__ inline bool GeneralPackets::leaves_to_another() const {
+  const wire::Request& request = state_.request;
+  if (request.op != wire::Op::kSet || request.protocol != wire::Protocol::kText ||
+      (request.bits & wire::kCasCompare) != 0) {
+    return false;
+  }
+  const Bytes key = context_.key(request);
+  const uint32_t offset = frame_offset_ + static_cast<uint32_t>(key.data - frame_.data);
+  const uint64_t mine = claim_of(job_.claim_round, request.key_size, offset);
+  auto* const word = reinterpret_cast<unsigned long long*>(job_.claims + request.hash % kClaims);
+  uint64_t seen = load_relaxed(job_.claims + request.hash % kClaims);
+  if (claim_round(seen) != job_.claim_round) {
+    const uint64_t before = atomicCAS(word, seen, mine);
+    if (before == seen) return false;
+    seen = before;
+  }
+  return claim_round(seen) == job_.claim_round && claim_key_size(seen) == request.key_size &&
+         same_bytes(job_.input + claim_key_offset(seen), key);
+}
+
+// Reads the input past the caches: the host writes there again and again.
+__device__ inline bool GeneralPackets::same_bytes(const uint8_t* from, Bytes key) {
+  const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 4);
+  const auto* words = reinterpret_cast<const volatile uint32_t*>(from - skip);
+  const auto size = static_cast<uint32_t>(key.size);
+  for (uint32_t i = 0; i < (skip + size + 3) / 4; ++i) {
+    const uint32_t word = words[i];
+    for (uint32_t b = 0; b < 4; ++b) {
+      const uint32_t at = 4 * i + b - skip;  // beyond `size` in front of the first
+      if (at < size && key.data[at] != static_cast<uint8_t>(word >> (8 * b))) return false;
+    }
+  }
+  return true;
+}
+
 // What has changed the store must have its reply sent.
 __device__ inline bool GeneralPackets::admit(bool runs) {
   const bool wants = runs && promised_ != 0;
@@ -67,7 +104,7 @@ __device__ inline bool GeneralPackets::admit(bool runs) {
 }
 
 __device__ inline void GeneralPackets::make_index_room(bool runs) {
-  const bool adds = runs && changes_ && state_.request.op != wire::Op::kDelete;
+  const bool adds = runs && changes_ && !yields_ && state_.request.op != wire::Op::kDelete;
   expected_items_ = __popc(__ballot_sync(kAllLanes, adds));
   if (lane_id() == 0 && expected_items_ != 0) {
     store::reserve_growth(context_.store.core, thread_, expected_items_);
@@ -80,7 +117,7 @@ __device__ inline void GeneralPackets::make_index_room(bool runs) {
 __device__ inline void GeneralPackets::prepare_space(bool runs) {
   const wire::Request& request = state_.request;
   const store::Core& core = context_.store.core;
-  const bool stores = runs && changes_ &&
+  const bool stores = runs && changes_ && !yields_ &&
                       (request.op == wire::Op::kSet || request.op == wire::Op::kAdd ||
                        request.op == wire::Op::kReplace);
   const uint32_t expiry = stores ? request::expiry_second(request.exptime, context_.clock) : 0;
@@ -117,12 +154,20 @@ __device__ inline bool GeneralPackets::execute(bool runs) {
   }
   prepare_space(runs);
   bool done = false;
-  if (runs) {
+  if (runs && yields_) {
+    answer_ = {};
+    answer_.outcome = wire::Outcome::kStored;
+    context_.counters->add(request::Counter::kCmdSet);
+    thread_.counters->add(store::StoreCounter::kTotalItems, 1);
+    done = true;
+  } else if (runs) {
     done = request::execute(context_, state_, answer_) == Status::kOk;
     if (!done) {
       result_ = PacketResult::not_done(PacketState::kDeferred);
       const uint64_t bytes = state_.bytes_wanted < 0xffffffffu ? state_.bytes_wanted : 0xffffffffu;
-      atomicMax(&tally_.room_wanted, max(static_cast<uint32_t>(bytes), 1u));
+      const uint32_t wanted = max(static_cast<uint32_t>(bytes), 1u);
+      atomicMax(&tally_.room_wanted, wanted);
+      atomicAdd(&tally_.room_missing, wanted);
     }
   }
   if (thread_.prepared != nullptr) {

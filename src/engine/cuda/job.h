@@ -122,9 +122,10 @@ inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter
 // Written by the device, one a block that has had a share of the job.
 struct alignas(32) BlockResult {
   uint32_t counts[kCounterCount];  // what the block adds to request::Counters
-  uint32_t reserved[32 - kCounterCount - 4];
+  uint32_t reserved[32 - kCounterCount - 5];
   uint32_t undone;         // packets that are not kDone or kDropped
   uint32_t room_wanted;    // the most bytes that a deferred packet wants
+  uint32_t room_missing;   // what all of them want
   uint32_t free_segments;  // of the store, when the block ended
   uint32_t low_water;      // below it maintenance is wanted
 };
@@ -161,13 +162,28 @@ struct FrameJob : Job {
 };
 static_assert(std::is_trivially_copyable_v<FrameJob>);
 
+// Sets of one key in one job: the first that claims it takes effect, the others are answered as if
+// it had replaced their values at once. Where thousands of packets set a key that all the world
+// reads, they would wait for its lock one by one.
+inline constexpr uint32_t kClaims = 64 * 1024;
+inline constexpr uint32_t kClaimRoundMax = (1u << 24) - 1;
+// The word for a claim: round, key size and where the key lies in the input.
+WC_HD constexpr uint64_t claim_of(uint32_t round, uint32_t key_size, uint32_t key_offset) {
+  return uint64_t{round} << 40 | uint64_t{key_size} << 32 | key_offset;
+}
+WC_HD constexpr uint32_t claim_round(uint64_t claim) { return static_cast<uint32_t>(claim >> 40); }
+WC_HD constexpr uint32_t claim_key_size(uint64_t claim) { return claim >> 32 & 0xff; }
+WC_HD constexpr uint32_t claim_key_offset(uint64_t claim) { return static_cast<uint32_t>(claim); }
+
 // Input and arena are in pinned memory of the host, or in the device's.
 struct PacketJob : Job {
   const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to one
   const PacketSlot* slots;  // host; null: slots of slot_bytes, one behind the other
   PacketResult* packets;    // host, by packet
   uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
+  uint64_t* claims;         // device: kClaims, see claim_of()
   uint32_t* reply_end;      // host: the bytes of the arena that hold replies, at the end
+  uint32_t claim_round;     // another one in each job, up to kClaimRoundMax
   uint32_t slot_bytes;
   uint32_t count;
   uint32_t reply_begin;      // bytes of the arena that are not free

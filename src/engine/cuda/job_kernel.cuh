@@ -28,6 +28,7 @@ struct Tally {
   request::Counters counters;
   uint32_t undone;
   uint32_t room_wanted;
+  uint32_t room_missing;
 };
 
 template <typename T>
@@ -77,7 +78,7 @@ template <typename Work>
 __device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
                           Tally& tally, uint8_t* shared, uint32_t blocks) {
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) tally.counters.value[i] = 0;
-  if (threadIdx.x == 0) tally.undone = tally.room_wanted = 0;
+  if (threadIdx.x == 0) tally.undone = tally.room_wanted = tally.room_missing = 0;
   __syncthreads();
   Work::run(resources, job, tally, shared, blocks);
   __syncthreads();
@@ -88,6 +89,7 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
   if (threadIdx.x == 0) {
     result.undone = tally.undone;
     result.room_wanted = tally.room_wanted;
+    result.room_missing = tally.room_missing;
     result.free_segments = load_relaxed(&resources.core.shared->free_count);
     result.low_water = load_relaxed(&resources.core.shared->low_water);
   }

@@ -28,9 +28,10 @@ namespace chunk_detail {
 
 __device__ __noinline__ PacketResult run_general(const BlockResources& resources,
                                                  const PacketJob& job, WarpStage& stage,
-                                                 Tally& tally, Bytes frame, bool here) {
+                                                 Tally& tally, Bytes frame, uint32_t offset,
+                                                 bool here) {
   GeneralPackets packets(resources, job, stage, tally);
-  return packets.run(frame, here);
+  return packets.run(frame, offset, here);
 }
 
 // Whether the key is there at all, however often it moves.
@@ -72,8 +73,8 @@ class PacketChunk {
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
       const bool general = !serve_lone_get(frame, taken) && taken;
       if (__any_sync(kAllLanes, general)) {
-        const PacketResult result =
-            chunk_detail::run_general(resources_, job_, stage_, tally_, frame, general);
+        const PacketResult result = chunk_detail::run_general(resources_, job_, stage_, tally_,
+                                                              frame, slot.offset, general);
         if (general) result_ = result;
       }
       waits = waits && !taken;

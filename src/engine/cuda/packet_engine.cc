@@ -19,7 +19,8 @@ std::string PacketEngine::create(const PacketEngineConfig& config, CudaStore& st
 std::string PacketEngine::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  bool taken = reply_end_.allocate(host, sizeof(uint32_t)) &&
+  bool taken = claims_.allocate(device, sizeof(uint64_t) * kClaims) &&
+               reply_end_.allocate(host, sizeof(uint32_t)) &&
                again_slots_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
                again_.allocate(host, sizeof(PacketResult) * kPacketsMax);
   if (config_.copied_packets_min != 0) {
@@ -69,7 +70,19 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
   job.limits.inline_body_max = UINT32_MAX;
   job.limits.cas_enabled = config_.cas_enabled;
   job.udp_port = config_.udp_port;
+  job.claims = claims_.as<uint64_t>();
+  job.claim_round = next_claim_round();
   return job;
+}
+
+// Claims of an earlier round with the same number must not be seen.
+uint32_t PacketEngine::next_claim_round() {
+  if (claim_round_ == kClaimRoundMax) {
+    const cudaError_t error = cudaMemsetAsync(claims_.data(), 0, claims_.bytes(), copies_.get());
+    (void)(faults_.check(error, "clearing claims") && finish_copies());
+    claim_round_ = 0;
+  }
+  return ++claim_round_;
 }
 
 bool PacketEngine::run_in_place(const PacketBatch& batch) {
@@ -112,6 +125,7 @@ PacketEngine::Round PacketEngine::round_of_blocks() {
     const BlockResult& result = runner_.results()[block];
     round.undone += result.undone;
     round.room_wanted = std::max<uint64_t>(round.room_wanted, result.room_wanted);
+    round.room_missing += result.room_missing;
   }
   runner_.take_counts(counters_);
   return round;
@@ -123,7 +137,8 @@ bool PacketEngine::run_again(const PacketBatch& batch, Round round) {
     collect(batch);
     if (origin_.empty()) return true;
     if (round.room_wanted > 1) {
-      out_of_memory_ = store_.make_room(round.room_wanted) != Status::kOk;
+      const Status room = store_.make_room(round.room_wanted, round.room_missing);
+      out_of_memory_ = room != Status::kOk;
     }
     if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;
     PacketBatch again = batch;
@@ -132,12 +147,13 @@ bool PacketEngine::run_again(const PacketBatch& batch, Round round) {
     again.count = static_cast<uint32_t>(origin_.size());
     if (!run_in_place(again)) return false;
     round = round_of_blocks();
-    if (round.room_wanted == 0) {
+    const uint32_t settled = hand_back(batch);
+    if (settled != 0 || round.room_wanted == 0) {
       defers = 0;
       out_of_memory_ = false;
     }
     // The arena does not grow: what finds no place in what is left of it has none.
-    if (hand_back(batch) == 0 && round.room_wanted == 0) {
+    if (settled == 0 && round.room_wanted == 0) {
       for (const uint32_t packet : origin_) {
         if (batch.results[packet].state() != PacketState::kNoReplySpace) continue;
         batch.results[packet] = PacketResult::not_done(PacketState::kHost);

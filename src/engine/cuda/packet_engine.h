@@ -71,13 +71,15 @@ class PacketEngine {
  private:
   struct Round {
     uint32_t undone = 0;
-    uint64_t room_wanted = 0;
+    uint64_t room_wanted = 0;   // bytes, of the largest
+    uint64_t room_missing = 0;  // of all
   };
 
   PacketEngine(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults)
       : config_(config), store_(store), faults_(faults), runner_(config.jobs, store, faults) {}
   std::string start();
   PacketJob& prepare_job(const PacketBatch& batch);
+  uint32_t next_claim_round();
   bool is_copied(const PacketBatch& batch) const;
   bool run_in_place(const PacketBatch& batch);
   bool run_copied(const PacketBatch& batch);
@@ -94,11 +96,13 @@ class PacketEngine {
   CudaStream copies_;
   CudaMemory input_copy_;         // device
   CudaMemory reply_copy_;         // device
+  CudaMemory claims_;             // device: uint64_t
   CudaMemory reply_end_;          // pinned: uint32_t
   CudaMemory again_slots_;        // pinned: PacketSlot, of those that are run again
   CudaMemory again_;              // pinned: PacketResult of these
   std::vector<uint32_t> origin_;  // of these: the packet of the batch
   uint32_t reply_used_ = 0;       // bytes
+  uint32_t claim_round_ = 0;
   bool out_of_memory_ = false;
   // Goes first: giving memory back waits for kernels that run.
   JobRunner<PacketJob> runner_;

@@ -115,7 +115,7 @@ class Served {
   // Whoever asks the lost store is answered as well.
   void require_lost_store() {
     require(store_->stats().segment_limit == 0, "the lost store has no statistics");
-    require(store_->make_room(1) == Status::kOutOfMemory, "the lost store has no room");
+    require(store_->make_room(1, 1) == Status::kOutOfMemory, "the lost store has no room");
   }
 
   std::string say(const std::string& text) { return talker_->say(text); }

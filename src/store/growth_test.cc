@@ -54,6 +54,21 @@ uint64_t fill_up(Worker& worker, size_t size, uint64_t free_segments) {
   return key;
 }
 
+// Keys that are reported beforehand find room in the index, and do not count twice.
+TEST(Growth, IsReservedForKeysToCome) {
+  const auto store = make_store(quiet_config(64 * kMiB));
+  Worker worker(store.get());
+  const Core& core = worker.ref().core;
+  for (int32_t keys : {1, 1000, 50'000, 100'000}) {
+    reserve_growth(core, worker.thread(), keys);
+    EXPECT_FALSE(is_behind(core)) << keys;
+    worker.thread().new_items = -keys;
+    settle_growth(core, worker.thread());
+    EXPECT_EQ(load_relaxed(&core.shared->items), 0u);
+  }
+  EXPECT_GT(load_relaxed(&core.shared->pair_count), 100'000u / kItemsPairTarget - 1);
+}
+
 TEST(Growth, SwapsWhatIsBeyondTheLimit) {
   const auto store = make_store(quiet_config(8 * kMiB));
   Worker worker(store.get());

@@ -31,6 +31,47 @@ TEST(Store, SetGetReplaceDelete) {
   EXPECT_EQ(store->stats().get(StoreCounter::kBytes), item_bytes(1, 0));
 }
 
+// Space for several items at once, as threads in lockstep take it: who sets finds its own prepared.
+TEST(Store, ItemsOfARunAreLikeOthers) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  const Core& core = worker.ref().core;
+  std::string value;
+  for (uint64_t round = 0; round < 5000; ++round) {
+    worker.enter();
+    const uint32_t bytes = static_cast<uint32_t>(item_footprint(1, 100));
+    uint8_t* run = take_run(core, worker.thread(), 3 * bytes);
+    if (run == nullptr) {
+      worker.leave();
+      ASSERT_EQ(store->make_room(3 * bytes), Status::kOk);
+      continue;
+    }
+    Item* items[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+      items[i] = detail::init_item(run + i * bytes, 1, 100, 0, Layout::kPlain);
+    }
+    spin_unlock(&core.lanes[worker.thread().lane].lock);
+    const std::string text = make_value(round, round, 100);
+    worker.thread().prepared = items[0];
+    EXPECT_EQ(worker.set("a", text), Status::kOk);
+    EXPECT_EQ(worker.thread().prepared, nullptr);
+    EXPECT_EQ(worker.find("a").item, items[0]);
+    worker.thread().prepared = items[1];
+    const Status other_size = worker.set("b", "short");
+    EXPECT_TRUE(other_size == Status::kOk || other_size == Status::kDeferred);
+    EXPECT_EQ(worker.thread().prepared, items[1]);
+    worker.thread().prepared = nullptr;
+    for (uint32_t i = 1; i < 3; ++i) {
+      Allocation unused = {items[i], bytes, false};
+      worker.ref().abandon(worker.thread(), unused);
+    }
+    worker.leave();
+    ASSERT_TRUE(worker.get("a", &value));
+    ASSERT_EQ(value, text);
+  }
+  EXPECT_EQ(store->stats().get(StoreCounter::kItems), 2u);
+}
+
 TEST(Store, ManyKeysThroughGrowth) {
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());

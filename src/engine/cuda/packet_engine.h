@@ -60,7 +60,9 @@ class PacketEngine {
 
   // Runs a batch. False: the device has failed, and nothing may be sent. Waits for it all; what
   // finds no room in the store or for its reply is run again. Afterwards each packet is kDone,
-  // kDropped or kHost. REQUIRES: at most kPacketsMax packets.
+  // kDropped or kHost. What is kHost must be run before any reply of the batch is sent: another set
+  // may have been answered as if one of these had replaced its value. REQUIRES: at most kPacketsMax
+  // packets.
   bool run(const PacketBatch& batch);
 
   // See Engine::yield().

@@ -5,6 +5,7 @@
 //
 // Steps, for all lanes together:
 //   open      headers are read, framing finds the command, the command is parsed
+//   judge     some are the host's; of several plain sets of a key one is to take effect
 //   admit     writers are promised space for their replies, and room in the index
 //   execute   every lane its request
 //   compose   reply frames, as many at a time as find room in the stage, and out they go

@@ -168,8 +168,7 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Crew crew;
-    Reclaimer reclaimer(core, &copier, &crew);
+    Reclaimer reclaimer(core, &copier);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     for (int round = 0; round < kRoundsMax && moved() < kMoves; ++round) {
       for (SegmentId id = 1; id < core.shared->segment_top; ++id) {
@@ -231,8 +230,7 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Crew crew;
-    Reclaimer reclaimer(core, &copier, &crew);
+    Reclaimer reclaimer(core, &copier);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (moved() < 2000 && std::chrono::steady_clock::now() < end) {

@@ -34,11 +34,11 @@ struct StoreConfig {
   uint32_t hash_power = 0;         // log2 of the slots that the index starts with; 0: by the limit
   uint32_t low_water_share = 256;  // maintenance is called when less than this part of the memory
                                    // is free
-  bool keep_all = false;             // -M: answer kOutOfMemory instead of evicting
-  bool huge_pages = true;            // ask for huge pages
-  bool maintenance_thread = true;    // false: tests call maintain() and tick() themselves
-  bool manual_clock = false;         // tests: only set_clock() moves it
-  uint64_t seed = 0;                 // of the hash; 0: drawn at random
+  bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting
+  bool huge_pages = true;          // ask for huge pages
+  bool maintenance_thread = true;  // false: tests call maintain() and tick() themselves
+  bool manual_clock = false;       // tests: only set_clock() moves it
+  uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t room_wait_ms_max = 1000;  // make_room() gives up after
   HostHooks hooks;                   // tests
 };

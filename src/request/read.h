@@ -10,6 +10,7 @@
 #include "request/meta_times.h"
 #include "request/result.h"
 #include "request/state.h"
+#include "wire/compose.h"
 
 namespace warpcache::request {
 
@@ -48,6 +49,15 @@ WC_HD inline void touch_found(const Context& context, const wire::Request& reque
   result.ttl = seconds_left(times.shown, context.clock);
 }
 
+// Takes the pin that sending a long value needs. False: too much is pinned.
+WC_HD inline bool pin_for_reply(const Context& context, RequestState& state,
+                                const wire::Result& result) {
+  if (WC_LIKELY(result.value_size <= context.copied_value_max)) return true;
+  if (!wire::reply_carries_value(state.request, result)) return true;
+  state.pin = context.store.pin(*state.item, store::PinNeed::kMust);
+  return state.pin != 0;
+}
+
 // REQUIRES: `found` is alive; with `locked`, the pair's lock is held. False, without it: what was
 // read is not of one moment, or the read must change the item: take the lock and start anew. A
 // touch may have come since the item was found alive; what meta shows of recaching is read under
@@ -60,6 +70,13 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
   const ItemMoment moment(item);
   if (!locked && moment.expired(context.clock.now)) return false;
   fill_from_item(context, item, moment, result);
+  result.outcome = wire::Outcome::kHit;
+  if (locked && !pin_for_reply(context, state, result)) {
+    context.counters->add(Counter::kLargeMissed);
+    result = {};
+    result.outcome = wire::Outcome::kMiss;
+    return true;
+  }
   if (request.protocol == wire::Protocol::kMeta) {
     const bool wins = wins_token(context, request, moment);
     if (!locked && (wins || moment.recaching())) return false;
@@ -74,7 +91,6 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
     touch_found(context, request, found, result);
   }
   if ((request.bits & wire::kNoBump) == 0) context.store.record_hit(found, context.clock.now);
-  result.outcome = wire::Outcome::kHit;
   return true;
 }
 

@@ -59,7 +59,7 @@ WC_HD inline uint64_t new_cas(const Context& context, const wire::Request& reque
 WC_HD inline Status allocate_for(const Context& context, RequestState& state, uint32_t value_size,
                                  int32_t exptime, store::Allocation& allocation) {
   const Bytes key = context.key(state.request);
-  state.bytes_wanted = store::item_bytes(state.request.key_size, value_size);
+  state.want(store::item_bytes(state.request.key_size, value_size));
   const Status status =
       context.store.allocate(*context.thread, static_cast<uint8_t>(key.size), value_size,
                              expiry_second(exptime, context.clock), allocation);
@@ -73,7 +73,7 @@ WC_HD inline Status allocate_reserved(const Context& context, RequestState& stat
                                       store::Allocation& allocation) {
   const wire::Request& request = state.request;
   const Bytes key = context.key(request);
-  state.bytes_wanted = store::item_bytes(request.key_size, request.value_size);
+  state.want(store::item_bytes(request.key_size, request.value_size));
   const Status status =
       context.store.allocate_reserved(*context.thread, context.reservation,
                                       expiry_second(request.exptime, context.clock), allocation);

@@ -29,6 +29,7 @@ WC_HD inline void decode(const Context& context, const wire::Frame& frame, Reque
   state.hint = {};
   state.item = nullptr;
   state.bytes_wanted = 0;
+  state.pin = 0;
   if (!acts_on_key(state.request.op)) return;
   state.request.hash = context.store.hash(context.key(state.request));
   context.store.prefetch_set(state.request.hash);

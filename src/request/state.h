@@ -18,8 +18,14 @@ struct RequestState {
   store::Candidate
       hint;  // what locate() saw; execute() trusts it for nothing but the place to look first
   const store::Item* item;  // what execute() found and the reply may show; null: nothing
-  uint64_t bytes_wanted;  // with kDeferred: the space that was not to be had (0: another try is all
+  uint32_t bytes_wanted;  // with kDeferred: the space that was not to be had (0: another try is all
                           // it needs)
+  uint32_t pin;           // on the item's memory, taken for the reply; 0: none (see Context)
+
+  // What cannot be had, UINT32_MAX or more, is asked for as such.
+  WC_HD void want(uint64_t bytes) {
+    bytes_wanted = bytes < UINT32_MAX ? static_cast<uint32_t>(bytes) : UINT32_MAX;
+  }
 };
 static_assert(std::is_trivially_copyable_v<RequestState>);
 static_assert(sizeof(RequestState) <= 128);
@@ -34,6 +40,9 @@ struct Context {
   uint32_t reservation = 0;             // of the batch entry in work, for Request::bits kReserved
   uint32_t item_size_max = UINT32_MAX;  // -I, for what append and prepend make
   bool cas_enabled = true;              // not -C: new items get CAS ids
+  // Longer values are sent from where they lie, pinned. A read that changes its item takes the pin
+  // before it does: what cannot be sent is missed, and a miss has changed nothing.
+  uint32_t copied_value_max = UINT32_MAX;
   bool out_of_memory =
       false;  // make_room() has failed for this request: answer instead of deferring again
 

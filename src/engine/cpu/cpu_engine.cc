@@ -28,6 +28,7 @@ CpuEngine::CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHa
   context_.counters = &counters_;
   context_.item_size_max = config.item_size_max;
   context_.cas_enabled = config.cas_enabled;
+  context_.copied_value_max = kInlineValueMax;
 }
 
 CpuEngine::~CpuEngine() { store_.unregister_thread(&thread_); }
@@ -235,8 +236,10 @@ bool CpuEngine::waited_too_long() {
 // missed: an error between the values of a multiget would put clients out of step.
 void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& result) {
   const bool must = result.value_size > kInlineValueMax;
-  const uint32_t pin =
-      context_.store.pin(*state.item, must ? store::PinNeed::kMust : store::PinNeed::kMay);
+  uint32_t pin = state.pin;
+  if (pin == 0) {
+    pin = context_.store.pin(*state.item, must ? store::PinNeed::kMust : store::PinNeed::kMay);
+  }
   if (pin == 0) {
     if (must) {
       counters_.add(request::Counter::kLargeMissed);

@@ -249,6 +249,30 @@ TEST_F(CpuEngineTest, LargeValuesAreMissedWhereWaitingDoesNotHelp) {
   for (uint32_t pin : batch.pins()) engine_->release(pin);
 }
 
+// A client that is told of a miss does not expect what it asked for to have been done to the item.
+TEST_F(CpuEngineTest, AReadThatCannotSendItsValueChangesNothing) {
+  CpuEngineConfig config;
+  config.pin_wait_ms_max = 0;
+  start({}, config);
+  for (int i = 0; i < kLargeValues; ++i) say(set("k" + std::to_string(i), large_value()));
+  say(set("touched", large_value()) + set("stale", large_value()) + "md stale I\r\n");
+  TestBatch readers;
+  readers.add(large_get());
+  run(readers);
+  EXPECT_EQ(say("gat 10 touched\r\n"), "END\r\n");
+  EXPECT_EQ(say("mg touched v T10\r\n"), "EN\r\n");
+  EXPECT_EQ(say("mg touched t\r\n"), "HD t-1\r\n");
+  EXPECT_EQ(say("mg stale v\r\n"), "EN\r\n");
+  for (uint32_t pin : readers.pins()) engine_->release(pin);
+  EXPECT_EQ(say("mg stale\r\n"), "HD X W\r\n");
+  EXPECT_EQ(say("mg touched s T10\r\n"), "HD s1000000\r\n");
+  EXPECT_EQ(say("mg touched t\r\n"), "HD t10\r\n");
+  EXPECT_EQ(say("gat 20 touched\r\n"),
+            "VALUE touched 0 1000000\r\n" + large_value() + "\r\nEND\r\n");
+  EXPECT_EQ(say("mg touched t\r\n"), "HD t20\r\n");
+  EXPECT_EQ(store_->stats().pinned_segments, 0u);
+}
+
 TEST_F(CpuEngineTest, AStreamThatHadItsShareWaitsForAnotherTurn) {
   const std::string value(10000, 'v');
   say(set("a", value));

@@ -164,8 +164,7 @@ __device__ inline bool GeneralPackets::execute(bool runs) {
     done = request::execute(context_, state_, answer_) == Status::kOk;
     if (!done) {
       result_ = PacketResult::not_done(PacketState::kDeferred);
-      const uint64_t bytes = state_.bytes_wanted < 0xffffffffu ? state_.bytes_wanted : 0xffffffffu;
-      const uint32_t wanted = max(static_cast<uint32_t>(bytes), 1u);
+      const uint32_t wanted = max(state_.bytes_wanted, 1u);
       atomicMax(&tally_.room_wanted, wanted);
       atomicAdd(&tally_.room_missing, wanted);
     }

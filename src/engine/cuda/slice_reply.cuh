@@ -17,8 +17,7 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   FrameReply& reply = slice_.reply[index];
   if (status == Status::kDeferred) {
     reply.state = FrameState::kDeferred;
-    reply.bytes =
-        static_cast<uint32_t>(state.bytes_wanted < 0xffffffffu ? state.bytes_wanted : 0xffffffffu);
+    reply.bytes = state.bytes_wanted;
     return;
   }
   reply.state = state.request.op == wire::Op::kQuit ? FrameState::kQuit : FrameState::kDone;

@@ -42,20 +42,22 @@ WC_HD inline uint64_t draw_ticket(uint64_t* current) {
 }
 
 // The lowest epoch among the readers that are inside, or UINT64_MAX: memory with a ticket below it
-// is unseen.
-WC_HD inline uint64_t oldest_epoch(const EpochSlot* slots, uint32_t count) {
+// is unseen. Of the slots every `step`th from `first` on are looked at: several threads that share
+// them, each of which knows that the ticket was drawn, find it together.
+WC_HD inline uint64_t oldest_epoch(const EpochSlot* slots, uint32_t count, uint32_t first,
+                                   uint32_t step) {
   uint64_t oldest = UINT64_MAX;
 #if defined(__CUDA_ARCH__)
   // Hundreds of slots: the loads must not wait for each other.
   cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
 #pragma unroll 8
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = first; i < count; i += step) {
     const uint64_t epoch = load_relaxed(&slots[i].epoch);
     if (epoch != kEpochIdle && epoch < oldest) oldest = epoch;
   }
   cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
 #else
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = first; i < count; i += step) {
     const uint64_t epoch = load_seq_cst(&slots[i].epoch);
     if (epoch != kEpochIdle && epoch < oldest) oldest = epoch;
   }

@@ -61,9 +61,14 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
 
 class Maintainer {
  public:
-  // What `core` points to outlives this. `thread` is the maintainer's own and stays the caller's.
-  WC_HD Maintainer(const Core& core, ThreadContext* thread)
-      : core_(core), reclaimer_(core, thread), limit_target_(core.shared->segment_limit) {}
+  // What `core` points to outlives this. `thread` and `crew` are the maintainer's own and stay the
+  // caller's.
+  WC_HD Maintainer(const Core& core, ThreadContext* thread, Crew* crew)
+      : core_(core),
+        thread_(*thread),
+        crew_(*crew),
+        reclaimer_(core, thread, crew),
+        limit_target_(core.shared->segment_limit) {}
 
   enum class Step : uint8_t {
     kProgress,
@@ -92,17 +97,6 @@ class Maintainer {
   WC_HD Step shrink();
 
  private:
-  // What a look over the segments found. kNoSegment where there is none.
-  struct Survey {
-    SegmentId dead = kNoSegment;      // nothing alive
-    SegmentId wasteful = kNoSegment;  // the one that compacting gains most of
-    uint32_t waste = 0;               // bytes in it
-    uint64_t waste_bytes = 0;         // in all
-    SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
-    SegmentId flushed = kNoSegment;   // sealed before the last flush
-    bool waiting = false;             // there are some whose batches have not ended
-  };
-
   WC_HD Step step();
   WC_HD SegmentId choose_compaction(const Survey& survey) const;
   WC_HD Step compact(const Survey& survey);
@@ -112,7 +106,6 @@ class Maintainer {
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
   WC_HD Survey survey(uint32_t most);
-  WC_HD void survey_segment(SegmentId id, uint32_t now, uint64_t oldest_inside, Survey& survey);
   WC_HD bool swap_absent(SegmentId wanted);
   WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
   WC_HD uint32_t coming() const { return free_count() + reclaimer_.limbo_unpinned(); }
@@ -120,6 +113,8 @@ class Maintainer {
   WC_HD void grow();
 
   Core core_;
+  ThreadContext& thread_;
+  Crew& crew_;
   Reclaimer reclaimer_;
   uint32_t cursor_ = 0;        // where the next survey begins
   uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
@@ -149,52 +144,23 @@ WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& ru
   return Step::kNothing;
 }
 
-WC_HD inline void Maintainer::survey_segment(SegmentId id, uint32_t now, uint64_t oldest_inside,
-                                             Survey& survey) {
-  const SegmentEntry& entry = core_.segment(id);
-  const SegmentState state = entry.load_state();
-  const bool chain = state == SegmentState::kChain;
-  if (state != SegmentState::kYoung && state != SegmentState::kMain && !chain) return;
-  if (chain) {
-    // Only maintenance frees chains, so a published one can be looked at.
-    const Item* item = reinterpret_cast<const Item*>(core_.segment_data(id));
-    if (!is_alive(core_, *item, now)) survey.dead = id;
-    return;
-  }
-  if (load_relaxed(&entry.epoch) >= oldest_inside) {
-    survey.waiting = true;
-    return;
-  }
-  const uint32_t live = load_acquire(&entry.live);
-  if (live == 0 || load_acquire(&entry.deadline) <= now) survey.dead = id;
-  // The end of a segment that was sealed for want of room is no waste: items packed anew leave the
-  // like.
-  const uint32_t used = load_relaxed(&entry.used);
-  const uint32_t waste = (used < core_.segment_size() / 2 ? core_.segment_size() : used) - live;
-  survey.waste_bytes += waste;
-  if (survey.wasteful == kNoSegment || waste > survey.waste) {
-    survey.wasteful = id;
-    survey.waste = waste;
-  }
-  const bool flushed = load_relaxed(&entry.epoch) <= flush_ticket_;
-  if (flushed) survey.flushed = id;
-  if (load_relaxed(&entry.min_expiry) <= now || flushed) survey.outdated = id;
-}
-
 // Looks at the next segments in turn, at most `most`, until one is dead.
-WC_HD inline Maintainer::Survey Maintainer::survey(uint32_t most) {
-  Survey survey;
-  const uint32_t now = load_relaxed(&core_.shared->now);
+WC_HD inline Survey Maintainer::survey(uint32_t most) {
+  SurveyTask& task = crew_.survey;
+  task = {};
+  task.now = load_relaxed(&core_.shared->now);
   // A segment sealed after this look has a higher ticket, so this is on the safe side.
-  const uint64_t oldest_inside = reclaimer_.oldest_inside();
-  const uint32_t first = load_relaxed(&core_.shared->index_segments);
-  const uint32_t end = load_relaxed(&core_.shared->segment_top);
-  const uint32_t count = detail::least(most, end - first);
-  for (uint32_t i = 0; i < count && survey.dead == kNoSegment; ++i) {
-    if (cursor_ < first || cursor_ >= end) cursor_ = first;
-    survey_segment(cursor_++, now, oldest_inside, survey);
-  }
-  return survey;
+  task.oldest_inside = reclaimer_.oldest_inside();
+  task.flush_ticket = flush_ticket_;
+  task.first = load_relaxed(&core_.shared->index_segments);
+  task.end = load_relaxed(&core_.shared->segment_top);
+  task.start = cursor_ < task.first || cursor_ >= task.end ? task.first : cursor_;
+  task.count = detail::least(most, task.end - task.first);
+  if (task.count == 0) return {};
+  crew_.run(core_, thread_, Task::kSurvey);
+  const uint32_t last = task.dead != SurveyTask::kNowhere ? task.dead : task.count - 1;
+  cursor_ = task.id_at(last) + 1;
+  return surveyed(task);
 }
 
 // The segment that is worth compacting, if one is.

@@ -41,6 +41,7 @@ class Maintenance {
   uint32_t room_wait_ms_max_;
 
   std::mutex mutex_;  // one reclaims at a time; guards what follows
+  Crew crew_;         // without workers
   Maintainer maintainer_;
 
   std::mutex wake_mutex_;

@@ -5,21 +5,14 @@
 // segment goes to limbo, and from there to the free ones when every batch that could have seen it
 // has ended and no pin holds it.
 //
-// For maintenance alone, one thread at a time. Requests go on meanwhile.
+// For maintenance alone, one thread at a time, which a crew may help. Requests go on meanwhile.
 #pragma once
 
 #include <cstdint>
 
-#include "store/store_ref.h"
+#include "store/crew.h"
 
 namespace warpcache::store {
-
-// Which live items stay when a segment is emptied.
-struct KeepRule {
-  uint32_t counter_min = 0;  // used at least as often; 0: all stay, above 3: none does
-  Generation to = Generation::kMain;
-  bool spend = false;  // a stay costs one access of the counter
-};
 
 enum class Emptied : uint8_t {
   kDone,     // it is in limbo
@@ -29,8 +22,9 @@ enum class Emptied : uint8_t {
 
 class Reclaimer {
  public:
-  // `thread` is the reclaimer's own and stays the caller's.
-  WC_HD Reclaimer(const Core& core, ThreadContext* thread) : core_(core), thread_(*thread) {}
+  // `thread` and `crew` are the reclaimer's own and stay the caller's.
+  WC_HD Reclaimer(const Core& core, ThreadContext* thread, Crew* crew)
+      : core_(core), thread_(*thread), crew_(*crew) {}
 
   // Frees what waits in limbo and is unseen. Returns how many segments.
   WC_HD uint32_t free_limbo();
@@ -48,36 +42,35 @@ class Reclaimer {
 
   // The oldest epoch that a reader is in: what was sealed or unlinked with a lower ticket is
   // unseen.
-  WC_HD uint64_t oldest_inside() const {
-    return oldest_epoch(core_.epochs, load_seq_cst(&core_.shared->epoch_slots));
-  }
+  WC_HD uint64_t oldest_inside();
   // Whether every batch that could write to a sealed segment has ended.
-  WC_HD bool walkable(SegmentId id) const;
+  WC_HD bool walkable(SegmentId id) {
+    return load_relaxed(&core_.segment(id).epoch) < oldest_inside();
+  }
   // Ends appending to the copier's own open segment if it is `id`.
   WC_HD bool seal_own(SegmentId id);
 
   WC_HD uint64_t copied_bytes() const { return copied_bytes_; }
 
  private:
-  enum class Fate : uint8_t { kDead, kStays, kEvicted };
-
-  struct Judged {
-    Fate fate = Fate::kDead;
-    uint32_t counter = 0;
-  };
-
-  WC_HD Way locate(Set* pair, const Item* item, uint64_t hash) const;
-  WC_HD Judged judge(Item* item, uint64_t hash, const KeepRule& rule);
-  WC_HD void drop_locked(Set* pair, const Way& place, Item* item, bool evicted);
-  WC_HD bool keep(Item* item, uint64_t hash, const KeepRule& rule, bool must_keep);
-  WC_HD bool swap(Item* from, Item* to, uint64_t hash, const KeepRule& rule);
-  WC_HD uint8_t* space(uint32_t bytes, Generation generation);
+  WC_HD bool walk_items(const KeepRule& rule, bool must_keep);
+  WC_HD uint32_t list_item(uint32_t at);
+  WC_HD uint32_t list_items(uint32_t at);
+  WC_HD bool place_stays(Generation generation);
+  WC_HD uint32_t stays_before(uint32_t room) const;
 
   Core core_;
   ThreadContext& thread_;
+  Crew& crew_;
   SegmentId open_[2] = {kNoSegment, kNoSegment};  // by generation
   uint64_t copied_bytes_ = 0;
 };
+
+WC_HD inline uint64_t Reclaimer::oldest_inside() {
+  crew_.oldest_epoch = UINT64_MAX;
+  crew_.run(core_, thread_, Task::kOldestEpoch);
+  return crew_.oldest_epoch;
+}
 
 WC_HD inline uint32_t Reclaimer::free_limbo() {
   Shared& shared = *core_.shared;
@@ -89,7 +82,10 @@ WC_HD inline uint32_t Reclaimer::free_limbo() {
   for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = next) {
     SegmentEntry& entry = core_.segment(id);
     next = entry.queue_newer;
-    if (load_relaxed(&entry.epoch) >= oldest || load_acquire(&entry.pins) != 0) continue;
+    // Those behind it came later (two at the same moment may stand the other way round, and wait a
+    // little longer than they had to).
+    if (load_relaxed(&entry.epoch) >= oldest) break;
+    if (load_acquire(&entry.pins) != 0) continue;
     queue_remove(core_, shared.limbo, id);
     freed += entry.chain_length;
     free_chain_locked(core_, id);
@@ -101,14 +97,11 @@ WC_HD inline uint32_t Reclaimer::limbo_unpinned() const {
   Shared& shared = *core_.shared;
   uint32_t count = 0;
   SpinGuard guard(&shared.segment_lock);
+  if (load_acquire(&shared.pinned_segments) == 0) return shared.limbo.segments;
   for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
     if (load_acquire(&core_.segment(id).pins) == 0) count += core_.segment(id).chain_length;
   }
   return count;
-}
-
-WC_HD inline bool Reclaimer::walkable(SegmentId id) const {
-  return load_relaxed(&core_.segment(id).epoch) < oldest_inside();
 }
 
 WC_HD inline bool Reclaimer::seal_own(SegmentId id) {
@@ -121,111 +114,100 @@ WC_HD inline bool Reclaimer::seal_own(SegmentId id) {
   return false;
 }
 
-// The way that holds this very item, if one does. REQUIRES: the pair's lock is held.
-WC_HD inline Way Reclaimer::locate(Set* pair, const Item* item, uint64_t hash) const {
-  const uint64_t offset = core_.offset_of(item);
-  const PairSets sets = sets_of(core_, pair);
-  for (uint32_t i = 0; i < sets.count; ++i) {
-    for (uint32_t mask = match_tag(*sets.set[i], tag_of(hash)); mask != 0; mask &= mask - 1) {
-      const uint32_t way = first_way(mask);
-      if (slot_offset(load_relaxed(&sets.set[i]->slots[way])) == offset) return {sets.set[i], way};
+// --- Segments of many items
+
+// Lists the next item from `at` on that is not known to be dropped: what is decided on an item by a
+// leader alone is done before the next one is looked at. Returns where the one after it begins.
+WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
+  Walk& walk = crew_.walk;
+  for (walk.count = 0; at < walk.used && walk.count == 0;) {
+    const Item* item = walk.item_at(at);
+    if (load_acquire(&item->dropped) == 0) walk.items[walk.count++] = at;
+    at += static_cast<uint32_t>(item_footprint(*item));
+  }
+  return at;
+}
+
+// Lists a batch for the workers.
+WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
+  Walk& walk = crew_.walk;
+  const uint32_t used = walk.used;
+  const uint16_t* sizes = walk.sizes;
+  uint32_t count = 0;
+  while (at < used && count < kWalkMax) {
+    if (at >= walk.window_end) {
+      walk.window = at;
+      walk.window_end = at + (used - at < kWindowBytes ? used - at : kWindowBytes);
+      crew_.run(core_, thread_, Task::kSizes);
+    }
+    const uint32_t window = walk.window;
+    const uint32_t window_end = walk.window_end;
+    while (at < window_end && count < kWalkMax) {
+      walk.items[count++] = at;
+      at += uint32_t{sizes[(at - window) / kItemGranule]} * kItemGranule;
     }
   }
-  return {};
+  walk.count = count;
+  return at;
 }
 
-// Takes a located item out, as dead or as evicted. REQUIRES: the pair's lock is held.
-WC_HD inline void Reclaimer::drop_locked(Set* pair, const Way& place, Item* item, bool evicted) {
-  ThreadCounters& counters = *thread_.counters;
-  if (evicted) {
-    count_eviction(core_, counters, *item);
-  } else {
-    counters.add(StoreCounter::kExpired, 1);
-    if ((item->load_bits() & kItemFetched) == 0) counters.add(StoreCounter::kExpiredUnfetched, 1);
-  }
-  remove_item(core_, thread_, pair, {item, place.set, place.way});
-}
-
-// Decides on an item and drops it unless it stays.
-WC_HD inline Reclaimer::Judged Reclaimer::judge(Item* item, uint64_t hash, const KeepRule& rule) {
-  Set* pair = lock_pair(core_, hash);
-  const Way place = locate(pair, item, hash);
-  Judged judged;
-  if (place.set != nullptr) {
-    judged.counter = place.set->counter(place.way);
-    if (!is_alive(core_, *item, load_relaxed(&core_.shared->now))) {
-      drop_locked(pair, place, item, false);
-    } else if (judged.counter < rule.counter_min) {
-      judged.fate = Fate::kEvicted;
-      drop_locked(pair, place, item, true);
+// How many bytes of what stays fit into `room`, without cutting an item.
+WC_HD inline uint32_t Reclaimer::stays_before(uint32_t room) const {
+  const Walk& walk = crew_.walk;
+  if (walk.stay_bytes() <= room) return walk.stay_bytes();
+  // The first that ends behind the room is in [low, high]; places go up.
+  uint32_t low = 0;
+  uint32_t high = walk.stay_count() - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (walk.stay[middle].at + walk.stay[middle].bytes > room) {
+      high = middle;
     } else {
-      judged.fate = Fate::kStays;
+      low = middle + 1;
     }
   }
-  unlock_pair(pair);
-  return judged;
+  return walk.stay[low].at;
 }
 
-// Space in the copier's open segment, or null.
-WC_HD inline uint8_t* Reclaimer::space(uint32_t bytes, Generation generation) {
+// Takes space for what stays: the rest of the copier's open segment, then a fresh one. False: not
+// for all.
+WC_HD inline bool Reclaimer::place_stays(Generation generation) {
+  Walk& walk = crew_.walk;
   SegmentId& open = open_[static_cast<uint32_t>(generation)];
-  uint8_t* data = detail::append(core_, open, bytes);
-  if (data != nullptr) return data;
+  const uint32_t total = walk.stay_bytes();
+  const uint32_t room =
+      open == kNoSegment ? 0 : core_.segment_size() - load_relaxed(&core_.segment(open).used);
+  walk.split = stays_before(room);
+  walk.place[0] = walk.split == 0 ? nullptr : detail::append(core_, open, walk.split);
+  walk.place[1] = nullptr;
+  if (walk.split == total) return true;
   const SegmentId fresh = take_segments(core_, 1, 0, SegmentState::kOpen, generation);
-  if (fresh == kNoSegment) return nullptr;
+  if (fresh == kNoSegment) return false;
   if (open != kNoSegment) seal_segment(core_, open);
   open = fresh;
-  return detail::append(core_, open, bytes);
+  walk.place[1] = detail::append(core_, open, total - walk.split);
+  return true;
 }
 
-// Puts the copy in the original's place, unless that is gone. The words that may have changed while
-// the body was copied are taken now, under the lock.
-WC_HD inline bool Reclaimer::swap(Item* from, Item* to, uint64_t hash, const KeepRule& rule) {
-  Set* pair = lock_pair(core_, hash);
-  const Way place = locate(pair, from, hash);
-  if (place.set != nullptr) {
-    to->store_cas(from->load_cas());
-    to->store_expiry(from->load_expiry());
-    to->store_access_time(from->load_access_time());
-    to->store_bits(from->load_bits());
-    SegmentEntry& entry = core_.segment(core_.segment_of(to));
-    entry.note_expiry(to->load_expiry());
-    const uint64_t bytes = item_bytes(to->key_size, to->value_size);
-    if (to->chained()) {
-      store_relaxed(&entry.live, static_cast<uint32_t>(bytes));
-      enqueue_chain(core_, core_.segment_of(to));
-    } else {
-      fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*to)));
-    }
-    const uint32_t counter = place.set->counter(place.way);
-    if (rule.spend && counter != 0) place.set->set_counter(place.way, counter - 1);
-    store_release(&place.set->slots[place.way], make_slot(core_.offset_of(to), bytes, hash));
-    thread_.counters->add(StoreCounter::kBytes, bytes);  // forget_item() takes them off again
-    forget_item(core_, *thread_.counters, from);
-  }
-  unlock_pair(pair);
-  return place.set != nullptr;
-}
-
-// Copies an item that stays. Without space it is evicted, or with `must_keep` left: false.
-WC_HD inline bool Reclaimer::keep(Item* item, uint64_t hash, const KeepRule& rule, bool must_keep) {
-  const uint32_t bytes = static_cast<uint32_t>(item_footprint(*item));
-  uint8_t* data = space(bytes, rule.to);
-  if (data == nullptr) {
-    if (must_keep) return false;
-    KeepRule none = rule;
-    none.counter_min = 4;
-    judge(item, hash, none);
-    return true;
-  }
-  Item* copy = detail::init_item(data, item->key_size, item->value_size, 0, Layout::kPlain);
-  copy->client_flags = item->client_flags;
-  copy->flush_generation = item->flush_generation;
-  mem_copy(copy->key_data(), item->key_data(), size_t{item->key_size} + item->value_size);
-  if (swap(item, copy, hash, rule)) {
-    thread_.counters->add(StoreCounter::kMovedItems, 1);
-    thread_.counters->add(StoreCounter::kMovedBytes, bytes);
-    copied_bytes_ += bytes;
+// Does to each item of the walk's segment what the rule says. False: some must stay and there is no
+// space to copy them to.
+WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
+  Walk& walk = crew_.walk;
+  walk.window_end = 0;
+  walk.rule = rule;
+  walk.must_keep = must_keep;
+  for (uint32_t at = 0; at < walk.used;) {
+    at = crew_.has_workers() ? list_items(at) : list_item(at);
+    walk.stays = 0;
+    walk.long_bodies = 0;
+    walk.copied = 0;
+    crew_.run(core_, thread_, Task::kJudge);
+    if (walk.stay_count() == 0) continue;
+    const bool placed = place_stays(rule.to);
+    if (walk.long_bodies != 0) crew_.run(core_, thread_, Task::kCopy);
+    crew_.run(core_, thread_, Task::kMove);
+    copied_bytes_ += walk.copied;
+    if (!placed && must_keep) return false;
   }
   return true;
 }
@@ -233,15 +215,12 @@ WC_HD inline bool Reclaimer::keep(Item* item, uint64_t hash, const KeepRule& rul
 WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule, bool must_keep) {
   SegmentEntry& entry = core_.segment(id);
   if (!walkable(id)) return Emptied::kNotYet;
-  const uint32_t used = load_relaxed(&entry.used);
-  uint8_t* data = core_.segment_data(id);
-  for (uint32_t at = 0; at < used;) {
-    Item* item = reinterpret_cast<Item*>(data + at);
-    at += static_cast<uint32_t>(item_footprint(*item));
-    if (load_acquire(&item->dropped) != 0) continue;
-    const uint64_t hash = hash_key(core_.seed, item->key());
-    const Judged judged = judge(item, hash, rule);
-    if (judged.fate == Fate::kStays && !keep(item, hash, rule, must_keep)) return Emptied::kNoSpace;
+  // Who publishes adds to it before the slot is written, and nobody can publish here any more: at
+  // zero no slot points here.
+  if (load_acquire(&entry.live) != 0) {
+    crew_.walk.data = core_.segment_data(id);
+    crew_.walk.used = load_relaxed(&entry.used);
+    if (!walk_items(rule, must_keep)) return Emptied::kNoSpace;
   }
   WC_ASSERT(load_acquire(&entry.live) == 0);
   retire(core_, id);
@@ -249,13 +228,15 @@ WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule
   return Emptied::kDone;
 }
 
+// --- Chains
+
 WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule) {
   Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
   const uint64_t hash = hash_key(core_.seed, item->key());
-  const Judged judged = judge(item, hash, rule);
+  const Judged judged = judge_item(core_, thread_, item, hash, rule);
   if (judged.fate != Fate::kStays) return Emptied::kDone;
   Set* pair = lock_pair(core_, hash);
-  const Way place = locate(pair, item, hash);
+  const Way place = detail::locate(core_, pair, item, hash);
   if (place.set != nullptr) {
     if (rule.spend && judged.counter != 0) place.set->set_counter(place.way, judged.counter - 1);
     SpinGuard guard(&core_.shared->segment_lock);
@@ -272,20 +253,19 @@ WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
   const uint64_t hash = hash_key(core_.seed, item->key());
   Allocation copy;
   const KeepRule all = {};
-  if (judge(item, hash, all).fate != Fate::kStays) return Emptied::kDone;
+  if (judge_item(core_, thread_, item, hash, all).fate != Fate::kStays) return Emptied::kDone;
   if (allocate_chain(core_, core_.shared->copy_reserve, item->key_size, item->value_size, 0,
                      copy) != Status::kOk) {
     if (must_keep) return Emptied::kNoSpace;
-    KeepRule none;
-    none.counter_min = 4;
-    judge(item, hash, none);
+    evict_item(core_, thread_, item, hash);
     return Emptied::kDone;
   }
   copy.item->client_flags = item->client_flags;
   copy.item->flush_generation = item->flush_generation;
   mem_copy(copy.item->key_data(), item->key_data(), item->key_size);
   copy_value(core_, *copy.item, 0, *item);
-  if (!swap(item, copy.item, hash, all)) free_chain(core_, core_.segment_of(copy.item));
+  if (!swap_item(core_, thread_, item, copy.item, hash, all))
+    free_chain(core_, core_.segment_of(copy.item));
   return Emptied::kDone;
 }
 

@@ -168,7 +168,8 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Reclaimer reclaimer(core, &copier);
+    Crew crew;
+    Reclaimer reclaimer(core, &copier, &crew);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     for (int round = 0; round < kRoundsMax && moved() < kMoves; ++round) {
       for (SegmentId id = 1; id < core.shared->segment_top; ++id) {
@@ -230,7 +231,8 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Reclaimer reclaimer(core, &copier);
+    Crew crew;
+    Reclaimer reclaimer(core, &copier, &crew);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (moved() < 2000 && std::chrono::steady_clock::now() < end) {

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +56,11 @@ inline uint64_t check_value(uint64_t key, const std::string& value) {
 // One thread's use of a store. Each operation is a batch of its own unless the caller is in one.
 class Worker {
  public:
+  // How room is made, where it is not the store's own maintenance that does it.
+  std::function<Status(uint64_t)> make_room = [this](uint64_t bytes) {
+    return store_->make_room(bytes);
+  };
+
   explicit Worker(Store* store) : store_(store), ref_(store->ref()) {
     EXPECT_EQ(store->register_thread(&thread_), Status::kOk);
   }
@@ -88,8 +95,7 @@ class Worker {
       }
       leave();
       if (status != Status::kDeferred || depth_ != 0) return status;
-      const Status room =
-          store_->make_room(item_bytes(static_cast<uint32_t>(key.size()), value.size()));
+      const Status room = make_room(item_bytes(static_cast<uint32_t>(key.size()), value.size()));
       if (room != Status::kOk) return room;
     }
     return Status::kDeferred;
@@ -186,5 +192,37 @@ inline std::unique_ptr<Store> make_store(const StoreConfig& config) {
 }
 
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// What segments and counters say of the items is what the index says. REQUIRES: nothing else uses
+// the store.
+inline void check_accounts(const Store& store) {
+  const Core core = store.ref().core;
+  std::map<SegmentId, uint64_t> live;
+  uint64_t items = 0;
+  uint64_t bytes = 0;
+  for (PairNumber number = 0; number < core.shared->pair_count; ++number) {
+    const PairSets sets = sets_of(core, pair_at(core, number));
+    for (uint32_t i = 0; i < sets.count * kWays; ++i) {
+      const Slot slot = sets.set[i / kWays]->slots[i % kWays];
+      EXPECT_EQ(slot != 0, sets.set[i / kWays]->tag(i % kWays) != 0);
+      if (slot == 0) continue;
+      const Item* item = core.item_in(slot);
+      const uint64_t size = item_bytes(item->key_size, item->value_size);
+      live[core.segment_of(item)] += item->chained() ? size : item_footprint(*item);
+      EXPECT_EQ(item->dropped, 0);
+      ++items;
+      bytes += size;
+    }
+  }
+  for (SegmentId id = 0; id < core.shared->segment_top; ++id) {
+    const SegmentEntry& entry = core.segment(id);
+    const SegmentState state = entry.load_state();
+    const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
+                             state == SegmentState::kMain || state == SegmentState::kChain;
+    EXPECT_EQ(live.count(id) == 0 ? 0 : live[id], holds_items ? entry.live : 0) << id;
+  }
+  EXPECT_EQ(items, store.stats().get(StoreCounter::kItems));
+  EXPECT_EQ(bytes, store.stats().get(StoreCounter::kBytes));
+}
 
 }  // namespace warpcache::store

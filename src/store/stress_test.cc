@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "store/store_test_util.h"
+#include "store/crew_test_util.h"
 
 namespace warpcache::store {
 namespace {
@@ -83,15 +83,18 @@ struct Mix {
   uint64_t value_max = 1500;
   uint64_t large_every = 0;  // one in so many values is a chain
   uint64_t operations = 20'000 * kEffort;
+  uint32_t crew = 0;  // workers that share maintenance; 0: the store's own thread does it
 };
 
 void run_mix(const Mix& mix) {
   StoreConfig config = quiet_config(mix.memory);
-  config.maintenance_thread = true;
+  config.maintenance_thread = mix.crew == 0;
   config.keep_all = mix.keep_all;
   config.manual_clock = false;
   config.room_wait_ms_max = 10'000;  // threads that hold epochs may not be running
   const auto store = make_store(config);
+  std::unique_ptr<CrewMaintenance> maintenance;
+  if (mix.crew != 0) maintenance = std::make_unique<CrewMaintenance>(store.get(), mix.crew);
   // What each key's only writer has made known: a hit that begins later shows at least this
   // version. A deletion counts as a version too.
   std::vector<std::atomic<uint64_t>> known(mix.keys);
@@ -132,6 +135,9 @@ void run_mix(const Mix& mix) {
   for (uint64_t t = 0; t < kWriters; ++t) {
     threads.emplace_back([&, t] {
       Worker worker(store.get());
+      if (maintenance != nullptr) {
+        worker.make_room = [&](uint64_t bytes) { return maintenance->make_room(bytes); };
+      }
       std::mt19937_64 random(t + 1);
       std::string value;
       for (uint64_t i = 0; i < mix.operations; ++i) {
@@ -148,6 +154,7 @@ void run_mix(const Mix& mix) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  maintenance.reset();
   EXPECT_EQ(stale, 0u);
   EXPECT_EQ(torn, 0u);
   EXPECT_GT(hits, mix.operations / 8);
@@ -155,6 +162,10 @@ void run_mix(const Mix& mix) {
     EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
   } else {
     EXPECT_EQ(refused, 0u);
+  }
+  if (mix.crew != 0) {
+    EXPECT_GT(store->stats().get(StoreCounter::kMovedItems), 100u);
+    check_accounts(*store);  // nothing else is at work now
   }
 }
 
@@ -178,6 +189,33 @@ TEST(Stress, TinyMemory) {
 TEST(Stress, KeepAllRefusesButNeverEvicts) {
   Mix mix;
   mix.keep_all = true;
+  run_mix(mix);
+}
+
+TEST(Stress, ACrewUnderEviction) {
+  Mix mix;
+  mix.operations = 8'000 * kEffort;
+  mix.crew = 3;
+  run_mix(mix);
+}
+
+TEST(Stress, ACrewWithLargeAndSmallItems) {
+  Mix mix;
+  mix.memory = 8 * kMiB;
+  mix.large_every = 40;
+  mix.value_max = 20'000;
+  mix.keys = 1500;
+  mix.operations = 1'000 * kEffort;
+  mix.crew = 2;
+  run_mix(mix);
+}
+
+TEST(Stress, ACrewKeepsAll) {
+  Mix mix;
+  mix.memory = 2 * kMiB;
+  mix.keep_all = true;
+  mix.operations = 4'000 * kEffort;
+  mix.crew = 3;
   run_mix(mix);
 }
 

@@ -73,7 +73,7 @@ void launch_persistent(const BlockResources& resources, const PacketJob* job, Do
                        Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream);
 
-// --- The store's own work: one thread of the device.
+// --- The store's own work: one block of the device, whose first thread leads.
 
 enum class ServiceOp : uint32_t {
   kStart,     // builds the maintainer

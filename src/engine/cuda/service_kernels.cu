@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <new>
 
+#include "engine/cuda/block.cuh"
 #include "engine/cuda/kernels.h"
 #include "store/maintainer.h"
 
@@ -10,8 +11,17 @@ namespace {
 
 struct DeviceMaintainer {
   store::ThreadContext thread;
+  store::Crew crew;
   store::Maintainer maintainer;
 };
+
+// A block: one thread leads, whole warps work. The leader's warp has no worker, so that nobody
+// waits for it in one branch while it is in another.
+constexpr uint32_t kWorkers = 256;
+constexpr uint32_t kServiceThreads = kWarpSize + kWorkers;
+// The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
+// that never ends, and what those leave must do.
+constexpr uint32_t kServiceBlocksMin = 3;
 
 __device__ void inspect(const store::Core& core, ServiceCall& call) {
   const store::StoreRef store{core};
@@ -69,25 +79,43 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
   }
 }
 
-// The first reader is maintenance's, which enters only to inspect.
-__global__ void service_kernel(store::Core core, store::ThreadCounters* counters,
-                               DeviceMaintainer* state, ServiceCall* host_call) {
-  ServiceCall& call = *host_call;
-  if (call.op == ServiceOp::kStart) {
-    state->thread = {};
-    state->thread.slot = &core.epochs[0];
-    state->thread.counters = &counters[0];
-    new (&state->maintainer) store::Maintainer(core, &state->thread);
-  }
+// What the leader does. The first reader is maintenance's, which enters only to inspect.
+__device__ void lead(const store::Core& core, DeviceMaintainer& state, ServiceCall& call) {
   const store::StoreRef store{core};
   const bool reads = call.op == ServiceOp::kInspect;
-  if (reads) store.enter_batch(state->thread);
-  serve(core, state->maintainer, call);
-  if (reads) store.leave_batch(state->thread);
+  if (reads) store.enter_batch(state.thread);
+  serve(core, state.maintainer, call);
+  if (reads) store.leave_batch(state.thread);
   call.free_segments = load_relaxed(&core.shared->free_count);
   call.low_water = load_relaxed(&core.shared->low_water);
   call.segment_limit = load_relaxed(&core.shared->segment_limit);
   call.clock = store.clock();
+  state.crew.dismiss();
+}
+
+__device__ void build(const store::Core& core, store::ThreadCounters* counters,
+                      DeviceMaintainer& state) {
+  state.thread = {};
+  state.thread.slot = &core.epochs[0];
+  state.thread.counters = &counters[0];
+  new (&state.crew) store::Crew();
+  new (&state.maintainer) store::Maintainer(core, &state.thread, &state.crew);
+}
+
+__global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
+    service_kernel(store::Core core, store::ThreadCounters* counters, DeviceMaintainer* state,
+                   ServiceCall* host_call) {
+  __shared__ uint16_t sizes[store::kWindowGranules];
+  if (threadIdx.x == 0) {
+    if (host_call->op == ServiceOp::kStart) build(core, counters, *state);
+    state->crew.muster(kWorkers, sizes);
+  }
+  __syncthreads();  // the last one: from here on the crew's words alone join leader and workers
+  if (threadIdx.x == 0) lead(core, *state, *host_call);
+  if (threadIdx.x < kWarpSize) return;
+  store::ThreadContext thread;
+  thread.counters = &counters[0];
+  state->crew.serve(core, thread, threadIdx.x - kWarpSize);
 }
 
 __global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t offset,
@@ -142,8 +170,8 @@ uint64_t maintainer_bytes() { return sizeof(DeviceMaintainer); }
 
 void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
                     ServiceCall* call, cudaStream_t stream) {
-  service_kernel<<<1, 1, 0, stream>>>(core, counters, static_cast<DeviceMaintainer*>(maintainer),
-                                      call);
+  service_kernel<<<1, kServiceThreads, 0, stream>>>(
+      core, counters, static_cast<DeviceMaintainer*>(maintainer), call);
 }
 
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What emptying a segment does with one of its items: decide, and put a copy in its place. For
+// maintenance alone; several of its threads may do it at once, to different items. Requests go on
+// meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "store/store_ref.h"
+
+namespace warpcache::store {
+
+// Which live items stay when a segment is emptied.
+struct KeepRule {
+  uint32_t counter_min = 0;  // used at least as often; 0: all stay, above 3: none does
+  Generation to = Generation::kMain;
+  bool spend = false;  // a stay costs one access of the counter
+};
+
+enum class Fate : uint8_t { kDead, kStays, kEvicted };
+
+struct Judged {
+  Fate fate = Fate::kDead;
+  uint32_t counter = 0;
+};
+
+namespace detail {
+
+// The way that holds this very item, if one does. REQUIRES: the pair's lock is held.
+WC_HD inline Way locate(const Core& core, Set* pair, const Item* item, uint64_t hash) {
+  const uint64_t offset = core.offset_of(item);
+  const PairSets sets = sets_of(core, pair);
+  for (uint32_t i = 0; i < sets.count; ++i) {
+    for (uint32_t mask = match_tag(*sets.set[i], tag_of(hash)); mask != 0; mask &= mask - 1) {
+      const uint32_t way = first_way(mask);
+      if (slot_offset(load_relaxed(&sets.set[i]->slots[way])) == offset) return {sets.set[i], way};
+    }
+  }
+  return {};
+}
+
+// Takes a located item out, as dead or as evicted. REQUIRES: the pair's lock is held.
+WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair, const Way& place,
+                              Item* item, bool evicted) {
+  ThreadCounters& counters = *thread.counters;
+  if (evicted) {
+    count_eviction(core, counters, *item);
+  } else {
+    counters.add(StoreCounter::kExpired, 1);
+    if ((item->load_bits() & kItemFetched) == 0) counters.add(StoreCounter::kExpiredUnfetched, 1);
+  }
+  remove_item(core, thread, pair, {item, place.set, place.way});
+}
+
+}  // namespace detail
+
+// Decides on an item and drops it unless it stays.
+WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* item, uint64_t hash,
+                               const KeepRule& rule) {
+  Set* pair = lock_pair(core, hash);
+  const Way place = detail::locate(core, pair, item, hash);
+  Judged judged;
+  if (place.set != nullptr) {
+    judged.counter = place.set->counter(place.way);
+    if (!is_alive(core, *item, load_relaxed(&core.shared->now))) {
+      detail::drop_locked(core, thread, pair, place, item, false);
+    } else if (judged.counter < rule.counter_min) {
+      judged.fate = Fate::kEvicted;
+      detail::drop_locked(core, thread, pair, place, item, true);
+    } else {
+      judged.fate = Fate::kStays;
+    }
+  }
+  unlock_pair(pair);
+  return judged;
+}
+
+// Drops an item that there is no room to keep.
+WC_HD inline void evict_item(const Core& core, ThreadContext& thread, Item* item, uint64_t hash) {
+  KeepRule none;
+  none.counter_min = 4;
+  judge_item(core, thread, item, hash, none);
+}
+
+// Puts the copy in the original's place, unless that is gone. The words that may have changed while
+// the body was copied are taken now, under the lock.
+WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from, Item* to,
+                            uint64_t hash, const KeepRule& rule) {
+  Set* pair = lock_pair(core, hash);
+  const Way place = detail::locate(core, pair, from, hash);
+  if (place.set != nullptr) {
+    to->store_cas(from->load_cas());
+    to->store_expiry(from->load_expiry());
+    to->store_access_time(from->load_access_time());
+    to->store_bits(from->load_bits());
+    SegmentEntry& entry = core.segment(core.segment_of(to));
+    entry.note_expiry(to->load_expiry());
+    const uint64_t bytes = item_bytes(to->key_size, to->value_size);
+    if (to->chained()) {
+      store_relaxed(&entry.live, static_cast<uint32_t>(bytes));
+      enqueue_chain(core, core.segment_of(to));
+    } else {
+      fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*to)));
+    }
+    const uint32_t counter = place.set->counter(place.way);
+    if (rule.spend && counter != 0) place.set->set_counter(place.way, counter - 1);
+    store_release(&place.set->slots[place.way], make_slot(core.offset_of(to), bytes, hash));
+    thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() takes them off again
+    forget_item(core, *thread.counters, from);
+  }
+  unlock_pair(pair);
+  return place.set != nullptr;
+}
+
+}  // namespace warpcache::store

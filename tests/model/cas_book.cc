@@ -38,7 +38,7 @@ CasOrder CasBook::compare(uint64_t given, const Cas& held) const {
   if (given < first_number_) return CasOrder::kOlder;
   if (given >= kBeyond && !held.follows_clients) return CasOrder::kNewer;
   const auto named = name_of_number_.find(given);
-  if (named == name_of_number_.end()) return CasOrder::kUnknown;
+  if (named == name_of_number_.end() || !in_order_) return CasOrder::kUnknown;
   if (named->second < held.number) return CasOrder::kOlder;
   // A client's number may lie above all that the server has given out since.
   return held.follows_clients ? CasOrder::kUnknown : CasOrder::kNewer;

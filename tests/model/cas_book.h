@@ -23,7 +23,9 @@ enum class CasOrder : uint8_t { kEqual, kOlder, kNewer, kUnknown };
 
 class CasBook {
  public:
-  explicit CasBook(uint64_t first_number) : first_number_(first_number) {}
+  // `in_order`: see Server::cas_follows_requests().
+  explicit CasBook(uint64_t first_number, bool in_order = true)
+      : first_number_(first_number), in_order_(in_order) {}
 
   // A reply says that `cas` is `number`. False: it cannot be, by what earlier replies said.
   bool learn(const Cas& cas, uint64_t number);
@@ -36,6 +38,7 @@ class CasBook {
 
  private:
   uint64_t first_number_;  // no server chooses a number below it
+  bool in_order_;          // names given out later stand for larger numbers
   std::map<uint64_t, uint64_t> number_of_name_;
   std::map<uint64_t, uint64_t> name_of_number_;
 };

@@ -57,6 +57,7 @@ class Member final : public Server {
   int64_t unix_start() const override { return pipeline_.unix_start(); }
   std::string version() const override { return pipeline_.version(); }
   uint64_t first_cas() const override { return pipeline_.first_cas(); }
+  bool cas_follows_requests() const override { return pipeline_.cas_follows_requests(); }
 
  private:
   bool begin_script(uint32_t first_round);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kHashSeed = 12345;
 constexpr int kTurnsMax = 2'000'000;
+constexpr uint32_t kPinWaitMsMax = 60'000;  // the model knows no value that has waited too long
 
 batcher::WorkerConfig worker_config(const PipelineConfig& config) {
   batcher::WorkerConfig worker;
@@ -28,6 +29,7 @@ std::unique_ptr<engine::Rig> Pipeline::make_rig(const PipelineConfig& config) {
   engine::RigConfig rig;
   rig.item_size_max = config.item_size_max;
   rig.gpu_blocks = config.gpu_blocks;
+  rig.pin_wait_ms_max = kPinWaitMsMax;
   rig.store.memory_limit = config.memory_bytes;
   rig.store.memory_reach = config.memory_bytes;
   rig.store.threads = 1;
@@ -46,7 +48,8 @@ Pipeline::Pipeline(const PipelineConfig& config)
       admin_(rig_->store()),
       worker_(worker_config(config), transport_, rig_->make_engine(admin_)),
       random_(static_cast<uint32_t>(config.cuts)),
-      cuts_(config.cuts != 0) {
+      cuts_(config.cuts != 0),
+      follows_requests_(config.engine == engine::RigKind::kCpu) {
   transport_.cut = [this](size_t available) { return next_cut(available); };
   // A GPU runs the datagrams of a batch in any order; the model takes them one after the other.
   if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_turn = 1;

@@ -45,6 +45,8 @@ class Pipeline final : public Server {
   int64_t now() const override { return rig_->store().clock().now; }
   int64_t unix_start() const override { return rig_->store().clock().unix_start; }
   std::string version() const override;
+  // On a GPU the streams of a batch take turns as they like.
+  bool cas_follows_requests() const override { return follows_requests_; }
   uint64_t first_cas() const override { return uint64_t{1} << store::StoreRef::kCasIndexBits; }
 
  private:
@@ -61,6 +63,7 @@ class Pipeline final : public Server {
   size_t datagrams_taken_ = 0;
   std::minstd_rand random_;
   bool cuts_ = false;
+  bool follows_requests_;
 };
 
 }  // namespace warpcache::model

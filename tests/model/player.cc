@@ -26,7 +26,7 @@ Player::Player(const Script& script, Server& server, bool keeps_transcript)
     : script_(script),
       server_(server),
       keeps_transcript_(keeps_transcript),
-      book_(server.first_cas()),
+      book_(server.first_cas(), server.cas_follows_requests()),
       model_(config_for(script, server), book_) {
   played_.transcript.item_size_max = script_.item_size_max;
   played_.transcript.cuts = script_.cuts;

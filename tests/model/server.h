@@ -37,6 +37,8 @@ class Server {
   virtual std::string version() const = 0;
   // No CAS id that the server chooses is below.
   virtual uint64_t first_cas() const = 0;
+  // Whether of the ids of two keys that of the later request is the larger, whatever the streams.
+  virtual bool cas_follows_requests() const { return true; }
 };
 
 }  // namespace warpcache::model

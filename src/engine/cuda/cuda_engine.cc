@@ -52,8 +52,9 @@ std::string CudaEngine::start() {
                reply_arena_.allocate(host, config_.reply_arena_bytes) &&
                reply_copy_.allocate(device, config_.reply_arena_bytes) &&
                bounce_.allocate(host, kBounceBytes);
+  const uint64_t bytes = aligned(std::max(config_.item_size_max, kArenaValueMax) + 4096);
+  taken = taken && apart_.allocate(host, bytes);
   if (config_.item_size_max > kArenaValueMax) {
-    const uint64_t bytes = aligned(config_.item_size_max + 4096);
     for (CudaMemory& large : large_) taken = taken && large.allocate(host, bytes);
     taken = taken && large_copy_.allocate(device, bytes);
   }
@@ -323,7 +324,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
       return EntryNext::kAgain;
     case FrameState::kLargeValue:
       if (has_hole) {
-        answer_miss(frame);
+        fetch_apart(frame);
       } else if (fetch_large(entry, frame) == EntryNext::kFinished) {
         return EntryNext::kFinished;
       }
@@ -344,7 +345,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
       for (uint32_t i = 0; i < entry.frame_count; ++i) answer_text(entry.first_frame + i, "");
       answer_text(entry.first_frame, kDatagramTooLarge);
     } else {
-      answer_miss(frame);
+      fetch_apart(frame);
     }
     return next_of(index);
   }

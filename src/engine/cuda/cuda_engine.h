@@ -82,6 +82,8 @@ class CudaEngine final : public Engine {
   void run_on_host(BatchEntry& entry, uint32_t frame);
   void authenticate(BatchEntry& entry);
   EntryNext fetch_large(BatchEntry& entry, uint32_t frame);
+  void fetch_apart(uint32_t frame);
+  void run_alone(uint32_t frame, const CudaMemory& reply);
   void answer_miss(uint32_t frame);
   void answer_text(uint32_t frame, std::string text);
   wire::Request parse(uint32_t frame);
@@ -108,6 +110,7 @@ class CudaEngine final : public Engine {
   CudaMemory bounce_;                // pinned: bodies on their way to the store
   CudaMemory large_[kLargeBuffers];  // pinned
   CudaMemory large_copy_;            // device
+  CudaMemory apart_;                 // pinned: one reply of any size, on its way to a text
   bool large_used_[kLargeBuffers] = {};
   // Goes first: giving memory back waits for kernels that run.
   JobRunner<FrameJob> runner_;

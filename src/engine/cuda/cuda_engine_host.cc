@@ -71,15 +71,8 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
     return EntryNext::kAgain;
   }
   pins_refused_ = false;
-  origin_.assign(1, frame);
-  frames_.as<wire::Frame>()[0] = batch_->frames[frame];
-  const CudaMemory& memory = large_[buffer];
-  job_ = &prepare_job(memory.data(), large_copy_.data(), static_cast<uint32_t>(memory.bytes()));
-  job_->value_size_max = config_.item_size_max;
-  add_group(0, 1);
-  runner_.launch();
-  if (!runner_.wait()) return EntryNext::kFinished;
-  (void)take_results(memory.data());
+  run_alone(frame, large_[buffer]);
+  if (faults_.failed()) return EntryNext::kFinished;
   Answer& answer = answers_[frame];
   if (answer.answered) {
     answer.pin = buffer + 1;
@@ -88,6 +81,41 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
     answer_miss(frame);
   }
   return EntryNext::kAgain;
+}
+
+// The same where frames behind it are answered already, so that it can wait for nothing: the reply
+// becomes a text. Only where the system has no memory for that the key is missed.
+void CudaEngine::fetch_apart(uint32_t frame) {
+  run_alone(frame, apart_);
+  Answer& answer = answers_[frame];
+  if (answer.state == FrameState::kDeferred) return;  // to be made room for, as any other
+  if (!answer.answered) return answer_miss(frame);
+  try {
+    texts_.push_back(
+        std::make_unique<std::string>(reinterpret_cast<const char*>(answer.data), answer.size));
+    answer.data = reinterpret_cast<const uint8_t*>(texts_.back()->data());
+  } catch (const std::bad_alloc&) {
+    answer_miss(frame);
+  }
+}
+
+// A job of one frame. `reply` has room for any.
+void CudaEngine::run_alone(uint32_t frame, const CudaMemory& reply) {
+  const auto size = static_cast<uint32_t>(reply.bytes());
+  const bool large = large_copy_.bytes() != 0;
+  const uint32_t index = batch_->frames[frame].entry;
+  const BatchEntry& entry = batch_->entries[index];
+  EntryInfo& info = entries_.as<EntryInfo>()[index];
+  info = {};
+  info.datagram = entry.datagram ? 1 : 0;
+  if (frame == entry.first_frame) info.reservation = bodies_[index];
+  origin_.assign(1, frame);
+  frames_.as<wire::Frame>()[0] = batch_->frames[frame];
+  job_ = &prepare_job(reply.data(), large ? large_copy_.data() : reply_copy_.data(), size);
+  job_->value_size_max = config_.item_size_max;
+  add_group(0, 1);
+  runner_.launch();
+  if (runner_.wait()) (void)take_results(reply.data());
 }
 
 bool CudaEngine::waited_too_long() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/job_kernel.cuh"
 #include "engine/cuda/slice.cuh"
+#include "engine/cuda/start_kernel.cuh"
 
 namespace warpcache::engine::cuda {
 
@@ -68,14 +69,14 @@ cudaError_t prepare_frame_kernels() {
 
 void launch_job(const BlockResources& resources, const FrameJob& job, const LaunchShape& shape,
                 cudaStream_t stream) {
-  frame_kernel<<<shape.blocks, shape.threads, sizeof(Slice), stream>>>(resources, job);
+  start_kernel(frame_kernel, shape, sizeof(Slice), stream, resources, job);
 }
 
 void launch_persistent(const BlockResources& resources, const FrameJob* job, Doorbell* bell,
                        Turn<FrameJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream) {
-  persistent_frame_kernel<<<shape.blocks, shape.threads, sizeof(Slice), stream>>>(
-      resources, job, bell, turn, last_job);
+  start_kernel(persistent_frame_kernel, shape, sizeof(Slice), stream, resources, job, bell, turn,
+               last_job);
 }
 
 }  // namespace warpcache::engine::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/job_kernel.cuh"
 #include "engine/cuda/packet_chunk.cuh"
+#include "engine/cuda/start_kernel.cuh"
 
 namespace warpcache::engine::cuda {
 
@@ -70,15 +71,14 @@ cudaError_t prepare_packet_kernels() {
 
 void launch_job(const BlockResources& resources, const PacketJob& job, const LaunchShape& shape,
                 cudaStream_t stream) {
-  packet_kernel<<<shape.blocks, shape.threads, shared_bytes(shape.threads), stream>>>(resources,
-                                                                                      job);
+  start_kernel(packet_kernel, shape, shared_bytes(shape.threads), stream, resources, job);
 }
 
 void launch_persistent(const BlockResources& resources, const PacketJob* job, Doorbell* bell,
                        Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream) {
-  persistent_packet_kernel<<<shape.blocks, shape.threads, shared_bytes(shape.threads), stream>>>(
-      resources, job, bell, turn, last_job);
+  start_kernel(persistent_packet_kernel, shape, shared_bytes(shape.threads), stream, resources, job,
+               bell, turn, last_job);
 }
 
 }  // namespace warpcache::engine::cuda

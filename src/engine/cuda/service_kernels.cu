@@ -2,7 +2,7 @@
 #include <new>
 
 #include "engine/cuda/block.cuh"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/start_kernel.cuh"
 #include "store/maintainer.h"
 
 namespace warpcache::engine::cuda {
@@ -170,17 +170,17 @@ uint64_t maintainer_bytes() { return sizeof(DeviceMaintainer); }
 
 void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
                     ServiceCall* call, cudaStream_t stream) {
-  service_kernel<<<1, kServiceThreads, 0, stream>>>(
-      core, counters, static_cast<DeviceMaintainer*>(maintainer), call);
+  start_kernel(service_kernel, {1, kServiceThreads}, 0, stream, core, counters,
+               static_cast<DeviceMaintainer*>(maintainer), call);
 }
 
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
                  const uint8_t* from, uint32_t size, cudaStream_t stream) {
-  fill_kernel<<<1, 1024, 0, stream>>>(core, reservation, offset, from, size);
+  start_kernel(fill_kernel, {1, 1024}, 0, stream, core, reservation, offset, from, size);
 }
 
 void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {
-  walk_kernel<<<1, 1, 0, stream>>>(core, call, buffer);
+  start_kernel(walk_kernel, {1, 1}, 0, stream, core, call, buffer);
 }
 
 }  // namespace warpcache::engine::cuda

@@ -68,6 +68,7 @@ class CudaRig final : public Rig {
   Engine& make_engine(AdminHandler& admin) override {
     cuda::CudaEngineConfig config;
     config.item_size_max = config_.item_size_max;
+    config.pin_wait_ms_max = config_.pin_wait_ms_max;
     config.jobs.blocks_max = config_.gpu_blocks;
     config.jobs.persistent = persistent_;
     const std::string failure =

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How kernels are started: by CUDA's own function, not its syntax, so that the simulated GPU of the
+// tests (tests/simt) starts them as well.
+#pragma once
+
+#include <utility>
+
+#include "engine/cuda/kernels.h"
+
+namespace warpcache::engine::cuda {
+
+// Starts a kernel. Errors are CUDA's, to be looked for with cudaGetLastError().
+template <typename... Parameters, typename... Arguments>
+void start_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, size_t shared_bytes,
+                  cudaStream_t stream, Arguments&&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim.x = shape.blocks;
+  config.blockDim.x = shape.threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace warpcache::engine::cuda

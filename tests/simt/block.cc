@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simt/block.h"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+namespace simt {
+
+namespace {
+
+namespace context = boost::context;
+
+constexpr size_t kStackBytes = 64 * 1024;
+constexpr uint32_t kPassChance = 16;     // of so many times that a thread may pass it does
+constexpr uint32_t kIdleRoundsMax = 64;  // in which all rest, before the host's thread sleeps
+
+thread_local BlockRunner* runner = nullptr;
+
+}  // namespace
+
+// A thread of a block: a stack, and where it waits. Between blocks it waits for the next.
+class Thread {
+ public:
+  explicit Thread(BlockRunner& owner)
+      : owner_(owner),
+        fiber_(std::allocator_arg, context::fixedsize_stack(kStackBytes),
+               [this](context::fiber&& back) { return live(std::move(back)); }) {}
+  ~Thread() {
+    ending_ = true;
+    go_on();
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  // Called by the block: until the thread stops.
+  void go_on() { fiber_ = std::move(fiber_).resume(); }
+  // Called by the thread itself.
+  void stop() { back_ = std::move(back_).resume(); }
+
+  void begin(const Place& place) {
+    place_ = place;
+    ended_ = false;
+    word_ = nullptr;
+  }
+  const Place& place() const { return place_; }
+  uint32_t number() const { return place_.thread; }
+  bool ended() const { return ended_; }
+  bool waits() const { return word_ != nullptr && *word_ == value_; }
+  void wait_while(const uint32_t* word, uint32_t value) {
+    word_ = word;
+    value_ = value;
+    while (waits()) stop();
+    word_ = nullptr;
+  }
+
+ private:
+  context::fiber live(context::fiber&& back) {
+    back_ = std::move(back);
+    while (!ending_) {
+      (*owner_.body_)();
+      ended_ = true;
+      stop();
+    }
+    return std::move(back_);
+  }
+
+  BlockRunner& owner_;
+  context::fiber fiber_;
+  context::fiber back_;
+  Place place_;
+  const uint32_t* word_ = nullptr;  // what it waits for: that this is no longer ...
+  uint32_t value_ = 0;              // ... this
+  bool ended_ = true;
+  bool ending_ = false;
+};
+
+const Place& place() { return runner->running_->place(); }
+void pass() { runner->pass(); }
+void rest() { runner->rest(); }
+const uint64_t* exchange_in_warp(uint32_t mask, uint64_t word, Together what) {
+  return runner->exchange(mask, word, what);
+}
+uint32_t meet_in_block(uint32_t count) { return runner->meet(count); }
+
+BlockRunner::BlockRunner() : chance_(std::random_device()()) {}
+
+BlockRunner::~BlockRunner() = default;
+
+void BlockRunner::start(const Place& shape, uint32_t block) {
+  size_ = left_ = shape.block_size;
+  at_barrier_ = barrier_sum_ = 0;
+  warps_.assign((size_ + kWarpSize - 1) / kWarpSize, Warp{});
+  while (threads_.size() < size_) threads_.push_back(std::make_unique<Thread>(*this));
+  Place place = shape;
+  place.block = block;
+  for (uint32_t i = 0; i < size_; ++i) {
+    place.thread = i;
+    threads_[i]->begin(place);
+  }
+}
+
+void BlockRunner::run(const Place& shape, uint32_t block, const std::function<void()>& body) {
+  runner = this;
+  body_ = &body;
+  start(shape, block);
+  uint32_t idle_rounds = 0;
+  while (left_ != 0) {
+    worked_ = false;
+    if (!take_turns()) give_up("its threads wait for each other in vain");
+    idle_rounds = worked_ ? 0 : idle_rounds + 1;
+    if (idle_rounds > kIdleRoundsMax) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    } else if (!worked_) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+// Every thread that can goes on once, in an order that changes. False: none can.
+bool BlockRunner::take_turns() {
+  const auto first = static_cast<uint32_t>(chance_() % size_);
+  bool any = false;
+  for (uint32_t i = 0; i < size_; ++i) {
+    Thread& thread = *threads_[(first + i) % size_];
+    if (thread.ended() || thread.waits()) continue;
+    any = true;
+    running_ = &thread;
+    thread.go_on();
+    if (!thread.ended()) continue;
+    worked_ = true;
+    --left_;
+    if (left_ != 0 && at_barrier_ == left_) open_barrier();
+  }
+  return any;
+}
+
+void BlockRunner::pass() {
+  worked_ = true;
+  if (chance_() % kPassChance == 0) running_->stop();
+}
+
+void BlockRunner::rest() { running_->stop(); }
+
+void BlockRunner::wait_while(const uint32_t& word, uint32_t value) {
+  worked_ = true;
+  running_->wait_while(&word, value);
+}
+
+const uint64_t* BlockRunner::exchange(uint32_t mask, uint64_t word, Together what) {
+  const uint32_t lane = running_->number() % kWarpSize;
+  Warp& warp = warps_[running_->number() / kWarpSize];
+  if (mask != ~0u) give_up("part of a warp does something together, which is not simulated");
+  warp.given[lane] = word;
+  warp.what[lane] = what;
+  warp.arrived |= 1u << lane;
+  if (warp.arrived != mask) {
+    wait_while(warp.turn, warp.turn);
+    return warp.taken;
+  }
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    if (warp.what[i] != what) give_up("the lanes of a warp do different things together");
+    warp.taken[i] = warp.given[i];
+  }
+  warp.arrived = 0;
+  ++warp.turn;
+  worked_ = true;
+  return warp.taken;
+}
+
+uint32_t BlockRunner::meet(uint32_t count) {
+  barrier_sum_ += count;
+  if (++at_barrier_ == left_) {
+    open_barrier();
+  } else {
+    wait_while(barrier_turn_, barrier_turn_);
+  }
+  return barrier_result_;
+}
+
+void BlockRunner::open_barrier() {
+  barrier_result_ = std::exchange(barrier_sum_, 0);
+  at_barrier_ = 0;
+  ++barrier_turn_;
+  worked_ = true;
+}
+
+void BlockRunner::give_up(const char* why) const {
+  const Place& place = running_->place();
+  std::fprintf(stderr, "simulated GPU: block %u of %u: %s (thread %u; %u of %u threads left, %u at the barrier)\n",
+               place.block, place.grid_size, why, place.thread, left_, size_, at_barrier_);
+  for (size_t i = 0; i < warps_.size(); ++i) {
+    if (warps_[i].arrived != 0)
+      std::fprintf(stderr, "  warp %zu: lanes %08x wait for the others\n", i, warps_[i].arrived);
+  }
+  std::abort();
+}
+
+}  // namespace simt

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of CUDA's runtime interface that warpcache uses, for the simulated GPU of this folder.
+// Names and meaning are CUDA's; what is said here is what differs. There is a device only where the
+// environment has SIMT_GPU=1, so that nobody who asks for any engine gets this one. No call fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+inline constexpr unsigned int cudaHostAllocPortable = 1;
+inline constexpr unsigned int cudaStreamNonBlocking = 1;
+
+struct cudaDeviceProp {
+  char name[256];
+  int multiProcessorCount;
+};
+
+struct dim3 {
+  unsigned int x = 1;
+  unsigned int y = 1;
+  unsigned int z = 1;
+};
+
+namespace simt {
+class Stream;
+}
+using cudaStream_t = simt::Stream*;
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int number);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaGetLastError();
+const char* cudaGetErrorString(cudaError_t error);
+
+// Memory ends at a page that nobody may touch, and holds no zeros at first.
+cudaError_t cudaMalloc(void** data, size_t bytes);
+cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int flags);
+cudaError_t cudaFree(void* data);
+cudaError_t cudaFreeHost(void* data);
+
+cudaError_t cudaMemset(void* data, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, memory and the rest of CUDA's interface for the simulated GPU.
+#include <cuda_runtime_api.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simt/block.h"
+
+namespace simt {
+
+namespace {
+
+constexpr size_t kMemoryBytes = size_t{4} << 30;
+constexpr int kMultiprocessors = 4;
+constexpr int kGarbage = 0xa5;
+
+// Threads of the host that run blocks; as many as there are blocks at once. All of a grid's blocks
+// run at the same time, as those of a kernel that stays have to.
+class BlockPool {
+ public:
+  // Never taken down: kernels may be left that never end.
+  static BlockPool& instance() {
+    static auto* const kPool = new BlockPool();
+    return *kPool;
+  }
+
+  void run(const dim3& grid, const dim3& block, const std::function<void()>& body) {
+    Place shape;
+    shape.block_size = block.x;
+    shape.grid_size = grid.x;
+    std::mutex mutex;
+    std::condition_variable all_done;
+    uint32_t left = grid.x;
+    for (uint32_t number = 0; number < grid.x; ++number) {
+      give([&, number](BlockRunner& runner) {
+        runner.run(shape, number, body);
+        const std::lock_guard guard(mutex);
+        if (--left == 0) all_done.notify_one();
+      });
+    }
+    std::unique_lock lock(mutex);
+    all_done.wait(lock, [&left] { return left == 0; });
+  }
+
+ private:
+  using Work = std::function<void(BlockRunner&)>;
+
+  void give(Work work) {
+    const std::lock_guard guard(mutex_);
+    work_.push_back(std::move(work));
+    if (work_.size() > idle_) {
+      ++idle_;
+      std::thread([this] { serve(); }).detach();
+    }
+    wake_.notify_one();
+  }
+
+  void serve() {
+    BlockRunner runner;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return !work_.empty(); });
+      const Work work = std::move(work_.front());
+      work_.pop_front();
+      --idle_;
+      lock.unlock();
+      work(runner);
+      lock.lock();
+      ++idle_;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Work> work_;
+  size_t idle_ = 0;  // threads that wait for work, or have just been made
+};
+
+struct Region {
+  size_t bytes;
+  void* begin;
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::map<void*, Region> regions;
+};
+
+Memory& memory() {
+  static auto* const kMemory = new Memory();
+  return *kMemory;
+}
+
+}  // namespace
+
+// What a stream is given runs in order, on a thread of its own.
+class Stream {
+ public:
+  Stream() : thread_([this] { serve(); }) {}
+  ~Stream() {
+    {
+      const std::lock_guard guard(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void add(std::function<void()> work) {
+    {
+      const std::lock_guard guard(mutex_);
+      work_.push_back(std::move(work));
+    }
+    wake_.notify_one();
+  }
+  bool idle() {
+    const std::lock_guard guard(mutex_);
+    return work_.empty();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return work_.empty(); });
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return ending_ || !work_.empty(); });
+      if (work_.empty()) return;
+      const std::function<void()> work = work_.front();
+      lock.unlock();
+      work();
+      lock.lock();
+      work_.pop_front();
+      if (work_.empty()) done_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  std::deque<std::function<void()>> work_;  // the first is under way
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
+             std::function<void()> body) {
+  stream->add([grid, block, body = std::move(body)] {
+    BlockPool::instance().run(grid, block, body);
+  });
+}
+
+}  // namespace simt
+
+using simt::memory;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const char* const wanted = std::getenv("SIMT_GPU");
+  *count = wanted != nullptr && std::string(wanted) == "1" ? 1 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"simulated GPU", simt::kMultiprocessors};
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = simt::kMemoryBytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "an error";
+}
+
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t used = (bytes + 15) / 16 * 16;
+  const size_t whole = (used + page - 1) / page * page;
+  void* const begin = mmap(nullptr, whole + page, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
+  mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
+  *data = static_cast<char*>(begin) + whole - used;
+  const std::lock_guard guard(memory().mutex);
+  memory().regions[*data] = {whole + page, begin};
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int) {
+  const cudaError_t error = cudaMalloc(data, bytes);
+  if (error == cudaSuccess) std::memset(*data, simt::kGarbage, bytes);
+  return error;
+}
+
+cudaError_t cudaFree(void* data) {
+  const std::lock_guard guard(memory().mutex);
+  const auto region = memory().regions.find(data);
+  if (region == memory().regions.end()) std::abort();
+  munmap(region->second.begin, region->second.bytes);
+  memory().regions.erase(region);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
+
+cudaError_t cudaMemset(void* data, int value, size_t bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto* const begin = static_cast<char*>(data);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(begin + bytes) / page * page;
+  char* const whole = begin + (page - reinterpret_cast<uintptr_t>(begin) % page) % page;
+  if (value != 0 || reinterpret_cast<uintptr_t>(whole) >= end) {
+    std::memset(data, value, bytes);
+    return cudaSuccess;
+  }
+  // Whole pages are given back, and come again as zeros: memory that nobody uses takes none.
+  const size_t pages = end - reinterpret_cast<uintptr_t>(whole);
+  std::memset(begin, 0, static_cast<size_t>(whole - begin));
+  madvise(whole, pages, MADV_DONTNEED);
+  std::memset(whole + pages, 0, bytes - pages - static_cast<size_t>(whole - begin));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
+  stream->add([data, value, bytes] { (void)cudaMemset(data, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  stream->add([to, from, bytes] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  *lowest = 0;
+  *highest = -1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int) {
+  *stream = new simt::Stream();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  stream->wait();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return stream->idle() ? cudaSuccess : cudaErrorNotReady;
+}

@@ -29,7 +29,8 @@ function(wc_executable NAME)
 endfunction()
 
 # wc_test(NAME SOURCES file... [LIBS target...] [TIMEOUT seconds])
-# A GoogleTest program; each of its cases becomes one ctest test. Does nothing where GoogleTest is absent.
+# A GoogleTest program; each of its cases becomes one ctest test, which sees the simulated GPU where that was built. Does
+# nothing where GoogleTest is absent.
 function(wc_test NAME)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "TIMEOUT" "SOURCES;LIBS")
   if(NOT BUILD_TESTING OR NOT GTest_FOUND)
@@ -43,7 +44,7 @@ function(wc_test NAME)
   target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS} GTest::gmock GTest::gtest_main
     Threads::Threads)
   gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 30
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT SIMT_GPU=1)
 endfunction()
 
 if(BUILD_TESTING AND GTest_FOUND)

@@ -190,8 +190,10 @@ void BlockRunner::open_barrier() {
 
 void BlockRunner::give_up(const char* why) const {
   const Place& place = running_->place();
-  std::fprintf(stderr, "simulated GPU: block %u of %u: %s (thread %u; %u of %u threads left, %u at the barrier)\n",
-               place.block, place.grid_size, why, place.thread, left_, size_, at_barrier_);
+  std::fprintf(
+      stderr,
+      "simulated GPU: block %u of %u: %s (thread %u; %u of %u threads left, %u at the barrier)\n",
+      place.block, place.grid_size, why, place.thread, left_, size_, at_barrier_);
   for (size_t i = 0; i < warps_.size(); ++i) {
     if (warps_[i].arrived != 0)
       std::fprintf(stderr, "  warp %zu: lanes %08x wait for the others\n", i, warps_[i].arrived);

@@ -158,11 +158,9 @@ class Stream {
   std::thread thread_;
 };
 
-void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
-             std::function<void()> body) {
-  stream->add([grid, block, body = std::move(body)] {
-    BlockPool::instance().run(grid, block, body);
-  });
+void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body) {
+  stream->add(
+      [grid, block, body = std::move(body)] { BlockPool::instance().run(grid, block, body); });
 }
 
 }  // namespace simt

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# A GPU simulated on the host: tests/simt.
+
+# wc_simulated_kernels(NAME SOURCES file.cu...)
+# Kernels for the simulated GPU, and that GPU's runtime, as one shared library: its inline functions are the device's
+# and must not meet those of the host's code.
+function(wc_simulated_kernels NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES")
+  set(simt "${CMAKE_SOURCE_DIR}/tests/simt")
+  set_source_files_properties(${ARG_SOURCES} PROPERTIES LANGUAGE CXX
+    COMPILE_OPTIONS "-xc++;-include;${simt}/device.h;-fno-extern-tls-init;-Wno-unknown-pragmas;-Wno-sign-conversion;-Wno-unused-parameter")
+  add_library(${NAME} SHARED ${ARG_SOURCES} "${simt}/block.cc" "${simt}/runtime.cc" "${simt}/shared_memory.cc")
+  target_include_directories(${NAME} PUBLIC "${simt}/include" PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
+  target_link_libraries(${NAME} PRIVATE wc_warnings Boost::context Threads::Threads)
+  target_link_options(${NAME} PRIVATE "-Wl,--version-script=${simt}/kernels.map")
+  set_target_properties(${NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON LINK_DEPENDS "${simt}/kernels.map")
+endfunction()

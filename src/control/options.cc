@@ -36,6 +36,7 @@ enum LongOnly : int {
   kEngine,
   kGpu,
   kGpuMode,
+  kValues,
   kOnGpuError,
   kSelftest,
   kNoHugePages
@@ -149,6 +150,12 @@ bool set_engine(OptionDraft& draft, std::string_view value) {
 bool set_gpu_mode(OptionDraft& draft, std::string_view value) {
   return set_choice<GpuMode>(draft.options.gpu.mode, value,
                              {{"launch", GpuMode::kLaunch}, {"persistent", GpuMode::kPersistent}});
+}
+
+bool set_values(OptionDraft& draft, std::string_view value) {
+  return set_choice<ValuesChoice>(
+      draft.options.gpu.values, value,
+      {{"device", ValuesChoice::kDevice}, {"host", ValuesChoice::kHost}});
 }
 
 bool set_on_gpu_error(OptionDraft& draft, std::string_view value) {
@@ -313,6 +320,9 @@ const Spec kSpecs[] = {
      "the number of a GPU, from 0", "", "which GPU, with --engine=cuda (default: 0)"},
     {kGpuMode, "gpu-mode", "name", set_gpu_mode, "launch or persistent", "",
      "how batches get to the GPU: launch (default), a\nkernel each, or persistent, one that stays"},
+    {kValues, "values", "name", set_values, "device or host", "",
+     "where items lie: in the GPU's memory as far as it goes\n(default), or host: only the index "
+     "does"},
     {kOnGpuError, "on-gpu-error", "name", set_on_gpu_error, "cpu or exit", "",
      "when the GPU fails: go on with the CPU engine and an\nempty cache (default), or exit"},
     {kSelftest, "selftest", nullptr, [](Draft& d, View) { return d.options.gpu.selftest = true; },

@@ -270,6 +270,9 @@ TEST(Options, ProtocolAndEngine) {
   EXPECT_EQ(accept({"--gpu=3"}).gpu.number, 3u);
   EXPECT_EQ(accept({}).gpu.mode, GpuMode::kLaunch);
   EXPECT_EQ(accept({"--gpu-mode=persistent"}).gpu.mode, GpuMode::kPersistent);
+  EXPECT_EQ(accept({}).gpu.values, ValuesChoice::kDevice);
+  EXPECT_EQ(accept({"--values=host"}).gpu.values, ValuesChoice::kHost);
+  refuse({"--values=card"}, "--values", "\"card\"", "device or host");
   EXPECT_EQ(accept({"--on-gpu-error=exit"}).gpu.on_error, GpuErrorChoice::kExit);
   EXPECT_TRUE(accept({"--selftest"}).gpu.selftest);
   EXPECT_FALSE(accept({}).store.memory_given);
@@ -564,6 +567,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",
+                                 "    --values=<name>",
                                  "    --on-gpu-error=<name>",
                                  "    --selftest",
                                  "   - idle_timeout:        ",

@@ -65,6 +65,7 @@ std::string CudaBackend::start() {
                            : std::min(device_.free_bytes / kDefaultShare, kDefaultMax);
   store.hash_power = options_.store.hash_power;
   store.keep_all = !options_.store.evict;
+  config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.engines = options_.server.threads;
   config_.blocks_per_engine =
       std::clamp(device_.multiprocessors / config_.engines, 4u, kBlocksPerEngineMax);
@@ -97,9 +98,14 @@ std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
 
 std::string CudaBackend::describe() const {
   const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
-  return "cuda on GPU " + std::to_string(device_.number) + " (" + device_.name + ", " +
-         std::to_string(device_.memory_bytes >> 30) + " GiB), " +
-         (persistent ? "a kernel that stays" : "a kernel for each batch");
+  std::string text = "cuda on GPU " + std::to_string(device_.number) + " (" + device_.name + ", " +
+                     std::to_string(device_.memory_bytes >> 30) + " GiB), " +
+                     (persistent ? "a kernel that stays" : "a kernel for each batch");
+  if (store_->host_bytes() != 0) {
+    text += ", " + std::to_string(store_->host_bytes() >> 20) +
+            " MiB of the items in the host's memory";
+  }
+  return text;
 }
 
 void CudaBackend::failed(const std::string& why) {

@@ -62,7 +62,8 @@ WC_HD inline void mark_free(const Core& core, SegmentId id) {
   Shared& shared = *core.shared;
   core.free_words[id / kFreeWordSegments] |= uint64_t{1} << (id % kFreeWordSegments);
   core.segment(id).store_state(SegmentState::kFree);
-  if (id >= shared.free_top) shared.free_top = id + 1;
+  uint32_t& top = core.is_near(id) ? shared.free_top : shared.far_free_top;
+  if (id >= top) top = id + 1;
   store_relaxed(&shared.free_count, shared.free_count + 1);
 }
 
@@ -72,13 +73,14 @@ WC_HD inline void unmark_free(const Core& core, SegmentId id) {
   store_relaxed(&core.shared->free_count, core.shared->free_count - 1);
 }
 
-// The highest free segment but the one that the index waits for: the index grows from the low end.
-// REQUIRES: the segment lock is held. Bounded by the table's size; in fact free_top is near.
-WC_HD inline SegmentId highest_free(const Core& core) {
-  Shared& shared = *core.shared;
-  const SegmentId wanted = load_relaxed(&shared.segment_wanted);
+// The highest free segment from `low` on (a multiple of kFreeWordSegments) but the one that the
+// index waits for. `top`: none is free at or above it. REQUIRES: the segment lock is held. Bounded
+// by the table's size; in fact `top` is close.
+WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_t& top) {
+  const SegmentId wanted = load_relaxed(&core.shared->segment_wanted);
   bool passed_wanted = false;
-  for (uint32_t i = (shared.free_top + kFreeWordSegments - 1) / kFreeWordSegments; i-- > 0;) {
+  for (uint32_t i = (top + kFreeWordSegments - 1) / kFreeWordSegments;
+       i-- > low / kFreeWordSegments;) {
     uint64_t word = core.free_words[i];
     if (wanted / kFreeWordSegments == i && (word >> (wanted % kFreeWordSegments) & 1) != 0) {
       word &= ~(uint64_t{1} << (wanted % kFreeWordSegments));
@@ -86,10 +88,21 @@ WC_HD inline SegmentId highest_free(const Core& core) {
     }
     if (word == 0) continue;
     const SegmentId id = i * kFreeWordSegments + highest_bit(word);
-    if (!passed_wanted) shared.free_top = id + 1;
+    if (!passed_wanted) top = id + 1;
     return id;
   }
+  if (!passed_wanted) top = low;
   return kNoSegment;
+}
+
+// The segment to be handed out next: the index grows from the low end, so a high one; of a split
+// arena one in the device's own memory while there is any. REQUIRES: the segment lock is held.
+WC_HD inline SegmentId highest_free(const Core& core) {
+  Shared& shared = *core.shared;
+  const SegmentId id = highest_free_from(core, 0, shared.free_top);
+  if (id != kNoSegment || core.is_near(shared.segments_max - 1)) return id;
+  const auto low = static_cast<uint32_t>(core.near_bytes >> core.segment_shift);
+  return highest_free_from(core, low, shared.far_free_top);
 }
 
 WC_HD inline void reset_entry(SegmentEntry& entry, SegmentState state, Generation generation) {

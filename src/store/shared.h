@@ -71,9 +71,10 @@ struct Shared {
 
   alignas(64) uint32_t segment_lock;  // guards what follows, states and queues
   uint32_t free_count;
-  uint32_t free_top;           // no free segment at or above it
-  uint32_t segment_top;        // no segment at or above it has ever been anything but absent
-  uint32_t low_water;          // below it maintenance is called
+  uint32_t free_top;      // no free segment at or above it; of a split arena: none of the near ones
+  uint32_t far_free_top;  // the same for the far ones
+  uint32_t segment_top;   // no segment at or above it has ever been anything but absent
+  uint32_t low_water;     // below it maintenance is called
   uint32_t reserved_segments;  // held by reservations
   uint32_t pinned_segments;    // atomic
   SegmentQueue young;

@@ -123,7 +123,7 @@ WC_HD inline uint64_t pair_capacity(const Core& core, uint32_t index_segments) {
 WC_HD inline bool extend_index(const Core& core) {
   Shared& shared = *core.shared;
   const SegmentId next = load_relaxed(&shared.index_segments);
-  if (next >= shared.segments_max) return false;
+  if (next >= shared.segments_max || !core.is_near(next)) return false;
   bool taken = false;
   {
     SpinGuard guard(&shared.segment_lock);

@@ -24,7 +24,7 @@ using namespace warpcache::model;
 
 constexpr char kUsage[] =
     "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
-    "                 [--engine cpu|cuda|cuda-persistent | --memcached PROGRAM]\n"
+    "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values | --memcached PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME]\n"
     "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"

@@ -5,13 +5,15 @@
 // --engine=cuda, each with SIMT_GPU=1.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/cuda/cuda_store.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
@@ -78,12 +80,52 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
   }
 }
 
+// A card with less memory than the store has.
+class SmallCard : public testing::Test {
+ protected:
+  void SetUp() override { (void)setenv("SIMT_GPU_MIB", "64", 1); }
+  void TearDown() override { (void)unsetenv("SIMT_GPU_MIB"); }
+};
+
+TEST_F(SmallCard, WhatItDoesNotHoldIsInTheHostsMemory) {
+  engine::cuda::DeviceFaults faults;
+  std::unique_ptr<engine::cuda::CudaStore> store;
+  engine::cuda::CudaStoreConfig config;
+  config.store.memory_limit = uint64_t{48} << 20;
+  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  EXPECT_EQ(store->host_bytes(), 0u);
+  config.store.memory_limit = uint64_t{128} << 20;
+  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  EXPECT_GT(store->host_bytes(), uint64_t{128 - 64} << 20);
+  EXPECT_LT(store->host_bytes(), uint64_t{128} << 20);
+  EXPECT_EQ(store->stats().memory_limit, config.store.memory_limit);
+  config.values_on_host = true;
+  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  EXPECT_GT(store->host_bytes(), uint64_t{100} << 20);
+  (void)setenv("SIMT_GPU_MIB", "4", 1);
+  EXPECT_NE(engine::cuda::CudaStore::create(config, faults, &store).find("too few for the index"),
+            std::string::npos);
+}
+
+TEST_F(SmallCard, AnswersAsTheModel) {
+  const model::CrowdResult result = model::play_crowd(
+      {.players = 4, .rounds = 100, .messages_max = 50, .engine = RigKind::kCudaLaunch});
+  EXPECT_GT(result.commands, 5000u);
+  EXPECT_EQ(result.broken, "");
+  for (const auto& failure : result.failures) {
+    ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<RigKind>& made) {
+  if (made.param == RigKind::kCudaLaunch) return "Launches";
+  return made.param == RigKind::kCudaPersistent ? "KernelThatStays" : "ValuesOnTheHost";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SimulatedGpu,
-                         testing::Values(RigKind::kCudaLaunch, RigKind::kCudaPersistent),
-                         [](const auto& made) {
-                           return made.param == RigKind::kCudaLaunch ? "Launches"
-                                                                     : "KernelThatStays";
-                         });
+                         testing::Values(RigKind::kCudaLaunch, RigKind::kCudaPersistent,
+                                         RigKind::kCudaHostValues),
+                         test_name);
 
 }  // namespace
 }  // namespace warpcache

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -23,9 +24,10 @@ namespace simt {
 
 namespace {
 
-constexpr size_t kMemoryBytes = size_t{4} << 30;
+constexpr size_t kMemoryMib = 4096;
 constexpr int kMultiprocessors = 4;
 constexpr int kGarbage = 0xa5;
+constexpr size_t kGarbageMax = 1 << 20;  // more takes time
 
 // Threads of the host that run blocks; as many as there are blocks at once. All of a grid's blocks
 // run at the same time, as those of a kernel that stays have to.
@@ -181,7 +183,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = *total = simt::kMemoryBytes;
+  const char* const wanted = std::getenv("SIMT_GPU_MIB");
+  const size_t mib = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : simt::kMemoryMib;
+  *free = *total = mib << 20;
   return cudaSuccess;
 }
 
@@ -207,7 +211,9 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
 
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int) {
   const cudaError_t error = cudaMalloc(data, bytes);
-  if (error == cudaSuccess) std::memset(*data, simt::kGarbage, bytes);
+  if (error == cudaSuccess) {
+    std::memset(*data, simt::kGarbage, std::min(bytes, simt::kGarbageMax));
+  }
   return error;
 }
 

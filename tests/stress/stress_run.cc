@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
   app.add_option("--operations", effort.operations, "of each scenario, at most");
   app.add_option("--seed", effort.seed, "of all that is random");
   app.add_option("--threads", threads, "at once");
-  app.add_option("--engine", engine, "cpu, cuda or cuda-persistent")
-      ->check(CLI::IsMember({"cpu", "cuda", "cuda-persistent"}));
+  app.add_option("--engine", engine, "cpu, cuda, cuda-persistent or cuda-host-values")
+      ->check(CLI::IsMember({"cpu", "cuda", "cuda-persistent", "cuda-host-values"}));
   CLI11_PARSE(app, argc, argv);
   (void)warpcache::engine::read_rig_kind(engine, &effort.engine);
   const std::vector<Scenario> known = all_scenarios();

@@ -23,6 +23,10 @@ constexpr uint64_t kRoomShare = 16;          // of the memory, that is made free
 constexpr uint32_t kLowWaterShare = 64;
 // The limit can be raised later where that takes no more than this share of what is free.
 constexpr uint64_t kReachShare = 4;
+// Of the memory, what the device has at least: twice what the index starts with.
+constexpr uint64_t kNearShare = kIndexShareAtStart / 2;
+// Of what is free on the device, what is left for buffers of engines and for others.
+constexpr uint64_t kSpareShare = 8;
 
 }  // namespace
 
@@ -57,7 +61,8 @@ std::string CudaStore::start() {
     return faults_.why();
   }
   if (config.memory_reach == 0) {
-    const bool may_grow = kReachFactor * config.memory_limit <= free / kReachShare;
+    const bool may_grow =
+        !config_.values_on_host && kReachFactor * config.memory_limit <= free / kReachShare;
     config.memory_reach = config.memory_limit * (may_grow ? kReachFactor : 1);
   }
   // Keys come by the hundred thousand at once: an index that is large from the start need not grow
@@ -71,8 +76,9 @@ std::string CudaStore::start() {
   tables_ = store::Tables(config, geometry);
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  if (!arena_.allocate(device, geometry.arena_bytes()) ||
-      !device_tables_.allocate(device, tables_.bytes()) ||
+  std::string refusal = take_arena(geometry.arena_bytes(), free);
+  if (!refusal.empty()) return refusal;
+  if (!device_tables_.allocate(device, tables_.bytes()) ||
       !maintainer_.allocate(device, maintainer_bytes()) ||
       !scratch_.allocate(device, block_scratch_bytes() * config.readers_max)) {
     return "the GPU has " + std::to_string(free >> 20) + " megabytes free, too few for -m " +
@@ -85,12 +91,18 @@ std::string CudaStore::start() {
   if (!stream_.create(CudaStream::Priority::kHigh)) return "the GPU gives no stream";
 
   shadow_.assign(tables_.bytes(), 0);
+  const bool is_split = far_arena_.bytes() != 0;
   const uint64_t seed = store::seed_of(config);
   store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), seed);
+  if (is_split) shadow.near_bytes = arena_.bytes();
   tables_.fill(config, shadow);
   shadow.shared->epoch_slots = config.readers_max;
   unix_start_ = shadow.shared->unix_start;
   core_ = tables_.core_at(device_tables_.data(), arena_.data(), seed);
+  if (is_split) {
+    core_.near_bytes = arena_.bytes();
+    core_.far_arena = far_arena_.data() - arena_.bytes();
+  }
   const cudaError_t error =
       cudaMemcpy(device_tables_.data(), shadow_.data(), tables_.bytes(), cudaMemcpyHostToDevice);
   if (!faults_.check(error, "filling the store's tables")) return faults_.why();
@@ -98,6 +110,33 @@ std::string CudaStore::start() {
   tick();
   if (config.maintenance_thread) thread_ = std::thread([this] { run(); });
   return faults_.failed() ? faults_.why() : "";
+}
+
+// The device's part, whole segments at the low end where the index is, then the host's.
+std::string CudaStore::take_arena(uint64_t bytes, uint64_t free) {
+  const store::Geometry geometry = store::geometry_of(config_.store);
+  const uint64_t piece = geometry.segment_size * store::kFreeWordSegments;
+  const uint64_t index = geometry.segment_size * geometry.index_segments;
+  const uint64_t most = free - free / kSpareShare;
+  uint64_t near = config_.values_on_host ? std::max(bytes / kNearShare, index + piece) : bytes;
+  near = std::min(near, bytes);
+  if (near < bytes || near > most) near = std::min(near, most) / piece * piece;
+  if (near <= index) {
+    return "the GPU has " + std::to_string(free >> 20) +
+           " megabytes free, too few for the index of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  if (!arena_.allocate(CudaMemory::Place::kDevice, near)) {
+    return "the GPU does not give " + std::to_string(near >> 20) + " megabytes";
+  }
+  constexpr auto kHost = CudaMemory::Place::kHost;
+  constexpr auto kAny = CudaMemory::Content::kAny;
+  if (near < bytes && !far_arena_.allocate(kHost, bytes - near, kAny)) {
+    return "the system does not give " + std::to_string((bytes - near) >> 20) +
+           " megabytes of pinned memory for what the GPU does not hold of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  return "";
 }
 
 BlockResources CudaStore::resources() const {

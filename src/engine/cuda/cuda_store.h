@@ -22,8 +22,9 @@
 namespace warpcache::engine::cuda {
 
 struct CudaStoreConfig {
-  store::StoreConfig store;  // memory_limit: bytes of the device; threads and readers_max follow
-  uint32_t engines = 1;      // CudaEngines that will use it
+  store::StoreConfig store;        // threads and readers_max follow
+  bool values_on_host = false;     // the device holds the index and little else
+  uint32_t engines = 1;            // CudaEngines that will use it
   uint32_t blocks_per_engine = 1;  // thread blocks that a job may run on
 };
 
@@ -33,6 +34,10 @@ class CudaStore final : public store::StoreOwner {
   static std::string create(const CudaStoreConfig& config, DeviceFaults& faults,
                             std::unique_ptr<CudaStore>* store);
   ~CudaStore() override;  // REQUIRES: no job is under way
+
+  // Of its memory what is the host's, in bytes: what the device has no room for, or was not meant
+  // to hold. Read and written over the bus.
+  uint64_t host_bytes() const { return far_arena_.bytes(); }
 
   // What jobs run on.
   BlockResources resources() const;
@@ -63,6 +68,7 @@ class CudaStore final : public store::StoreOwner {
  private:
   CudaStore(const CudaStoreConfig& config, DeviceFaults& faults);
   std::string start();
+  std::string take_arena(uint64_t bytes, uint64_t free);
   void run();
   void wake();
   void apply_clock(uint32_t now) override;
@@ -78,6 +84,7 @@ class CudaStore final : public store::StoreOwner {
   store::Tables tables_;
   store::Core core_;
   CudaMemory arena_;
+  CudaMemory far_arena_;  // pinned
   CudaMemory device_tables_;
   CudaMemory maintainer_;
   CudaMemory scratch_;

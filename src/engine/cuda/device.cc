@@ -59,7 +59,7 @@ std::string DeviceFaults::why() const {
   return why_;
 }
 
-bool CudaMemory::allocate(Place place, uint64_t bytes) {
+bool CudaMemory::allocate(Place place, uint64_t bytes, Content content) {
   reset();
   place_ = place;
   void* data = nullptr;
@@ -72,6 +72,7 @@ bool CudaMemory::allocate(Place place, uint64_t bytes) {
   }
   data_ = static_cast<uint8_t*>(data);
   bytes_ = bytes;
+  if (content == Content::kAny) return true;
   if (place == Place::kHost) {
     std::memset(data_, 0, bytes_);
     return true;

@@ -54,14 +54,15 @@ class DeviceFaults {
 class CudaMemory {
  public:
   enum class Place : uint8_t { kDevice, kHost };
+  enum class Content : uint8_t { kZeros, kAny };
 
   CudaMemory() = default;
   ~CudaMemory() { reset(); }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
-  // Zeroed. False: there is not that much.
-  bool allocate(Place place, uint64_t bytes);
+  // False: there is not that much.
+  bool allocate(Place place, uint64_t bytes, Content content = Content::kZeros);
   // After a failure of the device nothing is given back.
   void reset();
 

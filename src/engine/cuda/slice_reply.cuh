@@ -24,11 +24,13 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   reply.bytes = static_cast<uint32_t>(result.outcome);
 }
 
-// Whether the reply to a read that changes what it finds has its space still, after what has been
-// executed before it in its chain. A read that has taken effect must be answered.
+// Whether the reply to a read that changes what it finds (any of meta's may, where an item has
+// become stale) has its space still, after what has been executed before it in its chain. A read
+// that has taken effect must be answered.
 __device__ inline bool SliceRunner::has_space(uint32_t index) const {
   const wire::Request& request = slice_.state[index].request;
-  if (request.op != wire::Op::kGet || !slice_.writes[index]) return true;
+  const bool changes = slice_.writes[index] || request.protocol == wire::Protocol::kMeta;
+  if (request.op != wire::Op::kGet || !changes) return true;
   const store::Found found = context_.store.find(request.hash, context_.key(request));
   if (!found) return true;
   return uint64_t{wire::reply_bound_max(request)} + found.item->value_size <= slice_.bound[index];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/testing/rig.h"
 
+#include <map>
 #include <vector>
 
 #include "engine/cpu/cpu_engine.h"
@@ -47,7 +48,7 @@ class CpuRig final : public Rig {
 
 class CudaRig final : public Rig {
  public:
-  CudaRig(const RigConfig& config, bool persistent) : config_(config), persistent_(persistent) {}
+  CudaRig(const RigConfig& config, RigKind kind) : config_(config), kind_(kind) {}
   ~CudaRig() override { rest(); }
 
   std::string start() {
@@ -59,6 +60,7 @@ class CudaRig final : public Rig {
     if (!kFailure.empty()) return kFailure;
     cuda::CudaStoreConfig config;
     config.store = config_.store;
+    config.values_on_host = kind_ == RigKind::kCudaHostValues;
     config.engines = config_.engines;
     config.blocks_per_engine = config_.gpu_blocks;
     return cuda::CudaStore::create(config, faults_, &store_);
@@ -70,7 +72,7 @@ class CudaRig final : public Rig {
     config.item_size_max = config_.item_size_max;
     config.pin_wait_ms_max = config_.pin_wait_ms_max;
     config.jobs.blocks_max = config_.gpu_blocks;
-    config.jobs.persistent = persistent_;
+    config.jobs.persistent = kind_ == RigKind::kCudaPersistent;
     const std::string failure =
         cuda::CudaEngine::create(config, *store_, faults_, admin, &engines_.emplace_back());
     WC_ASSERT(failure.empty());
@@ -85,7 +87,7 @@ class CudaRig final : public Rig {
 
  private:
   RigConfig config_;
-  bool persistent_;
+  RigKind kind_;
   cuda::DeviceFaults faults_;
   std::unique_ptr<cuda::CudaStore> store_;
   std::vector<std::unique_ptr<cuda::CudaEngine>> engines_;
@@ -98,7 +100,7 @@ class CudaRig final : public Rig {
 std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why) {
   if (kind == RigKind::kCpu) return std::make_unique<CpuRig>(config);
 #if defined(WARPCACHE_HAVE_CUDA)
-  auto rig = std::make_unique<CudaRig>(config, kind == RigKind::kCudaPersistent);
+  auto rig = std::make_unique<CudaRig>(config, kind);
   *why = rig->start();
   return why->empty() ? std::move(rig) : nullptr;
 #else
@@ -108,10 +110,15 @@ std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string
 }
 
 bool read_rig_kind(const std::string& word, RigKind* kind) {
-  if (word == "cpu") *kind = RigKind::kCpu;
-  if (word == "cuda") *kind = RigKind::kCudaLaunch;
-  if (word == "cuda-persistent") *kind = RigKind::kCudaPersistent;
-  return word == "cpu" || word == "cuda" || word == "cuda-persistent";
+  static const std::map<std::string, RigKind> kKinds = {
+      {"cpu", RigKind::kCpu},
+      {"cuda", RigKind::kCudaLaunch},
+      {"cuda-persistent", RigKind::kCudaPersistent},
+      {"cuda-host-values", RigKind::kCudaHostValues}};
+  const auto found = kKinds.find(word);
+  if (found == kKinds.end()) return false;
+  *kind = found->second;
+  return true;
 }
 
 }  // namespace warpcache::engine

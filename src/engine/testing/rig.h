@@ -15,6 +15,7 @@ enum class RigKind : uint8_t {
   kCpu,
   kCudaLaunch,      // a GPU, a kernel for each batch
   kCudaPersistent,  // a GPU, one kernel that stays
+  kCudaHostValues,  // a GPU, a kernel for each batch, items in the host's memory
 };
 
 struct RigConfig {
@@ -44,7 +45,7 @@ class Rig {
 // Null, with the reason in `why`, where there is no such engine.
 std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why);
 
-// "cpu", "cuda", "cuda-persistent"; false: none of them.
+// "cpu", "cuda", "cuda-persistent", "cuda-host-values"; false: none of them.
 bool read_rig_kind(const std::string& word, RigKind* kind);
 
 }  // namespace warpcache::engine

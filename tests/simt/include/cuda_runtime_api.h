@@ -2,7 +2,8 @@
 //
 // The part of CUDA's runtime interface that warpcache uses, for the simulated GPU of this folder.
 // Names and meaning are CUDA's; what is said here is what differs. There is a device only where the
-// environment has SIMT_GPU=1, so that nobody who asks for any engine gets this one. No call fails.
+// environment has SIMT_GPU=1, so that nobody who asks for any engine gets this one; SIMT_GPU_MIB is
+// what it says of its memory. No call fails.
 #pragma once
 
 #include <cstddef>

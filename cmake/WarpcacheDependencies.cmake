@@ -39,8 +39,8 @@ else()
 endif()
 
 # The CUDA engine. WARPCACHE_HAVE_CUDA is set where it is built, and WARPCACHE_CUDA_IS_SIMULATED where that is for the
-# simulated GPU of tests/simt, which needs no nvcc and no card.
-set(WARPCACHE_CUDA ON CACHE STRING "The CUDA engine: ON (where nvcc is found), OFF, SIMULATED (tests/simt)")
+# simulated GPU of tests/simulated_gpu, which needs no nvcc and no card.
+set(WARPCACHE_CUDA ON CACHE STRING "The CUDA engine: ON (where nvcc is found), OFF, SIMULATED (tests/simulated_gpu)")
 set_property(CACHE WARPCACHE_CUDA PROPERTY STRINGS ON OFF SIMULATED)
 set(WARPCACHE_HAVE_CUDA OFF)
 set(WARPCACHE_CUDA_IS_SIMULATED OFF)
@@ -55,7 +55,7 @@ elseif(WARPCACHE_CUDA STREQUAL "SIMULATED")
   if(Boost_FOUND AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(WARPCACHE_HAVE_CUDA ON)
     set(WARPCACHE_CUDA_IS_SIMULATED ON)
-    message(STATUS "CUDA: on a simulated GPU (tests/simt), Boost.Context ${Boost_VERSION_STRING}")
+    message(STATUS "CUDA: on a simulated GPU (tests/simulated_gpu), Boost.Context ${Boost_VERSION_STRING}")
   else()
     message(STATUS "CUDA: the simulated GPU needs Boost.Context on x86-64, building for the CPU only")
   endif()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# A GPU simulated on the host: tests/simt.
+# A GPU simulated on the host: tests/simulated_gpu.
 
 # wc_simulated_kernels(NAME SOURCES file.cu...)
 # Kernels for the simulated GPU, and that GPU's runtime, as one shared library: its inline functions are the device's
 # and must not meet those of the host's code.
 function(wc_simulated_kernels NAME)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES")
-  set(simt "${CMAKE_SOURCE_DIR}/tests/simt")
+  set(simt "${CMAKE_SOURCE_DIR}/tests/simulated_gpu")
   set_source_files_properties(${ARG_SOURCES} PROPERTIES LANGUAGE CXX
     COMPILE_OPTIONS "-xc++;-include;${simt}/device.h;-fno-extern-tls-init;-Wno-unknown-pragmas;-Wno-sign-conversion;-Wno-unused-parameter")
   add_library(${NAME} SHARED ${ARG_SOURCES} "${simt}/block.cc" "${simt}/runtime.cc" "${simt}/shared_memory.cc")

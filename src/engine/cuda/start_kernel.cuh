@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How kernels are started: by CUDA's own function, not its syntax, so that the simulated GPU of the
-// tests (tests/simt) starts them as well.
+// tests (tests/simulated_gpu) starts them as well.
 #pragma once
 
 #include <utility>

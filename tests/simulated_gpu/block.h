@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "simt/thread.h"
+#include "simulated_gpu/thread.h"
 
 namespace simt {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Threads of a simulated block: what they do together, and that misuse is told and not endured.
-#include "simt/block.h"
+#include "simulated_gpu/block.h"
 
 #include <gtest/gtest.h>
 

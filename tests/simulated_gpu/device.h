@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "simt/thread.h"
+#include "simulated_gpu/thread.h"
 
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900

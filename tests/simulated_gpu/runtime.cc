@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "simt/block.h"
+#include "simulated_gpu/block.h"
 
 namespace simt {
 

@@ -28,7 +28,7 @@ class SimulatedGpu : public testing::TestWithParam<RigKind> {};
 
 TEST_P(SimulatedGpu, AnswersAsTheModel) {
   size_t commands = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     model::SeededDice dice(seed);
     const model::Script script = model::Generator({}, dice).generate();
     const model::Played played = play(script, *model::start_pipeline(script, GetParam()));
@@ -36,7 +36,7 @@ TEST_P(SimulatedGpu, AnswersAsTheModel) {
     ASSERT_FALSE(played.difference.has_value())
         << "seed " << seed << ", " << describe(*played.difference) << write_script(script);
   }
-  EXPECT_GT(commands, 5000u);
+  EXPECT_GT(commands, 2000u);
 }
 
 TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {

@@ -337,6 +337,20 @@ TEST(Checker, ATouchIsNotLost) {
   }
 }
 
+TEST(Checker, AReadThatWasMissedForWantOfPinsHasTouchedNothing) {
+  const std::string large(20'000, 'v');
+  for (const bool gone : {false, true}) {
+    HistoryBuilder history;
+    history.set(0, 0, 1, large).exptime = 100;
+    Operation& read = history.miss(1, 2, 3);
+    read.options |= kMayBeUnpinned | kTouches;
+    read.exptime = 2;
+    Operation& op = gone ? history.miss(0, 4, 5) : history.hit(0, 4, 5, large);
+    op.clock_low = op.clock_high = kNow + 3;
+    gone ? history.expect_bad() : history.expect_good();
+  }
+}
+
 TEST(Checker, FlushEmptiesTheKeyForGood) {
   HistoryBuilder bad;
   bad.set(0, 0, 1, "a");

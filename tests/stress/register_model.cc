@@ -49,6 +49,7 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
   const uint32_t clock = choice.clock;
   // A stub was to be made, in case it is wanted; nothing has happened.
   if (op.outcome == Outcome::kNoMemory) return op.has(kVivifies);
+  const bool unpinned = op.outcome == Outcome::kMiss && op.has(kMayBeUnpinned);
   uint8_t signs = 0;
   if (!state->alive(choice.real_clock)) {
     if (!op.has(kVivifies)) return op.outcome == Outcome::kMiss;
@@ -56,6 +57,8 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
     state->present = true;
     state->expiry = expiry_second(op.vivify_exptime, clock);
     signs = kWon;
+  } else if (unpinned) {
+    return state->value.size > kInlineValueMax;  // and nothing of it has changed
   } else {
     const bool soon = op.has(kRecaches) && state->expiry != 0 &&
                       seconds_left(state->expiry, clock) < op.recache_ttl;
@@ -65,8 +68,6 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
     if (op.has(kTouches)) state->expiry = expiry_second(op.exptime, clock);
   }
   if ((signs & kWon) != 0) state->token_sent = true;
-  const bool unpinned = op.outcome == Outcome::kMiss && op.has(kMayBeUnpinned);
-  if (unpinned) return state->value.size > kInlineValueMax;
   if (op.outcome != Outcome::kHit) return false;
   if (op.shows(kShowsSigns) && op.signs != signs) return false;
   return shows_rightly(op, clock, book, state);

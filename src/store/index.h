@@ -137,6 +137,15 @@ WC_HD inline Found find_in_pair(const Core& core, Set* pair, uint64_t hash, Byte
   return spilled ? spilled : find_in_overflow(core, pair, hash, key);
 }
 
+// Where to go on from a pair that knows of a deeper place. By the pair's depth alone only one level
+// is safe: who has stood still while the index doubled would be led to a pair that does not exist
+// yet. So what all pairs together say goes first; where that is here, this pair is being split.
+WC_HD inline PairNumber next_pair(const Core& core, uint64_t hash, PairNumber number,
+                                  PairNumber deeper) {
+  const PairNumber current = pair_of(hash, load_acquire(&core.shared->pair_count));
+  return current != number ? current : deeper;
+}
+
 // Locks the pair that a hash belongs to now.
 WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
   PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
@@ -146,7 +155,7 @@ WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
     const PairNumber deeper = pair_by_depth(core, hash, load_relaxed(&pair->state));
     if (deeper == number) return pair;
     spin_unlock(&pair->lock);
-    number = deeper;
+    number = next_pair(core, hash, number, deeper);
   }
   WC_ASSERT(false);
   return nullptr;
@@ -183,7 +192,7 @@ WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
     }
     const PairNumber now = pair_by_depth(core, hash, after);
     if (now == number && same_places(before, after)) return {};
-    number = now;
+    if (now != number) number = next_pair(core, hash, number, now);
   }
   Set* pair = lock_pair(core, hash);
   const Found found = find_in_pair(core, pair, hash, key);

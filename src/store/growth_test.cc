@@ -54,6 +54,39 @@ uint64_t fill_up(Worker& worker, size_t size, uint64_t free_segments) {
   return key;
 }
 
+// Who looked where a key belongs and stood still while the index grew, to more than twice its size
+// too, gets where it belongs now and nowhere else.
+TEST(Growth, IsNoTrapForWhoStoodStill) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const Core& core = worker.ref().core;
+  const uint32_t first = load_relaxed(&core.shared->pair_count);
+  uint64_t count = 0;
+  while (load_relaxed(&core.shared->pair_count) < 3 * first + first / 4)
+    count += add_tiny(worker, count, 64);
+  const uint32_t now = load_relaxed(&core.shared->pair_count);
+  worker.enter();
+  for (uint64_t i = 0; i < count; i += 7) {
+    const std::string key = key_name(kTiny + i);
+    const uint64_t hash = worker.ref().hash(bytes_of(key));
+    for (uint32_t then = first; then <= now; then += first / 8) {
+      const PairNumber stale = pair_of(hash, then);
+      EXPECT_TRUE(find_key_from(core, hash, bytes_of(key), stale)) << key << ", " << then;
+      Set* const pair = lock_pair_from(core, hash, stale);
+      EXPECT_EQ(pair, pair_at(core, pair_of(hash, now))) << key << ", " << then;
+      unlock_pair(pair);
+    }
+  }
+  for (PairNumber number = now; number < 2 * now; ++number) {
+    const uint64_t end = uint64_t{load_relaxed(&core.shared->index_segments)} << core.segment_shift;
+    const Set* const beyond = pair_at(core, number);
+    if (reinterpret_cast<const uint8_t*>(beyond + 2) - core.arena > static_cast<int64_t>(end))
+      break;
+    EXPECT_EQ(beyond->lock, 0u);
+  }
+  worker.leave();
+}
+
 // Keys that are reported beforehand find room in the index, and do not count twice.
 TEST(Growth, IsReservedForKeysToCome) {
   const auto store = make_store(quiet_config(64 * kMiB));

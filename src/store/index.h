@@ -146,9 +146,9 @@ WC_HD inline PairNumber next_pair(const Core& core, uint64_t hash, PairNumber nu
   return current != number ? current : deeper;
 }
 
-// Locks the pair that a hash belongs to now.
-WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
-  PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
+// Locks the pair that a hash belongs to now. `number`: the one that it belonged to, however long
+// ago.
+WC_HD inline Set* lock_pair_from(const Core& core, uint64_t hash, PairNumber number) {
   for (uint32_t redirects = 0; redirects < kRedirectsMax; ++redirects) {
     Set* pair = pair_at(core, number);
     spin_lock(&pair->lock);
@@ -159,6 +159,10 @@ WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
   }
   WC_ASSERT(false);
   return nullptr;
+}
+
+WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
+  return lock_pair_from(core, hash, pair_of(hash, load_acquire(&core.shared->pair_count)));
 }
 
 WC_HD inline void unlock_pair(Set* pair) { spin_unlock(&pair->lock); }
@@ -174,8 +178,9 @@ WC_HD inline bool same_places(uint32_t before, uint32_t after) {
 // and after the last: then no key moved meanwhile, neither to a new pair nor from overflow into a
 // way that had become free. (A key that is deleted and added again during the search may be missed:
 // there was a moment without it.)
-WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
-  PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
+//
+// `number`: the pair that the hash belonged to, however long ago.
+WC_HD inline Found find_key_from(const Core& core, uint64_t hash, Bytes key, PairNumber number) {
   for (uint32_t redirects = 0; redirects < kRedirectsMax; ++redirects) {
     Set* pair = pair_at(core, number);
     Set* home = pair + home_of(hash);
@@ -198,6 +203,11 @@ WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
   const Found found = find_in_pair(core, pair, hash, key);
   unlock_pair(pair);
   return found;
+}
+
+WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
+  const PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
+  return find_key_from(core, hash, key, number);
 }
 
 // Looks for the tag and slot only. Asks the processor to fetch what the later compare will read.

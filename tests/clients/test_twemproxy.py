@@ -24,7 +24,7 @@ pool:
   auto_eject_hosts: true
   server_failure_limit: 1
   server_retry_timeout: 60000
-  timeout: 4000
+  timeout: 1000
   server_connections: 1
   servers:
 {servers}

@@ -62,16 +62,11 @@ TEST_P(HitRatioTest, IsThatOfTheCpuEngine) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<RigKind>& info) {
-  if (info.param == RigKind::kCpu) return "Cpu";
-  return info.param == RigKind::kCudaLaunch ? "CudaLaunch" : "CudaPersistent";
-}
-
 // The CPU engine against itself: whether the measurement says the same twice.
 INSTANTIATE_TEST_SUITE_P(Engines, HitRatioTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
                                          RigKind::kCudaPersistent),
-                         name_of);
+                         [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace
 }  // namespace warpcache::gpu_tests

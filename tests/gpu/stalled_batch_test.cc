@@ -263,15 +263,10 @@ TEST_P(StalledBatchTest, OutsideAnEpochItSeesOtherBytes) {
   EXPECT_GT(changed(reader_->let_go()), old_.size() / 2);
 }
 
-std::string name_of(const testing::TestParamInfo<RigKind>& info) {
-  if (info.param == RigKind::kCpu) return "Cpu";
-  return info.param == RigKind::kCudaLaunch ? "CudaLaunch" : "CudaPersistent";
-}
-
 INSTANTIATE_TEST_SUITE_P(Engines, StalledBatchTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
                                          RigKind::kCudaPersistent),
-                         name_of);
+                         [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace
 }  // namespace warpcache::gpu_tests

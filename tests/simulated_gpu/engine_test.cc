@@ -117,15 +117,10 @@ TEST_F(SmallCard, AnswersAsTheModel) {
   }
 }
 
-std::string test_name(const testing::TestParamInfo<RigKind>& made) {
-  if (made.param == RigKind::kCudaLaunch) return "Launches";
-  return made.param == RigKind::kCudaPersistent ? "KernelThatStays" : "ValuesOnTheHost";
-}
-
 INSTANTIATE_TEST_SUITE_P(All, SimulatedGpu,
                          testing::Values(RigKind::kCudaLaunch, RigKind::kCudaPersistent,
                                          RigKind::kCudaHostValues),
-                         test_name);
+                         [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace
 }  // namespace warpcache

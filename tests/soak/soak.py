@@ -49,7 +49,8 @@ BAD_LOG = ("Sanitizer", "runtime error:", "assertion")
 TURNED_AWAY = re.compile("Broken pipe|reset by peer|closed|Too many open connections")
 DUMPED = re.compile(rb"^key=(\S+) exp=(-?\d+) .* size=(\d+)", re.MULTILINE)
 FOR_EVER = b"-1"
-# The smallest memory that a server can be told to use. Filled anew, it holds nothing that was dead before.
+# The smallest memory that a server can be told to use. Filled anew, it holds nothing that was
+# dead before.
 LIMIT_MIB_MIN = 8
 FILLER_BYTES = 30_000
 # What is left when nothing is alive: what segments that are still open hold.
@@ -235,7 +236,7 @@ class Party:
         """What a walk has shown is there to be deleted, unless it has expired or been evicted."""
         before = int(stats(self.server)["curr_items"])
         names = list(keys)
-        deleted = 0
+        deleted = deleted_for_ever = 0
         with self.server.connect(PATIENCE_S) as sock, sock.makefile("rb") as replies:
             for first in range(0, len(keys), 100):
                 some = names[first : first + 100]
@@ -247,8 +248,11 @@ class Party:
                     may_miss = self.where.lossy or not keys[key]
                     assert status == 0 or (status == 1 and may_miss), (key, status)
                     deleted += status == 0
+                    deleted_for_ever += status == 0 and keys[key]
         after = int(stats(self.server)["curr_items"])
         assert after <= before - deleted, f"{before} items, {deleted} deleted, {after} left"
+        for_ever = sum(keys.values())
+        assert deleted_for_ever >= for_ever / 2, f"{deleted_for_ever} of {for_ever} keys were there"
 
     def stop(self, result: Result) -> None:
         self.client.kill()

@@ -109,6 +109,20 @@ std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string
 #endif
 }
 
+std::string rig_name(RigKind kind) {
+  switch (kind) {
+    case RigKind::kCpu:
+      return "Cpu";
+    case RigKind::kCudaLaunch:
+      return "CudaLaunch";
+    case RigKind::kCudaPersistent:
+      return "CudaPersistent";
+    case RigKind::kCudaHostValues:
+      return "CudaHostValues";
+  }
+  return "";
+}
+
 bool read_rig_kind(const std::string& word, RigKind* kind) {
   static const std::map<std::string, RigKind> kKinds = {
       {"cpu", RigKind::kCpu},

@@ -45,6 +45,9 @@ class Rig {
 // Null, with the reason in `why`, where there is no such engine.
 std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why);
 
+// As part of a test's name.
+std::string rig_name(RigKind kind);
+
 // "cpu", "cuda", "cuda-persistent", "cuda-host-values"; false: none of them.
 bool read_rig_kind(const std::string& word, RigKind* kind);
 

@@ -76,7 +76,7 @@ std::string CudaStore::start() {
   tables_ = store::Tables(config, geometry);
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  std::string refusal = take_arena(geometry.arena_bytes(), free);
+  std::string refusal = take_arena(geometry, free);
   if (!refusal.empty()) return refusal;
   if (!device_tables_.allocate(device, tables_.bytes()) ||
       !maintainer_.allocate(device, maintainer_bytes()) ||
@@ -113,8 +113,8 @@ std::string CudaStore::start() {
 }
 
 // The device's part, whole segments at the low end where the index is, then the host's.
-std::string CudaStore::take_arena(uint64_t bytes, uint64_t free) {
-  const store::Geometry geometry = store::geometry_of(config_.store);
+std::string CudaStore::take_arena(const store::Geometry& geometry, uint64_t free) {
+  const uint64_t bytes = geometry.arena_bytes();
   const uint64_t piece = geometry.segment_size * store::kFreeWordSegments;
   const uint64_t index = geometry.segment_size * geometry.index_segments;
   const uint64_t most = free - free / kSpareShare;

@@ -68,7 +68,7 @@ class CudaStore final : public store::StoreOwner {
  private:
   CudaStore(const CudaStoreConfig& config, DeviceFaults& faults);
   std::string start();
-  std::string take_arena(uint64_t bytes, uint64_t free);
+  std::string take_arena(const store::Geometry& geometry, uint64_t free);
   void run();
   void wake();
   void apply_clock(uint32_t now) override;

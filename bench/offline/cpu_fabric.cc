@@ -85,6 +85,7 @@ class CpuFabric final : public Fabric {
     return input_.get();
   }
   PassResult run(const Pass& pass) override {
+    if (pass.requests_per_s != 0) throw std::runtime_error("a rate needs --engine cuda");
     const uint64_t share = (pass.count + threads_ - 1) / threads_;
     for (uint64_t i = 0; i < threads_; ++i) {
       lanes_[i]->take(input_.get(), pass, std::min(i * share, pass.count),

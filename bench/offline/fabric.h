@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "offline/background.h"
 #include "offline/workload.h"
 #include "offline/yardstick.h"
 
@@ -22,6 +24,7 @@ struct FabricConfig {
   uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none
   bool persistent = false;        // the kernel that stays, instead of a launch for each batch
   bool device_memory = false;     // frames and replies lie in the GPU's memory
+  bool high_priority = false;     // of the GPU's streams: requests go before background work
   uint32_t gpu = 0;
 };
 
@@ -30,13 +33,16 @@ struct Pass {
   uint64_t count = 0;
   uint32_t slot_bytes = 0;
   uint32_t reply_slot_bytes = 0;
-  uint32_t batch = 1;   // requests at a time
-  bool writes = false;  // some are not gets
+  uint32_t batch = 1;         // requests at a time
+  bool writes = false;        // some are not gets
+  double requests_per_s = 0;  // batches come at this rate, at equal distances; 0: without a pause
 };
 
 struct PassResult {
   double seconds = 0;
-  std::vector<float> batch_us;  // how long each batch took, from handing it in to its last reply
+  // How long each batch took, to its last reply: from handing it in, or, where batches come at a
+  // rate, from when it came.
+  std::vector<float> batch_us;
 };
 
 class Fabric {
@@ -49,6 +55,13 @@ class Fabric {
   virtual uint8_t* input(uint64_t bytes) = 0;
   // Turns all frames into replies. Throws std::runtime_error if it cannot go on.
   virtual PassResult run(const Pass& pass) = 0;
+  // Background work goes on from begin to end, whatever else is run meanwhile; end waits for one
+  // run of it at least, and returns how long a run took, in ms. Throws std::runtime_error where
+  // there is no GPU.
+  virtual void begin_background(const BackgroundConfig&) {
+    throw std::runtime_error("background work needs --engine cuda");
+  }
+  virtual double end_background() { return 0; }
   // Of the card, see yardstick.h. Where there is none, energy is negative and limits are 0.
   virtual double joules() const { return -1; }
   virtual BusLimits bus() const { return {}; }

@@ -48,6 +48,7 @@ class GpuFabric final : public Fabric {
       packets.udp_port = Workload::kPort;
       packets.jobs.blocks_max = config_.blocks;
       packets.jobs.persistent = config.persistent;
+      if (config.high_priority) packets.jobs.priority = engine::cuda::CudaStream::Priority::kHigh;
       packets.copied_packets_min = config.copied_batch_min;
       check(PacketEngine::create(packets, *store_, faults_, &engines_.emplace_back()));
     }
@@ -80,9 +81,9 @@ class GpuFabric final : public Fabric {
     for (const auto& engine : engines_) {
       threads.emplace_back([&, engine = engine.get()] {
         for (uint64_t i = next++; i < batches && !faults_.failed(); i = next++) {
-          const SteadyClock::time_point handed_in = SteadyClock::now();
+          const SteadyClock::time_point came = wait_for(pass, i, begin);
           (void)engine->run(batch_of(pass, i));
-          result.batch_us[i] = static_cast<float>(us_since(handed_in));
+          result.batch_us[i] = static_cast<float>(us_since(came));
         }
       });
     }
@@ -94,6 +95,17 @@ class GpuFabric final : public Fabric {
     return result;
   }
 
+  void begin_background(const BackgroundConfig& config) override {
+    if (background_loops_ == 0) background_loops_ = BackgroundWork::loops_for(kBackgroundMs);
+    background_ = std::make_unique<BackgroundWork>(config, background_loops_);
+  }
+
+  double end_background() override {
+    const double ms = background_->stop();
+    background_.reset();
+    return ms;
+  }
+
   Bytes reply(uint64_t request) const override {
     const PacketResult result = results_.as<PacketResult>()[request];
     if (result.state() != PacketState::kDone) return {};
@@ -102,6 +114,21 @@ class GpuFabric final : public Fabric {
   }
 
  private:
+  // A run of background work in one launch, alone: as long as the paper's.
+  static constexpr double kBackgroundMs = 30;
+
+  // Returns when a batch has come: now, or at its time, which is waited for.
+  static SteadyClock::time_point wait_for(const Pass& pass, uint64_t batch,
+                                          SteadyClock::time_point begin) {
+    SteadyClock::time_point now = SteadyClock::now();
+    if (pass.requests_per_s == 0) return now;
+    const double after = static_cast<double>(batch * pass.batch) / pass.requests_per_s;
+    const auto due = begin + std::chrono::duration_cast<SteadyClock::duration>(
+                                 std::chrono::duration<double>(after));
+    while (now < due) now = SteadyClock::now();
+    return due;
+  }
+
   // Everything that a pass needs is there before its time is taken.
   void prepare(const Pass& pass) {
     if (pass.batch > PacketEngine::kPacketsMax) {
@@ -164,6 +191,8 @@ class GpuFabric final : public Fabric {
   engine::cuda::DeviceFaults faults_;
   std::unique_ptr<CudaStore> store_;
   std::vector<std::unique_ptr<PacketEngine>> engines_;
+  std::unique_ptr<BackgroundWork> background_;
+  uint32_t background_loops_ = 0;  // of a block; 0: not known yet
   Pass pass_;
   uint64_t batch_reply_bytes_ = 0;
   CudaMemory input_;  // pinned, as replies and results are

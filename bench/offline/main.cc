@@ -39,6 +39,8 @@ struct Options {
   FabricConfig fabric;
   std::string engine = "cpu";
   uint64_t memory_mib = 0;
+  std::vector<uint32_t> background_launches;
+  std::string background_cut = "blocks";
   bool json = false;
 };
 
@@ -86,6 +88,20 @@ void add_options(CLI::App* app, Options* options) {
                 "a kernel that stays, instead of a launch for each batch");
   app->add_flag("--device-memory", options->fabric.device_memory,
                 "frames and replies lie in the GPU's memory: no bus");
+  app->add_flag("--high-priority", options->fabric.high_priority,
+                "of the requests' streams, against background work");
+  app->add_option("--rate", options->study.requests_per_s,
+                  "requests/s that come, in batches at equal distances, which count from when they "
+                  "come; without it, as many as are done")
+      ->check(CLI::Range(1.0, 1e10));
+  app->add_option("--background", options->background_launches,
+                  "launches that a run of background work is cut into, which shares the card; one "
+                  "row each, 0: without it")
+      ->delimiter(',')
+      ->check(CLI::Range(0u, kBackgroundBlocks));
+  app->add_option("--background-cut", options->background_cut,
+                  "a launch has a share of the blocks, or of the time of all")
+      ->check(CLI::IsMember({"blocks", "time"}));
   app->add_flag("--json", options->json, "one line of JSON instead of the table");
 }
 
@@ -106,6 +122,12 @@ int run(Options& options) {
   options.fabric.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
   options.fabric.hash_power = hash_power_for(options.study.workload);
+  using Cut = BackgroundConfig::Cut;
+  const Cut cut = options.background_cut == "time" ? Cut::kTime : Cut::kBlocks;
+  if (!options.background_launches.empty()) options.study.backgrounds.clear();
+  for (const uint32_t launches : options.background_launches) {
+    options.study.backgrounds.push_back({launches, cut});
+  }
   const auto fabric =
       options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
   const bool terminal = isatty(STDERR_FILENO) != 0;

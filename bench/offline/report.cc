@@ -26,6 +26,10 @@ double bus_requests(const Workload& workload, const BusLimits& bus) {
   return bus.best() * 1e9 / std::max(workload.request_slot(), workload.reply_slot());
 }
 
+const char* cut_of(const BackgroundConfig& background) {
+  return background.cut == BackgroundConfig::Cut::kTime ? "time" : "blocks";
+}
+
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
@@ -52,6 +56,14 @@ std::string text_report(const StudyConfig& config, const std::string& fabric,
                    row.in_gb_per_s, row.out_gb_per_s,
                    row.requests_per_j > 0 ? fmt::format("{:.0f}", row.requests_per_j) : "",
                    config.verify ? std::to_string(row.wrong) : "not seen");
+    if (row.background.launches != 0) {
+      fmt::format_to(
+          to,
+          "{:>8}background work in {} launches, cut by {}: {:.1f} ms a run, {:.1f} ms alone; "
+          "batches {:.1f} us on average, {:.1f} us at most\n",
+          "", row.background.launches, cut_of(row.background), row.background_ms,
+          row.background_alone_ms, row.mean_us, row.max_us);
+    }
     if (row.wrong > 0) fmt::format_to(to, "WRONG: {}\n", row.first_wrong);
   }
   return out;
@@ -72,6 +84,7 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
   out["set_share"] = in.set_share;
   out["udp_checksum"] = in.udp_checksum;
   out["requests"] = config.requests;
+  if (config.requests_per_s > 0) out["offered_per_s"] = config.requests_per_s;
   out["request_slot_bytes"] = workload.request_slot();
   out["reply_slot_bytes"] = workload.reply_slot();
   if (result.bus.best() > 0) {
@@ -83,12 +96,20 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
     nlohmann::ordered_json line;
     line["batch"] = row.batch;
     line["requests_per_s"] = std::round(row.requests_per_s);
+    line["batch_mean_us"] = rounded(row.mean_us);
     line["batch_p50_us"] = rounded(row.p50_us);
     line["batch_p95_us"] = rounded(row.p95_us);
     line["batch_p99_us"] = rounded(row.p99_us);
+    line["batch_max_us"] = rounded(row.max_us);
     line["in_gb_per_s"] = rounded(row.in_gb_per_s);
     line["out_gb_per_s"] = rounded(row.out_gb_per_s);
     if (row.requests_per_j > 0) line["requests_per_j"] = std::round(row.requests_per_j);
+    if (row.background.launches != 0) {
+      line["background_launches"] = row.background.launches;
+      line["background_cut"] = cut_of(row.background);
+      line["background_ms"] = rounded(row.background_ms);
+      line["background_alone_ms"] = rounded(row.background_alone_ms);
+    }
     line["verified"] = row.verified;
     line["wrong"] = row.wrong;
     out["rows"].push_back(line);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -83,6 +84,9 @@ Row row_of(const Pass& pass, PassResult& result) {
   row.batch = pass.batch;
   row.requests_per_s = static_cast<double>(pass.count) / result.seconds;
   std::sort(result.batch_us.begin(), result.batch_us.end());
+  row.mean_us = std::accumulate(result.batch_us.begin(), result.batch_us.end(), 0.0) /
+                static_cast<double>(result.batch_us.size());
+  row.max_us = static_cast<double>(result.batch_us.back());
   row.p50_us = quantile(result.batch_us, 0.5);
   row.p95_us = quantile(result.batch_us, 0.95);
   row.p99_us = quantile(result.batch_us, 0.99);
@@ -111,6 +115,39 @@ void verify(const Workload& workload, const Fabric& fabric, uint64_t count,
       "request " + std::to_string(first) + " got " + std::to_string(reply.size) + " bytes";
 }
 
+// How long a run of background work takes with the card to itself.
+double alone(const BackgroundConfig& background, Fabric& fabric, const Progress& progress) {
+  progress("background work alone");
+  fabric.begin_background(background);
+  return fabric.end_background();
+}
+
+// A row of the table: several passes, the best of them.
+Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig& background,
+            Fabric& fabric, const Progress& progress) {
+  const bool shared = background.launches != 0;
+  const double alone_ms = shared ? alone(background, fabric, progress) : 0;
+  Row best;
+  const double joules_before = fabric.joules();
+  if (shared) fabric.begin_background(background);
+  for (uint32_t i = 0; i < config.passes; ++i) {
+    progress("batches of " + std::to_string(pass.batch) + ", pass " + std::to_string(i + 1));
+    PassResult times = fabric.run(pass);
+    const Row row = row_of(pass, times);
+    if (row.requests_per_s > best.requests_per_s) best = row;
+  }
+  if (shared) {
+    best.background = background;
+    best.background_ms = fabric.end_background();
+    best.background_alone_ms = alone_ms;
+  }
+  const double joules = fabric.joules() - joules_before;
+  if (joules > 0) {
+    best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
+  }
+  return best;
+}
+
 }  // namespace
 
 StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
@@ -129,22 +166,14 @@ StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress&
       (void)workload.write_request(i, input + i * pass.slot_bytes);
     }
   });
+  pass.requests_per_s = config.requests_per_s;
   for (const uint32_t batch : config.batches) {
     pass.batch = batch;
-    Row best;
-    const double joules_before = fabric.joules();
-    for (uint32_t i = 0; i < config.passes; ++i) {
-      progress("batches of " + std::to_string(batch) + ", pass " + std::to_string(i + 1));
-      PassResult times = fabric.run(pass);
-      const Row row = row_of(pass, times);
-      if (row.requests_per_s > best.requests_per_s) best = row;
+    for (const BackgroundConfig& background : config.backgrounds) {
+      Row row = best_of(config, pass, background, fabric, progress);
+      if (config.verify) verify(workload, fabric, pass.count, progress, row);
+      result.rows.push_back(row);
     }
-    const double joules = fabric.joules() - joules_before;
-    if (joules > 0) {
-      best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
-    }
-    if (config.verify) verify(workload, fabric, pass.count, progress, best);
-    result.rows.push_back(best);
   }
   return result;
 }

@@ -20,18 +20,26 @@ struct StudyConfig {
   std::vector<uint32_t> batches = {4096};  // requests at a time, one row each
   uint32_t passes = 3;                     // the best counts
   bool verify = true;
+  double requests_per_s = 0;  // see Pass
+  // What shares the card, a row for each with each size of batches. launches 0: nothing.
+  std::vector<BackgroundConfig> backgrounds = {{}};
 };
 
 // Of the pass that took least time.
 struct Row {
   uint32_t batch = 0;
   double requests_per_s = 0;
-  double p50_us = 0;  // of batches
+  double mean_us = 0;  // of batches
+  double p50_us = 0;
   double p95_us = 0;
   double p99_us = 0;
+  double max_us = 0;
   double in_gb_per_s = 0;  // slots of frames, 10^9 bytes
   double out_gb_per_s = 0;
   double requests_per_j = 0;  // of all passes, the card alone; 0: not known
+  BackgroundConfig background;
+  double background_ms = 0;        // a run of it beside the requests
+  double background_alone_ms = 0;  // and before them
   uint64_t verified = 0;
   uint64_t wrong = 0;
   std::string first_wrong;

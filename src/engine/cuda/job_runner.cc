@@ -30,7 +30,7 @@ std::string JobRunner<JobKind>::start() {
       !words_.allocate(device, 256)) {
     return "there is too little memory for the GPU's jobs";
   }
-  if (!stream_.create(CudaStream::Priority::kNormal)) return "the GPU gives no stream";
+  if (!stream_.create(config_.priority)) return "the GPU gives no stream";
   const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
   if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
   resources_ = store_.resources();

@@ -17,6 +17,8 @@ namespace warpcache::engine::cuda {
 struct JobRunnerConfig {
   uint32_t blocks_max = 1;  // CudaStoreConfig::blocks_per_engine
   bool persistent = false;  // one kernel that stays, instead of one a job
+  // Of the kernels, against those of others that share the device.
+  CudaStream::Priority priority = CudaStream::Priority::kNormal;
   // A job that takes longer means that the device is lost.
   uint32_t job_ms_max = 10000;
 };

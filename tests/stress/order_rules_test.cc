@@ -311,18 +311,22 @@ TEST(Reply, ACommandWithoutReplySpaceRunsOnce) {
   EXPECT_EQ(speaker.say("get n\r\n"), "VALUE n 0 3\r\n500\r\nEND\r\n");
 }
 
-// The same where many connections together ask for more than one batch has space for.
+// The same where many connections together ask for more than one batch has space for. (A longer
+// value would be sent from where it lies and take none.)
 TEST(Reply, SpaceIsSharedByAllConnectionsOfABatch) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speaker(*store);
-  speaker.say(set_command("v", std::string(16 * 1024, 'v')) + "set n 0 0 1\r\n0\r\n");
-  const std::string hit = "VALUE v 0 16384\r\n" + std::string(16 * 1024, 'v') + "\r\nEND\r\n";
+  const std::string value(engine::kCopiedValueMax, 'v');
+  speaker.say(set_command("v", value) + "set n 0 0 1\r\n0\r\n");
+  const std::string hit =
+      "VALUE v 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\nEND\r\n";
   constexpr size_t kConnections = 40;
-  constexpr size_t kGets = 12;
+  constexpr size_t kGets = 48;
   std::string commands = "incr n 1\r\n";
   for (size_t i = 0; i < kGets; ++i) commands += "get v\r\n";
   const std::vector<std::string> replies =
       speaker.say_each(std::vector<std::string>(kConnections, commands));
+  EXPECT_GT(speaker.batches(), 3u);
   std::set<std::string> numbers;
   for (const std::string& reply : replies) {
     const size_t end = reply.find("\r\n");

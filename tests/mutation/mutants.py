@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mutants of mutants.toml, and the sources with them in."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+MUTANTS_FILE = Path(__file__).with_name("mutants.toml")
+
+
+def read_mutants() -> list[dict]:
+    return tomllib.loads(MUTANTS_FILE.read_text())["mutant"]
+
+
+def mutate(root: Path, mutants: list[dict]) -> tuple[dict[Path, str], list[str]]:
+    """The changed files below `root`, as texts, and what is wrong with each edit that does not apply:
+    its old text must stand in its file once, and be left alone by the edits before it."""
+    texts: dict[Path, str] = {}
+    misfits = []
+    for number, mutant in enumerate(mutants):
+        for edit in mutant["edit"]:
+            path = root / edit["file"]
+            if path not in texts:
+                texts[path] = path.read_text() if path.is_file() else ""
+            times = texts[path].count(edit["old"])
+            if times == 1:
+                new = edit["new"].replace("MUTANT", f"(wc_mutant == {number})")
+                texts[path] = texts[path].replace(edit["old"], new)
+            else:
+                where = f"{times} times in" if path.is_file() else "no file"
+                misfits.append(f"{mutant['name']}: {where} {edit['file']}: {edit['old']!r}")
+    return texts, misfits

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "engine/cuda/packet_stage.cuh"
+#include "engine/cuda/packet_writes.cuh"
 #include "request/stages.h"
 #include "wire/frame.h"
 #include "wire/packet.h"
@@ -29,11 +29,11 @@ class GeneralPackets {
   // REQUIRES: the block is in its epoch, as the reader of this block.
   __device__ GeneralPackets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
                             Tally& tally)
-      : job_(job), stage_(stage), tally_(tally), arena_(job) {
-    const uint32_t reader = job.first_reader + blockIdx.x;
-    thread_.slot = &resources.core.epochs[reader];
-    thread_.counters = &resources.counters[reader];
-    thread_.lane = reader % resources.core.shared->lane_count;
+      : job_(job),
+        stage_(stage),
+        tally_(tally),
+        arena_(job),
+        thread_(thread_of_block(resources, job)) {
     context_.store = {resources.core};
     context_.thread = &thread_;
     context_.input = stage.input;
@@ -51,10 +51,9 @@ class GeneralPackets {
     frame_offset_ = offset;
     result_ = PacketResult::not_done(PacketState::kHost);
     bool runs = here && open() && judge();
-    yields_ = runs && changes_ && leaves_to_another();
+    yields_ = runs && changes_ && may_yield();
     __syncwarp();
     runs = admit(runs);
-    make_index_room(runs);
     const bool done = execute(runs);
     compose(done);
     return result_;
@@ -64,10 +63,8 @@ class GeneralPackets {
   __device__ bool open();
   __device__ bool judge();
   __device__ uint32_t value_ahead() const;
-  __device__ bool leaves_to_another() const;
-  __device__ static bool same_bytes(const uint8_t* from, Bytes key);
+  __device__ bool may_yield() const;
   __device__ bool admit(bool runs);
-  __device__ void make_index_room(bool runs);
   __device__ void prepare_space(bool runs);
   __device__ bool execute(bool runs);
   __device__ void compose(bool done);
@@ -95,12 +92,10 @@ class GeneralPackets {
   request::RequestState state_;
   wire::Result answer_;
   PacketResult result_ = {};
-  bool yields_ = false;             // to another set of its key
+  bool yields_ = false;             // to another set of its key: see leaves_to_another()
   bool changes_ = false;            // may change the store
   uint32_t promised_ = 0;           // words of the arena, for its reply
   uint8_t* value_place_ = nullptr;  // in the stage
-  // Of the warp: keys that it has reported to the index beforehand.
-  int expected_items_ = 0;
 };
 
 }  // namespace warpcache::engine::cuda

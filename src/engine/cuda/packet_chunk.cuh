@@ -5,8 +5,9 @@
 // pass through shared memory, so that the bus sees nothing but coalesced 16-byte words.
 //
 // As many of the frames as the stage has room for come in at a time. Lone gets (wire/lone_get.h)
-// take the short way: look-up, reply, out. The others take the general one, which is a function of
-// its own: a warp that has none of them neither fetches its code nor carries its state.
+// take the short way: look-up, reply, out. Lone sets (wire/lone_set.h) take another, all else the
+// general one; each is a function of its own: a warp that has none of them neither fetches its code
+// nor carries its state.
 //
 // Device code.
 #pragma once
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "engine/cuda/general_packets.cuh"
+#include "engine/cuda/lone_sets.cuh"
 #include "engine/cuda/packet_stage.cuh"
 #include "wire/lone_get.h"
 
@@ -32,6 +34,13 @@ __device__ __noinline__ PacketResult run_general(const BlockResources& resources
                                                  bool here) {
   GeneralPackets packets(resources, job, stage, tally);
   return packets.run(frame, offset, here);
+}
+
+__device__ __noinline__ bool run_lone_sets(const BlockResources& resources, const PacketJob& job,
+                                           WarpStage& stage, Tally& tally, Bytes frame,
+                                           uint32_t offset, bool here, PacketResult& result) {
+  LoneSets sets(resources, job, stage, tally);
+  return sets.run(frame, offset, here, result);
 }
 
 // Whether the key is there at all, however often it moves.
@@ -71,12 +80,8 @@ class PacketChunk {
       bring_in(taken ? words : 0, from);
       wait_for_epoch();
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
-      const bool general = !serve_lone_get(frame, taken) && taken;
-      if (__any_sync(kAllLanes, general)) {
-        const PacketResult result = chunk_detail::run_general(resources_, job_, stage_, tally_,
-                                                              frame, slot.offset, general);
-        if (general) result_ = result;
-      }
+      const bool lone_get = serve_lone_get(frame, taken);
+      serve_others(frame, slot.offset, taken && !lone_get);
       waits = waits && !taken;
     }
     if (here) job_.packets[first + lane_id()] = result_;
@@ -113,8 +118,8 @@ class PacketChunk {
 
   __device__ Lookup look_up(Bytes frame) const;
   __device__ bool serve_lone_get(Bytes frame, bool here);
+  __device__ void serve_others(Bytes frame, uint32_t offset, bool here);
   __device__ void compose(const Lookup& lookup, const uint8_t* frame, uint8_t* out, bool mine);
-  __device__ void send(uint32_t words, uint32_t base);
   __device__ void count(uint32_t hits, uint32_t misses);
   // REQUIRES: it is a hit.
   __device__ static const uint8_t* value_of(const Lookup& lookup) {
@@ -141,7 +146,7 @@ __device__ inline PacketChunk::Lookup PacketChunk::look_up(Bytes frame) const {
   lookup.request = wire::parse_lone_get(frame.data, size, job_.udp_port);
   const uint32_t key_size = lookup.request.key_size;
   if (key_size == 0) return lookup;
-  const uint8_t* const key = frame.data + wire::LoneGet::kKeyOffset;
+  const uint8_t* const key = frame.data + wire::kLoneKeyOffset;
   const uint64_t hash = hash_key(core_.seed, {key, key_size});
   lookup.found = quick_find(core_, pairs_, hash, key, key_size);
   const QuickFound& found = lookup.found;
@@ -178,7 +183,7 @@ __device__ inline bool PacketChunk::serve_lone_get(Bytes frame, bool here) {
     compose(lookup, frame.data, stage_.reply + room.begin() * 16, mine);
     base = __shfl_sync(kAllLanes, base, 0);
     const bool sent = __shfl_sync(kAllLanes, fits, 0) != 0;
-    if (sent) send(total, base);
+    if (sent) send_staged(job_, stage_, total, base);
     if (mine) {
       result_ = sent ? PacketResult::done((base + room.begin()) * 16, lookup.size)
                      : PacketResult::not_done(PacketState::kNoReplySpace);
@@ -189,6 +194,19 @@ __device__ inline bool PacketChunk::serve_lone_get(Bytes frame, bool here) {
   const uint32_t all = __popc(__ballot_sync(kAllLanes, lone));
   if (lane_id() == 0 && all != 0) count(hits, all - hits);
   return lone;
+}
+
+// What is no lone get.
+__device__ inline void PacketChunk::serve_others(Bytes frame, uint32_t offset, bool here) {
+  if (!__any_sync(kAllLanes, here)) return;
+  PacketResult result = {};
+  const bool set =
+      chunk_detail::run_lone_sets(resources_, job_, stage_, tally_, frame, offset, here, result);
+  if (set) result_ = result;
+  const bool general = here && !set;
+  if (!__any_sync(kAllLanes, general)) return;
+  result = chunk_detail::run_general(resources_, job_, stage_, tally_, frame, offset, general);
+  if (general) result_ = result;
 }
 
 // The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
@@ -218,14 +236,6 @@ __device__ inline void PacketChunk::compose(const Lookup& lookup, const uint8_t*
   }
   __syncwarp();
   if (hit) wire::finish_lone_hit(lookup.request, lookup.size, out);
-  __syncwarp();
-}
-
-// The first `words` of the staged replies go to the arena, from word `base` on.
-__device__ inline void PacketChunk::send(uint32_t words, uint32_t base) {
-  const auto* source = reinterpret_cast<const uint4*>(stage_.reply);
-  auto* target = reinterpret_cast<uint4*>(job_.reply_out) + base;
-  for (uint32_t at = lane_id(); at < words; at += kWarpSize) __stcs(target + at, source[at]);
   __syncwarp();
 }
 

@@ -65,4 +65,14 @@ class ReplyArena {
   uint32_t room_;
 };
 
+// The first `words` of the staged replies go to the arena, from word `base` on. Called by the whole
+// warp.
+__device__ inline void send_staged(const PacketJob& job, const WarpStage& stage, uint32_t words,
+                                   uint32_t base) {
+  const auto* source = reinterpret_cast<const uint4*>(stage.reply);
+  auto* target = reinterpret_cast<uint4*>(job.reply_out) + base;
+  for (uint32_t at = lane_id(); at < words; at += kWarpSize) __stcs(target + at, source[at]);
+  __syncwarp();
+}
+
 }  // namespace warpcache::engine::cuda

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What both ways of changing the store by packets share. Device code; every function is called by
+// the whole warp unless it says otherwise.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packet_stage.cuh"
+#include "request/stages.h"
+
+namespace warpcache::engine::cuda {
+
+// A block is one reader, and a writer with a lane of its own as far as there are lanes.
+__device__ inline store::ThreadContext thread_of_block(const BlockResources& resources,
+                                                       const PacketJob& job) {
+  const uint32_t reader = job.first_reader + blockIdx.x;
+  store::ThreadContext thread;
+  thread.slot = &resources.core.epochs[reader];
+  thread.counters = &resources.counters[reader];
+  thread.lane = reader % resources.core.shared->lane_count;
+  return thread;
+}
+
+// Whether the key lies at `from` of the input, which is read past the caches: the host writes there
+// again and again. Called by one lane.
+__device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
+  const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 4);
+  const auto* words = reinterpret_cast<const volatile uint32_t*>(from - skip);
+  const auto size = static_cast<uint32_t>(key.size);
+  for (uint32_t i = 0; i < (skip + size + 3) / 4; ++i) {
+    const uint32_t word = words[i];
+    for (uint32_t b = 0; b < 4; ++b) {
+      const uint32_t at = 4 * i + b - skip;  // beyond `size` in front of the first
+      if (at < size && key.data[at] != static_cast<uint8_t>(word >> (8 * b))) return false;
+    }
+  }
+  return true;
+}
+
+// Whether a plain set leaves it to another one of the job to take effect. That one may have to come
+// again, and does so before the batch is answered. `offset`: of the key in the job's input. Called
+// by one lane.
+__device__ inline bool leaves_to_another(const PacketJob& job, uint64_t hash, Bytes key,
+                                         uint32_t offset) {
+  const auto size = static_cast<uint32_t>(key.size);
+  const uint64_t mine = claim_of(job.claim_round, size, offset);
+  uint64_t* const claim = job.claims + hash % kClaims;
+  uint64_t seen = load_relaxed(claim);
+  if (claim_round(seen) != job.claim_round) {
+    const uint64_t before = atomicCAS(reinterpret_cast<unsigned long long*>(claim), seen, mine);
+    if (before == seen) return false;
+    seen = before;
+  }
+  return seen != mine && claim_round(seen) == job.claim_round && claim_key_size(seen) == size &&
+         is_key_at(job.input + claim_key_offset(seen), key);
+}
+
+// Reports to the index the keys that the lanes may add, and lets it grow. Returns how many.
+__device__ inline int expect_items(const store::Core& core, store::ThreadContext& thread,
+                                   bool adds) {
+  const int expected = __popc(__ballot_sync(kAllLanes, adds));
+  if (lane_id() == 0 && expected != 0) store::reserve_growth(core, thread, expected);
+  __syncwarp();
+  return expected;
+}
+
+// Sets that right by what they have added.
+__device__ inline void settle_items(const store::Core& core, store::ThreadContext& thread,
+                                    int expected) {
+  __syncwarp();
+  const int added = __reduce_add_sync(kAllLanes, thread.new_items);
+  thread.new_items = added - expected;
+  if (lane_id() == 0 && thread.new_items != 0) store::settle_growth(core, thread);
+  thread.new_items = 0;
+}
+
+// A CAS id for each lane.
+__device__ inline void take_cas_ids(const store::Core& core, store::ThreadContext& thread) {
+  uint64_t batch = 0;
+  if (lane_id() == 0) batch = fetch_add(&core.shared->cas_batch, 1) + 1;
+  batch = __shfl_sync(kAllLanes, batch, 0);
+  thread.cas_next = batch << store::StoreRef::kCasIndexBits | lane_id();
+  thread.cas_end = thread.cas_next + 1;
+}
+
+// Of all lanes' items together.
+__device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t value_size) {
+  return wants ? static_cast<uint32_t>(store::item_footprint(key_size, uint64_t{value_size})) : 0;
+}
+
+// Space for the items of the lanes that want one, all at once: a lock that each lane takes for
+// itself is taken 32 times. It is in ThreadContext::prepared; null: there was none so simply.
+// REQUIRES: ttl_class of the expiry is 0.
+__device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
+                                     bool wants, uint32_t key_size, uint32_t value_size,
+                                     uint32_t expiry) {
+  const uint32_t bytes = footprint_of(wants, key_size, value_size);
+  const uint32_t end = warp_sum_to(bytes);
+  const uint32_t total = warp_last(end);
+  if (total == 0 || total > core.plain_size_max()) return;
+  uint64_t run = 0;
+  if (lane_id() == 0) run = reinterpret_cast<uint64_t>(store::take_run(core, thread, total));
+  run = __shfl_sync(kAllLanes, run, 0);
+  if (run == 0) return;
+  if (wants) {
+    uint8_t* const place = reinterpret_cast<uint8_t*>(run) + end - bytes;
+    thread.prepared = store::detail::init_item(place, static_cast<uint8_t>(key_size), value_size,
+                                               expiry, store::Layout::kPlain);
+    core.segment(core.segment_of(thread.prepared)).note_expiry(expiry);
+  }
+  __syncwarp();
+  if (lane_id() == 0) spin_unlock(&core.lanes[thread.lane].lock);
+  __syncwarp();
+}
+
+// Notes that a packet found no room in the store; it comes again when there is. Called by one lane.
+__device__ inline PacketResult defer_packet(Tally& tally, uint32_t bytes_wanted) {
+  const uint32_t wanted = max(bytes_wanted, 1u);
+  atomicMax(&tally.room_wanted, wanted);
+  atomicAdd(&tally.room_missing, wanted);
+  return PacketResult::not_done(PacketState::kDeferred);
+}
+
+}  // namespace warpcache::engine::cuda

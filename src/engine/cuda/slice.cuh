@@ -121,6 +121,7 @@ class SliceRunner {
   __device__ void make_index_room();
   __device__ void execute();
   __device__ bool has_space(uint32_t index) const;
+  __device__ bool outgrew(uint32_t index) const;
   __device__ void execute_one(uint32_t index);
   __device__ void compose();
   __device__ void put_bytes();

@@ -36,6 +36,16 @@ __device__ inline bool SliceRunner::has_space(uint32_t index) const {
   return uint64_t{wire::reply_bound_max(request)} + found.item->value_size <= slice_.bound[index];
 }
 
+// Whether the reply to a read may find no space, because the value is longer than it was when its
+// space was taken. It is read again then, and nothing that comes after it in its chain may have
+// happened.
+__device__ inline bool SliceRunner::outgrew(uint32_t index) const {
+  const wire::Request& request = slice_.state[index].request;
+  const wire::Result& result = slice_.result[index];
+  if (request.op != wire::Op::kGet || !wire::reply_carries_value(request, result)) return false;
+  return uint64_t{wire::reply_bound_max(request)} + result.value_size > slice_.bound[index];
+}
+
 __device__ inline void SliceRunner::execute() {
   __syncthreads();
   if (here_ && slice_.first[me_]) {
@@ -45,7 +55,7 @@ __device__ inline void SliceRunner::execute() {
         break;
       }
       execute_one(index);
-      if (slice_.reply[index].state == FrameState::kDeferred) break;
+      if (slice_.reply[index].state == FrameState::kDeferred || outgrew(index)) break;
     }
   }
   if (thread_.new_items != 0) atomicAdd(&slice_.new_items, thread_.new_items);

@@ -3,8 +3,8 @@
 // Changing the index: publishing, unlinking, and the overflow sets. All of it under the lock of one
 // pair.
 //
-// A slot is written before its tag when a key is added and cleared after it when one is removed.
-// Neither order matters for safety: a reader trusts only the whole key behind the slot it has read.
+// Where a slot and its tag do not agree for a moment (fill_way(), clear_way()), nobody is misled: a
+// reader trusts only the whole key behind the slot it has read.
 #pragma once
 
 #include <cstdint>

@@ -62,15 +62,18 @@ WC_HD inline void give_overflow(const Core& core, ThreadCounters& counters, uint
   counters.add(StoreCounter::kOverflowSets, ~uint64_t{0});
 }
 
+// The slot says whether a key is there, to those who come by its tag and to those who come by a
+// Candidate, so that it comes and goes for all in one moment: it is the last to be written and the
+// first to be cleared.
 WC_HD inline void fill_way(Set* set, uint32_t way, uint16_t tag, Slot slot, uint32_t counter) {
   set->set_counter(way, counter);
-  store_release(&set->slots[way], slot);
   set->set_tag(way, tag);
+  store_release(&set->slots[way], slot);
 }
 
 WC_HD inline void clear_way(Set* set, uint32_t way) {
-  set->set_tag(way, 0);
   store_release(&set->slots[way], 0);
+  set->set_tag(way, 0);
 }
 
 struct Way {

@@ -76,6 +76,39 @@ TEST(Stress, NoHitIsLostWhileTheIndexGrows) {
   EXPECT_GT(store->stats().get(StoreCounter::kSplits), 500u);
 }
 
+// A key is gone for all at the same moment: who has seen that it is missing does not find it any
+// more, neither by its tag nor where it was found before.
+TEST(Stress, WhatIsMissingIsNotFoundAgain) {
+  const auto store = make_store(quiet_config(64 * kMiB));
+  const std::string key = key_name(1);
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> again = 0;
+  std::thread reader([&] {
+    Worker worker(store.get());
+    const StoreRef ref = store->ref();
+    const uint64_t hash = ref.hash(bytes_of(key));
+    while (!done) {
+      worker.enter();
+      const Candidate hint = ref.probe(hash);
+      for (int i = 0; hint.slot != 0 && i < 100; ++i) {
+        if (ref.find(hash, bytes_of(key))) continue;
+        const Found found = ref.find(hash, bytes_of(key), hint);
+        if (found && found.item == ref.core.item_in(hint.slot)) ++again;
+        break;
+      }
+      worker.leave();
+    }
+  });
+  Worker writer(store.get());
+  for (uint64_t i = 0; i < 100'000 * kEffort; ++i) {
+    ASSERT_EQ(writer.set(key, make_value(1, i, 16)), Status::kOk);
+    ASSERT_TRUE(writer.erase(key));
+  }
+  done = true;
+  reader.join();
+  EXPECT_EQ(again, 0u);
+}
+
 struct Mix {
   uint64_t memory = 4 * kMiB;
   bool keep_all = false;

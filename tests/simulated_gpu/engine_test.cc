@@ -5,6 +5,7 @@
 // --engine=cuda, each with SIMT_GPU=1.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +79,15 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
     for (const std::string& failure : report.failures) ADD_FAILURE() << name << ": " << failure;
     EXPECT_GT(report.operations, 1000u) << name;
   }
+}
+
+// The driver clears memory by and by, and a stream of the engine's does not wait for it: a store
+// whose tables were cleared after they had been filled lost its limit.
+TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
+  constexpr uint64_t kBytes = 100'000;
+  engine::cuda::CudaMemory memory;
+  ASSERT_TRUE(memory.allocate(engine::cuda::CudaMemory::Place::kDevice, kBytes));
+  EXPECT_EQ(std::count(memory.data(), memory.data() + kBytes, 0), static_cast<long>(kBytes));
 }
 
 // A card with less memory than the store has.

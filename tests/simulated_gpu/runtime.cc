@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -160,6 +161,28 @@ class Stream {
   std::thread thread_;
 };
 
+// The default stream, which other streams do not wait for. As on a device it may take its time
+// after the call has returned; here it always does.
+class DefaultStream {
+ public:
+  static DefaultStream& instance() {
+    static auto* const kStream = new DefaultStream();
+    return *kStream;
+  }
+  void add(std::function<void()> work) {
+    stream_.add([work = std::move(work)] {
+      std::this_thread::sleep_for(kDelay);
+      work();
+    });
+  }
+  void wait() { stream_.wait(); }
+
+ private:
+  static constexpr auto kDelay = std::chrono::microseconds(500);
+
+  Stream stream_;
+};
+
 void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body) {
   stream->add(
       [grid, block, body = std::move(body)] { BlockPool::instance().run(grid, block, body); });
@@ -204,20 +227,18 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
   mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
   *data = static_cast<char*>(begin) + whole - used;
+  std::memset(*data, simt::kGarbage, std::min(bytes, simt::kGarbageMax));
   const std::lock_guard guard(memory().mutex);
   memory().regions[*data] = {whole + page, begin};
   return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int) {
-  const cudaError_t error = cudaMalloc(data, bytes);
-  if (error == cudaSuccess) {
-    std::memset(*data, simt::kGarbage, std::min(bytes, simt::kGarbageMax));
-  }
-  return error;
+  return cudaMalloc(data, bytes);
 }
 
 cudaError_t cudaFree(void* data) {
+  simt::DefaultStream::instance().wait();
   const std::lock_guard guard(memory().mutex);
   const auto region = memory().regions.find(data);
   if (region == memory().regions.end()) std::abort();
@@ -228,30 +249,37 @@ cudaError_t cudaFree(void* data) {
 
 cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 
-cudaError_t cudaMemset(void* data, int value, size_t bytes) {
+namespace simt {
+
+namespace {
+
+void clear(void* data, int value, size_t bytes) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   auto* const begin = static_cast<char*>(data);
   const uintptr_t end = reinterpret_cast<uintptr_t>(begin + bytes) / page * page;
   char* const whole = begin + (page - reinterpret_cast<uintptr_t>(begin) % page) % page;
   if (value != 0 || reinterpret_cast<uintptr_t>(whole) >= end) {
     std::memset(data, value, bytes);
-    return cudaSuccess;
+    return;
   }
   // Whole pages are given back, and come again as zeros: memory that nobody uses takes none.
   const size_t pages = end - reinterpret_cast<uintptr_t>(whole);
   std::memset(begin, 0, static_cast<size_t>(whole - begin));
   madvise(whole, pages, MADV_DONTNEED);
   std::memset(whole + pages, 0, bytes - pages - static_cast<size_t>(whole - begin));
+}
+
+}  // namespace
+
+}  // namespace simt
+
+cudaError_t cudaMemset(void* data, int value, size_t bytes) {
+  simt::DefaultStream::instance().add([data, value, bytes] { simt::clear(data, value, bytes); });
   return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
-  stream->add([data, value, bytes] { (void)cudaMemset(data, value, bytes); });
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  std::memcpy(to, from, bytes);
+  stream->add([data, value, bytes] { simt::clear(data, value, bytes); });
   return cudaSuccess;
 }
 
@@ -278,6 +306,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream == nullptr) {
+    simt::DefaultStream::instance().wait();
+    return cudaSuccess;
+  }
   stream->wait();
   return cudaSuccess;
 }

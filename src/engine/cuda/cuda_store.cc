@@ -103,8 +103,8 @@ std::string CudaStore::start() {
     core_.near_bytes = arena_.bytes();
     core_.far_arena = far_arena_.data() - arena_.bytes();
   }
-  const cudaError_t error =
-      cudaMemcpy(device_tables_.data(), shadow_.data(), tables_.bytes(), cudaMemcpyHostToDevice);
+  const cudaError_t error = cudaMemcpyAsync(device_tables_.data(), shadow_.data(), tables_.bytes(),
+                                            cudaMemcpyHostToDevice, stream_.get());
   if (!faults_.check(error, "filling the store's tables")) return faults_.why();
   if (!call(ServiceOp::kStart, 0)) return faults_.why();
   tick();

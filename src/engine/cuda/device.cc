@@ -77,7 +77,9 @@ bool CudaMemory::allocate(Place place, uint64_t bytes, Content content) {
     std::memset(data_, 0, bytes_);
     return true;
   }
-  return cudaMemset(data_, 0, bytes_) == cudaSuccess;
+  // The driver clears the device's memory by and by, and streams of ours do not wait for that.
+  return cudaMemset(data_, 0, bytes_) == cudaSuccess &&
+         cudaStreamSynchronize(nullptr) == cudaSuccess;
 }
 
 void CudaMemory::reset() {

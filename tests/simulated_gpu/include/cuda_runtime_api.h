@@ -59,7 +59,6 @@ cudaError_t cudaFreeHost(void* data);
 
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream);
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 

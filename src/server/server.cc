@@ -94,8 +94,7 @@ std::string Server::start() {
     lane.thread = std::thread([worker = lane.worker.get()] { worker->run(); });
     name_thread(lane.thread, "worker-" + std::to_string(&lane - lanes_.data()));
   }
-  acceptor_->start(std::move(sinks));
-  return "";
+  return acceptor_->start(std::move(sinks));
 }
 
 batcher::WorkerConfig Server::worker_config() const {

@@ -35,11 +35,16 @@ Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners
 
 Acceptor::~Acceptor() { stop(); }
 
-void Acceptor::start(std::vector<ConnectionSink*> sinks) {
+std::string Acceptor::start(std::vector<ConnectionSink*> sinks) {
   WC_ASSERT(!sinks.empty() && !thread_.joinable());
   sinks_ = std::move(sinks);
+  for (const Listener& listener : listeners_) {
+    std::string failure = start_listening(listener);
+    if (!failure.empty()) return failure;
+  }
   resume();
   thread_ = std::thread([this] { run(); });
+  return "";
 }
 
 void Acceptor::stop() {

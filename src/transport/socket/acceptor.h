@@ -74,7 +74,8 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor();
 
-  void start(std::vector<ConnectionSink*> sinks);
+  // Begins to listen. Returns what is wrong, or "".
+  [[nodiscard]] std::string start(std::vector<ConnectionSink*> sinks);
 
   // Ends the thread and closes the listeners (socket files are removed). Idempotent; not for use by
   // the acceptor's own thread.

@@ -140,13 +140,21 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
     Listener listener;
     listener.fd = bind_same_port(address, target.port, picked);
     if (!listener.fd.valid()) return errno;
-    if (listen(listener.fd.get(), backlog) != 0) return errno;
+    listener.backlog = backlog;
     listener.ipv6 = address.ai_family == AF_INET6;
     listener.host = target.host;
     listener.port = bound_port(listener.fd.get());
     listeners.push_back(std::move(listener));
     return 0;
   });
+}
+
+std::string start_listening(const Listener& listener) {
+  if (listen(listener.fd.get(), listener.backlog) == 0) return "";
+  const int error = errno;
+  const std::string where =
+      listener.is_unix ? "the Unix socket " + listener.host : place({listener.host, listener.port});
+  return failure("cannot listen on " + where, error);
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
@@ -197,7 +205,7 @@ std::string open_unix(const std::string& path, uint32_t mode, int backlog,
   const int error = errno;
   umask(old_mask);
   if (bound != 0) return failure(what, error);
-  if (listen(listener.fd.get(), backlog) != 0) return failure(what, errno);
+  listener.backlog = backlog;
   listener.is_unix = true;
   listener.host = path;
   listeners.push_back(std::move(listener));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening the sockets that a server listens at. Start-up only, one thread. Every function returns
-// an empty string or one sentence that says what failed.
+// Opening the sockets that a server listens at, in two steps: first they are bound, so that a port
+// that cannot be had is known at once; they listen when the server can answer, since whoever can
+// connect expects that. Start-up only, one thread. Every function returns an empty string or one
+// sentence that says what failed.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@ struct Listener {
   bool ipv6 = false;
   std::string host;  // as bound; empty: every interface
   uint16_t port = 0;
+  int backlog = 0;  // connections that wait to be accepted
 };
 
 // One UDP port has a socket per worker; the kernel spreads the clients over them.
@@ -35,10 +38,14 @@ struct UdpListener {
   uint16_t port = 0;
 };
 
-// Listens at every address that the target's host stands for. A family that the machine does not
+// Binds every address that the target's host stands for. A family that the machine does not
 // have is skipped while another one works.
 [[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
                                    std::vector<Listener>& listeners);
+
+// From here on clients can connect. Fails when somebody else has begun to listen at the port since
+// it was bound.
+[[nodiscard]] std::string start_listening(const Listener& listener);
 
 // Binds `sockets` sockets per address. Fails when somebody else has the port.
 [[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,

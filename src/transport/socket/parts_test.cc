@@ -110,11 +110,38 @@ TEST(ListenerTest, APortInUseIsAFailure) {
   std::vector<Listener> listeners;
   ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
   const uint16_t port = listeners[0].port;
+  ASSERT_EQ(start_listening(listeners[0]), "");
   EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners).find("already in use"), std::string::npos);
   std::vector<UdpListener> udp;
   ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp), "");
   EXPECT_EQ(udp[0].fds.size(), 3u);
   EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp).find("already in use"), std::string::npos);
+}
+
+// Two servers that start at the same time: both get the port, one gets to listen.
+TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
+  ASSERT_EQ(open_tcp({"127.0.0.1", listeners[0].port}, 16, listeners), "");
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  EXPECT_NE(start_listening(listeners[1]).find("already in use"), std::string::npos);
+}
+
+// A client that can connect expects an answer.
+TEST(ListenerTest, NobodyConnectsBeforeTheServerListens) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(listeners[0].port);
+  const auto connects = [&address] {
+    const UniqueFd client(socket(AF_INET, SOCK_STREAM, 0));
+    return connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  };
+  EXPECT_FALSE(connects());
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  EXPECT_TRUE(connects());
 }
 
 TEST(ListenerTest, AnUnknownHostIsAFailure) {

@@ -195,7 +195,7 @@ LineServer::LineServer(const LineServerConfig& config) {
     sinks.push_back(lane->transport.get());
     lanes_.push_back(std::move(lane));
   }
-  acceptor_->start(std::move(sinks));
+  WC_ASSERT(acceptor_->start(std::move(sinks)).empty());
 }
 
 LineServer::~LineServer() {

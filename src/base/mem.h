@@ -133,10 +133,41 @@ WC_HD inline bool equal(Bytes a, Bytes b) {
   return a.size == b.size && mem_equal(a.data, b.data, a.size);
 }
 
+// The bytes of a string literal from `at` on, as load_as() would load them. What is known when it
+// is compiled is no memory access.
+template <typename T, size_t kSize>
+WC_HD inline T literal_word(const char (&text)[kSize], size_t at) {
+  T word = 0;
+#if defined(__CUDA_ARCH__)
+  WC_UNROLL
+  for (size_t i = 0; i < sizeof(T); ++i) word |= T{static_cast<uint8_t>(text[at + i])} << (8 * i);
+#else
+  __builtin_memcpy(&word, text + at, sizeof(T));
+#endif
+  return word;
+}
+
 // Compares with a string literal, its terminator left out.
 template <size_t kSize>
 WC_HD inline bool equal(Bytes a, const char (&text)[kSize]) {
-  return a.size == kSize - 1 && mem_equal(a.data, text, kSize - 1);
+  constexpr size_t kBytes = kSize - 1;
+  if (a.size != kBytes) return false;
+  if constexpr (kBytes >= 8) {
+    WC_UNROLL
+    for (size_t at = 0; at + 8 < kBytes; at += 8) {
+      if (load_as<uint64_t>(a.data + at) != literal_word<uint64_t>(text, at)) return false;
+    }
+    return load_as<uint64_t>(a.data + kBytes - 8) == literal_word<uint64_t>(text, kBytes - 8);
+  } else if constexpr (kBytes >= 4) {
+    return load_as<uint32_t>(a.data) == literal_word<uint32_t>(text, 0) &&
+           load_as<uint32_t>(a.data + kBytes - 4) == literal_word<uint32_t>(text, kBytes - 4);
+  } else {
+    WC_UNROLL
+    for (size_t at = 0; at < kBytes; ++at) {
+      if (a.data[at] != static_cast<uint8_t>(text[at])) return false;
+    }
+    return true;
+  }
 }
 
 // Appends a string literal, its terminator left out; returns the new end.

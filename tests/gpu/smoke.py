@@ -46,7 +46,8 @@ def main() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.argv[1], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2"])
+    server = subprocess.Popen([sys.argv[1], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2", "-A"])
+    status = 1
     try:
         for _ in range(600):
             try:
@@ -61,16 +62,24 @@ def main() -> int:
             reply = receive(sock, len(expected))
             if reply != expected:
                 print("sent", request[:80], "expected", expected[:200], "got", reply[:200])
-                return 1
+                break
             print(f"{request[:30]!r:40} {len(request):8} bytes {(time.monotonic() - began) * 1e6:10.0f} us")
-        sock.sendall(b"stats\r\n")
-        time.sleep(1)
-        words = dict(line.split()[1:3] for line in sock.recv(65536).decode().splitlines() if line.startswith("STAT"))
-        print({name: words.get(name) for name in ("curr_items", "cmd_get", "cmd_set", "get_hits", "bytes", "evictions")})
+        else:
+            sock.sendall(b"stats\r\n")
+            time.sleep(1)
+            words = dict(line.split()[1:3] for line in sock.recv(65536).decode().splitlines() if line.startswith("STAT"))
+            names = ("curr_items", "cmd_get", "cmd_set", "get_hits", "bytes", "evictions")
+            print({name: words.get(name) for name in names})
+            # In good order: whatever watches the server has something to say at its end.
+            sock.sendall(b"shutdown\r\n")
+            status = server.wait(60)
+    except OSError as failure:
+        print("no reply:", failure)
     finally:
-        server.terminate()
-        print("server ended with", server.wait(60))
-    return 0
+        if server.poll() is None:
+            server.terminate()
+        print("the server ended with", server.wait(60))
+    return status
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The long form of model_test, and the tool for single scripts. See usage().
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,11 +27,12 @@ constexpr char kUsage[] =
     "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
     "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values | --memcached PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
-    "                 [--first SEED] [--engine NAME]\n"
+    "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
     "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
-    "--jobs so many such crowds at a time, a thread and a pipeline each.\n"
+    "--jobs so many such crowds at a time, a thread and a pipeline each. --details: what differs\n"
+    "in a crowd is written there at full length, with the scripts.\n"
     "--replay prints a script with its answers.\n";
 
 struct Arguments {
@@ -41,7 +43,8 @@ struct Arguments {
   warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
   CrowdConfig crowd{.players = 0};
-  size_t jobs = 1;  // crowds at a time
+  size_t jobs = 1;      // crowds at a time
+  std::string details;  // a folder; empty: none
   bool keep_going = false;
 };
 
@@ -72,6 +75,8 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.memcached = value;
     } else if (word == "--engine") {
       if (!warpcache::engine::read_rig_kind(value, &arguments.engine)) return false;
+    } else if (word == "--details") {
+      arguments.details = value;
     } else if (word == "--replay") {
       arguments.replay = value;
     } else {
@@ -122,6 +127,19 @@ void print_small(const Arguments& arguments, const Script& script, const Differe
             << std::endl;
 }
 
+// The first few, each in a file of its own.
+void write_details(const std::string& folder, uint64_t seed, const CrowdResult& result) {
+  constexpr size_t kFilesMax = 4;
+  for (size_t i = 0; i < std::min(result.failures.size(), kFilesMax); ++i) {
+    const Difference& difference = result.failures[i].difference;
+    std::ofstream file(folder + "/crowd-" + std::to_string(seed) + "-" + std::to_string(i));
+    file << write_script(result.failures[i].script) << "\n"
+         << describe(difference) << "\n--- expected\n"
+         << difference.expected << "\n--- got\n"
+         << difference.got << "\n";
+  }
+}
+
 // Prints what went wrong in a crowd. Returns the number of differences.
 size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult& result) {
   const std::string name = "crowd " + std::to_string(seed);
@@ -130,6 +148,7 @@ size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult&
     std::cout << name << ", " << describe(failure.difference);
   }
   if (result.failures.empty()) return result.broken.empty() ? 0 : 1;
+  if (!arguments.details.empty()) write_details(arguments.details, seed, result);
   const CrowdResult::Failure& first = result.failures.front();
   if (play_on(arguments, first.script).difference.has_value()) {
     print_small(arguments, first.script, first.difference);
@@ -148,7 +167,7 @@ int run_crowds(const Arguments& arguments) {
   uint64_t commands = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
-  while (std::chrono::steady_clock::now() < end && differences == 0) {
+  while (std::chrono::steady_clock::now() < end && (differences == 0 || arguments.keep_going)) {
     std::vector<CrowdConfig> configs;
     for (size_t job = 0; job < arguments.jobs; ++job, ++config.seed) configs.push_back(config);
     const std::vector<CrowdResult> results = play_crowds(configs);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -157,15 +158,86 @@ std::vector<bool> functions_called(const Graph& graph, uint32_t function) {
   return called;
 }
 
-nlohmann::ordered_json branch_json(const Graph& graph, const Block& block, const Table& table) {
+// How many threads went each way. A block's own count is both what came to it and what left it, so
+// a way that is the only unknown one of a block follows from the others. Where that leaves
+// something open, the threads for which a branch's guard held are those that took it; with a
+// condition beside the guard ("@!P0 BRA P1", "BRA.DIV") this would say too much.
+class Flow {
+ public:
+  Flow(const Graph& graph, const CountsByAddress& counts)
+      : threads_(graph.blocks.size(), kUnknown), came_from_(graph.blocks.size()) {
+    for (uint32_t b = 0; b < graph.blocks.size(); ++b) {
+      const Block& block = graph.blocks[b];
+      const auto found = counts.find(block.address);
+      if (found != counts.end()) threads_[b] = static_cast<int64_t>(found->second.threads);
+      ways_.emplace_back(block.successors.size(), kUnknown);
+      for (size_t i = 0; i < block.successors.size(); ++i) {
+        if (is_block(block.successors[i])) came_from_[block.successors[i]].push_back(&ways_[b][i]);
+      }
+    }
+    // Calls come to functions as well.
+    for (const Function& function : graph.functions) came_from_[function.entry].clear();
+    while (settle()) {
+    }
+  }
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  // Of the block's ways the one with this number; `guess` where that is open.
+  uint64_t threads_on(uint32_t block, size_t way, uint64_t guess) const {
+    const int64_t threads = ways_[block][way];
+    return threads == kUnknown ? guess : static_cast<uint64_t>(threads);
+  }
+
+ private:
+  static constexpr int64_t kUnknown = -1;
+
+  bool settle() {
+    bool more = false;
+    for (uint32_t b = 0; b < threads_.size(); ++b) {
+      if (threads_[b] == kUnknown) continue;
+      std::vector<int64_t*> left;
+      for (int64_t& way : ways_[b]) left.push_back(&way);
+      more = settle_last(threads_[b], left) || settle_last(threads_[b], came_from_[b]) || more;
+    }
+    return more;
+  }
+
+  // Whether there was exactly one that was not known.
+  static bool settle_last(int64_t all, const std::vector<int64_t*>& ways) {
+    int64_t* open = nullptr;
+    for (int64_t* way : ways) {
+      if (*way != kUnknown) {
+        all -= *way;
+      } else if (all == 0 || open == nullptr) {
+        open = way;
+      } else {
+        return false;
+      }
+    }
+    if (open == nullptr) return false;
+    *open = std::max<int64_t>(all, 0);
+    return true;
+  }
+
+  std::vector<int64_t> threads_;                  // by block
+  std::deque<std::vector<int64_t>> ways_;         // by block and successor
+  std::vector<std::vector<int64_t*>> came_from_;  // the ways that lead to a block
+};
+
+nlohmann::ordered_json branch_json(const Graph& graph, uint32_t number, const Table& table,
+                                   const Flow& flow) {
+  const Block& block = graph.blocks[number];
   const CountsByAddress& counts = table.counts;
   nlohmann::ordered_json json;
   const auto found = counts.find(block.address);
   if (found == counts.end() || found->second.threads == 0) return json;
-  const Counts& branch = found->second;
+  Counts branch = found->second;
   json["address"] = block.address;
   json["warps"] = branch.warps;
   if (block.successors.size() == 2) {
+    branch.predicated_on =
+        std::min(flow.threads_on(number, 1, branch.predicated_on), branch.threads);
     json["to"][successor_name(graph, block.successors[0])] = branch.threads - branch.predicated_on;
     json["to"][successor_name(graph, block.successors[1])] = branch.predicated_on;
     if (table.has_divergence) json["rho"] = correlation_of(branch);
@@ -204,9 +276,11 @@ bool profile_of_counters(std::string_view csv, const Graph& graph, uint32_t func
   out->measured_ratio_of_sums = threads / (kLanes * warps);
   nlohmann::ordered_json json = {{"format", "warpcache-branch-profile-1"}, {"source", "counters"}};
   const std::vector<bool> called = functions_called(graph, function);
-  for (const Block& block : graph.blocks) {
+  const Flow flow(graph, table.counts);
+  for (uint32_t b = 0; b < graph.blocks.size(); ++b) {
+    const Block& block = graph.blocks[b];
     if (block.successors.size() < 2 || !called[block.function]) continue;
-    const auto branch = branch_json(graph, block, table);
+    const auto branch = branch_json(graph, b, table, flow);
     if (!branch.empty()) json["branches"][block.name] = branch;
   }
   if (!json.contains("branches")) {

@@ -155,7 +155,10 @@ bool run_passes(const Graph& graph, const Loops& loops, const Model& model,
   for (uint64_t done = 0; done < options.passes;) {
     for (const Chunk& chunk : run_round(graph, options, done, runners)) {
       if (!chunk.ended) {
-        *why = fmt::format("a pass did not end within {} blocks", options.steps_max);
+        const std::vector<uint64_t>& issues = chunk.tally.issues;
+        const auto most = std::max_element(issues.begin(), issues.end()) - issues.begin();
+        *why = fmt::format("a pass did not end within {} blocks; it was most often in {}",
+                           options.steps_max, graph.blocks[static_cast<size_t>(most)].name);
         return false;
       }
       take(chunk, &sums, out);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "simt/model.h"
@@ -8,13 +9,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Adds one profile's branches as those of class `name`.
+// Whether threads went more than one way: only then a correlation says something.
+bool is_open(const Json& branch) {
+  size_t ways = 0;
+  if (branch.contains("to")) {
+    for (const auto& [successor, weight] : branch["to"].items()) ways += weight > 0 ? 1u : 0u;
+  }
+  return ways > 1;
+}
+
+// Adds one profile's branches as those of class `name`. Where a warp's lanes decide as one, in
+// every class that decides at all, those of a mixture do.
 void add_class(const std::string& name, const Json& profile, Json* out) {
   (*out)["classes"][name] = 1;
   for (const auto& [block, branch] : profile.at("branches").items()) {
     Json& merged = (*out)["branches"][block];
     for (const char* key : {"to", "ways", "turns", "stay", "trips"}) {
       if (branch.contains(key)) merged["classes"][name][key] = branch[key];
+    }
+    if (branch.contains("rho") && is_open(branch)) {
+      const double rho = branch["rho"];
+      merged["rho"] = std::min(rho, merged.value("rho", 1.0));
     }
     // What classes without counts of their own take.
     if (!merged.contains("to") && branch.contains("to")) merged["to"] = branch["to"];

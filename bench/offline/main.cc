@@ -9,7 +9,9 @@
 #include <bit>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "offline/report.h"
 #include "offline/study.h"
@@ -44,10 +46,30 @@ struct Options {
   bool json = false;
 };
 
+// "16:0.7"
+KeySize key_size(const std::string& text) {
+  const size_t colon = text.find(':');
+  KeySize size = {0, 0};
+  const bool read = colon != std::string::npos &&
+                    CLI::detail::lexical_cast(text.substr(0, colon), size.bytes) &&
+                    CLI::detail::lexical_cast(text.substr(colon + 1), size.weight);
+  if (!read || size.bytes < 8 || size.bytes > 250 || size.weight <= 0) {
+    throw CLI::ValidationError("--key-mixture", "'" + text + "' is not BYTES:WEIGHT");
+  }
+  return size;
+}
+
 void add_workload(CLI::App* app, WorkloadConfig* workload) {
   app->add_option("--keys", workload->keys, "keys that are stored")
       ->check(CLI::Range(1u, 1u << 30));
   app->add_option("--key-size", workload->key_size, "bytes")->check(CLI::Range(8u, 250u));
+  app->add_option_function<std::vector<std::string>>(
+         "--key-mixture",
+         [workload](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) workload->key_mixture.push_back(key_size(text));
+         },
+         "keys of several sizes, as BYTES:WEIGHT,...")
+      ->delimiter(',');
   app->add_option("--value-size", workload->value_size, "bytes; a reply is one datagram")
       ->check(CLI::Range(0u, 1024u));
   app->add_option("--zipf", workload->theta, "exponent; 0: uniform")->check(CLI::Range(0.0, 10.0));
@@ -88,6 +110,13 @@ void add_options(CLI::App* app, Options* options) {
                 "a kernel that stays, instead of a launch for each batch");
   app->add_flag("--device-memory", options->fabric.device_memory,
                 "frames and replies lie in the GPU's memory: no bus");
+  app->add_option("--order", options->study.order,
+                  "how the requests of a batch stand: as drawn, by command, by size of key")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, Order>{{"drawn", Order::kDrawn},
+                                                               {"command", Order::kCommand},
+                                                               {"key-size", Order::kKeySize}},
+                                  CLI::ignore_case));
   app->add_flag("--high-priority", options->fabric.high_priority,
                 "of the requests' streams, against background work");
   app->add_option("--rate", options->study.requests_per_s,
@@ -108,7 +137,9 @@ void add_options(CLI::App* app, Options* options) {
 // Twice what items and index take, so that nothing is evicted.
 uint64_t memory_for(const WorkloadConfig& workload) {
   constexpr uint64_t kItemBytes = 80;  // header, index, rounding
-  const uint64_t item = workload.key_size + workload.value_size + kItemBytes;
+  uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
+  for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
+  const uint64_t item = key + workload.value_size + kItemBytes;
   return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
 }
 

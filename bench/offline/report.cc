@@ -13,11 +13,32 @@ namespace warpcache::offline {
 
 namespace {
 
+std::string keys_of(const WorkloadConfig& workload) {
+  if (workload.key_mixture.empty()) return std::to_string(workload.key_size);
+  std::string text;
+  for (const KeySize& size : workload.key_mixture) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", size.bytes, size.weight);
+  }
+  return text;
+}
+
+const char* name_of(Order order) {
+  switch (order) {
+    case Order::kDrawn:
+      return "drawn";
+    case Order::kCommand:
+      return "command";
+    case Order::kKeySize:
+      break;
+  }
+  return "key-size";
+}
+
 std::string describe(const WorkloadConfig& workload) {
   if (workload.ping) return "ping: headers alone";
   const std::string keys = workload.theta > 0 ? fmt::format("Zipf {}", workload.theta) : "uniform";
   return fmt::format("{:.0f}% get, keys of {} B, values of {} B, {} of {} keys, {:.0f}% hits",
-                     100 * (1 - workload.set_share), workload.key_size, workload.value_size, keys,
+                     100 * (1 - workload.set_share), keys_of(workload), workload.value_size, keys,
                      workload.keys, 100 * workload.hit_ratio);
 }
 
@@ -77,13 +98,15 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
   out["fabric"] = fabric;
   out["ping"] = in.ping;
   out["keys"] = in.keys;
-  out["key_size"] = in.key_size;
+  out["key_size"] = in.key_mixture.empty() ? nlohmann::ordered_json(in.key_size)
+                                           : nlohmann::ordered_json(keys_of(in));
   out["value_size"] = in.value_size;
   out["zipf"] = in.theta;
   out["hit_ratio"] = in.hit_ratio;
   out["set_share"] = in.set_share;
   out["udp_checksum"] = in.udp_checksum;
   out["requests"] = config.requests;
+  out["order"] = name_of(config.order);
   if (config.requests_per_s > 0) out["offered_per_s"] = config.requests_per_s;
   out["request_slot_bytes"] = workload.request_slot();
   out["reply_slot_bytes"] = workload.reply_slot();

@@ -95,13 +95,49 @@ Row row_of(const Pass& pass, PassResult& result) {
   return row;
 }
 
-void verify(const Workload& workload, const Fabric& fabric, uint64_t count,
+// Which request stands at each place.
+class Places {
+ public:
+  Places(const StudyConfig& config, const Workload& workload) : order_(config.order) {
+    if (order_ == Order::kDrawn) return;
+    numbers_.resize(config.requests);
+    std::iota(numbers_.begin(), numbers_.end(), 0u);
+    rank_.resize(config.requests);
+    in_parallel(config.requests, [&](uint64_t first, uint64_t end) {
+      for (uint64_t i = first; i < end; ++i) {
+        rank_[i] = order_ == Order::kCommand ? static_cast<uint8_t>(workload.is_set(i))
+                                             : static_cast<uint8_t>(workload.key_size(i));
+      }
+    });
+  }
+
+  void sort(uint32_t batch) {
+    const uint64_t batches = (numbers_.size() + batch - 1) / batch;
+    in_parallel(batches, [&](uint64_t first, uint64_t end) {
+      for (uint64_t i = first; i < end; ++i) {
+        const auto begin = numbers_.begin() + static_cast<int64_t>(i * batch);
+        const auto left = numbers_.end() - begin;
+        const auto stop = begin + std::min<int64_t>(batch, left);
+        std::stable_sort(begin, stop, [&](uint32_t a, uint32_t b) { return rank_[a] < rank_[b]; });
+      }
+    });
+  }
+  bool sorts() const { return order_ != Order::kDrawn; }
+  uint64_t request_at(uint64_t place) const { return sorts() ? numbers_[place] : place; }
+
+ private:
+  Order order_;
+  std::vector<uint32_t> numbers_;
+  std::vector<uint8_t> rank_;  // of requests
+};
+
+void verify(const Workload& workload, const Fabric& fabric, const Places& places, uint64_t count,
             const Progress& progress, Row& row) {
   std::vector<uint64_t> wrong;
   std::mutex mutex;
   in_parallel(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {
-      if (workload.is_right(i, fabric.reply(i))) continue;
+      if (workload.is_right(places.request_at(i), fabric.reply(i))) continue;
       const std::lock_guard lock(mutex);
       wrong.push_back(i);
     }
@@ -161,17 +197,25 @@ StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress&
   pass.reply_slot_bytes = workload.reply_slot();
   pass.writes = config.workload.set_share > 0;
   uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
-  in_parallel(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
-    for (uint64_t i = first; i < end; ++i) {
-      (void)workload.write_request(i, input + i * pass.slot_bytes);
-    }
-  });
+  Places places(config, workload);
+  const auto write = [&] {
+    in_parallel(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
+      for (uint64_t i = first; i < end; ++i) {
+        (void)workload.write_request(places.request_at(i), input + i * pass.slot_bytes);
+      }
+    });
+  };
+  write();
   pass.requests_per_s = config.requests_per_s;
   for (const uint32_t batch : config.batches) {
     pass.batch = batch;
+    if (places.sorts()) {
+      places.sort(batch);
+      write();
+    }
     for (const BackgroundConfig& background : config.backgrounds) {
       Row row = best_of(config, pass, background, fabric, progress);
-      if (config.verify) verify(workload, fabric, pass.count, progress, row);
+      if (config.verify) verify(workload, fabric, places, pass.count, progress, row);
       result.rows.push_back(row);
     }
   }

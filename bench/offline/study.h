@@ -14,12 +14,16 @@
 
 namespace warpcache::offline {
 
+// How the requests of a batch stand: as they are drawn, or those that do the same side by side.
+enum class Order : uint8_t { kDrawn, kCommand, kKeySize };
+
 struct StudyConfig {
   WorkloadConfig workload;
   uint64_t requests = 1'000'000;
   std::vector<uint32_t> batches = {4096};  // requests at a time, one row each
   uint32_t passes = 3;                     // the best counts
   bool verify = true;
+  Order order = Order::kDrawn;
   double requests_per_s = 0;  // see Pass
   // What shares the card, a row for each with each size of batches. launches 0: nothing.
   std::vector<BackgroundConfig> backgrounds = {{}};

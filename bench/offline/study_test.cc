@@ -60,6 +60,17 @@ TEST(StudyTest, EveryKindOfRequestIsAnswered) {
   expect_all_right(config);
 }
 
+TEST(StudyTest, MixturesAndSortedBatchesAreAnswered) {
+  StudyConfig config = small_study();
+  config.batches = {64, 1000};
+  config.workload.key_mixture = {{16, 0.7}, {40, 0.2}, {250, 0.1}};
+  config.workload.set_share = 0.2;
+  for (const Order order : {Order::kDrawn, Order::kCommand, Order::kKeySize}) {
+    config.order = order;
+    expect_all_right(config);
+  }
+}
+
 // A fabric that answers nothing, or with a byte that is wrong.
 class BrokenFabric final : public Fabric {
  public:

@@ -19,7 +19,7 @@ constexpr uint16_t kClientPort = 40000;
 constexpr uint8_t kClientAddress[4] = {10, 0, 0, 1};
 constexpr uint8_t kServerAddress[4] = {10, 0, 0, 2};
 
-enum Purpose : uint64_t { kRank, kKind, kHit };
+enum Purpose : uint64_t { kRank, kKind, kHit, kKeySize };
 
 uint32_t slot_of(size_t message_bytes) {
   const auto bytes = static_cast<uint32_t>(message_bytes) + kMessageOffset;
@@ -52,13 +52,33 @@ uint32_t udp_sum(const uint8_t* frame) {
 
 Workload::Workload(const WorkloadConfig& config) : config_(config), items_(config.seed) {
   if (config.theta > 0) zipf_.emplace(config.keys, config.theta);
-  const std::string get = message_of({0, false});
-  const std::string set = set_of(0);
-  fill_slot_ = slot_of(set.size());
-  request_slot_ = config.set_share == 0   ? slot_of(get.size())
+  const uint32_t longer = longest_key() - key_size_of(0);
+  const size_t get = message_of({0, false}).size() + (config.ping ? 0 : longer);
+  fill_slot_ = slot_of(set_of(0).size() + longer);
+  request_slot_ = config.set_share == 0   ? slot_of(get)
                   : config.set_share == 1 ? fill_slot_
-                                          : std::max(slot_of(get.size()), fill_slot_);
-  reply_slot_ = std::max(slot_of(answer_to({0, config.set_share == 1}).size()), slot_of(8));
+                                          : std::max(slot_of(get), fill_slot_);
+  const bool only_sets = config.set_share == 1;
+  const size_t answer = answer_to({0, only_sets}).size() + (only_sets || config.ping ? 0 : longer);
+  reply_slot_ = std::max(slot_of(answer), slot_of(8));
+}
+
+uint32_t Workload::longest_key() const {
+  uint32_t longest = config_.key_mixture.empty() ? config_.key_size : 0;
+  for (const KeySize& size : config_.key_mixture) longest = std::max(longest, size.bytes);
+  return longest;
+}
+
+uint32_t Workload::key_size_of(uint32_t id) const {
+  if (config_.key_mixture.empty()) return config_.key_size;
+  double sum = 0;
+  for (const KeySize& size : config_.key_mixture) sum += size.weight;
+  double point = bench::unit(bench::mix(config_.seed, id, kKeySize)) * sum;
+  for (const KeySize& size : config_.key_mixture) {
+    point -= size.weight;
+    if (point < 0) return size.bytes;
+  }
+  return config_.key_mixture.back().bytes;
 }
 
 Workload::Request Workload::draw(uint64_t number) const {
@@ -80,8 +100,9 @@ Workload::Request Workload::draw(uint64_t number) const {
 bool Workload::is_set(uint64_t number) const { return draw(number).set; }
 
 std::string Workload::key_of(uint32_t id) const {
-  std::string key(config_.key_size, '\0');
-  items_.write_key(id, config_.key_size, key.data());
+  const uint32_t size = key_size_of(id);
+  std::string key(size, '\0');
+  items_.write_key(id, size, key.data());
   return key;
 }
 

@@ -15,14 +15,21 @@
 
 namespace warpcache::offline {
 
+// Keys of one size, and how many of all they are.
+struct KeySize {
+  uint32_t bytes;
+  double weight;
+};
+
 struct WorkloadConfig {
-  uint32_t keys = 1'000'000;  // stored before
-  uint32_t key_size = 16;     // bytes, 8 to 250
-  uint32_t value_size = 2;    // bytes; a reply is one datagram
-  double theta = 0;           // of Zipf; 0: uniform
-  double hit_ratio = 1;       // of gets
-  double set_share = 0;       // of requests
-  bool ping = false;          // `mn` alone: headers and nothing of the store
+  uint32_t keys = 1'000'000;         // stored before
+  uint32_t key_size = 16;            // bytes, 8 to 250
+  std::vector<KeySize> key_mixture;  // instead of key_size; empty: all keys have that
+  uint32_t value_size = 2;           // bytes; a reply is one datagram
+  double theta = 0;                  // of Zipf; 0: uniform
+  double hit_ratio = 1;              // of gets
+  double set_share = 0;              // of requests
+  bool ping = false;                 // `mn` alone: headers and nothing of the store
   bool udp_checksum = false;
   uint64_t seed = 1;
 };
@@ -46,6 +53,8 @@ class Workload {
   uint32_t fill_slot() const { return fill_slot_; }
 
   bool is_set(uint64_t number) const;
+  // Bytes of the key of request `number`.
+  uint32_t key_size(uint64_t number) const { return key_size_of(draw(number).id); }
 
   // Whether `reply` is the whole answer to request `number`: every byte, and the checksums, which
   // are computed here in another way than by the product.
@@ -62,6 +71,8 @@ class Workload {
   std::string message_of(Request request) const;
   std::string answer_to(Request request) const;
   std::string set_of(uint32_t id) const;
+  uint32_t key_size_of(uint32_t id) const;
+  uint32_t longest_key() const;
   std::string key_of(uint32_t id) const;
   std::string value_of(uint32_t id) const;
   uint32_t write_frame(const std::string& message, uint64_t number, uint8_t* out) const;

@@ -25,6 +25,7 @@ namespace warpcache::store {
 enum class Task : uint32_t {
   kOldestEpoch,
   kSurvey,
+  kCollect,
   kSizes,
   kJudge,
   kCopy,
@@ -61,6 +62,7 @@ class Crew {
   // What tasks are about. The leader's between tasks, the workers' during them.
   uint64_t oldest_epoch = 0;
   SurveyTask survey;
+  CollectTask collect;
   Walk walk;
 
  private:
@@ -116,6 +118,9 @@ WC_HD inline void Crew::work(const Core& core, ThreadContext& thread, Task task,
     }
     case Task::kSurvey:
       survey_share(core, survey, share);
+      break;
+    case Task::kCollect:
+      collect_share(core, survey, collect, share);
       break;
     case Task::kSizes:
       size_share(walk, share);

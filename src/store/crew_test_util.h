@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "store/maintainer.h"
@@ -48,17 +49,59 @@ class ThreadCrew {
   std::vector<std::thread> threads_;
 };
 
-// What store::Maintenance is, with a crew. REQUIRES: the store has no maintenance thread of its own
-// and nobody calls its make_room() or maintain().
+// Hands that are threads without crews of their own, for a gang of maintenance.
+class ThreadGang {
+ public:
+  ThreadGang(Store* store, uint32_t hands) : store_(store), contexts_(hands) {
+    gang_.shift = 1;
+    gang_.count = hands;
+    for (ThreadContext& context : contexts_) {
+      EXPECT_EQ(store->register_thread(&context), Status::kOk);
+    }
+    gang_.hands = static_cast<Hand*>(::operator new(hands * sizeof(Hand)));
+    for (uint32_t i = 0; i < hands; ++i) {
+      Hand* const hand = new (&gang_.hands[i]) Hand(store->ref().core, contexts_[i].counters);
+      hand->crew.muster(0, nullptr);
+      threads_.emplace_back([this, hand] { hand->serve(gang_.shift, &gang_.over); });
+    }
+  }
+  ~ThreadGang() {
+    gang_.dismiss();
+    for (std::thread& thread : threads_) thread.join();
+    ::operator delete(gang_.hands);
+    for (ThreadContext& context : contexts_) store_->unregister_thread(&context);
+  }
+  ThreadGang(const ThreadGang&) = delete;
+  ThreadGang& operator=(const ThreadGang&) = delete;
+
+  Gang* gang() { return &gang_; }
+
+ private:
+  Store* store_;
+  std::vector<ThreadContext> contexts_;
+  Gang gang_;
+  std::vector<std::thread> threads_;
+};
+
+// What store::Maintenance is, with a crew and with hands. REQUIRES: the store has no maintenance
+// thread of its own and nobody calls its make_room() or maintain().
 class CrewMaintenance {
  public:
-  CrewMaintenance(Store* store, uint32_t workers)
+  CrewMaintenance(Store* store, uint32_t workers, uint32_t hands)
       : crew_(store, workers),
-        maintainer_(crew_.core(), crew_.leader(), crew_.crew()),
+        gang_(store, hands),
+        maintainer_(crew_.core(), crew_.leader(), crew_.crew(), gang_.gang()),
         thread_([this] { run(); }) {}
   ~CrewMaintenance() {
     done_ = true;
     thread_.join();
+  }
+
+  uint64_t copied_by_hands() {
+    const std::lock_guard guard(mutex_);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < gang_.gang()->count; ++i) sum += gang_.gang()->hands[i].copied_bytes();
+    return sum;
   }
 
   Status make_room(uint64_t bytes) {
@@ -94,6 +137,7 @@ class CrewMaintenance {
 
   ThreadCrew crew_;
   std::mutex mutex_;  // guards the maintainer: one leads at a time
+  ThreadGang gang_;
   Maintainer maintainer_;
   std::atomic<bool> done_ = false;
   std::thread thread_;

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "store/reclaim.h"
+#include "store/gang.h"
 
 namespace warpcache::store {
 
@@ -50,6 +50,9 @@ WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 
 }  // namespace detail
 
+// Segments that are left to the leader: one for each generation that it copies to.
+inline constexpr uint32_t kLeaderReserve = 2;
+
 // The least number of segments that a store works with.
 WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
 
@@ -61,12 +64,13 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
 
 class Maintainer {
  public:
-  // What `core` points to outlives this. `thread` and `crew` are the maintainer's own and stay the
-  // caller's.
-  WC_HD Maintainer(const Core& core, ThreadContext* thread, Crew* crew)
+  // What `core` points to outlives this. `thread`, `crew` and `gang` are the maintainer's own and
+  // stay the caller's.
+  WC_HD Maintainer(const Core& core, ThreadContext* thread, Crew* crew, Gang* gang)
       : core_(core),
         thread_(*thread),
         crew_(*crew),
+        gang_(*gang),
         reclaimer_(core, thread, crew),
         limit_target_(core.shared->segment_limit) {}
 
@@ -102,6 +106,10 @@ class Maintainer {
   WC_HD Step compact(const Survey& survey);
   WC_HD Step evict();
   WC_HD Step empty(SegmentId id, const KeepRule& rule, bool must_keep);
+  WC_HD Step empty_all(const SegmentId* ids, uint32_t count, const KeepRule& rule);
+  WC_HD uint32_t at_once_max() const;
+  WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
+  WC_HD uint64_t copied_bytes() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
@@ -115,6 +123,7 @@ class Maintainer {
   Core core_;
   ThreadContext& thread_;
   Crew& crew_;
+  Gang& gang_;
   Reclaimer reclaimer_;
   uint32_t cursor_ = 0;        // where the next survey begins
   uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
@@ -142,6 +151,35 @@ WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& ru
       return reclaimer_.limbo_unpinned() != 0 ? Step::kWait : Step::kNothing;
   }
   return Step::kNothing;
+}
+
+// Empties several, the first itself and the others by hands. All go where the first does, which is
+// of the same generation. REQUIRES: at most at_once_max().
+WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32_t count,
+                                                    const KeepRule& rule) {
+  Hand* hands[kGangMax];
+  if (count > 1) (void)gang_.ready(hands);
+  for (uint32_t i = 1; i < count; ++i) hands[i - 1]->give(ids[i], rule);
+  Step step = empty(ids[0], rule, false);
+  for (uint32_t i = 1; i < count; ++i) {
+    if (hands[i - 1]->wait() == Emptied::kDone) step = Step::kProgress;
+  }
+  return step;
+}
+
+// How many segments can be emptied at the same time: each may take a fresh one for what stays.
+// Where all must stay, one after the other, since there may be too few of them.
+WC_HD inline uint32_t Maintainer::at_once_max() const {
+  if (gang_.count == 0 || core_.shared->keep_all) return 1;
+  Hand* hands[kGangMax];
+  const uint32_t free = free_count();
+  return detail::least(gang_.ready(hands) + 1, free > 1 ? free : 1);
+}
+
+WC_HD inline uint64_t Maintainer::copied_bytes() const {
+  uint64_t sum = reclaimer_.copied_bytes();
+  for (uint32_t i = 0; i < gang_.count; ++i) sum += gang_.hands[i].copied_bytes();
+  return sum;
 }
 
 // Looks at the next segments in turn, at most `most`, until one is dead.
@@ -174,7 +212,26 @@ WC_HD inline SegmentId Maintainer::choose_compaction(const Survey& survey) const
   return worth ? survey.wasteful : kNoSegment;
 }
 
-// Compacts a segment, keeping all that is alive. kNothing: none is worth it.
+// `victim` and others of its generation that waste about as much; returns how many.
+WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim,
+                                          SegmentId* victims) {
+  victims[0] = victim;
+  uint32_t count = 1;
+  const uint32_t most = at_once_max();
+  if (most == 1 || victim != survey.wasteful) return count;
+  CollectTask& more = crew_.collect;
+  more.waste_min = survey.waste - survey.waste / detail::kWasteShare;
+  more.count = 0;
+  crew_.run(core_, thread_, Task::kCollect);
+  const SegmentState state = core_.segment(victim).load_state();
+  for (uint32_t i = 0; i < detail::least(more.count, CollectTask::kMax) && count < most; ++i) {
+    const SegmentId id = more.found[i];
+    if (id != victim && core_.segment(id).load_state() == state) victims[count++] = id;
+  }
+  return count;
+}
+
+// Compacts a segment, or several, keeping all that is alive. kNothing: none is worth it.
 WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
   const bool must_keep = core_.shared->keep_all;
   const SegmentId victim = choose_compaction(survey);
@@ -191,24 +248,36 @@ WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
   const bool young = core_.segment(victim).load_state() == SegmentState::kYoung;
   rule.to = young ? Generation::kYoung : Generation::kMain;
   const uint32_t before = coming();
-  const Step step = empty(victim, rule, must_keep);
+  SegmentId victims[kGangMax];
+  const uint32_t count = collect(survey, victim, victims);
+  const Step step = count == 1 ? empty(victim, rule, must_keep) : empty_all(victims, count, rule);
   if (coming() > before) fruitless_compactions_ = 0;
   return step;
 }
 
 WC_HD inline Maintainer::Step Maintainer::evict() {
   Shared& shared = *core_.shared;
-  SegmentId victim = kNoSegment;
+  SegmentId victims[kGangMax];
+  uint32_t count = 0;
   KeepRule rule;
+  const uint32_t most = at_once_max();
   {
     SpinGuard guard(&shared.segment_lock);
     const uint64_t sealed = uint64_t{shared.young.segments} + shared.main.segments;
     const bool young = shared.main.segments == 0 ||
                        shared.young.segments * 100ull > sealed * detail::kYoungPercent;
-    victim = young && shared.young.oldest != kNoSegment ? shared.young.oldest : shared.main.oldest;
-    rule.spend = victim != shared.young.oldest;
+    const SegmentQueue& queue =
+        young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
+    rule.spend = &queue != &shared.young;
+    for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
+      // A chain is the leader's, alone; of a short queue the newest shall stay.
+      const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
+      if (count != 0 && (chain || count == most || count > queue.segments / 8)) break;
+      victims[count++] = id;
+      if (chain) break;
+    }
   }
-  if (victim == kNoSegment) return Step::kNothing;
+  if (count == 0) return Step::kNothing;
   if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
     return Step::kWait;
   // Guaranteed to end: the more was copied without gain, the more use an item must have seen to be
@@ -216,10 +285,10 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min =
       1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
-  const uint64_t before = reclaimer_.copied_bytes();
-  const Step step = empty(victim, rule, false);
-  fruitless_ += reclaimer_.copied_bytes() - before;
-  fruitless_ -= detail::least(fruitless_, segment * 3 / 4);
+  const uint64_t before = copied_bytes();
+  const Step step = empty_all(victims, count, rule);
+  fruitless_ += copied_bytes() - before;
+  fruitless_ -= detail::least(fruitless_, count * segment * 3 / 4);
   return step;
 }
 
@@ -274,6 +343,9 @@ WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
       open = kNoSegment;
       return true;
     }
+  }
+  for (uint32_t i = 0; i < gang_.count; ++i) {
+    if (gang_.hands[i].seal_own(id)) return true;
   }
   return reclaimer_.seal_own(id);
 }
@@ -362,6 +434,12 @@ WC_HD inline void Maintainer::set_target(uint32_t segments) {
   const uint32_t most = detail::least(segments, shared.segments_max);
   const uint32_t min = segments_min(load_relaxed(&shared.index_segments));
   limit_target_ = most > min ? most : min;
+  if (gang_.count != 0) {
+    // What they have begun would be out of reach.
+    for (uint32_t i = 0; i < gang_.count; ++i) gang_.hands[i].seal_all();
+    store_relaxed(&core_.shared->copy_reserve,
+                  kLeaderReserve + hands_for(limit_target_, gang_.count));
+  }
   grow();
 }
 

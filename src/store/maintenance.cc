@@ -12,7 +12,7 @@ constexpr auto kEpochPause = std::chrono::microseconds(50);
 }  // namespace
 
 Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max)
-    : core_(core), room_wait_ms_max_(room_wait_ms_max), maintainer_(core, thread, &crew_) {}
+    : core_(core), room_wait_ms_max_(room_wait_ms_max), maintainer_(core, thread, &crew_, &gang_) {}
 
 Maintenance::~Maintenance() { stop(); }
 

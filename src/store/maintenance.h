@@ -42,6 +42,7 @@ class Maintenance {
 
   std::mutex mutex_;  // one reclaims at a time; guards what follows
   Crew crew_;         // without workers
+  Gang gang_;         // without hands
   Maintainer maintainer_;
 
   std::mutex wake_mutex_;

@@ -32,6 +32,7 @@ struct StoreConfig {
   uint32_t readers_max = 264;      // that may be registered at once: 256 workers, maintenance, and
                                    // what looks in from outside
   uint32_t hash_power = 0;         // log2 of the slots that the index starts with; 0: by the limit
+  uint32_t hands_max = 0;          // that maintenance may have beside its leader: see gang.h
   uint32_t low_water_share = 256;  // maintenance is called when less than this part of the memory
                                    // is free
   bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting

@@ -49,6 +49,7 @@ class Reclaimer {
   }
   // Ends appending to the copier's own open segment if it is `id`.
   WC_HD bool seal_own(SegmentId id);
+  WC_HD void seal_all();
 
   WC_HD uint64_t copied_bytes() const { return copied_bytes_; }
 
@@ -112,6 +113,13 @@ WC_HD inline bool Reclaimer::seal_own(SegmentId id) {
     return true;
   }
   return false;
+}
+
+WC_HD inline void Reclaimer::seal_all() {
+  for (SegmentId& open : open_) {
+    if (open != kNoSegment) seal_segment(core_, open);
+    open = kNoSegment;
+  }
 }
 
 // --- Segments of many items

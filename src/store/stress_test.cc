@@ -116,7 +116,8 @@ struct Mix {
   uint64_t value_max = 1500;
   uint64_t large_every = 0;  // one in so many values is a chain
   uint64_t operations = 20'000 * kEffort;
-  uint32_t crew = 0;  // workers that share maintenance; 0: the store's own thread does it
+  uint32_t crew = 0;   // workers that share maintenance; 0: the store's own thread does it
+  uint32_t hands = 0;  // reclaimers beside its leader's, where there is a crew
 };
 
 void run_mix(const Mix& mix) {
@@ -127,7 +128,8 @@ void run_mix(const Mix& mix) {
   config.room_wait_ms_max = 10'000;  // threads that hold epochs may not be running
   const auto store = make_store(config);
   std::unique_ptr<CrewMaintenance> maintenance;
-  if (mix.crew != 0) maintenance = std::make_unique<CrewMaintenance>(store.get(), mix.crew);
+  if (mix.crew != 0)
+    maintenance = std::make_unique<CrewMaintenance>(store.get(), mix.crew, mix.hands);
   // What each key's only writer has made known: a hit that begins later shows at least this
   // version. A deletion counts as a version too.
   std::vector<std::atomic<uint64_t>> known(mix.keys);
@@ -187,6 +189,9 @@ void run_mix(const Mix& mix) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  if (mix.hands != 0) {
+    EXPECT_GT(maintenance->copied_by_hands(), 0u);
+  }
   maintenance.reset();
   EXPECT_EQ(stale, 0u);
   EXPECT_EQ(torn, 0u);
@@ -240,6 +245,24 @@ TEST(Stress, ACrewWithLargeAndSmallItems) {
   mix.keys = 1500;
   mix.operations = 1'000 * kEffort;
   mix.crew = 2;
+  run_mix(mix);
+}
+
+TEST(Stress, HandsUnderEviction) {
+  Mix mix;
+  mix.operations = 8'000 * kEffort;
+  mix.crew = 1;
+  mix.hands = 3;
+  run_mix(mix);
+}
+
+TEST(Stress, HandsWithLargeAndSmallItems) {
+  Mix mix;
+  mix.memory = 8 * kMiB;
+  mix.large_every = 40;
+  mix.operations = 4'000 * kEffort;
+  mix.crew = 1;
+  mix.hands = 2;
   run_mix(mix);
 }
 

@@ -53,7 +53,23 @@ struct SurveyTask {
   }
 };
 
+// Further segments of which as much is wasted as of the one that a survey has found.
+struct CollectTask {
+  static constexpr uint32_t kMax = 16;
+
+  uint32_t waste_min = 0;  // bytes; set by the leader
+  uint32_t count = 0;      // found, possibly above kMax
+  SegmentId found[kMax];
+};
+
 namespace detail {
+
+// Bytes that emptying a segment gains. The end of one that was sealed for want of room is no waste:
+// items packed anew leave the like.
+WC_HD inline uint32_t waste_of(const Core& core, const SegmentEntry& entry) {
+  const uint32_t used = load_relaxed(&entry.used);
+  return (used < core.segment_size() / 2 ? core.segment_size() : used) - load_acquire(&entry.live);
+}
 
 // Looks at one segment. REQUIRES: `found` is the caller's own.
 WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint32_t place,
@@ -75,10 +91,7 @@ WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint3
   }
   const uint32_t live = load_acquire(&entry.live);
   if (live == 0 || load_acquire(&entry.deadline) <= task.now) found.dead = place;
-  // The end of a segment that was sealed for want of room is no waste: items packed anew leave the
-  // like.
-  const uint32_t used = load_relaxed(&entry.used);
-  const uint32_t waste = (used < core.segment_size() / 2 ? core.segment_size() : used) - live;
+  const uint32_t waste = waste_of(core, entry);
   found.waste_bytes += waste;
   const uint64_t wasteful = uint64_t{waste} << 32 | (UINT32_MAX - place);
   if (wasteful > found.wasteful) found.wasteful = wasteful;
@@ -102,6 +115,21 @@ WC_HD inline void survey_share(const Core& core, SurveyTask& task, const Share& 
   if (own.outdated != 0) raise_to(&task.outdated, own.outdated);
   if (own.flushed != 0) raise_to(&task.flushed, own.flushed);
   if (own.waiting != 0) store_relaxed(&task.waiting, 1);
+}
+
+// A worker's share of looking for more of the kind, in the same places.
+WC_HD inline void collect_share(const Core& core, const SurveyTask& task, CollectTask& more,
+                                const Share& share) {
+  for (uint32_t place = share.worker; place < task.count; place += share.workers) {
+    const SegmentId id = task.id_at(place);
+    const SegmentEntry& entry = core.segment(id);
+    const SegmentState state = entry.load_state();
+    if (state != SegmentState::kYoung && state != SegmentState::kMain) continue;
+    if (load_relaxed(&entry.epoch) >= task.oldest_inside) continue;
+    if (detail::waste_of(core, entry) < more.waste_min) continue;
+    const uint32_t number = fetch_add(&more.count, 1);
+    if (number < CollectTask::kMax) more.found[number] = id;
+  }
 }
 
 // What all of them have found.

@@ -20,7 +20,6 @@ constexpr uint64_t kSegmentsWanted = 1024;    // a segment is about this share o
 constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with this share of the memory
 constexpr uint32_t kBaseDepthMin = 8;  // 256 pairs: what slots know of a hash begins at bit 8
 constexpr uint32_t kBaseDepthMax = 24;
-constexpr uint32_t kCopyReserve = 2;  // one segment for each lane of the copier
 constexpr uint32_t kSegmentsPerLane =
     64;  // open segments take at most a sixteenth, in all classes together
 constexpr uint32_t kSegmentsForTtlClasses = 4096;
@@ -113,7 +112,7 @@ void Tables::fill(const StoreConfig& config, const Core& core) const {
       std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
   shared.low_water_share = config.low_water_share;
-  shared.copy_reserve = kCopyReserve;
+  shared.copy_reserve = kLeaderReserve + hands_for(limit, config.hands_max);
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
   shared.pair_count = 1u << core.base_depth;

@@ -21,6 +21,7 @@ constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items 
 constexpr uint64_t kRoomShare = 16;          // of the memory, that is made free at once at most
 // A batch takes as much at once as many clients of a CPU do in a second: more is kept free.
 constexpr uint32_t kLowWaterShare = 64;
+constexpr uint32_t kHandsMax = store::kGangMax - 1;
 // The limit can be raised later where that takes no more than this share of what is free.
 constexpr uint64_t kReachShare = 4;
 // Of the memory, what the device has at least: twice what the index starts with.
@@ -55,6 +56,7 @@ std::string CudaStore::start() {
   config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
   config.threads = config.readers_max;
   config.low_water_share = kLowWaterShare;
+  config.hands_max = kHandsMax;
   size_t free = 0;
   size_t total = 0;
   if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
@@ -73,13 +75,14 @@ std::string CudaStore::start() {
     config.hash_power = static_cast<uint32_t>(std::bit_width(slots)) - 1;
   }
   const store::Geometry geometry = store::geometry_of(config);
+  hands_ = store::hands_for(geometry.segments_limit, kHandsMax);
   tables_ = store::Tables(config, geometry);
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
   std::string refusal = take_arena(geometry, free);
   if (!refusal.empty()) return refusal;
   if (!device_tables_.allocate(device, tables_.bytes()) ||
-      !maintainer_.allocate(device, maintainer_bytes()) ||
+      !maintainer_.allocate(device, maintainer_bytes(hands_)) ||
       !scratch_.allocate(device, block_scratch_bytes() * config.readers_max)) {
     return "the GPU has " + std::to_string(free >> 20) + " megabytes free, too few for -m " +
            std::to_string(config.memory_limit >> 20);
@@ -191,8 +194,9 @@ bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes
   message.argument = argument;
   message.key_size = static_cast<uint32_t>(key.size);
   std::copy_n(key.data, key.size, message.key);
+  if (++shift_ == 0) ++shift_;
   launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
-                 stream_.get());
+                 shift_, hands_, stream_.get());
   if (!wait("maintaining the store")) return false;
   if (result != nullptr) *result = message;
   return true;

@@ -86,6 +86,8 @@ class CudaStore final : public store::StoreOwner {
   CudaMemory arena_;
   CudaMemory far_arena_;  // pinned
   CudaMemory device_tables_;
+  uint32_t hands_ = 0;  // of maintenance
+  uint32_t shift_ = 0;  // calls of it, guarded by service_mutex_
   CudaMemory maintainer_;
   CudaMemory scratch_;
   uint32_t readers_taken_ = 1;  // the first is maintenance's

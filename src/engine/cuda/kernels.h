@@ -73,7 +73,8 @@ void launch_persistent(const BlockResources& resources, const PacketJob* job, Do
                        Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream);
 
-// --- The store's own work: one block of the device, whose first thread leads.
+// --- The store's own work: a block of the device, whose first thread leads, and hands
+// (store/gang.h).
 
 enum class ServiceOp : uint32_t {
   kStart,     // builds the maintainer
@@ -104,10 +105,11 @@ struct ServiceCall {
   uint8_t key[256];
 };
 
-// `maintainer`: device memory of maintainer_bytes().
-uint64_t maintainer_bytes();
+// `maintainer`: device memory of maintainer_bytes(). `hands`: as many at each call; `shift`:
+// another number at each, never 0.
+uint64_t maintainer_bytes(uint32_t hands);
 void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
-                    ServiceCall* call, cudaStream_t stream);
+                    ServiceCall* call, uint32_t shift, uint32_t hands, cudaStream_t stream);
 
 // Copies `size` bytes of pinned host memory into the value of a reservation, from `offset` on.
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,

@@ -12,11 +12,18 @@ namespace {
 struct DeviceMaintainer {
   store::ThreadContext thread;
   store::Crew crew;
+  store::Gang gang;
   store::Maintainer maintainer;
 };
 
+// The hands lie behind it.
+__device__ store::Hand* hands_of(DeviceMaintainer* state) {
+  return reinterpret_cast<store::Hand*>(state + 1);
+}
+static_assert(sizeof(DeviceMaintainer) % alignof(store::Hand) == 0);
+
 // A block: one thread leads, whole warps work. The leader's warp has no worker, so that nobody
-// waits for it in one branch while it is in another.
+// waits for it in one branch while it is in another. Where there are hands, each is such a block.
 constexpr uint32_t kWorkers = 256;
 constexpr uint32_t kServiceThreads = kWarpSize + kWorkers;
 // The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
@@ -90,32 +97,48 @@ __device__ void lead(const store::Core& core, DeviceMaintainer& state, ServiceCa
   call.low_water = load_relaxed(&core.shared->low_water);
   call.segment_limit = load_relaxed(&core.shared->segment_limit);
   call.clock = store.clock();
+  state.gang.dismiss();
   state.crew.dismiss();
 }
 
 __device__ void build(const store::Core& core, store::ThreadCounters* counters,
-                      DeviceMaintainer& state) {
+                      DeviceMaintainer& state, uint32_t hands) {
   state.thread = {};
   state.thread.slot = &core.epochs[0];
   state.thread.counters = &counters[0];
   new (&state.crew) store::Crew();
-  new (&state.maintainer) store::Maintainer(core, &state.thread, &state.crew);
+  new (&state.gang) store::Gang();
+  state.gang.hands = hands_of(&state);
+  state.gang.count = hands;
+  for (uint32_t i = 0; i < hands; ++i) new (&state.gang.hands[i]) store::Hand(core, &counters[0]);
+  new (&state.maintainer) store::Maintainer(core, &state.thread, &state.crew, &state.gang);
 }
 
+// The first block leads; the others, if there are any, are hands.
 __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
     service_kernel(store::Core core, store::ThreadCounters* counters, DeviceMaintainer* state,
-                   ServiceCall* host_call) {
+                   ServiceCall* host_call, uint32_t shift, uint32_t hands) {
   __shared__ uint16_t sizes[store::kWindowGranules];
+  const bool leads = blockIdx.x == 0;
+  store::Hand* const hand = leads ? nullptr : hands_of(state) + (blockIdx.x - 1);
+  store::Crew& crew = leads ? state->crew : hand->crew;
   if (threadIdx.x == 0) {
-    if (host_call->op == ServiceOp::kStart) build(core, counters, *state);
-    state->crew.muster(kWorkers, sizes);
+    if (leads && host_call->op == ServiceOp::kStart) build(core, counters, *state, hands);
+    if (leads) state->gang.shift = shift;
+    crew.muster(kWorkers, sizes);
   }
   __syncthreads();  // the last one: from here on the crew's words alone join leader and workers
-  if (threadIdx.x == 0) lead(core, *state, *host_call);
+  if (threadIdx.x == 0) {
+    if (leads) {
+      lead(core, *state, *host_call);
+    } else {
+      hand->serve(shift, &state->gang.over);
+    }
+  }
   if (threadIdx.x < kWarpSize) return;
   store::ThreadContext thread;
   thread.counters = &counters[0];
-  state->crew.serve(core, thread, threadIdx.x - kWarpSize);
+  crew.serve(core, thread, threadIdx.x - kWarpSize);
 }
 
 __global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t offset,
@@ -166,12 +189,15 @@ __global__ void walk_kernel(store::Core core, WalkCall* call, uint8_t* buffer) {
 
 }  // namespace
 
-uint64_t maintainer_bytes() { return sizeof(DeviceMaintainer); }
+uint64_t maintainer_bytes(uint32_t hands) {
+  return sizeof(DeviceMaintainer) + hands * sizeof(store::Hand);
+}
 
 void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,
-                    ServiceCall* call, cudaStream_t stream) {
-  start_kernel(service_kernel, {1, kServiceThreads}, 0, stream, core, counters,
-               static_cast<DeviceMaintainer*>(maintainer), call);
+                    ServiceCall* call, uint32_t shift, uint32_t hands, cudaStream_t stream) {
+  const bool frees = call->op == ServiceOp::kMaintain || call->op == ServiceOp::kMakeRoom;
+  start_kernel(service_kernel, {frees ? 1 + hands : 1, kServiceThreads}, 0, stream, core, counters,
+               static_cast<DeviceMaintainer*>(maintainer), call, shift, hands);
 }
 
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,

@@ -281,14 +281,15 @@ TEST_F(DeviceFaultTest, TooLittleMemoryIsTold) {
   EXPECT_LIFE([] {
     DeviceFacts device;
     require_text(engine::cuda::open_device(0, &device), "", "opening the device");
-    for (const uint64_t bytes : {device.free_bytes, 2 * device.memory_bytes}) {
+    // What the card does not hold goes to the host, which does not have as much either.
+    for (const uint64_t bytes : {uint64_t{8} << 40, uint64_t{16} << 40}) {
       DeviceFaults faults;
       engine::cuda::CudaStoreConfig config;
       config.store.memory_limit = bytes;
       std::unique_ptr<CudaStore> store;
       const std::string why = CudaStore::create(config, faults, &store);
       require(store == nullptr, "there is no store");
-      require(contains(why, " megabytes free, too few for -m "), "it is told: '" + why + "'");
+      require(contains(why, " megabytes"), "it is told: '" + why + "'");
       require(contains(why, std::to_string(bytes >> 20).c_str()), "how much: '" + why + "'");
       require(!faults.failed(), "the card has not failed");
     }

@@ -12,9 +12,16 @@ what = (
 )
 print(study["fabric"])
 print(f"{what}; the bus allows {study.get('bus_requests_per_s', 0) / 1e6:.0f} M/s")
+if "offered_per_s" in study:
+    print(f"offered {study['offered_per_s'] / 1e6:.0f} M/s")
 for row in study["rows"]:
     print(
         f"  batch {row['batch']:>7} {row['requests_per_s'] / 1e6:8.1f} M/s"
         f"  p50 {row['batch_p50_us']:8.1f}  p99 {row['batch_p99_us']:8.1f} us"
         f"  {row.get('requests_per_j', 0) / 1e3:8.0f} k/J  wrong {row['wrong']}"
     )
+    if "background_ms" in row:
+        print(
+            f"    background in {row['background_launches']} launches by {row['background_cut']}: {row['background_ms']:.1f} ms"
+            f" ({row['background_alone_ms']:.1f} alone); mean {row['batch_mean_us']:.1f}, max {row['batch_max_us']:.1f} us"
+        )

@@ -153,11 +153,13 @@ int serve(const Options& options) {
   if (!failure.empty()) return fail(failure);
   const int signal_fd = take_signals();
   if (signal_fd < 0) return fail("signals cannot be received.");
-  // What comes meanwhile waits in the backlog; nobody is served by a server that then gives up.
+  failure = server.start();
+  // What comes meanwhile waits in the backlog: who reads of a port can connect to it, and nobody is
+  // served by a server that then gives up.
   PidFile pid_file;
-  failure = write_files(options, server, pid_file);
-  if (failure.empty()) failure = server.start();
+  if (failure.empty()) failure = write_files(options, server, pid_file);
   if (!failure.empty()) return fail(failure);
+  server.serve();
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);
   if (!failure.empty()) return fail(failure);

@@ -154,6 +154,7 @@ class RefusedMemoryTest : public testing::TestWithParam<Conversation> {
     server_ = std::make_unique<Server>(options_);
     ASSERT_EQ(server_->open_ports(), "");
     ASSERT_EQ(server_->start(), "");
+    server_->serve();
     for (const BoundPort& port : server_->ports()) (port.udp ? udp_ : tcp_) = port.port;
     Client client(tcp_, false);
     for (int i = 0; i < kItems; ++i) {

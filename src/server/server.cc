@@ -88,13 +88,17 @@ std::string Server::start() {
                                    stop_request_);
   failure = make_lanes();
   if (!failure.empty()) return failure;
+  return acceptor_->listen();
+}
+
+void Server::serve() {
   std::vector<transport::ConnectionSink*> sinks;
   for (Lane& lane : lanes_) {
     sinks.push_back(lane.transport.get());
     lane.thread = std::thread([worker = lane.worker.get()] { worker->run(); });
     name_thread(lane.thread, "worker-" + std::to_string(&lane - lanes_.data()));
   }
-  return acceptor_->start(std::move(sinks));
+  acceptor_->start(std::move(sinks));
 }
 
 batcher::WorkerConfig Server::worker_config() const {

@@ -40,8 +40,10 @@ class Server {
   // Binds what may need privileges: TCP and UDP. Nothing is accepted yet.
   [[nodiscard]] std::string open_ports();
 
-  // Makes the rest and starts to serve. REQUIRES: open_ports() was successful.
+  // Makes the rest, and listens: clients can connect and wait. REQUIRES: open_ports() was successful.
   [[nodiscard]] std::string start();
+  // Clients are accepted and answered. REQUIRES: started.
+  void serve();
 
   // What requests run on, for the banner; and what it uses as -m. REQUIRES: started.
   std::string engine_text() const { return backend_->describe(); }

@@ -35,16 +35,19 @@ Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners
 
 Acceptor::~Acceptor() { stop(); }
 
-std::string Acceptor::start(std::vector<ConnectionSink*> sinks) {
-  WC_ASSERT(!sinks.empty() && !thread_.joinable());
-  sinks_ = std::move(sinks);
+std::string Acceptor::listen() {
   for (const Listener& listener : listeners_) {
     std::string failure = start_listening(listener);
     if (!failure.empty()) return failure;
   }
+  return "";
+}
+
+void Acceptor::start(std::vector<ConnectionSink*> sinks) {
+  WC_ASSERT(!sinks.empty() && !thread_.joinable());
+  sinks_ = std::move(sinks);
   resume();
   thread_ = std::thread([this] { run(); });
-  return "";
 }
 
 void Acceptor::stop() {

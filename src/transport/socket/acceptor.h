@@ -74,8 +74,10 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor();
 
-  // Begins to listen. Returns what is wrong, or "".
-  [[nodiscard]] std::string start(std::vector<ConnectionSink*> sinks);
+  // From here on clients can connect, and wait to be accepted. Returns what is wrong, or "".
+  [[nodiscard]] std::string listen();
+  // REQUIRES: it listens.
+  void start(std::vector<ConnectionSink*> sinks);
 
   // Ends the thread and closes the listeners (socket files are removed). Idempotent; not for use by
   // the acceptor's own thread.

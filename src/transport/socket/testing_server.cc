@@ -195,7 +195,8 @@ LineServer::LineServer(const LineServerConfig& config) {
     sinks.push_back(lane->transport.get());
     lanes_.push_back(std::move(lane));
   }
-  WC_ASSERT(acceptor_->start(std::move(sinks)).empty());
+  WC_ASSERT(acceptor_->listen().empty());
+  acceptor_->start(std::move(sinks));
 }
 
 LineServer::~LineServer() {

@@ -61,6 +61,7 @@ KeySize key_size(const std::string& text) {
 
 void add_workload(CLI::App* app, WorkloadConfig* workload) {
   app->add_option("--keys", workload->keys, "keys that are stored")
+      ->take_last()
       ->check(CLI::Range(1u, 1u << 30));
   app->add_option("--key-size", workload->key_size, "bytes")->check(CLI::Range(8u, 250u));
   app->add_option_function<std::vector<std::string>>(
@@ -71,7 +72,8 @@ void add_workload(CLI::App* app, WorkloadConfig* workload) {
          "keys of several sizes, as BYTES:WEIGHT,...")
       ->delimiter(',');
   app->add_option("--value-size", workload->value_size, "bytes; a reply is one datagram")
-      ->check(CLI::Range(0u, 1024u));
+      ->check(CLI::Range(0u, Workload::kValueSizeMax));
+  app->add_flag("--etc", workload->etc, "sizes of keys and values as in Facebook's ETC pool");
   app->add_option("--zipf", workload->theta, "exponent; 0: uniform")->check(CLI::Range(0.0, 10.0));
   app->add_option("--hits", workload->hit_ratio, "share of gets that hit")
       ->check(CLI::Range(0.0, 1.0));
@@ -137,6 +139,8 @@ void add_options(CLI::App* app, Options* options) {
 // Twice what items and index take, so that nothing is evicted.
 uint64_t memory_for(const WorkloadConfig& workload) {
   constexpr uint64_t kItemBytes = 80;  // header, index, rounding
+  constexpr uint64_t kEtcItem = 600;   // more than ETC's items take on average, cut as they are
+  if (workload.etc) return std::max(uint64_t{64} << 20, 2 * kEtcItem * workload.keys);
   uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
   for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
   const uint64_t item = key + workload.value_size + kItemBytes;

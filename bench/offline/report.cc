@@ -36,6 +36,10 @@ const char* name_of(Order order) {
 
 std::string describe(const WorkloadConfig& workload) {
   if (workload.ping) return "ping: headers alone";
+  if (workload.etc) {
+    return fmt::format("{:.0f}% get, keys and values of ETC's sizes, {} keys",
+                       100 * (1 - workload.set_share), workload.keys);
+  }
   const std::string keys = workload.theta > 0 ? fmt::format("Zipf {}", workload.theta) : "uniform";
   return fmt::format("{:.0f}% get, keys of {} B, values of {} B, {} of {} keys, {:.0f}% hits",
                      100 * (1 - workload.set_share), keys_of(workload), workload.value_size, keys,
@@ -101,6 +105,7 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
   out["key_size"] = in.key_mixture.empty() ? nlohmann::ordered_json(in.key_size)
                                            : nlohmann::ordered_json(keys_of(in));
   out["value_size"] = in.value_size;
+  if (in.etc) out["sizes"] = "etc";
   out["zipf"] = in.theta;
   out["hit_ratio"] = in.hit_ratio;
   out["set_share"] = in.set_share;

@@ -71,6 +71,16 @@ TEST(StudyTest, MixturesAndSortedBatchesAreAnswered) {
   }
 }
 
+TEST(StudyTest, ItemsOfManySizesAreAnswered) {
+  StudyConfig config = small_study();
+  config.batches = {64};
+  config.workload.etc = true;
+  config.workload.set_share = 0.2;
+  config.workload.hit_ratio = 0.9;
+  config.workload.theta = 0.99;
+  expect_all_right(config);
+}
+
 // A fabric that answers nothing, or with a byte that is wrong.
 class BrokenFabric final : public Fabric {
  public:

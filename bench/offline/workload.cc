@@ -52,33 +52,56 @@ uint32_t udp_sum(const uint8_t* frame) {
 
 Workload::Workload(const WorkloadConfig& config) : config_(config), items_(config.seed) {
   if (config.theta > 0) zipf_.emplace(config.keys, config.theta);
-  const uint32_t longer = longest_key() - key_size_of(0);
-  const size_t get = message_of({0, false}).size() + (config.ping ? 0 : longer);
-  fill_slot_ = slot_of(set_of(0).size() + longer);
+  if (config.etc) {
+    bench::Sizes sizes;
+    std::string why;
+    (void)bench::Sizes::parse("etc", &sizes, &why);
+    etc_.reserve(config.keys);
+    for (uint32_t id = 0; id < config.keys; ++id) {
+      const bench::ItemSizes size = sizes.of(config.seed, id);
+      etc_.push_back({static_cast<uint16_t>(size.key),
+                      static_cast<uint16_t>(std::min(size.value, kValueSizeMax))});
+    }
+  }
+  const Sizes most = longest();
+  const auto digits = static_cast<uint32_t>(std::to_string(most.value).size());
+  const uint32_t get = config.ping ? 4 : 4 + most.key + 2u;             // "get k\r\n"
+  const uint32_t set = 4 + most.key + 5 + digits + 2 + most.value + 2;  // "set k 0 0 n\r\nv\r\n"
+  const uint32_t hit = 6 + most.key + 3 + digits + 2 + most.value + 2 + 5;  // "VALUE k 0 n\r\n..."
+  fill_slot_ = slot_of(set);
   request_slot_ = config.set_share == 0   ? slot_of(get)
                   : config.set_share == 1 ? fill_slot_
                                           : std::max(slot_of(get), fill_slot_);
-  const bool only_sets = config.set_share == 1;
-  const size_t answer = answer_to({0, only_sets}).size() + (only_sets || config.ping ? 0 : longer);
-  reply_slot_ = std::max(slot_of(answer), slot_of(8));
+  reply_slot_ = config.ping || config.set_share == 1 ? slot_of(8) : slot_of(hit);
 }
 
-uint32_t Workload::longest_key() const {
-  uint32_t longest = config_.key_mixture.empty() ? config_.key_size : 0;
-  for (const KeySize& size : config_.key_mixture) longest = std::max(longest, size.bytes);
-  return longest;
+Workload::Sizes Workload::longest() const {
+  if (!etc_.empty()) {
+    Sizes most = {0, 0};
+    for (const Sizes& sizes : etc_) {
+      most.key = std::max(most.key, sizes.key);
+      most.value = std::max(most.value, sizes.value);
+    }
+    return most;
+  }
+  uint32_t key = config_.key_mixture.empty() ? config_.key_size : 0;
+  for (const KeySize& size : config_.key_mixture) key = std::max(key, size.bytes);
+  return {static_cast<uint16_t>(key), static_cast<uint16_t>(config_.value_size)};
 }
 
-uint32_t Workload::key_size_of(uint32_t id) const {
-  if (config_.key_mixture.empty()) return config_.key_size;
+// What was never stored has keys as long as what was.
+Workload::Sizes Workload::sizes_of(uint32_t id) const {
+  if (!etc_.empty()) return etc_[id % config_.keys];
+  const auto value = static_cast<uint16_t>(config_.value_size);
+  if (config_.key_mixture.empty()) return {static_cast<uint16_t>(config_.key_size), value};
   double sum = 0;
   for (const KeySize& size : config_.key_mixture) sum += size.weight;
   double point = bench::unit(bench::mix(config_.seed, id, kKeySize)) * sum;
   for (const KeySize& size : config_.key_mixture) {
     point -= size.weight;
-    if (point < 0) return size.bytes;
+    if (point < 0) return {static_cast<uint16_t>(size.bytes), value};
   }
-  return config_.key_mixture.back().bytes;
+  return {static_cast<uint16_t>(config_.key_mixture.back().bytes), value};
 }
 
 Workload::Request Workload::draw(uint64_t number) const {
@@ -107,14 +130,15 @@ std::string Workload::key_of(uint32_t id) const {
 }
 
 std::string Workload::value_of(uint32_t id) const {
-  std::string value(config_.value_size, '\0');
-  items_.write_value(id, 0, config_.value_size, value.data());
+  const uint32_t size = sizes_of(id).value;
+  std::string value(size, '\0');
+  items_.write_value(id, 0, size, value.data());
   return value;
 }
 
 std::string Workload::set_of(uint32_t id) const {
-  return "set " + key_of(id) + " 0 0 " + std::to_string(config_.value_size) + "\r\n" +
-         value_of(id) + "\r\n";
+  const std::string value = value_of(id);
+  return "set " + key_of(id) + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
 }
 
 std::string Workload::message_of(Request request) const {
@@ -126,8 +150,9 @@ std::string Workload::answer_to(Request request) const {
   if (config_.ping) return "MN\r\n";
   if (request.set) return "STORED\r\n";
   if (request.id >= config_.keys) return "END\r\n";
-  return "VALUE " + key_of(request.id) + " 0 " + std::to_string(config_.value_size) + "\r\n" +
-         value_of(request.id) + "\r\nEND\r\n";
+  const std::string value = value_of(request.id);
+  return "VALUE " + key_of(request.id) + " 0 " + std::to_string(value.size()) + "\r\n" + value +
+         "\r\nEND\r\n";
 }
 
 uint32_t Workload::write_request(uint64_t number, uint8_t* out) const {

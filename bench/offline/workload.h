@@ -26,10 +26,13 @@ struct WorkloadConfig {
   uint32_t key_size = 16;            // bytes, 8 to 250
   std::vector<KeySize> key_mixture;  // instead of key_size; empty: all keys have that
   uint32_t value_size = 2;           // bytes; a reply is one datagram
-  double theta = 0;                  // of Zipf; 0: uniform
-  double hit_ratio = 1;              // of gets
-  double set_share = 0;              // of requests
-  bool ping = false;                 // `mn` alone: headers and nothing of the store
+  // Keys and values as large as those of Facebook's ETC pool (bench/workload/sizes.h), values cut
+  // at kValueSizeMax; instead of the sizes above.
+  bool etc = false;
+  double theta = 0;      // of Zipf; 0: uniform
+  double hit_ratio = 1;  // of gets
+  double set_share = 0;  // of requests
+  bool ping = false;     // `mn` alone: headers and nothing of the store
   bool udp_checksum = false;
   uint64_t seed = 1;
 };
@@ -37,6 +40,7 @@ struct WorkloadConfig {
 class Workload {
  public:
   static constexpr uint16_t kPort = 11211;
+  static constexpr uint32_t kValueSizeMax = 1024;  // bytes
 
   explicit Workload(const WorkloadConfig& config);
 
@@ -71,8 +75,14 @@ class Workload {
   std::string message_of(Request request) const;
   std::string answer_to(Request request) const;
   std::string set_of(uint32_t id) const;
-  uint32_t key_size_of(uint32_t id) const;
-  uint32_t longest_key() const;
+  struct Sizes {
+    uint16_t key;
+    uint16_t value;
+  };
+
+  Sizes sizes_of(uint32_t id) const;
+  uint32_t key_size_of(uint32_t id) const { return sizes_of(id).key; }
+  Sizes longest() const;
   std::string key_of(uint32_t id) const;
   std::string value_of(uint32_t id) const;
   uint32_t write_frame(const std::string& message, uint64_t number, uint8_t* out) const;
@@ -81,6 +91,7 @@ class Workload {
   WorkloadConfig config_;
   bench::ItemMaker items_;
   std::optional<bench::Zipf> zipf_;
+  std::vector<Sizes> etc_;  // by key; empty: not ETC's
   uint32_t request_slot_ = 0;
   uint32_t reply_slot_ = 0;
   uint32_t fill_slot_ = 0;

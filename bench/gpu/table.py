@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short table of one `warpcache-bench offline --json` on standard input."""
+"""A short table of one `warpcache-bench offline --json` on standard input, and a line for bench/results.
 
+    table.py LINES OPTIONS MACHINE COMMIT
+
+Appends the study to the file LINES, with how, where and when it was made.
+"""
+
+import datetime
 import json
 import sys
 
+lines, options, machine, commit = sys.argv[1:]
 study = json.loads(sys.stdin.read())
+about = {"options": options, "machine": machine, "commit": commit, "date": datetime.date.today().isoformat()}
+with open(lines, "a") as out:
+    out.write(json.dumps(about | study) + "\n")
+
 what = (
     "ping"
     if study["ping"]

@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short table of one `warpcache-bench offline --json` on standard input."""
+"""A short table of one `warpcache-bench offline --json` or `warpcache-ablation --json` on standard input."""
 
 import json
 import sys
 
 study = json.loads(sys.stdin.read())
+if "fabric" not in study:
+    print("{device}, key {key_size}, value {value_size}, batches of {batch}".format(**study))
+    for row in study["rows"]:
+        index = f"  load {row['load']:.3f}, sectors {row['sectors']:.3f}" if "load" in row else ""
+        print(
+            f"  {row['experiment']:<9} {row['variant']:<11} {row['requests_per_s'] / 1e6:8.1f} M/s"
+            f"  batch {row['batch_us']:8.2f} us  registers {row['registers']:3}"
+            f"  shared {row['shared_bytes_of_block']:6}{index}  wrong {row['wrong']}"
+        )
+    sys.exit()
 what = (
     "ping"
     if study["ping"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short table of one `warpcache-bench offline --json` on standard input, and a line for bench/results.
+"""A short table of one `warpcache-bench offline --json` or `warpcache-ablation --json` on standard input, and a
+line for bench/results.
 
     table.py LINES OPTIONS MACHINE COMMIT
 
@@ -16,6 +17,16 @@ about = {"options": options, "machine": machine, "commit": commit, "date": datet
 with open(lines, "a") as out:
     out.write(json.dumps(about | study) + "\n")
 
+if "fabric" not in study:
+    print("{device}, key {key_size}, value {value_size}, batches of {batch}".format(**study))
+    for row in study["rows"]:
+        index = f"  load {row['load']:.3f}, sectors {row['sectors']:.3f}" if "load" in row else ""
+        print(
+            f"  {row['experiment']:<9} {row['variant']:<11} {row['requests_per_s'] / 1e6:8.1f} M/s"
+            f"  batch {row['batch_us']:8.2f} us  registers {row['registers']:3}"
+            f"  shared {row['shared_bytes_of_block']:6}{index}  wrong {row['wrong']}"
+        )
+    sys.exit()
 what = (
     "ping"
     if study["ping"]

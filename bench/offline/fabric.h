@@ -24,6 +24,7 @@ struct FabricConfig {
   uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none
   bool persistent = false;        // the kernel that stays, instead of a launch for each batch
   bool device_memory = false;     // frames and replies lie in the GPU's memory
+  bool maintenance = true;        // of the GPU's store, by a thread; it is filled without as well
   bool high_priority = false;     // of the GPU's streams: requests go before background work
   uint32_t gpu = 0;
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The GPU's way: several engines, each with a thread of the host, take one batch after the other.
+#include "offline/gpu_fabric.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
-#include "engine/cuda/cuda_store.h"
 #include "engine/cuda/packet_engine.h"
-#include "offline/fabric.h"
 
 namespace warpcache::offline {
 
@@ -40,6 +40,7 @@ class GpuFabric final : public Fabric {
     engine::cuda::CudaStoreConfig store;
     store.store.memory_limit = config.memory_bytes;
     store.store.hash_power = config.hash_power;
+    store.store.maintenance_thread = config.maintenance;
     store.engines = config.threads;
     store.blocks_per_engine = config_.blocks;
     check(CudaStore::create(store, faults_, &store_));
@@ -53,6 +54,8 @@ class GpuFabric final : public Fabric {
       check(PacketEngine::create(packets, *store_, faults_, &engines_.emplace_back()));
     }
   }
+
+  CudaStore* store() const { return store_.get(); }
 
   std::string describe() const override {
     return facts_.name + ", " + std::to_string(config_.blocks) + " blocks, " +
@@ -206,6 +209,12 @@ class GpuFabric final : public Fabric {
 
 std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config) {
   return std::make_unique<GpuFabric>(config);
+}
+
+std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config, CudaStore** store) {
+  auto fabric = std::make_unique<GpuFabric>(config);
+  *store = fabric->store();
+  return fabric;
 }
 
 }  // namespace warpcache::offline

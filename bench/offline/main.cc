@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -134,23 +132,6 @@ void add_options(CLI::App* app, Options* options) {
                   "a launch has a share of the blocks, or of the time of all")
       ->check(CLI::IsMember({"blocks", "time"}));
   app->add_flag("--json", options->json, "one line of JSON instead of the table");
-}
-
-// Twice what items and index take, so that nothing is evicted.
-uint64_t memory_for(const WorkloadConfig& workload) {
-  constexpr uint64_t kItemBytes = 80;  // header, index, rounding
-  constexpr uint64_t kEtcItem = 600;   // more than ETC's items take on average, cut as they are
-  if (workload.etc) return std::max(uint64_t{64} << 20, 2 * kEtcItem * workload.keys);
-  uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
-  for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
-  const uint64_t item = key + workload.value_size + kItemBytes;
-  return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
-}
-
-// The index has room for all keys from the start, as who knows their number would have it.
-uint32_t hash_power_for(const WorkloadConfig& workload) {
-  constexpr uint64_t kSlotsPerKey = 2;
-  return std::max(16u, static_cast<uint32_t>(std::bit_width(kSlotsPerKey * workload.keys - 1)));
 }
 
 int run(Options& options) {

@@ -7,7 +7,8 @@
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
-#include <thread>
+
+#include "offline/parallel.h"
 
 namespace warpcache::offline {
 
@@ -16,61 +17,15 @@ namespace {
 constexpr uint64_t kFillAtATime = 1 << 20;
 constexpr uint32_t kFillBatch = 16384;
 
-// Calls work(begin, end) in as many threads as there are processors, each with its share of
-// [0, count).
+// As in_parallel(), piece by piece, and tells how far it is.
 template <typename Work>
-void in_parallel(uint64_t count, const Work& work) {
-  const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  const uint64_t share = (count + threads - 1) / threads;
-  std::vector<std::thread> workers;
-  for (uint64_t at = 0; at < count; at += share) {
-    workers.emplace_back([&work, at, end = std::min(at + share, count)] { work(at, end); });
-  }
-  for (std::thread& worker : workers) worker.join();
-}
-
-// Likewise piece by piece, and tells how far it is.
-template <typename Work>
-void in_parallel(uint64_t count, const std::string& what, const Progress& progress,
-                 const Work& work) {
+void in_pieces(uint64_t count, const std::string& what, const Progress& progress,
+               const Work& work) {
   constexpr uint64_t kPiece = 1 << 22;
   for (uint64_t begin = 0; begin < count; begin += kPiece) {
     progress(what + " " + std::to_string(begin * 100 / count) + "%");
     in_parallel(std::min(kPiece, count - begin),
                 [&](uint64_t first, uint64_t end) { work(begin + first, begin + end); });
-  }
-}
-
-// Stores all keys, through the fabric, as sets of it. What a full store has evicted again is missed
-// later and counts as wrong: the store has to be large enough.
-void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
-  const uint32_t keys = workload.config().keys;
-  for (uint64_t first = 0; first < keys; first += kFillAtATime) {
-    progress("storing keys " + std::to_string(first * 100 / keys) + "%");
-    Pass pass;
-    pass.count = std::min<uint64_t>(kFillAtATime, keys - first);
-    pass.slot_bytes = workload.fill_slot();
-    pass.reply_slot_bytes = workload.fill_slot();
-    pass.batch = kFillBatch;
-    pass.writes = true;
-    uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
-    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end; ++i) {
-        (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
-      }
-    });
-    (void)fabric.run(pass);
-    std::atomic<uint64_t> not_stored{UINT64_MAX};
-    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end; ++i) {
-        if (!workload.is_stored(static_cast<uint32_t>(first + i), fabric.reply(i))) {
-          not_stored = first + i;
-        }
-      }
-    });
-    if (not_stored != UINT64_MAX) {
-      throw std::runtime_error("key " + std::to_string(not_stored) + " was not stored");
-    }
   }
 }
 
@@ -135,7 +90,7 @@ void verify(const Workload& workload, const Fabric& fabric, const Places& places
             const Progress& progress, Row& row) {
   std::vector<uint64_t> wrong;
   std::mutex mutex;
-  in_parallel(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
+  in_pieces(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {
       if (workload.is_right(places.request_at(i), fabric.reply(i))) continue;
       const std::lock_guard lock(mutex);
@@ -186,6 +141,37 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
 
 }  // namespace
 
+void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
+  const uint32_t keys = workload.config().keys;
+  for (uint64_t first = 0; first < keys; first += kFillAtATime) {
+    progress("storing keys " + std::to_string(first * 100 / keys) + "%");
+    Pass pass;
+    pass.count = std::min<uint64_t>(kFillAtATime, keys - first);
+    pass.slot_bytes = workload.fill_slot();
+    pass.reply_slot_bytes = workload.fill_slot();
+    pass.batch = kFillBatch;
+    pass.writes = true;
+    uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) {
+        (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
+      }
+    });
+    (void)fabric.run(pass);
+    std::atomic<uint64_t> not_stored{UINT64_MAX};
+    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) {
+        if (!workload.is_stored(static_cast<uint32_t>(first + i), fabric.reply(i))) {
+          not_stored = first + i;
+        }
+      }
+    });
+    if (not_stored != UINT64_MAX) {
+      throw std::runtime_error("key " + std::to_string(not_stored) + " was not stored");
+    }
+  }
+}
+
 StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
   StudyResult result;
   result.bus = fabric.bus();
@@ -199,7 +185,7 @@ StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress&
   uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
   Places places(config, workload);
   const auto write = [&] {
-    in_parallel(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
+    in_pieces(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
       for (uint64_t i = first; i < end; ++i) {
         (void)workload.write_request(places.request_at(i), input + i * pass.slot_bytes);
       }

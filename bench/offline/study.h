@@ -57,6 +57,10 @@ struct StudyResult {
 // Says what is being done, now and then: "verifying 40%".
 using Progress = std::function<void(const std::string& text)>;
 
+// Stores all keys, through the fabric, as sets of it. What a full store has evicted again is missed
+// later and counts as wrong: the store has to be large enough. Throws as run_study().
+void fill(const Workload& workload, Fabric& fabric, const Progress& progress);
+
 // Throws std::runtime_error if something does not work at all, std::bad_alloc without memory.
 StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress);
 

@@ -2,6 +2,7 @@
 #include "offline/workload.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "workload/random.h"
@@ -49,6 +50,21 @@ uint32_t udp_sum(const uint8_t* frame) {
 }
 
 }  // namespace
+
+uint64_t memory_for(const WorkloadConfig& workload) {
+  constexpr uint64_t kItemBytes = 80;  // header, index, rounding
+  constexpr uint64_t kEtcItem = 600;   // more than ETC's items take on average, cut as they are
+  if (workload.etc) return std::max(uint64_t{64} << 20, 2 * kEtcItem * workload.keys);
+  uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
+  for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
+  const uint64_t item = key + workload.value_size + kItemBytes;
+  return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
+}
+
+uint32_t hash_power_for(const WorkloadConfig& workload) {
+  constexpr uint64_t kSlotsPerKey = 2;
+  return std::max(16u, static_cast<uint32_t>(std::bit_width(kSlotsPerKey * workload.keys - 1)));
+}
 
 Workload::Workload(const WorkloadConfig& config) : config_(config), items_(config.seed) {
   if (config.theta > 0) zipf_.emplace(config.keys, config.theta);

@@ -37,6 +37,12 @@ struct WorkloadConfig {
   uint64_t seed = 1;
 };
 
+// Of a store, in bytes: twice what items and index take, so that nothing is evicted.
+uint64_t memory_for(const WorkloadConfig& workload);
+// See FabricConfig: the index has room for all keys from the start, as who knows their number would
+// have it.
+uint32_t hash_power_for(const WorkloadConfig& workload);
+
 class Workload {
  public:
   static constexpr uint16_t kPort = 11211;

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group of kLanes neighbouring lanes of a warp works on one request: the look-up and the reply,
+// split among its lanes where they can be. With one lane this is the product's own code. Every
+// function is called by all lanes of the warp, also by those without a request: votes and shuffles
+// are the whole warp's.
+//
+// Nobody writes to the store meanwhile, and nothing is reclaimed: no epoch is needed.
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "engine/cuda/quick_find.cuh"
+#include "engine/cuda/warp.cuh"
+#include "wire/lone_get.h"
+
+namespace warpcache::ablation {
+
+using engine::cuda::kAllLanes;
+using engine::cuda::lane_id;
+using engine::cuda::QuickFound;
+
+// As they are when a kernel begins; nobody changes them.
+struct StoreFacts {
+  uint32_t pairs;
+  uint32_t flush_generation;
+
+  __device__ explicit StoreFacts(const store::Core& core)
+      : pairs(load_relaxed(&core.shared->pair_count)),
+        flush_generation(load_relaxed(&core.shared->flush_generation)) {}
+};
+
+// Bytes of the reply frame; 0: it is no hit that can be answered.
+__device__ inline uint32_t reply_size(const wire::LoneGet& request, const QuickFound& found,
+                                      const StoreFacts& facts, uint32_t now, uint32_t room) {
+  if (found.item == nullptr || found.chained()) return 0;
+  const bool expired = found.expiry != 0 && found.expiry <= now;
+  if (expired || found.flush_generation != facts.flush_generation) return 0;
+  const uint32_t size = wire::lone_hit_size(request, found.client_flags, found.value_size);
+  return size <= room ? size : 0;
+}
+
+// An item and what its header says.
+__device__ inline QuickFound header_of(store::Item* item) {
+  const uint4 first = engine::cuda::quick_detail::load_past_l1(item);
+  const uint4 second =
+      engine::cuda::quick_detail::load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
+  QuickFound found;
+  found.item = item;
+  found.expiry = first.z;
+  found.access_time = first.w;
+  found.value_size = second.x;
+  found.client_flags = second.y;
+  found.flush_generation = second.z;
+  found.marks = second.w;
+  return found;
+}
+
+// The reply frame of `size` bytes at `out`, by one lane.
+__device__ inline void compose_alone(const wire::LoneGet& request, const QuickFound& found,
+                                     const uint8_t* frame, uint32_t size, uint8_t* out) {
+  uint8_t* const place =
+      wire::compose_lone_hit(frame, request, found.client_flags, found.value_size, size, out);
+  engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
+  wire::finish_lone_hit(request, size, out);
+}
+
+template <uint32_t kLanes>
+class Group {
+ public:
+  static_assert(kLanes >= 1 && kLanes <= 32 && (kLanes & (kLanes - 1)) == 0);
+  static constexpr uint32_t kCount = engine::cuda::kWarpSize / kLanes;  // groups of a warp
+
+  __device__ static uint32_t number() { return lane_id() / kLanes; }
+  __device__ static uint32_t lane() { return lane_id() % kLanes; }
+
+  // The key of `request`, which was read from `frame`, if it is in its home set. All lanes of the
+  // group have the result. Without a key nothing is found.
+  __device__ static QuickFound find(const store::Core& core, uint32_t pairs,
+                                    const wire::LoneGet& request, const uint8_t* frame);
+  // The reply frame of `size` bytes at `out`; nothing if that is 0. All of it is written when this
+  // returns.
+  __device__ static void compose(const wire::LoneGet& request, const QuickFound& found,
+                                 const uint8_t* frame, uint32_t size, uint8_t* out);
+
+ private:
+  __device__ static uint32_t own_matches(const store::Set* set, uint32_t tag);
+  __device__ static bool own_part_differs(const uint8_t* stored, const uint8_t* key, uint32_t size);
+  __device__ static void put_key(const uint8_t* frame, uint32_t size, uint8_t* out);
+  // Of a vote, this group's bits.
+  __device__ static uint32_t own(uint32_t votes) {
+    return votes >> (lane_id() - lane()) & kAllLanes >> (32 - kLanes);
+  }
+};
+
+// Of the ways that this lane looks at, those with the tag.
+template <uint32_t kLanes>
+__device__ uint32_t Group<kLanes>::own_matches(const store::Set* set, uint32_t tag) {
+  constexpr uint32_t kEach = kLanes < store::kWays ? store::kWays / kLanes : 1;
+  if constexpr (kEach == 1) {
+    if (lane() >= store::kWays) return 0;
+    const auto* tags = reinterpret_cast<const unsigned int*>(set);
+    const uint32_t two = __ldcg(tags + lane() / 2);
+    return (two >> (16 * (lane() % 2)) & 0xffff) == tag ? 1u << lane() : 0;
+  } else {
+    using Words =
+        std::conditional_t<kEach == 8, uint4, std::conditional_t<kEach == 4, uint2, unsigned int>>;
+    const Words loaded = __ldcg(reinterpret_cast<const Words*>(set) + lane());
+    uint32_t words[kEach / 2];
+    memcpy(words, &loaded, sizeof(words));
+    uint32_t mask = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach / 2; ++i) {
+      const uint32_t equal = __vcmpeq2(words[i], tag | tag << 16);
+      mask |= ((equal & 1) | (equal >> 15 & 2)) << (2 * i);
+    }
+    return mask << (lane() * kEach);
+  }
+}
+
+// Lanes take pieces of 16 bytes in turn. See quick_detail::same_key().
+template <uint32_t kLanes>
+__device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uint8_t* key,
+                                                uint32_t size) {
+  bool differs = false;
+  for (uint32_t at = lane() * 16; at < size; at += kLanes * 16) {
+    const uint32_t piece = size - at < 16 ? size - at : 16;
+    if (!engine::cuda::quick_detail::same_key(stored + at, key + at, piece)) differs = true;
+  }
+  return differs;
+}
+
+// Each lane reads the slots of its own ways; the group then looks at one candidate after the other,
+// of which there is seldom a second.
+template <uint32_t kLanes>
+__device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pairs,
+                                          const wire::LoneGet& request, const uint8_t* frame) {
+  const uint32_t key_size = request.key_size;
+  const uint8_t* const key = frame + wire::kLoneKeyOffset;
+  bool searches = key_size != 0;
+  const uint64_t hash = searches ? hash_key(core.seed, {key, key_size}) : 0;
+  if constexpr (kLanes == 1) {
+    return searches ? engine::cuda::quick_find(core, pairs, hash, key, key_size) : QuickFound{};
+  }
+  store::Set* const set = store::pair_at(core, store::pair_of(hash, pairs)) + store::home_of(hash);
+  uint32_t ways = searches ? own_matches(set, store::tag_of(hash)) : 0;
+  const uint32_t counters = searches ? __ldcg(&set->counters) : 0;
+  QuickFound found;
+  store::Slot slot = 0;  // of this lane's candidate; 0: none
+  uint32_t way = 0;
+  while (__any_sync(kAllLanes, searches)) {
+    for (; slot == 0 && ways != 0; ways &= ways - 1) {
+      way = store::first_way(ways);
+      slot = __ldcg(reinterpret_cast<const unsigned long long*>(&set->slots[way]));
+      if (!store::slot_fits(slot, hash)) slot = 0;
+    }
+    const uint32_t candidates = own(__ballot_sync(kAllLanes, slot != 0));
+    const uint32_t owner = candidates != 0 ? store::first_way(candidates) : 0;
+    const uint32_t owner_lane = lane_id() - lane() + owner;
+    const store::Slot chosen = __shfl_sync(kAllLanes, slot, owner_lane);
+    const uint32_t chosen_way = __shfl_sync(kAllLanes, way, owner_lane);
+    bool differs = true;
+    if (searches && candidates != 0) {
+      found = header_of(core.item_in(chosen));
+      // A key as long as this one lies behind every header that says so.
+      differs = (found.marks & 0xff) != key_size ||
+                own_part_differs(found.item->key_data(), key, key_size);
+    }
+    const bool same = own(__ballot_sync(kAllLanes, differs)) == 0;
+    if (searches && same) {
+      found.set = set;
+      found.way = chosen_way;
+      found.counters = counters;
+    } else if (searches) {
+      found.item = nullptr;
+    }
+    if (same || candidates == 0) {
+      searches = false;
+      ways = 0;
+      slot = 0;
+    } else if (lane() == owner) {
+      slot = 0;
+    }
+  }
+  return found;
+}
+
+// Four bytes a lane: the key's place in the reply is a multiple of 4, in the request two bytes more
+// than one. No byte behind the key is written: these are another lane's.
+template <uint32_t kLanes>
+__device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
+  static_assert((wire::lone_detail::kPayload + 6) % 4 == 0);
+  const auto* words = reinterpret_cast<const uint32_t*>(frame + wire::kLoneKeyOffset - 2);
+  for (uint32_t i = lane(); i < (size + 3) / 4; i += kLanes) {
+    const uint32_t next = 4 * i + 2 < size ? words[i + 1] : 0;
+    const uint32_t word = __funnelshift_r(words[i], next, 16);
+    if (4 * i + 4 <= size) {
+      reinterpret_cast<uint32_t*>(out)[i] = word;
+    } else {
+      for (uint32_t b = 0; 4 * i + b < size; ++b) {
+        out[4 * i + b] = static_cast<uint8_t>(word >> (8 * b));
+      }
+    }
+  }
+}
+
+// What follows the key, the value left out; returns the place of that.
+__device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at) {
+  using namespace wire::lone_detail;
+  *at++ = ' ';
+  at = put_number(found.client_flags, digits_of(found.client_flags), at);
+  *at++ = ' ';
+  at = put_number(found.value_size, digits_of(found.value_size), at);
+  *at++ = '\r';
+  *at++ = '\n';
+  (void)put(at + found.value_size, "\r\nEND\r\n");
+  return at;
+}
+
+__device__ inline void put_value_word(uint8_t* out) {
+  using namespace wire::lone_detail;
+  put16(out, kPayload, 'V' | 'A' << 8);
+  put16(out, kPayload + 2, 'L' | 'U' << 8);
+  put16(out, kPayload + 4, 'E' | ' ' << 8);
+}
+
+template <uint32_t kLanes>
+__device__ void Group<kLanes>::compose(const wire::LoneGet& request, const QuickFound& found,
+                                       const uint8_t* frame, uint32_t size, uint8_t* out) {
+  using namespace wire::lone_detail;
+  const bool hit = size != 0;
+  if constexpr (kLanes == 1) {
+    if (hit) compose_alone(request, found, frame, size, out);
+    __syncwarp();
+    return;
+  }
+  if (hit) {
+    uint8_t* const key = out + kPayload + 6;
+    put_key(frame, request.key_size, key);
+    const uint8_t* const value = found.item->key_data() + request.key_size;
+    uint8_t* const place = key + request.key_size + 2 + digits_of(found.client_flags) +
+                           digits_of(found.value_size) + 2;
+    for (uint32_t at = lane(); at < found.value_size; at += kLanes) {
+      place[at] = __ldcg(value + at);
+    }
+    if (lane() == 0) {
+      put_headers(frame, size, out);
+      put_value_word(out);
+      (void)put_around_value(found, key + request.key_size);
+    }
+  }
+  __syncwarp();
+  if (hit && lane() == 0) wire::finish_lone_hit(request, size, out);
+  __syncwarp();
+}
+
+}  // namespace warpcache::ablation

@@ -70,6 +70,14 @@ def main() -> int:
             words = dict(line.split()[1:3] for line in sock.recv(65536).decode().splitlines() if line.startswith("STAT"))
             names = ("curr_items", "cmd_get", "cmd_set", "get_hits", "bytes", "evictions")
             print({name: words.get(name) for name in names})
+            sock.sendall(b"lru_crawler metadump all\r\n")
+            dumped = b""
+            while not dumped.endswith(b"END\r\n"):
+                piece = sock.recv(1 << 20)
+                if not piece:
+                    raise ConnectionError("the dump has no end")
+                dumped += piece
+            print(dumped.count(b"key="), "keys in a dump")
             # In good order: whatever watches the server has something to say at its end.
             sock.sendall(b"shutdown\r\n")
             status = server.wait(60)

@@ -23,16 +23,25 @@ __device__ inline store::ThreadContext thread_of_block(const BlockResources& res
 }
 
 // Whether the key lies at `from` of the input, which is read past the caches: the host writes there
-// again and again. Called by one lane.
+// again and again. Several words are asked for at once, since they may come over the bus. Called by
+// one lane.
 __device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
+  constexpr uint32_t kAtOnce = 8;
   const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 4);
   const auto* words = reinterpret_cast<const volatile uint32_t*>(from - skip);
   const auto size = static_cast<uint32_t>(key.size);
-  for (uint32_t i = 0; i < (skip + size + 3) / 4; ++i) {
-    const uint32_t word = words[i];
-    for (uint32_t b = 0; b < 4; ++b) {
-      const uint32_t at = 4 * i + b - skip;  // beyond `size` in front of the first
-      if (at < size && key.data[at] != static_cast<uint8_t>(word >> (8 * b))) return false;
+  const uint32_t count = (skip + size + 3) / 4;
+  for (uint32_t first = 0; first < count; first += kAtOnce) {
+    uint32_t loaded[kAtOnce];
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      loaded[i] = first + i < count ? words[first + i] : 0;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 4 * kAtOnce; ++i) {
+      const uint32_t at = 4 * first + i - skip;  // beyond `size` in front of the first
+      const auto byte = static_cast<uint8_t>(loaded[i / 4] >> (8 * (i % 4)));
+      if (at < size && key.data[at] != byte) return false;
     }
   }
   return true;

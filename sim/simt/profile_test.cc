@@ -148,6 +148,23 @@ TEST(Profile, MergesIntoClasses) {
   EXPECT_EQ(why, "x: no branch profile of one class");
 }
 
+// Where a class always goes one way its correlation says nothing; else the least of them counts.
+TEST(Profile, MergingKeepsWhatWarpsDecideAsOne) {
+  const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
+  const auto rho_of = [&](const std::string& one, const std::string& other) {
+    const std::string head = R"({"format": "warpcache-branch-profile-1", "branches": {"a": )";
+    std::string json;
+    std::string why;
+    EXPECT_TRUE(merge_profiles({{"x", head + one + "}}"}, {"y", head + other + "}}"}}, &json, &why))
+        << why;
+    return model_of(json, graph).branches[0].rho;
+  };
+  const std::string open = R"({"to": {"b": 1, "c": 3}, "rho": )";
+  EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", open + "0.5}"), 0.5);
+  EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", R"({"to": {"b": 4, "c": 0}, "rho": 0})"), 0.9);
+  EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", R"({"to": {"b": 1, "c": 1}, "rho": 0})"), 0);
+}
+
 TEST(Traces, RefuseWhatTheGraphHasNot) {
   const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
   const auto refusal = [&](const std::string& text) {
@@ -272,6 +289,22 @@ TEST(Counters, BecomeAProfile) {
   const Result result = run_of(graph, model, options);
   EXPECT_NEAR(static_cast<double>(result.tally.threads[graph.find_block(".L_x_20")]) / 20'000,
               32 * 60.0 / 64 * 3, 1);
+}
+
+// The guard of "@P0 BRA P1" held for all; how many went on is told by the block behind the loop.
+TEST(Counters, FollowTheFlowWhereABranchHasTwoConditions) {
+  const Graph graph = graph_of(test_file("probe_bbcfg.dot"));
+  const uint32_t scan = graph.find_function("scan");
+  std::string text = scan_counters();
+  const std::string once = "\"@P0 BRA 0xf0\",\"9\",\"180\",\"120\"";
+  ASSERT_NE(text.find(once), std::string::npos);
+  text.replace(text.find(once), once.size(), "\"@P0 BRA P1, 0xf0\",\"9\",\"180\",\"180\"");
+  CounterProfile profile;
+  std::string why;
+  ASSERT_TRUE(profile_of_counters(text, graph, scan, &profile, &why)) << why;
+  const Model model = model_of(profile.json, graph);
+  const auto& loop = model.branches[graph.find_block(".L_x_20")].classes[0].probability;
+  EXPECT_DOUBLE_EQ(loop[1], 120.0 / 180);
 }
 
 // The same with a column more: nearly all warps have gone through the loop's branch as one.

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kFillAtATime = 1 << 20;
 constexpr uint32_t kFillBatch = 16384;
+constexpr double kEnergySecondsMin = 1;  // the meter counts in steps of tenths of a second
 
 // As in_parallel(), piece by piece, and tells how far it is.
 template <typename Work>
@@ -119,11 +120,13 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   const bool shared = background.launches != 0;
   const double alone_ms = shared ? alone(background, fabric, progress) : 0;
   Row best;
+  double seconds = 0;
   const double joules_before = fabric.joules();
   if (shared) fabric.begin_background(background);
   for (uint32_t i = 0; i < config.passes; ++i) {
     progress("batches of " + std::to_string(pass.batch) + ", pass " + std::to_string(i + 1));
     PassResult times = fabric.run(pass);
+    seconds += times.seconds;
     const Row row = row_of(pass, times);
     if (row.requests_per_s > best.requests_per_s) best = row;
   }
@@ -133,7 +136,7 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
     best.background_alone_ms = alone_ms;
   }
   const double joules = fabric.joules() - joules_before;
-  if (joules > 0) {
+  if (joules > 0 && seconds >= kEnergySecondsMin) {
     best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
   }
   return best;

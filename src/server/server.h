@@ -40,7 +40,8 @@ class Server {
   // Binds what may need privileges: TCP and UDP. Nothing is accepted yet.
   [[nodiscard]] std::string open_ports();
 
-  // Makes the rest, and listens: clients can connect and wait. REQUIRES: open_ports() was successful.
+  // Makes the rest, and listens: clients can connect and wait. REQUIRES: open_ports() was
+  // successful.
   [[nodiscard]] std::string start();
   // Clients are accepted and answered. REQUIRES: started.
   void serve();

@@ -8,9 +8,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "fuzz/frames.h"
 #include "fuzz/mutate.h"
+#include "wire/lone_get.h"
+#include "wire/lone_set.h"
 #include "wire/packet.h"
 #include "wire/packet_testing.h"
 #include "wire/udp_frame.h"
@@ -54,6 +57,25 @@ void check_reply(const uint8_t* frame, const wire::Packet& packet, uint32_t size
   WC_ASSERT(load_big16(reply.get() + back.l4_offset) == kTestPort);
 }
 
+// The short ways take nothing that the long one refuses, not both the same, and nothing beyond the
+// frame.
+void check_short_ways(const std::string& frame, bool is_packet) {
+  const auto size = static_cast<uint32_t>(frame.size());
+  std::vector<uint32_t> words((frame.size() + 3) / 4);
+  if (words.empty()) return;
+  std::memcpy(words.data(), frame.data(), frame.size());
+  const auto* const data = reinterpret_cast<const uint8_t*>(words.data());
+  const wire::LoneGet get = wire::parse_lone_get(data, size, kTestPort);
+  const wire::LoneSet set = wire::parse_lone_set(data, size, kTestPort);
+  WC_ASSERT(get.key_size == 0 || set.key_size == 0);
+  if (get.key_size != 0) {
+    WC_ASSERT(is_packet && wire::kLoneKeyOffset + get.key_size + 2 <= size);
+  }
+  if (set.key_size == 0) return;
+  WC_ASSERT(is_packet && wire::kLoneKeyOffset + set.key_size < set.value_offset);
+  WC_ASSERT(uint64_t{set.value_offset} + set.value_size + 2 <= size);
+}
+
 // One change to the frame's parts.
 void mutate_parts(std::string& frame, std::mt19937& random) {
   const size_t l3 = std::min(wire::testing::l3_offset_of(frame), frame.size());
@@ -95,9 +117,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string frame = steering.rest();
   wire::testing::HeapCopy copy(frame);
   wire::Packet packet;
-  if (wire::parse_packet(copy.bytes(), kTestPort, packet) != wire::PacketVerdict::kRequest) {
-    return 0;
-  }
+  const bool is_packet =
+      wire::parse_packet(copy.bytes(), kTestPort, packet) == wire::PacketVerdict::kRequest;
+  check_short_ways(frame, is_packet);
+  if (!is_packet) return 0;
   check_bounds(packet, frame);
   check_reply(copy.data(), packet, std::min(reply_size, wire::kReplyUdpPayloadMax));
   wire::UdpHeader header;

@@ -50,13 +50,7 @@ __device__ inline QuickFound header_of(store::Item* item) {
   const uint4 second =
       engine::cuda::quick_detail::load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
   QuickFound found;
-  found.item = item;
-  found.expiry = first.z;
-  found.access_time = first.w;
-  found.value_size = second.x;
-  found.client_flags = second.y;
-  found.flush_generation = second.z;
-  found.marks = second.w;
+  found.take_header(item, first, second);
   return found;
 }
 

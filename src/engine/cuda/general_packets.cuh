@@ -51,7 +51,7 @@ class GeneralPackets {
     frame_offset_ = offset;
     result_ = PacketResult::not_done(PacketState::kHost);
     bool runs = here && open() && judge();
-    yields_ = runs && changes_ && may_yield();
+    yields_ = runs && changes_ && yields_to_another();
     __syncwarp();
     runs = admit(runs);
     const bool done = execute(runs);
@@ -63,7 +63,7 @@ class GeneralPackets {
   __device__ bool open();
   __device__ bool judge();
   __device__ uint32_t value_ahead() const;
-  __device__ bool may_yield() const;
+  __device__ bool yields_to_another() const;
   __device__ bool admit(bool runs);
   __device__ void prepare_space(bool runs);
   __device__ bool execute(bool runs);

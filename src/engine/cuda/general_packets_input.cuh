@@ -52,8 +52,8 @@ __device__ inline uint32_t GeneralPackets::value_ahead() const {
   return found ? found.item->value_size : 0;
 }
 
-// Called by one lane.
-__device__ inline bool GeneralPackets::may_yield() const {
+// Whether it is a plain set and leaves_to_another(). Called by one lane.
+__device__ inline bool GeneralPackets::yields_to_another() const {
   const wire::Request& request = state_.request;
   if (request.op != wire::Op::kSet || request.protocol != wire::Protocol::kText ||
       (request.bits & wire::kCasCompare) != 0) {

@@ -158,7 +158,8 @@ __device__ inline void LoneSets::answer(bool done, uint32_t promised, PacketResu
   uint32_t base = 0;
   if (lane_id() == 0) {
     (void)arena_.take(words, words, &base);
-    arena_.give_back(promised * kReplyWords - words);
+    const uint32_t spare = promised * kReplyWords - words;
+    if (spare != 0) arena_.give_back(spare);
   }
   if (done) {
     uint8_t* const out = stage_.reply + place * 16;

@@ -30,6 +30,16 @@ struct QuickFound {
   uint32_t flush_generation = 0;
   uint32_t marks = 0;  // key size, bits, layout and `dropped` of the item, from the lowest byte on
 
+  // What the first 32 bytes of an item say, as loaded.
+  __device__ void take_header(store::Item* from, const uint4& first, const uint4& second) {
+    item = from;
+    expiry = first.z;
+    access_time = first.w;
+    value_size = second.x;
+    client_flags = second.y;
+    flush_generation = second.z;
+    marks = second.w;
+  }
   __device__ bool chained() const {
     return static_cast<store::Layout>(marks >> 16 & 0xff) == store::Layout::kChained;
   }
@@ -101,16 +111,10 @@ __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs,
     const uint4 second = load_past_l1(bytes + 16);
     if ((second.w & 0xff) != key_size) continue;
     if (!quick_detail::same_key(bytes + sizeof(store::Item), key, key_size)) continue;
-    found.item = item;
     found.set = set;
     found.way = way;
     found.counters = words.z;
-    found.expiry = first.z;
-    found.access_time = first.w;
-    found.value_size = second.x;
-    found.client_flags = second.y;
-    found.flush_generation = second.z;
-    found.marks = second.w;
+    found.take_header(item, first, second);
     break;
   }
   return found;

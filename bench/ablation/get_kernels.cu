@@ -148,7 +148,7 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
                      uint8_t* out) {
   using namespace wire::lone_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
-  if (!has_usual_headers(frame, slot_bytes, udp_port)) return false;
+  if (!has_usual_headers(wire::lone_detail::load_head(frame), slot_bytes, udp_port)) return false;
   if (key_size == 0 || kPayload + kHitText + key_size > room) return false;
   put_headers(frame, kIp, out);
   put_value_word(out);

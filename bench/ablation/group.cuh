@@ -23,6 +23,8 @@ namespace warpcache::ablation {
 using engine::cuda::kAllLanes;
 using engine::cuda::lane_id;
 using engine::cuda::QuickFound;
+using engine::cuda::quick_detail::load_past_l1;
+using engine::cuda::quick_detail::same_key;
 
 // As they are when a kernel begins; nobody changes them.
 struct StoreFacts {
@@ -46,9 +48,8 @@ __device__ inline uint32_t reply_size(const wire::LoneGet& request, const QuickF
 
 // An item and what its header says.
 __device__ inline QuickFound header_of(store::Item* item) {
-  const uint4 first = engine::cuda::quick_detail::load_past_l1(item);
-  const uint4 second =
-      engine::cuda::quick_detail::load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
+  const uint4 first = load_past_l1(item);
+  const uint4 second = load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
   QuickFound found;
   found.take_header(item, first, second);
   return found;
@@ -123,7 +124,8 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
   bool differs = false;
   for (uint32_t at = lane() * 16; at < size; at += kLanes * 16) {
     const uint32_t piece = size - at < 16 ? size - at : 16;
-    if (!engine::cuda::quick_detail::same_key(stored + at, key + at, piece)) differs = true;
+    const uint4 first = load_past_l1(stored + at);
+    if (!same_key(stored + at, first, key + at, piece)) differs = true;
   }
   return differs;
 }

@@ -13,6 +13,8 @@ using engine::cuda::kAllLanes;
 using engine::cuda::kWarpSize;
 using engine::cuda::lane_id;
 using engine::cuda::warp_id;
+using engine::cuda::quick_detail::load_past_l1;
+using engine::cuda::quick_detail::same_key;
 
 constexpr uint32_t kThreads = 64;
 constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: leaves a thread 72 registers
@@ -62,9 +64,10 @@ struct HopscotchIndex {
         }
         const store::Item* const item = core.item_in(entry);
         const auto* const bytes = reinterpret_cast<const uint8_t*>(item);
-        const uint4 second = engine::cuda::quick_detail::load_past_l1(bytes + 16);
+        const uint4 second = load_past_l1(bytes + 16);
+        const uint4 third = load_past_l1(bytes + sizeof(store::Item));
         if ((second.w & 0xff) != key_size) continue;
-        if (engine::cuda::quick_detail::same_key(item->key_data(), key, key_size)) return item;
+        if (same_key(item->key_data(), third, key, key_size)) return item;
       }
     }
     return nullptr;

@@ -27,9 +27,16 @@ struct alignas(64) EpochSlot {
 };
 static_assert(sizeof(EpochSlot) == 64);
 
+// An epoch that has just passed will do: it only holds back more. Between the slot and the index
+// stands one fence.
 WC_HD inline void enter_epoch(EpochSlot* slot, uint64_t* current) {
+#if defined(__CUDA_ARCH__)
+  store_relaxed(&slot->epoch, load_relaxed(current));
+  cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
+#else
   exchange_seq_cst(&slot->epoch, load_seq_cst(current));
   fence_after_rmw();
+#endif
 }
 
 WC_HD inline void leave_epoch(EpochSlot* slot) { store_release(&slot->epoch, kEpochIdle); }

@@ -46,6 +46,10 @@ WC_HD inline void put16(uint8_t* frame, uint32_t at, uint32_t word) {
   __builtin_memcpy(__builtin_assume_aligned(frame + at, 2), &value, 2);
 }
 
+WC_HD inline void put32(uint8_t* frame, uint32_t at, uint32_t word) {
+  __builtin_memcpy(__builtin_assume_aligned(frame + at, 4), &word, 4);
+}
+
 // A number in network order, as the machine loads it.
 WC_HD constexpr uint32_t big16(uint32_t number) {
   return (number >> 8 & 0xff) | (number & 0xff) << 8;
@@ -71,73 +75,83 @@ WC_HD inline uint64_t udp_sum(const uint8_t* frame, uint32_t udp_size) {
 
 WC_HD inline bool is_host(uint32_t first_byte) { return first_byte - 1 < 223; }
 
-// Everything but the payload. False: an exception, or wrong.
-WC_HD inline bool has_usual_headers(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
-  const uint32_t total = big16(word16(frame, kIp + kIpv4LengthOffset));
-  const bool ethernet = ((frame[0] | frame[kMacAddressSize]) & 1) == 0 &&
-                        word16(frame, kEtherTypeOffset) == big16(kEtherTypeIpv4);
-  const bool ip = frame[kIp] == 0x45 && total <= size - kIp &&
-                  (word16(frame, kIp + kIpv4FragmentOffset) & big16(kIpv4FragmentMask)) == 0 &&
-                  frame[kIp + kIpv4ProtocolOffset] == kIpProtocolUdp &&
-                  is_host(frame[kAddresses]) && is_host(frame[kAddresses + kIpv4AddressSize]);
-  const uint32_t udp_size = big16(word16(frame, kUdp + kUdpLengthOffset));
-  const bool udp = word16(frame, kUdp) != 0 &&
-                   word16(frame, kUdp + kUdpDestinationOffset) == big16(udp_port) &&
-                   udp_size + kIpv4HeaderSize <= total;
-  const bool one = word16(frame, kMemcached + 4) == big16(1);
-  return ethernet && ip && udp && one && checksum_fold(sum_of(frame, kIp, kUdp)) == 0xffff;
+// What is in front of the key, as words: fields of two bytes are halves of them, the earlier one
+// the lower half. A device has them all under way at once.
+struct Head {
+  static constexpr uint32_t kWords = (kKey + 3) / 4;
+  uint32_t words[kWords];
+
+  // The two bytes from `at` on, an even number.
+  WC_HD uint32_t half(uint32_t at) const { return words[at / 4] >> (at % 4 * 8) & 0xffff; }
+  WC_HD uint32_t byte(uint32_t at) const { return words[at / 4] >> (at % 4 * 8) & 0xff; }
+};
+
+// REQUIRES: `frame` + 4 * Head::kWords can be read.
+WC_HD inline Head load_head(const uint8_t* frame) {
+  Head head;
+  WC_UNROLL
+  for (uint32_t i = 0; i < Head::kWords; ++i) head.words[i] = word32(frame, 4 * i);
+  return head;
+}
+
+// Everything but the payload. False: an exception, or wrong. All is computed, whatever comes out: a
+// device has no use for ways that its threads do not share.
+WC_HD inline bool has_usual_headers(const Head& head, uint32_t size, uint16_t udp_port) {
+  const uint32_t total = big16(head.half(kIp + kIpv4LengthOffset));
+  const bool ethernet = (((head.byte(0) | head.byte(kMacAddressSize)) & 1) == 0) &
+                        (head.half(kEtherTypeOffset) == big16(kEtherTypeIpv4));
+  const bool fragment = (head.half(kIp + kIpv4FragmentOffset) & big16(kIpv4FragmentMask)) != 0;
+  const bool ip = (head.byte(kIp) == 0x45) & (total <= size - kIp) & !fragment &
+                  (head.byte(kIp + kIpv4ProtocolOffset) == kIpProtocolUdp) &
+                  is_host(head.byte(kAddresses)) &
+                  is_host(head.byte(kAddresses + kIpv4AddressSize));
+  const uint32_t udp_size = big16(head.half(kUdp + kUdpLengthOffset));
+  const bool udp = (head.half(kUdp) != 0) &
+                   (head.half(kUdp + kUdpDestinationOffset) == big16(udp_port)) &
+                   (udp_size + kIpv4HeaderSize <= total);
+  const bool one = head.half(kMemcached + 4) == big16(1);
+  uint32_t sum = 0;
+  WC_UNROLL
+  for (uint32_t at = kIp; at < kUdp; at += 2) sum += head.half(at);
+  return ethernet & ip & udp & one & (checksum_fold(sum) == 0xffff);
 }
 
 // Whether the sender has computed a UDP checksum, and it is wrong.
-WC_HD inline bool has_wrong_checksum(const uint8_t* frame, uint32_t udp_size) {
-  return word16(frame, kUdp + kUdpChecksumOffset) != 0 &&
+WC_HD inline bool has_wrong_checksum(const Head& head, const uint8_t* frame, uint32_t udp_size) {
+  return head.half(kUdp + kUdpChecksumOffset) != 0 &&
          checksum_fold(udp_sum(frame, udp_size)) != 0xffff;
 }
 
 // Headers of a reply of `size` bytes, memcached's among them; no UDP checksum yet. All is read
 // before anything is written: a device waits once.
 WC_HD inline void put_headers(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  uint16_t macs[kMacAddressSize];
-  uint16_t addresses[kIpv4AddressSize];
-  WC_UNROLL
-  for (uint32_t i = 0; i < kMacAddressSize; ++i) macs[i] = word16(frame, 2 * i);
-  WC_UNROLL
-  for (uint32_t i = 0; i < kIpv4AddressSize; ++i) addresses[i] = word16(frame, kAddresses + 2 * i);
-  const uint32_t source_port = word16(frame, kUdp);
-  const uint32_t destination_port = word16(frame, kUdp + kUdpDestinationOffset);
-  const uint32_t request_id = word16(frame, kMemcached);
-  WC_UNROLL
-  for (uint32_t i = 0; i < kMacAddressSize / 2; ++i) {
-    put16(out, 2 * i, macs[kMacAddressSize / 2 + i]);
-    put16(out, kMacAddressSize + 2 * i, macs[i]);
-  }
-  put16(out, kEtherTypeOffset, big16(kEtherTypeIpv4));
-  const uint32_t words[5] = {0x45, big16(size - kIp), 0, big16(kIpv4DontFragment),
-                             kReplyHopLimit | uint32_t{kIpProtocolUdp} << 8};
+  const Head head = load_head(frame);
+  const uint32_t* const in = head.words;
+  uint32_t words[kPayload / 4] = {};  // as of Head
+  const auto join = [](uint32_t low, uint32_t high) { return low | high << 16; };
+  // The sender's Ethernet address, 6 bytes from 6 on, comes first.
+  words[0] = join(in[1] >> 16, in[2]);
+  words[1] = join(in[2] >> 16, in[0]);
+  words[2] = join(in[0] >> 16, in[1]);
+  words[3] = join(big16(kEtherTypeIpv4), 0x45);
+  words[4] = big16(size - kIp);
+  words[5] = join(big16(kIpv4DontFragment), kReplyHopLimit | uint32_t{kIpProtocolUdp} << 8);
+  // So does the receiver's IPv4 address, 4 bytes from 30 on; the sender's, from 26 on, is second.
+  words[6] = join(0, in[7] >> 16);
+  words[7] = join(in[8] & 0xffff, in[6] >> 16);
+  words[8] = join(in[7] & 0xffff, in[9]);  // and the port it was sent to
   uint32_t sum = 0;
   WC_UNROLL
-  for (uint32_t i = 0; i < 5; ++i) {
-    put16(out, kIp + 2 * i, words[i]);
-    sum += words[i];
-  }
+  for (uint32_t at = kIp; at < kUdp; at += 2) sum += words[at / 4] >> (at % 4 * 8) & 0xffff;
+  words[6] |= ~uint32_t{checksum_fold(sum)} & 0xffff;
+  words[9] = join(in[8] >> 16, big16(size - kUdp));
+  words[10] = join(0, in[10] >> 16);  // memcached's number of the request
+  words[11] = join(0, big16(1));
   WC_UNROLL
-  for (uint32_t i = 0; i < kIpv4AddressSize / 2; ++i) {
-    const uint16_t source = addresses[i];
-    const uint16_t destination = addresses[kIpv4AddressSize / 2 + i];
-    put16(out, kAddresses + 2 * i, destination);
-    put16(out, kAddresses + kIpv4AddressSize + 2 * i, source);
-    sum += uint32_t{source} + destination;
-  }
-  put16(out, kIp + kIpv4ChecksumOffset, ~uint32_t{checksum_fold(sum)});
-  put16(out, kUdp, destination_port);
-  put16(out, kUdp + kUdpDestinationOffset, source_port);
-  put16(out, kUdp + kUdpLengthOffset, big16(size - kUdp));
-  put16(out, kUdp + kUdpChecksumOffset, 0);
-  put16(out, kMemcached, request_id);
-  put16(out, kMemcached + 2, 0);
-  put16(out, kMemcached + 4, big16(1));
-  put16(out, kMemcached + 6, 0);
+  for (uint32_t i = 0; i < kPayload / 4; ++i) put32(out, 4 * i, words[i]);
+  put16(out, kPayload - 2, 0);
 }
+static_assert(kIp == 14 && kAddresses == 26 && kUdp == 34 && kMemcached == 42 && kPayload == 50);
 
 // Writes a reply frame of `size` bytes of text, which the smallest Ethernet frame has room for.
 // REQUIRES: room for kEthernetFrameMin bytes at `out`, a multiple of 4.

@@ -45,18 +45,13 @@ WC_HD inline uint8_t* put_number(uint32_t number, uint32_t digits, uint8_t* out)
 
 inline constexpr uint32_t kHitText = 6 + 1 + 1 + 2 + 2 + 5;  // "VALUE ", blanks, CRLFs, "END\r\n"
 
-// Copies a key to `out`, and the byte behind one of odd size.
+// Copies a key to `out`, a multiple of 4, and what is behind it up to the next one.
 WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  for (uint32_t at = 0; at < size; at += 16) {
-    uint16_t words[8];
-    WC_UNROLL
-    for (uint32_t i = 0; i < 8; ++i) {
-      words[i] = at + 2 * i < size ? word16(frame, kKey + at + 2 * i) : uint16_t{0};
-    }
-    WC_UNROLL
-    for (uint32_t i = 0; i < 8; ++i) {
-      if (at + 2 * i < size) put16(out, at + 2 * i, words[i]);
-    }
+  uint32_t half = word32(frame, kKey - 2);
+  for (uint32_t at = 0; at < size; at += 4) {
+    const uint32_t next = word32(frame, kKey + 2 + at);
+    put32(out, at, half >> 16 | next << 16);
+    half = next;
   }
 }
 
@@ -67,16 +62,17 @@ WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
 WC_HD inline LoneGet parse_lone_get(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
   using namespace lone_detail;
   if (size < kKey + 3) return {};
-  const bool get = word16(frame, kPayload) == ('g' | 'e' << 8) &&
-                   word16(frame, kPayload + 2) == ('t' | ' ' << 8);
-  if (!get || !has_usual_headers(frame, size, udp_port)) return {};
-  const uint32_t udp_size = big16(word16(frame, kUdp + kUdpLengthOffset));
+  const Head head = load_head(frame);
+  const bool get =
+      head.half(kPayload) == ('g' | 'e' << 8) && head.half(kPayload + 2) == ('t' | ' ' << 8);
+  if (!get || !has_usual_headers(head, size, udp_port)) return {};
+  const uint32_t udp_size = big16(head.half(kUdp + kUdpLengthOffset));
   const uint32_t end = kUdp + udp_size;
   if (end < kKey + 3 || end > kKey + kKeySizeMax + 2) return {};
   if (frame[end - 2] != '\r' || frame[end - 1] != '\n') return {};
   if (!is_one_word(frame, end - 2)) return {};
-  if (has_wrong_checksum(frame, udp_size)) return {};
-  return {end - 2 - kKey, word16(frame, kUdp + kUdpChecksumOffset) != 0};
+  if (has_wrong_checksum(head, frame, udp_size)) return {};
+  return {end - 2 - kKey, head.half(kUdp + kUdpChecksumOffset) != 0};
 }
 
 // Bytes of the reply frame to a hit.
@@ -96,8 +92,7 @@ WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& requ
   using namespace lone_detail;
   put_headers(frame, size, out);
   put16(out, kPayload, 'V' | 'A' << 8);
-  put16(out, kPayload + 2, 'L' | 'U' << 8);
-  put16(out, kPayload + 4, 'E' | ' ' << 8);
+  put32(out, kPayload + 2, 'L' | 'U' << 8 | 'E' << 16 | ' ' << 24);
   uint8_t* const key = out + kPayload + 6;
   put_key(frame, request.key_size, key);
   uint8_t* at = key + request.key_size;

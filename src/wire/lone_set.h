@@ -64,10 +64,11 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
   using namespace lone_detail;
   constexpr uint32_t kShortest = kKey + sizeof("k 0 0 0\r\n\r\n") - 1;
   if (size < kShortest) return {};
-  const bool set = word16(frame, kPayload) == ('s' | 'e' << 8) &&
-                   word16(frame, kPayload + 2) == ('t' | ' ' << 8);
-  if (!set || !has_usual_headers(frame, size, udp_port)) return {};
-  const uint32_t udp_size = big16(word16(frame, kUdp + kUdpLengthOffset));
+  const Head head = load_head(frame);
+  const bool set =
+      head.half(kPayload) == ('s' | 'e' << 8) && head.half(kPayload + 2) == ('t' | ' ' << 8);
+  if (!set || !has_usual_headers(head, size, udp_port)) return {};
+  const uint32_t udp_size = big16(head.half(kUdp + kUdpLengthOffset));
   const uint32_t end = kUdp + udp_size;
   if (end < kShortest) return {};
   const uint32_t key_end = first_blank(frame, end);
@@ -83,9 +84,9 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
   request.value_offset = at + 1;
   if (request.value_size > size || request.value_offset + request.value_size + 2 != end) return {};
   if (frame[end - 2] != '\r' || frame[end - 1] != '\n') return {};
-  if (has_wrong_checksum(frame, udp_size)) return {};
+  if (has_wrong_checksum(head, frame, udp_size)) return {};
   request.key_size = key_end - kKey;
-  request.has_udp_checksum = word16(frame, kUdp + kUdpChecksumOffset) != 0;
+  request.has_udp_checksum = head.half(kUdp + kUdpChecksumOffset) != 0;
   return request;
 }
 

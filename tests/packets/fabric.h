@@ -30,7 +30,7 @@ class Fabric {
 };
 
 std::unique_ptr<Fabric> make_cpu_fabric(uint16_t udp_port);
-// Null where there is no GPU.
-std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port);
+// Null where there is no GPU. `persistent`: by a kernel that stays.
+std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port, bool persistent);
 
 }  // namespace warpcache::packets

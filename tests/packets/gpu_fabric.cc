@@ -26,12 +26,12 @@ constexpr uint32_t kPacketsMax = PacketEngine::kPacketsMax;
 
 class GpuFabric final : public Fabric {
  public:
-  explicit GpuFabric(uint16_t udp_port)
+  GpuFabric(uint16_t udp_port, bool persistent)
       : store_(make_store()),
         admin_(*store_),
         engine_(make_engine()),
         setup_engine_(make_engine()),
-        packets_(make_packets(udp_port)),
+        packets_(make_packets(udp_port, persistent)),
         path_(udp_port, *engine_, *setup_engine_) {
     WC_ASSERT(input_.allocate(CudaMemory::Place::kHost, kBufferBytes));
     WC_ASSERT(replies_.allocate(CudaMemory::Place::kHost, kBufferBytes));
@@ -92,11 +92,12 @@ class GpuFabric final : public Fabric {
     WC_ASSERT(CudaEngine::create(config, *store_, faults_, admin_, &engine).empty());
     return engine;
   }
-  std::unique_ptr<PacketEngine> make_packets(uint16_t udp_port) {
+  std::unique_ptr<PacketEngine> make_packets(uint16_t udp_port, bool persistent) {
     std::unique_ptr<PacketEngine> engine;
     engine::cuda::PacketEngineConfig config;
     config.udp_port = udp_port;
     config.jobs.blocks_max = kBlocks;
+    config.jobs.persistent = persistent;
     WC_ASSERT(PacketEngine::create(config, *store_, faults_, &engine).empty());
     return engine;
   }
@@ -136,10 +137,10 @@ class GpuFabric final : public Fabric {
 
 }  // namespace
 
-std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port) {
+std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port, bool persistent) {
   engine::cuda::DeviceFacts facts;
   if (!engine::cuda::open_device(0, &facts).empty()) return nullptr;
-  return std::make_unique<GpuFabric>(udp_port);
+  return std::make_unique<GpuFabric>(udp_port, persistent);
 }
 
 }  // namespace warpcache::packets

@@ -148,7 +148,12 @@ class PacketsTest : public testing::TestWithParam<std::string> {
 TEST_P(PacketsTest, OneByOne) { play_each(make_cpu_fabric, play_one_by_one); }
 
 #if defined(WARPCACHE_HAVE_CUDA)
-TEST_P(PacketsTest, OneByOneOnTheGpu) { play_each(make_gpu_fabric, play_one_by_one); }
+TEST_P(PacketsTest, OneByOneOnTheGpu) {
+  play_each([](uint16_t udp_port) { return make_gpu_fabric(udp_port, false); }, play_one_by_one);
+}
+TEST_P(PacketsTest, OneByOneStayingOnTheGpu) {
+  play_each([](uint16_t udp_port) { return make_gpu_fabric(udp_port, true); }, play_one_by_one);
+}
 #endif
 
 // Time passes between bursts only.

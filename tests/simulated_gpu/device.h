@@ -203,6 +203,10 @@ T atomicMin(T* word, std::type_identity_t<T> value) {
 
 // --- Loads and stores with a hint. Words of 16 bytes are read and written at once, as there.
 
+// What the compiler may rely on; here it has no use for it.
+#define __builtin_assume(condition) static_cast<void>(condition)
+inline bool __isGlobal(const void*) { return true; }
+
 template <typename T>
 T __ldcg(const T* from) {
   if constexpr (sizeof(T) == sizeof(__m128i)) {

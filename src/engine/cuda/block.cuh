@@ -39,6 +39,13 @@ __device__ inline uint32_t sum_before(uint32_t value, uint32_t* sums, uint32_t* 
   return sums[warp_id()] + sum - value;
 }
 
+// The same pointer. The compiler may rely on it that it leads to no shared memory.
+template <typename T>
+__device__ T* in_global(T* pointer) {
+  __builtin_assume(__isGlobal(pointer));
+  return pointer;
+}
+
 // From pinned host memory, past all caches: the host writes there again and again.
 __device__ inline uint4 load_from_host(const uint4* from) { return __ldcv(from); }
 
@@ -59,6 +66,7 @@ __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, u
     uint4 words[kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
+      words[i] = {0, 0, 0, 0};  // as it was before, loads would wait for each other
       if (at + i * stride < last) {
         words[i] = load_from_host(reinterpret_cast<const uint4*>(from + at + i * stride));
       }

@@ -51,9 +51,9 @@ __global__ void __launch_bounds__(kSliceFrames)
 }
 
 __global__ void __launch_bounds__(kSliceFrames)
-    persistent_frame_kernel(const __grid_constant__ BlockResources resources, const FrameJob* job,
-                            Doorbell* bell, Turn<FrameJob>* turn, uint32_t last) {
-  run_jobs<FrameWork>(resources, job, bell, turn, last);
+    persistent_frame_kernel(const __grid_constant__ BlockResources resources,
+                            const Doorbell<FrameJob>* bell, Turn<FrameJob>* turn, uint32_t last) {
+  run_jobs<FrameWork>(resources, bell, turn, last);
 }
 
 }  // namespace
@@ -72,10 +72,10 @@ void launch_job(const BlockResources& resources, const FrameJob& job, const Laun
   start_kernel(frame_kernel, shape, sizeof(Slice), stream, resources, job);
 }
 
-void launch_persistent(const BlockResources& resources, const FrameJob* job, Doorbell* bell,
+void launch_persistent(const BlockResources& resources, const Doorbell<FrameJob>* bell,
                        Turn<FrameJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream) {
-  start_kernel(persistent_frame_kernel, shape, sizeof(Slice), stream, resources, job, bell, turn,
+  start_kernel(persistent_frame_kernel, shape, sizeof(Slice), stream, resources, bell, turn,
                last_job);
 }
 

@@ -111,8 +111,8 @@ __device__ inline void GeneralPackets::send(const LaneRanges& places, bool compo
   const LaneRanges replies(mine);
   const auto* source = reinterpret_cast<const uint4*>(stage_.reply);
   auto* target = reinterpret_cast<uint4*>(job_.reply_out) + base;
-  replies.for_each(
-      places.begin(), [source](uint32_t at) { return source[at]; },
+  replies.for_each<4>(
+      places.begin(), replies.total(), [source](uint32_t at) { return source[at]; },
       [target](uint32_t at, const uint4& word) { __stcs(target + at, word); });
   if (sent) result_ = PacketResult::done((base + replies.begin()) * 16, size);
   if (sent && was_promised) promised_ -= words;

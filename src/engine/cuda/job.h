@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
+#include "base/atomic.h"
 #include "base/hd.h"
 #include "request/counters.h"
 #include "store/clock.h"
@@ -23,11 +25,13 @@ namespace warpcache::engine::cuda {
 // Frames that a block works on at once: one a thread.
 inline constexpr uint32_t kSliceFrames = 256;
 
-// Frames, or packets, of one job at most.
+// Frames of one job at most.
 inline constexpr uint32_t kFramesMax = 64 * 1024;
 // Groups of one job at most: two that follow each other hold more than a slice together.
 inline constexpr uint32_t kGroupsMax = 2 * kFramesMax / kSliceFrames + 1;
 
+// Packets of one job at most.
+inline constexpr uint32_t kPacketsMax = 256 * 1024;
 // Packets that a warp works on at once: one a lane.
 inline constexpr uint32_t kChunkPackets = 32;
 
@@ -177,6 +181,8 @@ WC_HD constexpr uint32_t claim_key_offset(uint64_t claim) { return static_cast<u
 
 // Input and arena are in pinned memory of the host, or in the device's.
 struct PacketJob : Job {
+  static constexpr uint32_t kInlineMax = 96;  // bytes: of a short request, in a frame
+
   const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to one
   const PacketSlot* slots;  // host; null: slots of slot_bytes, one behind the other
   PacketResult* packets;    // host, by packet
@@ -190,18 +196,40 @@ struct PacketJob : Job {
   uint32_t reply_size;       // of the arena, at most PacketResult::kArenaMax
   wire::FrameLimits limits;  // of payloads
   uint16_t udp_port;         // packets to others are dropped
+  // All of the input, where it is so little: it comes with the job, which saves a way over the bus.
+  uint32_t inline_bytes;  // 0: it does not
+  alignas(16) uint8_t inline_input[kInlineMax];
 };
 static_assert(std::is_trivially_copyable_v<PacketJob>);
 
 // How host and device wake each other. In pinned host memory; each word has one writer.
-struct alignas(128) Doorbell {
-  uint32_t job;   // host, to the kernel that stays: the number of the latest job
-  uint32_t stop;  // host: 1: there is no such job, the kernel is to end
-  uint32_t reserved[30];
-  uint32_t done;  // device: the latest job that is complete
-  uint32_t reserved2[31];
+template <typename JobKind>
+struct Doorbell {
+  static constexpr uint32_t kJobWords = sizeof(JobKind) / sizeof(uint32_t);
+  static_assert(sizeof(JobKind) % sizeof(uint32_t) == 0);
+
+  // Host, to the kernel that stays: what to do, then the latest job itself. Each word is four bytes
+  // of it below the job's number: one look over the bus brings both, and where all words have the
+  // same new number, the job is whole.
+  alignas(128) uint64_t words[1 + kJobWords];
+  // Device: the latest job that is complete.
+  alignas(128) uint32_t done;
 };
-static_assert(sizeof(Doorbell) == 256);
+// What words[0] says. A job that is to end the kernel has no other words.
+enum class Call : uint32_t { kWork, kEnd };
+
+// REQUIRES: no job is under way.
+template <typename JobKind>
+void ring(Doorbell<JobKind>& bell, Call call, const JobKind& job, uint32_t number) {
+  const auto numbered = [number](uint32_t word) { return uint64_t{number} << 32 | word; };
+  uint32_t words[Doorbell<JobKind>::kJobWords];
+  std::memcpy(words, &job, sizeof(job));
+  store_release(&bell.words[0], numbered(static_cast<uint32_t>(call)));
+  if (call == Call::kEnd) return;
+  for (uint32_t i = 0; i < Doorbell<JobKind>::kJobWords; ++i) {
+    store_release(&bell.words[1 + i], numbered(words[i]));
+  }
+}
 
 // How the first block of a persistent kernel wakes the others. In device memory.
 template <typename JobKind>

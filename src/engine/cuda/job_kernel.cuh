@@ -19,6 +19,7 @@
 
 #include <cuda/atomic>
 
+#include "engine/cuda/block.cuh"
 #include "engine/cuda/kernels.h"
 
 namespace warpcache::engine::cuda {
@@ -32,9 +33,21 @@ struct Tally {
 };
 
 template <typename T>
+__device__ T load_relaxed_system(const T* word) {
+  return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*const_cast<T*>(word))
+      .load(::cuda::memory_order_relaxed);
+}
+
+template <typename T>
 __device__ T load_acquire_system(const T* word) {
   return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*const_cast<T*>(word))
       .load(::cuda::memory_order_acquire);
+}
+
+template <typename T>
+__device__ void store_relaxed_system(T* word, T value) {
+  ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*word).store(value,
+                                                                  ::cuda::memory_order_relaxed);
 }
 
 template <typename T>
@@ -46,7 +59,6 @@ __device__ void store_release_system(T* word, T value) {
 // Called by a whole block.
 template <typename JobKind>
 __device__ void load_job(JobKind& job, const JobKind* from) {
-  static_assert(sizeof(JobKind) % sizeof(uint32_t) == 0);
   for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
     reinterpret_cast<uint32_t*>(&job)[i] = reinterpret_cast<const volatile uint32_t*>(from)[i];
   }
@@ -54,20 +66,21 @@ __device__ void load_job(JobKind& job, const JobKind* from) {
 }
 
 // All that the block has read and written comes before this: its epoch, its count, and after all
-// blocks' counts the job's number. A fence waits for the bus; a job of one block has one. Called by
-// one thread.
+// blocks' counts the job's number. A fence waits for the bus; a job of one block has one, behind
+// which nothing is written but what the same thread reads next. Called by one thread.
 template <typename Work>
 __device__ void end_share(const BlockResources& resources, const typename Work::JobKind& job,
                           uint32_t blocks) {
-  const bool alone = blocks == 1;
-  if (alone && job.shares != 0) Work::finish(job);
   __threadfence_system();
   Work::leave(resources, job);
-  if (!alone) {
-    if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
-    __threadfence_system();
-    Work::finish(job);
+  if (blocks == 1) {
+    store_relaxed(job.reply_used, 0);
+    store_relaxed_system(job.done, job.number);
+    return;
   }
+  if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
+  __threadfence_system();
+  Work::finish(job);
   store_relaxed(job.blocks_done, 0);
   store_relaxed(job.reply_used, 0);
   store_release_system(job.done, job.number);
@@ -87,11 +100,14 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
     result.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
   }
   if (threadIdx.x == 0) {
+    const uint32_t free_segments = load_relaxed(&resources.core.shared->free_count);
+    const uint32_t low_water = load_relaxed(&resources.core.shared->low_water);
+    if (blocks == 1 && job.shares != 0) Work::finish(job);
     result.undone = tally.undone;
     result.room_wanted = tally.room_wanted;
     result.room_missing = tally.room_missing;
-    result.free_segments = load_relaxed(&resources.core.shared->free_count);
-    result.low_water = load_relaxed(&resources.core.shared->low_water);
+    result.free_segments = free_segments;
+    result.low_water = low_water;
   }
   __syncthreads();
   if (threadIdx.x == 0) end_share<Work>(resources, job, blocks);
@@ -112,15 +128,42 @@ __device__ inline void rest(uint32_t turn) {
   __nanosleep(turn < 20000 ? 500 : 5000);
 }
 
-// Waits for a job later than `last`. Returns what Turn::go says of it, without the blocks.
-__device__ inline uint64_t wait_for_host(const Doorbell* bell, uint32_t last) {
-  uint32_t number = last;
-  for (uint32_t turn = 0; number == last; ++turn) {
-    number = load_acquire_system(&bell->job);
-    if (number == last) rest(turn);
+// Waits for a job later than `last`, which comes to `job`, in shared memory. Returns what Turn::go
+// says of it, without the blocks. Called by a whole warp.
+template <typename JobKind>
+__device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
+  constexpr uint32_t kWords = 1 + Doorbell<JobKind>::kJobWords;
+  constexpr uint32_t kEach = (kWords + kWarpSize - 1) / kWarpSize;
+  for (uint32_t turn = 0;; ++turn) {
+    uint64_t words[kEach];
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      const uint32_t at = i * kWarpSize + lane_id();
+      words[i] = load_relaxed_system(&bell->words[at < kWords ? at : 0]);
+    }
+    const uint64_t first = __shfl_sync(~0u, words[0], 0);
+    const auto number = static_cast<uint32_t>(first >> 32);
+    const bool ends = static_cast<uint32_t>(first) == static_cast<uint32_t>(Call::kEnd);
+    bool whole = number != last;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      whole = whole && (ends || static_cast<uint32_t>(words[i] >> 32) == number);
+    }
+    if (__any_sync(~0u, !whole)) {
+      rest(turn);
+      continue;
+    }
+    // What the job leads to has been written before its words.
+    ::cuda::atomic_thread_fence(::cuda::memory_order_acquire, ::cuda::thread_scope_system);
+    if (ends) return first | kStopAll;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      const uint32_t at = i * kWarpSize + lane_id();
+      if (at == 0 || at >= kWords) continue;
+      reinterpret_cast<uint32_t*>(&job)[at - 1] = static_cast<uint32_t>(words[i]);
+    }
+    return uint64_t{number} << 32;
   }
-  const bool stop = load_acquire_system(&bell->stop) != 0;
-  return uint64_t{number} << 32 | (stop ? kStopAll : 0);
 }
 
 __device__ inline uint64_t wait_for_turn(const uint64_t* turn_word, uint32_t last) {
@@ -132,35 +175,36 @@ __device__ inline uint64_t wait_for_turn(const uint64_t* turn_word, uint32_t las
   return go;
 }
 
-// Called by the whole first block: the job comes from the host, and others are woken if they have a
-// share. Returns the blocks that work on it.
+// Called by the whole first block: others are woken if they have a share. Returns the blocks that
+// work on it.
 template <typename JobKind>
-__device__ uint32_t begin_job(JobKind& job, const JobKind* host_job, Turn<JobKind>* turn,
-                              uint32_t number) {
-  load_job(job, host_job);
+__device__ uint32_t begin_job(const JobKind& job, Turn<JobKind>* turn, uint32_t number) {
   const uint32_t blocks = job.shares < gridDim.x ? job.shares : gridDim.x;
   if (blocks <= 1) return 1;  // a job of nothing has to end as well
   for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
     reinterpret_cast<uint32_t*>(&turn->job)[i] = reinterpret_cast<const uint32_t*>(&job)[i];
   }
-  __threadfence_system();
+  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) store_release_system(&turn->go, uint64_t{number} << 32 | blocks);
   return blocks;
 }
 
 template <typename Work>
-__device__ void run_jobs(const BlockResources& resources, const typename Work::JobKind* host_job,
-                         Doorbell* bell, Turn<typename Work::JobKind>* turn, uint32_t last) {
+__device__ void run_jobs(const BlockResources& resources,
+                         const Doorbell<typename Work::JobKind>* bell,
+                         Turn<typename Work::JobKind>* turn, uint32_t last) {
   extern __shared__ __align__(16) uint8_t shared[];
   __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
   __shared__ uint64_t signal;
   const bool leads = blockIdx.x == 0;
   while (true) {
-    if (threadIdx.x == 0) {
-      signal = leads ? wait_for_host(bell, last) : wait_for_turn(&turn->go, last);
+    if (leads && warp_id() == 0) {
+      const uint64_t go = wait_for_host(bell, last, job);
+      if (lane_id() == 0) signal = go;
     }
+    if (!leads && threadIdx.x == 0) signal = wait_for_turn(&turn->go, last);
     __syncthreads();
     last = static_cast<uint32_t>(signal >> 32);
     uint32_t blocks = static_cast<uint32_t>(signal);
@@ -169,7 +213,7 @@ __device__ void run_jobs(const BlockResources& resources, const typename Work::J
       return;
     }
     if (leads) {
-      blocks = begin_job(job, host_job, turn, last);
+      blocks = begin_job(job, turn, last);
     } else if (blockIdx.x < blocks) {
       load_job(job, &turn->job);
     }

@@ -24,10 +24,9 @@ template <typename JobKind>
 std::string JobRunner<JobKind>::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  if (!job_.allocate(host, sizeof(JobKind)) ||
-      !results_.allocate(host, sizeof(BlockResult) * config_.blocks_max) ||
-      !bell_.allocate(host, sizeof(Doorbell)) || !turn_.allocate(device, sizeof(Turn<JobKind>)) ||
-      !words_.allocate(device, 256)) {
+  if (!results_.allocate(host, sizeof(BlockResult) * config_.blocks_max) ||
+      !bell_.allocate(host, sizeof(Doorbell<JobKind>)) ||
+      !turn_.allocate(device, sizeof(Turn<JobKind>)) || !words_.allocate(device, 256)) {
     return "there is too little memory for the GPU's jobs";
   }
   if (!stream_.create(config_.priority)) return "the GPU gives no stream";
@@ -43,14 +42,13 @@ std::string JobRunner<JobKind>::start() {
 
 template <typename JobKind>
 JobKind& JobRunner<JobKind>::next() {
-  JobKind& job = *job_.as<JobKind>();
-  job = {};
-  job.results = results_.as<BlockResult>();
-  job.done = &bell_.as<Doorbell>()->done;
-  job.reply_used = words_.as<uint64_t>();
-  job.blocks_done = words_.as<uint32_t>() + 16;
-  job.first_reader = first_reader_;
-  return job;
+  job_ = {};
+  job_.results = results_.as<BlockResult>();
+  job_.done = &bell().done;
+  job_.reply_used = words_.as<uint64_t>();
+  job_.blocks_done = words_.as<uint32_t>() + 16;
+  job_.first_reader = first_reader_;
+  return job_;
 }
 
 template <typename JobKind>
@@ -68,42 +66,35 @@ void JobRunner<JobKind>::take_counts(request::Counters& counters) {
 
 template <typename JobKind>
 void JobRunner<JobKind>::launch() {
-  JobKind* job = job_.as<JobKind>();
-  if (++number_ == 0) ++number_;
-  job->number = number_;
-  shape_ = shape_for(job, job->shares, config_.blocks_max);
+  const uint32_t last = number_;
+  job_.number = next_number();
+  shape_ = shape_for(&job_, job_.shares, config_.blocks_max);
   began_ = SteadyClock::now();
   polls_ = 0;
   if (!config_.persistent) {
-    launch_job(resources_, *job, shape_, stream_.get());
+    launch_job(resources_, job_, shape_, stream_.get());
     (void)faults_.check(cudaGetLastError(), "starting a batch");
     return;
   }
-  Doorbell& bell = *bell_.as<Doorbell>();
   if (!kernel_runs_) {
-    bell.stop = 0;
-    const LaunchShape all = persistent_shape(job, config_.blocks_max);
-    launch_persistent(resources_, job, &bell, turn_.as<Turn<JobKind>>(), number_ - 1, all,
-                      stream_.get());
+    const LaunchShape all = persistent_shape(&job_, config_.blocks_max);
+    launch_persistent(resources_, &bell(), turn_.as<Turn<JobKind>>(), last, all, stream_.get());
     kernel_runs_ = faults_.check(cudaGetLastError(), "starting the kernel that stays");
   }
-  store_release(&bell.job, number_);
+  ring(bell(), Call::kWork, job_, number_);
 }
 
 template <typename JobKind>
 void JobRunner<JobKind>::yield() {
   if (!kernel_runs_ || faults_.failed()) return;
-  Doorbell& bell = *bell_.as<Doorbell>();
-  store_release(&bell.stop, 1);
-  store_release(&bell.job, ++number_);
+  ring(bell(), Call::kEnd, job_, next_number());
   (void)faults_.check(cudaStreamSynchronize(stream_.get()), "ending the kernel that stays");
   kernel_runs_ = false;
 }
 
 template <typename JobKind>
 bool JobRunner<JobKind>::ended() {
-  const uint32_t* done = &bell_.as<Doorbell>()->done;
-  if (load_acquire(done) == number_) return true;
+  if (load_acquire(&bell().done) == number_) return true;
   return ++polls_ % kPollsPerLook == 0 && look_at_kernel();
 }
 
@@ -116,7 +107,7 @@ bool JobRunner<JobKind>::look_at_kernel() {
     }
   } else if (state != cudaSuccess) {
     (void)faults_.check(state, "running a batch");
-  } else if (load_acquire(&bell_.as<Doorbell>()->done) != number_) {
+  } else if (load_acquire(&bell().done) != number_) {
     faults_.fail("a kernel has ended without its batch");
   } else {
     return true;

@@ -63,6 +63,12 @@ class JobRunner {
  private:
   // What the driver says, where the job does not: whether it is over, for good or bad.
   bool look_at_kernel();
+  // Never 0.
+  uint32_t next_number() {
+    if (++number_ == 0) ++number_;
+    return number_;
+  }
+  Doorbell<JobKind>& bell() const { return *bell_.as<Doorbell<JobKind>>(); }
 
   JobRunnerConfig config_;
   CudaStore& store_;
@@ -70,11 +76,11 @@ class JobRunner {
   BlockResources resources_;
   uint32_t first_reader_ = 0;
   CudaStream stream_;
-  CudaMemory job_;      // pinned: JobKind
   CudaMemory results_;  // pinned: BlockResult
   CudaMemory words_;    // device: reply_used, blocks_done
   CudaMemory bell_;     // pinned: Doorbell
   CudaMemory turn_;     // device: Turn
+  JobKind job_ = {};
   LaunchShape shape_ = {};
   bool kernel_runs_ = false;  // the one that stays
   uint32_t number_ = 0;

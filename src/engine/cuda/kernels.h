@@ -63,13 +63,12 @@ void launch_job(const BlockResources& resources, const FrameJob& job, const Laun
 void launch_job(const BlockResources& resources, const PacketJob& job, const LaunchShape& shape,
                 cudaStream_t stream);
 
-// The same by a kernel that stays: its blocks wait for the doorbell, and read the job, which is
-// pinned. It ends when the doorbell says
-// so. Jobs numbered up to `last_job` are over.
-void launch_persistent(const BlockResources& resources, const FrameJob* job, Doorbell* bell,
+// The same by a kernel that stays: its blocks wait for the doorbell, which brings the job. It ends
+// when the doorbell says so. Jobs numbered up to `last_job` are over.
+void launch_persistent(const BlockResources& resources, const Doorbell<FrameJob>* bell,
                        Turn<FrameJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream);
-void launch_persistent(const BlockResources& resources, const PacketJob* job, Doorbell* bell,
+void launch_persistent(const BlockResources& resources, const Doorbell<PacketJob>* bell,
                        Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream);
 

@@ -2,6 +2,7 @@
 #include "engine/cuda/packet_engine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/replies.h"
 #include "wire/udp_frame.h"
@@ -59,6 +60,15 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
   job.input = batch.input;
   job.slots = batch.slots;
   job.slot_bytes = batch.slot_bytes;
+  if (batch.count == 1 && batch.slots != nullptr && batch.slots[0].offset == 0) {
+    job.slots = nullptr;
+    job.slot_bytes = batch.slots[0].size;
+  }
+  const bool with_job = config_.jobs.persistent && !batch.on_device;
+  if (with_job && batch.input_bytes <= PacketJob::kInlineMax) {
+    job.inline_bytes = batch.input_bytes;
+    std::memcpy(job.inline_input, batch.input, batch.input_bytes);
+  }
   job.count = batch.count;
   job.shares = (batch.count + kChunkPackets - 1) / kChunkPackets;
   job.packets = batch.results;

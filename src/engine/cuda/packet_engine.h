@@ -52,7 +52,7 @@ inline constexpr uint32_t kPromiseBytes = 160;  // a packet
 class PacketEngine {
  public:
   // Packets of one batch.
-  static constexpr uint32_t kPacketsMax = kFramesMax;
+  static constexpr uint32_t kPacketsMax = cuda::kPacketsMax;
 
   // Returns what is wrong, or "". `store` and `faults` outlive the engine.
   static std::string create(const PacketEngineConfig& config, CudaStore& store,

@@ -52,9 +52,10 @@ __global__ void __launch_bounds__(kThreadsMax, 2)
 }
 
 __global__ void __launch_bounds__(kThreadsMax, 2)
-    persistent_packet_kernel(const __grid_constant__ BlockResources resources, const PacketJob* job,
-                             Doorbell* bell, Turn<PacketJob>* turn, uint32_t last) {
-  run_jobs<PacketWork>(resources, job, bell, turn, last);
+    persistent_packet_kernel(const __grid_constant__ BlockResources resources,
+                             const Doorbell<PacketJob>* bell, Turn<PacketJob>* turn,
+                             uint32_t last) {
+  run_jobs<PacketWork>(resources, bell, turn, last);
 }
 
 uint32_t shared_bytes(uint32_t threads) { return threads / kWarpSize * sizeof(WarpStage); }
@@ -74,10 +75,10 @@ void launch_job(const BlockResources& resources, const PacketJob& job, const Lau
   start_kernel(packet_kernel, shape, shared_bytes(shape.threads), stream, resources, job);
 }
 
-void launch_persistent(const BlockResources& resources, const PacketJob* job, Doorbell* bell,
+void launch_persistent(const BlockResources& resources, const Doorbell<PacketJob>* bell,
                        Turn<PacketJob>* turn, uint32_t last_job, const LaunchShape& shape,
                        cudaStream_t stream) {
-  start_kernel(persistent_packet_kernel, shape, shared_bytes(shape.threads), stream, resources, job,
+  start_kernel(persistent_packet_kernel, shape, shared_bytes(shape.threads), stream, resources,
                bell, turn, last_job);
 }
 

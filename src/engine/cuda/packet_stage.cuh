@@ -33,7 +33,7 @@ struct WarpStage {
 class ReplyArena {
  public:
   __device__ explicit ReplyArena(const PacketJob& job)
-      : used_(reinterpret_cast<unsigned long long*>(job.reply_used)),
+      : used_(in_global(reinterpret_cast<unsigned long long*>(job.reply_used))),
         begin_(job.reply_begin / 16),
         room_((job.reply_size - job.reply_begin) / 16) {}
 
@@ -51,15 +51,25 @@ class ReplyArena {
   // Called by one lane. Takes `words`, of which `promised` have been promised. Sets where they
   // begin. False: there is not so much; never if all was promised.
   __device__ bool take(uint32_t words, uint32_t promised, uint32_t* begin) const {
-    const uint64_t change = uint64_t{words - promised} << 32 | words;
-    const uint64_t before = atomicAdd(used_, change);
-    *begin = begin_ + static_cast<uint32_t>(before);
-    if (words == promised || (before >> 32) + (words - promised) <= room_) return true;
-    atomicAdd(used_, ~change + 1);
+    return settle(ask(words, promised), words, promised, begin);
+  }
+  // The same in two steps, for who has something to do until the answer is there.
+  __device__ uint64_t ask(uint32_t words, uint32_t promised) const {
+    return atomicAdd(used_, change(words, promised));
+  }
+  __device__ bool settle(uint64_t answer, uint32_t words, uint32_t promised,
+                         uint32_t* begin) const {
+    *begin = begin_ + static_cast<uint32_t>(answer);
+    if (words == promised || (answer >> 32) + (words - promised) <= room_) return true;
+    atomicAdd(used_, ~change(words, promised) + 1);
     return false;
   }
 
  private:
+  __device__ static uint64_t change(uint32_t words, uint32_t promised) {
+    return uint64_t{words - promised} << 32 | words;
+  }
+
   unsigned long long* used_;
   uint32_t begin_;
   uint32_t room_;

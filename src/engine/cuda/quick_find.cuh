@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks a key up in as few steps of memory as there are: the home set's first line, a slot, the
-// item. All loads go past the multiprocessor's own cache, to where writers publish, and each
-// depends on the one before it: an item that is reached this way is whole, as its writer has
-// completed it before the slot that leads to it. (What an acquiring load would do besides is to
-// empty that cache, in every lane and step.) A key that is not found may have moved meanwhile: only
-// store::find_key() tells.
+// item; where keys of the home set have spilled, the same in the pair's other set. All loads go
+// past the multiprocessor's own cache, to where writers publish, and each depends on the one before
+// it: an item that is reached this way is whole, as its writer has completed it before the slot
+// that leads to it. (What an acquiring load would do besides is to empty that cache, in every lane
+// and step.) A key that is not found may have moved meanwhile: only store::find_key() tells.
 //
 // Device code.
 #pragma once
@@ -66,13 +66,14 @@ __device__ inline uint32_t matches(const uint4& low, const uint4& high, uint32_t
 }
 
 // `stored` is a multiple of 16; `key` lies two bytes behind a multiple of 4, and can be read up to
-// the next one behind its end.
-__device__ inline bool same_key(const uint8_t* stored, const uint8_t* key, uint32_t size) {
+// the next one behind its end. `four`: the first 16 bytes of `stored`.
+__device__ inline bool same_key(const uint8_t* stored, uint4 four, const uint8_t* key,
+                                uint32_t size) {
   const auto* words = reinterpret_cast<const uint32_t*>(key - 2);
   uint32_t differ = 0;
   uint32_t half = words[0];
   for (uint32_t at = 0; at < size; at += 16) {
-    const uint4 four = load_past_l1(stored + at);
+    if (at != 0) four = load_past_l1(stored + at);
     const uint32_t theirs[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
@@ -95,30 +96,38 @@ __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs,
                                         const uint8_t* key, uint32_t key_size) {
   using quick_detail::load_past_l1;
   QuickFound found;
-  store::Set* const set = store::pair_at(core, store::pair_of(hash, pairs)) + store::home_of(hash);
-  const auto* const line = reinterpret_cast<const uint8_t*>(set);
-  const uint4 low = load_past_l1(line);
-  const uint4 high = load_past_l1(line + 16);
-  const uint4 words = load_past_l1(line + offsetof(store::Set, lock));
-  for (uint32_t mask = quick_detail::matches(low, high, store::tag_of(hash)); mask != 0;
-       mask &= mask - 1) {
-    const uint32_t way = store::first_way(mask);
-    const store::Slot slot = __ldcg(reinterpret_cast<const unsigned long long*>(&set->slots[way]));
-    if (!store::slot_fits(slot, hash)) continue;
-    store::Item* const item = core.item_in(slot);
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(item);
-    const uint4 first = load_past_l1(bytes);
-    const uint4 second = load_past_l1(bytes + 16);
-    if ((second.w & 0xff) != key_size) continue;
-    if (!quick_detail::same_key(bytes + sizeof(store::Item), key, key_size)) continue;
-    found.set = set;
-    found.way = way;
-    found.counters = words.z;
-    found.take_header(item, first, second);
-    break;
+  store::Set* const pair = store::pair_at(core, store::pair_of(hash, pairs));
+  uint32_t side = store::home_of(hash);
+  for (bool home = true;; home = false) {
+    store::Set* const set = pair + side;
+    const auto* const line = reinterpret_cast<const uint8_t*>(set);
+    const uint4 low = load_past_l1(line);
+    const uint4 high = load_past_l1(line + 16);
+    const uint4 words = load_past_l1(line + offsetof(store::Set, lock));
+    for (uint32_t mask = quick_detail::matches(low, high, store::tag_of(hash)); mask != 0;
+         mask &= mask - 1) {
+      const uint32_t way = store::first_way(mask);
+      const store::Slot slot =
+          __ldcg(reinterpret_cast<const unsigned long long*>(&set->slots[way]));
+      if (!store::slot_fits(slot, hash)) continue;
+      store::Item* const item = core.item_in(slot);
+      const auto* const bytes = reinterpret_cast<const uint8_t*>(item);
+      const uint4 first = load_past_l1(bytes);
+      const uint4 second = load_past_l1(bytes + 16);
+      const uint4 third = load_past_l1(bytes + sizeof(store::Item));  // every item is as long
+      if ((second.w & 0xff) != key_size) continue;
+      if (!quick_detail::same_key(bytes + sizeof(store::Item), third, key, key_size)) continue;
+      found.set = set;
+      found.way = way;
+      found.counters = words.z;
+      found.take_header(item, first, second);
+      return found;
+    }
+    if (!home || (words.y & store::kStateSpilled) == 0) return found;
+    side = 1 - side;
   }
-  return found;
 }
+static_assert(offsetof(store::Set, state) == 36);
 static_assert(offsetof(store::Set, lock) == 32 && offsetof(store::Set, counters) == 40);
 static_assert(offsetof(store::Item, expiry) == 8 && offsetof(store::Item, access_time) == 12 &&
               offsetof(store::Item, value_size) == 16 &&

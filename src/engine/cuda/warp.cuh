@@ -25,6 +25,28 @@ __device__ inline uint32_t warp_last(uint32_t value) {
   return __shfl_sync(kAllLanes, value, kWarpSize - 1);
 }
 
+// Calls store(i, load(place(i))) for words i up to `total`, a lane each: kBatch loads of each lane
+// are under way at once. `place` is called by all lanes, whether they have a word or not.
+template <uint32_t kBatch, typename Place, typename Load, typename Store>
+__device__ void in_batches(uint32_t total, const Place& place, const Load& load,
+                           const Store& store) {
+  for (uint32_t first = lane_id(); first - lane_id() < total; first += kBatch * kWarpSize) {
+    uint4 words[kBatch];
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t word = first + i * kWarpSize;
+      const uint32_t at = place(word);
+      words[i] = {0, 0, 0, 0};  // as it was before, loads would wait for each other
+      if (word < total) words[i] = load(at);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t word = first + i * kWarpSize;
+      if (word < total) store(word, words[i]);
+    }
+  }
+}
+
 // Ranges of 16-byte words, one a lane, that shall stand behind each other in the order of lanes.
 class LaneRanges {
  public:
@@ -37,28 +59,19 @@ class LaneRanges {
   __device__ uint32_t end() const { return end_; }
   __device__ uint32_t total() const { return total_; }
 
-  // Calls load(i, at) for words at[i] of the ranges, where `at` counts from this lane's `from`,
-  // then store(i, word): several loads are under way at once. `from`: where this lane's range lies,
-  // in words of the source.
-  template <typename Load, typename Store>
-  __device__ void for_each(uint32_t from, const Load& load, const Store& store) const {
-    constexpr uint32_t kBatch = 4;
-    for (uint32_t first = 0; first < total_; first += kBatch * kWarpSize) {
-      uint4 words[kBatch];
-#pragma unroll
-      for (uint32_t i = 0; i < kBatch; ++i) {
-        const uint32_t word = first + i * kWarpSize + lane_id();
-        const uint32_t owner = owner_of(word);
-        const uint32_t into = word - __shfl_sync(kAllLanes, begin_, owner);
-        const uint32_t at = __shfl_sync(kAllLanes, from, owner) + into;
-        if (word < total_) words[i] = load(at);
-      }
-#pragma unroll
-      for (uint32_t i = 0; i < kBatch; ++i) {
-        const uint32_t word = first + i * kWarpSize + lane_id();
-        if (word < total_) store(word, words[i]);
-      }
-    }
+  // As in_batches(), for the first `total` words: load(at) where `at` counts from this lane's
+  // `from`, which says where its range lies, in words of the source.
+  template <uint32_t kBatch, typename Load, typename Store>
+  __device__ void for_each(uint32_t from, uint32_t total, const Load& load,
+                           const Store& store) const {
+    in_batches<kBatch>(
+        total,
+        [&](uint32_t word) {
+          const uint32_t owner = owner_of(word);
+          const uint32_t into = word - __shfl_sync(kAllLanes, begin_, owner);
+          return __shfl_sync(kAllLanes, from, owner) + into;
+        },
+        load, store);
   }
 
  private:

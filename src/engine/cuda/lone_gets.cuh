@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shortest way: lone gets (wire/lone_get.h), a lane each, up to 32 frames that lie in the
+// warp's stage. Hits are answered here. What has not been found where it should be is asked for
+// again, with all that store::find_key() knows, by a function of its own (LoneMisses): a warp
+// without misses does not fetch that code.
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packet_stage.cuh"
+#include "engine/cuda/quick_find.cuh"
+#include "wire/lone_get.h"
+
+namespace warpcache::engine::cuda {
+
+// The largest reply frame: headers as in wire/lone_get.h, and what a datagram may carry.
+inline constexpr uint32_t kLoneReplyMax = wire::kEthernetHeaderSize + wire::kIpv4HeaderSize +
+                                          wire::kUdpProtocolHeaderSize + wire::kUdpDatagramMax;
+static_assert(kLoneReplyMax <= kStageBytes);
+
+namespace lone_gets_detail {
+
+// Called by one lane. `frame` lies in the stage.
+__device__ inline wire::LoneGet open(const PacketJob& job, Bytes frame) {
+  if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return {};
+  return wire::parse_lone_get(frame.data, static_cast<uint32_t>(frame.size), job.udp_port);
+}
+
+__device__ inline Bytes key_of(Bytes frame, const wire::LoneGet& request) {
+  return {frame.data + wire::kLoneKeyOffset, request.key_size};
+}
+
+}  // namespace lone_gets_detail
+
+// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+class LoneGets {
+ public:
+  // REQUIRES: the block is in its epoch when run() is called.
+  __device__ LoneGets(const store::Core& core, const PacketJob& job, WarpStage& stage, Tally& tally)
+      : core_(core),
+        job_(job),
+        stage_(stage),
+        tally_(tally),
+        pairs_(load_relaxed(&core.shared->pair_count)),
+        flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
+
+  enum class Fate : uint8_t {
+    kOther,   // this is none, or not for this way
+    kMissed,  // a lone get whose key is not where it should be: see answer_lone_misses()
+    kDone     // `result` says what became of it
+  };
+  // Works off this lane's `frame` if it has one (`here`) and it is a lone get.
+  __device__ Fate run(Bytes frame, bool here, PacketResult& result);
+
+ private:
+  __device__ Fate look_up(Bytes frame);
+  __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
+  // REQUIRES: it is a hit.
+  __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
+
+  const store::Core& core_;
+  const PacketJob& job_;
+  WarpStage& stage_;
+  Tally& tally_;
+  // A younger index only makes the search longer, and what was flushed since takes the general way.
+  uint32_t pairs_;
+  uint32_t flush_generation_;
+  // Of the lane's packet:
+  wire::LoneGet request_;
+  QuickFound found_;
+  uint32_t size_ = 0;  // of the reply frame
+};
+
+// Called by one lane.
+__device__ inline LoneGets::Fate LoneGets::look_up(Bytes frame) {
+  request_ = lone_gets_detail::open(job_, frame);
+  const uint32_t key_size = request_.key_size;
+  if (key_size == 0) return Fate::kOther;
+  const Bytes key = lone_gets_detail::key_of(frame, request_);
+  found_ = quick_find(core_, pairs_, hash_key(core_.seed, key), key.data, key_size);
+  if (found_.item == nullptr) return Fate::kMissed;
+  const bool expired = found_.expiry != 0 && found_.expiry <= job_.clock.now;
+  if (expired || found_.flush_generation != flush_generation_ || found_.chained()) {
+    return Fate::kOther;
+  }
+  size_ = wire::lone_hit_size(request_, found_.client_flags, found_.value_size);
+  if (found_.value_size > wire::kUdpPayloadMax || size_ > kLoneReplyMax) return Fate::kOther;
+  quick_record_hit(found_, job_.clock.now);
+  return Fate::kDone;
+}
+
+__device__ inline LoneGets::Fate LoneGets::run(Bytes frame, bool here, PacketResult& result) {
+  Fate fate = Fate::kOther;
+  if (here) fate = look_up(frame);
+  __syncwarp();
+  const bool hit = fate == Fate::kDone;
+  const uint32_t words = (size_ + 15) / 16;
+  bool waits = hit;
+  while (__any_sync(kAllLanes, waits)) {
+    const LaneRanges room(waits ? words : 0);
+    const bool mine = waits && room.end() <= kStageWords;
+    const uint32_t total = __reduce_max_sync(kAllLanes, mine ? room.end() : 0);
+    // The place is asked for before it is needed.
+    const ReplyArena arena(job_);
+    uint64_t answer = 0;
+    if (lane_id() == 0) answer = arena.ask(total, 0);
+    compose(frame.data, stage_.reply + room.begin() * 16, mine);
+    uint32_t base = 0;
+    uint32_t fits = 0;
+    if (lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
+    base = __shfl_sync(kAllLanes, base, 0);
+    const bool sent = __shfl_sync(kAllLanes, fits, 0) != 0;
+    if (sent) send_staged(job_, stage_, total, base);
+    if (mine) {
+      result = sent ? PacketResult::done((base + room.begin()) * 16, size_)
+                    : PacketResult::not_done(PacketState::kNoReplySpace);
+    }
+    waits = waits && !mine;
+  }
+  const uint32_t hits = __popc(__ballot_sync(kAllLanes, hit));
+  if (lane_id() == 0 && hits != 0) {
+    tally_.counters.add(request::Counter::kCmdGet, hits);
+    tally_.counters.add(request::Counter::kGetHits, hits);
+  }
+  return fate;
+}
+
+// The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
+__device__ inline void LoneGets::compose(const uint8_t* frame, uint8_t* out, bool mine) {
+  uint8_t* place = nullptr;
+  if (mine) {
+    place =
+        wire::compose_lone_hit(frame, request_, found_.client_flags, found_.value_size, size_, out);
+    if (found_.value_size <= kLaneValueMax) quick_copy(place, value(), found_.value_size);
+  }
+  uint32_t long_ones = __ballot_sync(kAllLanes, mine && found_.value_size > kLaneValueMax);
+  for (; long_ones != 0; long_ones &= long_ones - 1) {
+    const int owner = __ffs(static_cast<int>(long_ones)) - 1;
+    const auto from = __shfl_sync(kAllLanes, mine ? reinterpret_cast<uint64_t>(value()) : 0, owner);
+    const auto to = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(place), owner);
+    const uint32_t size = __shfl_sync(kAllLanes, found_.value_size, owner);
+    quick_copy_by_warp(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(from),
+                       size);
+  }
+  __syncwarp();
+  if (mine) wire::finish_lone_hit(request_, size_, out);
+  __syncwarp();
+}
+
+// Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is
+// there, for example in the other set of its pair, is for the general way. Called by the whole
+// warp.
+__device__ inline bool answer_lone_misses(const store::Core& core, const PacketJob& job,
+                                          WarpStage& stage, Tally& tally, Bytes frame, bool missed,
+                                          PacketResult& result) {
+  constexpr uint32_t kReplyWords = (wire::kEthernetFrameMin + 15) / 16;
+  static_assert(kReplyWords * kWarpSize <= kStageWords);
+  wire::LoneGet request;
+  bool mine = missed;
+  if (missed) {
+    request = lone_gets_detail::open(job, frame);
+    const Bytes key = lone_gets_detail::key_of(frame, request);
+    mine = !store::find_key(core, hash_key(core.seed, key), key);
+  }
+  const uint32_t lanes = __ballot_sync(kAllLanes, mine);
+  if (lanes == 0) return false;
+  const uint32_t place = __popc(lanes & ((1u << lane_id()) - 1)) * kReplyWords;
+  const uint32_t words = __popc(lanes) * kReplyWords;
+  uint32_t base = 0;
+  uint32_t fits = 0;
+  if (lane_id() == 0) fits = ReplyArena(job).take(words, 0, &base) ? 1 : 0;
+  if (mine) {
+    uint8_t* const out = stage.reply + place * 16;
+    const uint32_t size = wire::compose_lone_miss(frame.data, request, out);
+    for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
+  }
+  base = __shfl_sync(kAllLanes, base, 0);
+  const bool sent = __shfl_sync(kAllLanes, fits, 0) != 0;
+  __syncwarp();
+  if (sent) send_staged(job, stage, words, base);
+  if (mine) {
+    result = sent ? PacketResult::done((base + place) * 16, wire::kEthernetFrameMin)
+                  : PacketResult::not_done(PacketState::kNoReplySpace);
+  }
+  if (lane_id() == 0) {
+    tally.counters.add(request::Counter::kCmdGet, __popc(lanes));
+    tally.counters.add(request::Counter::kGetMisses, __popc(lanes));
+  }
+  return mine;
+}
+
+}  // namespace warpcache::engine::cuda

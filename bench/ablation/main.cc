@@ -20,6 +20,8 @@ constexpr const char* kAbout =
     "thing:\n"
     "  threads  1, 2, 4, 8, 16 or 32 threads work on a request\n"
     "  helpers  a second warp composes the headers of the replies meanwhile, or not\n"
+    "  launch   batches of 256 by calls on a stream, or by a CUDA graph; frames copied or in "
+    "place\n"
     "  index    look-ups alone: sets of 16 ways against hopscotch hashing\n"
     "All keys are stored first. Every reply is compared byte by byte, every look-up with the one "
     "of\n"

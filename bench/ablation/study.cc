@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "ablation/hopscotch.h"
+#include "ablation/launches.h"
 #include "ablation/shadow.h"
 #include "engine/cuda/device.h"
 #include "offline/gpu_fabric.h"
@@ -68,6 +69,7 @@ class Study {
     for (const Variant<GetBatch>& variant : get_variants(core_, get_batch(0))) {
       result.rows.push_back(measure_gets(variant));
     }
+    compare_launches(result.rows);
     compare_indexes(result.rows);
     return result;
   }
@@ -190,6 +192,42 @@ class Study {
     });
     row.wrong = wrong;
     return row;
+  }
+
+  // --- Launches
+
+  // Of small batches, where a launch is much of their time. Their replies are those of the first
+  // experiment: they are not verified again.
+  void compare_launches(std::vector<Row>& rows) {
+    constexpr uint32_t kRequests = 256;
+    constexpr uint64_t kBatches = 64;
+    constexpr uint32_t kRounds = 50;
+    progress_("launches");
+    std::vector<GetBatch> batches;
+    for (uint64_t first = 0; first + kRequests <= requests_ && batches.size() < kBatches;
+         first += kRequests) {
+      GetBatch batch = get_batch(0);
+      batch.input += first * batch.slot_bytes;
+      batch.replies += first * batch.reply_slot_bytes;
+      batch.sizes += first;
+      batch.count = kRequests;
+      batches.push_back(batch);
+    }
+    if (batches.empty()) return;
+    CudaMemory frames;
+    take(frames, CudaMemory::Place::kHost, uint64_t{kRequests} * workload_.request_slot());
+    std::memcpy(frames.data(), frames_.data(), frames.bytes());
+    const Variant<GetBatch> variant = get_variants(core_, batches.front()).front();
+    for (const LaunchTimes& times :
+         measure_launches(variant, batches, frames.data(), kRounds, stream_.get())) {
+      Row row;
+      row.experiment = "launch";
+      row.variant = times.variant;
+      row.footprint = variant.footprint;
+      row.batch_us = times.median_us;
+      row.requests_per_s = kRequests / times.median_us * 1e6;
+      rows.push_back(row);
+    }
   }
 
   // --- Indexes

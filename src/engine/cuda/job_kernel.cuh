@@ -56,6 +56,12 @@ __device__ void store_release_system(T* word, T value) {
                                                                   ::cuda::memory_order_release);
 }
 
+// Between what this thread (and, behind a barrier, its block) has done and what it does next, for
+// everybody who can see it.
+__device__ inline void fence_system() {
+  ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);
+}
+
 // Called by a whole block.
 template <typename JobKind>
 __device__ void load_job(JobKind& job, const JobKind* from) {
@@ -71,7 +77,7 @@ __device__ void load_job(JobKind& job, const JobKind* from) {
 template <typename Work>
 __device__ void end_share(const BlockResources& resources, const typename Work::JobKind& job,
                           uint32_t blocks) {
-  __threadfence_system();
+  fence_system();
   Work::leave(resources, job);
   if (blocks == 1) {
     store_relaxed(job.reply_used, 0);
@@ -79,7 +85,7 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
     return;
   }
   if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
-  __threadfence_system();
+  fence_system();
   Work::finish(job);
   store_relaxed(job.blocks_done, 0);
   store_relaxed(job.reply_used, 0);
@@ -154,7 +160,7 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
       continue;
     }
     // What the job leads to has been written before its words.
-    ::cuda::atomic_thread_fence(::cuda::memory_order_acquire, ::cuda::thread_scope_system);
+    fence_system();
     if (ends) return first | kStopAll;
 #pragma unroll
     for (uint32_t i = 0; i < kEach; ++i) {

@@ -9,7 +9,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr uint32_t kPollsPerLook = 4096;  // asking the driver takes longer than looking
+// Asking the driver takes longer than looking, and holds up others that launch: every tenth of a
+// millisecond or so.
+constexpr uint32_t kPollsPerLook = 1 << 17;
 
 }  // namespace
 

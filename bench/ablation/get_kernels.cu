@@ -133,13 +133,14 @@ __device__ wire::LoneGet parse_command(const uint8_t* frame, uint32_t slot_bytes
   using namespace wire::lone_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (key_size == 0) return {};
-  const bool get = word16(frame, kPayload) == ('g' | 'e' << 8) &&
-                   word16(frame, kPayload + 2) == ('t' | ' ' << 8);
+  const Head head = load_head(frame);
+  const bool get =
+      head.half(kPayload) == ('g' | 'e' << 8) && head.half(kPayload + 2) == ('t' | ' ' << 8);
   const uint32_t end = kKey + key_size;
   if (!get || frame[end] != '\r' || frame[end + 1] != '\n') return {};
   if (!is_one_word(frame, end)) return {};
-  if (has_wrong_checksum(frame, end + 2 - kUdp)) return {};
-  return {key_size, word16(frame, kUdp + wire::kUdpChecksumOffset) != 0};
+  if (has_wrong_checksum(head, frame, end + 2 - kUdp)) return {};
+  return {key_size, head.half(kUdp + wire::kUdpChecksumOffset) != 0};
 }
 
 // All of the reply that does not depend on what is found; lengths are 0. Returns whether the
@@ -148,7 +149,7 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
                      uint8_t* out) {
   using namespace wire::lone_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
-  if (!has_usual_headers(wire::lone_detail::load_head(frame), slot_bytes, udp_port)) return false;
+  if (!has_usual_headers(load_head(frame), slot_bytes, udp_port)) return false;
   if (key_size == 0 || kPayload + kHitText + key_size > room) return false;
   put_headers(frame, kIp, out);
   put_value_word(out);

@@ -43,6 +43,7 @@ class CudaStore final : public store::StoreOwner {
   BlockResources resources() const;
   // The first reader of the next engine: blocks_per_engine of them are its own.
   uint32_t take_readers();
+  uint32_t engines() const { return config_.engines; }
 
   // See store::Store::maintain().
   void maintain() { (void)call(ServiceOp::kMaintain, 0); }

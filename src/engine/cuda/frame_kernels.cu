@@ -58,6 +58,11 @@ __global__ void __launch_bounds__(kSliceFrames)
 
 }  // namespace
 
+uint32_t persistent_blocks_at_once(const FrameJob*) {
+  return blocks_at_once(persistent_frame_kernel,
+                        persistent_shape(static_cast<FrameJob*>(nullptr), 1), sizeof(Slice));
+}
+
 uint64_t block_scratch_bytes() { return kScratchBytes; }
 
 cudaError_t prepare_frame_kernels() {

@@ -34,12 +34,23 @@ std::string JobRunner<JobKind>::start() {
   if (!stream_.create(config_.priority)) return "the GPU gives no stream";
   const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
   if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
+  if (config_.persistent && !fits()) {
+    return "the GPU has no room for the blocks of all engines' kernels that stay: fewer engines, "
+           "or "
+           "fewer blocks each";
+  }
   resources_ = store_.resources();
   first_reader_ = store_.take_readers();
   (void)next();
   launch();
   if (wait()) yield();
   return faults_.failed() ? faults_.why() : "";
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::fits() const {
+  const uint64_t wanted = uint64_t{store_.engines()} * config_.blocks_max;
+  return wanted <= persistent_blocks_at_once(static_cast<const JobKind*>(nullptr));
 }
 
 template <typename JobKind>

@@ -63,6 +63,9 @@ class JobRunner {
  private:
   // What the driver says, where the job does not: whether it is over, for good or bad.
   bool look_at_kernel();
+  // Whether the blocks of all engines' kernels that stay, taken to be of this kind, find room
+  // beside each other. One that does not would be waited for in vain.
+  bool fits() const;
   // Never 0.
   uint32_t next_number() {
     if (++number_ == 0) ++number_;

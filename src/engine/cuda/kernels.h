@@ -57,6 +57,11 @@ inline LaunchShape persistent_shape(const PacketJob*, uint32_t blocks) {
   return {blocks, kPersistentWarps * kChunkPackets};
 }
 
+// Blocks of the kernel that stays which the device takes at the same time, once its kernels are
+// prepared; 0 after an error.
+uint32_t persistent_blocks_at_once(const FrameJob*);
+uint32_t persistent_blocks_at_once(const PacketJob*);
+
 // Runs a job's shares.
 void launch_job(const BlockResources& resources, const FrameJob& job, const LaunchShape& shape,
                 cudaStream_t stream);

@@ -62,6 +62,11 @@ uint32_t shared_bytes(uint32_t threads) { return threads / kWarpSize * sizeof(Wa
 
 }  // namespace
 
+uint32_t persistent_blocks_at_once(const PacketJob*) {
+  const LaunchShape shape = persistent_shape(static_cast<PacketJob*>(nullptr), 1);
+  return blocks_at_once(persistent_packet_kernel, shape, shared_bytes(shape.threads));
+}
+
 cudaError_t prepare_packet_kernels() {
   constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
   const auto most = static_cast<int>(shared_bytes(kThreadsMax));

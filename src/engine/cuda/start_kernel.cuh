@@ -22,4 +22,20 @@ void start_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, size_
   (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
+// How many of the kernel's blocks the device takes at the same time; 0 after an error.
+template <typename... Parameters>
+uint32_t blocks_at_once(void (*kernel)(Parameters...), const LaunchShape& shape,
+                        size_t shared_bytes) {
+  int blocks = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, kernel, static_cast<int>(shape.threads), shared_bytes);
+  int device = 0;
+  cudaDeviceProp properties;
+  if (error != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+    return 0;
+  }
+  return static_cast<uint32_t>(blocks * properties.multiProcessorCount);
+}
+
 }  // namespace warpcache::engine::cuda

@@ -46,6 +46,7 @@ struct cudaLaunchConfig_t {
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int number);
+cudaError_t cudaGetDevice(int* number);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaGetLastError();

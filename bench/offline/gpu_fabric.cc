@@ -35,8 +35,9 @@ class GpuFabric final : public Fabric {
  public:
   explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
     check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
-    // Kernels that stay leave one multiprocessor to the store's own work.
-    if (config_.blocks == 0) config_.blocks = facts_.multiprocessors - (config.persistent ? 1 : 0);
+    if (config_.blocks == 0) {
+      config_.blocks = config.persistent ? staying_blocks() : facts_.multiprocessors;
+    }
     engine::cuda::CudaStoreConfig store;
     store.store.memory_limit = config.memory_bytes;
     store.store.hash_power = config.hash_power;
@@ -117,6 +118,14 @@ class GpuFabric final : public Fabric {
   }
 
  private:
+  // Kernels that stay leave one multiprocessor to the store's own work, and of the others a third:
+  // what it does would wait for their end, and they for it.
+  uint32_t staying_blocks() const {
+    constexpr uint32_t kBlocksEach = 5;  // of the 8 that a multiprocessor has registers for
+    const uint32_t all = facts_.multiprocessors * kBlocksEach;
+    return std::clamp(all / config_.threads, 1u, facts_.multiprocessors - 1);
+  }
+
   // A run of background work in one launch, alone: as long as the paper's.
   static constexpr double kBackgroundMs = 30;
 

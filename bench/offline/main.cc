@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -135,7 +136,8 @@ void add_options(CLI::App* app, Options* options) {
   app->add_flag("--json", options->json, "one line of JSON instead of the table");
 }
 
-int run(Options& options) {
+// `fabric` is the caller's: after a failure it must not be given back.
+int run(Options& options, std::unique_ptr<Fabric>& fabric) {
   options.fabric.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
   options.fabric.hash_power = hash_power_for(options.study.workload);
@@ -145,7 +147,7 @@ int run(Options& options) {
   for (const uint32_t launches : options.background_launches) {
     options.study.backgrounds.push_back({launches, cut});
   }
-  const auto fabric =
+  fabric =
       options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const StudyResult result = run_study(options.study, *fabric, [terminal](const std::string& text) {
@@ -175,10 +177,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  std::unique_ptr<Fabric> fabric;
   try {
-    return run(options);
+    return run(options, fabric);
   } catch (const std::exception& failure) {
     (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());
-    std::_Exit(3);  // leaving in peace would wait for kernels, which may never end
+    std::_Exit(3);  // anything else would wait for kernels, which may never end
   }
 }

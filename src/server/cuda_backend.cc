@@ -25,6 +25,7 @@ using engine::cuda::CudaStoreConfig;
 // Without -m: half of what is free, at most what the card translates addresses for without delay.
 constexpr uint64_t kDefaultShare = 2;
 constexpr uint64_t kDefaultMax = uint64_t{64} << 30;
+constexpr uint32_t kBlocksPerEngineMin = 4;
 constexpr uint32_t kBlocksPerEngineMax = 132;
 
 class CudaBackend final : public Backend {
@@ -67,8 +68,10 @@ std::string CudaBackend::start() {
   store.keep_all = !options_.store.evict;
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.engines = options_.server.threads;
+  // Kernels that stay have their blocks beside each other.
+  const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
   config_.blocks_per_engine =
-      std::clamp(device_.multiprocessors / config_.engines, 4u, kBlocksPerEngineMax);
+      std::clamp(device_.multiprocessors / config_.engines, blocks_min, kBlocksPerEngineMax);
   const std::string refusal = CudaStore::create(config_, faults_, &store_);
   if (!refusal.empty()) return "--engine=cuda: " + refusal + ".";
   active_.set(*store_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/cuda/cuda_store.h"
+#include "engine/cuda/packet_engine.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
@@ -88,6 +89,26 @@ TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
   engine::cuda::CudaMemory memory;
   ASSERT_TRUE(memory.allocate(engine::cuda::CudaMemory::Place::kDevice, kBytes));
   EXPECT_EQ(std::count(memory.data(), memory.data() + kBytes, 0), static_cast<long>(kBytes));
+}
+
+// Kernels that stay wait for each other in vain if one of them has no room: that is said before.
+TEST(SimulatedGpuKernels, ThatStayAreRefusedWithoutRoom) {
+  engine::cuda::DeviceFaults faults;
+  std::unique_ptr<engine::cuda::CudaStore> store;
+  engine::cuda::CudaStoreConfig config;
+  config.store.memory_limit = uint64_t{32} << 20;
+  config.engines = 2;
+  config.blocks_per_engine = 200;  // of 256 that the device takes
+  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  engine::cuda::PacketEngineConfig packets;
+  packets.jobs.blocks_max = config.blocks_per_engine;
+  packets.jobs.persistent = true;
+  std::unique_ptr<engine::cuda::PacketEngine> made;
+  const std::string refusal = engine::cuda::PacketEngine::create(packets, *store, faults, &made);
+  EXPECT_NE(refusal.find("no room"), std::string::npos) << refusal;
+  EXPECT_EQ(made, nullptr);
+  packets.jobs.persistent = false;
+  EXPECT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &made), "");
 }
 
 // A card with less memory than the store has.

@@ -94,26 +94,25 @@ WC_HD inline Head load_head(const uint8_t* frame) {
   return head;
 }
 
-// Everything but the payload. False: an exception, or wrong. All is computed, whatever comes out: a
-// device has no use for ways that its threads do not share.
+// Everything but the payload. False: an exception, or wrong. What differs from the usual is
+// gathered, not left at once: a device has no use for ways that its threads do not share.
 WC_HD inline bool has_usual_headers(const Head& head, uint32_t size, uint16_t udp_port) {
-  const uint32_t total = big16(head.half(kIp + kIpv4LengthOffset));
-  const bool ethernet = (((head.byte(0) | head.byte(kMacAddressSize)) & 1) == 0) &
-                        (head.half(kEtherTypeOffset) == big16(kEtherTypeIpv4));
-  const bool fragment = (head.half(kIp + kIpv4FragmentOffset) & big16(kIpv4FragmentMask)) != 0;
-  const bool ip = (head.byte(kIp) == 0x45) & (total <= size - kIp) & !fragment &
-                  (head.byte(kIp + kIpv4ProtocolOffset) == kIpProtocolUdp) &
-                  is_host(head.byte(kAddresses)) &
-                  is_host(head.byte(kAddresses + kIpv4AddressSize));
-  const uint32_t udp_size = big16(head.half(kUdp + kUdpLengthOffset));
-  const bool udp = (head.half(kUdp) != 0) &
-                   (head.half(kUdp + kUdpDestinationOffset) == big16(udp_port)) &
-                   (udp_size + kIpv4HeaderSize <= total);
-  const bool one = head.half(kMemcached + 4) == big16(1);
+  uint32_t differs = (head.byte(0) | head.byte(kMacAddressSize)) & 1;
+  differs |= head.half(kEtherTypeOffset) ^ big16(kEtherTypeIpv4);
+  differs |= head.byte(kIp) ^ 0x45;
+  differs |= head.half(kIp + kIpv4FragmentOffset) & big16(kIpv4FragmentMask);
+  differs |= head.byte(kIp + kIpv4ProtocolOffset) ^ kIpProtocolUdp;
+  differs |= head.half(kUdp + kUdpDestinationOffset) ^ big16(udp_port);
+  differs |= head.half(kMemcached + 4) ^ big16(1);
   uint32_t sum = 0;
   WC_UNROLL
   for (uint32_t at = kIp; at < kUdp; at += 2) sum += head.half(at);
-  return ethernet & ip & udp & one & (checksum_fold(sum) == 0xffff);
+  differs |= checksum_fold(sum) ^ 0xffffu;
+  const uint32_t total = big16(head.half(kIp + kIpv4LengthOffset));
+  const uint32_t udp_size = big16(head.half(kUdp + kUdpLengthOffset));
+  return differs == 0 && total <= size - kIp && udp_size + kIpv4HeaderSize <= total &&
+         is_host(head.byte(kAddresses)) && is_host(head.byte(kAddresses + kIpv4AddressSize)) &&
+         head.half(kUdp) != 0;
 }
 
 // Whether the sender has computed a UDP checksum, and it is wrong.

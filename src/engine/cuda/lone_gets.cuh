@@ -2,8 +2,8 @@
 //
 // The shortest way: lone gets (wire/lone_get.h), a lane each, up to 32 frames that lie in the
 // warp's stage. Hits are answered here. What has not been found where it should be is asked for
-// again, with all that store::find_key() knows, by a function of its own (LoneMisses): a warp
-// without misses does not fetch that code.
+// again, with all that store::find_key() knows, by a function of its own, answer_lone_misses(): a
+// warp without misses does not fetch that code.
 //
 // Device code.
 #pragma once

@@ -8,7 +8,7 @@
 // short way (lone_gets.cuh), which is a part of the kernel itself. All else is left to functions of
 // their own, with registers and stack of their own: misses, lone sets (lone_sets.cuh), and the
 // general way. A warp that has none of them neither fetches their code nor carries their state.
-// What a lane keeps beyond such a call is little, so that it stays in registers.
+// What a lane keeps beyond such a call is little: it goes to the stack.
 //
 // Device code.
 #pragma once
@@ -126,8 +126,8 @@ class PacketChunk {
       const auto* const brought = reinterpret_cast<const uint4*>(job_.inline_input);
       const auto load_brought = [brought](uint32_t at) { return brought[at]; };
       frames.for_each<1>(from, total, load_brought, store);
-    } else if (job_.slots == nullptr) {
-      // Slots of one size: the words follow each other, from those of the first lane that has any.
+    } else if (job_.slots == nullptr && job_.slot_bytes % 16 == 0) {
+      // Slots of whole words: these follow each other, from those of the first lane that has any.
       const uint32_t lanes = __ballot_sync(kAllLanes, frames.begin() != frames.end());
       from = __shfl_sync(kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);
       in_batches<kAtOnce>(

@@ -48,7 +48,7 @@ __device__ void bring_in(const uint8_t* from, uint32_t slots, const StageShape& 
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t at = first + i * kThreads;
-      words[i] = {0, 0, 0, 0};  // as it was before, loads would wait for each other
+      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
       if (at < total) words[i] = __ldcg(source + at);
     }
 #pragma unroll

@@ -66,7 +66,7 @@ __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, u
     uint4 words[kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
-      words[i] = {0, 0, 0, 0};  // as it was before, loads would wait for each other
+      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
       if (at + i * stride < last) {
         words[i] = load_from_host(reinterpret_cast<const uint4*>(from + at + i * stride));
       }

@@ -36,8 +36,7 @@ std::string JobRunner<JobKind>::start() {
   if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
   if (config_.persistent && !fits()) {
     return "the GPU has no room for the blocks of all engines' kernels that stay: fewer engines, "
-           "or "
-           "fewer blocks each";
+           "or fewer blocks each";
   }
   resources_ = store_.resources();
   first_reader_ = store_.take_readers();

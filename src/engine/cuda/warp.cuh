@@ -36,7 +36,7 @@ __device__ void in_batches(uint32_t total, const Place& place, const Load& load,
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t word = first + i * kWarpSize;
       const uint32_t at = place(word);
-      words[i] = {0, 0, 0, 0};  // as it was before, loads would wait for each other
+      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
       if (word < total) words[i] = load(at);
     }
 #pragma unroll

@@ -19,7 +19,8 @@ namespace warpcache::offline {
 struct FabricConfig {
   uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
   uint32_t hash_power = 0;                    // log2 of the slots that the index starts with
-  uint32_t threads = 1;           // of the host: that many batches are under way at a time
+  uint32_t threads = 1;                       // of the host
+  uint32_t depth = 1;             // of the GPU: batches that each thread keeps under way
   uint32_t blocks = 0;            // of the GPU, for a batch; 0: as many as it has multiprocessors
   uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none
   bool persistent = false;        // the kernel that stays, instead of a launch for each batch
@@ -42,7 +43,7 @@ struct Pass {
 struct PassResult {
   double seconds = 0;
   // How long each batch took, to its last reply: from handing it in, or, where batches come at a
-  // rate, from when it came.
+  // rate, from when it came; there without the first tenth of them.
   std::vector<float> batch_us;
 };
 

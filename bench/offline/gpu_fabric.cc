@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU's way: several engines, each with a thread of the host, take one batch after the other.
+// The GPU's way: each thread of the host has one or several engines, which take one batch after the
+// other.
 #include "offline/gpu_fabric.h"
 
 #include <algorithm>
@@ -23,6 +24,31 @@ using engine::cuda::PacketResult;
 using engine::cuda::PacketState;
 using SteadyClock = std::chrono::steady_clock;
 
+// The batches of a pass, and when each of them comes: now, or at its time.
+class Arrivals {
+ public:
+  explicit Arrivals(const Pass& pass)
+      : pass_(pass), count_((pass.count + pass.batch - 1) / pass.batch) {}
+
+  // Called by any thread. The next batch, or one behind the last.
+  uint64_t take() { return next_++; }
+  uint64_t count() const { return count_; }
+  SteadyClock::time_point begin() const { return begin_; }
+  // When a batch has come, or will.
+  SteadyClock::time_point time_of(uint64_t batch, SteadyClock::time_point now) const {
+    if (pass_.requests_per_s == 0) return now;
+    const double after = static_cast<double>(batch * pass_.batch) / pass_.requests_per_s;
+    return begin_ +
+           std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(after));
+  }
+
+ private:
+  const Pass& pass_;
+  uint64_t count_;
+  std::atomic<uint64_t> next_{0};
+  SteadyClock::time_point begin_ = SteadyClock::now();
+};
+
 double us_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double, std::micro>(SteadyClock::now() - begin).count();
 }
@@ -35,6 +61,7 @@ class GpuFabric final : public Fabric {
  public:
   explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
     check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
+    const uint32_t engines = config.threads * config.depth;
     if (config_.blocks == 0) {
       config_.blocks = config.persistent ? staying_blocks() : facts_.multiprocessors;
     }
@@ -42,10 +69,10 @@ class GpuFabric final : public Fabric {
     store.store.memory_limit = config.memory_bytes;
     store.store.hash_power = config.hash_power;
     store.store.maintenance_thread = config.maintenance;
-    store.engines = config.threads;
+    store.engines = engines;
     store.blocks_per_engine = config_.blocks;
     check(CudaStore::create(store, faults_, &store_));
-    for (uint32_t i = 0; i < config.threads; ++i) {
+    for (uint32_t i = 0; i < engines; ++i) {
       engine::cuda::PacketEngineConfig packets;
       packets.udp_port = Workload::kPort;
       packets.jobs.blocks_max = config_.blocks;
@@ -60,7 +87,8 @@ class GpuFabric final : public Fabric {
 
   std::string describe() const override {
     return facts_.name + ", " + std::to_string(config_.blocks) + " blocks, " +
-           std::to_string(config_.threads) + " batches at a time, " +
+           std::to_string(engines_.size()) + " batches at a time from " +
+           std::to_string(config_.threads) + (config_.threads == 1 ? " thread, " : " threads, ") +
            (config_.persistent ? "one kernel that stays" : "a launch for each") +
            (config_.device_memory ? ", frames in the GPU's memory" : "");
   }
@@ -77,22 +105,15 @@ class GpuFabric final : public Fabric {
   PassResult run(const Pass& pass) override {
     prepare(pass);
     PassResult result;
-    const uint64_t batches = (pass.count + pass.batch - 1) / pass.batch;
-    result.batch_us.resize(batches);
-    std::atomic<uint64_t> next{0};
+    Arrivals arrivals(pass);
+    result.batch_us.resize(arrivals.count());
     std::vector<std::thread> threads;
-    const SteadyClock::time_point begin = SteadyClock::now();
-    for (const auto& engine : engines_) {
-      threads.emplace_back([&, engine = engine.get()] {
-        for (uint64_t i = next++; i < batches && !faults_.failed(); i = next++) {
-          const SteadyClock::time_point came = wait_for(pass, i, begin);
-          (void)engine->run(batch_of(pass, i));
-          result.batch_us[i] = static_cast<float>(us_since(came));
-        }
-      });
+    for (uint32_t i = 0; i < config_.threads; ++i) {
+      threads.emplace_back([&, i] { serve(i * config_.depth, pass, arrivals, result); });
     }
     for (std::thread& thread : threads) thread.join();
-    result.seconds = us_since(begin) / 1e6;
+    result.seconds = us_since(arrivals.begin()) / 1e6;
+    if (pass.requests_per_s != 0) leave_out_start(result.batch_us);
     for (const auto& engine : engines_) engine->yield();
     if (faults_.failed()) throw std::runtime_error(faults_.why());
     if (config_.device_memory) bring_back();
@@ -123,22 +144,53 @@ class GpuFabric final : public Fabric {
   uint32_t staying_blocks() const {
     constexpr uint32_t kBlocksEach = 5;  // of the 8 that a multiprocessor has registers for
     const uint32_t all = facts_.multiprocessors * kBlocksEach;
-    return std::clamp(all / config_.threads, 1u, facts_.multiprocessors - 1);
+    return std::clamp(all / (config_.threads * config_.depth), 1u, facts_.multiprocessors - 1);
+  }
+
+  // Batches that come while a card wakes up wait for each other.
+  static void leave_out_start(std::vector<float>& batch_us) {
+    batch_us.erase(batch_us.begin(), batch_us.begin() + static_cast<int64_t>(batch_us.size() / 10));
   }
 
   // A run of background work in one launch, alone: as long as the paper's.
   static constexpr double kBackgroundMs = 30;
 
-  // Returns when a batch has come: now, or at its time, which is waited for.
-  static SteadyClock::time_point wait_for(const Pass& pass, uint64_t batch,
-                                          SteadyClock::time_point begin) {
-    SteadyClock::time_point now = SteadyClock::now();
-    if (pass.requests_per_s == 0) return now;
-    const double after = static_cast<double>(batch * pass.batch) / pass.requests_per_s;
-    const auto due = begin + std::chrono::duration_cast<SteadyClock::duration>(
-                                 std::chrono::duration<double>(after));
-    while (now < due) now = SteadyClock::now();
-    return due;
+  // A thread's work: `depth` engines from `first` on take the batches as they come. It takes the
+  // next one when an engine is free for it.
+  void serve(uint32_t first, const Pass& pass, Arrivals& arrivals, PassResult& result) {
+    struct Running {
+      uint64_t batch;
+      SteadyClock::time_point came;
+      bool busy;
+    };
+    std::vector<Running> running(config_.depth, Running{0, {}, false});
+    uint64_t next = 0;
+    bool taken = false;  // the next one
+    uint32_t busy = 0;
+    while (!faults_.failed()) {
+      for (uint32_t i = 0; i < config_.depth; ++i) {
+        Running& slot = running[i];
+        PacketEngine& engine = *engines_[first + i];
+        if (slot.busy && engine.ended()) {
+          (void)engine.finish();
+          result.batch_us[slot.batch] = static_cast<float>(us_since(slot.came));
+          slot.busy = false;
+          --busy;
+        }
+        if (slot.busy) continue;
+        if (!taken) next = arrivals.take();
+        taken = true;
+        if (next >= arrivals.count()) continue;
+        const SteadyClock::time_point now = SteadyClock::now();
+        const SteadyClock::time_point comes = arrivals.time_of(next, now);
+        if (now < comes) continue;
+        engine.begin(batch_of(pass, next));
+        slot = {next, comes, true};
+        ++busy;
+        taken = false;
+      }
+      if (busy == 0 && taken && next >= arrivals.count()) return;
+    }
   }
 
   // Everything that a pass needs is there before its time is taken.

@@ -97,7 +97,11 @@ void add_options(CLI::App* app, Options* options) {
   app->add_flag("!--no-verify", options->study.verify, "do not compare replies");
   app->add_option("--engine", options->engine, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  app->add_option("--threads", options->fabric.threads, "of the host: batches at a time")
+  app->add_option("--threads", options->fabric.threads, "of the host")
+      ->take_last()
+      ->check(CLI::Range(1u, 64u));
+  app->add_option("--depth", options->fabric.depth,
+                  "batches that a thread keeps under way on the GPU")
       ->take_last()
       ->check(CLI::Range(1u, 64u));
   app->add_option("-m,--memory", options->memory_mib,
@@ -123,7 +127,7 @@ void add_options(CLI::App* app, Options* options) {
                 "of the requests' streams, against background work");
   app->add_option("--rate", options->study.requests_per_s,
                   "requests/s that come, in batches at equal distances, which count from when they "
-                  "come; without it, as many as are done")
+                  "come, without the first tenth; without a rate, as many as are done")
       ->check(CLI::Range(1.0, 1e10));
   app->add_option("--background", options->background_launches,
                   "launches that a run of background work is cut into, which shares the card; one "

@@ -39,6 +39,9 @@ class GpuFabric final : public Fabric {
     WC_ASSERT(results_.allocate(CudaMemory::Place::kHost, sizeof(PacketResult) * kPacketsMax));
   }
 
+  // Memory is given back when no kernel stays.
+  ~GpuFabric() override { packets_->yield(); }
+
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { frames_.emplace_back(frame.data, frame.data + frame.size); }
   std::vector<std::string> run() override {

@@ -20,7 +20,6 @@
 #include "model/generator.h"
 #include "model/player.h"
 #include "stress/scenario.h"
-#include "wire/packet_testing.h"
 
 namespace warpcache {
 namespace {
@@ -110,70 +109,6 @@ TEST(SimulatedGpuKernels, ThatStayAreRefusedWithoutRoom) {
   EXPECT_EQ(made, nullptr);
   packets.jobs.persistent = false;
   EXPECT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &made), "");
-}
-
-// Slots of any size, one behind the other, need not begin where words of 16 bytes do.
-TEST(SimulatedGpuPackets, LieInSlotsOfAnySize) {
-  using engine::cuda::CudaMemory;
-  using engine::cuda::PacketResult;
-  constexpr uint32_t kCount = 40;
-  const auto frame = [](const std::string& text) {
-    return wire::testing::frame_of(std::string("\0\7\0\0\0\1\0\0", 8) + text);
-  };
-  engine::cuda::DeviceFaults faults;
-  std::unique_ptr<engine::cuda::CudaStore> store;
-  engine::cuda::CudaStoreConfig config;
-  config.store.memory_limit = uint64_t{32} << 20;
-  config.blocks_per_engine = 4;
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
-  engine::cuda::PacketEngineConfig packets;
-  packets.udp_port = wire::testing::kTestPort;
-  packets.jobs.blocks_max = config.blocks_per_engine;
-  std::unique_ptr<engine::cuda::PacketEngine> engine;
-  ASSERT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &engine), "");
-  CudaMemory input;
-  CudaMemory replies;
-  CudaMemory results;
-  ASSERT_TRUE(input.allocate(CudaMemory::Place::kHost, 64 * 1024));
-  ASSERT_TRUE(replies.allocate(CudaMemory::Place::kHost, 64 * 1024));
-  ASSERT_TRUE(results.allocate(CudaMemory::Place::kHost, kCount * sizeof(PacketResult)));
-  const auto run = [&](const std::string& before, const std::string& after) {
-    std::string all;
-    size_t size = 0;
-    for (uint32_t i = 0; i < kCount; ++i) {
-      const std::string one = frame(before + std::to_string(100 + i) + after);
-      size = one.size();
-      all += one;
-    }
-    all.resize((all.size() + 15) / 16 * 16);
-    std::copy(all.begin(), all.end(), input.data());
-    engine::cuda::PacketBatch batch;
-    batch.input = input.data();
-    batch.input_bytes = static_cast<uint32_t>(all.size());
-    batch.count = kCount;
-    batch.slot_bytes = static_cast<uint32_t>(size);
-    batch.replies = replies.data();
-    batch.reply_bytes = 64 * 1024;
-    batch.results = results.as<PacketResult>();
-    EXPECT_NE(size % 16, 0u);
-    ASSERT_TRUE(engine->run(batch));
-  };
-  const auto reply = [&](uint32_t i) {
-    const PacketResult result = results.as<PacketResult>()[i];
-    return std::string(reinterpret_cast<const char*>(replies.data()) + result.offset(),
-                       result.size());
-  };
-  for (const std::string key : {"k", "key", "longer_k"}) {
-    run("set " + key, " 0 0 1\r\nv\r\n");
-    for (uint32_t i = 0; i < kCount; ++i) {
-      EXPECT_NE(reply(i).find("STORED"), std::string::npos) << key << i;
-    }
-    run("get " + key, "\r\n");
-    for (uint32_t i = 0; i < kCount; ++i) {
-      const std::string want = "VALUE " + key + std::to_string(100 + i) + " 0 1\r\nv\r\nEND";
-      EXPECT_NE(reply(i).find(want), std::string::npos) << key << i;
-    }
-  }
 }
 
 // A card with less memory than the store has.

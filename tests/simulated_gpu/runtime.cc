@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -137,6 +139,12 @@ class Stream {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return work_.empty(); });
   }
+  // Waits for what it has been given so far. False: it does not end.
+  bool drain(std::chrono::seconds patience) {
+    std::unique_lock lock(mutex_);
+    const uint64_t all = ended_ + work_.size();
+    return done_.wait_for(lock, patience, [this, all] { return ended_ >= all; });
+  }
 
  private:
   void serve() {
@@ -149,7 +157,8 @@ class Stream {
       work();
       lock.lock();
       work_.pop_front();
-      if (work_.empty()) done_.notify_all();
+      ++ended_;
+      done_.notify_all();
     }
   }
 
@@ -157,8 +166,45 @@ class Stream {
   std::condition_variable wake_;
   std::condition_variable done_;
   std::deque<std::function<void()>> work_;  // the first is under way
+  uint64_t ended_ = 0;
   bool ending_ = false;
   std::thread thread_;
+};
+
+// All streams but the default one.
+class Streams {
+ public:
+  static Streams& instance() {
+    static auto* const kStreams = new Streams();
+    return *kStreams;
+  }
+  cudaStream_t make() {
+    auto* const stream = new Stream();
+    const std::lock_guard guard(mutex_);
+    all_.insert(stream);
+    return stream;
+  }
+  void destroy(cudaStream_t stream) {
+    {
+      const std::lock_guard guard(mutex_);
+      all_.erase(stream);
+    }
+    delete stream;
+  }
+  // As a device does before memory is given back. Behind a kernel that stays it would be for ever.
+  void drain() {
+    constexpr std::chrono::seconds kPatience{20};
+    const std::lock_guard guard(mutex_);
+    for (Stream* const stream : all_) {
+      if (stream->drain(kPatience)) continue;
+      (void)std::fputs("simulated GPU: memory is given back while a kernel stays\n", stderr);
+      std::abort();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<Stream*> all_;
 };
 
 // The default stream, which other streams do not wait for. As on a device it may take its time
@@ -244,6 +290,7 @@ cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int) {
 
 cudaError_t cudaFree(void* data) {
   simt::DefaultStream::instance().wait();
+  simt::Streams::instance().drain();
   const std::lock_guard guard(memory().mutex);
   const auto region = memory().regions.find(data);
   if (region == memory().regions.end()) std::abort();
@@ -301,12 +348,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int) {
-  *stream = new simt::Stream();
+  *stream = simt::Streams::instance().make();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
+  simt::Streams::instance().destroy(stream);
   return cudaSuccess;
 }
 

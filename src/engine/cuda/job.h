@@ -123,23 +123,25 @@ static_assert(sizeof(PacketResult) == 4 && std::is_trivially_copyable_v<PacketRe
 
 inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter::kCount);
 
-// Written by the device, one a block that has had a share of the job.
-struct alignas(32) BlockResult {
-  uint32_t counts[kCounterCount];  // what the block adds to request::Counters
-  uint32_t reserved[32 - kCounterCount - 5];
+// What all of a job's blocks have found. They add it up in the device's memory; the last of them
+// writes it to the host's.
+struct alignas(32) JobResult {
+  uint32_t counts[kCounterCount];  // what the job adds to request::Counters
+  uint32_t reserved[32 - kCounterCount - 6];
+  uint64_t room_missing;   // what all deferred packets want, bytes
   uint32_t undone;         // packets that are not kDone or kDropped
   uint32_t room_wanted;    // the most bytes that a deferred packet wants
-  uint32_t room_missing;   // what all of them want
-  uint32_t free_segments;  // of the store, when the block ended
+  uint32_t free_segments;  // of the store, when the job ended
   uint32_t low_water;      // below it maintenance is wanted
 };
-static_assert(sizeof(BlockResult) == 128);
+static_assert(sizeof(JobResult) == 128);
 
 // What both kinds of jobs have. All pointers are valid on the device.
 struct Job {
-  BlockResult* results;    // host, by block
+  JobResult* result;       // host
   uint32_t* done;          // host: gets `number` when all is written
-  uint32_t* blocks_done;   // device: 0 before and after a job
+  JobResult* totals;       // device: what blocks that are through have found; 0 before and after
+  uint32_t* blocks_done;   // device: likewise
   uint64_t* reply_used;    // device: what of the arena is handed out; likewise
   uint32_t number;         // never 0
   uint32_t first_reader;   // epoch slots of this job's blocks: first_reader + block

@@ -71,6 +71,54 @@ __device__ void load_job(JobKind& job, const JobKind* from) {
   __syncthreads();
 }
 
+// What a block of several has found. Called by the whole block.
+__device__ inline void add_up(JobResult& totals, const Tally& tally) {
+  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
+    const auto count = static_cast<uint32_t>(tally.counters.value[i]);
+    if (count != 0) atomicAdd(&totals.counts[i], count);
+  }
+  if (threadIdx.x != 0 || tally.undone == 0) return;
+  atomicAdd(&totals.undone, tally.undone);
+  atomicMax(&totals.room_wanted, tally.room_wanted);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&totals.room_missing), tally.room_missing);
+}
+
+// Called by one thread, when all blocks have added theirs: tells the host, and clears for the next
+// job.
+__device__ inline void tell_totals(const store::Shared& store, const Job& job) {
+  constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
+  auto* const totals = reinterpret_cast<uint4*>(job.totals);
+  auto* const told = reinterpret_cast<uint4*>(job.result);
+  uint4 words[kWords];
+#pragma unroll
+  for (uint32_t i = 0; i < kWords; ++i) words[i] = __ldcg(totals + i);
+  words[kWords - 1].z = load_relaxed(&store.free_count);
+  words[kWords - 1].w = load_relaxed(&store.low_water);
+#pragma unroll
+  for (uint32_t i = 0; i < kWords; ++i) {
+    told[i] = words[i];
+    totals[i] = {0, 0, 0, 0};
+  }
+}
+static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
+              offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
+
+// The same for a job of one block. Called by the whole block.
+__device__ inline void tell_own(const store::Shared& store, const Job& job, const Tally& tally) {
+  JobResult& told = *job.result;
+  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
+    told.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
+  }
+  if (threadIdx.x != 0) return;
+  const uint32_t free_segments = load_relaxed(&store.free_count);
+  const uint32_t low_water = load_relaxed(&store.low_water);
+  told.undone = tally.undone;
+  told.room_wanted = tally.room_wanted;
+  told.room_missing = tally.room_missing;
+  told.free_segments = free_segments;
+  told.low_water = low_water;
+}
+
 // All that the block has read and written comes before this: its epoch, its count, and after all
 // blocks' counts the job's number. A fence waits for the bus; a job of one block has one, behind
 // which nothing is written but what the same thread reads next. Called by one thread.
@@ -86,6 +134,7 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
   }
   if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
   fence_system();
+  tell_totals(*resources.core.shared, job);
   Work::finish(job);
   store_relaxed(job.blocks_done, 0);
   store_relaxed(job.reply_used, 0);
@@ -101,19 +150,11 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
   __syncthreads();
   Work::run(resources, job, tally, shared, blocks);
   __syncthreads();
-  BlockResult& result = job.results[blockIdx.x];
-  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
-    result.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
-  }
-  if (threadIdx.x == 0) {
-    const uint32_t free_segments = load_relaxed(&resources.core.shared->free_count);
-    const uint32_t low_water = load_relaxed(&resources.core.shared->low_water);
-    if (blocks == 1 && job.shares != 0) Work::finish(job);
-    result.undone = tally.undone;
-    result.room_wanted = tally.room_wanted;
-    result.room_missing = tally.room_missing;
-    result.free_segments = free_segments;
-    result.low_water = low_water;
+  if (blocks == 1) {
+    tell_own(*resources.core.shared, job, tally);
+    if (threadIdx.x == 0 && job.shares != 0) Work::finish(job);
+  } else {
+    add_up(*job.totals, tally);
   }
   __syncthreads();
   if (threadIdx.x == 0) end_share<Work>(resources, job, blocks);

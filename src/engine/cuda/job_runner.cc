@@ -26,9 +26,9 @@ template <typename JobKind>
 std::string JobRunner<JobKind>::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
-  if (!results_.allocate(host, sizeof(BlockResult) * config_.blocks_max) ||
+  if (!result_.allocate(host, sizeof(JobResult)) ||
       !bell_.allocate(host, sizeof(Doorbell<JobKind>)) ||
-      !turn_.allocate(device, sizeof(Turn<JobKind>)) || !words_.allocate(device, 256)) {
+      !turn_.allocate(device, sizeof(Turn<JobKind>)) || !words_.allocate(device, sizeof(Words))) {
     return "there is too little memory for the GPU's jobs";
   }
   if (!stream_.create(config_.priority)) return "the GPU gives no stream";
@@ -55,36 +55,34 @@ bool JobRunner<JobKind>::fits() const {
 template <typename JobKind>
 JobKind& JobRunner<JobKind>::next() {
   job_ = {};
-  job_.results = results_.as<BlockResult>();
+  Words* const words = words_.as<Words>();
+  job_.result = result_.as<JobResult>();
   job_.done = &bell().done;
-  job_.reply_used = words_.as<uint64_t>();
-  job_.blocks_done = words_.as<uint32_t>() + 16;
+  job_.totals = &words->totals;
+  job_.blocks_done = &words->blocks_done;
+  job_.reply_used = &words->reply_used;
   job_.first_reader = first_reader_;
   return job_;
 }
 
 template <typename JobKind>
 void JobRunner<JobKind>::take_counts(request::Counters& counters) {
-  const auto* results = results_.as<BlockResult>();
-  for (uint32_t block = 0; block < shape_.blocks; ++block) {
-    for (uint32_t i = 0; i < kCounterCount; ++i) {
-      const uint32_t count = results[block].counts[i];
-      if (count != 0) add_owned(&counters.value[i], count);
-    }
+  for (uint32_t i = 0; i < kCounterCount; ++i) {
+    const uint32_t count = result().counts[i];
+    if (count != 0) add_owned(&counters.value[i], count);
   }
-  const BlockResult& last = results[shape_.blocks - 1];
-  store_.saw_free_segments(last.free_segments, last.low_water);
+  store_.saw_free_segments(result().free_segments, result().low_water);
 }
 
 template <typename JobKind>
 void JobRunner<JobKind>::launch() {
   const uint32_t last = number_;
   job_.number = next_number();
-  shape_ = shape_for(&job_, job_.shares, config_.blocks_max);
   began_ = SteadyClock::now();
   polls_ = 0;
   if (!config_.persistent) {
-    launch_job(resources_, job_, shape_, stream_.get());
+    const LaunchShape shape = shape_for(&job_, job_.shares, config_.blocks_max);
+    launch_job(resources_, job_, shape, stream_.get());
     (void)faults_.check(cudaGetLastError(), "starting a batch");
     return;
   }

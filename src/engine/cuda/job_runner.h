@@ -37,7 +37,7 @@ class JobRunner {
   // nothing, not at the first client's cost.
   std::string start();
 
-  // The next job, to be filled by the caller; empty but for what is the runner's: results, readers,
+  // The next job, to be filled by the caller; empty but for what is the runner's: result, readers,
   // words of the device. REQUIRES: none is under way.
   JobKind& next();
   // Hands it in. What it points to stays until ended() or wait() has said so.
@@ -47,9 +47,8 @@ class JobRunner {
   // Waits for the end. False: the device has failed.
   bool wait();
 
-  // Of a job that is over: what its blocks say. One for each of block_count().
-  const BlockResult* results() const { return results_.as<BlockResult>(); }
-  uint32_t block_count() const { return shape_.blocks; }
+  // Of a job that is over.
+  const JobResult& result() const { return *result_.as<JobResult>(); }
   // Likewise: adds what it has counted, and tells the store's owner what it has seen. Once.
   void take_counts(request::Counters& counters);
 
@@ -79,12 +78,17 @@ class JobRunner {
   BlockResources resources_;
   uint32_t first_reader_ = 0;
   CudaStream stream_;
-  CudaMemory results_;  // pinned: BlockResult
-  CudaMemory words_;    // device: reply_used, blocks_done
-  CudaMemory bell_;     // pinned: Doorbell
-  CudaMemory turn_;     // device: Turn
+  // What the blocks of a job share, on lines of their own.
+  struct Words {
+    alignas(64) uint64_t reply_used;
+    alignas(64) uint32_t blocks_done;
+    alignas(64) JobResult totals;
+  };
+  CudaMemory result_;  // pinned: JobResult
+  CudaMemory words_;   // device: Words
+  CudaMemory bell_;    // pinned: Doorbell
+  CudaMemory turn_;    // device: Turn
   JobKind job_ = {};
-  LaunchShape shape_ = {};
   bool kernel_runs_ = false;  // the one that stays
   uint32_t number_ = 0;
   uint32_t polls_ = 0;  // since the job was handed in

@@ -151,7 +151,7 @@ __device__ inline void LoneGets::compose(const uint8_t* frame, uint8_t* out, boo
 }
 
 // Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is
-// there, for example in the other set of its pair, is for the general way. Called by the whole
+// there, since it has moved meanwhile, is for the general way. Called by the whole
 // warp.
 __device__ inline bool answer_lone_misses(const store::Core& core, const PacketJob& job,
                                           WarpStage& stage, Tally& tally, Bytes frame, bool missed,

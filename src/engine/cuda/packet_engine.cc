@@ -35,13 +35,44 @@ std::string PacketEngine::start() {
 }
 
 bool PacketEngine::run(const PacketBatch& batch) {
+  begin(batch);
+  return finish();
+}
+
+void PacketEngine::begin(const PacketBatch& batch) {
+  WC_ASSERT(stage_ == Stage::kNone);
   WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
-  if (batch.count == 0) return true;
+  batch_ = batch;
   reply_used_ = 0;
   out_of_memory_ = false;
-  if (!(is_copied(batch) ? run_copied(batch) : run_in_place(batch))) return false;
-  const Round round = round_of_blocks();
-  return round.undone == 0 || run_again(batch, round);
+  stage_ = batch.count == 0 ? Stage::kEnded : Stage::kKernel;
+  if (stage_ == Stage::kEnded) return;
+  copied_ = is_copied(batch);
+  if (copied_) {
+    begin_copied();
+  } else {
+    begin_in_place(batch_);
+  }
+}
+
+bool PacketEngine::ended() {
+  if (stage_ == Stage::kKernel && runner_.ended()) {
+    stage_ = Stage::kEnded;
+    if (!faults_.failed()) reply_used_ = *reply_end_.as<uint32_t>();
+    if (copied_ && reply_used_ != 0) begin_copying_back();
+  }
+  if (stage_ == Stage::kCopyingBack && copies_ended()) stage_ = Stage::kEnded;
+  return stage_ == Stage::kEnded || faults_.failed();
+}
+
+bool PacketEngine::finish() {
+  while (!ended()) {
+  }
+  stage_ = Stage::kNone;
+  if (faults_.failed()) return false;
+  if (batch_.count == 0) return true;
+  runner_.take_counts(counters_);
+  return runner_.result().undone == 0 || run_again();
 }
 
 bool PacketEngine::is_copied(const PacketBatch& batch) const {
@@ -95,69 +126,64 @@ uint32_t PacketEngine::next_claim_round() {
   return ++claim_round_;
 }
 
-bool PacketEngine::run_in_place(const PacketBatch& batch) {
+void PacketEngine::begin_in_place(const PacketBatch& batch) {
   (void)prepare_job(batch);
   runner_.launch();
-  if (!runner_.wait()) return false;
-  reply_used_ = *reply_end_.as<uint32_t>();
-  return true;
 }
 
 // Frames in, kernel, replies out: the driver orders the first two, but for a kernel that stays.
-bool PacketEngine::run_copied(const PacketBatch& batch) {
-  PacketJob& job = prepare_job(batch);
+void PacketEngine::begin_copied() {
+  PacketJob& job = prepare_job(batch_);
   const bool stays = config_.jobs.persistent;
   const cudaError_t in =
-      cudaMemcpyAsync(input_copy_.data(), batch.input, batch.input_bytes, cudaMemcpyHostToDevice,
+      cudaMemcpyAsync(input_copy_.data(), batch_.input, batch_.input_bytes, cudaMemcpyHostToDevice,
                       stays ? copies_.get() : runner_.stream());
-  if (!faults_.check(in, "frames to the GPU")) return false;
-  if (stays && !finish_copies()) return false;
+  if (!faults_.check(in, "frames to the GPU")) return;
+  if (stays && !finish_copies()) return;
   job.input = input_copy_.data();
   job.reply_out = reply_copy_.data();
   runner_.launch();
-  if (!runner_.wait()) return false;
-  reply_used_ = *reply_end_.as<uint32_t>();
-  if (reply_used_ == 0) return true;
-  const cudaError_t out = cudaMemcpyAsync(batch.replies, reply_copy_.data(), reply_used_,
+}
+
+void PacketEngine::begin_copying_back() {
+  const cudaError_t out = cudaMemcpyAsync(batch_.replies, reply_copy_.data(), reply_used_,
                                           cudaMemcpyDeviceToHost, copies_.get());
-  return faults_.check(out, "replies from the GPU") && finish_copies();
+  if (faults_.check(out, "replies from the GPU")) stage_ = Stage::kCopyingBack;
+}
+
+bool PacketEngine::copies_ended() {
+  const cudaError_t state = cudaStreamQuery(copies_.get());
+  if (state == cudaErrorNotReady) return false;
+  (void)faults_.check(state, "copying");
+  return true;
 }
 
 bool PacketEngine::finish_copies() {
-  cudaError_t state = cudaErrorNotReady;
-  while (state == cudaErrorNotReady) state = cudaStreamQuery(copies_.get());
-  return faults_.check(state, "copying");
-}
-
-PacketEngine::Round PacketEngine::round_of_blocks() {
-  Round round;
-  for (uint32_t block = 0; block < runner_.block_count(); ++block) {
-    const BlockResult& result = runner_.results()[block];
-    round.undone += result.undone;
-    round.room_wanted = std::max<uint64_t>(round.room_wanted, result.room_wanted);
-    round.room_missing += result.room_missing;
+  while (!copies_ended()) {
   }
-  runner_.take_counts(counters_);
-  return round;
+  return !faults_.failed();
 }
 
 // Rounds of what the ones before have left. They are few, and not copied.
-bool PacketEngine::run_again(const PacketBatch& batch, Round round) {
+bool PacketEngine::run_again() {
+  const JobResult& round = runner_.result();
   for (uint32_t defers = 0;;) {
-    collect(batch);
+    collect();
     if (origin_.empty()) return true;
     if (round.room_wanted > 1) {
       const Status room = store_.make_room(round.room_wanted, round.room_missing);
       out_of_memory_ = room != Status::kOk;
     }
     if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;
-    PacketBatch again = batch;
+    PacketBatch again = batch_;
     again.slots = again_slots_.as<PacketSlot>();
     again.results = again_.as<PacketResult>();
     again.count = static_cast<uint32_t>(origin_.size());
-    if (!run_in_place(again)) return false;
-    round = round_of_blocks();
-    const uint32_t settled = hand_back(batch);
+    begin_in_place(again);
+    if (!runner_.wait()) return false;
+    reply_used_ = *reply_end_.as<uint32_t>();
+    runner_.take_counts(counters_);
+    const uint32_t settled = hand_back();
     if (settled != 0 || round.room_wanted == 0) {
       defers = 0;
       out_of_memory_ = false;
@@ -165,32 +191,32 @@ bool PacketEngine::run_again(const PacketBatch& batch, Round round) {
     // The arena does not grow: what finds no place in what is left of it has none.
     if (settled == 0 && round.room_wanted == 0) {
       for (const uint32_t packet : origin_) {
-        if (batch.results[packet].state() != PacketState::kNoReplySpace) continue;
-        batch.results[packet] = PacketResult::not_done(PacketState::kHost);
+        if (batch_.results[packet].state() != PacketState::kNoReplySpace) continue;
+        batch_.results[packet] = PacketResult::not_done(PacketState::kHost);
       }
     }
   }
 }
 
 // Who comes again.
-void PacketEngine::collect(const PacketBatch& batch) {
+void PacketEngine::collect() {
   origin_.clear();
-  for (uint32_t i = 0; i < batch.count; ++i) {
-    const PacketState state = batch.results[i].state();
+  for (uint32_t i = 0; i < batch_.count; ++i) {
+    const PacketState state = batch_.results[i].state();
     if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) continue;
     again_slots_.as<PacketSlot>()[origin_.size()] =
-        batch.slots != nullptr ? batch.slots[i]
-                               : PacketSlot{i * batch.slot_bytes, batch.slot_bytes};
+        batch_.slots != nullptr ? batch_.slots[i]
+                                : PacketSlot{i * batch_.slot_bytes, batch_.slot_bytes};
     origin_.push_back(i);
   }
 }
 
 // Returns how many need not come again.
-uint32_t PacketEngine::hand_back(const PacketBatch& batch) {
+uint32_t PacketEngine::hand_back() {
   uint32_t settled = 0;
   for (size_t i = 0; i < origin_.size(); ++i) {
     const PacketResult result = again_.as<PacketResult>()[i];
-    batch.results[origin_[i]] = result;
+    batch_.results[origin_[i]] = result;
     const PacketState state = result.state();
     if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) ++settled;
   }

@@ -62,8 +62,17 @@ class PacketEngine {
   // finds no room in the store or for its reply is run again. Afterwards each packet is kDone,
   // kDropped or kHost. What is kHost must be run before any reply of the batch is sent: another set
   // may have been answered as if one of these had replaced its value. REQUIRES: at most kPacketsMax
-  // packets.
+  // packets, and no batch is under way.
   bool run(const PacketBatch& batch);
+
+  // The same in steps, so that one thread can keep several engines busy: the driver lets one launch
+  // at a time through, and threads would wait for each other there. What `batch` points to stays
+  // until finish() has returned.
+  void begin(const PacketBatch& batch);
+  // Whether the GPU is through with the batch: then finish() waits for nothing but what must be run
+  // again.
+  bool ended();
+  bool finish();
 
   // See Engine::yield().
   void yield() { runner_.yield(); }
@@ -71,30 +80,31 @@ class PacketEngine {
   const request::Counters& counters() const { return counters_; }
 
  private:
-  struct Round {
-    uint32_t undone = 0;
-    uint64_t room_wanted = 0;   // bytes, of the largest
-    uint64_t room_missing = 0;  // of all
-  };
-
   PacketEngine(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults)
       : config_(config), store_(store), faults_(faults), runner_(config.jobs, store, faults) {}
   std::string start();
   PacketJob& prepare_job(const PacketBatch& batch);
   uint32_t next_claim_round();
   bool is_copied(const PacketBatch& batch) const;
-  bool run_in_place(const PacketBatch& batch);
-  bool run_copied(const PacketBatch& batch);
+  void begin_in_place(const PacketBatch& batch);
+  void begin_copied();
+  void begin_copying_back();
+  bool copies_ended();
   bool finish_copies();
-  Round round_of_blocks();
-  bool run_again(const PacketBatch& batch, Round round);
-  void collect(const PacketBatch& batch);
-  uint32_t hand_back(const PacketBatch& batch);
+  bool run_again();
+  void collect();
+  uint32_t hand_back();
+
+  // Where the batch under way is.
+  enum class Stage : uint8_t { kNone, kKernel, kCopyingBack, kEnded };
 
   PacketEngineConfig config_;
   CudaStore& store_;
   DeviceFaults& faults_;
   request::Counters counters_;
+  PacketBatch batch_;  // the latest
+  Stage stage_ = Stage::kNone;
+  bool copied_ = false;  // the batch, not worked off in place
   CudaStream copies_;
   CudaMemory input_copy_;         // device
   CudaMemory reply_copy_;         // device

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks a key up in as few steps of memory as there are: the home set's first line, a slot, the
-// item; where keys of the home set have spilled, the same in the pair's other set. All loads go
-// past the multiprocessor's own cache, to where writers publish, and each depends on the one before
-// it: an item that is reached this way is whole, as its writer has completed it before the slot
-// that leads to it. (What an acquiring load would do besides is to empty that cache, in every lane
-// and step.) A key that is not found may have moved meanwhile: only store::find_key() tells.
+// item; where keys of the home set have spilled, the same in the pair's other set, then in its
+// overflow sets. All loads go past the multiprocessor's own cache, to where writers publish, and
+// each depends on the one before it: an item that is reached this way is whole, as its writer has
+// completed it before the slot that leads to it. (What an acquiring load would do besides is to
+// empty that cache, in every lane and step.) A key that is not found may have moved meanwhile: only
+// store::find_key() tells.
 //
 // Device code.
 #pragma once
@@ -97,9 +98,11 @@ __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs,
   using quick_detail::load_past_l1;
   QuickFound found;
   store::Set* const pair = store::pair_at(core, store::pair_of(hash, pairs));
-  uint32_t side = store::home_of(hash);
-  for (bool home = true;; home = false) {
-    store::Set* const set = pair + side;
+  store::Set* set = pair + store::home_of(hash);
+  uint32_t overflow = 0;  // the overflow set that comes after the pair's two
+  // The home set, the other one, the chain.
+#pragma unroll 1
+  for (uint32_t step = 0; step < 2 + store::kOverflowChainMax; ++step) {
     const auto* const line = reinterpret_cast<const uint8_t*>(set);
     const uint4 low = load_past_l1(line);
     const uint4 high = load_past_l1(line + 16);
@@ -123,10 +126,19 @@ __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs,
       found.take_header(item, first, second);
       return found;
     }
-    if (!home || (words.y & store::kStateSpilled) == 0) return found;
-    side = 1 - side;
+    if (step == 0 && (words.y & store::kStateSpilled) == 0) break;
+    if (set == pair || step > 1) overflow = words.w;
+    if (step == 0) {
+      set = pair + (1 - store::home_of(hash));
+    } else if (overflow != 0) {
+      set = store::overflow_at(core, overflow);
+    } else {
+      break;
+    }
   }
+  return found;
 }
+static_assert(offsetof(store::Set, overflow) == 44);
 static_assert(offsetof(store::Set, state) == 36);
 static_assert(offsetof(store::Set, lock) == 32 && offsetof(store::Set, counters) == 40);
 static_assert(offsetof(store::Item, expiry) == 8 && offsetof(store::Item, access_time) == 12 &&

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The packets' engine on the simulated GPU: what tests/packets cannot ask for, since it hands in
+// one batch at a time and knows nothing of the index.
+#include "engine/cuda/packet_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_store.h"
+#include "store/index.h"
+#include "wire/packet_testing.h"
+
+namespace warpcache::engine::cuda {
+namespace {
+
+constexpr uint32_t kBufferBytes = 64 * 1024;
+constexpr uint32_t kPacketsMax = 64;
+
+// An engine with buffers for a batch of commands, a datagram each.
+class Packets {
+ public:
+  Packets(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults) {
+    EXPECT_EQ(PacketEngine::create(config, store, faults, &engine_), "");
+    EXPECT_TRUE(input_.allocate(CudaMemory::Place::kHost, kBufferBytes));
+    EXPECT_TRUE(replies_.allocate(CudaMemory::Place::kHost, kBufferBytes));
+    EXPECT_TRUE(results_.allocate(CudaMemory::Place::kHost, kPacketsMax * sizeof(PacketResult)));
+  }
+
+  // The batch of these commands, in slots of the same size.
+  PacketBatch batch_of(const std::vector<std::string>& commands, size_t granule) {
+    std::vector<std::string> frames;
+    size_t slot = 0;
+    for (const std::string& command : commands) {
+      frames.push_back(wire::testing::frame_of(std::string("\0\7\0\0\0\1\0\0", 8) + command));
+      slot = std::max(slot, frames.back().size());
+    }
+    slot = (slot + granule - 1) / granule * granule;
+    std::string all;
+    for (std::string& frame : frames) {
+      frame.resize(slot);
+      all += frame;
+    }
+    all.resize((all.size() + 15) / 16 * 16);
+    EXPECT_LE(all.size(), kBufferBytes);
+    EXPECT_LE(commands.size(), kPacketsMax);
+    std::copy(all.begin(), all.end(), input_.data());
+    PacketBatch batch;
+    batch.input = input_.data();
+    batch.input_bytes = static_cast<uint32_t>(all.size());
+    batch.count = static_cast<uint32_t>(commands.size());
+    batch.slot_bytes = static_cast<uint32_t>(slot);
+    batch.replies = replies_.data();
+    batch.reply_bytes = kBufferBytes;
+    batch.results = results_.as<PacketResult>();
+    return batch;
+  }
+
+  void run(const std::vector<std::string>& commands, size_t granule = 16) {
+    ASSERT_TRUE(engine_->run(batch_of(commands, granule)));
+  }
+  // The reply frame to a command of the latest batch.
+  std::string reply(size_t command) const {
+    const PacketResult result = results_.as<PacketResult>()[command];
+    EXPECT_EQ(result.state(), PacketState::kDone);
+    return {reinterpret_cast<const char*>(replies_.data()) + result.offset(), result.size()};
+  }
+  PacketEngine& engine() { return *engine_; }
+
+ private:
+  std::unique_ptr<PacketEngine> engine_;
+  CudaMemory input_;
+  CudaMemory replies_;
+  CudaMemory results_;
+};
+
+class SimulatedGpuPackets : public testing::Test {
+ protected:
+  void open(uint32_t engines, uint32_t copied_min = 0) {
+    CudaStoreConfig config;
+    config.store.memory_limit = uint64_t{32} << 20;
+    config.engines = engines;
+    config.blocks_per_engine = 4;
+    ASSERT_EQ(CudaStore::create(config, faults_, &store_), "");
+    PacketEngineConfig packets;
+    packets.udp_port = wire::testing::kTestPort;
+    packets.jobs.blocks_max = config.blocks_per_engine;
+    packets.copied_packets_min = copied_min;
+    for (uint32_t i = 0; i < engines; ++i) {
+      packets_.push_back(std::make_unique<Packets>(packets, *store_, faults_));
+    }
+  }
+  void store_keys(const std::vector<std::string>& keys) {
+    std::vector<std::string> commands;
+    for (const std::string& key : keys) commands.push_back(set_of(key));
+    packets_[0]->run(commands);
+    for (size_t i = 0; i < keys.size(); ++i) expect(*packets_[0], i, "STORED");
+  }
+  // Values tell their keys.
+  static std::string set_of(const std::string& key) {
+    return "set " + key + " 0 0 " + std::to_string(key.size()) + "\r\n" + key + "\r\n";
+  }
+  static std::string hit_of(const std::string& key) {
+    return "VALUE " + key + " 0 " + std::to_string(key.size()) + "\r\n" + key + "\r\nEND";
+  }
+  static void expect(const Packets& packets, size_t command, const std::string& what) {
+    EXPECT_NE(packets.reply(command).find(what), std::string::npos) << command << ": " << what;
+  }
+
+  DeviceFaults faults_;
+  std::unique_ptr<CudaStore> store_;
+  std::vector<std::unique_ptr<Packets>> packets_;
+};
+
+// Slots of any size, one behind the other, need not begin where words of 16 bytes do.
+TEST_F(SimulatedGpuPackets, LieInSlotsOfAnySize) {
+  open(1);
+  for (const std::string prefix : {"k", "key", "longer_k"}) {
+    std::vector<std::string> sets;
+    std::vector<std::string> gets;
+    for (uint32_t i = 100; i < 140; ++i) {
+      sets.push_back(set_of(prefix + std::to_string(i)));
+      gets.push_back("get " + prefix + std::to_string(i) + "\r\n");
+    }
+    for (const auto* commands : {&sets, &gets}) {
+      ASSERT_NE(packets_[0]->batch_of(*commands, 1).slot_bytes % 16, 0u);
+      packets_[0]->run(*commands, 1);
+      for (uint32_t i = 0; i < 40; ++i) {
+        const std::string key = prefix + std::to_string(100 + i);
+        expect(*packets_[0], i, commands == &sets ? "STORED" : hit_of(key));
+      }
+    }
+  }
+}
+
+// More keys than a pair of sets holds: some lie in its overflow sets, and are answered all the
+// same.
+TEST_F(SimulatedGpuPackets, FindKeysInOverflowSets) {
+  open(1);
+  const store::Core core = store_->resources().core;
+  const auto place_of = [&core](const std::string& key) {
+    const uint64_t hash =
+        hash_key(core.seed, {reinterpret_cast<const uint8_t*>(key.data()), key.size()});
+    return store::pair_of(hash, core.shared->pair_count) * 2 + store::home_of(hash);
+  };
+  const uint32_t place = place_of("key0");
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; keys.size() < 52; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    if (place_of(key) == place) keys.push_back(key);
+  }
+  store_keys(keys);
+  ASSERT_EQ(place_of("key0"), place) << "the index has grown";
+  const uint32_t first = store::pair_at(core, place / 2)->overflow;
+  ASSERT_NE(first, 0u);
+  ASSERT_NE(store::overflow_at(core, first)->overflow, 0u) << "a chain";
+  std::vector<std::string> gets;
+  for (const std::string& key : keys) gets.push_back("get " + key + "\r\n");
+  gets.push_back("get " + keys[0] + "x\r\n");
+  packets_[0]->run(gets);
+  for (size_t i = 0; i < keys.size(); ++i) expect(*packets_[0], i, hit_of(keys[i]));
+  EXPECT_EQ(packets_[0]->reply(keys.size()).find("VALUE"), std::string::npos);
+  packets_[0]->run({"delete " + keys[50] + "\r\n"});
+  packets_[0]->run({gets[50], gets[51]});
+  EXPECT_EQ(packets_[0]->reply(0).find("VALUE"), std::string::npos);
+  expect(*packets_[0], 1, hit_of(keys[51]));
+}
+
+// One thread, several batches under way, in place and copied.
+TEST_F(SimulatedGpuPackets, OfSeveralBatchesAtATime) {
+  open(3, 20);
+  const std::vector<uint32_t> counts = {40, 10, 30};
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (uint32_t i = 0; i < 3; ++i) {
+      std::vector<std::string> commands;
+      for (uint32_t k = 0; k < counts[i]; ++k) {
+        const std::string key = std::to_string(1000 * i + k);
+        commands.push_back(round == 0 ? set_of(key) : "get " + key + "\r\n");
+      }
+      packets_[i]->engine().begin(packets_[i]->batch_of(commands, 16));
+    }
+    for (const uint32_t i : {2u, 0u, 1u}) {
+      while (!packets_[i]->engine().ended()) {
+      }
+      ASSERT_TRUE(packets_[i]->engine().finish());
+      for (uint32_t k = 0; k < counts[i]; ++k) {
+        expect(*packets_[i], k, round == 0 ? "STORED" : hit_of(std::to_string(1000 * i + k)));
+      }
+    }
+  }
+  packets_[0]->engine().begin({});
+  EXPECT_TRUE(packets_[0]->engine().ended());
+  EXPECT_TRUE(packets_[0]->engine().finish());
+}
+
+}  // namespace
+}  // namespace warpcache::engine::cuda

@@ -43,7 +43,7 @@ struct Pass {
 struct PassResult {
   double seconds = 0;
   // How long each batch took, to its last reply: from handing it in, or, where batches come at a
-  // rate, from when it came; there without the first tenth of them.
+  // rate, from when it came.
   std::vector<float> batch_us;
 };
 

@@ -113,7 +113,6 @@ class GpuFabric final : public Fabric {
     }
     for (std::thread& thread : threads) thread.join();
     result.seconds = us_since(arrivals.begin()) / 1e6;
-    if (pass.requests_per_s != 0) leave_out_start(result.batch_us);
     for (const auto& engine : engines_) engine->yield();
     if (faults_.failed()) throw std::runtime_error(faults_.why());
     if (config_.device_memory) bring_back();
@@ -145,11 +144,6 @@ class GpuFabric final : public Fabric {
     constexpr uint32_t kBlocksEach = 5;  // of the 8 that a multiprocessor has registers for
     const uint32_t all = facts_.multiprocessors * kBlocksEach;
     return std::clamp(all / (config_.threads * config_.depth), 1u, facts_.multiprocessors - 1);
-  }
-
-  // Batches that come while a card wakes up wait for each other.
-  static void leave_out_start(std::vector<float>& batch_us) {
-    batch_us.erase(batch_us.begin(), batch_us.begin() + static_cast<int64_t>(batch_us.size() / 10));
   }
 
   // A run of background work in one launch, alone: as long as the paper's.

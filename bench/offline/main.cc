@@ -127,7 +127,7 @@ void add_options(CLI::App* app, Options* options) {
                 "of the requests' streams, against background work");
   app->add_option("--rate", options->study.requests_per_s,
                   "requests/s that come, in batches at equal distances, which count from when they "
-                  "come, without the first tenth; without a rate, as many as are done")
+                  "come; without it, as many as are done")
       ->check(CLI::Range(1.0, 1e10));
   app->add_option("--background", options->background_launches,
                   "launches that a run of background work is cut into, which shares the card; one "

@@ -15,9 +15,6 @@ std::atomic<bool> lost{false};
 
 std::string open_device(int number, DeviceFacts* facts) {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-  // The driver lets streams share channels to the device, 8 of them without this: behind a kernel
-  // that stays, others would wait for its end.
-  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) return cudaGetErrorString(error);

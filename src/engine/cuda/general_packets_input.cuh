@@ -19,7 +19,7 @@ __device__ inline bool GeneralPackets::open() {
   wire::FrameState state = {};
   wire::Frame frames[2];
   const wire::FrameResult framed =
-      wire::frame_datagram(state, job_.limits, payload,
+      wire::frame_datagram(state, packet_limits(job_), payload,
                            static_cast<uint32_t>(payload.data - stage_.input), 0, frames, 2);
   if (framed.count == 0) return false;
   result_ = PacketResult::not_done(PacketState::kHost);

@@ -136,13 +136,19 @@ struct alignas(32) JobResult {
 };
 static_assert(sizeof(JobResult) == 128);
 
+// What the blocks of a job share, each on lines of its own. In the device's memory; 0 before and
+// after a job.
+struct JobWords {
+  alignas(64) uint64_t reply_used;   // what of the arena is handed out
+  alignas(64) uint32_t blocks_done;  // blocks that are through
+  alignas(64) JobResult totals;      // what these have found
+};
+
 // What both kinds of jobs have. All pointers are valid on the device.
 struct Job {
   JobResult* result;       // host
   uint32_t* done;          // host: gets `number` when all is written
-  JobResult* totals;       // device: what blocks that are through have found; 0 before and after
-  uint32_t* blocks_done;   // device: likewise
-  uint64_t* reply_used;    // device: what of the arena is handed out; likewise
+  JobWords* words;         // device
   uint32_t number;         // never 0
   uint32_t first_reader;   // epoch slots of this job's blocks: first_reader + block
   uint32_t shares;         // groups, or chunks: dealt out to the blocks
@@ -194,10 +200,9 @@ struct PacketJob : Job {
   uint32_t claim_round;     // another one in each job, up to kClaimRoundMax
   uint32_t slot_bytes;
   uint32_t count;
-  uint32_t reply_begin;      // bytes of the arena that are not free
-  uint32_t reply_size;       // of the arena, at most PacketResult::kArenaMax
-  wire::FrameLimits limits;  // of payloads
-  uint16_t udp_port;         // packets to others are dropped
+  uint32_t reply_begin;  // bytes of the arena that are not free
+  uint32_t reply_size;   // of the arena, at most PacketResult::kArenaMax
+  uint16_t udp_port;     // packets to others are dropped
   // All of the input, where it is so little: it comes with the job, which saves a way over the bus.
   uint32_t inline_bytes;  // 0: it does not
   alignas(16) uint8_t inline_input[kInlineMax];

@@ -87,7 +87,7 @@ __device__ inline void add_up(JobResult& totals, const Tally& tally) {
 // job.
 __device__ inline void tell_totals(const store::Shared& store, const Job& job) {
   constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
-  auto* const totals = reinterpret_cast<uint4*>(job.totals);
+  auto* const totals = reinterpret_cast<uint4*>(&job.words->totals);
   auto* const told = reinterpret_cast<uint4*>(job.result);
   uint4 words[kWords];
 #pragma unroll
@@ -128,16 +128,16 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
   fence_system();
   Work::leave(resources, job);
   if (blocks == 1) {
-    store_relaxed(job.reply_used, 0);
+    store_relaxed(&job.words->reply_used, 0);
     store_relaxed_system(job.done, job.number);
     return;
   }
-  if (atomicAdd(job.blocks_done, 1u) + 1 != blocks) return;
+  if (atomicAdd(&job.words->blocks_done, 1u) + 1 != blocks) return;
   fence_system();
   tell_totals(*resources.core.shared, job);
   Work::finish(job);
-  store_relaxed(job.blocks_done, 0);
-  store_relaxed(job.reply_used, 0);
+  store_relaxed(&job.words->blocks_done, 0);
+  store_relaxed(&job.words->reply_used, 0);
   store_release_system(job.done, job.number);
 }
 
@@ -154,7 +154,7 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
     tell_own(*resources.core.shared, job, tally);
     if (threadIdx.x == 0 && job.shares != 0) Work::finish(job);
   } else {
-    add_up(*job.totals, tally);
+    add_up(job.words->totals, tally);
   }
   __syncthreads();
   if (threadIdx.x == 0) end_share<Work>(resources, job, blocks);

@@ -28,7 +28,8 @@ std::string JobRunner<JobKind>::start() {
   const auto host = CudaMemory::Place::kHost;
   if (!result_.allocate(host, sizeof(JobResult)) ||
       !bell_.allocate(host, sizeof(Doorbell<JobKind>)) ||
-      !turn_.allocate(device, sizeof(Turn<JobKind>)) || !words_.allocate(device, sizeof(Words))) {
+      !turn_.allocate(device, sizeof(Turn<JobKind>)) ||
+      !words_.allocate(device, sizeof(JobWords))) {
     return "there is too little memory for the GPU's jobs";
   }
   if (!stream_.create(config_.priority)) return "the GPU gives no stream";
@@ -55,12 +56,9 @@ bool JobRunner<JobKind>::fits() const {
 template <typename JobKind>
 JobKind& JobRunner<JobKind>::next() {
   job_ = {};
-  Words* const words = words_.as<Words>();
   job_.result = result_.as<JobResult>();
   job_.done = &bell().done;
-  job_.totals = &words->totals;
-  job_.blocks_done = &words->blocks_done;
-  job_.reply_used = &words->reply_used;
+  job_.words = words_.as<JobWords>();
   job_.first_reader = first_reader_;
   return job_;
 }

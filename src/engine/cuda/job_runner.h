@@ -78,14 +78,8 @@ class JobRunner {
   BlockResources resources_;
   uint32_t first_reader_ = 0;
   CudaStream stream_;
-  // What the blocks of a job share, on lines of their own.
-  struct Words {
-    alignas(64) uint64_t reply_used;
-    alignas(64) uint32_t blocks_done;
-    alignas(64) JobResult totals;
-  };
   CudaMemory result_;  // pinned: JobResult
-  CudaMemory words_;   // device: Words
+  CudaMemory words_;   // device: JobWords
   CudaMemory bell_;    // pinned: Doorbell
   CudaMemory turn_;    // device: Turn
   JobKind job_ = {};

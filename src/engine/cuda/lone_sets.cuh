@@ -59,8 +59,8 @@ class LoneSets {
 __device__ inline void LoneSets::open(uint32_t size) {
   if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
   request_ = wire::parse_lone_set(frame_, size, job_.udp_port);
-  const bool fits =
-      wire::item_fits(job_.limits, request_.key_size, request_.client_flags, request_.value_size);
+  const bool fits = wire::item_fits(packet_limits(job_), request_.key_size, request_.client_flags,
+                                    request_.value_size);
   if (!fits) request_ = {};
 }
 

@@ -107,9 +107,6 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
   job.reply_begin = reply_used_;
   job.reply_size = batch.reply_bytes;
   job.reply_end = reply_end_.as<uint32_t>();
-  job.limits.item_size_max = config_.item_size_max;
-  job.limits.inline_body_max = UINT32_MAX;
-  job.limits.cas_enabled = config_.cas_enabled;
   job.udp_port = config_.udp_port;
   job.claims = claims_.as<uint64_t>();
   job.claim_round = next_claim_round();

@@ -38,7 +38,7 @@ struct PacketWork {
   }
 
   static __device__ void finish(const PacketJob& job) {
-    const uint32_t words = static_cast<uint32_t>(load_relaxed(job.reply_used));
+    const uint32_t words = static_cast<uint32_t>(load_relaxed(&job.words->reply_used));
     *job.reply_end = job.reply_begin + words * 16;
   }
 };

@@ -22,6 +22,15 @@ static_assert(PacketResult::kSizeMax >= wire::kReplyHeadersMax + wire::kUdpDatag
 // Longer values are copied by the whole warp.
 inline constexpr uint32_t kLaneValueMax = 64;
 
+// Of what packets carry.
+__device__ inline wire::FrameLimits packet_limits(const PacketJob& job) {
+  wire::FrameLimits limits = {};
+  limits.item_size_max = job.item_size_max;
+  limits.inline_body_max = UINT32_MAX;
+  limits.cas_enabled = job.cas_enabled;
+  return limits;
+}
+
 // Shared memory of one warp.
 struct WarpStage {
   alignas(16) uint8_t input[kStageBytes];
@@ -33,7 +42,7 @@ struct WarpStage {
 class ReplyArena {
  public:
   __device__ explicit ReplyArena(const PacketJob& job)
-      : used_(in_global(reinterpret_cast<unsigned long long*>(job.reply_used))),
+      : used_(in_global(reinterpret_cast<unsigned long long*>(&job.words->reply_used))),
         begin_(job.reply_begin / 16),
         room_((job.reply_size - job.reply_begin) / 16) {}
 

@@ -148,7 +148,7 @@ __device__ inline void SliceRunner::share() {
 }
 
 __device__ inline uint64_t SliceRunner::take_reply_space(uint64_t bytes) {
-  auto* used = reinterpret_cast<unsigned long long*>(job_.reply_used);
+  auto* used = reinterpret_cast<unsigned long long*>(&job_.words->reply_used);
   return atomicAdd(used, static_cast<unsigned long long>(bytes));
 }
 

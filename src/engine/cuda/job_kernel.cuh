@@ -83,9 +83,12 @@ __device__ inline void add_up(JobResult& totals, const Tally& tally) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&totals.room_missing), tally.room_missing);
 }
 
+// Both ways to tell the host ask for all that they tell at once, and then wait.
+
 // Called by one thread, when all blocks have added theirs: tells the host, and clears for the next
 // job.
-__device__ inline void tell_totals(const store::Shared& store, const Job& job) {
+template <typename Work>
+__device__ void tell_totals(const store::Shared& store, const typename Work::JobKind& job) {
   constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
   auto* const totals = reinterpret_cast<uint4*>(&job.words->totals);
   auto* const told = reinterpret_cast<uint4*>(job.result);
@@ -94,6 +97,7 @@ __device__ inline void tell_totals(const store::Shared& store, const Job& job) {
   for (uint32_t i = 0; i < kWords; ++i) words[i] = __ldcg(totals + i);
   words[kWords - 1].z = load_relaxed(&store.free_count);
   words[kWords - 1].w = load_relaxed(&store.low_water);
+  Work::finish(job);
 #pragma unroll
   for (uint32_t i = 0; i < kWords; ++i) {
     told[i] = words[i];
@@ -104,7 +108,9 @@ static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
               offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
 
 // The same for a job of one block. Called by the whole block.
-__device__ inline void tell_own(const store::Shared& store, const Job& job, const Tally& tally) {
+template <typename Work>
+__device__ void tell_own(const store::Shared& store, const typename Work::JobKind& job,
+                         const Tally& tally) {
   JobResult& told = *job.result;
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
     told.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
@@ -112,6 +118,7 @@ __device__ inline void tell_own(const store::Shared& store, const Job& job, cons
   if (threadIdx.x != 0) return;
   const uint32_t free_segments = load_relaxed(&store.free_count);
   const uint32_t low_water = load_relaxed(&store.low_water);
+  if (job.shares != 0) Work::finish(job);
   told.undone = tally.undone;
   told.room_wanted = tally.room_wanted;
   told.room_missing = tally.room_missing;
@@ -134,8 +141,7 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
   }
   if (atomicAdd(&job.words->blocks_done, 1u) + 1 != blocks) return;
   fence_system();
-  tell_totals(*resources.core.shared, job);
-  Work::finish(job);
+  tell_totals<Work>(*resources.core.shared, job);
   store_relaxed(&job.words->blocks_done, 0);
   store_relaxed(&job.words->reply_used, 0);
   store_release_system(job.done, job.number);
@@ -151,8 +157,7 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
   Work::run(resources, job, tally, shared, blocks);
   __syncthreads();
   if (blocks == 1) {
-    tell_own(*resources.core.shared, job, tally);
-    if (threadIdx.x == 0 && job.shares != 0) Work::finish(job);
+    tell_own<Work>(*resources.core.shared, job, tally);
   } else {
     add_up(job.words->totals, tally);
   }

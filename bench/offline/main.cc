@@ -111,7 +111,8 @@ void add_options(CLI::App* app, Options* options) {
   app->add_option("--blocks", options->fabric.blocks,
                   "of the GPU, for a batch; 0: as many as it has multiprocessors");
   app->add_option("--copied", options->fabric.copied_batch_min,
-                  "batches of so many requests and more cross the bus by copy engines; 0: none");
+                  "batches of so many requests and more cross the bus by copy engines; 0: none")
+      ->take_last();
   app->add_flag("--persistent", options->fabric.persistent,
                 "a kernel that stays, instead of a launch for each batch");
   app->add_flag("--device-memory", options->fabric.device_memory,

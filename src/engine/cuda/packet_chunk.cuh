@@ -70,13 +70,14 @@ class PacketChunk {
                          Tally& tally)
       : resources_(resources), job_(job), stage_(stage), tally_(tally) {}
 
-  // Works off `count` packets from `first` on. All is written when it returns. `wait_for_epoch` is
-  // called before the store is looked at, and returns when the block is in its epoch.
+  // Works off `count` packets from `first` on, none perhaps. All is written when it returns.
+  // `wait_for_epoch` is called before the store is looked at, also by who has no packets, and
+  // returns when the block is in its epoch.
   template <typename Wait>
   __device__ void run(uint32_t first, uint32_t count, const Wait& wait_for_epoch) {
     PacketResult result = PacketResult::not_done(PacketState::kHost);
     uint32_t waiting = count < kWarpSize ? (1u << count) - 1 : kAllLanes;  // lanes
-    while (waiting != 0) {
+    do {
       LoneGets gets(resources_.core, job_, stage_, tally_);
       const bool waits = (waiting >> lane_id() & 1) != 0;
       PacketSlot slot = {0, 0};
@@ -88,6 +89,7 @@ class PacketChunk {
       waiting &= ~__ballot_sync(kAllLanes, taken || !fits);
       bring_in(ranges, slot.offset / 16, __reduce_max_sync(kAllLanes, taken ? ranges.end() : 0));
       wait_for_epoch();
+      if (count == 0) return;
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
       const LoneGets::Fate fate = gets.run(frame, taken, result);
       const bool other = taken && fate != LoneGets::Fate::kDone;
@@ -97,7 +99,7 @@ class PacketChunk {
                                                            slot.offset, other, missed);
         if (other) result = what;
       }
-    }
+    } while (waiting != 0);
     const bool here = lane_id() < count;
     if (here) job_.packets[first + lane_id()] = result;
     const PacketState state = result.state();
@@ -129,7 +131,7 @@ class PacketChunk {
     } else if (job_.slots == nullptr && job_.slot_bytes % 16 == 0) {
       // Slots of whole words: these follow each other, from those of the first lane that has any.
       const uint32_t lanes = __ballot_sync(kAllLanes, frames.begin() != frames.end());
-      from = __shfl_sync(kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);
+      if (lanes != 0) from = __shfl_sync(kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);
       in_batches<kAtOnce>(
           total, [from](uint32_t word) { return from + word; }, load, store);
     } else {

@@ -15,22 +15,22 @@ struct PacketWork {
     store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[warp_id()];
     PacketChunk packets(resources, job, stage, tally);
-    // The last warp enters the block's epoch while the others' first frames come in.
+    // The last warp enters the block's epoch while the others' first frames come in. All warps wait
+    // for it in the same place, those without a chunk as well.
     if (threadIdx.x == blockDim.x - 1) store::enter_epoch(reader, &resources.core.shared->epoch);
     bool entered = false;
     const auto wait_for_epoch = [&entered] {
-      if (entered) return;
-      __syncthreads();
+      if (!entered) __syncthreads();
       entered = true;
     };
     const uint32_t warps = blockDim.x / kWarpSize;
-    for (uint32_t chunk = blockIdx.x + warp_id() * blocks; chunk < job.shares;
-         chunk += blocks * warps) {
+    uint32_t chunk = blockIdx.x + warp_id() * blocks;
+    do {
       const uint32_t first = chunk * kChunkPackets;
-      const uint32_t left = job.count - first;
+      const uint32_t left = chunk < job.shares ? job.count - first : 0;
       packets.run(first, left < kChunkPackets ? left : kChunkPackets, wait_for_epoch);
-    }
-    wait_for_epoch();
+      chunk += blocks * warps;
+    } while (chunk < job.shares);
   }
 
   static __device__ void leave(const BlockResources& resources, const PacketJob& job) {

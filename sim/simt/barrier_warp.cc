@@ -16,9 +16,14 @@ struct Group {
   std::vector<uint32_t> returns;
 };
 
-// Convergence barriers as the machine code uses them. A barrier's lanes are kept per lane, so that
-// groups apart can use one barrier each for themselves. A group runs until it waits or ends; lanes
-// meet at barriers and nowhere else, and of a branch the side that falls through runs first.
+// Convergence barriers as the machine code uses them: a mask of lanes each, that BSSY adds to and
+// whoever has waited leaves empty. Groups apart share it. A group runs until it waits, yields or
+// ends; lanes meet at barriers, or where one yields at a place where others are ready to go on. Of
+// a branch the side with more lanes runs first.
+//
+// YIELD is what the counters of a card show of it: who yields lets those who are ready go first,
+// and until it runs again nobody waits for it; where none is ready, it sends off one group that
+// waits for it. A barrier that lanes have left like this is void for all of them.
 class BarrierWarp final : public Warp {
  public:
   explicit BarrierWarp(const Graph& graph) : graph_(graph), saved_(kRegisters) {
@@ -55,11 +60,13 @@ class BarrierWarp final : public Warp {
 
   void reset(LaneMask lanes) {
     alive_ = lanes;
+    yielded_ = 0;
+    last_come_ = 0;
     ready_.clear();
     waiting_.clear();
-    for (PerLane& barrier : members_) barrier.fill(0);
+    members_.fill(0);
     for (PerLane& reg : saved_) reg.fill(0);
-    members_[kWholeWarp].fill(lanes);
+    members_[kWholeWarp] = lanes;
   }
 
   template <typename Body>
@@ -70,11 +77,16 @@ class BarrierWarp final : public Warp {
   void execute(Group& group, Decider& decider, Tally& tally) {
     const uint32_t at = group.next;
     const Block& block = graph_.blocks[at];
+    yielded_ &= ~group.lanes;
+    if (block.loads) yielded_ = 0;  // meanwhile the others go on
     decider.enter(at, group.lanes);
     tally.count(at, block.instructions, static_cast<uint32_t>(std::popcount(group.lanes)));
     std::fill(parts_.begin(), parts_.end(), 0);
     if (block.successors.size() == 1) {
       parts_[0] = group.lanes;
+    } else if (block.if_divided) {
+      parts_[group.lanes == alive_ ? 0 : block.successors.size() - 1] = group.lanes;
+      decider.decided(at, parts_.data());
     } else {
       decider.decide(at, group.lanes, parts_.data());
     }
@@ -86,8 +98,46 @@ class BarrierWarp final : public Warp {
       ready_.push_back(std::move(group));
       return;
     }
-    for (size_t i = block.successors.size(); i-- > 0;) {
-      if (parts_[i] != 0) go_to(block.successors[i], parts_[i], group.returns);
+    if (block.yields) return yield(block, group);
+    if (block.disperses) return disperse(block, group);
+    order_.clear();
+    for (uint32_t i = 0; i < block.successors.size(); ++i) {
+      if (parts_[i] != 0) order_.push_back(i);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+      return std::popcount(parts_[a]) < std::popcount(parts_[b]);
+    });
+    for (const uint32_t i : order_) go_to(block.successors[i], parts_[i], group.returns);
+  }
+
+  void yield(const Block& block, Group& group) {
+    group.next = block.successors[0];
+    const auto same = std::find_if(ready_.begin(), ready_.end(), [&](const Group& other) {
+      return other.next == group.next && other.returns == group.returns;
+    });
+    if (same != ready_.end()) {
+      group.lanes |= same->lanes;
+      ready_.erase(same);
+    }
+    if (!ready_.empty()) {
+      yielded_ |= group.lanes;
+      ready_.insert(ready_.begin(), std::move(group));
+      return;
+    }
+    const LaneMask lanes = group.lanes;
+    ready_.push_back(std::move(group));
+    for (size_t i = waiting_.size(); i-- > 0;) {
+      const uint8_t barrier = waiting_[i].barrier;
+      if (barrier >= kWholeWarp || (wanted_by(waiting_[i]) & lanes) == 0) continue;
+      set_going(barrier, wanted_by(waiting_[i]));
+      return;
+    }
+  }
+
+  // Behind what a warp has done as one: those who had waited for it, and who came last.
+  void disperse(const Block& block, const Group& group) {
+    for (const LaneMask part : {group.lanes & ~last_come_, group.lanes & last_come_}) {
+      if (part != 0) go_to(block.successors[0], part, group.returns);
     }
   }
 
@@ -111,36 +161,37 @@ class BarrierWarp final : public Warp {
   }
 
   void act(const BarrierAction& action, const Block& block, LaneMask lanes) {
-    PerLane& barrier = members_[action.barrier];
+    LaneMask& barrier = members_[action.barrier];
     switch (action.op) {
       case BarrierOp::kOpen:
-        for_lanes(lanes, [&](uint32_t lane) { barrier[lane] = lanes; });
+        barrier |= lanes;
         break;
-      case BarrierOp::kBreak: {
-        const LaneMask gone = concerned(action, block, lanes);
-        for_lanes(gone, [&](uint32_t lane) {
-          for_lanes(barrier[lane], [&](uint32_t other) { barrier[other] &= ~gone; });
-          barrier[lane] = 0;
-        });
+      case BarrierOp::kBreak:
+        barrier &= ~concerned(action, block, lanes);
         release();
         break;
-      }
       case BarrierOp::kSave:
-        for_lanes(lanes, [&](uint32_t lane) {
-          if (action.reg != UINT8_MAX) saved_[action.reg][lane] = barrier[lane];
-          barrier[lane] = 0;
-        });
+        if (action.reg != UINT8_MAX) {
+          for_lanes(lanes, [&](uint32_t lane) { saved_[action.reg][lane] = barrier; });
+        }
+        barrier = 0;
         break;
       case BarrierOp::kRestore:
-        for_lanes(lanes, [&](uint32_t lane) {
-          barrier[lane] = action.reg == UINT8_MAX ? 0 : saved_[action.reg][lane];
-        });
+        barrier = 0;
+        if (action.reg != UINT8_MAX) {
+          for_lanes(lanes, [&](uint32_t lane) { barrier |= saved_[action.reg][lane]; });
+        }
         break;
     }
   }
 
   void wait(const Block& block, Group& group) {
     group.next = block.successors[0];
+    if (block.sync != kWholeWarp && (members_[block.sync] & group.lanes) == 0) {
+      ready_.push_back(std::move(group));  // nobody waits for it there
+      return;
+    }
+    if (block.collects) last_come_ = group.lanes;
     waiting_.push_back({block.sync, std::move(group)});
     release();
   }
@@ -151,10 +202,11 @@ class BarrierWarp final : public Warp {
     for (const Waiting& other : waiting_) {
       if (other.barrier == one.barrier) here |= other.group.lanes;
     }
-    LaneMask wanted = 0;
-    for_lanes(one.group.lanes, [&](uint32_t lane) { wanted |= members_[one.barrier][lane]; });
-    return (wanted & alive_ & ~here) == 0;
+    const LaneMask excused = one.barrier < kWholeWarp ? yielded_ : 0;
+    return (members_[one.barrier] & alive_ & ~here & ~excused) == 0;
   }
+
+  LaneMask wanted_by(const Waiting& one) const { return one.group.lanes | members_[one.barrier]; }
 
   // Sets those going whose barrier is complete.
   void release() {
@@ -163,10 +215,7 @@ class BarrierWarp final : public Warp {
         ++i;
         continue;
       }
-      const uint8_t barrier = waiting_[i].barrier;
-      LaneMask wanted = waiting_[i].group.lanes;
-      for_lanes(wanted, [&](uint32_t lane) { wanted |= members_[barrier][lane]; });
-      set_going(barrier, wanted);
+      set_going(waiting_[i].barrier, wanted_by(waiting_[i]));
       i = 0;
     }
   }
@@ -174,6 +223,7 @@ class BarrierWarp final : public Warp {
   // Who goes to the same place goes together from here on.
   void set_going(uint8_t barrier, LaneMask wanted) {
     const auto first_new = static_cast<std::ptrdiff_t>(ready_.size());
+    if (barrier < kWholeWarp) members_[barrier] = 0;
     for (size_t i = 0; i < waiting_.size();) {
       Group& group = waiting_[i].group;
       if (waiting_[i].barrier != barrier || (group.lanes & wanted) == 0) {
@@ -193,12 +243,15 @@ class BarrierWarp final : public Warp {
   }
 
   const Graph& graph_;
-  std::array<PerLane, kBarriers> members_ = {};
+  std::array<LaneMask, kBarriers> members_ = {};
   std::vector<PerLane> saved_;
   std::vector<Group> ready_;
   std::vector<Waiting> waiting_;
   std::vector<LaneMask> parts_;
+  std::vector<uint32_t> order_;  // of the ways that are taken, the last first
   LaneMask alive_ = 0;
+  LaneMask yielded_ = 0;    // have not run since
+  LaneMask last_come_ = 0;  // to the last WARPSYNC.COLLECTIVE
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace warpcache::simt {
 namespace {
 
 constexpr double kLanes = 32;
+constexpr uint64_t kOddOnesMax = 1000;  // one thread in so many may differ from what all do
 
 struct Counts {
   uint64_t warps = 0;
@@ -225,8 +226,27 @@ class Flow {
   std::vector<std::vector<int64_t*>> came_from_;  // the ways that lead to a block
 };
 
-nlohmann::ordered_json branch_json(const Graph& graph, uint32_t number, const Table& table,
-                                   const Flow& flow) {
+// How often warps stay in a loop if they always stay as often: no warp has parted at the branch
+// that leaves it, all iterations come to that branch, and the mean is a whole number. 0: not so.
+uint64_t constant_trips(const Graph& graph, const Loops& loops, uint32_t number,
+                        const Counts& branch, const CountsByAddress& counts) {
+  const uint32_t loop = loops.left_at(graph, number);
+  if (loop == kNone || branch.divergent != 0) return 0;
+  const Block& header = graph.blocks[loops.loops[loop].header];
+  const auto found = counts.find(header.address);
+  if (found == counts.end() || found->second.threads != branch.threads) return 0;
+  const bool stays = loops.holds(loop, graph.blocks[number].successors[1]);
+  const uint64_t staying = stays ? branch.predicated_on : branch.threads - branch.predicated_on;
+  const uint64_t leaving = branch.threads - staying;
+  if (leaving == 0) return 0;
+  const uint64_t trips = (staying + leaving / 2) / leaving;
+  const uint64_t off =
+      staying > trips * leaving ? staying - trips * leaving : trips * leaving - staying;
+  return off * kOddOnesMax <= leaving ? trips : 0;
+}
+
+nlohmann::ordered_json branch_json(const Graph& graph, const Loops& loops, uint32_t number,
+                                   const Table& table, const Flow& flow) {
   const Block& block = graph.blocks[number];
   const CountsByAddress& counts = table.counts;
   nlohmann::ordered_json json;
@@ -240,7 +260,18 @@ nlohmann::ordered_json branch_json(const Graph& graph, uint32_t number, const Ta
         std::min(flow.threads_on(number, 1, branch.predicated_on), branch.threads);
     json["to"][successor_name(graph, block.successors[0])] = branch.threads - branch.predicated_on;
     json["to"][successor_name(graph, block.successors[1])] = branch.predicated_on;
-    if (table.has_divergence) json["rho"] = correlation_of(branch);
+    if (block.vote != kNone) json["vote"] = successor_name(graph, block.successors[block.vote]);
+    if (!table.has_divergence) return json;
+    json["rho"] = correlation_of(branch);
+    const uint64_t trips = constant_trips(graph, loops, number, branch, counts);
+    if (trips > 0) json["trips"] = trips;
+    for (size_t way = 0; way < 2 && branch.divergent == branch.warps; ++way) {
+      const uint64_t threads =
+          way == 1 ? branch.predicated_on : branch.threads - branch.predicated_on;
+      if (threads == branch.warps && branch.threads > 2 * branch.warps) {
+        json["one"] = successor_name(graph, block.successors[way]);
+      }
+    }
     return json;
   }
   uint64_t sum = 0;
@@ -277,10 +308,11 @@ bool profile_of_counters(std::string_view csv, const Graph& graph, uint32_t func
   nlohmann::ordered_json json = {{"format", "warpcache-branch-profile-1"}, {"source", "counters"}};
   const std::vector<bool> called = functions_called(graph, function);
   const Flow flow(graph, table.counts);
+  const Loops loops = find_loops(graph);
   for (uint32_t b = 0; b < graph.blocks.size(); ++b) {
     const Block& block = graph.blocks[b];
     if (block.successors.size() < 2 || !called[block.function]) continue;
-    const auto branch = branch_json(graph, b, table, flow);
+    const auto branch = branch_json(graph, loops, b, table, flow);
     if (!branch.empty()) json["branches"][block.name] = branch;
   }
   if (!json.contains("branches")) {

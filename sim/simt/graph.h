@@ -51,6 +51,14 @@ struct Block {
   uint32_t call = kNone;             // the function that runs between this block and its successor
   std::vector<BarrierAction> actions = {};
   uint8_t sync = kNoBarrier;  // waits at its end for this barrier's lanes
+  bool yields = false;        // YIELD at its end: others may go first
+  bool loads = false;         // has an instruction whose result comes late
+  bool if_divided = false;    // BRA.DIV: taken where the group is not the whole warp
+  bool collects = false;      // with `sync`: WARPSYNC.COLLECTIVE, up to a block that
+  bool disperses = false;     // ends with ENDCOLLECTIVE
+  // Of a branch on a vote (VOTE.ANY, VOTE.ALL): the number of the successor that a warp takes if
+  // any of its lanes wants to; kNone: no vote.
+  uint32_t vote = kNone;
 };
 
 struct Function {

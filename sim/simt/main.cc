@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +13,7 @@
 #include "simt/read_graph.h"
 #include "simt/report.h"
 #include "simt/trace.h"
+#include "simt/unmix.h"
 
 namespace warpcache::simt {
 namespace {
@@ -182,18 +184,70 @@ int run_counters(const Options& options, const Input& input) {
   return write_file(options.output_path, profile.json) ? kExitDone : kExitInput;
 }
 
-int run_merge(const Options& options) {
+// "FIRST<mark>REST"
+bool split(const std::string& text, char mark, std::string* first, std::string* rest) {
+  const size_t at = text.find(mark);
+  if (at == std::string::npos) return false;
+  *first = text.substr(0, at);
+  *rest = text.substr(at + 1);
+  return true;
+}
+
+int learn_mixtures(Options& options, std::string* json) {
+  Input input;
+  if (options.graph_path.empty()) return refuse("--mixture", "it needs --graph");
+  if (const int status = load_graph(&options, &input); status != 0) return status;
+  for (const std::string& text : options.mixtures) {
+    Mixture mixture;
+    std::string path;
+    std::string shares;
+    std::string why = "expected FILE:CLASS=SHARE,...";
+    if (!split(text, ':', &path, &shares)) return refuse(text, why);
+    for (std::string one; !shares.empty();) {
+      std::string rest;
+      std::string name;
+      std::string share;
+      if (!split(shares, ',', &one, &rest)) one = shares;
+      shares = rest;
+      if (!split(one, '=', &name, &share)) return refuse(text, why);
+      char* end = nullptr;
+      mixture.shares.emplace_back(name, std::strtod(share.c_str(), &end));
+      if (share.empty() || *end != '\0' || !(mixture.shares.back().second >= 0)) {
+        return refuse(text, why);
+      }
+    }
+    if (!read_file(path, &mixture.profile, &why) ||
+        !learn_from_mixture(input.graph, options.run.function, mixture, json, &why)) {
+      return refuse(text, why);
+    }
+  }
+  return kExitDone;
+}
+
+int run_merge(Options& options) {
   std::vector<std::pair<std::string, std::string>> profiles;
+  std::vector<std::pair<std::string, std::string>> likes;
   std::string json;
   std::string why;
   for (const std::string& one : options.profiles) {
-    const size_t equals = std::min(one.find('='), one.size());
+    std::string name;
+    std::string path;
     std::string text;
-    if (equals == one.size()) return refuse(one, "expected CLASS=FILE");
-    if (!read_file(one.substr(equals + 1), &text, &why)) return refuse(one, why);
-    profiles.emplace_back(one.substr(0, equals), text);
+    if (!split(one, '=', &name, &path)) return refuse(one, "expected CLASS=FILE");
+    if (!read_file(path, &text, &why)) return refuse(one, why);
+    profiles.emplace_back(name, text);
+  }
+  for (const std::string& one : options.likes) {
+    likes.emplace_back();
+    if (!split(one, '=', &likes.back().first, &likes.back().second)) {
+      return refuse(one, "expected CLASS=CLASS");
+    }
   }
   if (!merge_profiles(profiles, &json, &why)) return refuse("merge", why);
+  if (!options.mixtures.empty()) {
+    if (const int status = learn_mixtures(options, &json); status != 0) return status;
+  }
+  if (!liken(likes, &json, &why)) return refuse("--like", why);
   return write_file(options.output_path, json) ? kExitDone : kExitInput;
 }
 

@@ -94,6 +94,8 @@ class ModelReader {
     if (model.classes.empty()) throw Refused{fmt::format("block {} does not branch", name)};
     model.rho = number(entry.value("rho", Json(0)), name + ": rho", 1);
     model.held = entry.value("held", false);
+    model.vote = read_way(block, entry, "vote");
+    model.one = read_way(block, entry, "one");
     for (Branch& branch : model.classes) read_outcomes(block, entry, &branch);
     const Json classes = entry.value("classes", Json::object());
     for (const auto& [class_name, outcomes] : classes.items()) {
@@ -148,6 +150,12 @@ class ModelReader {
       weights[i] = number(weight, from.name + " to " + name, 1e18);
     }
     return normalized(weights, "block " + from.name);
+  }
+
+  uint32_t read_way(uint32_t block, const Json& entry, const char* key) const {
+    if (!entry.contains(key)) return kNone;
+    const std::string name = entry[key].get<std::string>();
+    return static_cast<uint32_t>(successor_index(graph_.blocks[block], name));
   }
 
   size_t successor_index(const Block& from, const std::string& name) const {

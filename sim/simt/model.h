@@ -47,6 +47,11 @@ struct BranchModel {
   double rho = 0;
   // A thread's first outcome is all its later ones of the pass, and so is the warp's.
   bool held = false;
+  // A vote: where any lane wants to go the way of this number, all of the group go. Their wishes
+  // are one draw, each by its class's probability. kNone: no vote.
+  uint32_t vote = kNone;
+  // Of a group exactly one lane, the first, goes the way of this number. kNone: no such branch.
+  uint32_t one = kNone;
 };
 
 struct ThreadClass {
@@ -76,6 +81,11 @@ bool read_model(const std::string& json, const Graph& graph, const Loops& loops,
 // names and JSON texts without classes. False: `why` says which is no such profile.
 bool merge_profiles(const std::vector<std::pair<std::string, std::string>>& profiles,
                     std::string* json, std::string* why);
+
+// Adds to what merge_profiles() has made: where nothing is known of the first of two classes, it
+// does what the second does. False: `why` says which is no class.
+bool liken(const std::vector<std::pair<std::string, std::string>>& likes, std::string* json,
+           std::string* why);
 
 // "CLASS=WEIGHT,..." for these classes; who is not named weighs nothing. They make 1.
 bool parse_weights(const std::string& text, const std::vector<std::string>& classes,

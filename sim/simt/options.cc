@@ -113,6 +113,14 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
   counters->add_option("-o,--output", out->output_path, "the profile's file")->required();
   CLI::App* merge = app.add_subcommand("merge", "make classes of profiles of one class each");
   merge->add_option("profiles", out->profiles, "CLASS=FILE ...")->required();
+  merge->add_option("--mixture", out->mixtures,
+                    "FILE:CLASS=SHARE,... a profile of these together, for what a class does only "
+                    "in the company of others; repeated: one after the other");
+  merge->add_option("--graph", out->graph_path, "DOT file (needed for --mixture)");
+  merge->add_option("--function", out->function, "as for the other commands");
+  merge->add_option(
+      "--like", out->likes,
+      "CLASS=CLASS: the first does what the second does where nothing is known of it");
   merge->add_option("-o,--output", out->output_path, "the profile's file")->required();
   CLI::App* show = app.add_subcommand("show", "list blocks, post-dominators, loops and barriers");
   add_graph(show, out);

@@ -22,6 +22,8 @@ struct Options {
   std::string traces_path;
   std::string counters_path;
   std::vector<std::string> profiles;  // CLASS=FILE
+  std::vector<std::string> mixtures;  // FILE:CLASS=SHARE,...
+  std::vector<std::string> likes;     // CLASS=CLASS
   std::string json_path;              // "-": standard output
   std::string output_path;
   std::string reconvergence = "ipdom";

@@ -3,12 +3,14 @@
 // gives back what they were made of.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "simt/counters.h"
 #include "simt/sampler.h"
 #include "simt/test_support.h"
 #include "simt/trace.h"
+#include "simt/unmix.h"
 
 namespace warpcache::simt {
 namespace {
@@ -163,6 +165,101 @@ TEST(Profile, MergingKeepsWhatWarpsDecideAsOne) {
   EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", open + "0.5}"), 0.5);
   EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", R"({"to": {"b": 4, "c": 0}, "rho": 0})"), 0.9);
   EXPECT_DOUBLE_EQ(rho_of(open + "0.9}", R"({"to": {"b": 1, "c": 1}, "rho": 0})"), 0);
+}
+
+// One lane in twenty wants to b: nearly all warps go, and none ever parts.
+TEST(Model, VotesAreAWarps) {
+  const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
+  const Model model = model_of(
+      R"({"format": "warpcache-branch-profile-1", "classes": {"x": 95, "y": 5}, "branches": {
+          "a": {"vote": "b", "classes": {"x": {"to": {"c": 1}}, "y": {"to": {"b": 1}}}}}})",
+      graph);
+  RunOptions options;
+  options.passes = 20'000;
+  const Result result = run_of(graph, model, options);
+  EXPECT_DOUBLE_EQ(result.estimate.ratio_of_sums, 1);
+  const auto gone = static_cast<double>(result.tally.issues[graph.find_block("b")]);
+  EXPECT_NEAR(gone / 20'000, 1 - std::pow(0.95, 32), 0.01);
+}
+
+TEST(Model, OneLaneOfAGroup) {
+  const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; }");
+  const Model model = model_with(R"({"a": {"one": "b"}})", graph);
+  RunOptions options;
+  options.passes = 100;
+  const Result result = run_of(graph, model, options);
+  EXPECT_EQ(result.tally.threads[graph.find_block("b")], 100u);
+  EXPECT_EQ(result.tally.threads[graph.find_block("c")], 3100u);
+}
+
+// A warp with any miss goes to f as a whole; what hits do there, only the mixture has seen: of its
+// 1000 threads 150 misses go to g, so the 810 hits that came along go to h.
+TEST(Profile, LearnsFromAMixtureWhatAClassDoesInCompany) {
+  const Graph graph = graph_of("digraph { a -> f; a -> d; f -> g; f -> h; g -> d; h -> d; }");
+  const std::string head = R"({"format": "warpcache-branch-profile-1", "branches": {"a": )";
+  std::string json;
+  std::string why;
+  ASSERT_TRUE(
+      merge_profiles({{"hit", head + R"({"vote": "f", "to": {"d": 9}}}})"},
+                      {"miss", head + R"({"vote": "f", "to": {"f": 9}}, "f": {"to": {"g": 9}}}})"}},
+                     &json, &why))
+      << why;
+  const Mixture mixture = {
+      head + R"({"vote": "f", "to": {"f": 960, "d": 40}}, "f": {"to": {"g": 150, "h": 810}}}})",
+      {{"hit", 0.85}, {"miss", 0.15}}};
+  ASSERT_TRUE(learn_from_mixture(graph, 0, mixture, &json, &why)) << why;
+  const Model model = model_of(json, graph);
+  const BranchModel& inside = model.branches[graph.find_block("f")];
+  EXPECT_NEAR(inside.classes[0].probability[1], 1, 1e-9);
+  EXPECT_NEAR(inside.classes[1].probability[0], 1, 1e-9);
+  EXPECT_EQ(model.branches[0].classes[0].probability, (std::vector<double>{0, 1}));
+  EXPECT_FALSE(learn_from_mixture(graph, 0, {"{}", {{"hit", 1}}}, &json, &why));
+}
+
+TEST(Profile, AClassCanBeLikeAnother) {
+  const Graph graph = graph_of("digraph { a -> b; a -> c; b -> d; c -> d; b -> e; e -> d; }");
+  const std::string head = R"({"format": "warpcache-branch-profile-1", "branches": {"a": )";
+  std::string json;
+  std::string why;
+  ASSERT_TRUE(merge_profiles({{"x", head + R"({"to": {"c": 1}}}})"},
+                              {"y", head + R"({"to": {"b": 1}}, "b": {"to": {"e": 1}}}})"}},
+                             &json, &why));
+  ASSERT_TRUE(liken({{"x", "y"}}, &json, &why)) << why;
+  const Model model = model_of(json, graph);
+  EXPECT_EQ(model.branches[0].classes[0].probability, (std::vector<double>{0, 1}));
+  EXPECT_EQ(model.branches[graph.find_block("b")].classes[0].probability,
+            (std::vector<double>{0, 1}));
+  EXPECT_FALSE(liken({{"x", "z"}}, &json, &why));
+}
+
+// Half of a warp waits at B0 for the other, which yields: they are together again only where the
+// whole warp works as one, and BRA.DIV sees it.
+TEST(MachineCode, YieldLetsWaitingLanesGo) {
+  const auto graph_with = [](const std::string& middle) {
+    return graph_of(
+        "digraph { subgraph \"cluster_k\" {"
+        " a [label=\"{<entry>k:\\l0010: BSSY B0, `(.m) ;\\l|<exit0>0020: @P0 BRA `(.m) ;\\l}\"];"
+        " y [label=\"{<entry>y:\\l0030: " +
+        middle +
+        " ;\\l}\"];"
+        " m [label=\"{<entry>m:\\l0040: BSYNC B0 ;\\l}\"];"
+        " d [label=\"{<entry>d:\\l|<exit0>0050: BRA.DIV UR4, `(.p) ;\\l}\"];"
+        " e [label=\"{<entry>e:\\l|<exit0>0060: EXIT ;\\l}\"];"
+        " p [label=\"{<entry>p:\\l|<exit0>0070: EXIT ;\\l}\"];"
+        " a:exit0:e -> m:entry:n; a:exit0:s -> y:entry:n; y:entry:s -> m:entry:n;"
+        " m:entry:s -> d:entry:n; d:exit0:e -> p:entry:n; d:exit0:s -> e:entry:n; } }");
+  };
+  RunOptions options;
+  options.passes = 50;
+  options.reconvergence = Reconvergence::kMachineCode;
+  const auto apart = [&](const std::string& middle) {
+    const Graph graph = graph_with(middle);
+    // One lane goes on to y: the others are more, go first and wait.
+    const Model model = model_with(R"({"a": {"one": "y"}})", graph);
+    return run_of(graph, model, options).tally.issues[graph.find_block("p")];
+  };
+  EXPECT_EQ(apart("MOV R1, R2"), 0u);
+  EXPECT_EQ(apart("YIELD"), 50u);  // once they have ended, who yielded is the whole warp
 }
 
 TEST(Traces, RefuseWhatTheGraphHasNot) {

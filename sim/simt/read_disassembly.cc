@@ -130,7 +130,50 @@ bool is_opposite(const std::string& guard, const std::string& other) {
 
 uint8_t sync_of(const Instruction& instruction) {
   if (instruction.is("BSYNC")) return barrier_of(instruction.operands);
-  return instruction.is("WARPSYNC.ALL") ? kWholeWarp : kNoBarrier;
+  const bool waits = instruction.is("WARPSYNC.ALL") || instruction.is("WARPSYNC.COLLECTIVE");
+  return waits ? kWholeWarp : kNoBarrier;
+}
+
+// Behind these, lanes do not go on as they came.
+bool cuts(const Instruction& instruction) {
+  return sync_of(instruction) != kNoBarrier || instruction.is("YIELD") ||
+         instruction.is("ENDCOLLECTIVE");
+}
+
+bool is_load(const Instruction& instruction) {
+  constexpr const char* kLoads[] = {"LD", "LDG", "LDL", "LDS", "LDC", "ATOM", "ATOMG", "ATOMS"};
+  return std::any_of(std::begin(kLoads), std::end(kLoads),
+                     [&](const char* name) { return instruction.is(name); });
+}
+
+std::vector<std::string_view> operands_of(const Instruction& instruction) {
+  std::vector<std::string_view> out;
+  std::string_view text = instruction.operands;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    out.push_back(trim(text.substr(0, comma)));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return out;
+}
+
+bool is_predicate(std::string_view operand) {
+  if (operand.starts_with('U')) operand.remove_prefix(1);
+  return operand == "PT" ||
+         (operand.size() == 2 && operand[0] == 'P' && operand[1] >= '0' && operand[1] <= '9');
+}
+
+// Whether the instruction writes this predicate: results stand in front of what is read, up to two
+// predicates (one may follow a register).
+bool writes(const Instruction& instruction, std::string_view predicate) {
+  const auto operands = operands_of(instruction);
+  size_t at = !operands.empty() && !is_predicate(operands[0]) ? 1 : 0;
+  for (const size_t end = at + 2; at < end && at < operands.size(); ++at) {
+    if (!is_predicate(operands[at])) return false;
+    if (operands[at] == predicate) return true;
+    if (instruction.is("VOTE") || instruction.is("VOTEU")) return false;
+  }
+  return false;
 }
 
 // "`(name)" in an instruction's operands.
@@ -156,6 +199,7 @@ class Reader {
     }
     name_blocks();
     for (uint32_t i = 0; i < pieces_.size(); ++i) finish(pieces_[i], &out_.blocks[i]);
+    find_votes();
     for (Function& function : out_.functions) function.entry = entry_of(function.name);
     *why = why_;
     return why_.empty();
@@ -200,7 +244,7 @@ class Reader {
       }
       for (const Instruction& instruction : field.instructions) {
         const Piece& piece = pieces_.back();
-        if (!piece.instructions.empty() && sync_of(piece.instructions.back()) != kNoBarrier) {
+        if (!piece.instructions.empty() && cuts(piece.instructions.back())) {
           const std::string name = fmt::format("{}#{}", node.name, ++part);
           pieces_.back().next = name;
           begin_piece(name);
@@ -254,6 +298,11 @@ class Reader {
     const Instruction last = piece.instructions.empty() ? Instruction{} : piece.instructions.back();
     block->address = last.address;
     block->sync = sync_of(last);
+    block->collects = last.is("WARPSYNC.COLLECTIVE");
+    block->disperses = last.is("ENDCOLLECTIVE");
+    block->yields = last.is("YIELD");
+    block->if_divided = last.is("BRA.DIV");
+    block->loads = std::any_of(piece.instructions.begin(), piece.instructions.end(), is_load);
     for (const Instruction& instruction : piece.instructions) add_action(instruction, last, block);
     const bool ends = last.is("EXIT") || last.is("RET") || last.is("KILL");
     const bool falls = !ends || !last.guard.empty();
@@ -264,6 +313,56 @@ class Reader {
     if (ends) block->successors.push_back(last.is("RET") ? kReturn : kExit);
     if (last.is("CALL")) add_call(last, block);
     if (block->successors.empty()) block->successors.push_back(kExit);
+  }
+
+  // Of branches with a guard: whether a vote has written it, on all ways that come to them.
+  void find_votes() {
+    std::vector<std::vector<uint32_t>> before(out_.blocks.size());
+    for (uint32_t b = 0; b < out_.blocks.size(); ++b) {
+      for (const uint32_t to : out_.blocks[b].successors) {
+        if (is_block(to)) before[to].push_back(b);
+      }
+    }
+    for (uint32_t b = 0; b < out_.blocks.size(); ++b) {
+      Block& block = out_.blocks[b];
+      if (pieces_[b].instructions.empty() || block.successors.size() != 2) continue;
+      const Instruction& last = pieces_[b].instructions.back();
+      if (!last.is("BRA") || last.guard.empty() || block.if_divided) continue;
+      const bool negated = last.guard[1] == '!';
+      bool any = false;
+      bool all = false;
+      if (!votes_before(before, b, last.guard.substr(negated ? 2 : 1), &any, &all)) continue;
+      // What all want happens unless any lane objects.
+      if (any != all) block.vote = any != negated ? 1 : 0;
+    }
+  }
+
+  // Whether only votes have written `predicate` where the last instruction of `from` reads it.
+  bool votes_before(const std::vector<std::vector<uint32_t>>& before, uint32_t from,
+                    const std::string& predicate, bool* any, bool* all) const {
+    std::vector<uint32_t> open = {from};
+    std::vector<bool> seen(before.size());
+    while (!open.empty()) {
+      const uint32_t b = open.back();
+      open.pop_back();
+      const auto& instructions = pieces_[b].instructions;
+      const auto written =
+          std::find_if(instructions.rbegin(), instructions.rend(),
+                       [&](const Instruction& one) { return writes(one, predicate); });
+      if (written != instructions.rend()) {
+        if (!written->guard.empty()) return false;
+        *any = *any || written->is("VOTE.ANY") || written->is("VOTEU.ANY");
+        *all = *all || written->is("VOTE.ALL") || written->is("VOTEU.ALL");
+        if (!written->is("VOTE") && !written->is("VOTEU")) return false;
+        continue;
+      }
+      if (before[b].empty()) return false;
+      for (const uint32_t one : before[b]) {
+        if (!seen[one]) open.push_back(one);
+        seen[one] = true;
+      }
+    }
+    return true;
   }
 
   void add_call(const Instruction& last, Block* block) {

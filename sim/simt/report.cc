@@ -90,15 +90,15 @@ std::string block_table(const Graph& graph, const Result& result) {
                    [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
   uint64_t all = 0;
   for (const uint32_t b : order) all += weight(b);
-  std::string out = "  share    executed by warps    lanes  instructions  block\n";
+  std::string out = "  share    executed by warps    lanes  instructions   address  block\n";
   for (const uint32_t b : order) {
     if (result.tally.issues[b] == 0) continue;
     const auto issues = static_cast<double>(result.tally.issues[b]);
     out +=
-        fmt::format("{:>6.2f}%  {:>19}  {:>6.2f}  {:>12}  {}\n",
+        fmt::format("{:>6.2f}%  {:>19}  {:>6.2f}  {:>12}  {:>#8x}  {}\n",
                     100 * static_cast<double>(weight(b)) / static_cast<double>(all),
                     result.tally.issues[b], static_cast<double>(result.tally.threads[b]) / issues,
-                    graph.blocks[b].instructions, graph.blocks[b].name);
+                    graph.blocks[b].instructions, graph.blocks[b].address, graph.blocks[b].name);
   }
   return out;
 }

@@ -42,16 +42,18 @@ Sampler::Sampler(const Graph& graph, const Loops& loops, const Model& model)
     for (const uint32_t to : graph.blocks[b].successors) {
       site.leaves.push_back(loops_left(loops, b, to));
     }
+    if (branch.vote != kNone) site.voted = std::make_unique<Voted>();
     if (branch.rho > 0 || branch.held) site.correlated = std::make_unique<Correlated>();
     site.is_plain = graph.blocks[b].successors.size() == 2 && branch.classes.size() == 1 &&
-                    !branch.classes[0].is_loop() && branch.classes[0].turns.empty() &&
-                    site.correlated == nullptr;
+                    branch.vote == kNone && branch.one == kNone && !branch.classes[0].is_loop() &&
+                    branch.classes[0].turns.empty() && site.correlated == nullptr;
   }
 }
 
 void Sampler::begin_pass(uint64_t seed, uint64_t pass, uint32_t lanes) {
   random_ = bench::Random(bench::mix(seed, pass, 1));
   ++pass_;
+  alive_ = first_lanes(lanes);
   std::fill(inside_.begin(), inside_.end(), 0);
   if (model_.classes.size() > 1) choose_classes(lanes);
 }
@@ -82,7 +84,7 @@ void Sampler::enter(uint32_t block, LaneMask lanes) {
   inside_[loop] |= lanes;
 }
 
-double Sampler::draw_correlated(Correlated& state, const BranchModel& model, uint32_t lane) {
+void Sampler::begin(Correlated& state, const BranchModel& model) {
   if (state.pass != pass_) {
     state.pass = pass_;
     state.has_own = state.follows = 0;
@@ -94,6 +96,16 @@ double Sampler::draw_correlated(Correlated& state, const BranchModel& model, uin
       if (random_.next_unit() < follows) state.follows |= LaneMask{1} << i;
     }
   }
+}
+
+// Lanes that come together decide together, however often each has been here before.
+void Sampler::meet(Correlated& state, LaneMask lanes) {
+  uint32_t most = 0;
+  for_lanes(lanes, [&](uint32_t lane) { most = std::max(most, state.number[lane]); });
+  for_lanes(lanes, [&](uint32_t lane) { state.number[lane] = most; });
+}
+
+double Sampler::draw_correlated(Correlated& state, const BranchModel& model, uint32_t lane) {
   const uint32_t number = model.held ? 0 : state.number[lane]++;
   if ((state.follows >> lane & 1) != 0) {
     while (state.warp.size() <= number) state.warp.push_back(random_.next_unit());
@@ -123,7 +135,7 @@ const std::vector<double>& Sampler::probability_now(const Site& site, const Bran
 size_t Sampler::choose_stay(uint32_t block, const Site& site, const Branch& branch, uint32_t lane,
                             double point) const {
   const auto& successors = graph_.blocks[block].successors;
-  const size_t turn = turn_[site.loop][lane] - 1;
+  const size_t turn = std::max(turn_[site.loop][lane], 1u) - 1;
   const double stay = branch.stay[std::min(turn, branch.stay.size() - 1)];
   const bool stays = point < stay;
   point = stays ? point / stay : (point - stay) / (1 - stay);
@@ -157,23 +169,55 @@ size_t Sampler::choose(uint32_t block, const Site& site, uint32_t lane, double p
   return last;
 }
 
+// The whole warp votes, also where its lanes come one group after the other.
+size_t Sampler::vote(uint32_t block, Site& site, LaneMask lanes) {
+  Voted& voted = *site.voted;
+  const uint32_t way = model_.branches[block].vote;
+  if (voted.pass == pass_ && (lanes & ~voted.to_come) == 0) {
+    voted.to_come &= ~lanes;
+    return voted.way;
+  }
+  // Who is at another iteration, or in no loop, has no say in whether it goes on.
+  const LaneMask voters = site.loop == kNone ? alive_ : lanes;
+  const double point = random_.next_unit();
+  bool any = false;
+  for_lanes(voters, [&](uint32_t lane) { any = any || choose(block, site, lane, point) == way; });
+  voted = {pass_, voters & ~lanes, any ? way : 1 - way};
+  return voted.way;
+}
+
 void Sampler::decide(uint32_t block, LaneMask lanes, LaneMask* parts) {
   Site& site = sites_[block];
   const BranchModel& model = model_.branches[block];
   const size_t ways = site.leaves.size();
   std::fill(parts, parts + ways, 0);
-  if (site.is_plain) {
+  if (model.one != kNone) {
+    parts[model.one] = lanes & (~lanes + 1);
+    parts[1 - model.one] |= lanes & (lanes - 1);
+  } else if (model.vote != kNone) {
+    parts[vote(block, site, lanes)] = lanes;
+  } else if (site.is_plain) {
     const double first = model.classes[0].probability[0];
     for_lanes(lanes, [&](uint32_t lane) {
       parts[random_.next_unit() < first ? 0 : 1] |= LaneMask{1} << lane;
     });
   } else {
+    if (site.correlated) {
+      begin(*site.correlated, model);
+      meet(*site.correlated, lanes);
+    }
     for_lanes(lanes, [&](uint32_t lane) {
       parts[choose(block, site, lane, draw(site, model, lane))] |= LaneMask{1} << lane;
     });
   }
-  for (size_t i = 0; i < ways; ++i) {
+  decided(block, parts);
+}
+
+void Sampler::decided(uint32_t block, const LaneMask* parts) {
+  const Site& site = sites_[block];
+  for (size_t i = 0; i < site.leaves.size(); ++i) {
     for (const uint32_t loop : site.leaves[i]) inside_[loop] &= ~parts[i];
+    if (graph_.blocks[block].successors[i] == kExit) alive_ &= ~parts[i];
   }
 }
 

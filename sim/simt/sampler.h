@@ -24,6 +24,7 @@ class Sampler final : public Decider {
 
   void enter(uint32_t block, LaneMask lanes) override;
   void decide(uint32_t block, LaneMask lanes, LaneMask* parts) override;
+  void decided(uint32_t block, const LaneMask* parts) override;
 
  private:
   // How the lanes of a pass stand to one branch.
@@ -35,17 +36,27 @@ class Sampler final : public Decider {
     std::vector<double> own;       // held: per lane
     uint64_t pass = 0;
   };
+  // A warp's last vote at a branch.
+  struct Voted {
+    uint64_t pass = 0;
+    LaneMask to_come = 0;  // the lanes that have not come to the branch yet
+    uint32_t way = 0;
+  };
   struct Site {
     uint32_t loop = kNone;                      // that the branch may leave
     uint32_t inner = kNone;                     // the innermost loop around it
     uint32_t outer = kNone;                     // and the loop around that
     std::vector<std::vector<uint32_t>> leaves;  // per successor: the loops that end there
     bool is_plain = false;                      // two ways, one class, no loop, no correlation
+    std::unique_ptr<Voted> voted;               // null: no vote
     std::unique_ptr<Correlated> correlated;     // null: rho is 0 and nothing is held
   };
 
   void choose_classes(uint32_t lanes);
+  size_t vote(uint32_t block, Site& site, LaneMask lanes);
   double draw(Site& site, const BranchModel& model, uint32_t lane);
+  void begin(Correlated& state, const BranchModel& model);
+  static void meet(Correlated& state, LaneMask lanes);
   double draw_correlated(Correlated& state, const BranchModel& model, uint32_t lane);
   size_t choose(uint32_t block, const Site& site, uint32_t lane, double point) const;
   size_t choose_stay(uint32_t block, const Site& site, const Branch& branch, uint32_t lane,
@@ -57,7 +68,8 @@ class Sampler final : public Decider {
   const Loops& loops_;
   const Model& model_;
   bench::Random random_{0};
-  uint64_t pass_ = 0;  // counts from 1
+  uint64_t pass_ = 0;   // counts from 1
+  LaneMask alive_ = 0;  // lanes that no branch has led to the end
   std::vector<Site> sites_;
   std::vector<uint8_t> class_of_;                      // per lane
   std::vector<LaneMask> inside_;                       // per loop: the lanes that are in it

@@ -30,6 +30,8 @@ class Decider {
   // For a block with several successors: parts[i] becomes the lanes that go to the i-th. REQUIRES:
   // the parts are disjoint and make `lanes`.
   virtual void decide(uint32_t block, LaneMask lanes, LaneMask* parts) = 0;
+  // Where lanes went from a block of several successors that the machine itself has decided.
+  virtual void decided(uint32_t, const LaneMask*) {}
 };
 
 // What passes add up to. Blocks and lanes count in executions of a block by a group of lanes.

@@ -12,6 +12,7 @@
 #include "simt/options.h"
 #include "simt/read_graph.h"
 #include "simt/report.h"
+#include "simt/rounds.h"
 #include "simt/trace.h"
 #include "simt/unmix.h"
 
@@ -193,6 +194,22 @@ bool split(const std::string& text, char mark, std::string* first, std::string* 
   return true;
 }
 
+// "CLASS=NUMBER,..."
+bool parse_numbers(std::string text, std::vector<std::pair<std::string, double>>* out) {
+  for (std::string one; !text.empty();) {
+    std::string rest;
+    std::string name;
+    std::string number;
+    if (!split(text, ',', &one, &rest)) one = text;
+    text = rest;
+    if (!split(one, '=', &name, &number) || number.empty()) return false;
+    char* end = nullptr;
+    out->emplace_back(name, std::strtod(number.c_str(), &end));
+    if (*end != '\0' || !(out->back().second >= 0)) return false;
+  }
+  return !out->empty();
+}
+
 int learn_mixtures(Options& options, std::string* json) {
   Input input;
   if (options.graph_path.empty()) return refuse("--mixture", "it needs --graph");
@@ -202,19 +219,8 @@ int learn_mixtures(Options& options, std::string* json) {
     std::string path;
     std::string shares;
     std::string why = "expected FILE:CLASS=SHARE,...";
-    if (!split(text, ':', &path, &shares)) return refuse(text, why);
-    for (std::string one; !shares.empty();) {
-      std::string rest;
-      std::string name;
-      std::string share;
-      if (!split(shares, ',', &one, &rest)) one = shares;
-      shares = rest;
-      if (!split(one, '=', &name, &share)) return refuse(text, why);
-      char* end = nullptr;
-      mixture.shares.emplace_back(name, std::strtod(share.c_str(), &end));
-      if (share.empty() || *end != '\0' || !(mixture.shares.back().second >= 0)) {
-        return refuse(text, why);
-      }
+    if (!split(text, ':', &path, &shares) || !parse_numbers(shares, &mixture.shares)) {
+      return refuse(text, why);
     }
     if (!read_file(path, &mixture.profile, &why) ||
         !learn_from_mixture(input.graph, options.run.function, mixture, json, &why)) {
@@ -222,6 +228,20 @@ int learn_mixtures(Options& options, std::string* json) {
     }
   }
   return kExitDone;
+}
+
+int mark_rounds(const std::string& text, std::string* json) {
+  std::string capacity;
+  std::string rest;
+  std::string why = "expected CAPACITY:CLASS=SIZE,...";
+  std::vector<std::pair<std::string, double>> sizes;
+  if (!split(text, ':', &capacity, &rest) || !parse_numbers(rest, &sizes)) {
+    return refuse("--rounds", why);
+  }
+  char* end = nullptr;
+  const double most = std::strtod(capacity.c_str(), &end);
+  if (*end != '\0' || !(most > 0)) return refuse("--rounds", why);
+  return simt::mark_rounds(most, sizes, json, &why) ? kExitDone : refuse("--rounds", why);
 }
 
 int run_merge(Options& options) {
@@ -244,6 +264,9 @@ int run_merge(Options& options) {
     }
   }
   if (!merge_profiles(profiles, &json, &why)) return refuse("merge", why);
+  if (!options.rounds.empty()) {
+    if (const int status = mark_rounds(options.rounds, &json); status != 0) return status;
+  }
   if (!options.mixtures.empty()) {
     if (const int status = learn_mixtures(options, &json); status != 0) return status;
   }

@@ -63,6 +63,7 @@ class ModelReader {
     out_ = equal_model(graph_);
     if (json.contains("classes")) read_classes(json["classes"]);
     out_.class_rho = number(json.value("class_rho", Json(0)), "class_rho", 1);
+    if (json.contains("rounds")) read_rounds(json["rounds"]);
     std::unordered_map<std::string, uint32_t> index;
     for (uint32_t b = 0; b < graph_.blocks.size(); ++b) index[graph_.blocks[b].name] = b;
     const Json branches = json.value("branches", Json::object());
@@ -88,6 +89,16 @@ class ModelReader {
     }
   }
 
+  void read_rounds(const Json& rounds) {
+    out_.rounds.capacity = number(rounds.value("capacity", Json()), "rounds: capacity", 1e18);
+    out_.rounds.size.assign(out_.classes.size(), -1);
+    const Json sizes = rounds.value("sizes", Json::object());
+    for (const auto& [name, size] : sizes.items()) {
+      out_.rounds.size[class_index(name)] =
+          number(size, "rounds: size of " + name, out_.rounds.capacity);
+    }
+  }
+
   void read_branch(uint32_t block, const Json& entry) {
     BranchModel& model = out_.branches[block];
     const std::string& name = graph_.blocks[block].name;
@@ -96,6 +107,12 @@ class ModelReader {
     model.held = entry.value("held", false);
     model.vote = read_way(block, entry, "vote");
     model.one = read_way(block, entry, "one");
+    model.round = read_way(block, entry, "round");
+    model.more_rounds = read_way(block, entry, "more_rounds");
+    const bool by_rounds = model.round != kNone || model.more_rounds != kNone;
+    if (by_rounds && (out_.rounds.size.empty() || graph_.blocks[block].successors.size() != 2)) {
+      throw Refused{fmt::format("block {}: rounds need \"rounds\" and two ways", name)};
+    }
     for (Branch& branch : model.classes) read_outcomes(block, entry, &branch);
     const Json classes = entry.value("classes", Json::object());
     for (const auto& [class_name, outcomes] : classes.items()) {

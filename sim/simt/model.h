@@ -13,6 +13,7 @@
 
 #include "simt/analysis.h"
 #include "simt/graph.h"
+#include "simt/rounds.h"
 
 namespace warpcache::simt {
 
@@ -52,6 +53,12 @@ struct BranchModel {
   uint32_t vote = kNone;
   // Of a group exactly one lane, the first, goes the way of this number. kNone: no such branch.
   uint32_t one = kNone;
+  // A lane goes the way of this number when it comes here for the n-th time, n its round
+  // (rounds.h), and the other way else. Lanes of classes that `rounds` does not know go as their
+  // class does.
+  uint32_t round = kNone;
+  // The warp goes the way of this number while some lane's round is still to come.
+  uint32_t more_rounds = kNone;
 };
 
 struct ThreadClass {
@@ -62,6 +69,7 @@ struct ThreadClass {
 struct Model {
   std::vector<ThreadClass> classes;   // never empty
   double class_rho = 0;               // as BranchModel::rho, for the class that a lane is of
+  Rounds rounds;                      // sizes below 0: of classes that have none
   std::vector<BranchModel> branches;  // per block; without classes where there is one successor
 };
 

@@ -116,6 +116,9 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
   merge->add_option("--mixture", out->mixtures,
                     "FILE:CLASS=SHARE,... a profile of these together, for what a class does only "
                     "in the company of others; repeated: one after the other");
+  merge->add_option("--rounds", out->rounds,
+                    "CAPACITY:CLASS=SIZE,... of a buffer that a warp's lanes share: those whose "
+                    "pieces do not fit are served in further rounds");
   merge->add_option("--graph", out->graph_path, "DOT file (needed for --mixture)");
   merge->add_option("--function", out->function, "as for the other commands");
   merge->add_option(

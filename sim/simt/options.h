@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> profiles;  // CLASS=FILE
   std::vector<std::string> mixtures;  // FILE:CLASS=SHARE,...
   std::vector<std::string> likes;     // CLASS=CLASS
+  std::string rounds;                 // CAPACITY:CLASS=SIZE,...
   std::string json_path;              // "-": standard output
   std::string output_path;
   std::string reconvergence = "ipdom";

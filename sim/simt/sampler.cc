@@ -42,11 +42,15 @@ Sampler::Sampler(const Graph& graph, const Loops& loops, const Model& model)
     for (const uint32_t to : graph.blocks[b].successors) {
       site.leaves.push_back(loops_left(loops, b, to));
     }
+    if (branch.round != kNone || branch.more_rounds != kNone) {
+      site.visits = std::make_unique<Visits>();
+    }
     if (branch.vote != kNone) site.voted = std::make_unique<Voted>();
     if (branch.rho > 0 || branch.held) site.correlated = std::make_unique<Correlated>();
     site.is_plain = graph.blocks[b].successors.size() == 2 && branch.classes.size() == 1 &&
-                    branch.vote == kNone && branch.one == kNone && !branch.classes[0].is_loop() &&
-                    branch.classes[0].turns.empty() && site.correlated == nullptr;
+                    branch.vote == kNone && branch.one == kNone && site.visits == nullptr &&
+                    !branch.classes[0].is_loop() && branch.classes[0].turns.empty() &&
+                    site.correlated == nullptr;
   }
 }
 
@@ -56,6 +60,16 @@ void Sampler::begin_pass(uint64_t seed, uint64_t pass, uint32_t lanes) {
   alive_ = first_lanes(lanes);
   std::fill(inside_.begin(), inside_.end(), 0);
   if (model_.classes.size() > 1) choose_classes(lanes);
+  if (model_.rounds.capacity > 0) choose_rounds(lanes);
+}
+
+void Sampler::choose_rounds(uint32_t lanes) {
+  std::vector<double> size(lanes);
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    size[lane] = model_.rounds.size[model_.classes.size() == 1 ? 0 : class_of_[lane]];
+  }
+  round_of_ = simt::rounds_of(model_.rounds.capacity, size);
+  rounds_ = *std::max_element(round_of_.begin(), round_of_.end());
 }
 
 void Sampler::choose_classes(uint32_t lanes) {
@@ -186,12 +200,33 @@ size_t Sampler::vote(uint32_t block, Site& site, LaneMask lanes) {
   return voted.way;
 }
 
+void Sampler::go_by_rounds(uint32_t block, Site& site, LaneMask lanes, LaneMask* parts) {
+  const BranchModel& model = model_.branches[block];
+  Visits& visits = *site.visits;
+  if (visits.pass != pass_) visits = {pass_, {}};
+  uint32_t most = 0;
+  for_lanes(lanes, [&](uint32_t lane) { most = std::max(most, ++visits.count[lane]); });
+  if (model.more_rounds != kNone) {
+    parts[most < rounds_ ? model.more_rounds : 1 - model.more_rounds] = lanes;
+    return;
+  }
+  for_lanes(lanes, [&](uint32_t lane) {
+    const bool is_known = model_.rounds.size[model_.classes.size() == 1 ? 0 : class_of_[lane]] >= 0;
+    const bool is_mine = visits.count[lane] == round_of_[lane];
+    const size_t way = is_known ? (is_mine ? model.round : 1 - model.round)
+                                : choose(block, site, lane, random_.next_unit());
+    parts[way] |= LaneMask{1} << lane;
+  });
+}
+
 void Sampler::decide(uint32_t block, LaneMask lanes, LaneMask* parts) {
   Site& site = sites_[block];
   const BranchModel& model = model_.branches[block];
   const size_t ways = site.leaves.size();
   std::fill(parts, parts + ways, 0);
-  if (model.one != kNone) {
+  if (site.visits) {
+    go_by_rounds(block, site, lanes, parts);
+  } else if (model.one != kNone) {
     parts[model.one] = lanes & (~lanes + 1);
     parts[1 - model.one] |= lanes & (lanes - 1);
   } else if (model.vote != kNone) {

@@ -42,6 +42,11 @@ class Sampler final : public Decider {
     LaneMask to_come = 0;  // the lanes that have not come to the branch yet
     uint32_t way = 0;
   };
+  // How often each lane has come to a branch.
+  struct Visits {
+    uint64_t pass = 0;
+    std::array<uint32_t, kLanesMax> count = {};
+  };
   struct Site {
     uint32_t loop = kNone;                      // that the branch may leave
     uint32_t inner = kNone;                     // the innermost loop around it
@@ -50,10 +55,13 @@ class Sampler final : public Decider {
     bool is_plain = false;                      // two ways, one class, no loop, no correlation
     std::unique_ptr<Voted> voted;               // null: no vote
     std::unique_ptr<Correlated> correlated;     // null: rho is 0 and nothing is held
+    std::unique_ptr<Visits> visits;             // null: it does not go by rounds
   };
 
   void choose_classes(uint32_t lanes);
   size_t vote(uint32_t block, Site& site, LaneMask lanes);
+  void choose_rounds(uint32_t lanes);
+  void go_by_rounds(uint32_t block, Site& site, LaneMask lanes, LaneMask* parts);
   double draw(Site& site, const BranchModel& model, uint32_t lane);
   void begin(Correlated& state, const BranchModel& model);
   static void meet(Correlated& state, LaneMask lanes);
@@ -72,6 +80,8 @@ class Sampler final : public Decider {
   LaneMask alive_ = 0;  // lanes that no branch has led to the end
   std::vector<Site> sites_;
   std::vector<uint8_t> class_of_;                      // per lane
+  std::vector<uint32_t> round_of_;                     // per lane, see Rounds
+  uint32_t rounds_ = 0;                                // of the warp
   std::vector<LaneMask> inside_;                       // per loop: the lanes that are in it
   std::vector<std::array<uint32_t, kLanesMax>> turn_;  // per loop and lane: the iteration, from 1
 };

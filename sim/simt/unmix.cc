@@ -15,9 +15,9 @@ using Json = nlohmann::ordered_json;
 using Ways = std::vector<double>;
 
 constexpr double kFlowMin = 1e-7;  // of a thread: less is not followed any further
-constexpr double kVisitsMax =
-    300;                          // of one block: guesses on the way may make loops without an end
-constexpr uint32_t kRounds = 20;  // what is found at one branch tells who comes to the next
+// Of one block: guesses on the way may make loops without an end.
+constexpr double kVisitsMax = 300;
+constexpr uint32_t kSweeps = 20;  // what is found at one branch tells who comes to the next
 
 Ways ways_of(const Graph& graph, uint32_t block, const Json& entry) {
   const auto& successors = graph.blocks[block].successors;
@@ -77,10 +77,10 @@ class Unmixer {
   void run() {
     read();
     const std::vector<double> mixed_visits = visits_of(graph_, function_, habits_of_mixture_);
-    for (uint32_t round = 0; round < kRounds; ++round) {
+    for (uint32_t sweep = 0; sweep < kSweeps; ++sweep) {
       for (One& one : classes_) one.visits = visits_of(graph_, function_, one.habits);
       for (uint32_t b = 0; b < graph_.blocks.size(); ++b) {
-        if (any_way(habits_of_mixture_[b])) share_out(b, mixed_visits[b], round >= kRounds / 2);
+        if (any_way(habits_of_mixture_[b])) share_out(b, mixed_visits[b], sweep >= kSweeps / 2);
       }
     }
     for (uint32_t b = 0; b < graph_.blocks.size(); ++b) write(b);
@@ -147,7 +147,10 @@ class Unmixer {
       return;
     }
     double sum = 0;
-    for (double& way : left) sum += way = way > chance ? way : 0;
+    for (double& way : left) {
+      if (way <= chance) way = 0;
+      sum += way;
+    }
     if (sum == 0) return;
     for (double& way : left) way /= sum;
     std::vector<One*> unknown;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -68,7 +70,7 @@ bool liken(const std::vector<std::pair<std::string, std::string>>& likes, std::s
   Json out = Json::parse(*json);
   for (const auto& [name, other] : likes) {
     if (!out["classes"].contains(name) || !out["classes"].contains(other)) {
-      *why = name + "=" + other + ": no such classes";
+      *why = fmt::format("{}={}: no such classes", name, other);
       return false;
     }
     for (auto& [block, branch] : out["branches"].items()) {

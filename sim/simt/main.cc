@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -194,22 +193,6 @@ bool split(const std::string& text, char mark, std::string* first, std::string* 
   return true;
 }
 
-// "CLASS=NUMBER,..."
-bool parse_numbers(std::string text, std::vector<std::pair<std::string, double>>* out) {
-  for (std::string one; !text.empty();) {
-    std::string rest;
-    std::string name;
-    std::string number;
-    if (!split(text, ',', &one, &rest)) one = text;
-    text = rest;
-    if (!split(one, '=', &name, &number) || number.empty()) return false;
-    char* end = nullptr;
-    out->emplace_back(name, std::strtod(number.c_str(), &end));
-    if (*end != '\0' || !(out->back().second >= 0)) return false;
-  }
-  return !out->empty();
-}
-
 int learn_mixtures(Options& options, std::string* json) {
   Input input;
   if (options.graph_path.empty()) return refuse("--mixture", "it needs --graph");
@@ -219,10 +202,8 @@ int learn_mixtures(Options& options, std::string* json) {
     std::string path;
     std::string shares;
     std::string why = "expected FILE:CLASS=SHARE,...";
-    if (!split(text, ':', &path, &shares) || !parse_numbers(shares, &mixture.shares)) {
-      return refuse(text, why);
-    }
-    if (!read_file(path, &mixture.profile, &why) ||
+    if (!split(text, ':', &path, &shares) || !parse_numbers(shares, &mixture.shares) ||
+        !read_file(path, &mixture.profile, &why) ||
         !learn_from_mixture(input.graph, options.run.function, mixture, json, &why)) {
       return refuse(text, why);
     }
@@ -231,17 +212,16 @@ int learn_mixtures(Options& options, std::string* json) {
 }
 
 int mark_rounds(const std::string& text, std::string* json) {
-  std::string capacity;
-  std::string rest;
-  std::string why = "expected CAPACITY:CLASS=SIZE,...";
+  std::string capacity_text;
+  std::string sizes_text;
+  double capacity = 0;
   std::vector<std::pair<std::string, double>> sizes;
-  if (!split(text, ':', &capacity, &rest) || !parse_numbers(rest, &sizes)) {
-    return refuse("--rounds", why);
-  }
-  char* end = nullptr;
-  const double most = std::strtod(capacity.c_str(), &end);
-  if (*end != '\0' || !(most > 0)) return refuse("--rounds", why);
-  return simt::mark_rounds(most, sizes, json, &why) ? kExitDone : refuse("--rounds", why);
+  std::string why = "expected CAPACITY:CLASS=SIZE,...";
+  const bool fits = split(text, ':', &capacity_text, &sizes_text) &&
+                    parse_number(capacity_text, &capacity) && capacity > 0 &&
+                    parse_numbers(sizes_text, &sizes);
+  if (!fits || !simt::mark_rounds(capacity, sizes, json, &why)) return refuse("--rounds", why);
+  return kExitDone;
 }
 
 int run_merge(Options& options) {

@@ -18,11 +18,6 @@ using Json = nlohmann::json;
 constexpr const char* kFormat = "warpcache-branch-profile-1";
 constexpr uint32_t kTripsMax = 1'000'000;
 
-bool parse_double(std::string_view text, double* out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 bool parse_trip_count(std::string_view text, uint32_t* out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
   return error == std::errc() && end == text.data() + text.size() && *out <= kTripsMax;
@@ -257,25 +252,46 @@ bool read_model(const std::string& json, const Graph& graph, const Loops& loops,
   return false;
 }
 
-bool parse_weights(const std::string& text, const std::vector<std::string>& classes,
-                   std::vector<double>* out, std::string* why) {
-  out->assign(classes.size(), 0.0);
-  double sum = 0;
+bool parse_number(std::string_view text, double* out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_numbers(const std::string& text, std::vector<std::pair<std::string, double>>* out) {
   for (size_t from = 0; from <= text.size();) {
     const size_t end = std::min(text.find(',', from), text.size());
     const std::string part = text.substr(from, end - from);
     from = end + 1;
     const size_t equals = std::min(part.find('='), part.size());
-    double weight = 0;
-    const auto one = std::find(classes.begin(), classes.end(), part.substr(0, equals));
-    if (one == classes.end() || equals == part.size() ||
-        !parse_double(std::string_view(part).substr(equals + 1), &weight) || !(weight >= 0)) {
-      *why = fmt::format("\"{}\": expected CLASS=WEIGHT with one of the classes {}", part,
-                         fmt::join(classes, ", "));
+    double number = 0;
+    if (equals == part.size() ||
+        !parse_number(std::string_view(part).substr(equals + 1), &number) || !(number >= 0)) {
       return false;
+    }
+    out->emplace_back(part.substr(0, equals), number);
+  }
+  return true;
+}
+
+bool parse_weights(const std::string& text, const std::vector<std::string>& classes,
+                   std::vector<double>* out, std::string* why) {
+  std::vector<std::pair<std::string, double>> weights;
+  bool fits = parse_numbers(text, &weights);
+  out->assign(classes.size(), 0.0);
+  double sum = 0;
+  for (const auto& [name, weight] : weights) {
+    const auto one = std::find(classes.begin(), classes.end(), name);
+    if (one == classes.end()) {
+      fits = false;
+      break;
     }
     (*out)[static_cast<size_t>(one - classes.begin())] = weight;
     sum += weight;
+  }
+  if (!fits) {
+    *why = fmt::format("\"{}\": expected CLASS=WEIGHT,... of the classes {}", text,
+                       fmt::join(classes, ", "));
+    return false;
   }
   for (double& weight : *out) weight /= sum;
   if (!(sum > 0)) *why = "the weights make nothing";
@@ -339,7 +355,7 @@ bool parse_trips(const std::string& text, std::vector<double>* stay) {
   double p;
   stay->assign(first, 1.0);
   if (rest.starts_with("geometric:")) {
-    if (!parse_double(std::string_view(rest).substr(10), &p) || !(p >= 0) || !(p < 1)) return false;
+    if (!parse_number(std::string_view(rest).substr(10), &p) || !(p >= 0) || !(p < 1)) return false;
     stay->push_back(p);
     return true;
   }

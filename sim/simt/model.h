@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -94,6 +95,12 @@ bool merge_profiles(const std::vector<std::pair<std::string, std::string>>& prof
 // does what the second does. False: `why` says which is no class.
 bool liken(const std::vector<std::pair<std::string, std::string>>& likes, std::string* json,
            std::string* why);
+
+// The whole text is a number.
+bool parse_number(std::string_view text, double* out);
+
+// "NAME=NUMBER,...", no number below 0. False: it is not.
+bool parse_numbers(const std::string& text, std::vector<std::pair<std::string, double>>* out);
 
 // "CLASS=WEIGHT,..." for these classes; who is not named weighs nothing. They make 1.
 bool parse_weights(const std::string& text, const std::vector<std::string>& classes,

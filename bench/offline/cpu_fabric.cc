@@ -52,11 +52,21 @@ class Lane {
 
   const std::vector<float>& batch_us() const { return batch_us_; }
   uint64_t first() const { return first_; }
-  // Each request has one reply, in order.
-  Bytes reply(uint64_t request) const {
+  // To be called behind the last run(), before reply(). Requests are answered in their order, so a
+  // datagram with number 0 begins the next one's answer.
+  void sort_replies() {
     const transport::FrameList& replies = replay_->replies();
+    answers_.clear();
+    for (size_t i = 0; i < replies.size(); ++i) {
+      if (Workload::sequence_of(replies[i]) == 0) answers_.push_back(i);
+    }
+    answers_.push_back(replies.size());
+  }
+  Bytes reply(uint64_t request, uint32_t datagram) const {
+    if (answers_.size() != frames_.size() + 1) return {};
     const uint64_t index = request - first_;
-    return replies.size() == frames_.size() ? replies[index] : Bytes{};
+    const uint64_t frame = answers_[index] + datagram;
+    return frame < answers_[index + 1] ? replay_->replies()[frame] : Bytes{};
   }
 
  private:
@@ -64,6 +74,7 @@ class Lane {
   transport::FrameList frames_;
   std::unique_ptr<transport::ReplayTransport> replay_;
   std::unique_ptr<batcher::Worker> worker_;
+  std::vector<size_t> answers_;  // where each request's begins in the replies, and their end
   std::vector<float> batch_us_;
   uint64_t first_ = 0;
 };
@@ -98,15 +109,16 @@ class CpuFabric final : public Fabric {
     for (std::thread& thread : threads) thread.join();
     result.seconds = seconds_since(begin);
     for (const auto& lane : lanes_) {
+      lane->sort_replies();
       result.batch_us.insert(result.batch_us.end(), lane->batch_us().begin(),
                              lane->batch_us().end());
     }
     return result;
   }
-  Bytes reply(uint64_t request) const override {
+  Bytes reply(uint64_t request, uint32_t datagram) const override {
     size_t lane = lanes_.size() - 1;
     while (lanes_[lane]->first() > request) --lane;
-    return lanes_[lane]->reply(request);
+    return lanes_[lane]->reply(request, datagram);
   }
 
  private:

@@ -67,8 +67,8 @@ class Fabric {
   // Of the card, see yardstick.h. Where there is none, energy is negative and limits are 0.
   virtual double joules() const { return -1; }
   virtual BusLimits bus() const { return {}; }
-  // The reply to a request of the last pass; empty: there was none.
-  virtual Bytes reply(uint64_t request) const = 0;
+  // A frame of the reply to a request of the last pass; empty: there was none.
+  virtual Bytes reply(uint64_t request, uint32_t datagram) const = 0;
 };
 
 std::unique_ptr<Fabric> make_cpu_fabric(const FabricConfig& config);

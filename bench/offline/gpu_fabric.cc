@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/cuda/packet_engine.h"
+#include "engine/cuda/reply_frames.h"
 
 namespace warpcache::offline {
 
@@ -21,7 +22,6 @@ using engine::cuda::CudaStore;
 using engine::cuda::PacketBatch;
 using engine::cuda::PacketEngine;
 using engine::cuda::PacketResult;
-using engine::cuda::PacketState;
 using SteadyClock = std::chrono::steady_clock;
 
 // The batches of a pass, and when each of them comes: now, or at its time.
@@ -130,11 +130,11 @@ class GpuFabric final : public Fabric {
     return ms;
   }
 
-  Bytes reply(uint64_t request) const override {
-    const PacketResult result = results_.as<PacketResult>()[request];
-    if (result.state() != PacketState::kDone) return {};
+  Bytes reply(uint64_t request, uint32_t datagram) const override {
     const uint64_t batch = request / pass_.batch;
-    return {replies_.data() + batch * batch_reply_bytes_ + result.offset(), result.size()};
+    const engine::cuda::ReplyFrames frames(replies_.data() + batch * batch_reply_bytes_,
+                                           results_.as<PacketResult>()[request]);
+    return datagram < frames.count() ? frames[datagram] : Bytes{};
   }
 
  private:

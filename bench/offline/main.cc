@@ -71,7 +71,8 @@ void add_workload(CLI::App* app, WorkloadConfig* workload) {
          },
          "keys of several sizes, as BYTES:WEIGHT,...")
       ->delimiter(',');
-  app->add_option("--value-size", workload->value_size, "bytes; a reply is one datagram")
+  app->add_option("--value-size", workload->value_size,
+                  "bytes; above " + std::to_string(Workload::kSetValueMax) + " there are gets only")
       ->check(CLI::Range(0u, Workload::kValueSizeMax));
   app->add_flag("--etc", workload->etc, "sizes of keys and values as in Facebook's ETC pool");
   app->add_option("--zipf", workload->theta, "exponent; 0: uniform")->check(CLI::Range(0.0, 10.0));
@@ -139,6 +140,13 @@ void add_options(CLI::App* app, Options* options) {
                   "a launch has a share of the blocks, or of the time of all")
       ->check(CLI::IsMember({"blocks", "time"}));
   app->add_flag("--json", options->json, "one line of JSON instead of the table");
+  app->callback([options] {
+    const WorkloadConfig& workload = options->study.workload;
+    if (workload.set_share > 0 && workload.value_size > Workload::kSetValueMax) {
+      throw CLI::ValidationError("--sets", "a set is one datagram: its value has at most " +
+                                               std::to_string(Workload::kSetValueMax) + " bytes");
+    }
+  });
 }
 
 // `fabric` is the caller's: after a failure it must not be given back.

@@ -93,7 +93,8 @@ void verify(const Workload& workload, const Fabric& fabric, const Places& places
   std::mutex mutex;
   in_pieces(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {
-      if (workload.is_right(places.request_at(i), fabric.reply(i))) continue;
+      const auto frame_of = [&](uint32_t datagram) { return fabric.reply(i, datagram); };
+      if (workload.is_right(places.request_at(i), frame_of)) continue;
       const std::lock_guard lock(mutex);
       wrong.push_back(i);
     }
@@ -102,9 +103,11 @@ void verify(const Workload& workload, const Fabric& fabric, const Places& places
   row.wrong = wrong.size();
   if (wrong.empty()) return;
   const uint64_t first = *std::min_element(wrong.begin(), wrong.end());
-  const Bytes reply = fabric.reply(first);
-  row.first_wrong =
-      "request " + std::to_string(first) + " got " + std::to_string(reply.size) + " bytes";
+  row.first_wrong = "request " + std::to_string(first) + " got";
+  for (uint32_t i = 0; i == 0 || fabric.reply(first, i).size != 0; ++i) {
+    row.first_wrong += " " + std::to_string(fabric.reply(first, i).size);
+  }
+  row.first_wrong += " bytes";
 }
 
 // How long a run of background work takes with the card to itself.
@@ -144,6 +147,33 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
 
 }  // namespace
 
+namespace {
+
+// Stores a piece of the values of `pass.count` keys from `first` on.
+void fill_piece(const Workload& workload, Fabric& fabric, Pass& pass, uint64_t first,
+                uint32_t piece) {
+  uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+  in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto id = static_cast<uint32_t>(first + i);
+      (void)workload.write_fill(id, piece, input + i * pass.slot_bytes);
+    }
+  });
+  (void)fabric.run(pass);
+  std::atomic<uint64_t> not_stored{UINT64_MAX};
+  in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto frame_of = [&](uint32_t datagram) { return fabric.reply(i, datagram); };
+      if (!workload.is_stored(static_cast<uint32_t>(first + i), frame_of)) not_stored = first + i;
+    }
+  });
+  if (not_stored != UINT64_MAX) {
+    throw std::runtime_error("key " + std::to_string(not_stored) + " was not stored");
+  }
+}
+
+}  // namespace
+
 void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
   const uint32_t keys = workload.config().keys;
   for (uint64_t first = 0; first < keys; first += kFillAtATime) {
@@ -154,23 +184,8 @@ void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
     pass.reply_slot_bytes = workload.fill_slot();
     pass.batch = kFillBatch;
     pass.writes = true;
-    uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
-    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end; ++i) {
-        (void)workload.write_fill(static_cast<uint32_t>(first + i), input + i * pass.slot_bytes);
-      }
-    });
-    (void)fabric.run(pass);
-    std::atomic<uint64_t> not_stored{UINT64_MAX};
-    in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end; ++i) {
-        if (!workload.is_stored(static_cast<uint32_t>(first + i), fabric.reply(i))) {
-          not_stored = first + i;
-        }
-      }
-    });
-    if (not_stored != UINT64_MAX) {
-      throw std::runtime_error("key " + std::to_string(not_stored) + " was not stored");
+    for (uint32_t i = 0; i < workload.fill_pieces(); ++i) {
+      fill_piece(workload, fabric, pass, first, i);
     }
   }
 }

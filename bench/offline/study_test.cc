@@ -71,6 +71,23 @@ TEST(StudyTest, MixturesAndSortedBatchesAreAnswered) {
   }
 }
 
+// Values that are stored in pieces, and answered in one datagram or several.
+TEST(StudyTest, LargeValuesAreAnswered) {
+  StudyConfig config = small_study();
+  config.workload.keys = 1000;
+  config.requests = 2000;
+  config.batches = {64};
+  config.workload.hit_ratio = 0.85;
+  for (const uint32_t value : {1024u, 1025u, 1353u, 1354u, 2745u, 2746u, 4096u, 16384u}) {
+    for (const bool checksum : {false, true}) {
+      SCOPED_TRACE(value);
+      config.workload.value_size = value;
+      config.workload.udp_checksum = checksum;
+      expect_all_right(config);
+    }
+  }
+}
+
 TEST(StudyTest, ItemsOfManySizesAreAnswered) {
   StudyConfig config = small_study();
   config.batches = {64};
@@ -81,28 +98,46 @@ TEST(StudyTest, ItemsOfManySizesAreAnswered) {
   expect_all_right(config);
 }
 
-// A fabric that answers nothing, or with a byte that is wrong.
+// A fabric whose reply to one request has another byte somewhere, or a frame more or less.
 class BrokenFabric final : public Fabric {
  public:
-  explicit BrokenFabric(int wrong_at) : right_(make_cpu_fabric({})), wrong_at_(wrong_at) {}
+  enum class Fault : uint8_t { kByte, kNone, kOneMore };
+
+  BrokenFabric(Fault fault, size_t wrong_at)
+      : right_(make_cpu_fabric({})), fault_(fault), wrong_at_(wrong_at) {}
 
   std::string describe() const override { return "broken"; }
   uint8_t* input(uint64_t bytes) override { return right_->input(bytes); }
   PassResult run(const Pass& pass) override { return right_->run(pass); }
-  Bytes reply(uint64_t request) const override {
-    const Bytes reply = right_->reply(request);
+  // Places count through all frames of the reply.
+  Bytes reply(uint64_t request, uint32_t datagram) const override {
+    const Bytes reply = right_->reply(request, datagram);
     if (request != 777) return reply;
-    if (wrong_at_ < 0) return {};
+    if (fault_ == Fault::kNone) return {};
+    if (fault_ == Fault::kOneMore) {
+      return reply.size != 0 ? reply : right_->reply(request, datagram - 1);
+    }
+    size_t place = wrong_at_;
+    for (uint32_t i = 0; i < datagram; ++i) place -= right_->reply(request, i).size;
+    if (place >= reply.size) return reply;
     copy_.assign(reply.data, reply.data + reply.size);
-    copy_[static_cast<size_t>(wrong_at_) % copy_.size()] ^= 1;
+    copy_[place] ^= 1;
     return {copy_.data(), copy_.size()};
   }
 
  private:
   std::unique_ptr<Fabric> right_;
-  int wrong_at_;
+  Fault fault_;
+  size_t wrong_at_;
   mutable std::vector<uint8_t> copy_;
 };
+
+void expect_one_wrong(const StudyConfig& config, BrokenFabric::Fault fault, size_t at = 0) {
+  BrokenFabric fabric(fault, at);
+  const std::vector<Row> rows = run_study(config, fabric, [](const std::string&) {}).rows;
+  EXPECT_EQ(rows.at(0).wrong, 1u) << "byte " << at;
+  EXPECT_NE(rows.at(0).first_wrong.find("777"), std::string::npos);
+}
 
 TEST(StudyTest, AnyWrongByteIsSeen) {
   StudyConfig config = small_study();
@@ -110,12 +145,16 @@ TEST(StudyTest, AnyWrongByteIsSeen) {
   config.batches = {100};
   config.workload.udp_checksum = true;
   config.workload.keys = 100;  // so that filling does not meet the fault
-  const Workload workload(config.workload);
-  for (int at = -1; at < 87; ++at) {
-    BrokenFabric fabric(at);
-    const std::vector<Row> rows = run_study(config, fabric, [](const std::string&) {}).rows;
-    EXPECT_EQ(rows.at(0).wrong, 1u) << "byte " << at;
-    EXPECT_NE(rows.at(0).first_wrong.find("777"), std::string::npos);
+  for (const uint32_t value : {2u, 2000u}) {
+    SCOPED_TRACE(value);
+    config.workload.value_size = value;
+    expect_one_wrong(config, BrokenFabric::Fault::kNone);
+    expect_one_wrong(config, BrokenFabric::Fault::kOneMore);
+    const size_t step = value < 100 ? 1 : 37;
+    const size_t size = 50 + 6 + 16 + 3 + 1 + 2 + value + 2 + 5;
+    for (size_t at = 0; at < size; at += step) {
+      expect_one_wrong(config, BrokenFabric::Fault::kByte, at);
+    }
   }
 }
 

@@ -20,11 +20,25 @@ constexpr uint16_t kClientPort = 40000;
 constexpr uint8_t kClientAddress[4] = {10, 0, 0, 1};
 constexpr uint8_t kServerAddress[4] = {10, 0, 0, 2};
 
+// A request with so much of a value is one datagram, and pieces are not many.
+uint32_t pieces_of(uint32_t value_bytes) {
+  const uint32_t pieces = (value_bytes + Workload::kSetValueMax - 1) / Workload::kSetValueMax;
+  return std::max(pieces, 1u);
+}
+
 enum Purpose : uint64_t { kRank, kKind, kHit, kKeySize };
 
 uint32_t slot_of(size_t message_bytes) {
   const auto bytes = static_cast<uint32_t>(message_bytes) + kMessageOffset;
   return (std::max(bytes, kFrameMin) + 15) / 16 * 16;
+}
+
+// Several frames of a reply have 16 bytes in front of them that tell of them.
+uint32_t reply_slot_of(uint32_t message_bytes) {
+  if (message_bytes <= Workload::kDatagramMax) return slot_of(message_bytes);
+  const uint32_t full = (message_bytes - 1) / Workload::kDatagramMax;
+  return 16 + full * slot_of(Workload::kDatagramMax) +
+         slot_of(message_bytes - full * Workload::kDatagramMax);
 }
 
 void put16(uint8_t* at, uint32_t value) {
@@ -58,7 +72,9 @@ uint64_t memory_for(const WorkloadConfig& workload) {
   uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
   for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
   const uint64_t item = key + workload.value_size + kItemBytes;
-  return std::max(uint64_t{64} << 20, 2 * item * workload.keys);
+  // A value that is stored in pieces leaves all that it was before: half of it for each.
+  const uint64_t pieces = pieces_of(workload.value_size);
+  return std::max(uint64_t{64} << 20, (pieces + 3) * item / 2 * workload.keys);
 }
 
 uint32_t hash_power_for(const WorkloadConfig& workload) {
@@ -76,19 +92,21 @@ Workload::Workload(const WorkloadConfig& config) : config_(config), items_(confi
     for (uint32_t id = 0; id < config.keys; ++id) {
       const bench::ItemSizes size = sizes.of(config.seed, id);
       etc_.push_back({static_cast<uint16_t>(size.key),
-                      static_cast<uint16_t>(std::min(size.value, kValueSizeMax))});
+                      static_cast<uint16_t>(std::min(size.value, kSetValueMax))});
     }
   }
   const Sizes most = longest();
   const auto digits = static_cast<uint32_t>(std::to_string(most.value).size());
-  const uint32_t get = config.ping ? 4 : 4 + most.key + 2u;             // "get k\r\n"
-  const uint32_t set = 4 + most.key + 5 + digits + 2 + most.value + 2;  // "set k 0 0 n\r\nv\r\n"
+  const uint32_t get = config.ping ? 4 : 4 + most.key + 2u;  // "get k\r\n"
+  const uint32_t piece = std::min<uint32_t>(most.value, kSetValueMax);
+  const uint32_t verb = fill_pieces() > 1 ? 7 : 4;
+  const uint32_t set = verb + most.key + 5 + digits + 2 + piece + 2;  // "set k 0 0 n\r\nv\r\n"
   const uint32_t hit = 6 + most.key + 3 + digits + 2 + most.value + 2 + 5;  // "VALUE k 0 n\r\n..."
   fill_slot_ = slot_of(set);
   request_slot_ = config.set_share == 0   ? slot_of(get)
                   : config.set_share == 1 ? fill_slot_
                                           : std::max(slot_of(get), fill_slot_);
-  reply_slot_ = config.ping || config.set_share == 1 ? slot_of(8) : slot_of(hit);
+  reply_slot_ = config.ping || config.set_share == 1 ? slot_of(8) : reply_slot_of(hit);
 }
 
 Workload::Sizes Workload::longest() const {
@@ -152,14 +170,15 @@ std::string Workload::value_of(uint32_t id) const {
   return value;
 }
 
-std::string Workload::set_of(uint32_t id) const {
-  const std::string value = value_of(id);
-  return "set " + key_of(id) + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+std::string Workload::store_of(uint32_t id, uint32_t piece) const {
+  const std::string value = value_of(id).substr(uint64_t{piece} * kSetValueMax, kSetValueMax);
+  return (piece == 0 ? "set " : "append ") + key_of(id) + " 0 0 " + std::to_string(value.size()) +
+         "\r\n" + value + "\r\n";
 }
 
 std::string Workload::message_of(Request request) const {
   if (config_.ping) return "mn\r\n";
-  return request.set ? set_of(request.id) : "get " + key_of(request.id) + "\r\n";
+  return request.set ? store_of(request.id, 0) : "get " + key_of(request.id) + "\r\n";
 }
 
 std::string Workload::answer_to(Request request) const {
@@ -175,9 +194,11 @@ uint32_t Workload::write_request(uint64_t number, uint8_t* out) const {
   return write_frame(message_of(draw(number)), number, out);
 }
 
-uint32_t Workload::write_fill(uint32_t id, uint8_t* out) const {
-  return write_frame(set_of(id), id, out);
+uint32_t Workload::write_fill(uint32_t id, uint32_t piece, uint8_t* out) const {
+  return write_frame(store_of(id, piece), id, out);
 }
+
+uint32_t Workload::fill_pieces() const { return pieces_of(longest().value); }
 
 // The request's number is in memcached's header, as far as it fits.
 uint32_t Workload::write_frame(const std::string& message, uint64_t number, uint8_t* out) const {
@@ -210,16 +231,12 @@ uint32_t Workload::write_frame(const std::string& message, uint64_t number, uint
   return size;
 }
 
-bool Workload::is_right(uint64_t number, Bytes reply) const {
-  return carries(reply, answer_to(draw(number)), number);
+uint32_t Workload::sequence_of(Bytes frame) {
+  return frame.size < kMessageOffset ? 0 : get16(frame.data + kMessageOffset - 6);
 }
 
-bool Workload::is_stored(uint32_t id, Bytes reply) const {
-  return carries(reply, "STORED\r\n", id);
-}
-
-bool Workload::carries(Bytes reply, const std::string& message, uint64_t number) const {
-  const auto udp_bytes = static_cast<uint32_t>(message.size()) + kMessageOffset - kUdpOffset;
+bool Workload::carries(Bytes reply, const Datagram& datagram, uint64_t number) const {
+  const auto udp_bytes = static_cast<uint32_t>(datagram.text.size) + kMessageOffset - kUdpOffset;
   const uint32_t size = std::max(kUdpOffset + udp_bytes, kFrameMin);
   const uint8_t* at = reply.data;
   if (reply.size != size) return false;
@@ -233,14 +250,15 @@ bool Workload::carries(Bytes reply, const std::string& message, uint64_t number)
                        std::memcmp(at + kIpOffset + 12, kServerAddress, 4) == 0 &&
                        std::memcmp(at + kIpOffset + 16, kClientAddress, 4) == 0;
   const uint8_t* udp = at + kUdpOffset;
-  const bool datagram = get16(udp) == kPort && get16(udp + 2) == kClientPort &&
-                        get16(udp + 4) == udp_bytes &&
-                        get16(udp + 8) == (static_cast<uint32_t>(number) & 0xffff) &&
-                        get16(udp + 10) == 0 && get16(udp + 12) == 1 && get16(udp + 14) == 0;
+  const bool ports =
+      get16(udp) == kPort && get16(udp + 2) == kClientPort && get16(udp + 4) == udp_bytes;
+  const bool numbers = get16(udp + 8) == (static_cast<uint32_t>(number) & 0xffff) &&
+                       get16(udp + 10) == datagram.sequence && get16(udp + 12) == datagram.count &&
+                       get16(udp + 14) == 0;
   // Lengths are right from here on.
-  if (!headers || !datagram) return false;
+  if (!headers || !ports || !numbers) return false;
   const bool checksum = config_.udp_checksum ? udp_sum(at) == 0xffff : get16(udp + 6) == 0;
-  return checksum && std::memcmp(at + kMessageOffset, message.data(), message.size()) == 0;
+  return checksum && std::memcmp(at + kMessageOffset, datagram.text.data, datagram.text.size) == 0;
 }
 
 }  // namespace warpcache::offline

@@ -4,6 +4,7 @@
 // on the same store.
 #include "engine/cuda/cuda_engine.h"
 #include "engine/cuda/packet_engine.h"
+#include "engine/cuda/reply_frames.h"
 #include "engine/testing/store_admin.h"
 #include "packets/fabric.h"
 #include "packets/host_path.h"
@@ -114,8 +115,10 @@ class GpuFabric final : public Fabric {
     }
     ++verdicts_[static_cast<uint32_t>(wire::PacketVerdict::kRequest)];
     if (result.state() != PacketState::kHost) {
-      const auto* data = reinterpret_cast<const char*>(replies_.data()) + result.offset();
-      if (result.size() != 0) replies.emplace_back(data, result.size());
+      const engine::cuda::ReplyFrames frames(replies_.data(), result);
+      for (uint32_t i = 0; i < frames.count(); ++i) {
+        replies.emplace_back(reinterpret_cast<const char*>(frames[i].data), frames[i].size);
+      }
       return;
     }
     path_.add({frames_[index].data(), frames_[index].size()});

@@ -10,6 +10,7 @@
 #include <emmintrin.h>
 
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -165,6 +166,7 @@ inline int __syncthreads_count(bool vote) {
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __nanosleep(uint32_t) { simt::rest(); }
+inline int64_t clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 [[noreturn]] inline void __trap() { std::abort(); }
 
 // --- Atomic operations on words of memory
@@ -173,6 +175,11 @@ template <typename T>
 T atomicAdd(T* word, std::type_identity_t<T> value) {
   simt::pass();
   return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+template <typename T>
+T atomicExch(T* word, std::type_identity_t<T> value) {
+  simt::pass();
+  return __atomic_exchange_n(word, value, __ATOMIC_RELAXED);
 }
 template <typename T>
 T atomicOr(T* word, std::type_identity_t<T> value) {

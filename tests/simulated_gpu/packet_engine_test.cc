@@ -12,13 +12,15 @@
 #include <vector>
 
 #include "engine/cuda/cuda_store.h"
+#include "engine/cuda/reply_frames.h"
 #include "store/index.h"
 #include "wire/packet_testing.h"
+#include "wire/udp_frame.h"
 
 namespace warpcache::engine::cuda {
 namespace {
 
-constexpr uint32_t kBufferBytes = 64 * 1024;
+constexpr uint32_t kBufferBytes = 256 * 1024;
 constexpr uint32_t kPacketsMax = 64;
 
 // An engine with buffers for a batch of commands, a datagram each.
@@ -63,11 +65,22 @@ class Packets {
   void run(const std::vector<std::string>& commands, size_t granule = 16) {
     ASSERT_TRUE(engine_->run(batch_of(commands, granule)));
   }
-  // The reply frame to a command of the latest batch.
+  PacketState state(size_t command) const { return results_.as<PacketResult>()[command].state(); }
+  // The reply frames to a command of the latest batch.
+  std::vector<std::string> replies(size_t command) const {
+    EXPECT_EQ(state(command), PacketState::kDone);
+    const ReplyFrames frames(replies_.data(), results_.as<PacketResult>()[command]);
+    std::vector<std::string> all;
+    for (uint32_t i = 0; i < frames.count(); ++i) {
+      all.emplace_back(reinterpret_cast<const char*>(frames[i].data), frames[i].size);
+    }
+    return all;
+  }
+  // Where there is one.
   std::string reply(size_t command) const {
-    const PacketResult result = results_.as<PacketResult>()[command];
-    EXPECT_EQ(result.state(), PacketState::kDone);
-    return {reinterpret_cast<const char*>(replies_.data()) + result.offset(), result.size()};
+    const std::vector<std::string> frames = replies(command);
+    EXPECT_EQ(frames.size(), 1u);
+    return frames.empty() ? "" : frames[0];
   }
   PacketEngine& engine() { return *engine_; }
 
@@ -109,6 +122,30 @@ class SimulatedGpuPackets : public testing::Test {
   }
   static void expect(const Packets& packets, size_t command, const std::string& what) {
     EXPECT_NE(packets.reply(command).find(what), std::string::npos) << command << ": " << what;
+  }
+
+  // `value` is stored in pieces that datagrams have room for.
+  void store_value(const std::string& key, const std::string& value) {
+    constexpr size_t kPiece = 1000;
+    for (size_t at = 0; at == 0 || at < value.size(); at += kPiece) {
+      const std::string piece = value.substr(at, kPiece);
+      packets_[0]->run({(at == 0 ? "set " : "append ") + key + " 0 0 " +
+                        std::to_string(piece.size()) + "\r\n" + piece + "\r\n"});
+      expect(*packets_[0], 0, "STORED");
+    }
+  }
+  // What the frames of a reply carry, one behind the other.
+  static std::string text_of(const std::vector<std::string>& frames) {
+    constexpr size_t kTextOffset = 14 + 20 + 8 + 8;  // headers up to memcached's
+    std::string text;
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const std::string& frame = frames[i];
+      EXPECT_EQ(wire::testing::get16(frame, kTextOffset - 6), i);
+      EXPECT_EQ(wire::testing::get16(frame, kTextOffset - 4), frames.size());
+      EXPECT_EQ(wire::testing::get16(frame, 14 + 20 + 6), wire::testing::udp_checksum_of(frame));
+      text += frame.substr(kTextOffset, wire::testing::get16(frame, 14 + 20 + 4) - 16u);
+    }
+    return text;
   }
 
   DeviceFaults faults_;
@@ -168,6 +205,70 @@ TEST_F(SimulatedGpuPackets, FindKeysInOverflowSets) {
   packets_[0]->run({gets[50], gets[51]});
   EXPECT_EQ(packets_[0]->reply(0).find("VALUE"), std::string::npos);
   expect(*packets_[0], 1, hit_of(keys[51]));
+}
+
+std::string value_of(size_t size) {
+  std::string value(size, '\0');
+  for (size_t i = 0; i < size; ++i) value[i] = static_cast<char>(size_t{'A'} + i % 61);
+  return value;
+}
+
+// Long replies stand between short ones, each complete. What finds no room is the host's.
+TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
+  open(1);
+  const std::vector<size_t> sizes = {5, 1362, 2753, 5, 4096, 20000};
+  std::vector<std::string> commands;
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < 40; ++i) {
+    const size_t size = sizes[i % sizes.size()];
+    const std::string key = "k" + std::to_string(size);
+    const std::string value = value_of(size) + "\r\n";
+    if (i < sizes.size()) store_value(key, value_of(size));
+    commands.push_back(i % 2 == 0 ? "get " + key + "\r\n" : "mg " + key + " v\r\n");
+    texts.push_back(i % 2 == 0
+                        ? "VALUE " + key + " 0 " + std::to_string(size) + "\r\n" + value + "END\r\n"
+                        : "VA " + std::to_string(size) + "\r\n" + value);
+  }
+  PacketBatch batch = packets_[0]->batch_of(commands, 16);
+  for (const uint32_t room : {kBufferBytes, 32u * 1024}) {
+    batch.reply_bytes = room;
+    ASSERT_TRUE(packets_[0]->engine().run(batch));
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < 40; ++i) {
+      if (packets_[0]->state(i) == PacketState::kHost) {
+        ++left;
+        continue;
+      }
+      const std::vector<std::string> frames = packets_[0]->replies(i);
+      EXPECT_EQ(frames.size(), wire::udp_datagram_count(static_cast<uint32_t>(texts[i].size())));
+      EXPECT_EQ(text_of(frames), texts[i]) << i;
+    }
+    // Of six with 20,000 bytes one has room, if it comes first.
+    EXPECT_GE(left, room == kBufferBytes ? 0u : 5u);
+    EXPECT_LE(left, room == kBufferBytes ? 0u : 39u);
+  }
+}
+
+// What may change the store has been promised space for all of its reply.
+TEST_F(SimulatedGpuPackets, PromiseWritersSpaceForSeveralDatagrams) {
+  open(1);
+  const std::string value = value_of(3000);
+  const std::string hit = "VALUE long 0 3000\r\n" + value + "\r\nEND\r\n";
+  store_value("long", value);
+  const std::vector<std::string> commands(40, "gat 100 long\r\n");
+  PacketBatch batch = packets_[0]->batch_of(commands, 16);
+  for (const uint32_t room : {kBufferBytes, 32u * 1024}) {
+    batch.reply_bytes = room;
+    ASSERT_TRUE(packets_[0]->engine().run(batch));
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < commands.size(); ++i) {
+      if (packets_[0]->state(i) == PacketState::kHost) continue;
+      EXPECT_EQ(text_of(packets_[0]->replies(i)), hit);
+      ++done;
+    }
+    // A warp gets space for all of its packets or for none: 32 and 8 of them, 3.1 KB each.
+    EXPECT_EQ(done, room == kBufferBytes ? 40u : 8u);
+  }
 }
 
 // One thread, several batches under way, in place and copied.

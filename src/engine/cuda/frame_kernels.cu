@@ -32,9 +32,10 @@ __device__ __noinline__ void run_group(const BlockResources& resources, const Fr
 
 struct FrameWork {
   using JobKind = FrameJob;
+  static constexpr bool kStandsBy = false;  // every slice enters an epoch of its own
 
   static __device__ void run(const BlockResources& resources, const FrameJob& job, Tally& tally,
-                             uint8_t* shared, uint32_t blocks) {
+                             uint8_t* shared, uint32_t blocks, bool) {
     Slice& slice = *reinterpret_cast<Slice*>(shared);
     for (uint32_t number = blockIdx.x; number < job.shares; number += blocks) {
       run_group(resources, job, job.groups[number], slice, tally);

@@ -8,7 +8,9 @@
 //   judge     some are the host's; of several plain sets of a key one is to take effect
 //   admit     writers are promised space for their replies, and room in the index
 //   execute   every lane its request
-//   compose   reply frames, as many at a time as find room in the stage, and out they go
+//   compose   reply frames, as many at a time as find room in the stage, and out they go; replies
+//   of
+//             several frames one after the other (reply_run.cuh)
 //
 // Device code.
 #pragma once
@@ -16,12 +18,16 @@
 #include <cstdint>
 
 #include "engine/cuda/packet_writes.cuh"
+#include "engine/cuda/reply_run.cuh"
 #include "request/stages.h"
 #include "wire/frame.h"
 #include "wire/packet.h"
 #include "wire/udp_frame.h"
 
 namespace warpcache::engine::cuda {
+
+// Bytes of head and tail of a reply of several datagrams. A longer one is the host's.
+inline constexpr uint32_t kLongEndsMax = (kStageWords - kRunFrameWords) * 16;
 
 // As one lane sees it. Every function is called by the whole warp unless it says otherwise.
 class GeneralPackets {
@@ -62,13 +68,14 @@ class GeneralPackets {
  private:
   __device__ bool open();
   __device__ bool judge();
-  __device__ uint32_t value_ahead() const;
   __device__ bool yields_to_another() const;
   __device__ bool admit(bool runs);
   __device__ void prepare_space(bool runs);
   __device__ bool execute(bool runs);
   __device__ void compose(bool done);
-  __device__ uint32_t reply_payload_bound();
+  __device__ bool carries_value() const;
+  __device__ void compose_frames(bool waits, uint32_t bound);
+  __device__ void compose_runs(bool waits, uint32_t bound);
   __device__ uint32_t compose_own(uint8_t* out);
   __device__ void put_large_values(bool mine);
   __device__ uint32_t finish_own(uint8_t* out, uint32_t payload);

@@ -38,18 +38,17 @@ __device__ inline bool GeneralPackets::judge() {
   changes_ = request.op != wire::Op::kGet || request.protocol == wire::Protocol::kMeta ||
              (request.bits & kWrites) != 0;
   if (!changes_) return true;
-  // A reply of several datagrams is the host's to cut.
-  uint32_t bound = wire::reply_bound_max(request);
-  if (request.op == wire::Op::kGet) bound += value_ahead();
-  if (bound > wire::kUdpPayloadMax) return false;
-  promised_ = reply_words(bound);
+  const uint32_t ends = wire::reply_bound_max(request);
+  uint32_t value = 0;
+  if (request.op == wire::Op::kGet) {
+    const store::Found found = context_.store.find(request.hash, context_.key(request));
+    if (found && found.item->chained()) return false;
+    if (found) value = found.item->value_size;
+  }
+  const bool is_long = ends + value > wire::kUdpPayloadMax;
+  if (is_long && ends > kLongEndsMax) return false;
+  promised_ = is_long ? run_words(run_of(packet_, ends + value)) : reply_words(ends + value);
   return true;
-}
-
-__device__ inline uint32_t GeneralPackets::value_ahead() const {
-  const wire::Request& request = state_.request;
-  const store::Found found = context_.store.find(request.hash, context_.key(request));
-  return found ? found.item->value_size : 0;
 }
 
 // Whether it is a plain set and leaves_to_another(). Called by one lane.

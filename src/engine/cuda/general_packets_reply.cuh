@@ -7,16 +7,30 @@
 
 namespace warpcache::engine::cuda {
 
-// Of what is `done`, as many replies at a time as the stage has room for.
+// Of what is `done`: replies of one frame first, as many at a time as the stage has room for, then
+// those of several.
 __device__ inline void GeneralPackets::compose(bool done) {
-  uint32_t bound = 0;  // bytes of what memcached answers
-  if (done) bound = reply_payload_bound();
-  bool waits = done && bound != 0 && bound <= wire::kUdpPayloadMax;
+  uint32_t bound = 0;  // bytes of head and tail
+  if (done) bound = wire::reply_bound(state_.request, answer_);
   if (done && bound == 0) result_ = PacketResult::done(0, 0);
-  if (done && bound > wire::kUdpPayloadMax) {
-    // Nothing has happened: what changes the store was judged before.
-    result_ = PacketResult::not_done(PacketState::kHost);
-  }
+  const uint32_t with_value = bound + (carries_value() ? answer_.value_size : 0);
+  const bool is_long = with_value > wire::kUdpPayloadMax;
+  // Nothing has happened: what changes the store was judged before.
+  const bool for_host = is_long && (answer_.chained || bound > kLongEndsMax);
+  if (done && for_host) result_ = PacketResult::not_done(PacketState::kHost);
+  const bool answers = done && bound != 0 && !for_host;
+  compose_frames(answers && !is_long, with_value);
+  if (__any_sync(kAllLanes, answers && is_long)) compose_runs(answers && is_long, bound);
+  // What was promised too much.
+  const uint32_t words = warp_last(warp_sum_to(promised_));
+  if (words != 0 && lane_id() == 0) arena_.give_back(words);
+}
+
+__device__ inline bool GeneralPackets::carries_value() const {
+  return wire::reply_carries_value(state_.request, answer_);
+}
+
+__device__ inline void GeneralPackets::compose_frames(bool waits, uint32_t bound) {
   while (__any_sync(kAllLanes, waits)) {
     const LaneRanges room(waits ? reply_words(bound) : 0);
     const bool mine = waits && room.end() <= kStageWords;
@@ -31,15 +45,32 @@ __device__ inline void GeneralPackets::compose(bool done) {
     send(places, mine, size);
     waits = waits && !mine;
   }
-  // What was promised too much.
-  const uint32_t words = warp_last(warp_sum_to(promised_));
-  if (words != 0 && lane_id() == 0) arena_.give_back(words);
 }
 
-__device__ inline uint32_t GeneralPackets::reply_payload_bound() {
-  const uint32_t frame = wire::reply_bound(state_.request, answer_);
-  const bool carries = wire::reply_carries_value(state_.request, answer_);
-  return carries ? frame + answer_.value_size : frame;
+// Heads and tails of as many as there is room for behind the place of a frame, then one reply after
+// the other.
+__device__ inline void GeneralPackets::compose_runs(bool waits, uint32_t bound) {
+  while (__any_sync(kAllLanes, waits)) {
+    const LaneRanges room(waits ? FrameRun::words_of(bound) : 0);
+    const bool mine = waits && kRunFrameWords + room.end() <= kStageWords;
+    LongReply reply;
+    if (mine) {
+      uint8_t* const out = stage_.reply + (kRunFrameWords + room.begin()) * 16;
+      uint8_t* const tail = wire::compose_head(state_.request, answer_, context_.input, out);
+      uint8_t* const end = wire::compose_tail(state_.request, answer_, context_.input, tail);
+      reply.ends = {out, static_cast<uint32_t>(tail - out), static_cast<uint32_t>(end - tail)};
+      if (carries_value()) reply.value = {answer_.value.data, answer_.value_size};
+    }
+    __syncwarp();
+    uint32_t owners = __ballot_sync(kAllLanes, mine);
+    for (; owners != 0; owners &= owners - 1) {
+      const int owner = __ffs(static_cast<int>(owners)) - 1;
+      const PacketResult result =
+          send_run(job_, stage_, owner, reply, frame_.data, packet_, udp_header_, promised_);
+      if (lane_id() == static_cast<uint32_t>(owner)) result_ = result;
+    }
+    waits = waits && !mine;
+  }
 }
 
 // Head, value and tail behind the place of the headers; long values are left out. Returns their
@@ -48,7 +79,7 @@ __device__ inline uint32_t GeneralPackets::compose_own(uint8_t* out) {
   uint8_t* const begin = out + wire::reply_headers_size(packet_) + wire::kUdpHeaderSize;
   uint8_t* at = wire::compose_head(state_.request, answer_, context_.input, begin);
   value_place_ = nullptr;
-  if (wire::reply_carries_value(state_.request, answer_)) {
+  if (carries_value()) {
     if (answer_.value_size <= kLaneValueMax) {
       quick_copy(at, answer_.value.data, answer_.value_size);
     } else {

@@ -81,16 +81,18 @@ static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot
 enum class PacketState : uint32_t {
   kDone,         // effect and reply frame are complete
   kDeferred,     // no room in the store: hand it in again after make_room()
-  kHost,         // takes more than one command, frame or reply datagram: nothing was executed
+  kHost,         // see packet_engine.h: nothing was executed
   kDropped,      // is no request
   kNoReplySpace  // the arena is full: hand it in again with an empty one
 };
 
-// Written by the device, one a packet; four bytes, since each of them crosses the bus. Reply frames
-// begin at multiples of kReplyGranule and are behind each other in no particular order.
+// Written by the device, one a packet; four bytes, since each of them crosses the bus. Replies
+// begin at multiples of kReplyGranule and are behind each other in no particular order. A reply is
+// one frame, or a FrameRun and the frames that it tells of.
 struct PacketResult {
   static constexpr uint32_t kReplyGranule = 16;    // bytes
-  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame
+  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame; above it: states
+  static constexpr uint32_t kRunSize = 2047;       // stands for a run
   static constexpr uint32_t kArenaMax = 1u << 25;  // bytes
   static constexpr uint32_t kSizeShift = 21;       // below it: the offset, in granules
   static constexpr uint32_t kLowMask = (1u << kSizeShift) - 1;
@@ -99,6 +101,9 @@ struct PacketResult {
 
   WC_HD static PacketResult done(uint32_t offset, uint32_t size) {
     return {size << kSizeShift | offset / kReplyGranule};
+  }
+  WC_HD static PacketResult done_in_run(uint32_t offset) {
+    return {kRunSize << kSizeShift | offset / kReplyGranule};
   }
   WC_HD static PacketResult not_done(PacketState state) {
     return {(kSizeMax + static_cast<uint32_t>(state)) << kSizeShift};
@@ -109,10 +114,13 @@ struct PacketResult {
 
   WC_HD PacketState state() const {
     const uint32_t size = word >> kSizeShift;
-    return size <= kSizeMax ? PacketState::kDone : static_cast<PacketState>(size - kSizeMax);
+    if (size <= kSizeMax || size == kRunSize) return PacketState::kDone;
+    return static_cast<PacketState>(size - kSizeMax);
   }
-  // Of one that is done: where its reply is in the arena. 0 bytes: there is none.
+  // Of one that is done: where its reply is in the arena.
   WC_HD uint32_t offset() const { return (word & kLowMask) * kReplyGranule; }
+  WC_HD bool is_run() const { return word >> kSizeShift == kRunSize; }
+  // Of a reply that is no run. 0 bytes: there is none.
   WC_HD uint32_t size() const { return word >> kSizeShift; }
   // Of one that was dropped; kRequest: what UDP carried was none.
   WC_HD wire::PacketVerdict verdict() const {
@@ -120,6 +128,24 @@ struct PacketResult {
   }
 };
 static_assert(sizeof(PacketResult) == 4 && std::is_trivially_copyable_v<PacketResult>);
+
+// What is in front of the frames of a reply of several datagrams. They follow in their order, each
+// at the next multiple of kReplyGranule, and are of one size but for the last.
+struct FrameRun {
+  uint32_t count;
+  uint32_t frame_bytes;
+  uint32_t last_bytes;
+  uint32_t reserved;
+
+  WC_HD static constexpr uint32_t words_of(uint32_t bytes) {  // granules
+    return (bytes + PacketResult::kReplyGranule - 1) / PacketResult::kReplyGranule;
+  }
+  // Where a frame begins, in granules from the run's own place; of `count`: the run's end.
+  WC_HD static constexpr uint32_t begin_of(uint32_t frame, uint32_t frame_bytes) {
+    return words_of(sizeof(FrameRun)) + frame * words_of(frame_bytes);
+  }
+};
+static_assert(sizeof(FrameRun) == PacketResult::kReplyGranule);
 
 inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter::kCount);
 
@@ -131,7 +157,7 @@ struct alignas(32) JobResult {
   uint64_t room_missing;   // what all deferred packets want, bytes
   uint32_t undone;         // packets that are not kDone or kDropped
   uint32_t room_wanted;    // the most bytes that a deferred packet wants
-  uint32_t free_segments;  // of the store, when the job ended
+  uint32_t free_segments;  // of the store; a job of one block tells what it has found
   uint32_t low_water;      // below it maintenance is wanted
 };
 static_assert(sizeof(JobResult) == 128);
@@ -171,6 +197,8 @@ struct FrameJob : Job {
   uint8_t* reply_copy;        // device: mirror of the reply arena
   uint32_t reply_size;        // bytes of the arena
   uint32_t value_size_max;    // longer ones are left to kLargeValue
+
+  WC_HD bool reads_host() const { return true; }  // besides the job itself
 };
 static_assert(std::is_trivially_copyable_v<FrameJob>);
 
@@ -206,6 +234,9 @@ struct PacketJob : Job {
   // All of the input, where it is so little: it comes with the job, which saves a way over the bus.
   uint32_t inline_bytes;  // 0: it does not
   alignas(16) uint8_t inline_input[kInlineMax];
+
+  // Whether the host has written more than the job itself, that the device has to see.
+  WC_HD bool reads_host() const { return inline_bytes == 0 || slots != nullptr; }
 };
 static_assert(std::is_trivially_copyable_v<PacketJob>);
 

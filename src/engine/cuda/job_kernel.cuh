@@ -5,9 +5,12 @@
 //
 //   struct Work {
 //     using JobKind = ...;  // derived from Job
-//     // Called by the whole block; `shared` is the kernel's dynamic shared memory.
+//     // Whether a block that waits for jobs is to be in its epoch when one comes.
+//     static constexpr bool kStandsBy = ...;
+//     // Called by the whole block; `shared` is the kernel's dynamic shared memory. `entered`: the
+//     // block has stood by, and is in its epoch.
 //     static __device__ void run(const BlockResources&, const JobKind&, Tally&, uint8_t* shared,
-//                                uint32_t blocks);
+//                                uint32_t blocks, bool entered);
 //     // Called by one thread of the block, when what it has looked at is no longer needed.
 //     static __device__ void leave(const BlockResources&, const JobKind&);
 //     // Called by one thread of all, when all shares (one at least) are done.
@@ -107,23 +110,26 @@ __device__ void tell_totals(const store::Shared& store, const typename Work::Job
 static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
               offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
 
-// The same for a job of one block. Called by the whole block.
+// The same for a job of one block, but for tell_room(). Called by the whole block.
 template <typename Work>
-__device__ void tell_own(const store::Shared& store, const typename Work::JobKind& job,
-                         const Tally& tally) {
+__device__ void tell_own(const typename Work::JobKind& job, const Tally& tally) {
   JobResult& told = *job.result;
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
     told.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
   }
   if (threadIdx.x != 0) return;
-  const uint32_t free_segments = load_relaxed(&store.free_count);
-  const uint32_t low_water = load_relaxed(&store.low_water);
   if (job.shares != 0) Work::finish(job);
   told.undone = tally.undone;
   told.room_wanted = tally.room_wanted;
   told.room_missing = tally.room_missing;
+}
+
+// What a job of one block tells of the store: while the others begin with the job, since the memory
+// is far. Called by one thread.
+__device__ inline void tell_room(const store::Shared& store, JobResult& told) {
+  const uint32_t free_segments = load_relaxed(&store.free_count);
+  told.low_water = load_relaxed(&store.low_water);
   told.free_segments = free_segments;
-  told.low_water = low_water;
 }
 
 // All that the block has read and written comes before this: its epoch, its count, and after all
@@ -150,14 +156,15 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
 // The share of one of `blocks` blocks. Called by the whole block.
 template <typename Work>
 __device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
-                          Tally& tally, uint8_t* shared, uint32_t blocks) {
+                          Tally& tally, uint8_t* shared, uint32_t blocks, bool entered) {
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) tally.counters.value[i] = 0;
   if (threadIdx.x == 0) tally.undone = tally.room_wanted = tally.room_missing = 0;
   __syncthreads();
-  Work::run(resources, job, tally, shared, blocks);
+  if (blocks == 1 && threadIdx.x == blockDim.x / 2) tell_room(*resources.core.shared, *job.result);
+  Work::run(resources, job, tally, shared, blocks, entered);
   __syncthreads();
   if (blocks == 1) {
-    tell_own<Work>(*resources.core.shared, job, tally);
+    tell_own<Work>(job, tally);
   } else {
     add_up(job.words->totals, tally);
   }
@@ -169,7 +176,7 @@ template <typename Work>
 __device__ void run_job(const BlockResources& resources, const typename Work::JobKind& job) {
   extern __shared__ __align__(16) uint8_t shared[];
   __shared__ Tally tally;
-  run_share<Work>(resources, job, tally, shared, gridDim.x);
+  run_share<Work>(resources, job, tally, shared, gridDim.x, false);
 }
 
 // --- The kernel that stays
@@ -205,8 +212,6 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
       rest(turn);
       continue;
     }
-    // What the job leads to has been written before its words.
-    fence_system();
     if (ends) return first | kStopAll;
 #pragma unroll
     for (uint32_t i = 0; i < kEach; ++i) {
@@ -214,6 +219,9 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
       if (at == 0 || at >= kWords) continue;
       reinterpret_cast<uint32_t*>(&job)[at - 1] = static_cast<uint32_t>(words[i]);
     }
+    __syncwarp();
+    // What the job leads to has been written before its words.
+    if (job.reads_host()) fence_system();
     return uint64_t{number} << 32;
   }
 }
@@ -242,6 +250,28 @@ __device__ uint32_t begin_job(const JobKind& job, Turn<JobKind>* turn, uint32_t 
   return blocks;
 }
 
+// An epoch that a waiting block is in grows old, and holds back memory: clock cycles after which it
+// takes the current one, and how often before it leaves.
+inline constexpr int64_t kStandByCycles = 40000;
+inline constexpr uint32_t kStandBysMax = 100;
+
+// Is in an epoch while the block waits for a job later than `last`: it takes a fence to enter one,
+// which a lone request would wait for. Returns whether it still is when `called` says that the job
+// has come; after some milliseconds it leaves. Called by one thread of a warp that does not wait
+// itself.
+__device__ inline bool stand_by(const store::Core& core, store::EpochSlot& slot, uint32_t* called,
+                                uint32_t last) {
+  for (uint32_t i = 0; i < kStandBysMax; ++i) {
+    store::enter_epoch(&slot, &core.shared->epoch);
+    const int64_t begin = clock64();
+    do {
+      if (atomicOr(called, 0u) != last) return true;
+    } while (clock64() - begin < kStandByCycles);
+  }
+  store::leave_epoch(&slot);
+  return false;
+}
+
 template <typename Work>
 __device__ void run_jobs(const BlockResources& resources,
                          const Doorbell<typename Work::JobKind>* bell,
@@ -250,18 +280,33 @@ __device__ void run_jobs(const BlockResources& resources,
   __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
   __shared__ uint64_t signal;
+  __shared__ uint32_t called;  // the first block's latest job, as soon as it is known
+  __shared__ bool entered;
   const bool leads = blockIdx.x == 0;
+  const bool stands_by =
+      Work::kStandsBy && leads && threadIdx.x == blockDim.x - 1 && warp_id() != 0;
+  store::EpochSlot* slot = nullptr;  // the block's own, known from its first job on
+  if (threadIdx.x == 0) {
+    called = last;
+    entered = false;
+  }
+  __syncthreads();
   while (true) {
     if (leads && warp_id() == 0) {
       const uint64_t go = wait_for_host(bell, last, job);
-      if (lane_id() == 0) signal = go;
+      if (lane_id() == 0) {
+        signal = go;
+        atomicExch(&called, static_cast<uint32_t>(go >> 32));
+      }
     }
     if (!leads && threadIdx.x == 0) signal = wait_for_turn(&turn->go, last);
+    if (stands_by && slot != nullptr) entered = stand_by(resources.core, *slot, &called, last);
     __syncthreads();
     last = static_cast<uint32_t>(signal >> 32);
     uint32_t blocks = static_cast<uint32_t>(signal);
     if (blocks == kStopAll) {
       if (leads && threadIdx.x == 0) store_release_system(&turn->go, signal);
+      if (stands_by && entered) store::leave_epoch(slot);
       return;
     }
     if (leads) {
@@ -269,7 +314,10 @@ __device__ void run_jobs(const BlockResources& resources,
     } else if (blockIdx.x < blocks) {
       load_job(job, &turn->job);
     }
-    if (blockIdx.x < blocks) run_share<Work>(resources, job, tally, shared, blocks);
+    if (blockIdx.x < blocks) {
+      run_share<Work>(resources, job, tally, shared, blocks, entered);
+      slot = &resources.core.epochs[job.first_reader + blockIdx.x];
+    }
     __syncthreads();
   }
 }

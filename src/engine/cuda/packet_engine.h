@@ -2,8 +2,9 @@
 //
 // Whole Ethernet frames on the GPU, after MemcachedGPU and GNoM (SoCC 2015): headers are read,
 // requests run and reply frames written there, checksums included. The host sees a packet only when
-// it is none of the usual: administrative commands, several commands in a datagram, replies of
-// several datagrams. These it runs by a CudaEngine on the same store.
+// it is none of the usual: administrative commands, several commands in a datagram, frames of more
+// than 3 KB, replies of several datagrams to what may change the store, and values that are chains
+// of segments. These it runs by a CudaEngine on the same store.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct PacketBatch {
   uint32_t slot_bytes = 0;
   uint8_t* replies = nullptr;       // begins at a multiple of 16 bytes
   uint32_t reply_bytes = 0;         // room there, at most PacketResult::kArenaMax
-  PacketResult* results = nullptr;  // what became of each packet
+  PacketResult* results = nullptr;  // what became of each packet: see ReplyFrames
   bool on_device = false;           // frames and replies
 };
 

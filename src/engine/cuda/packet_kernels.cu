@@ -9,16 +9,18 @@ namespace {
 
 struct PacketWork {
   using JobKind = PacketJob;
+  static constexpr bool kStandsBy = true;
 
   static __device__ void run(const BlockResources& resources, const PacketJob& job, Tally& tally,
-                             uint8_t* shared, uint32_t blocks) {
+                             uint8_t* shared, uint32_t blocks, bool entered) {
     store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[warp_id()];
     PacketChunk packets(resources, job, stage, tally);
     // The last warp enters the block's epoch while the others' first frames come in. All warps wait
     // for it in the same place, those without a chunk as well.
-    if (threadIdx.x == blockDim.x - 1) store::enter_epoch(reader, &resources.core.shared->epoch);
-    bool entered = false;
+    if (!entered && threadIdx.x == blockDim.x - 1) {
+      store::enter_epoch(reader, &resources.core.shared->epoch);
+    }
     const auto wait_for_epoch = [&entered] {
       if (!entered) __syncthreads();
       entered = true;

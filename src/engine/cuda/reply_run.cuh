@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replies of several datagrams: a warp writes them to the arena as a FrameRun, one reply after the
+// other, each of its frames composed by all lanes. Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packet_stage.cuh"
+
+namespace warpcache::engine::cuda {
+
+// The stage of a warp that does so: a frame, and behind it heads and tails of replies.
+inline constexpr uint32_t kRunFrameWords =
+    FrameRun::words_of(wire::kReplyHeadersMax + wire::kUdpDatagramMax);
+static_assert(kRunFrameWords < kStageWords);
+
+// What is in front of and behind a value, one behind the other in the stage.
+struct ReplyEnds {
+  const uint8_t* data = nullptr;
+  uint32_t head_bytes = 0;
+  uint32_t tail_bytes = 0;
+};
+
+// Of a reply of `bytes` to `packet`.
+__device__ inline FrameRun run_of(const wire::Packet& packet, uint32_t bytes) {
+  const auto frame_size = [&packet](uint32_t payload) {
+    return wire::reply_frame_size(packet, wire::kUdpHeaderSize + payload);
+  };
+  const uint32_t count = wire::udp_datagram_count(bytes);
+  return {count, frame_size(wire::kUdpPayloadMax),
+          frame_size(wire::udp_payload_size(bytes, count - 1)), 0};
+}
+
+// The words of the arena that a run takes.
+__device__ inline uint32_t run_words(const FrameRun& run) {
+  return FrameRun::begin_of(run.count - 1, run.frame_bytes) + FrameRun::words_of(run.last_bytes);
+}
+
+// A reply as all lanes see it.
+struct LongReply {
+  ReplyEnds ends;
+  Bytes value;  // in the store
+
+  __device__ uint32_t bytes() const {
+    return ends.head_bytes + static_cast<uint32_t>(value.size) + ends.tail_bytes;
+  }
+  __device__ uint8_t at(uint32_t byte) const {
+    if (byte < ends.head_bytes) return ends.data[byte];
+    const uint32_t behind = byte - ends.head_bytes;
+    const auto value_bytes = static_cast<uint32_t>(value.size);
+    if (behind < value_bytes) return __ldcg(value.data + behind);
+    return ends.data[byte - value_bytes];
+  }
+};
+
+namespace reply_run_detail {
+
+template <typename T>
+__device__ T* from_lane(T* pointer, int lane) {
+  return reinterpret_cast<T*>(
+      __shfl_sync(kAllLanes, reinterpret_cast<unsigned long long>(pointer), lane));
+}
+
+__device__ inline LongReply from_lane(const LongReply& mine, int lane) {
+  LongReply reply;
+  reply.ends.data = from_lane(mine.ends.data, lane);
+  reply.ends.head_bytes = __shfl_sync(kAllLanes, mine.ends.head_bytes, lane);
+  reply.ends.tail_bytes = __shfl_sync(kAllLanes, mine.ends.tail_bytes, lane);
+  reply.value.data = from_lane(mine.value.data, lane);
+  reply.value.size = __shfl_sync(kAllLanes, static_cast<uint32_t>(mine.value.size), lane);
+  return reply;
+}
+
+__device__ inline FrameRun from_lane(const FrameRun& mine, int lane) {
+  return {__shfl_sync(kAllLanes, mine.count, lane), __shfl_sync(kAllLanes, mine.frame_bytes, lane),
+          __shfl_sync(kAllLanes, mine.last_bytes, lane), 0};
+}
+
+// Bytes [begin, begin + size) of a reply, to `out`. Returns the checksum's sum of them: they begin
+// at an even place of the datagram.
+__device__ inline uint32_t copy_part(const LongReply& reply, uint32_t begin, uint32_t size,
+                                     uint8_t* out) {
+  uint32_t sum = 0;
+#pragma unroll 4
+  for (uint32_t at = lane_id(); at < size; at += kWarpSize) {
+    const uint32_t byte = reply.at(begin + at);
+    out[at] = static_cast<uint8_t>(byte);
+    sum += at % 2 == 0 ? byte : byte << 8;
+  }
+  return __reduce_add_sync(kAllLanes, sum);
+}
+
+}  // namespace reply_run_detail
+
+// Writes the reply of lane `owner` to the arena: `reply`, `frame`, `packet` and `header` are that
+// lane's, as are the words that it has been `promised`, of which it takes what it needs. Returns,
+// in that lane, what became of the packet. Called by the whole warp.
+__device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, int owner,
+                                        const LongReply& own, const uint8_t* frame,
+                                        const wire::Packet& packet, wire::UdpHeader header,
+                                        uint32_t& promised) {
+  using namespace reply_run_detail;
+  const bool owns = lane_id() == static_cast<uint32_t>(owner);
+  const LongReply reply = from_lane(own, owner);
+  const FrameRun run = from_lane(owns ? run_of(packet, own.bytes()) : FrameRun{}, owner);
+  const uint32_t headers =
+      __shfl_sync(kAllLanes, wire::reply_headers_size(packet), owner) + wire::kUdpHeaderSize;
+  const uint32_t words = run_words(run);
+  const uint32_t covered = min(words, __shfl_sync(kAllLanes, promised, owner));
+  uint32_t base = 0;
+  uint32_t fits = 0;
+  if (lane_id() == 0) fits = ReplyArena(job).take(words, covered, &base) ? 1 : 0;
+  if (__shfl_sync(kAllLanes, fits, 0) == 0) {
+    return PacketResult::not_done(PacketState::kNoReplySpace);
+  }
+  base = __shfl_sync(kAllLanes, base, 0);
+  if (owns) {
+    promised -= covered;
+    reinterpret_cast<uint4*>(job.reply_out)[base] = {run.count, run.frame_bytes, run.last_bytes, 0};
+  }
+  header.count = static_cast<uint16_t>(run.count);
+  for (uint32_t i = 0; i < run.count; ++i) {
+    const uint32_t payload = wire::udp_payload_size(reply.bytes(), i);
+    const uint32_t sum = copy_part(reply, i * wire::kUdpPayloadMax, payload, stage.reply + headers);
+    if (owns) {
+      header.sequence = static_cast<uint16_t>(i);
+      uint8_t* const own_header = stage.reply + headers - wire::kUdpHeaderSize;
+      const uint32_t udp_payload = wire::kUdpHeaderSize + payload;
+      wire::compose_reply_headers(frame, packet, udp_payload, stage.reply);
+      wire::compose_udp_header(header, own_header);
+      wire::finish_udp_checksum_of_sum(packet, udp_payload,
+                                       wire::checksum_add(sum, own_header, wire::kUdpHeaderSize),
+                                       stage.reply);
+      (void)wire::pad_frame(stage.reply, headers + payload);
+    }
+    __syncwarp();
+    const uint32_t bytes = i + 1 == run.count ? run.last_bytes : run.frame_bytes;
+    send_staged(job, stage, FrameRun::words_of(bytes),
+                base + FrameRun::begin_of(i, run.frame_bytes));
+  }
+  return PacketResult::done_in_run(base * PacketResult::kReplyGranule);
+}
+
+}  // namespace warpcache::engine::cuda

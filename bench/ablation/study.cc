@@ -185,9 +185,11 @@ class Study {
     std::atomic<uint64_t> wrong{0};
     in_parallel(requests_, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) {
-        const bool right =
-            sizes[i] <= slot && workload_.is_right(i, {replies.data() + i * slot, sizes[i]});
-        if (!right) ++wrong;
+        const Bytes reply = {replies.data() + i * slot, sizes[i]};
+        const auto frame_of = [reply](uint32_t datagram) {
+          return datagram == 0 ? reply : Bytes{};
+        };
+        if (sizes[i] > slot || !workload_.is_right(i, frame_of)) ++wrong;
       }
     });
     row.wrong = wrong;
@@ -243,7 +245,7 @@ class Study {
     in_parallel_or_throw(items.size(), [&](uint64_t begin, uint64_t end) {
       std::vector<uint8_t> frame(workload_.fill_slot());
       for (uint64_t i = begin; i < end; ++i) {
-        (void)workload_.write_fill(static_cast<uint32_t>(i), frame.data());
+        (void)workload_.write_fill(static_cast<uint32_t>(i), 0, frame.data());
         items[i] = shadow.locate(key_of(frame.data()));
       }
     });

@@ -45,13 +45,6 @@ struct LongReply {
   __device__ uint32_t bytes() const {
     return ends.head_bytes + static_cast<uint32_t>(value.size) + ends.tail_bytes;
   }
-  __device__ uint8_t at(uint32_t byte) const {
-    if (byte < ends.head_bytes) return ends.data[byte];
-    const uint32_t behind = byte - ends.head_bytes;
-    const auto value_bytes = static_cast<uint32_t>(value.size);
-    if (behind < value_bytes) return __ldcg(value.data + behind);
-    return ends.data[byte - value_bytes];
-  }
 };
 
 namespace reply_run_detail {
@@ -77,16 +70,31 @@ __device__ inline FrameRun from_lane(const FrameRun& mine, int lane) {
           __shfl_sync(kAllLanes, mine.last_bytes, lane), 0};
 }
 
-// Bytes [begin, begin + size) of a reply, to `out`. Returns the checksum's sum of them: they begin
-// at an even place of the datagram.
-__device__ inline uint32_t copy_part(const LongReply& reply, uint32_t begin, uint32_t size,
-                                     uint8_t* out) {
+// Bytes [begin, begin + size) of a reply, to `out`.
+__device__ inline void copy_part(const LongReply& reply, uint32_t begin, uint32_t size,
+                                 uint8_t* out) {
+  const uint32_t end = begin + size;
+  const uint32_t head = reply.ends.head_bytes;
+  const auto value = static_cast<uint32_t>(reply.value.size);
+  for (uint32_t at = begin + lane_id(); at < min(end, head); at += kWarpSize) {
+    out[at - begin] = reply.ends.data[at];
+  }
+  const uint32_t first = max(begin, head);
+  const uint32_t last = min(end, head + value);
+  if (first < last) {
+    quick_copy_by_warp(out + first - begin, reply.value.data + first - head, last - first);
+  }
+  for (uint32_t at = max(begin, head + value) + lane_id(); at < end; at += kWarpSize) {
+    out[at - begin] = reply.ends.data[at - value];
+  }
+  __syncwarp();
+}
+
+// The checksum's sum over what lies in the stage, at an even place.
+__device__ inline uint32_t sum_staged(const uint8_t* data, uint32_t size) {
   uint32_t sum = 0;
-#pragma unroll 4
-  for (uint32_t at = lane_id(); at < size; at += kWarpSize) {
-    const uint32_t byte = reply.at(begin + at);
-    out[at] = static_cast<uint8_t>(byte);
-    sum += at % 2 == 0 ? byte : byte << 8;
+  for (uint32_t at = 2 * lane_id(); at < size; at += 2 * kWarpSize) {
+    sum += at + 1 < size ? load_aligned<uint16_t>(data + at) : data[at];
   }
   return __reduce_add_sync(kAllLanes, sum);
 }
@@ -106,6 +114,7 @@ __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, 
   const FrameRun run = from_lane(owns ? run_of(packet, own.bytes()) : FrameRun{}, owner);
   const uint32_t headers =
       __shfl_sync(kAllLanes, wire::reply_headers_size(packet), owner) + wire::kUdpHeaderSize;
+  const bool checksum = __any_sync(kAllLanes, owns && packet.has_udp_checksum);
   const uint32_t words = run_words(run);
   const uint32_t covered = min(words, __shfl_sync(kAllLanes, promised, owner));
   uint32_t base = 0;
@@ -122,7 +131,8 @@ __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, 
   header.count = static_cast<uint16_t>(run.count);
   for (uint32_t i = 0; i < run.count; ++i) {
     const uint32_t payload = wire::udp_payload_size(reply.bytes(), i);
-    const uint32_t sum = copy_part(reply, i * wire::kUdpPayloadMax, payload, stage.reply + headers);
+    copy_part(reply, i * wire::kUdpPayloadMax, payload, stage.reply + headers);
+    const uint32_t sum = checksum ? sum_staged(stage.reply + headers, payload) : 0;
     if (owns) {
       header.sequence = static_cast<uint16_t>(i);
       uint8_t* const own_header = stage.reply + headers - wire::kUdpHeaderSize;

@@ -40,7 +40,7 @@ for row in study["rows"]:
     print(
         f"  batch {row['batch']:>7} {row['requests_per_s'] / 1e6:8.1f} M/s"
         f"  p50 {row['batch_p50_us']:8.1f}  p99 {row['batch_p99_us']:8.1f} us"
-        f"  {row.get('requests_per_j', 0) / 1e3:8.0f} k/J  wrong {row['wrong']}"
+        f"  {row.get('requests_per_j', 0) / 1e3:8.0f} k/J  {row.get('watts', 0):4.0f} W  wrong {row['wrong']}"
     )
     if "background_ms" in row:
         print(

@@ -94,6 +94,7 @@ void add_options(CLI::App* app, Options* options) {
       ->delimiter(',')
       ->check(CLI::Range(1u, 1u << 20));
   app->add_option("--passes", options->study.passes, "the best counts")
+      ->take_last()
       ->check(CLI::Range(1u, 1000u));
   app->add_flag("!--no-verify", options->study.verify, "do not compare replies");
   app->add_option("--engine", options->engine, "cpu or cuda")

@@ -73,13 +73,17 @@ std::string text_report(const StudyConfig& config, const std::string& fabric,
         "requests/s\n",
         result.bus.copy_engines, result.bus.kernel, bus_requests(workload, result.bus));
   }
-  fmt::format_to(to, "{:>8}{:>13}{:>10}{:>10}{:>10}{:>9}{:>9}{:>13}{:>10}\n", "batch", "requests/s",
-                 "p50 us", "p95 us", "p99 us", "GB/s in", "GB/s out", "requests/J", "wrong");
+  fmt::format_to(to, "{:>8}{:>13}{:>10}{:>10}{:>10}{:>9}{:>9}{:>13}{:>6}{:>10}\n", "batch",
+                 "requests/s", "p50 us", "p95 us", "p99 us", "GB/s in", "GB/s out", "requests/J",
+                 "W", "wrong");
   for (const Row& row : result.rows) {
-    fmt::format_to(to, "{:>8}{:>13.0f}{:>10.1f}{:>10.1f}{:>10.1f}{:>9.2f}{:>9.2f}{:>13}{:>10}\n",
+    const auto known = [](double value) {
+      return value > 0 ? fmt::format("{:.0f}", value) : std::string();
+    };
+    fmt::format_to(to,
+                   "{:>8}{:>13.0f}{:>10.1f}{:>10.1f}{:>10.1f}{:>9.2f}{:>9.2f}{:>13}{:>6}{:>10}\n",
                    row.batch, row.requests_per_s, row.p50_us, row.p95_us, row.p99_us,
-                   row.in_gb_per_s, row.out_gb_per_s,
-                   row.requests_per_j > 0 ? fmt::format("{:.0f}", row.requests_per_j) : "",
+                   row.in_gb_per_s, row.out_gb_per_s, known(row.requests_per_j), known(row.watts),
                    config.verify ? std::to_string(row.wrong) : "not seen");
     if (row.background.launches != 0) {
       fmt::format_to(
@@ -132,6 +136,7 @@ std::string json_report(const StudyConfig& config, const std::string& fabric,
     line["in_gb_per_s"] = rounded(row.in_gb_per_s);
     line["out_gb_per_s"] = rounded(row.out_gb_per_s);
     if (row.requests_per_j > 0) line["requests_per_j"] = std::round(row.requests_per_j);
+    if (row.watts > 0) line["watts"] = std::round(row.watts);
     if (row.background.launches != 0) {
       line["background_launches"] = row.background.launches;
       line["background_cut"] = cut_of(row.background);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -123,13 +124,12 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   const bool shared = background.launches != 0;
   const double alone_ms = shared ? alone(background, fabric, progress) : 0;
   Row best;
-  double seconds = 0;
   const double joules_before = fabric.joules();
+  const auto begin = std::chrono::steady_clock::now();
   if (shared) fabric.begin_background(background);
   for (uint32_t i = 0; i < config.passes; ++i) {
     progress("batches of " + std::to_string(pass.batch) + ", pass " + std::to_string(i + 1));
     PassResult times = fabric.run(pass);
-    seconds += times.seconds;
     const Row row = row_of(pass, times);
     if (row.requests_per_s > best.requests_per_s) best = row;
   }
@@ -139,8 +139,10 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
     best.background_alone_ms = alone_ms;
   }
   const double joules = fabric.joules() - joules_before;
-  if (joules > 0 && seconds >= kEnergySecondsMin) {
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  if (joules > 0 && time.count() >= kEnergySecondsMin) {
     best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
+    best.watts = joules / time.count();
   }
   return best;
 }

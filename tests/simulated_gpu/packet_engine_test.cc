@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint32_t kBufferBytes = 256 * 1024;
 constexpr uint32_t kPacketsMax = 64;
+constexpr uint64_t kMemory = uint64_t{16} << 20;  // of the store
 
 // An engine with buffers for a batch of commands, a datagram each.
 class Packets {
@@ -93,15 +94,16 @@ class Packets {
 
 class SimulatedGpuPackets : public testing::Test {
  protected:
-  void open(uint32_t engines, uint32_t copied_min = 0) {
+  void open(uint32_t engines, uint32_t copied_min = 0, bool persistent = false) {
     CudaStoreConfig config;
-    config.store.memory_limit = uint64_t{32} << 20;
+    config.store.memory_limit = kMemory;
     config.engines = engines;
     config.blocks_per_engine = 4;
     ASSERT_EQ(CudaStore::create(config, faults_, &store_), "");
     PacketEngineConfig packets;
     packets.udp_port = wire::testing::kTestPort;
     packets.jobs.blocks_max = config.blocks_per_engine;
+    packets.jobs.persistent = persistent;
     packets.copied_packets_min = copied_min;
     for (uint32_t i = 0; i < engines; ++i) {
       packets_.push_back(std::make_unique<Packets>(packets, *store_, faults_));
@@ -296,6 +298,27 @@ TEST_F(SimulatedGpuPackets, OfSeveralBatchesAtATime) {
   packets_[0]->engine().begin({});
   EXPECT_TRUE(packets_[0]->engine().ended());
   EXPECT_TRUE(packets_[0]->engine().finish());
+}
+
+// A kernel that waits for work stands by in an epoch, which must not keep memory from others.
+TEST_F(SimulatedGpuPackets, AWaitingKernelHoldsBackNoMemory) {
+  open(2, 0, true);
+  packets_[1]->run({"get nothing\r\n"});
+  constexpr uint32_t kSets = 40;
+  const std::string value = value_of(1300);
+  const uint64_t rounds = 3 * kMemory / 2 / (kSets * value.size());
+  for (uint64_t round = 0; round < rounds; ++round) {
+    std::vector<std::string> sets;
+    for (uint32_t i = 0; i < kSets; ++i) {
+      sets.push_back("set k" + std::to_string(round * kSets + i) + " 0 0 1300\r\n" + value +
+                     "\r\n");
+    }
+    packets_[0]->run(sets);
+    for (uint32_t i = 0; i < kSets; ++i) expect(*packets_[0], i, "STORED");
+  }
+  packets_[1]->run({"get k" + std::to_string(rounds * kSets - 1) + "\r\n"});
+  expect(*packets_[1], 0, "VALUE");
+  for (const auto& packets : packets_) packets->engine().yield();
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shortest way: lone gets (wire/lone_get.h), a lane each, up to 32 frames that lie in the
-// warp's stage. Hits are answered here. What has not been found where it should be is asked for
-// again, with all that store::find_key() knows, by a function of its own, answer_lone_misses(): a
-// warp without misses does not fetch that code.
+// warp's stage. Hits are answered here, those with short values first: the others are looked up
+// once more. What has not been found where it should be is asked for again, with all that
+// store::find_key() knows, by answer_lone_misses(). Both are for functions of their own: a warp
+// with hits on short values alone does not fetch their code.
 //
 // Device code.
 #pragma once
@@ -35,7 +36,20 @@ __device__ inline Bytes key_of(Bytes frame, const wire::LoneGet& request) {
 
 }  // namespace lone_gets_detail
 
+// What became of a packet on this way.
+enum class LoneFate : uint8_t {
+  kOther,   // this is none, or not for this way
+  kMissed,  // a lone get whose key is not where it should be: see answer_lone_misses()
+  kLong,    // a hit on a long value, where short ones are answered
+  kDone     // `result` says what became of it
+};
+
+// Which hits are answered: values of up to kLaneValueMax, copied by a lane each, or longer ones,
+// copied by the whole warp.
+enum class ValueSizes : uint8_t { kShort, kLong };
+
 // As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+template <ValueSizes kSizes>
 class LoneGets {
  public:
   // REQUIRES: the block is in its epoch when run() is called.
@@ -47,17 +61,13 @@ class LoneGets {
         pairs_(load_relaxed(&core.shared->pair_count)),
         flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
 
-  enum class Fate : uint8_t {
-    kOther,   // this is none, or not for this way
-    kMissed,  // a lone get whose key is not where it should be: see answer_lone_misses()
-    kDone     // `result` says what became of it
-  };
   // Works off this lane's `frame` if it has one (`here`) and it is a lone get.
-  __device__ Fate run(Bytes frame, bool here, PacketResult& result);
+  __device__ LoneFate run(Bytes frame, bool here, PacketResult& result);
 
  private:
-  __device__ Fate look_up(Bytes frame);
+  __device__ LoneFate look_up(Bytes frame);
   __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
+  __device__ void copy_values(bool mine, uint8_t* place);
   // REQUIRES: it is a hit.
   __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
 
@@ -75,28 +85,32 @@ class LoneGets {
 };
 
 // Called by one lane.
-__device__ inline LoneGets::Fate LoneGets::look_up(Bytes frame) {
+template <ValueSizes kSizes>
+__device__ inline LoneFate LoneGets<kSizes>::look_up(Bytes frame) {
   request_ = lone_gets_detail::open(job_, frame);
   const uint32_t key_size = request_.key_size;
-  if (key_size == 0) return Fate::kOther;
+  if (key_size == 0) return LoneFate::kOther;
   const Bytes key = lone_gets_detail::key_of(frame, request_);
   found_ = quick_find(core_, pairs_, hash_key(core_.seed, key), key.data, key_size);
-  if (found_.item == nullptr) return Fate::kMissed;
+  if (found_.item == nullptr) return LoneFate::kMissed;
   const bool expired = found_.expiry != 0 && found_.expiry <= job_.clock.now;
   if (expired || found_.flush_generation != flush_generation_ || found_.chained()) {
-    return Fate::kOther;
+    return LoneFate::kOther;
   }
+  if (kSizes == ValueSizes::kShort && found_.value_size > kLaneValueMax) return LoneFate::kLong;
+  if (found_.value_size > wire::kUdpPayloadMax) return LoneFate::kOther;
   size_ = wire::lone_hit_size(request_, found_.client_flags, found_.value_size);
-  if (found_.value_size > wire::kUdpPayloadMax || size_ > kLoneReplyMax) return Fate::kOther;
+  if (size_ > kLoneReplyMax) return LoneFate::kOther;
   quick_record_hit(found_, job_.clock.now);
-  return Fate::kDone;
+  return LoneFate::kDone;
 }
 
-__device__ inline LoneGets::Fate LoneGets::run(Bytes frame, bool here, PacketResult& result) {
-  Fate fate = Fate::kOther;
+template <ValueSizes kSizes>
+__device__ inline LoneFate LoneGets<kSizes>::run(Bytes frame, bool here, PacketResult& result) {
+  LoneFate fate = LoneFate::kOther;
   if (here) fate = look_up(frame);
   __syncwarp();
-  const bool hit = fate == Fate::kDone;
+  const bool hit = fate == LoneFate::kDone;
   const uint32_t words = (size_ + 15) / 16;
   bool waits = hit;
   while (__any_sync(kAllLanes, waits)) {
@@ -129,25 +143,35 @@ __device__ inline LoneGets::Fate LoneGets::run(Bytes frame, bool here, PacketRes
 }
 
 // The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
-__device__ inline void LoneGets::compose(const uint8_t* frame, uint8_t* out, bool mine) {
+template <ValueSizes kSizes>
+__device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* out, bool mine) {
   uint8_t* place = nullptr;
   if (mine) {
     place =
         wire::compose_lone_hit(frame, request_, found_.client_flags, found_.value_size, size_, out);
-    if (found_.value_size <= kLaneValueMax) quick_copy(place, value(), found_.value_size);
   }
-  uint32_t long_ones = __ballot_sync(kAllLanes, mine && found_.value_size > kLaneValueMax);
-  for (; long_ones != 0; long_ones &= long_ones - 1) {
-    const int owner = __ffs(static_cast<int>(long_ones)) - 1;
+  if (kSizes == ValueSizes::kShort) {
+    if (mine) quick_copy(place, value(), found_.value_size);
+  } else {
+    copy_values(mine, place);
+  }
+  __syncwarp();
+  if (mine) wire::finish_lone_hit(request_, size_, out);
+  __syncwarp();
+}
+
+// One after the other.
+template <ValueSizes kSizes>
+__device__ inline void LoneGets<kSizes>::copy_values(bool mine, uint8_t* place) {
+  uint32_t owners = __ballot_sync(kAllLanes, mine);
+  for (; owners != 0; owners &= owners - 1) {
+    const int owner = __ffs(static_cast<int>(owners)) - 1;
     const auto from = __shfl_sync(kAllLanes, mine ? reinterpret_cast<uint64_t>(value()) : 0, owner);
     const auto to = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(place), owner);
     const uint32_t size = __shfl_sync(kAllLanes, found_.value_size, owner);
     quick_copy_by_warp(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(from),
                        size);
   }
-  __syncwarp();
-  if (mine) wire::finish_lone_hit(request_, size_, out);
-  __syncwarp();
 }
 
 // Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is

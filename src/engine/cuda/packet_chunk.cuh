@@ -4,11 +4,11 @@
 // GNoM (SoCC 2015). Packets are datagrams, each for itself: nothing orders them. Input and replies
 // pass through shared memory, so that the bus sees nothing but coalesced 16-byte words.
 //
-// As many of the frames as the stage has room for come in at a time. Lone gets that hit take the
-// short way (lone_gets.cuh), which is a part of the kernel itself. All else is left to functions of
-// their own, with registers and stack of their own: misses, lone sets (lone_sets.cuh), and the
-// general way. A warp that has none of them neither fetches their code nor carries their state.
-// What a lane keeps beyond such a call is little: it goes to the stack.
+// As many of the frames as the stage has room for come in at a time. Lone gets that hit a short
+// value take the short way (lone_gets.cuh), which is a part of the kernel itself. All else is left
+// to functions of their own, with registers and stack of their own: long values, misses, lone sets
+// (lone_sets.cuh), and the general way. A warp that has none of them neither fetches their code nor
+// carries their state. What a lane keeps beyond such a call is little: it goes to the stack.
 //
 // Device code.
 #pragma once
@@ -22,6 +22,13 @@
 namespace warpcache::engine::cuda {
 
 namespace chunk_detail {
+
+__device__ __noinline__ bool run_long_hits(const BlockResources& resources, const PacketJob& job,
+                                           WarpStage& stage, Tally& tally, Bytes frame,
+                                           bool is_long, PacketResult& result) {
+  LoneGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
+  return gets.run(frame, is_long, result) == LoneFate::kDone;
+}
 
 __device__ __noinline__ bool run_lone_misses(const BlockResources& resources, const PacketJob& job,
                                              WarpStage& stage, Tally& tally, Bytes frame,
@@ -44,13 +51,18 @@ __device__ __noinline__ PacketResult run_general(const BlockResources& resources
   return packets.run(frame, offset, here);
 }
 
-// What was no lone get that hit. Returns what became of those that are `here`.
+// What was no lone get that hit a short value. Returns what became of those that are `here`.
 __device__ __noinline__ PacketResult run_others(const BlockResources& resources,
                                                 const PacketJob& job, WarpStage& stage,
                                                 Tally& tally, Bytes frame, uint32_t offset,
-                                                bool here, bool missed) {
+                                                bool here, LoneFate fate) {
   PacketResult result = {};
   bool waits = here;
+  const bool is_long = here && fate == LoneFate::kLong;
+  if (__any_sync(kAllLanes, is_long)) {
+    waits = !run_long_hits(resources, job, stage, tally, frame, is_long, result) && waits;
+  }
+  const bool missed = here && fate == LoneFate::kMissed;
   if (__any_sync(kAllLanes, missed)) {
     waits = !run_lone_misses(resources, job, stage, tally, frame, missed, result) && waits;
   }
@@ -78,7 +90,7 @@ class PacketChunk {
     PacketResult result = PacketResult::not_done(PacketState::kHost);
     uint32_t waiting = count < kWarpSize ? (1u << count) - 1 : kAllLanes;  // lanes
     do {
-      LoneGets gets(resources_.core, job_, stage_, tally_);
+      LoneGets<ValueSizes::kShort> gets(resources_.core, job_, stage_, tally_);
       const bool waits = (waiting >> lane_id() & 1) != 0;
       PacketSlot slot = {0, 0};
       if (waits) slot = load_slot(first + lane_id());
@@ -91,12 +103,11 @@ class PacketChunk {
       wait_for_epoch();
       if (count == 0) return;
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
-      const LoneGets::Fate fate = gets.run(frame, taken, result);
-      const bool other = taken && fate != LoneGets::Fate::kDone;
+      const LoneFate fate = gets.run(frame, taken, result);
+      const bool other = taken && fate != LoneFate::kDone;
       if (__any_sync(kAllLanes, other)) {
-        const bool missed = fate == LoneGets::Fate::kMissed;
         const PacketResult what = chunk_detail::run_others(resources_, job_, stage_, tally_, frame,
-                                                           slot.offset, other, missed);
+                                                           slot.offset, other, fate);
         if (other) result = what;
       }
     } while (waiting != 0);

@@ -124,24 +124,28 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   const bool shared = background.launches != 0;
   const double alone_ms = shared ? alone(background, fabric, progress) : 0;
   Row best;
-  const double joules_before = fabric.joules();
-  const auto begin = std::chrono::steady_clock::now();
+  double joules = 0;
+  auto begin = std::chrono::steady_clock::now();
   if (shared) fabric.begin_background(background);
   for (uint32_t i = 0; i < config.passes; ++i) {
     progress("batches of " + std::to_string(pass.batch) + ", pass " + std::to_string(i + 1));
     PassResult times = fabric.run(pass);
     const Row row = row_of(pass, times);
     if (row.requests_per_s > best.requests_per_s) best = row;
+    if (i != 0) continue;
+    // Before the first pass memory was taken.
+    joules = fabric.joules();
+    begin = std::chrono::steady_clock::now();
   }
+  joules = fabric.joules() - joules;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   if (shared) {
     best.background = background;
     best.background_ms = fabric.end_background();
     best.background_alone_ms = alone_ms;
   }
-  const double joules = fabric.joules() - joules_before;
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   if (joules > 0 && time.count() >= kEnergySecondsMin) {
-    best.requests_per_j = static_cast<double>(config.passes * pass.count) / joules;
+    best.requests_per_j = static_cast<double>((config.passes - 1) * pass.count) / joules;
     best.watts = joules / time.count();
   }
   return best;

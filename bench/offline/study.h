@@ -40,7 +40,8 @@ struct Row {
   double max_us = 0;
   double in_gb_per_s = 0;  // slots of frames, 10^9 bytes
   double out_gb_per_s = 0;
-  // Of all passes and what is between them, the card alone. 0: not known, or too short a time.
+  // Of all passes but the first, and what is between them, the card alone. 0: not known, or too
+  // short a time.
   double requests_per_j = 0;
   double watts = 0;
   BackgroundConfig background;

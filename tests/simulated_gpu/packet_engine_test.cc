@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -298,6 +299,30 @@ TEST_F(SimulatedGpuPackets, OfSeveralBatchesAtATime) {
   packets_[0]->engine().begin({});
   EXPECT_TRUE(packets_[0]->engine().ended());
   EXPECT_TRUE(packets_[0]->engine().finish());
+}
+
+// More items than the buffer of a walk holds.
+TEST_F(SimulatedGpuPackets, WalkFindsEveryItemOnce) {
+  open(1);
+  std::multiset<std::string> stored;
+  for (uint32_t round = 0; round < 100; ++round) {
+    std::vector<std::string> sets;
+    for (uint32_t i = 0; i < 60; ++i) {
+      const std::string key = "key" + std::to_string(60 * round + i);
+      sets.push_back(set_of(key));
+      stored.insert(key);
+    }
+    packets_[0]->run(sets);
+  }
+  std::multiset<std::string> walked;
+  store_->walk([&walked](const store::WalkedItem& item) {
+    walked.insert(std::string(reinterpret_cast<const char*>(item.key.data), item.key.size));
+    return true;
+  });
+  EXPECT_EQ(walked, stored);
+  uint32_t seen = 0;
+  store_->walk([&seen](const store::WalkedItem&) { return ++seen < 10; });
+  EXPECT_EQ(seen, 10u);
 }
 
 // A kernel that waits for work stands by in an epoch, which must not keep memory from others.

@@ -284,14 +284,17 @@ store::StoreStats CudaStore::stats() const {
 }
 
 void CudaStore::walk(const std::function<bool(const store::WalkedItem&)>& visit) {
-  const std::lock_guard guard(service_mutex_);
+  const std::lock_guard walker(walk_mutex_);
   WalkCall& message = *walk_call_.as<WalkCall>();
   message = {};
   do {
-    if (faults_.failed()) return;
-    message.first_pair = message.next_pair;
-    launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
-    if (!wait("walking the store")) return;
+    {
+      const std::lock_guard guard(service_mutex_);
+      if (faults_.failed()) return;
+      message.first_pair = message.next_pair;
+      launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
+      if (!wait("walking the store")) return;
+    }
     for (uint32_t i = 0; i < message.count; ++i) {
       const auto* item =
           reinterpret_cast<const store::Item*>(walk_buffer_.data() + uint64_t{i} * kWalkedBytes);

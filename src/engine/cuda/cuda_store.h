@@ -95,11 +95,13 @@ class CudaStore final : public store::StoreOwner {
   int64_t unix_start_ = 0;
   std::atomic<uint32_t> now_{store::kClockStart};
 
+  std::mutex walk_mutex_;  // guards what follows
+  CudaMemory walk_call_;
+  CudaMemory walk_buffer_;
+
   mutable std::mutex service_mutex_;  // guards what follows
   CudaStream stream_;
   CudaMemory call_;
-  CudaMemory walk_call_;
-  CudaMemory walk_buffer_;
   mutable std::vector<uint8_t> shadow_;  // of the tables
 
   std::mutex wake_mutex_;

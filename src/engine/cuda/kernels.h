@@ -119,15 +119,16 @@ void launch_service(const store::Core& core, store::ThreadCounters* counters, vo
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
                  const uint8_t* from, uint32_t size, cudaStream_t stream);
 
-// Live items, header and key, of the pairs from `first_pair` on until the buffer is full.
+// Live items, header and key, of the pairs from `first_pair` on until the buffer is full, or some
+// milliseconds are over.
 struct WalkCall {
   uint32_t first_pair;
-  uint32_t next_pair;   // out: where to go on
+  uint32_t next_pair;   // out: where to go on, unless it is behind the last
   uint32_t pair_count;  // out
   uint32_t count;       // out: items in the buffer
 };
 inline constexpr uint32_t kWalkedBytes = sizeof(store::Item) + 256;  // a key has at most 250 bytes
-inline constexpr uint32_t kWalkedMax = 2048;                         // above what a pair can hold
+inline constexpr uint32_t kWalkedMax = 2048;
 void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream);
 
 }  // namespace warpcache::engine::cuda

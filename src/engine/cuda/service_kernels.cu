@@ -157,32 +157,59 @@ __global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t off
   }
 }
 
-// Items of one pair at most leave the buffer unfilled at its end.
-__device__ bool walk_pair(const store::Core& core, store::PairNumber number, uint8_t* buffer,
-                          uint32_t& count) {
+// Warps that walk, a pair each at a time: like the service block they find room beside a kernel
+// that never ends.
+constexpr uint32_t kWalkWarps = 8;
+// What these find at most. A launch ends when the buffer has no more room for so much.
+constexpr uint32_t kWalkedAtOnce = kWalkWarps * (2 + store::kOverflowChainMax) * store::kWays;
+static_assert(kWalkedAtOnce <= kWalkedMax);
+// And when it has lasted for some milliseconds, for the store's other work waits meanwhile.
+constexpr uint32_t kWalkRoundsMax = 2048;
+
+// Called by a warp: a lane for each slot.
+__device__ void walk_pair(const store::Core& core, store::PairNumber number, uint8_t* buffer,
+                          uint32_t* count) {
   store::Set* pair = store::pair_at(core, number);
   const uint32_t now = load_relaxed(&core.shared->now);
-  const SpinGuard guard(&pair->lock);
+  if (lane_id() == 0) spin_lock(&pair->lock);
+  __syncwarp();
   const store::PairSets sets = store::sets_of(core, pair);
-  if (count + sets.count * store::kWays > kWalkedMax) return false;
-  for (uint32_t i = 0; i < sets.count * store::kWays; ++i) {
+  for (uint32_t i = lane_id(); i < sets.count * store::kWays; i += kWarpSize) {
     const store::Slot slot = load_relaxed(&sets.set[i / store::kWays]->slots[i % store::kWays]);
     if (slot == 0) continue;
     const store::Item* item = core.item_in(slot);
     if (!store::is_alive(core, *item, now)) continue;
-    uint8_t* out = buffer + uint64_t{count++} * kWalkedBytes;
+    uint8_t* out = buffer + uint64_t{atomicAdd(count, 1u)} * kWalkedBytes;
     *reinterpret_cast<store::Item*>(out) = *item;
     mem_copy(out + sizeof(store::Item), item->key_data(), item->key_size);
   }
-  return true;
+  __syncwarp();
+  if (lane_id() == 0) spin_unlock(&pair->lock);
 }
 
-__global__ void walk_kernel(store::Core core, WalkCall* call, uint8_t* buffer) {
-  const uint32_t pairs = load_acquire(&core.shared->pair_count);
-  uint32_t count = 0;
-  uint32_t pair = call->first_pair;
-  while (pair < pairs && walk_pair(core, pair, buffer, count)) ++pair;
-  call->next_pair = pair;
+__global__ void __launch_bounds__(kWalkWarps* kWarpSize, kServiceBlocksMin)
+    walk_kernel(store::Core core, WalkCall* call, uint8_t* buffer) {
+  __shared__ uint32_t first;  // of the pairs of a round
+  __shared__ uint32_t pairs;
+  __shared__ uint32_t count;
+  __shared__ bool goes_on;
+  if (threadIdx.x == 0) {
+    first = call->first_pair;
+    pairs = load_acquire(&core.shared->pair_count);
+    count = 0;
+  }
+  for (uint32_t round = 0;; ++round) {
+    if (threadIdx.x == 0) {
+      if (round != 0) first += kWalkWarps;
+      goes_on = first < pairs && count + kWalkedAtOnce <= kWalkedMax && round < kWalkRoundsMax;
+    }
+    __syncthreads();
+    if (!goes_on) break;
+    if (first + warp_id() < pairs) walk_pair(core, first + warp_id(), buffer, &count);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  call->next_pair = first;
   call->pair_count = pairs;
   call->count = count;
 }
@@ -206,7 +233,7 @@ void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
 }
 
 void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {
-  start_kernel(walk_kernel, {1, 1}, 0, stream, core, call, buffer);
+  start_kernel(walk_kernel, {1, kWalkWarps * kWarpSize}, 0, stream, core, call, buffer);
 }
 
 }  // namespace warpcache::engine::cuda

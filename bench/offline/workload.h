@@ -38,7 +38,8 @@ struct WorkloadConfig {
   uint64_t seed = 1;
 };
 
-// Of a store, in bytes: twice what items and index take, so that nothing is evicted.
+// Of a store, in bytes: twice what items and index take, and what values that are stored in pieces
+// leave behind, so that nothing is evicted.
 uint64_t memory_for(const WorkloadConfig& workload);
 // See FabricConfig: the index has room for all keys from the start, as who knows their number would
 // have it.

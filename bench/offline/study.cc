@@ -151,12 +151,8 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   return best;
 }
 
-}  // namespace
-
-namespace {
-
 // Stores a piece of the values of `pass.count` keys from `first` on.
-void fill_piece(const Workload& workload, Fabric& fabric, Pass& pass, uint64_t first,
+void fill_piece(const Workload& workload, Fabric& fabric, const Pass& pass, uint64_t first,
                 uint32_t piece) {
   uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
   in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {

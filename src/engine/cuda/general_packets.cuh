@@ -8,9 +8,8 @@
 //   judge     some are the host's; of several plain sets of a key one is to take effect
 //   admit     writers are promised space for their replies, and room in the index
 //   execute   every lane its request
-//   compose   reply frames, as many at a time as find room in the stage, and out they go; replies
-//   of
-//             several frames one after the other (reply_run.cuh)
+//   compose   reply frames, as many at a time as find room in the stage, and out they go
+//             (replies of several frames one after the other: reply_run.cuh)
 //
 // Device code.
 #pragma once
@@ -77,7 +76,6 @@ class GeneralPackets {
   __device__ void compose_frames(bool waits, uint32_t bound);
   __device__ void compose_runs(bool waits, uint32_t bound);
   __device__ uint32_t compose_own(uint8_t* out);
-  __device__ void put_large_values(bool mine);
   __device__ uint32_t finish_own(uint8_t* out, uint32_t payload);
   __device__ void send(const LaneRanges& places, bool composed, uint32_t size);
   // The words that a reply frame takes.

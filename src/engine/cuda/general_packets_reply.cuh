@@ -38,7 +38,8 @@ __device__ inline void GeneralPackets::compose_frames(bool waits, uint32_t bound
     uint8_t* const out = stage_.reply + places.begin() * 16;
     uint32_t payload = 0;
     if (mine) payload = compose_own(out);
-    put_large_values(mine);
+    copy_values(mine && value_place_ != nullptr, value_place_, answer_.value.data,
+                answer_.value_size);
     uint32_t size = 0;
     if (mine && payload != 0) size = finish_own(out, payload);
     __syncwarp();
@@ -89,19 +90,6 @@ __device__ inline uint32_t GeneralPackets::compose_own(uint8_t* out) {
   }
   at = wire::compose_tail(state_.request, answer_, context_.input, at);
   return static_cast<uint32_t>(at - begin);
-}
-
-__device__ inline void GeneralPackets::put_large_values(bool mine) {
-  uint32_t owners = __ballot_sync(kAllLanes, mine && value_place_ != nullptr);
-  for (; owners != 0; owners &= owners - 1) {
-    const int owner = __ffs(static_cast<int>(owners)) - 1;
-    const auto from = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(answer_.value.data), owner);
-    const auto to = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(value_place_), owner);
-    const uint32_t size = __shfl_sync(kAllLanes, answer_.value_size, owner);
-    quick_copy_by_warp(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(from),
-                       size);
-  }
-  __syncwarp();
 }
 
 // Headers, checksums and padding; returns the frame's bytes. Called by one lane.

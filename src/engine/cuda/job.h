@@ -102,7 +102,7 @@ struct PacketResult {
   WC_HD static PacketResult done(uint32_t offset, uint32_t size) {
     return {size << kSizeShift | offset / kReplyGranule};
   }
-  WC_HD static PacketResult done_in_run(uint32_t offset) {
+  WC_HD static PacketResult done_run(uint32_t offset) {
     return {kRunSize << kSizeShift | offset / kReplyGranule};
   }
   WC_HD static PacketResult not_done(PacketState state) {
@@ -140,7 +140,7 @@ struct FrameRun {
   WC_HD static constexpr uint32_t words_of(uint32_t bytes) {  // granules
     return (bytes + PacketResult::kReplyGranule - 1) / PacketResult::kReplyGranule;
   }
-  // Where a frame begins, in granules from the run's own place; of `count`: the run's end.
+  // Where a frame begins, in granules from the run's own place.
   WC_HD static constexpr uint32_t begin_of(uint32_t frame, uint32_t frame_bytes) {
     return words_of(sizeof(FrameRun)) + frame * words_of(frame_bytes);
   }

@@ -67,7 +67,6 @@ class LoneGets {
  private:
   __device__ LoneFate look_up(Bytes frame);
   __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
-  __device__ void copy_values(bool mine, uint8_t* place);
   // REQUIRES: it is a hit.
   __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
 
@@ -152,26 +151,12 @@ __device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* 
   }
   if (kSizes == ValueSizes::kShort) {
     if (mine) quick_copy(place, value(), found_.value_size);
+    __syncwarp();
   } else {
-    copy_values(mine, place);
+    copy_values(mine, place, mine ? value() : nullptr, found_.value_size);
   }
-  __syncwarp();
   if (mine) wire::finish_lone_hit(request_, size_, out);
   __syncwarp();
-}
-
-// One after the other.
-template <ValueSizes kSizes>
-__device__ inline void LoneGets<kSizes>::copy_values(bool mine, uint8_t* place) {
-  uint32_t owners = __ballot_sync(kAllLanes, mine);
-  for (; owners != 0; owners &= owners - 1) {
-    const int owner = __ffs(static_cast<int>(owners)) - 1;
-    const auto from = __shfl_sync(kAllLanes, mine ? reinterpret_cast<uint64_t>(value()) : 0, owner);
-    const auto to = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(place), owner);
-    const uint32_t size = __shfl_sync(kAllLanes, found_.value_size, owner);
-    quick_copy_by_warp(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(from),
-                       size);
-  }
 }
 
 // Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is

@@ -3,8 +3,8 @@
 // Whole Ethernet frames on the GPU, after MemcachedGPU and GNoM (SoCC 2015): headers are read,
 // requests run and reply frames written there, checksums included. The host sees a packet only when
 // it is none of the usual: administrative commands, several commands in a datagram, frames of more
-// than 3 KB, replies of several datagrams to what may change the store, and values that are chains
-// of segments. These it runs by a CudaEngine on the same store.
+// than 3 KB, values that are chains of segments, and replies that the batch's room never fits.
+// These it runs by a CudaEngine on the same store.
 #pragma once
 
 #include <cstdint>

@@ -37,6 +37,18 @@ struct WarpStage {
   alignas(16) uint8_t reply[kStageBytes];
 };
 
+// Copies the lanes' values, of those that have one (`mine`), one after the other. Called by the
+// whole warp.
+__device__ inline void copy_values(bool mine, uint8_t* to, const uint8_t* from, uint32_t size) {
+  uint32_t owners = __ballot_sync(kAllLanes, mine);
+  for (; owners != 0; owners &= owners - 1) {
+    const int owner = __ffs(static_cast<int>(owners)) - 1;
+    quick_copy_by_warp(pointer_of(to, owner), pointer_of(from, owner),
+                       __shfl_sync(kAllLanes, size, owner));
+  }
+  __syncwarp();
+}
+
 // The arena of a job. Its word's upper half counts what has been promised, in words of 16 bytes,
 // the lower half what has been taken; never is more taken than promised.
 class ReplyArena {

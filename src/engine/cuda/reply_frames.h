@@ -13,8 +13,8 @@ namespace warpcache::engine::cuda {
 
 class ReplyFrames {
  public:
-  // `arena` is PacketBatch::replies, and is not looked at again once it has been given back. A
-  // packet that is not done has no frames.
+  // `arena` is PacketBatch::replies, and must stay while the frames are used. A packet that is not
+  // done has none.
   ReplyFrames(const uint8_t* arena, PacketResult result) {
     if (result.state() != PacketState::kDone) return;
     first_ = arena + result.offset();

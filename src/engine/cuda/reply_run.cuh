@@ -49,18 +49,12 @@ struct LongReply {
 
 namespace reply_run_detail {
 
-template <typename T>
-__device__ T* from_lane(T* pointer, int lane) {
-  return reinterpret_cast<T*>(
-      __shfl_sync(kAllLanes, reinterpret_cast<unsigned long long>(pointer), lane));
-}
-
 __device__ inline LongReply from_lane(const LongReply& mine, int lane) {
   LongReply reply;
-  reply.ends.data = from_lane(mine.ends.data, lane);
+  reply.ends.data = pointer_of(mine.ends.data, lane);
   reply.ends.head_bytes = __shfl_sync(kAllLanes, mine.ends.head_bytes, lane);
   reply.ends.tail_bytes = __shfl_sync(kAllLanes, mine.ends.tail_bytes, lane);
-  reply.value.data = from_lane(mine.value.data, lane);
+  reply.value.data = pointer_of(mine.value.data, lane);
   reply.value.size = __shfl_sync(kAllLanes, static_cast<uint32_t>(mine.value.size), lane);
   return reply;
 }
@@ -149,7 +143,7 @@ __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, 
     send_staged(job, stage, FrameRun::words_of(bytes),
                 base + FrameRun::begin_of(i, run.frame_bytes));
   }
-  return PacketResult::done_in_run(base * PacketResult::kReplyGranule);
+  return PacketResult::done_run(base * PacketResult::kReplyGranule);
 }
 
 }  // namespace warpcache::engine::cuda

@@ -21,6 +21,13 @@ __device__ inline uint32_t warp_sum_to(uint32_t value) {
   return value;
 }
 
+// The pointer of another lane.
+template <typename T>
+__device__ T* pointer_of(T* pointer, int lane) {
+  return reinterpret_cast<T*>(
+      __shfl_sync(kAllLanes, reinterpret_cast<unsigned long long>(pointer), lane));
+}
+
 __device__ inline uint32_t warp_last(uint32_t value) {
   return __shfl_sync(kAllLanes, value, kWarpSize - 1);
 }

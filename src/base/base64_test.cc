@@ -9,10 +9,6 @@
 namespace warpcache {
 namespace {
 
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 std::string encode(const std::string& text) {
   std::string out(base64_size(text.size()), '?');
   uint8_t* begin = reinterpret_cast<uint8_t*>(out.data());

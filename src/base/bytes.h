@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/assert.h"
 #include "base/hd.h"
@@ -35,5 +36,9 @@ struct MutableBytes {
   WC_HD bool empty() const { return size == 0; }
   WC_HD operator Bytes() const { return {data, size}; }  // NOLINT(google-explicit-constructor)
 };
+
+inline Bytes bytes_of(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 }  // namespace warpcache

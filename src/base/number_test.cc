@@ -12,10 +12,6 @@
 namespace warpcache {
 namespace {
 
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The lenient rules, said with the C library.

@@ -21,7 +21,6 @@
 namespace warpcache::batcher {
 namespace {
 
-using wire::testing::bytes_of;
 using wire::testing::frame_of;
 using wire::testing::FrameForm;
 using wire::testing::text_of;

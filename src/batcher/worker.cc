@@ -12,6 +12,7 @@ namespace warpcache::batcher {
 using transport::RxChunk;
 
 static_assert(engine::kPinFollows == transport::kPinFollows);
+static_assert(transport::kChunksMax <= engine::kBatchEntriesMax);
 
 Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engine::Engine& engine)
     : config_(config),

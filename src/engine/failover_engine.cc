@@ -2,6 +2,7 @@
 #include "engine/failover_engine.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -127,8 +128,13 @@ Status FailoverEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* i
   if (spare_ != nullptr) {
     WC_ASSERT(!is_spares(*id));
     *id |= kOfSpare;
-  } else {
+    return status;
+  }
+  try {
     key_sizes_[*id] = key_size;
+  } catch (const std::bad_alloc&) {
+    primary_->abandon(*id);
+    return Status::kOutOfMemory;
   }
   return status;
 }

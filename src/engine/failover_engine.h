@@ -31,7 +31,10 @@ class FailoverEngine final : public Engine {
 
   // `counters` are the primary's; what the spare counts is added to them.
   FailoverEngine(std::unique_ptr<Engine> primary, request::Counters& counters, Hooks hooks)
-      : primary_(std::move(primary)), counters_(counters), hooks_(std::move(hooks)) {}
+      : primary_(std::move(primary)), counters_(counters), hooks_(std::move(hooks)) {
+    authenticated_.reserve(kBatchEntriesMax);
+    reservations_.reserve(kBatchEntriesMax);
+  }
 
   uint8_t* input_memory(uint32_t bytes) override { return primary_->input_memory(bytes); }
   void submit(Batch* batch) override;

@@ -15,10 +15,6 @@ namespace {
 constexpr uint64_t kMemoryLimitMbMin = 8;
 constexpr uint64_t kMemoryLimitMbMax = 1'000'000'000;
 
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // Appends to a reply; what the functions of wire/admin_reply.h write into.
 class Sink {
  public:

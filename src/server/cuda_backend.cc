@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "engine/cuda/cuda_engine.h"
@@ -44,6 +45,7 @@ class CudaBackend final : public Backend {
   void failed(const std::string& why);
   std::unique_ptr<engine::Engine> make_spare(engine::AdminHandler& admin,
                                              const request::Counters** counters);
+  void start_spare();
 
   const Options& options_;
   std::function<void()> stop_;
@@ -122,22 +124,29 @@ std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& ad
                                                         const request::Counters** counters) {
   if (options_.gpu.on_error == GpuErrorChoice::kExit) return nullptr;
   const std::lock_guard guard(spare_mutex_);
-  if (!std::exchange(spare_tried_, true)) {
-    auto spare = std::make_unique<CpuBackend>(options_);
-    const std::string failure = spare->start();
-    if (failure.empty()) {
-      spare_ = std::move(spare);
-      active_.set(*spare_->store().operator->());
-    } else {
-      spdlog::error("{}", failure);
-      stop_();
-    }
+  try {
+    if (!std::exchange(spare_tried_, true)) start_spare();
+    Lane lane;
+    if (spare_ == nullptr || !spare_->make_lane(admin, &lane).empty()) return nullptr;
+    *counters = lane.counters;
+    return std::move(lane.engine);
+  } catch (const std::bad_alloc&) {
+    spdlog::error("there is no memory for the CPU engine; stopping");
+    stop_();
+    return nullptr;
   }
-  if (spare_ == nullptr) return nullptr;
-  Lane lane;
-  if (!spare_->make_lane(admin, &lane).empty()) return nullptr;
-  *counters = lane.counters;
-  return std::move(lane.engine);
+}
+
+void CudaBackend::start_spare() {
+  auto spare = std::make_unique<CpuBackend>(options_);
+  const std::string failure = spare->start();
+  if (failure.empty()) {
+    spare_ = std::move(spare);
+    active_.set(*spare_->store().operator->());
+  } else {
+    spdlog::error("{}", failure);
+    stop_();
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -23,6 +24,13 @@ namespace {
 
 constexpr int kPatienceMs = 20000;
 constexpr uint32_t kBigBytes = 200 * 1024;
+
+// The CUDA engine where it is for the simulated GPU, which does not depend on this machine.
+constexpr EngineChoice kEngines[] = {EngineChoice::kCpu,
+#ifdef WARPCACHE_CUDA_IS_SIMULATED
+                                     EngineChoice::kCuda
+#endif
+};
 
 std::string set(const std::string& key, const std::string& value) {
   return "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
@@ -82,7 +90,9 @@ std::vector<Conversation> conversations() {
       {"prefixes",
        {"stats detail on\r\nget p:1 q:1 r:1\r\n" + set("s:1", "x") +
         "stats detail dump\r\nstats detail off\r\nstats reset\r\n"}},
-      {"dumps", {"lru_crawler metadump all\r\nlru_crawler mgdump all\r\nstats cachedump 1 0\r\n"}},
+      {"metadump", {"lru_crawler metadump all\r\n"}},
+      {"mgdump", {"lru_crawler mgdump all\r\n"}},
+      {"cachedump", {"stats cachedump 1 0\r\n"}},
       {"limit",
        {"cache_memlimit 32\r\ncache_memlimit 64\r\nverbosity 1\r\nverbosity 0\r\nversion\r\n"}},
       {"watch", {"watch fetchers mutations evictions connevents\r\n"}},
@@ -138,16 +148,32 @@ class Client {
   bool datagram_;
 };
 
-class RefusedMemoryTest : public testing::TestWithParam<Conversation> {
+struct Setting {
+  EngineChoice engine;
+  Conversation conversation;
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const EngineChoice engine : kEngines) {
+    for (const Conversation& conversation : conversations()) all.push_back({engine, conversation});
+  }
+  return all;
+}
+
+class RefusedMemoryTest : public testing::TestWithParam<Setting> {
  protected:
   static constexpr int kItems = 100;
 
   void SetUp() override {
     exempt_this_thread();
     options_.store.memory_bytes = uint64_t{64} << 20;
+    options_.store.hash_power = 12;  // dumps look at all of the index
     options_.listen.tcp = {{"127.0.0.1", 0}};
     options_.listen.udp = {{"127.0.0.1", 0}};
     options_.server.threads = 1;
+    options_.server.engine = GetParam().engine;
+    (void)setenv("SIMT_GPU", "1", 1);
   }
 
   void start() {
@@ -199,7 +225,7 @@ TEST_P(RefusedMemoryTest, TheServerStaysUp) {
       refusal().asked = 0;
       refusal().first = first;
       refusal().last = first + following;
-      hold(GetParam());
+      hold(GetParam().conversation);
       reached = refusal().asked >= first;
       refusal().last = 0;
       for (int i = 0; i < kItems; i += 33) check_item(i);
@@ -207,9 +233,11 @@ TEST_P(RefusedMemoryTest, TheServerStaysUp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RefusedMemoryTest, testing::ValuesIn(conversations()),
-                         [](const auto& conversation) {
-                           std::string name = conversation.param.name;
+INSTANTIATE_TEST_SUITE_P(All, RefusedMemoryTest, testing::ValuesIn(settings()),
+                         [](const auto& setting) {
+                           const bool cuda = setting.param.engine == EngineChoice::kCuda;
+                           std::string name =
+                               (cuda ? "cuda " : "cpu ") + setting.param.conversation.name;
                            for (char& c : name) c = c == ' ' ? '_' : c;
                            return name;
                          });

@@ -18,10 +18,6 @@
 
 namespace warpcache::store {
 
-inline Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 inline std::string key_name(uint64_t number) { return "key-" + std::to_string(number); }
 
 // A value that says which key it belongs to and which of its writes it is; every byte follows from

@@ -11,7 +11,6 @@
 namespace warpcache::wire {
 namespace {
 
-using testing::bytes_of;
 using testing::text_of;
 
 Request text_request(uint32_t bits = 0) {

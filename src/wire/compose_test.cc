@@ -27,7 +27,7 @@ const std::string kValue = "value";
 
 Result hit() {
   Result result = result_of(Outcome::kHit);
-  result.value = testing::bytes_of(kValue);
+  result.value = bytes_of(kValue);
   result.value_size = static_cast<uint32_t>(kValue.size());
   result.client_flags = 4294967295u;
   result.cas = UINT64_MAX;

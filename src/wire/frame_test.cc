@@ -13,7 +13,6 @@
 namespace warpcache::wire {
 namespace {
 
-using testing::bytes_of;
 using testing::default_limits;
 using testing::describe;
 using ::testing::ElementsAre;

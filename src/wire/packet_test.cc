@@ -84,10 +84,10 @@ std::vector<FrameForm> forms() {
 
 TEST(Checksum, KnownAnswers) {
   const std::string rfc1071 = from_hex("0001f203f4f5f6f7");
-  const uint16_t sum = checksum_fold(checksum_add(0, testing::bytes_of(rfc1071).data, 8));
+  const uint16_t sum = checksum_fold(checksum_add(0, bytes_of(rfc1071).data, 8));
   EXPECT_EQ(load_big16(&sum), 0xddf2);
   const std::string header = from_hex("45000073000040004011b861c0a80001c0a800c7");
-  EXPECT_EQ(checksum_fold(checksum_add(0, testing::bytes_of(header).data, 20)), 0xffff);
+  EXPECT_EQ(checksum_fold(checksum_add(0, bytes_of(header).data, 20)), 0xffff);
 }
 
 TEST(Checksum, EverySizeAndAlignment) {
@@ -97,7 +97,7 @@ TEST(Checksum, EverySizeAndAlignment) {
   for (size_t start = 0; start < 9; ++start) {
     for (size_t size = 0; size < 200; ++size) {
       const std::string part = bytes.substr(start, size);
-      const uint8_t* data = testing::bytes_of(bytes).data + start;
+      const uint8_t* data = bytes_of(bytes).data + start;
       const uint16_t want = testing::slow_checksum(part);
       const uint16_t unaligned = checksum_fold(checksum_add_unaligned(0, data, size));
       const uint16_t aligned = checksum_fold(checksum_add_aligned(0, data, size));
@@ -109,7 +109,7 @@ TEST(Checksum, EverySizeAndAlignment) {
 
 TEST(Checksum, CarriesAreKept) {
   const std::string ones(1u << 16, '\xff');
-  const uint64_t sum = checksum_add(0, testing::bytes_of(ones).data, ones.size());
+  const uint64_t sum = checksum_add(0, bytes_of(ones).data, ones.size());
   EXPECT_EQ(checksum_fold(sum), 0xffff);
   EXPECT_EQ(checksum_fold(checksum_add16(sum, 1)), checksum_fold(checksum_add16(0, 1)));
   EXPECT_EQ(checksum_fold(UINT64_MAX), 0xffff);
@@ -124,7 +124,7 @@ TEST(Packet, KnownIpv4) {
       "9c402bcb00196f39"
       "1234000000010000676574206b65790d0a");
   Packet packet;
-  EXPECT_EQ(parse_packet(testing::bytes_of(request), kTestPort, packet), PacketVerdict::kRequest);
+  EXPECT_EQ(parse_packet(bytes_of(request), kTestPort, packet), PacketVerdict::kRequest);
   EXPECT_EQ(packet.l3_offset, 14);
   EXPECT_EQ(packet.l4_offset, 34);
   EXPECT_EQ(packet.payload_offset, 42);
@@ -148,7 +148,7 @@ TEST(Packet, KnownIpv6InTwoVlans) {
       "9c402bcb0019fffb"
       "1234000000010000676574206b65790d0a");
   Packet packet;
-  EXPECT_EQ(parse_packet(testing::bytes_of(request), kTestPort, packet), PacketVerdict::kRequest);
+  EXPECT_EQ(parse_packet(bytes_of(request), kTestPort, packet), PacketVerdict::kRequest);
   EXPECT_EQ(packet.payload_offset, 70);
   EXPECT_EQ(reply_to(request, from_hex("1234000000010000454e440d0a")),
             from_hex("02000000000202000000000188a820648100206586dd"
@@ -229,12 +229,12 @@ TEST(Packet, AChecksumOfZeroIsWrittenAsOnes) {
 TEST(Packet, TheSumOfThePayloadMayBeGiven) {
   const std::string frame = frame_of(kPayload);
   Packet packet;
-  ASSERT_EQ(parse_packet(testing::bytes_of(frame), kTestPort, packet), PacketVerdict::kRequest);
+  ASSERT_EQ(parse_packet(bytes_of(frame), kTestPort, packet), PacketVerdict::kRequest);
   const std::string whole = reply_to(frame, kPayload);
   std::string reply = whole;
   set16(reply, kUdpAt + 6, 0);
   const auto size = static_cast<uint32_t>(kPayload.size());
-  finish_udp_checksum_of_sum(packet, size, checksum_add(0, testing::bytes_of(kPayload).data, size),
+  finish_udp_checksum_of_sum(packet, size, checksum_add(0, bytes_of(kPayload).data, size),
                              reinterpret_cast<uint8_t*>(reply.data()));
   EXPECT_EQ(reply, whole);
 }

@@ -142,7 +142,7 @@ Result random_result(Random& random, const std::string& value) {
   Result result = {};
   result.outcome = static_cast<Outcome>(random() % (static_cast<uint32_t>(Outcome::kError) + 1));
   result.status = static_cast<Status>(random() % static_cast<uint32_t>(Status::kDeferred));
-  result.value = testing::bytes_of(value);
+  result.value = bytes_of(value);
   result.value_size = static_cast<uint32_t>(random());
   result.cas = uint64_t{random()} << 32 | random();
   result.number = uint64_t{random()} << 32 | random();

@@ -17,10 +17,6 @@
 
 namespace warpcache::wire::testing {
 
-inline Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data), bytes.size};
 }

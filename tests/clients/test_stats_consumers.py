@@ -13,7 +13,7 @@ import pytest
 from clients.support import dialogue, spec, stats
 from harness.servers import free_port
 
-MEMCACHED_TOOL = "/usr/share/memcached/scripts/memcached-tool"
+MEMCACHED_TOOL = shutil.which("memcached-tool") or "/usr/share/memcached/scripts/memcached-tool"
 EXPORTER = shutil.which("prometheus-memcached-exporter") or shutil.which("memcached_exporter")
 
 # What the exporter (prometheus/memcached_exporter, pkg/exporter/exporter.go) reads, by the

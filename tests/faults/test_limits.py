@@ -52,6 +52,7 @@ def try_connection(server) -> socket.socket | None:
 
 def test_flood_past_the_connection_limit(start_server):
     server = start_server("-c", str(CONNECTIONS), "-t", "2")
+    idle = descriptor_count(server)
     with bystander(server), server.connect() as watcher:
         for _ in range(3):
             # Not by a connection of its own, which might find the limit still reached.
@@ -72,7 +73,7 @@ def test_flood_past_the_connection_limit(start_server):
                     assert reply in (TOO_MANY, b""), reply
                     refused += 1
             assert len(served) == CONNECTIONS - 5, "the bystander has four, the watcher one"
-            assert descriptor_count(server) <= CONNECTIONS + 40
+            assert descriptor_count(server) <= idle + CONNECTIONS + 10
             assert all(ask(sock, b"mn\r\n") == b"MN\r\n" for sock in served)
             for sock in flood:
                 sock.close()
@@ -127,12 +128,20 @@ def test_silent_connections_fill_the_limit(start_server):
         sock.close()
 
 
+def cpu_seconds_of(server, seconds: float) -> float:
+    """CPU time that it takes in the next `seconds`."""
+    used = cpu_seconds(server)
+    time.sleep(seconds)
+    return cpu_seconds(server) - used
+
+
 def test_descriptors_run_out_and_come_back(start_server):
     """Who cannot be accepted waits; who is there is served; nothing spins; later all is well."""
     server = start_server("-t", "2")
     limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
     with bystander(server):
         room = 10
+        busy = cpu_seconds_of(server, 0.5)  # an engine that looks for its answers takes some
         numbers = [int(name) for name in os.listdir(f"/proc/{server.pid}/fd")]
         low = (max(numbers) + 1 + room, limits[1])
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, low)
@@ -147,9 +156,7 @@ def test_descriptors_run_out_and_come_back(start_server):
             except TimeoutError:
                 waiting.append(sock)
         assert len(waiting) >= 60 - 2 * room - 10, "descriptors did not run out: nothing is tested"
-        used = cpu_seconds(server)
-        time.sleep(0.5)
-        assert cpu_seconds(server) - used < 0.4, "it spins"
+        assert cpu_seconds_of(server, 0.5) < busy + 0.25, "it spins"
         # Places that become free are taken by those who wait.
         for sock in [sock for sock in socks if sock not in waiting][:5]:
             sock.close()
@@ -218,24 +225,45 @@ def test_memory_that_cannot_be(target, value):
 
 
 def test_more_memory_than_the_machine_has(target):
-    """It may be meant (a test, overcommitment): it starts, and says what will happen."""
+    """It may be meant (a test, overcommitment): it starts, and says what will happen.
+
+    Memory that a GPU reaches cannot be promised: then it says how much there is not."""
     if is_sanitized(target.path):
         pytest.skip("the sanitizers occupy the address space")
     megabytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
     served, status, text = start_and_end(target, "-m", str(megabytes * 3))
-    assert (served, status) == (True, 0), text
-    assert f"-m {megabytes * 3}: the machine has {megabytes} megabytes" in text
+    if "--engine=cuda: the system does not give" in text:
+        assert not served and status > 0
+        assert "megabytes of pinned memory" in text and f"-m {megabytes * 3}" in text
+    else:
+        assert (served, status) == (True, 0), text
+        assert f"-m {megabytes * 3}: the machine has {megabytes} megabytes" in text
     served, status, text = start_and_end(target, "-m", "64")
     assert (served, status) == (True, 0) and "the machine has" not in text, text
 
 
-def test_more_memory_than_the_system_gives(target):
+def can_be_loaded(target, limit: tuple[int, int]) -> bool:
+    """Whether the program itself, without a server's memory, fits into such an address space."""
+    version = subprocess.run(
+        [target.path, "--version"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit),
+    )
+    return version.returncode == 0
+
+
+def test_more_memory_than_the_system_gives(target, start_server):
     """With little address space it starts, or says why not: it never dies of it."""
     if is_sanitized(target.path):
         pytest.skip("the sanitizers occupy the address space")
+    with open(f"/proc/{start_server('-m', '128', '-t', '2').pid}/status") as status:
+        (peak_kib,) = (int(line.split()[1]) for line in status if line.startswith("VmPeak"))
     outcomes = set()
-    for megabytes in (*range(16, 320, 8), 400, 600, 1200):
+    for megabytes in (*range(16, 320, 8), 400, 600, 1200, peak_kib * 5 // 4096):
         limit = (megabytes * MIB, megabytes * MIB)
+        if not can_be_loaded(target, limit):
+            continue
         served, status, text = start_and_end(
             target,
             "-m",

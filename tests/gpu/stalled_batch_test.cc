@@ -202,7 +202,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
   bool has(const OldKey& key) {
     const std::string name = store::key_name(key.number);
     store::Item header;
-    return rig_->store().inspect(store::bytes_of(name), &header);
+    return rig_->store().inspect(bytes_of(name), &header);
   }
 
   // Old values that `seen` does not hold.

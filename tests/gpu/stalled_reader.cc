@@ -23,10 +23,6 @@ using engine::cuda::CudaStream;
 constexpr uint64_t kHoldNsMax = 15'000'000'000;  // more than a test needs
 constexpr auto kLookUpPatience = std::chrono::seconds(5);
 
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 class HostReader final : public StalledReader {
  public:
   explicit HostReader(store::Store& store) : store_(store) {

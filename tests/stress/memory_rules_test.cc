@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using store::bytes_of;
 using store::check_value;
 using store::key_name;
 using store::kMiB;

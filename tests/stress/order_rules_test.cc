@@ -74,7 +74,7 @@ TEST(Flush, BetweenLookingAndPublishingItTakesBoth) {
   const auto store = make_store(config_of(64 * kMiB));
   store::Worker worker(store.get());
   const std::string key = "k";
-  const uint64_t hash = worker.ref().hash(store::bytes_of(key));
+  const uint64_t hash = worker.ref().hash(bytes_of(key));
   ASSERT_EQ(worker.set(key, "old"), Status::kOk);
   worker.enter();
   store::Allocation allocation;
@@ -82,7 +82,7 @@ TEST(Flush, BetweenLookingAndPublishingItTakesBoth) {
   std::memcpy(allocation.item->key_data(), key.data(), key.size());
   {
     store::LockedPair pair(worker.ref(), hash);
-    const store::Found found = pair.find(store::bytes_of(key));
+    const store::Found found = pair.find(bytes_of(key));
     ASSERT_TRUE(found);
     EXPECT_TRUE(pair.alive(*found.item, store->clock().now));
     store->flush_all();
@@ -158,7 +158,7 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
       for (const char* other : {"fresh", "won"}) {
         if (std::string(one.command).find(other) != std::string::npos) key = other;
       }
-      const store::LockedPair pair(holder.ref(), holder.ref().hash(store::bytes_of(key)));
+      const store::LockedPair pair(holder.ref(), holder.ref().hash(bytes_of(key)));
       client = std::thread([&] {
         speaker.say(one.command);
         answered = true;

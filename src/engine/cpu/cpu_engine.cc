@@ -286,7 +286,7 @@ void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry) {
     if (pin != 0 && pin != kPinFollows) release(pin);
   }
   writer_.rewind(entry.first_span, entry_start_);
-  write({reinterpret_cast<const uint8_t*>(kDatagramTooLarge), sizeof kDatagramTooLarge - 1});
+  write(bytes_of(kDatagramTooLarge));
   entry.frames_done = entry.frame_count;
 }
 

@@ -15,7 +15,6 @@ namespace warpcache::engine::cuda {
 namespace {
 
 constexpr uint32_t kBounceBytes = 4 * 1024 * 1024;
-constexpr uint32_t kEntriesMax = 64 * 1024;
 constexpr uint64_t kIncomingBytesMin = uint64_t{256} << 20;
 
 bool is_done(FrameState state) { return state == FrameState::kDone || state == FrameState::kQuit; }
@@ -46,7 +45,7 @@ std::string CudaEngine::start() {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;
   bool taken = frames_.allocate(host, sizeof(wire::Frame) * kFramesMax) &&
-               entries_.allocate(host, sizeof(EntryInfo) * kEntriesMax) &&
+               entries_.allocate(host, sizeof(EntryInfo) * kBatchEntriesMax) &&
                groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
                frame_replies_.allocate(host, sizeof(FrameReply) * kFramesMax) &&
                reply_arena_.allocate(host, config_.reply_arena_bytes) &&
@@ -61,6 +60,8 @@ std::string CudaEngine::start() {
   if (!taken) return "there is too little memory for the buffers of the GPU's engine";
   origin_.reserve(kFramesMax);
   answers_.reserve(kFramesMax);
+  for (auto* by_entry : {&entry_bytes_, &bodies_, &again_, &round_})
+    by_entry->reserve(kBatchEntriesMax);
   return runner_.start();
 }
 
@@ -74,27 +75,20 @@ uint8_t* CudaEngine::input_memory(uint32_t bytes) {
 // --- The batch
 
 void CudaEngine::submit(Batch* batch) {
-  WC_ASSERT(batch_ == nullptr && batch->entries.size() <= kEntriesMax);
+  WC_ASSERT(batch_ == nullptr && batch->entries.size() <= kBatchEntriesMax);
   batch_ = batch;
-  if (begin(*batch)) return begin_round();
-  close_all();
+  begin(*batch);
+  begin_round();
 }
 
-// False: the system refuses the memory for it.
-bool CudaEngine::begin(Batch& batch) {
+void CudaEngine::begin(Batch& batch) {
   batch.spans.clear();
   texts_.clear();
   again_.clear();
-  try {
-    answers_.assign(batch.frames.size(), {});
-    entry_bytes_.assign(batch.entries.size(), 0);
-    bodies_.assign(batch.entries.size(), 0);
-    again_.reserve(batch.entries.size());
-    round_.reserve(batch.entries.size());
-    batch.spans.reserve(batch.frames.size());
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  answers_.assign(batch.frames.size(), {});
+  entry_bytes_.assign(batch.entries.size(), 0);
+  bodies_.assign(batch.entries.size(), 0);
+  batch.spans.reserve(batch.frames.size());
   arena_used_ = 0;
   defers_ = 0;
   out_of_memory_ = false;
@@ -106,18 +100,6 @@ bool CudaEngine::begin(Batch& batch) {
     if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
   }
   place_bodies();
-  return true;
-}
-
-// There is no telling what to answer.
-void CudaEngine::close_all() {
-  under_way_ = false;
-  for (BatchEntry& entry : batch_->entries) {
-    if (entry.reservation != 0 && !faults_.failed()) abandon(entry.reservation);
-    entry.first_span = entry.span_count = 0;
-    entry.frames_done = entry.frame_count;
-    entry.close = true;
-  }
 }
 
 // Bodies that came in pieces go to the store's memory, so that the request finds them there.
@@ -148,15 +130,38 @@ wire::Request CudaEngine::parse(uint32_t frame) {
   return request;
 }
 
-void CudaEngine::answer_text(uint32_t frame, std::string text) {
-  texts_.push_back(std::make_unique<std::string>(std::move(text)));
-  const std::string& kept = *texts_.back();
+// `reply` stays where it is.
+void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
   Answer& answer = answers_[frame];
   answer = {};
-  answer.data = reinterpret_cast<const uint8_t*>(kept.data());
-  answer.size = static_cast<uint32_t>(kept.size());
+  answer.data = reply.data;
+  answer.size = static_cast<uint32_t>(reply.size);
   answer.state = FrameState::kHost;
   answer.answered = true;
+}
+
+// The system refuses the memory for a reply: the connection is closed.
+void CudaEngine::answer_refused(uint32_t frame) {
+  answer_with(frame, {});
+  answers_[frame].state = FrameState::kQuit;
+}
+
+void CudaEngine::answer_copy(uint32_t frame, Bytes reply) {
+  try {
+    texts_.emplace_back(reinterpret_cast<const char*>(reply.data), reply.size);
+  } catch (const std::bad_alloc&) {
+    return answer_refused(frame);
+  }
+  answer_with(frame, bytes_of(texts_.back()));
+}
+
+void CudaEngine::answer_text(uint32_t frame, std::string text) {
+  try {
+    texts_.push_back(std::move(text));
+  } catch (const std::bad_alloc&) {
+    return answer_refused(frame);
+  }
+  answer_with(frame, bytes_of(texts_.back()));
 }
 
 // --- Rounds
@@ -342,8 +347,8 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
     // Must be answered now.
     if (space) return EntryNext::kAgain;
     if (entry.datagram) {
-      for (uint32_t i = 0; i < entry.frame_count; ++i) answer_text(entry.first_frame + i, "");
-      answer_text(entry.first_frame, kDatagramTooLarge);
+      for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
+      answer_with(entry.first_frame, bytes_of(kDatagramTooLarge));
     } else {
       fetch_apart(frame);
     }

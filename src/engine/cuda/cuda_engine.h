@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,9 +70,8 @@ class CudaEngine final : public Engine {
              AdminHandler& admin);
   std::string start();
 
-  bool begin(Batch& batch);
+  void begin(Batch& batch);
   void begin_round();
-  void close_all();
   void add_entry(uint32_t entry);
   void add_group(uint32_t first, uint32_t count);
   FrameJob& prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size);
@@ -85,7 +85,12 @@ class CudaEngine final : public Engine {
   void fetch_apart(uint32_t frame);
   void run_alone(uint32_t frame, const CudaMemory& reply);
   void answer_miss(uint32_t frame);
+  void answer_with(uint32_t frame, Bytes reply);
+  void answer_copy(uint32_t frame, Bytes reply);
   void answer_text(uint32_t frame, std::string text);
+  void answer_refused(uint32_t frame);
+  template <typename Run>
+  void run_admin(const wire::Request& request, uint32_t frame, Run run);
   wire::Request parse(uint32_t frame);
   bool waited_too_long();
   void place_bodies();
@@ -124,7 +129,7 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
   std::vector<uint32_t> again_;        // entries of the next round
   std::vector<uint32_t> round_;        // entries of the last one
-  std::vector<std::unique_ptr<std::string>> texts_;
+  std::deque<std::string> texts_;      // replies that the host made
   uint32_t arena_used_ = 0;
   uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
   uint64_t room_missing_ = 0;  // of all that were

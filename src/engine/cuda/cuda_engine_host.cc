@@ -19,11 +19,12 @@ void CudaEngine::authenticate(BatchEntry& entry) {
     const wire::Request request = parse(frame);
     if (request.op == wire::Op::kQuit) {
       entry.close = true;
-      answer_text(frame, "");
+      answer_with(frame, {});
     } else {
-      std::string text;
-      admin_.authenticate(request, batch_->input, entry, text);
-      answer_text(frame, std::move(text));
+      run_admin(request, frame, [&](std::string& text) {
+        admin_.authenticate(request, batch_->input, entry, text);
+      });
+      entry.close = answers_[frame].state == FrameState::kQuit;
     }
     ++entry.frames_done;
   }
@@ -31,19 +32,29 @@ void CudaEngine::authenticate(BatchEntry& entry) {
 
 void CudaEngine::run_on_host(BatchEntry& entry, uint32_t frame) {
   const wire::Request request = parse(frame);
-  std::string text;
-  try {
-    admin_.run(request, batch_->input, entry, text);
-  } catch (const std::bad_alloc&) {
-    // Texts grow with what is stored. The error is short.
-    text.clear();
-    wire::reply_error(request, Status::kOutOfMemory, [&text](Bytes bytes) {
-      text.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-    });
-  }
-  entry_bytes_[batch_->frames[frame].entry] += static_cast<uint32_t>(text.size());
+  run_admin(request, frame,
+            [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
+  entry_bytes_[batch_->frames[frame].entry] += answers_[frame].size;
   wants_keys_ = admin_.wants_keys();
-  answer_text(frame, std::move(text));
+}
+
+// Answers with the text that `run` makes, or says that the system refuses the memory for it: texts
+// grow with what is stored.
+template <typename Run>
+void CudaEngine::run_admin(const wire::Request& request, uint32_t frame, Run run) {
+  try {
+    std::string text;
+    run(text);
+    answer_text(frame, std::move(text));
+  } catch (const std::bad_alloc&) {
+    uint8_t error[kReplyFrameMax];
+    size_t size = 0;
+    wire::reply_error(request, Status::kOutOfMemory, [&](Bytes bytes) {
+      mem_copy(error + size, bytes.data, bytes.size);
+      size += bytes.size;
+    });
+    answer_copy(frame, {error, size});
+  }
 }
 
 void CudaEngine::answer_miss(uint32_t frame) {
@@ -54,8 +65,7 @@ void CudaEngine::answer_miss(uint32_t frame) {
   uint8_t* end = wire::compose_head(request, result, batch_->input, text);
   end = wire::compose_tail(request, result, batch_->input, end);
   counters_.add(request::Counter::kLargeMissed);
-  answer_text(frame,
-              std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(end - text)));
+  answer_copy(frame, {text, static_cast<size_t>(end - text)});
 }
 
 // --- Values that are too long for the arena
@@ -91,9 +101,8 @@ void CudaEngine::fetch_apart(uint32_t frame) {
   if (answer.state == FrameState::kDeferred) return;  // to be made room for, as any other
   if (!answer.answered) return answer_miss(frame);
   try {
-    texts_.push_back(
-        std::make_unique<std::string>(reinterpret_cast<const char*>(answer.data), answer.size));
-    answer.data = reinterpret_cast<const uint8_t*>(texts_.back()->data());
+    texts_.emplace_back(reinterpret_cast<const char*>(answer.data), answer.size);
+    answer.data = bytes_of(texts_.back()).data;
   } catch (const std::bad_alloc&) {
     answer_miss(frame);
   }

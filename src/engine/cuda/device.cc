@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace warpcache::engine::cuda {
 
@@ -39,19 +40,24 @@ std::string open_device(int number, DeviceFacts* facts) {
 
 bool DeviceFaults::check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return true;
-  fail(std::string(what) + ": " + cudaGetErrorString(error));
+  fail(what, cudaGetErrorString(error));
   return false;
 }
 
-void DeviceFaults::fail(const std::string& why) {
+void DeviceFaults::fail(const char* what, const char* why) {
   {
     const std::lock_guard guard(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
-    why_ = why;
+    try {
+      why_ = what;
+      if (*why != '\0') why_.append(": ").append(why);
+    } catch (const std::bad_alloc&) {
+      // It has failed all the same.
+    }
     lost.store(true);
     failed_.store(true, std::memory_order_release);
   }
-  if (on_failure_) on_failure_(why);
+  if (on_failure_) on_failure_(why_);
 }
 
 std::string DeviceFaults::why() const {

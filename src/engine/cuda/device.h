@@ -35,10 +35,10 @@ class DeviceFaults {
     on_failure_ = std::move(on_failure);
   }
 
-  // True: no error. `what` was being done.
+  // True: no error. `what` was being done. These take no memory that they cannot do without.
   bool check(cudaError_t error, const char* what);
   // Something that is no error of CUDA's, such as work that does not end.
-  void fail(const std::string& why);
+  void fail(const char* what, const char* why = "");
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   std::string why() const;
 

@@ -25,7 +25,9 @@ class IncomingBodies {
   };
 
   // At most `bytes_max` at a time.
-  explicit IncomingBodies(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit IncomingBodies(uint64_t bytes_max) : bytes_max_(bytes_max) {
+    bodies_.reserve(kBodiesMax);
+  }
 
   // As Engine::reserve(): ids count from 1.
   Status reserve(uint8_t key_size, uint32_t size, uint32_t* id) {

@@ -11,10 +11,6 @@
 namespace warpcache::transport {
 namespace {
 
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 std::string text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
 
 // A file of 32-bit numbers and the frames between them, in either byte order.

@@ -15,7 +15,6 @@ namespace warpcache::transport {
 namespace {
 
 using wire::PacketVerdict;
-using wire::testing::bytes_of;
 using wire::testing::frame_of;
 using wire::testing::FrameForm;
 using wire::testing::text_of;

@@ -53,7 +53,7 @@ struct BatchEntry {
 // What the batcher and the engines have room for from the start, so that a batch goes on where the
 // system refuses memory. An engine may need more spans only where values are in thousands of
 // pieces.
-inline constexpr uint32_t kBatchEntriesMax = 16 * 1024;
+inline constexpr uint32_t kBatchEntriesMax = 64 * 1024;
 inline constexpr uint32_t kBatchSpansMax = 128 * 1024;
 
 // Memory is owned by the batcher, reused from turn to turn.

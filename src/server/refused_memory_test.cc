@@ -163,7 +163,7 @@ std::vector<Setting> settings() {
 
 class RefusedMemoryTest : public testing::TestWithParam<Setting> {
  protected:
-  static constexpr int kItems = 100;
+  static constexpr int kItems = 40;
 
   void SetUp() override {
     exempt_this_thread();

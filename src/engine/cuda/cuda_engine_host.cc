@@ -24,7 +24,7 @@ void CudaEngine::authenticate(BatchEntry& entry) {
       run_admin(request, frame, [&](std::string& text) {
         admin_.authenticate(request, batch_->input, entry, text);
       });
-      entry.close = answers_[frame].state == FrameState::kQuit;
+      if (answers_[frame].state == FrameState::kQuit) entry.close = true;
     }
     ++entry.frames_done;
   }

@@ -140,30 +140,6 @@ void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
   answer.answered = true;
 }
 
-// The system refuses the memory for a reply: the connection is closed.
-void CudaEngine::answer_refused(uint32_t frame) {
-  answer_with(frame, {});
-  answers_[frame].state = FrameState::kQuit;
-}
-
-void CudaEngine::answer_copy(uint32_t frame, Bytes reply) {
-  try {
-    texts_.emplace_back(reinterpret_cast<const char*>(reply.data), reply.size);
-  } catch (const std::bad_alloc&) {
-    return answer_refused(frame);
-  }
-  answer_with(frame, bytes_of(texts_.back()));
-}
-
-void CudaEngine::answer_text(uint32_t frame, std::string text) {
-  try {
-    texts_.push_back(std::move(text));
-  } catch (const std::bad_alloc&) {
-    return answer_refused(frame);
-  }
-  answer_with(frame, bytes_of(texts_.back()));
-}
-
 // --- Rounds
 
 void CudaEngine::begin_round() {

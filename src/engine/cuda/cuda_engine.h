@@ -86,9 +86,8 @@ class CudaEngine final : public Engine {
   void run_alone(uint32_t frame, const CudaMemory& reply);
   void answer_miss(uint32_t frame);
   void answer_with(uint32_t frame, Bytes reply);
-  void answer_copy(uint32_t frame, Bytes reply);
-  void answer_text(uint32_t frame, std::string text);
-  void answer_refused(uint32_t frame);
+  template <typename... Text>
+  void answer_text(uint32_t frame, Text&&... text);
   template <typename Run>
   void run_admin(const wire::Request& request, uint32_t frame, Run run);
   wire::Request parse(uint32_t frame);

@@ -5,12 +5,26 @@
 #include <new>
 #include <utility>
 
+#include "base/mem.h"
 #include "engine/cuda/cuda_engine.h"
 #include "engine/replies.h"
 #include "request/stages.h"
 #include "wire/admin_reply.h"
 
 namespace warpcache::engine::cuda {
+
+// `text` makes a std::string, which is kept until the batch has been sent. Where the system refuses
+// the memory for it, the connection is closed.
+template <typename... Text>
+void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
+  try {
+    texts_.emplace_back(std::forward<Text>(text)...);
+    answer_with(frame, bytes_of(texts_.back()));
+  } catch (const std::bad_alloc&) {
+    answer_with(frame, {});
+    answers_[frame].state = FrameState::kQuit;
+  }
+}
 
 // Until a connection has logged in, what it sends is the login.
 void CudaEngine::authenticate(BatchEntry& entry) {
@@ -53,7 +67,7 @@ void CudaEngine::run_admin(const wire::Request& request, uint32_t frame, Run run
       mem_copy(error + size, bytes.data, bytes.size);
       size += bytes.size;
     });
-    answer_copy(frame, {error, size});
+    answer_text(frame, reinterpret_cast<const char*>(error), size);
   }
 }
 
@@ -65,7 +79,7 @@ void CudaEngine::answer_miss(uint32_t frame) {
   uint8_t* end = wire::compose_head(request, result, batch_->input, text);
   end = wire::compose_tail(request, result, batch_->input, end);
   counters_.add(request::Counter::kLargeMissed);
-  answer_copy(frame, {text, static_cast<size_t>(end - text)});
+  answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
 }
 
 // --- Values that are too long for the arena

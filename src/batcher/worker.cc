@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "wire/frame.h"
 
@@ -48,6 +49,11 @@ bool Worker::turn(int timeout_ms) {
   batch_.frames.clear();
   batch_.entries.clear();
   if (!transport_.receive(arena_, chunks_, timeout_ms)) return false;
+  if (WC_LIKELY(!chunks_.empty())) {
+    idle_ = false;
+  } else {
+    nothing_came();
+  }
   plans_.assign(chunks_.size(), {});
   for (size_t i = 0; i < chunks_.size(); ++i) {
     if (chunks_[i].datagram) {
@@ -63,6 +69,13 @@ bool Worker::turn(int timeout_ms) {
   transport_.flush();
   while (WC_UNLIKELY(!left_.empty())) run_left();
   return true;
+}
+
+// Turns without input are also those in which a connection opens, closes or sends what is left.
+void Worker::nothing_came() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!std::exchange(idle_, true)) idle_since_ = now;
+  if (now - idle_since_ >= config_.yield_after) engine_.yield();
 }
 
 // A datagram for whose reply the engine had no space comes again in this turn.

@@ -9,6 +9,7 @@
 // refuses that, the request or the stream is refused, and the datagram lost.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct WorkerConfig {
   bool authentication = false;  // -Y: streams must log in
   // Of one stream in one batch (-R). The rest comes in the next turn, after the other streams.
   uint32_t requests_per_stream_max = 1024;
+  // How long nothing comes before the engine is asked to give back what it holds for the next
+  // batch.
+  std::chrono::milliseconds yield_after{1000};
 };
 
 class Worker final : private transport::SessionObserver, private transport::PinReleaser {
@@ -86,6 +90,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void finish_entry(const transport::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const transport::RxChunk& chunk, Plan& plan);
   void run_batch();
+  void nothing_came();
   size_t first_to_complete() const;
   bool is_left(size_t index) const;
   void complete_unless_left(size_t index);
@@ -102,6 +107,8 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   uint32_t head_bytes_ = 0;
   engine::Batch batch_;
   bool full_ = false;  // the batch; somebody was left out
+  bool idle_ = false;  // nothing has come since `idle_since_`
+  std::chrono::steady_clock::time_point idle_since_;
   std::vector<transport::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<transport::TxSpan> spans_;

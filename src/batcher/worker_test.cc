@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <random>
 #include <string>
@@ -85,6 +86,25 @@ TEST_F(WorkerTest, RequestsPerStreamAreBounded) {
   }
   EXPECT_EQ(ask(asked), expected);
   EXPECT_EQ(engine_.batches, 10u);
+}
+
+TEST_F(WorkerTest, AnEngineYieldsWhenNothingHasComeForAWhile) {
+  WorkerConfig config;
+  config.yield_after = std::chrono::milliseconds(30);
+  start(config);
+  const auto turns_for = [this](std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(worker_->turn(0));
+  };
+  EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(worker_->turn(0));  // nothing comes, but not for long
+    EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
+  }
+  EXPECT_EQ(engine_.yields, 0u);
+  turns_for(std::chrono::milliseconds(60));
+  EXPECT_GT(engine_.yields, 0u);
+  EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
 }
 
 TEST_F(WorkerTest, EveryCutOfAStreamGivesTheSameReplies) {

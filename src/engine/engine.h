@@ -117,8 +117,8 @@ class Engine {
   virtual void abandon(uint32_t id) = 0;
 
   // No batch comes for now, or ever: gives back what the engine holds while it waits for one (a
-  // kernel that stays keeps a GPU's processors, and giving memory back waits for it). The next
-  // submit() takes it again. REQUIRES: no batch is under way.
+  // kernel that stays keeps a GPU's processors, and giving memory back waits for it). Cheap where
+  // there is nothing to give back. The next submit() takes it again. REQUIRES: no batch is under way.
   virtual void yield() {}
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a server and sends it some of everything; ends with the first reply that is not as expected."""
+"""Starts a server, by the command given, and sends it some of everything; ends with the first reply that is not as expected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def main() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.argv[1], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2", "-A"])
+    server = subprocess.Popen([*sys.argv[1:], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2", "-A"])
     status = 1
     try:
         for _ in range(600):

@@ -94,6 +94,42 @@ class BlockPool {
   size_t idle_ = 0;  // threads that wait for work, or have just been made
 };
 
+// Where SIMT_GPU_ONE_KERNEL is 1, one kernel runs at a time, in the order in which they were
+// launched, as under a checker or a debugger.
+class KernelOrder {
+ public:
+  static KernelOrder& instance() {
+    static auto* const kOrder = new KernelOrder();
+    return *kOrder;
+  }
+  uint64_t take_number() {
+    const std::lock_guard guard(mutex_);
+    return last_++;
+  }
+  void run(uint64_t number, const std::function<void()>& kernel) {
+    if (!one_at_a_time_) return kernel();
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this, number] { return next_ == number; });
+    lock.unlock();
+    kernel();
+    lock.lock();
+    ++next_;
+    ended_.notify_all();
+  }
+
+ private:
+  static bool is_wanted() {
+    const char* const wanted = std::getenv("SIMT_GPU_ONE_KERNEL");
+    return wanted != nullptr && std::string(wanted) == "1";
+  }
+
+  const bool one_at_a_time_ = is_wanted();
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  uint64_t last_ = 0;
+  uint64_t next_ = 0;
+};
+
 struct Region {
   size_t bytes;
   void* begin;
@@ -230,8 +266,10 @@ class DefaultStream {
 };
 
 void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body) {
-  stream->add(
-      [grid, block, body = std::move(body)] { BlockPool::instance().run(grid, block, body); });
+  const uint64_t number = KernelOrder::instance().take_number();
+  stream->add([grid, block, number, body = std::move(body)] {
+    KernelOrder::instance().run(number, [&] { BlockPool::instance().run(grid, block, body); });
+  });
 }
 
 }  // namespace simt

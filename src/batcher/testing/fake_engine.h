@@ -73,10 +73,15 @@ class FakeEngine final : public engine::Engine {
             std::min<size_t>(window_max, body.size() - offset)};
   }
   void abandon(uint32_t id) override { WC_ASSERT(reservations_.erase(id) == 1); }
+  void yield() override {
+    WC_ASSERT(done_ == nullptr);
+    ++yields;
+  }
 
   size_t reservation_count() const { return reservations_.size(); }
   size_t pin_count() const { return pins_.size(); }
   uint64_t batches = 0;
+  uint64_t yields = 0;
   size_t frames_most = 0;  // in one batch
   uint64_t requests = 0;
 

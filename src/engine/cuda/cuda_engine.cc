@@ -108,7 +108,8 @@ void CudaEngine::place_bodies() {
     const BatchEntry& entry = batch_->entries[i];
     if (entry.reservation == 0 || entry.frames_done != 0) continue;
     const IncomingBodies::Body& body = incoming_.body(entry.reservation);
-    const Status status = store_.reserve(body.key_size, body.size, &bodies_[i]);
+    CudaStore& store = runner_.store_alone();
+    const Status status = store.reserve(body.key_size, body.size, &bodies_[i]);
     if (faults_.failed()) return;
     if (status != Status::kOk) {
       // Framed as a store that was refused, it is answered as one.
@@ -119,7 +120,7 @@ void CudaEngine::place_bodies() {
     for (uint32_t at = 0; at < body.size; at += kBounceBytes) {
       const uint32_t size = std::min(kBounceBytes, body.size - at);
       std::memcpy(bounce_.data(), body.bytes.get() + at, size);
-      if (!store_.fill(bodies_[i], at, bounce_.data(), size)) return;
+      if (!store.fill(bodies_[i], at, bounce_.data(), size)) return;
     }
   }
 }
@@ -263,8 +264,9 @@ void CudaEngine::after_round() {
     defers_ = 0;
     out_of_memory_ = false;
   } else {
-    const Status room =
-        room_wanted_ == 1 ? Status::kOk : store_.make_room(room_wanted_, room_missing_);
+    const Status room = room_wanted_ == 1
+                            ? Status::kOk
+                            : runner_.store_alone().make_room(room_wanted_, room_missing_);
     out_of_memory_ = room != Status::kOk || ++defers_ > kMakeRoomRoundsMax;
   }
   begin_round();
@@ -366,7 +368,7 @@ void CudaEngine::finish() {
       }
     }
     entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
-    if (bodies_[index] != 0) store_.abandon(bodies_[index]);
+    if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
     const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
     if (used_up && !faults_.failed()) abandon(entry.reservation);
     if (WC_UNLIKELY(wants_keys_)) show_keys(entry);

@@ -46,6 +46,7 @@ void CudaEngine::authenticate(BatchEntry& entry) {
 
 void CudaEngine::run_on_host(BatchEntry& entry, uint32_t frame) {
   const wire::Request request = parse(frame);
+  runner_.yield();  // as for store_alone(): it may call the store
   run_admin(request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[batch_->frames[frame].entry] += answers_[frame].size;

@@ -19,7 +19,7 @@ template <typename JobKind>
 JobRunner<JobKind>::~JobRunner() {
   if (stream_.get() == nullptr || faults_.failed()) return;
   yield();
-  (void)cudaStreamSynchronize(stream_.get());
+  if (!faults_.failed()) (void)cudaStreamSynchronize(stream_.get());
 }
 
 template <typename JobKind>
@@ -96,8 +96,16 @@ template <typename JobKind>
 void JobRunner<JobKind>::yield() {
   if (!kernel_runs_ || faults_.failed()) return;
   ring(bell(), Call::kEnd, job_, next_number());
-  (void)faults_.check(cudaStreamSynchronize(stream_.get()), "ending the kernel that stays");
+  began_ = SteadyClock::now();
+  cudaError_t state = cudaErrorNotReady;
+  while (state == cudaErrorNotReady && !takes_too_long()) state = cudaStreamQuery(stream_.get());
+  if (!faults_.check(state, "ending the kernel that stays")) return;
   kernel_runs_ = false;
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::takes_too_long() const {
+  return SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max);
 }
 
 template <typename JobKind>
@@ -110,9 +118,7 @@ template <typename JobKind>
 bool JobRunner<JobKind>::look_at_kernel() {
   const cudaError_t state = cudaStreamQuery(stream_.get());
   if (state == cudaErrorNotReady) {
-    if (SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max)) {
-      faults_.fail("a batch does not end");
-    }
+    if (takes_too_long()) faults_.fail("a batch does not end");
   } else if (state != cudaSuccess) {
     (void)faults_.check(state, "running a batch");
   } else if (load_acquire(&bell().done) != number_) {

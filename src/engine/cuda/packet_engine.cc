@@ -168,7 +168,7 @@ bool PacketEngine::run_again() {
     collect();
     if (origin_.empty()) return true;
     if (round.room_wanted > 1) {
-      const Status room = store_.make_room(round.room_wanted, round.room_missing);
+      const Status room = runner_.store_alone().make_room(round.room_wanted, round.room_missing);
       out_of_memory_ = room != Status::kOk;
     }
     if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;

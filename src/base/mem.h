@@ -66,6 +66,28 @@ WC_HD inline void mem_copy(void* to, const void* from, size_t size) {
   if (size != 0) __builtin_memcpy(to, from, size);
 }
 
+// The same for ranges that may be long, such as values: on the device a word a step, several under
+// way at once.
+WC_HD inline void mem_copy_long(void* to, const void* from, size_t size) {
+#if defined(__CUDA_ARCH__)
+  constexpr size_t kStep = 4;
+  auto* out = static_cast<uint8_t*>(to);
+  const auto* in = static_cast<const uint8_t*>(from);
+  size_t at = 0;
+  for (; at < size && reinterpret_cast<uintptr_t>(out + at) % 4 != 0; ++at) out[at] = in[at];
+  for (; at + 4 * kStep <= size; at += 4 * kStep) {
+    uint32_t words[kStep];
+#pragma unroll
+    for (size_t i = 0; i < kStep; ++i) words[i] = detail::load_unaligned32(in + at + 4 * i);
+#pragma unroll
+    for (size_t i = 0; i < kStep; ++i) *reinterpret_cast<uint32_t*>(out + at + 4 * i) = words[i];
+  }
+  for (; at < size; ++at) out[at] = in[at];
+#else
+  mem_copy(to, from, size);
+#endif
+}
+
 // The same for `count` blocks of 16 bytes, both ranges beginning at multiples of 16.
 WC_HD inline void mem_copy_granules(void* to, const void* from, size_t count) {
 #if defined(__CUDA_ARCH__)

@@ -192,6 +192,20 @@ WC_HD inline bool failure_drops_value(const wire::Request& request) {
   return request.op == wire::Op::kSet && (request.bits & wire::kCasCompare) == 0;
 }
 
+// Whether a storage command, as things are, will store its body and nothing else, so that space can
+// be taken and filled beforehand. A hint: execute() decides.
+WC_HD inline bool will_store_body(const Context& context, const RequestState& state) {
+  const wire::Request& request = state.request;
+  const bool stores = request.op == wire::Op::kSet || request.op == wire::Op::kAdd ||
+                      request.op == wire::Op::kReplace;
+  if (!stores || request.status != Status::kOk) return false;
+  if (request.op == wire::Op::kSet && (request.bits & wire::kCasCompare) == 0) return true;
+  const store::Found found = context.store.find(request.hash, context.key(request), state.hint);
+  const bool alive = found && context.store.alive(*found.item, context.clock.now);
+  const detail::Decision decision = detail::decide(request, alive ? found.item : nullptr);
+  return decision == detail::Decision::kStore || decision == detail::Decision::kStoreStale;
+}
+
 // kDeferred: nothing took effect, run again after making room.
 WC_HD inline Status execute_store(const Context& context, RequestState& state,
                                   wire::Result& result) {
@@ -227,7 +241,7 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
       if (answer == Status::kOk && failure_drops_value(request)) drop_old_value(context, request);
       return answer;
     }
-    if (!takes_reservation) detail::fill_value(context, request, old, *allocation.item);
+    if (!allocation.holds_value) detail::fill_value(context, request, old, *allocation.item);
     const detail::Step step =
         detail::publish_if_still(context, request, key, old, allocation, decision, result);
     if (allocation) context.store.abandon(*context.thread, allocation);

@@ -17,7 +17,7 @@ namespace warpcache::store {
 struct Allocation {
   Item* item = nullptr;      // sizes and layout are set; the caller fills the rest
   uint32_t bytes = 0;        // taken in the segment, or in the whole chain
-  bool holds_value = false;  // the value is in place already (it came from a reservation)
+  bool holds_value = false;  // the value is in place already
 
   WC_HD explicit operator bool() const { return item != nullptr; }
 };
@@ -132,13 +132,14 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   return Status::kOk;
 }
 
-// Space for several items of class 0 of `bytes` together, behind each other. The caller makes each
-// of them an item (detail::init_item) and then unlocks the lane, which is locked on success. Null:
-// take space for each alone, which says why. For threads that run in lockstep, whose turns at a
-// lock would add up.
-WC_HD inline uint8_t* take_run(const Core& core, const ThreadContext& thread, uint32_t bytes) {
+// Space for several items of one class, of `bytes` together, behind each other. The caller makes
+// each of them an item (detail::init_item) and then unlocks the lane, which is locked on success.
+// Null: take space for each alone, which says why. For threads that run in lockstep, whose turns at
+// a lock would add up.
+WC_HD inline uint8_t* take_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
+                               uint32_t ttl_class) {
   Lane& lane = core.lanes[thread.lane];
-  SegmentId& open = lane.open[0];
+  SegmentId& open = lane.open[ttl_class];
   spin_lock(&lane.lock);
   uint8_t* data = detail::append(core, open, bytes);
   if (data != nullptr) return data;

@@ -113,14 +113,7 @@ struct StoreRef {
   // the item keeps.
   WC_HD Status allocate(ThreadContext& thread, uint8_t key_size, uint32_t value_size,
                         uint32_t expiry, Allocation& allocation) const {
-    Item* const prepared = thread.prepared;
-    if (prepared != nullptr && prepared->key_size == key_size &&
-        prepared->value_size == value_size) {
-      thread.prepared = nullptr;
-      prepared->store_expiry(expiry);
-      allocation = {prepared, static_cast<uint32_t>(item_footprint(*prepared)), false};
-      return Status::kOk;
-    }
+    if (take_prepared(thread, key_size, value_size, expiry, allocation)) return Status::kOk;
     const int32_t check = static_cast<int32_t>(kNewItemsPerCheck);
     const bool full_index = core.shared->keep_all && is_crowded(core);
     if (thread.new_items >= check || thread.new_items <= -check || full_index) {
@@ -137,6 +130,12 @@ struct StoreRef {
   // stays.
   WC_HD Status allocate_reserved(ThreadContext& thread, uint32_t reservation, uint32_t expiry,
                                  Allocation& allocation) const {
+    const Item& staged = reserved_item(reservation);
+    if (thread.prepared_holds_value &&
+        take_prepared(thread, staged.key_size, staged.value_size, expiry, allocation)) {
+      abandon_reservation(core, reservation);
+      return Status::kOk;
+    }
     return allocate_from_reservation(core, thread, reservation, expiry, allocation);
   }
   // The received value, to be copied from. REQUIRES: the reservation is not used up.
@@ -177,6 +176,19 @@ struct StoreRef {
   WC_HD void unpin(uint32_t pin) const { unpin_item(core, pin); }
 
   static constexpr uint32_t kCasIndexBits = 20;
+
+ private:
+  WC_HD static bool take_prepared(ThreadContext& thread, uint8_t key_size, uint32_t value_size,
+                                  uint32_t expiry, Allocation& allocation) {
+    Item* const item = thread.prepared;
+    if (item == nullptr || item->key_size != key_size || item->value_size != value_size) {
+      return false;
+    }
+    thread.prepared = nullptr;
+    item->store_expiry(expiry);
+    allocation = {item, static_cast<uint32_t>(item_footprint(*item)), thread.prepared_holds_value};
+    return true;
+  }
 };
 static_assert(std::is_trivially_copyable_v<StoreRef>);
 

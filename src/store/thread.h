@@ -60,6 +60,7 @@ struct ThreadContext {
   uint64_t cas_end = 0;      // ... while below this
   int32_t new_items = 0;     // keys added less keys removed, not yet reported to the index
   Item* prepared = nullptr;  // space that was taken beforehand: allocate() uses it where it fits
+  bool prepared_holds_value = false;
 };
 
 }  // namespace warpcache::store

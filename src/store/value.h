@@ -64,7 +64,7 @@ WC_HD inline void write_value(const Core& core, Item& item, uint32_t offset, Byt
       const uint64_t into = offset - at;
       const size_t count =
           bytes.size < piece.size - into ? bytes.size : static_cast<size_t>(piece.size - into);
-      mem_copy(piece.data + into, bytes.data, count);
+      mem_copy_long(piece.data + into, bytes.data, count);
       bytes = bytes.from(count);
       offset += static_cast<uint32_t>(count);
     }

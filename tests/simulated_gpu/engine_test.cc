@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "engine/cuda/packet_engine.h"
 #include "model/crowd.h"
 #include "model/generator.h"
+#include "model/pipeline.h"
 #include "model/player.h"
 #include "stress/scenario.h"
 
@@ -48,6 +50,79 @@ TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   EXPECT_EQ(result.broken, "");
   for (const auto& failure : result.failures) {
     ADD_FAILURE() << describe(failure.difference) << write_script(failure.script);
+  }
+}
+
+// Values are copied by threads together, in words, wherever they begin and end; long ones come in
+// pieces and may lie in several segments.
+TEST_P(SimulatedGpu, ValuesOfEverySizeAndPlaceComeBack) {
+  std::string bytes(700'000, ' ');
+  std::minstd_rand random(1);
+  for (char& byte : bytes) byte = static_cast<char>('a' + random() % 26);
+  for (const uint64_t memory_mib : {64u, 1024u}) {  // chains begin at 32 and at 512 KB
+    model::PipelineConfig config;
+    config.engine = GetParam();
+    config.memory_bytes = memory_mib << 20;
+    model::Pipeline pipeline(config);
+    uint32_t number = 0;
+    std::string sets;
+    std::string gets;
+    std::string values;
+    const auto flush = [&] {
+      std::string expected;
+      for (auto i = std::count(gets.begin(), gets.end(), '\n'); i > 0; --i)
+        expected += "STORED\r\n";
+      pipeline.send(1, sets);
+      ASSERT_TRUE(pipeline.run());
+      ASSERT_EQ(pipeline.take_output(1), expected);
+      pipeline.send(1, gets);
+      ASSERT_TRUE(pipeline.run());
+      ASSERT_TRUE(pipeline.take_output(1) == values) << sets.substr(0, 40);
+      sets.clear();
+      gets.clear();
+      values.clear();
+    };
+    const auto add = [&](size_t key_size, size_t size) {
+      std::string key = std::to_string(++number);
+      key.resize(key_size, 'k');
+      const std::string value = bytes.substr(random() % 64, size);
+      sets += "set " + key + " 5 " + std::to_string(number % 2 * 1000) + " " +
+              std::to_string(size) + "\r\n" + value + "\r\n";
+      gets += "get " + key + "\r\n";
+      values += "VALUE " + key + " 5 " + std::to_string(size) + "\r\n" + value + "\r\nEND\r\n";
+    };
+    // Alone, few and many in a batch.
+    for (const size_t batch : {1u, 4u, 100u}) {
+      size_t waiting = 0;
+      for (size_t size = 0; size < 100; ++size) {
+        add(5 + size % 17, size);
+        if (++waiting % batch == 0) flush();
+      }
+    }
+    for (const size_t size : {1000u, 4095u, 4096u, 4097u, 8200u, 20'000u, 33'000u, 60'000u, 70'000u,
+                              140'000u, 300'000u, 699'000u}) {
+      for (const size_t key_size : {7u, 16u, 30u}) {
+        add(key_size, size);
+        flush();
+      }
+    }
+    for (const size_t size : {3000u, 5000u, 9000u, 31'000u}) {
+      for (size_t i = 0; i < 20; ++i) add(8 + i, size + i);
+      flush();
+    }
+    // An old value and new bytes, by one thread.
+    for (size_t size = 1; size < 3000; size = size * 3 / 2 + 1) {
+      const std::string first = bytes.substr(0, size);
+      const std::string second = bytes.substr(100, size / 2 + 7);
+      const std::string all = std::to_string(first.size() + second.size());
+      pipeline.send(1, "set joined 0 0 " + std::to_string(first.size()) + "\r\n" + first +
+                           "\r\nappend joined 0 0 " + std::to_string(second.size()) + "\r\n" +
+                           second + "\r\nget joined\r\n");
+      ASSERT_TRUE(pipeline.run());
+      ASSERT_EQ(pipeline.take_output(1), "STORED\r\nSTORED\r\nVALUE joined 0 " + all + "\r\n" +
+                                             first + second + "\r\nEND\r\n");
+    }
+    EXPECT_EQ(pipeline.finish(), "");
   }
 }
 

@@ -50,19 +50,21 @@ __device__ T* in_global(T* pointer) {
 __device__ inline uint4 load_from_host(const uint4* from) { return __ldcv(from); }
 
 // Brings [low, high) of the host's buffer to the same place of its copy. Both begin at a multiple
-// of 16 bytes. No byte outside the range is written.
-__device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high) {
+// of 16 bytes. No byte outside the range is written. Called by `threads` threads, of which this one
+// is the `me`-th.
+__device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high,
+                               uint32_t me, uint32_t threads) {
   const uint32_t first = (low + 15) / 16 * 16;
   const uint32_t last = high / 16 * 16;
   if (first >= last) {
-    for (uint32_t at = low + threadIdx.x; at < high; at += blockDim.x) {
+    for (uint32_t at = low + me; at < high; at += threads) {
       to[at] = *static_cast<const volatile uint8_t*>(from + at);
     }
     return;
   }
   constexpr uint32_t kBatch = 4;  // loads under way at once
-  const uint32_t stride = blockDim.x * 16;
-  for (uint32_t at = first + threadIdx.x * 16; at < last; at += stride * kBatch) {
+  const uint32_t stride = threads * 16;
+  for (uint32_t at = first + me * 16; at < last; at += stride * kBatch) {
     uint4 words[kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
@@ -76,18 +78,20 @@ __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, u
       if (at + i * stride < last) *reinterpret_cast<uint4*>(to + at + i * stride) = words[i];
     }
   }
-  for (uint32_t at = low + threadIdx.x; at < first; at += blockDim.x) {
+  for (uint32_t at = low + me; at < first; at += threads) {
     to[at] = *static_cast<const volatile uint8_t*>(from + at);
   }
-  for (uint32_t at = last + threadIdx.x; at < high; at += blockDim.x) {
+  for (uint32_t at = last + me; at < high; at += threads) {
     to[at] = *static_cast<const volatile uint8_t*>(from + at);
   }
 }
 
 // Takes [low, high) of the device's copy to the same place of the host's buffer, in whole words of
 // 16 bytes. REQUIRES: low is a multiple of 16; up to 15 bytes behind `high` are the caller's.
-__device__ inline void copy_out(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high) {
-  for (uint32_t at = low + threadIdx.x * 16; at < high; at += blockDim.x * 16) {
+// Called as copy_in().
+__device__ inline void copy_out(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high,
+                                uint32_t me, uint32_t threads) {
+  for (uint32_t at = low + me * 16; at < high; at += threads * 16) {
     __stcs(reinterpret_cast<uint4*>(to + at), *reinterpret_cast<const uint4*>(from + at));
   }
 }

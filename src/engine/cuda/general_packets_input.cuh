@@ -85,8 +85,10 @@ __device__ inline void GeneralPackets::prepare_space(bool runs) {
                        request.op == wire::Op::kReplace);
   const uint32_t expiry = stores ? request::expiry_second(request.exptime, context_.clock) : 0;
   const store::Core& core = context_.store.core;
-  const bool wants = stores && store::ttl_class(*core.shared, expiry) == 0;
-  prepare_items(core, thread_, wants, request.key_size, request.value_size, expiry);
+  const uint32_t ttl_class = stores ? store::ttl_class(*core.shared, expiry) : 0;
+  const bool wants =
+      stores && footprint_of(true, request.key_size, request.value_size) <= core.plain_size_max();
+  prepare_items(core, thread_, wants, request.key_size, request.value_size, expiry, ttl_class);
 }
 
 // Returns whether there is something to answer.
@@ -107,12 +109,7 @@ __device__ inline bool GeneralPackets::execute(bool runs) {
     done = request::execute(context_, state_, answer_) == Status::kOk;
     if (!done) result_ = defer_packet(tally_, state_.bytes_wanted);
   }
-  if (thread_.prepared != nullptr) {
-    store::Allocation unused = {
-        thread_.prepared, static_cast<uint32_t>(store::item_footprint(*thread_.prepared)), false};
-    context_.store.abandon(thread_, unused);
-    thread_.prepared = nullptr;
-  }
+  abandon_prepared(context_.store, thread_);
   settle_items(core, thread_, expected);
   return done;
 }

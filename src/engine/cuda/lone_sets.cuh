@@ -98,7 +98,7 @@ __device__ inline bool LoneSets::run(Bytes frame, uint32_t offset, bool here,
   const bool stores = mine && !yields;
   const int expected = expect_items(core, thread_, stores);
   take_cas_ids(core, thread_);
-  prepare_items(core, thread_, stores, request_.key_size, request_.value_size, 0);
+  prepare_items(core, thread_, stores, request_.key_size, request_.value_size, 0, 0);
   const bool stored = stores && thread_.prepared != nullptr;
   if (stored) publish();
   settle_items(core, thread_, expected);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/cuda/packet_stage.cuh"
+#include "engine/cuda/prepare_items.cuh"
 #include "request/stages.h"
 
 namespace warpcache::engine::cuda {
@@ -91,36 +92,6 @@ __device__ inline void take_cas_ids(const store::Core& core, store::ThreadContex
   batch = __shfl_sync(kAllLanes, batch, 0);
   thread.cas_next = batch << store::StoreRef::kCasIndexBits | lane_id();
   thread.cas_end = thread.cas_next + 1;
-}
-
-// Of all lanes' items together.
-__device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t value_size) {
-  return wants ? static_cast<uint32_t>(store::item_footprint(key_size, uint64_t{value_size})) : 0;
-}
-
-// Space for the items of the lanes that want one, all at once: a lock that each lane takes for
-// itself is taken 32 times. It is in ThreadContext::prepared; null: there was none so simply.
-// REQUIRES: ttl_class of the expiry is 0.
-__device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
-                                     bool wants, uint32_t key_size, uint32_t value_size,
-                                     uint32_t expiry) {
-  const uint32_t bytes = footprint_of(wants, key_size, value_size);
-  const uint32_t end = warp_sum_to(bytes);
-  const uint32_t total = warp_last(end);
-  if (total == 0 || total > core.plain_size_max()) return;
-  uint64_t run = 0;
-  if (lane_id() == 0) run = reinterpret_cast<uint64_t>(store::take_run(core, thread, total));
-  run = __shfl_sync(kAllLanes, run, 0);
-  if (run == 0) return;
-  if (wants) {
-    uint8_t* const place = reinterpret_cast<uint8_t*>(run) + end - bytes;
-    thread.prepared = store::detail::init_item(place, static_cast<uint8_t>(key_size), value_size,
-                                               expiry, store::Layout::kPlain);
-    core.segment(core.segment_of(thread.prepared)).note_expiry(expiry);
-  }
-  __syncwarp();
-  if (lane_id() == 0) spin_unlock(&core.lanes[thread.lane].lock);
-  __syncwarp();
 }
 
 // Notes that a packet found no room in the store; it comes again when there is. Called by one lane.

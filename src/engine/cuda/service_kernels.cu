@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <new>
 
-#include "engine/cuda/block.cuh"
 #include "engine/cuda/start_kernel.cuh"
+#include "engine/cuda/warp.cuh"
 #include "store/maintainer.h"
 
 namespace warpcache::engine::cuda {
@@ -141,8 +141,11 @@ __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
   crew.serve(core, thread, threadIdx.x - kWarpSize);
 }
 
-__global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t offset,
-                            const uint8_t* from, uint32_t size) {
+constexpr uint32_t kFillThreads = 256;
+
+__global__ void __launch_bounds__(kFillThreads)
+    fill_kernel(store::Core core, uint32_t reservation, uint32_t offset, const uint8_t* from,
+                uint32_t size) {
   __shared__ store::Item* item;
   if (threadIdx.x == 0) item = store::reservation_item(core, reservation);
   __syncthreads();
@@ -150,9 +153,7 @@ __global__ void fill_kernel(store::Core core, uint32_t reservation, uint32_t off
   for (uint32_t at = 0; at < size;) {
     const MutableBytes window = store::value_window(core, *item, offset + at);
     const uint32_t count = window.size < size - at ? static_cast<uint32_t>(window.size) : size - at;
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-      window.data[i] = static_cast<const volatile uint8_t*>(from)[at + i];
-    }
+    block_copy(window.data, from + at, count);
     at += count;
   }
 }
@@ -229,7 +230,7 @@ void launch_service(const store::Core& core, store::ThreadCounters* counters, vo
 
 void launch_fill(const store::Core& core, uint32_t reservation, uint32_t offset,
                  const uint8_t* from, uint32_t size, cudaStream_t stream) {
-  start_kernel(fill_kernel, {1, 1024}, 0, stream, core, reservation, offset, from, size);
+  start_kernel(fill_kernel, {1, kFillThreads}, 0, stream, core, reservation, offset, from, size);
 }
 
 void launch_walk(const store::Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {

@@ -9,6 +9,7 @@
 //   admit     an entry ends at the first frame that the host must run, or that has no reply space
 //   order     one entry's frames on one key, if one of them writes, wait for each other
 //   grow      the index gets room for all keys that the slice may add
+//   prepare   plain stores get their space, and their values are copied there by many threads
 //   execute   the first of each such chain runs the whole chain, in order
 //   compose   heads and tails of the replies, then their places, then all bytes
 //   publish   replies and results go over the bus, coalesced
@@ -18,8 +19,8 @@
 
 #include <cstdint>
 
-#include "engine/cuda/block.cuh"
 #include "engine/cuda/kernels.h"
+#include "engine/cuda/prepare_items.cuh"
 #include "engine/replies.h"
 #include "request/stages.h"
 #include "wire/frame_types.h"
@@ -27,6 +28,9 @@
 namespace warpcache::engine::cuda {
 
 inline constexpr uint32_t kSliceWarps = kSliceFrames / kWarpSize;
+
+// Values longer than this are copied by all warps of the block, others by a warp each. In bytes.
+inline constexpr uint32_t kWarpValueMax = 4096;
 
 // Device memory of one block, for heads and tails.
 inline constexpr uint32_t kScratchBytes = kSliceFrames * kReplyFrameMax;
@@ -44,11 +48,13 @@ struct alignas(16) Slice {
   uint32_t before[kSliceFrames];     // bytes of the replies before this one's
   uint16_t head_size[kSliceFrames];  // bytes of the reply in front of its value
   uint16_t tail_size[kSliceFrames];
-  uint16_t next[kSliceFrames];  // of the chain
-  bool stops[kSliceFrames];     // nothing of the entry behind this frame is executed
+  store::Item* prepared[kSliceFrames];  // space for what a store will write; null: none yet
+  uint16_t next[kSliceFrames];          // of the chain
+  bool stops[kSliceFrames];             // nothing of the entry behind this frame is executed
   bool writes[kSliceFrames];
-  bool runs[kSliceFrames];   // is to be executed
-  bool first[kSliceFrames];  // of its chain
+  bool runs[kSliceFrames];    // is to be executed
+  bool first[kSliceFrames];   // of its chain
+  bool filled[kSliceFrames];  // `prepared` holds the value
   uint32_t warp_sum[kSliceWarps];
   uint32_t total;        // of the last sum
   uint64_t base;         // of the slice's replies in the arena
@@ -100,6 +106,7 @@ class SliceRunner {
     admit();
     order();
     make_index_room();
+    prepare();
     execute();
     compose();
     __syncthreads();
@@ -119,13 +126,27 @@ class SliceRunner {
   __device__ uint64_t take_reply_space(uint64_t bytes);
   __device__ void order();
   __device__ void make_index_room();
+  __device__ void prepare();
+  __device__ Bytes body_of(uint32_t index) const;
+  __device__ void fill_prepared();
   __device__ void execute();
   __device__ bool has_space(uint32_t index) const;
   __device__ bool outgrew(uint32_t index) const;
   __device__ void execute_one(uint32_t index);
   __device__ void compose();
   __device__ void put_bytes();
+  __device__ bool carries_value(uint32_t index) const {
+    const wire::Request& request = slice_.state[index].request;
+    return slice_.reply[index].size != 0 &&
+           wire::reply_carries_value(request, slice_.result[index]);
+  }
+  template <typename Copy>
+  __device__ void put_value(uint32_t index, const Copy& copy) const;
   __device__ void place(uint32_t size);
+  __device__ bool is_apart(const FrameReply& reply) const {
+    const uint64_t end = slice_.base + slice_.total;
+    return reply.size != 0 && (reply.offset < slice_.base || reply.offset >= end);
+  }
   __device__ void publish();
   __device__ bool has_body() const {
     return frame_.verdict == wire::Verdict::kTextStore ||

@@ -26,6 +26,8 @@ __device__ inline void SliceRunner::stage() {
     slice_.runs[me_] = slice_.stops[me_] = slice_.writes[me_] = false;
     slice_.bound[me_] = 0;
     slice_.head_size[me_] = slice_.tail_size[me_] = 0;
+    slice_.prepared[me_] = nullptr;
+    slice_.filled[me_] = false;
   }
   __syncthreads();
   if (slice_.covered != 0) bring_in(size);
@@ -42,12 +44,13 @@ __device__ inline uint32_t SliceRunner::load_frame() {
 
 __device__ inline void SliceRunner::bring_in(uint32_t size) {
   if (slice_.high - slice_.low <= 2 * slice_.covered + 4096) {
-    copy_in(job_.input_copy, job_.input, slice_.low, slice_.high);
+    copy_in(job_.input_copy, job_.input, slice_.low, slice_.high, me_, blockDim.x);
   } else {
     // Frames that lie far apart come one by one.
-    for (uint32_t at = 0; at < size; ++at) {
-      job_.input_copy[frame_.offset + at] =
-          *static_cast<const volatile uint8_t*>(job_.input + frame_.offset + at);
+    for (int lane = 0; lane < static_cast<int>(kWarpSize); ++lane) {
+      const uint32_t low = __shfl_sync(kAllLanes, frame_.offset, lane);
+      const uint32_t bytes = __shfl_sync(kAllLanes, size, lane);
+      if (bytes != 0) copy_in(job_.input_copy, job_.input, low, low + bytes, lane_id(), kWarpSize);
     }
   }
   __syncthreads();
@@ -182,6 +185,69 @@ __device__ inline void SliceRunner::make_index_room() {
   if (me_ == 0) slice_.expected_items = count;
   if (me_ == 0 && count != 0) store::reserve_growth(context_.store.core, thread_, count);
   __syncthreads();
+}
+
+// Many threads write a value faster than the one that executes the store: that one copies a few
+// bytes in each access of memory.
+__device__ inline void SliceRunner::prepare() {
+  const store::Core& core = context_.store.core;
+  const bool writes = here_ && slice_.runs[me_] && slice_.writes[me_];
+  const bool crowded = core.shared->keep_all && store::is_crowded(core);
+  bool wants = writes && !job_.out_of_memory && !crowded &&
+               request::will_store_body(context_, slice_.state[me_]);
+  if (!__syncthreads_or(wants)) return;
+  uint32_t key_size = 0;
+  uint32_t value_size = 0;
+  uint32_t expiry = 0;
+  if (wants) {
+    const wire::Request& request = slice_.state[me_].request;
+    key_size = request.key_size;
+    value_size = request.value_size;
+    expiry = request::expiry_second(request.exptime, context_.clock);
+    // What takes segments of its own is published as it lies, or written by its thread.
+    wants = footprint_of(true, key_size, value_size) <= core.plain_size_max();
+  }
+  const uint32_t ttl_class = wants ? store::ttl_class(*core.shared, expiry) : 0;
+  prepare_items(core, thread_, wants, key_size, value_size, expiry, ttl_class);
+  store::Item* const item = thread_.prepared;
+  thread_.prepared = nullptr;
+  // The threads of a warp write their own short values at the same time.
+  const uint32_t writers = __popc(__ballot_sync(kAllLanes, item != nullptr));
+  const bool filled =
+      item != nullptr && (slice_.reservation[me_] != 0 || value_size >= 16 * writers);
+  if (here_) {
+    slice_.prepared[me_] = item;
+    slice_.filled[me_] = filled;
+  }
+  if (__syncthreads_or(filled)) fill_prepared();
+}
+
+// A store's body, in the device's memory.
+__device__ inline Bytes SliceRunner::body_of(uint32_t index) const {
+  const wire::Request& request = slice_.state[index].request;
+  if (slice_.reservation[index] == 0) {
+    return {context_.input + request.value_offset, request.value_size};
+  }
+  const store::Item& staged = context_.store.reserved_item(slice_.reservation[index]);
+  return {staged.value_data(), staged.value_size};
+}
+
+__device__ inline void SliceRunner::fill_prepared() {
+  for (uint32_t i = warp_id(); i < count_; i += kSliceWarps) {
+    if (slice_.prepared[i] == nullptr || !slice_.filled[i]) continue;
+    if (slice_.prepared[i]->value_size > kWarpValueMax) continue;
+    const Bytes body = body_of(i);
+    warp_copy(slice_.prepared[i]->value_data(), body.data, static_cast<uint32_t>(body.size));
+  }
+  const bool is_long = here_ && slice_.prepared[me_] != nullptr && slice_.filled[me_] &&
+                       slice_.prepared[me_]->value_size > kWarpValueMax;
+  if (!__syncthreads_or(is_long)) return;
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (slice_.prepared[i] == nullptr || !slice_.filled[i]) continue;
+    if (slice_.prepared[i]->value_size <= kWarpValueMax) continue;
+    const Bytes body = body_of(i);
+    block_copy(slice_.prepared[i]->value_data(), body.data, static_cast<uint32_t>(body.size));
+  }
 }
 
 }  // namespace warpcache::engine::cuda

@@ -10,10 +10,14 @@ namespace warpcache::engine::cuda {
 __device__ inline void SliceRunner::execute_one(uint32_t index) {
   thread_.cas_next = slice_.cas_batch << store::StoreRef::kCasIndexBits | index;
   thread_.cas_end = thread_.cas_next + 1;
+  thread_.prepared = slice_.prepared[index];
+  slice_.prepared[index] = nullptr;
+  thread_.prepared_holds_value = slice_.filled[index];
   request::RequestState& state = slice_.state[index];
   context_.reservation = slice_.reservation[index];
   wire::Result& result = slice_.result[index];
   const Status status = request::execute(context_, state, result);
+  abandon_prepared(context_.store, thread_);
   FrameReply& reply = slice_.reply[index];
   if (status == Status::kDeferred) {
     reply.state = FrameState::kDeferred;
@@ -61,6 +65,9 @@ __device__ inline void SliceRunner::execute() {
   if (thread_.new_items != 0) atomicAdd(&slice_.new_items, thread_.new_items);
   thread_.new_items = 0;
   __syncthreads();
+  if (!here_) return;
+  thread_.prepared = slice_.prepared[me_];  // of a frame that its chain has not come to
+  abandon_prepared(context_.store, thread_);
 }
 
 // Where the reply of this thread's frame goes: behind the one before, so that those of an entry are
@@ -101,43 +108,55 @@ __device__ inline void SliceRunner::compose() {
   put_bytes();
 }
 
-// Head, value and tail of every reply go to their place, a warp a reply.
+// Head, value and tail of every reply go to their place, a warp a reply; long values by all warps.
 __device__ inline void SliceRunner::put_bytes() {
   const uint8_t* block_scratch = scratch_ - me_ * kReplyFrameMax;
   for (uint32_t i = warp_id(); i < count_; i += kSliceWarps) {
     const FrameReply& reply = slice_.reply[i];
     if (reply.size == 0) continue;
     const uint8_t* frame = block_scratch + i * kReplyFrameMax;
-    uint8_t* out = job_.reply_copy + reply.offset;
-    out = warp_put(out, {frame, slice_.head_size[i]});
-    const wire::Result& result = slice_.result[i];
-    if (wire::reply_carries_value(slice_.state[i].request, result)) {
-      out = warp_put(out, result.value);
-      if (result.chained) {
-        store::ValuePieces pieces = context_.store.pieces(*slice_.state[i].item);
-        for (Bytes piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
-          out = warp_put(out, piece);
-        }
-      }
-    }
-    warp_put(out, {frame + slice_.head_size[i], slice_.tail_size[i]});
+    uint8_t* const out = job_.reply_copy + reply.offset;
+    const uint32_t tail = slice_.tail_size[i];
+    warp_put(out, {frame, slice_.head_size[i]});
+    warp_put(out + reply.size - tail, {frame + slice_.head_size[i], tail});
+    if (carries_value(i) && slice_.result[i].value_size <= kWarpValueMax) put_value(i, warp_copy);
+  }
+  const bool is_long = here_ && carries_value(me_) && slice_.result[me_].value_size > kWarpValueMax;
+  if (!__syncthreads_or(is_long)) return;
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (carries_value(i) && slice_.result[i].value_size > kWarpValueMax) put_value(i, block_copy);
+  }
+}
+
+template <typename Copy>
+__device__ void SliceRunner::put_value(uint32_t index, const Copy& copy) const {
+  const wire::Result& result = slice_.result[index];
+  uint8_t* out = job_.reply_copy + slice_.reply[index].offset + slice_.head_size[index];
+  copy(out, result.value.data, static_cast<uint32_t>(result.value.size));
+  if (!result.chained) return;
+  out += result.value.size;
+  store::ValuePieces pieces = context_.store.pieces(*slice_.state[index].item);
+  for (Bytes piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
+    copy(out, piece.data, static_cast<uint32_t>(piece.size));
+    out += piece.size;
   }
 }
 
 __device__ inline void SliceRunner::publish() {
   if (slice_.total != 0) {
     const uint32_t base = static_cast<uint32_t>(slice_.base);
-    copy_out(job_.reply_out, job_.reply_copy, base, base + slice_.total);
+    copy_out(job_.reply_out, job_.reply_copy, base, base + slice_.total, me_, blockDim.x);
+  }
+  if (__syncthreads_or(here_ && is_apart(slice_.reply[me_]))) {
+    for (uint32_t i = warp_id(); i < count_; i += kSliceWarps) {
+      const FrameReply& reply = slice_.reply[i];
+      if (!is_apart(reply)) continue;
+      const uint32_t end = reply.offset + reply.size;
+      copy_out(job_.reply_out, job_.reply_copy, reply.offset, end, lane_id(), kWarpSize);
+    }
   }
   if (here_) {
     const FrameReply& reply = slice_.reply[me_];
-    const uint64_t end = slice_.base + slice_.total;
-    const bool apart = reply.size != 0 && (reply.offset < slice_.base || reply.offset >= end);
-    if (apart) {
-      for (uint32_t at = 0; at < reply.size; ++at) {
-        job_.reply_out[reply.offset + at] = job_.reply_copy[reply.offset + at];
-      }
-    }
     const uint4 words = load_as<uint4>(&reply);
     *reinterpret_cast<uint4*>(job_.replies + first_ + me_) = words;
     if (reply.state != FrameState::kDone) slice_.ended = true;

@@ -54,6 +54,66 @@ __device__ void in_batches(uint32_t total, const Place& place, const Load& load,
   }
 }
 
+namespace warp_detail {
+
+// Bytes [16 * i + skip, 16 * i + skip + 16) of what load(i) gives in words of 16.
+template <typename Load>
+__device__ uint4 word_at(const Load& load, uint32_t i, uint32_t skip) {
+  const uint4 low = load(i);
+  if (skip == 0) return low;
+  const uint4 high = load(i + 1);
+  uint32_t parts[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (uint32_t k = 0; k < 6; ++k) parts[k] = (skip & 8) != 0 ? parts[k + 2] : parts[k];
+#pragma unroll
+  for (uint32_t k = 0; k < 5; ++k) parts[k] = (skip & 4) != 0 ? parts[k + 1] : parts[k];
+  const uint32_t shift = skip % 4 * 8;
+  return {__funnelshift_r(parts[0], parts[1], shift), __funnelshift_r(parts[1], parts[2], shift),
+          __funnelshift_r(parts[2], parts[3], shift), __funnelshift_r(parts[3], parts[4], shift)};
+}
+
+}  // namespace warp_detail
+
+// Copies `size` bytes within the device's memory, or from the host's, whatever their alignment: 16
+// bytes a lane at a time, past the multiprocessor's own cache. The words of 16 that the first and
+// the last byte lie in are read whole.
+__device__ inline void warp_copy(uint8_t* out, const uint8_t* from, uint32_t size) {
+  constexpr uint32_t kAtOnce = 4;
+  const auto ahead = static_cast<uint32_t>(-reinterpret_cast<uintptr_t>(out) % 16);
+  const uint32_t first = ahead < size ? ahead : size;
+  const auto byte = [from](uint32_t at) {
+    return *static_cast<const volatile uint8_t*>(from + at);
+  };
+  if (lane_id() < first) out[lane_id()] = byte(lane_id());
+  const uint8_t* const body = from + first;
+  const auto skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(body) % 16);
+  const auto* const words = reinterpret_cast<const uint4*>(body - skip);
+  auto* const to = reinterpret_cast<uint4*>(out + first);
+  const auto load = [words](uint32_t i) { return load_from_host(words + i); };
+  const uint32_t count = (size - first) / 16;
+  for (uint32_t begin = lane_id(); begin < count; begin += kAtOnce * kWarpSize) {
+    uint4 loaded[kAtOnce];
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      loaded[i] = warp_detail::word_at(load, min(begin + i * kWarpSize, count - 1), skip);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      if (begin + i * kWarpSize < count) to[begin + i * kWarpSize] = loaded[i];
+    }
+  }
+  const uint32_t last = first + count * 16 + lane_id();
+  if (last < size) out[last] = byte(last);
+}
+
+// The same by all warps of a block, in pieces. Called by the whole block.
+__device__ inline void block_copy(uint8_t* out, const uint8_t* from, uint32_t size) {
+  constexpr uint32_t kPiece = 4096;
+  for (uint32_t at = warp_id() * kPiece; at < size; at += blockDim.x / kWarpSize * kPiece) {
+    warp_copy(out + at, from + at, min(kPiece, size - at));
+  }
+}
+
 // Ranges of 16-byte words, one a lane, that shall stand behind each other in the order of lanes.
 class LaneRanges {
  public:

@@ -96,7 +96,12 @@ def main() -> int:
     finally:
         if server.poll() is None:
             server.terminate()
-        print("the server ended with", server.wait(60))
+        try:
+            print("the server ended with", server.wait(60))
+        except subprocess.TimeoutExpired:
+            server.kill()
+            print("the server did not end and was killed:", server.wait())
+            status = 1
     return status
 
 

@@ -40,7 +40,8 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
   for (uint64_t round = 0; round < 5000; ++round) {
     worker.enter();
     const uint32_t bytes = static_cast<uint32_t>(item_footprint(1, 100));
-    uint8_t* run = take_run(core, worker.thread(), 3 * bytes);
+    const auto ttl_class = static_cast<uint32_t>(round % 2);
+    uint8_t* run = take_run(core, worker.thread(), 3 * bytes, ttl_class);
     if (run == nullptr) {
       worker.leave();
       ASSERT_EQ(store->make_room(3 * bytes), Status::kOk);
@@ -60,7 +61,12 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     const Status other_size = worker.set("b", "short");
     EXPECT_TRUE(other_size == Status::kOk || other_size == Status::kDeferred);
     EXPECT_EQ(worker.thread().prepared, items[1]);
-    worker.thread().prepared = nullptr;
+    worker.thread().prepared_holds_value = true;
+    Allocation taken;
+    EXPECT_EQ(worker.ref().allocate(worker.thread(), 1, 100, 0, taken), Status::kOk);
+    EXPECT_EQ(taken.item, items[1]);
+    EXPECT_TRUE(taken.holds_value);
+    worker.thread().prepared_holds_value = false;
     for (uint32_t i = 1; i < 3; ++i) {
       Allocation unused = {items[i], bytes, false};
       worker.ref().abandon(worker.thread(), unused);

@@ -118,7 +118,8 @@ class Engine {
 
   // No batch comes for now, or ever: gives back what the engine holds while it waits for one (a
   // kernel that stays keeps a GPU's processors, and giving memory back waits for it). Cheap where
-  // there is nothing to give back. The next submit() takes it again. REQUIRES: no batch is under way.
+  // there is nothing to give back. The next submit() takes it again. REQUIRES: no batch is under
+  // way.
   virtual void yield() {}
 };
 

@@ -32,6 +32,11 @@ constexpr int kMultiprocessors = 4;
 constexpr int kGarbage = 0xa5;
 constexpr size_t kGarbageMax = 1 << 20;  // more takes time
 
+bool is_switched_on(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && std::string(value) == "1";
+}
+
 // Threads of the host that run blocks; as many as there are blocks at once. All of a grid's blocks
 // run at the same time, as those of a kernel that stays have to.
 class BlockPool {
@@ -118,12 +123,7 @@ class KernelOrder {
   }
 
  private:
-  static bool is_wanted() {
-    const char* const wanted = std::getenv("SIMT_GPU_ONE_KERNEL");
-    return wanted != nullptr && std::string(wanted) == "1";
-  }
-
-  const bool one_at_a_time_ = is_wanted();
+  const bool one_at_a_time_ = is_switched_on("SIMT_GPU_ONE_KERNEL");
   std::mutex mutex_;
   std::condition_variable ended_;
   uint64_t last_ = 0;
@@ -277,8 +277,7 @@ void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::func
 using simt::memory;
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  const char* const wanted = std::getenv("SIMT_GPU");
-  *count = wanted != nullptr && std::string(wanted) == "1" ? 1 : 0;
+  *count = simt::is_switched_on("SIMT_GPU") ? 1 : 0;
   return cudaSuccess;
 }
 

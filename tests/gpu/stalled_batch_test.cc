@@ -35,7 +35,9 @@ constexpr uint32_t kValueSize = 900;
 constexpr uint32_t kLongValueSize = 150000;  // in three segments
 constexpr uint64_t kKeysOfAKind = 60;        // one segment, nearly
 constexpr uint64_t kStaying = 4;             // keys beside them that nobody replaces
-constexpr uint32_t kFillers = 512;           // of a turn: half a megabyte
+// Of a turn: a segment's worth. Where more comes at once than maintenance keeps up with, what it
+// copies takes the last free segments, and nothing is evicted until the stalled batch has ended.
+constexpr uint32_t kFillers = 64;
 constexpr uint64_t kOthers = 32;
 
 // What becomes of a key that the stalled batch has found.
@@ -118,7 +120,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     return names;
   }
 
-  // Half a megabyte of new keys. Returns how many were stored: there may be no room.
+  // A segment's worth of new keys. Returns how many were stored: there may be no room.
   uint32_t fill() {
     std::vector<std::string> sets(8);
     for (uint32_t i = 0; i < kFillers; ++i) {

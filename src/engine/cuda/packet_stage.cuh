@@ -43,8 +43,7 @@ __device__ inline void copy_values(bool mine, uint8_t* to, const uint8_t* from, 
   uint32_t owners = __ballot_sync(kAllLanes, mine);
   for (; owners != 0; owners &= owners - 1) {
     const int owner = __ffs(static_cast<int>(owners)) - 1;
-    quick_copy_by_warp(pointer_of(to, owner), pointer_of(from, owner),
-                       __shfl_sync(kAllLanes, size, owner));
+    warp_copy(pointer_of(to, owner), pointer_of(from, owner), __shfl_sync(kAllLanes, size, owner));
   }
   __syncwarp();
 }

@@ -177,32 +177,4 @@ __device__ inline void quick_copy(uint8_t* out, const uint8_t* from, uint32_t si
   }
 }
 
-// The same by a whole warp, 16 bytes a lane at a time: what is around the value in its first and
-// last 16 bytes is read as well, and is the store's.
-__device__ inline void quick_copy_by_warp(uint8_t* out, const uint8_t* from, uint32_t size) {
-  constexpr uint32_t kAtOnce = 2;
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 16);
-  const uint8_t* const words = from - skip;
-  const uint32_t count = (skip + size + 15) / 16;
-  for (uint32_t first = lane; first < count; first += kAtOnce * 32) {
-    uint4 loaded[kAtOnce];
-#pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint32_t word = min(first + i * 32, count - 1);
-      loaded[i] = quick_detail::load_past_l1(words + 16 * word);
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint32_t parts[4] = {loaded[i].x, loaded[i].y, loaded[i].z, loaded[i].w};
-#pragma unroll
-      for (uint32_t b = 0; b < 16; ++b) {
-        const uint32_t at =
-            16 * (first + i * 32) + b - skip;  // beyond `size` in front of the first
-        if (at < size) out[at] = static_cast<uint8_t>(parts[b / 4] >> (8 * (b % 4)));
-      }
-    }
-  }
-}
-
 }  // namespace warpcache::engine::cuda

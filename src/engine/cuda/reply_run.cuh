@@ -76,7 +76,7 @@ __device__ inline void copy_part(const LongReply& reply, uint32_t begin, uint32_
   const uint32_t first = max(begin, head);
   const uint32_t last = min(end, head + value);
   if (first < last) {
-    quick_copy_by_warp(out + first - begin, reply.value.data + first - head, last - first);
+    warp_copy(out + first - begin, reply.value.data + first - head, last - first);
   }
   for (uint32_t at = max(begin, head + value) + lane_id(); at < end; at += kWarpSize) {
     out[at - begin] = reply.ends.data[at - value];

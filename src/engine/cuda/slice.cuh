@@ -49,12 +49,12 @@ struct alignas(16) Slice {
   uint16_t head_size[kSliceFrames];  // bytes of the reply in front of its value
   uint16_t tail_size[kSliceFrames];
   store::Item* prepared[kSliceFrames];  // space for what a store will write; null: none yet
+  const uint8_t* body[kSliceFrames];    // whence its value has been copied; null: it has not
   uint16_t next[kSliceFrames];          // of the chain
   bool stops[kSliceFrames];             // nothing of the entry behind this frame is executed
   bool writes[kSliceFrames];
-  bool runs[kSliceFrames];    // is to be executed
-  bool first[kSliceFrames];   // of its chain
-  bool filled[kSliceFrames];  // `prepared` holds the value
+  bool runs[kSliceFrames];   // is to be executed
+  bool first[kSliceFrames];  // of its chain
   uint32_t warp_sum[kSliceWarps];
   uint32_t total;        // of the last sum
   uint64_t base;         // of the slice's replies in the arena
@@ -127,7 +127,7 @@ class SliceRunner {
   __device__ void order();
   __device__ void make_index_room();
   __device__ void prepare();
-  __device__ Bytes body_of(uint32_t index) const;
+  __device__ const uint8_t* body_of(uint32_t index, uint32_t size) const;
   __device__ void fill_prepared();
   __device__ void execute();
   __device__ bool has_space(uint32_t index) const;

@@ -27,7 +27,7 @@ __device__ inline void SliceRunner::stage() {
     slice_.bound[me_] = 0;
     slice_.head_size[me_] = slice_.tail_size[me_] = 0;
     slice_.prepared[me_] = nullptr;
-    slice_.filled[me_] = false;
+    slice_.body[me_] = nullptr;
   }
   __syncthreads();
   if (slice_.covered != 0) bring_in(size);
@@ -213,40 +213,40 @@ __device__ inline void SliceRunner::prepare() {
   thread_.prepared = nullptr;
   // The threads of a warp write their own short values at the same time.
   const uint32_t writers = __popc(__ballot_sync(kAllLanes, item != nullptr));
-  const bool filled =
+  const bool fills =
       item != nullptr && (slice_.reservation[me_] != 0 || value_size >= 16 * writers);
   if (here_) {
     slice_.prepared[me_] = item;
-    slice_.filled[me_] = filled;
+    slice_.body[me_] = fills ? body_of(me_, value_size) : nullptr;
   }
-  if (__syncthreads_or(filled)) fill_prepared();
+  if (__syncthreads_or(fills)) fill_prepared();
 }
 
-// A store's body, in the device's memory.
-__device__ inline Bytes SliceRunner::body_of(uint32_t index) const {
-  const wire::Request& request = slice_.state[index].request;
+// A store's body of `size` bytes, in the device's memory. Null: not in one piece. Called by one
+// thread.
+__device__ inline const uint8_t* SliceRunner::body_of(uint32_t index, uint32_t size) const {
   if (slice_.reservation[index] == 0) {
-    return {context_.input + request.value_offset, request.value_size};
+    return context_.input + slice_.state[index].request.value_offset;
   }
-  const store::Item& staged = context_.store.reserved_item(slice_.reservation[index]);
-  return {staged.value_data(), staged.value_size};
+  const store::Item* const staged =
+      store::reservation_item(context_.store.core, slice_.reservation[index]);
+  const bool whole = staged != nullptr && !staged->chained() && staged->value_size == size;
+  return whole ? staged->value_data() : nullptr;
 }
 
 __device__ inline void SliceRunner::fill_prepared() {
+  const auto size_of = [this](uint32_t i) {
+    return slice_.body[i] != nullptr ? slice_.prepared[i]->value_size : 0;
+  };
   for (uint32_t i = warp_id(); i < count_; i += kSliceWarps) {
-    if (slice_.prepared[i] == nullptr || !slice_.filled[i]) continue;
-    if (slice_.prepared[i]->value_size > kWarpValueMax) continue;
-    const Bytes body = body_of(i);
-    warp_copy(slice_.prepared[i]->value_data(), body.data, static_cast<uint32_t>(body.size));
+    const uint32_t size = size_of(i);
+    if (size == 0 || size > kWarpValueMax) continue;
+    warp_copy(slice_.prepared[i]->value_data(), slice_.body[i], size);
   }
-  const bool is_long = here_ && slice_.prepared[me_] != nullptr && slice_.filled[me_] &&
-                       slice_.prepared[me_]->value_size > kWarpValueMax;
-  if (!__syncthreads_or(is_long)) return;
+  if (!__syncthreads_or(here_ && size_of(me_) > kWarpValueMax)) return;
   for (uint32_t i = 0; i < count_; ++i) {
-    if (slice_.prepared[i] == nullptr || !slice_.filled[i]) continue;
-    if (slice_.prepared[i]->value_size <= kWarpValueMax) continue;
-    const Bytes body = body_of(i);
-    block_copy(slice_.prepared[i]->value_data(), body.data, static_cast<uint32_t>(body.size));
+    const uint32_t size = size_of(i);
+    if (size > kWarpValueMax) block_copy(slice_.prepared[i]->value_data(), slice_.body[i], size);
   }
 }
 

@@ -12,7 +12,7 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   thread_.cas_end = thread_.cas_next + 1;
   thread_.prepared = slice_.prepared[index];
   slice_.prepared[index] = nullptr;
-  thread_.prepared_holds_value = slice_.filled[index];
+  thread_.prepared_holds_value = slice_.body[index] != nullptr;
   request::RequestState& state = slice_.state[index];
   context_.reservation = slice_.reservation[index];
   wire::Result& result = slice_.result[index];

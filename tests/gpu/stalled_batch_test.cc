@@ -34,10 +34,11 @@ constexpr auto kFillPatience = std::chrono::seconds(30);
 constexpr uint32_t kValueSize = 900;
 constexpr uint32_t kLongValueSize = 150000;  // in three segments
 constexpr uint64_t kKeysOfAKind = 60;        // one segment, nearly
-constexpr uint64_t kStaying = 4;             // keys beside them that nobody replaces
-// Of a turn: a segment's worth. Where more comes at once than maintenance keeps up with, what it
-// copies takes the last free segments, and nothing is evicted until the stalled batch has ended.
-constexpr uint32_t kFillers = 64;
+// Of so many keys in a row one is replaced, so that no segment is worth compacting. A copy made
+// when nothing is free leaves less than the copiers' reserve, and then nothing is evicted while the
+// memory that it emptied waits for the stalled batch. A prime: lanes that take turns get alike.
+constexpr uint64_t kApart = 7;
+constexpr uint32_t kFillers = 512;  // of a turn: half a megabyte
 constexpr uint64_t kOthers = 32;
 
 // What becomes of a key that the stalled batch has found.
@@ -98,21 +99,23 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
   void store_old_keys(bool with_long) {
     for (const Fate fate : {Fate::kEvicted, Fate::kReplaced, Fate::kDeleted}) {
       std::string sets;
-      for (uint64_t i = 0; i < kKeysOfAKind; ++i) old_.push_back({old_.size(), kValueSize, fate});
+      const auto add = [&](uint32_t size) {
+        old_.push_back({old_.size(), size, fate});
+        sets += set_of(old_.back().number, 0, size);
+      };
+      for (uint64_t i = 0; i < kKeysOfAKind; ++i) {
+        add(kValueSize);
+        if (fate != Fate::kReplaced) continue;
+        for (uint64_t other = 1; other < kApart; ++other) sets += filler();
+      }
       // Little is evicted while memory that was given up is on its way: so none is replaced.
-      if (with_long && fate != Fate::kReplaced) {
-        old_.push_back({old_.size(), kLongValueSize, fate});
-      }
-      for (const OldKey& key : old_) {
-        if (key.fate == fate) sets += set_of(key.number, 0, key.size);
-      }
-      // Memory that is dead as a whole is given up at once, and puts evicting off.
-      for (uint64_t i = 0; i < kStaying; ++i) {
-        sets += set_of(kFirstFiller + fillers_++, 0, kValueSize);
-      }
+      if (with_long && fate != Fate::kReplaced) add(kLongValueSize);
       talker_->say(sets);
     }
   }
+
+  // A new key's set.
+  std::string filler() { return set_of(kFirstFiller + fillers_++, 0, kValueSize); }
 
   std::vector<std::string> old_names() const {
     std::vector<std::string> names;
@@ -120,11 +123,11 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     return names;
   }
 
-  // A segment's worth of new keys. Returns how many were stored: there may be no room.
+  // Half a megabyte of new keys. Returns how many were stored: there may be no room.
   uint32_t fill() {
     std::vector<std::string> sets(8);
     for (uint32_t i = 0; i < kFillers; ++i) {
-      sets[i % sets.size()] += set_of(kFirstFiller + fillers_++, 0, kValueSize);
+      sets[i % sets.size()] += filler();
     }
     uint32_t stored = 0;
     for (const Answer& answer : talker_->say_all(sets)) {

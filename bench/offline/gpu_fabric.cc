@@ -161,6 +161,7 @@ class GpuFabric final : public Fabric {
     uint64_t next = 0;
     bool taken = false;  // the next one
     uint32_t busy = 0;
+    (void)faults_.check(engine::cuda::attach_thread(), "starting a thread");
     while (!faults_.failed()) {
       for (uint32_t i = 0; i < config_.depth; ++i) {
         Running& slot = running[i];

@@ -96,6 +96,10 @@ class Engine {
   // the first submit(). std::bad_alloc where there is not that much.
   virtual uint8_t* input_memory(uint32_t bytes) = 0;
 
+  // Takes what the calling thread needs to call what follows, while there is memory. Once by the
+  // engine's thread, before all else.
+  virtual void attach_thread() {}
+
   // Takes `batch`. REQUIRES: no batch of this engine is under way.
   virtual void submit(Batch* batch) = 0;
 

@@ -37,6 +37,7 @@ class FailoverEngine final : public Engine {
   }
 
   uint8_t* input_memory(uint32_t bytes) override { return primary_->input_memory(bytes); }
+  void attach_thread() override { primary_->attach_thread(); }
   void submit(Batch* batch) override;
   Batch* poll() override;
   void release(uint32_t pin) override;

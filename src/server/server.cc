@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/assert.h"
@@ -93,12 +94,22 @@ std::string Server::start() {
 
 void Server::serve() {
   std::vector<transport::ConnectionSink*> sinks;
+  attached_.emplace(static_cast<std::ptrdiff_t>(lanes_.size()));
   for (Lane& lane : lanes_) {
     sinks.push_back(lane.transport.get());
-    lane.thread = std::thread([worker = lane.worker.get()] { worker->run(); });
+    lane.thread = std::thread([this, &lane] { run_lane(lane); });
     name_thread(lane.thread, "worker-" + std::to_string(&lane - lanes_.data()));
   }
+  attached_->wait();
   acceptor_->start(std::move(sinks));
+}
+
+// A lane's thread. All have given back what their engines hold when stop() has joined them.
+void Server::run_lane(const Lane& lane) {
+  lane.engine->attach_thread();
+  attached_->count_down();
+  lane.worker->run();
+  lane.engine->yield();
 }
 
 batcher::WorkerConfig Server::worker_config() const {
@@ -165,8 +176,6 @@ void Server::stop(StopKind kind) {
   for (Lane& lane : lanes_) {
     if (lane.thread.joinable()) lane.thread.join();
   }
-  // All of them before the first is taken down.
-  for (const Lane& lane : lanes_) lane.engine->yield();
 }
 
 void Server::hurry() {

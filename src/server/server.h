@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +81,7 @@ class Server {
 
   std::string open_backend();
   std::string make_lanes();
+  void run_lane(const Lane& lane);
   batcher::WorkerConfig worker_config() const;
   transport::UdpGuard udp_guard() const;
 
@@ -96,6 +99,7 @@ class Server {
   std::unique_ptr<ServerStats> stats_;
   std::unique_ptr<Admin> admin_;
   std::vector<Lane> lanes_;
+  std::optional<std::latch> attached_;  // their threads
 };
 
 }  // namespace warpcache::server

@@ -62,7 +62,8 @@ struct alignas(16) uint4 {
 namespace simt {
 
 // Runs `body` by every thread of the grid, after all that the stream was given before.
-void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body);
+cudaError_t enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
+                    std::function<void()> body);
 
 }  // namespace simt
 
@@ -71,9 +72,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                Arguments&&... arguments) {
   std::tuple<std::remove_const_t<std::remove_reference_t<Parameters>>...> copies(
       std::forward<Arguments>(arguments)...);
-  simt::enqueue(config->stream, config->gridDim, config->blockDim,
-                [kernel, copies] { std::apply(kernel, copies); });
-  return cudaSuccess;
+  return simt::enqueue(config->stream, config->gridDim, config->blockDim,
+                       [kernel, copies] { std::apply(kernel, copies); });
 }
 
 template <typename Kernel>

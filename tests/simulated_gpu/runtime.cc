@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "simulated_gpu/block.h"
@@ -147,6 +148,18 @@ Memory& memory() {
 
 }  // namespace
 
+// The calling thread's.
+cudaError_t& last_error() {
+  thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+// The calling thread's; each begins with the first, as CUDA has it.
+int& current_device() {
+  thread_local int number = 0;
+  return number;
+}
+
 // What a stream is given runs in order, on a thread of its own.
 class Stream {
  public:
@@ -160,6 +173,8 @@ class Stream {
     thread_.join();
   }
 
+  // Kernels are started by threads that use its device.
+  bool takes_kernels() const { return device_ == current_device(); }
   void add(std::function<void()> work) {
     {
       const std::lock_guard guard(mutex_);
@@ -198,6 +213,7 @@ class Stream {
     }
   }
 
+  const int device_ = current_device();
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;
@@ -265,11 +281,14 @@ class DefaultStream {
   Stream stream_;
 };
 
-void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body) {
+cudaError_t enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
+                    std::function<void()> body) {
+  if (!stream->takes_kernels()) return last_error() = cudaErrorInvalidResourceHandle;
   const uint64_t number = KernelOrder::instance().take_number();
   stream->add([grid, block, number, body = std::move(body)] {
     KernelOrder::instance().run(number, [&] { BlockPool::instance().run(grid, block, body); });
   });
+  return cudaSuccess;
 }
 
 }  // namespace simt
@@ -277,14 +296,18 @@ void enqueue(cudaStream_t stream, const dim3& grid, const dim3& block, std::func
 using simt::memory;
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = simt::is_switched_on("SIMT_GPU") ? 1 : 0;
+  const char* const wanted = std::getenv("SIMT_GPU");
+  *count = wanted != nullptr ? std::atoi(wanted) : 0;
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int number) {
+  simt::current_device() = number;
+  return cudaSuccess;
+}
 
 cudaError_t cudaGetDevice(int* number) {
-  *number = 0;
+  *number = simt::current_device();
   return cudaSuccess;
 }
 
@@ -300,7 +323,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(simt::last_error(), cudaSuccess); }
 
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "an error";

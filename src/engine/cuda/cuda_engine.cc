@@ -72,6 +72,10 @@ uint8_t* CudaEngine::input_memory(uint32_t bytes) {
   return input_.data();
 }
 
+void CudaEngine::attach_thread() {
+  (void)faults_.check(cuda::attach_thread(), "starting the engine's thread");
+}
+
 // --- The batch
 
 void CudaEngine::submit(Batch* batch) {

@@ -43,6 +43,7 @@ class CudaEngine final : public Engine {
                             AdminHandler& admin, std::unique_ptr<CudaEngine>* engine);
 
   uint8_t* input_memory(uint32_t bytes) override;
+  void attach_thread() override;
   void submit(Batch* batch) override;
   Batch* poll() override;
   void release(uint32_t pin) override;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <future>
 
 #include "store/maintainer.h"
 
@@ -111,7 +112,7 @@ std::string CudaStore::start() {
   if (!faults_.check(error, "filling the store's tables")) return faults_.why();
   if (!call(ServiceOp::kStart, 0)) return faults_.why();
   tick();
-  if (config.maintenance_thread) thread_ = std::thread([this] { run(); });
+  if (config.maintenance_thread) start_thread();
   return faults_.failed() ? faults_.why() : "";
 }
 
@@ -162,6 +163,18 @@ void CudaStore::wake() {
     awake_.store(true, std::memory_order_relaxed);
   }
   wake_condition_.notify_one();
+}
+
+// Returns when the thread has what it needs.
+void CudaStore::start_thread() {
+  std::promise<void> attached;
+  const std::future<void> is_attached = attached.get_future();
+  thread_ = std::thread([this, attached = std::move(attached)]() mutable {
+    (void)faults_.check(attach_thread(), "starting the store's maintenance");
+    attached.set_value();
+    run();
+  });
+  is_attached.wait();
 }
 
 void CudaStore::run() {

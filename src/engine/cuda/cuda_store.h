@@ -70,6 +70,7 @@ class CudaStore final : public store::StoreOwner {
   CudaStore(const CudaStoreConfig& config, DeviceFaults& faults);
   std::string start();
   std::string take_arena(const store::Geometry& geometry, uint64_t free);
+  void start_thread();
   void run();
   void wake();
   void apply_clock(uint32_t now) override;

@@ -12,6 +12,8 @@ namespace {
 // Freeing memory waits for kernels that may never end now.
 std::atomic<bool> lost{false};
 
+std::atomic<int> opened{0};  // the number of the device
+
 }  // namespace
 
 std::string open_device(int number, DeviceFacts* facts) {
@@ -30,6 +32,7 @@ std::string open_device(int number, DeviceFacts* facts) {
   size_t total = 0;
   if (error == cudaSuccess) error = cudaMemGetInfo(&free, &total);
   if (error != cudaSuccess) return cudaGetErrorString(error);
+  opened.store(number);
   facts->number = number;
   facts->name = properties.name;
   facts->memory_bytes = total;
@@ -37,6 +40,8 @@ std::string open_device(int number, DeviceFacts* facts) {
   facts->multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
   return "";
 }
+
+cudaError_t attach_thread() { return cudaSetDevice(opened.load()); }
 
 bool DeviceFaults::check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return true;

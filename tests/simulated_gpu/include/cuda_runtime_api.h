@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of CUDA's runtime interface that warpcache uses, for the simulated GPU of this folder.
-// Names and meaning are CUDA's; what is said here is what differs. There is a device only where the
-// environment has SIMT_GPU=1, so that nobody who asks for any engine gets this one; SIMT_GPU_MIB is
-// what it says of its memory. No call fails.
+// Names and meaning are CUDA's; what is said here is what differs. There are as many devices as
+// SIMT_GPU in the environment says, by default none, so that nobody who asks for any engine gets
+// this one; SIMT_GPU_MIB is what they say of their memory. No call fails but the start of a kernel
+// on another device's stream.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600
+};
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,

@@ -145,11 +145,11 @@ TEST_P(SimulatedGpu, OldBugsStayAway) {
 
 TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
   const std::vector<stress::Scenario> all = stress::all_scenarios();
-  for (const char* const name : {"calm", "growth", "expiry", "large"}) {
+  for (const char* const name : {"calm", "growth", "expiry", "keep-all", "kept-expiry", "large"}) {
     const stress::Scenario* const scenario = find_scenario(all, name);
     ASSERT_NE(scenario, nullptr) << name;
     stress::Effort effort;
-    effort.seconds = 3;
+    effort.seconds = 2;
     effort.engine = GetParam();
     const stress::Report report = run_scenario(*scenario, effort);
     for (const std::string& failure : report.failures) ADD_FAILURE() << name << ": " << failure;

@@ -179,7 +179,7 @@ CheckResult Search::run(const State& initial) {
 }
 
 std::string Search::explain(const std::vector<uint32_t>& order, const State& state) const {
-  constexpr size_t kShown = 24;
+  constexpr size_t kShown = 200;
   const int64_t origin = history_.empty() ? 0 : history_.front().invoked;
   std::string text = fmt::format("{} of {} operations have a place; the last of them:\n",
                                  order.size(), history_.size());

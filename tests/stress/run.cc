@@ -69,6 +69,7 @@ class Run {
  private:
   void work(uint32_t thread);
   void gather();
+  void note_upkeep();
   void add_to_histories(const Operation& op);
   void add_evictions(int64_t stopped, int64_t read);
   void check_keys();
@@ -86,6 +87,9 @@ class Run {
   int64_t start_ = 0;
   std::atomic<bool> done_ = false;
   std::atomic<uint32_t> next_key_ = 0;
+  std::string upkeep_;    // of the round
+  uint64_t evicted_ = 0;  // items, up to it
+  uint64_t moved_ = 0;
 
   // Of the round, by key.
   std::vector<std::vector<Operation>> histories_;
@@ -184,6 +188,18 @@ void Run::gather() {
   add_evictions(stopped, read);
   next_key_ = 0;
   ++report_.rounds;
+  note_upkeep();
+}
+
+// What maintenance has done in the round: where nobody sees which items are evicted, it tells what
+// a failure may come from.
+void Run::note_upkeep() {
+  const store::StoreStats stats = rig_->store().stats();
+  const uint64_t evicted = stats.get(store::StoreCounter::kEvicted);
+  const uint64_t moved = stats.get(store::StoreCounter::kMovedItems);
+  upkeep_ = fmt::format("{} items evicted and {} moved in it", evicted - evicted_, moved - moved_);
+  evicted_ = evicted;
+  moved_ = moved;
 }
 
 void Run::check_key(uint32_t key) {
@@ -196,8 +212,8 @@ void Run::check_key(uint32_t key) {
   report_.steps += result.steps;
   if (result.verdict == Linearizable::kYes) return;
   const char* verdict = result.verdict == Linearizable::kNo ? "no order explains" : "undecided:";
-  report_.failures.push_back(
-      fmt::format("round {}, {} {}: {}", report_.rounds, verdict, key_name(key), result.because));
+  report_.failures.push_back(fmt::format("round {}, {}, {} {}: {}", report_.rounds, upkeep_,
+                                         verdict, key_name(key), result.because));
 }
 
 void Run::check_keys() {

@@ -71,6 +71,18 @@ Scenario expiry() {
   return scenario;
 }
 
+// Times to live and flush_all where little memory is left: items are moved and none is evicted, so
+// that it can be checked on a GPU.
+Scenario kept_expiry() {
+  Scenario scenario = keep_all();
+  scenario.name = "kept-expiry";
+  scenario.memory = 3 * kMiB;
+  scenario.expiry = true;
+  scenario.flush_every = 4000;
+  scenario.tick_ms = 60;
+  return scenario;
+}
+
 Scenario large() {
   Scenario scenario;
   scenario.name = "large";
@@ -124,8 +136,8 @@ Scenario everything() {
 }  // namespace
 
 std::vector<Scenario> all_scenarios() {
-  return {calm(),   growth(), pressure(),       kept_pressure(), keep_all(),
-          expiry(), large(),  exhausted_pins(), faults(),        everything()};
+  return {calm(),        growth(), pressure(),       kept_pressure(), keep_all(),  expiry(),
+          kept_expiry(), large(),  exhausted_pins(), faults(),        everything()};
 }
 
 const Scenario* find_scenario(const std::vector<Scenario>& scenarios, std::string_view name) {

@@ -35,6 +35,9 @@ inline constexpr uint32_t kWarpValueMax = 4096;
 // Device memory of one block, for heads and tails.
 inline constexpr uint32_t kScratchBytes = kSliceFrames * kReplyFrameMax;
 
+// Spreads entries with one key over the buckets.
+inline constexpr uint32_t kEntrySpread = 0x9e3779b1;
+
 // In shared memory.
 struct alignas(16) Slice {
   static constexpr uint16_t kNone = 0xffff;
@@ -51,6 +54,8 @@ struct alignas(16) Slice {
   store::Item* prepared[kSliceFrames];  // space for what a store will write; null: none yet
   const uint8_t* body[kSliceFrames];    // whence its value has been copied; null: it has not
   uint16_t next[kSliceFrames];          // of the chain
+  uint32_t bucket[kSliceFrames];        // frames by entry and key: one of each bucket's ...
+  uint16_t in_bucket[kSliceFrames];     // ... and the one behind a frame there
   bool stops[kSliceFrames];             // nothing of the entry behind this frame is executed
   bool writes[kSliceFrames];
   bool runs[kSliceFrames];   // is to be executed

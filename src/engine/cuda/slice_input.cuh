@@ -76,21 +76,15 @@ __device__ inline void SliceRunner::decode_own() {
   if (request.op == wire::Op::kGet && request.status == Status::kOk) look_ahead(state);
 }
 
-// What the reply to a get will take, and whether it changes what it finds.
+// What the reply to a get will take, and whether it may change what it finds or add it.
 __device__ inline void SliceRunner::look_ahead(request::RequestState& state) {
   const wire::Request& request = state.request;
   const store::Found found = context_.store.find(request.hash, context_.key(request));
-  // What a meta get shows (h, l) may be what the get before it has changed.
-  constexpr uint32_t kOrdered =
-      wire::kTouchBit | wire::kVivify | wire::kRecache | wire::kAnswersFlags;
-  slice_.writes[me_] = (request.bits & kOrdered) != 0;
+  slice_.writes[me_] = (request.bits & (wire::kTouchBit | wire::kVivify)) != 0;
   if (!found) return;
   state.hint.set = found.set;
   state.hint.way = found.way;
   state.hint.slot = load_acquire(&found.set->slots[found.way]);
-  // One of several gets may win the token of a stale item: the first.
-  const bool stale = (found.item->load_bits() & store::kItemStale) != 0;
-  if (request.protocol == wire::Protocol::kMeta && stale) slice_.writes[me_] = true;
   const uint32_t size = found.item->value_size;
   if (size <= job_.value_size_max) {
     slice_.bound[me_] += size;
@@ -155,26 +149,33 @@ __device__ inline uint64_t SliceRunner::take_reply_space(uint64_t bytes) {
   return atomicAdd(used, static_cast<unsigned long long>(bytes));
 }
 
-// Links frames of one entry on one key where one of the slice's frames writes.
+// Links the frames of one entry on one key, which are executed in their order: reads as well, since
+// others may write meanwhile, and a read must see nothing older than the one before it.
 __device__ inline void SliceRunner::order() {
-  const bool runs = here_ && slice_.runs[me_];
-  const bool any_writes = __syncthreads_or(runs && slice_.writes[me_]) != 0;
+  const bool links =
+      here_ && slice_.runs[me_] && request::acts_on_key(slice_.state[me_].request.op);
+  const uint64_t hash = links ? slice_.state[me_].request.hash : 0;
+  const uint32_t entry = links ? slice_.entry[me_] : 0;
+  slice_.bucket[me_] = Slice::kNone;
   if (here_) {
     slice_.next[me_] = Slice::kNone;
-    slice_.first[me_] = runs;
+    slice_.first[me_] = slice_.runs[me_];
   }
   __syncthreads();
-  if (!any_writes || !runs) return;
-  const uint64_t hash = slice_.state[me_].request.hash;
-  if (!request::acts_on_key(slice_.state[me_].request.op)) return;
-  for (uint32_t i = me_; i-- > 0;) {
-    if (slice_.entry[i] != slice_.entry[me_]) break;  // an entry's frames lie together
-    if (!slice_.runs[i] || slice_.state[i].request.hash != hash) continue;
-    if (!request::acts_on_key(slice_.state[i].request.op)) continue;
-    slice_.next[i] = static_cast<uint16_t>(me_);
-    slice_.first[me_] = false;
-    break;
+  uint32_t* const bucket =
+      &slice_.bucket[(static_cast<uint32_t>(hash) ^ entry * kEntrySpread) % kSliceFrames];
+  if (links) slice_.in_bucket[me_] = static_cast<uint16_t>(atomicExch(bucket, me_));
+  __syncthreads();
+  if (!links) return;
+  uint32_t before = Slice::kNone;  // the last one of those before this one
+  for (uint32_t i = *bucket; i != Slice::kNone; i = slice_.in_bucket[i]) {
+    const bool is_later = before == Slice::kNone || i > before;
+    if (i >= me_ || !is_later || slice_.entry[i] != entry) continue;
+    if (slice_.state[i].request.hash == hash) before = i;
   }
+  if (before == Slice::kNone) return;
+  slice_.next[before] = static_cast<uint16_t>(me_);
+  slice_.first[me_] = false;
 }
 
 __device__ inline void SliceRunner::make_index_room() {

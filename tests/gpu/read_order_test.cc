@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a connection asks for is answered in its order, also where nothing but reads comes in a
+// batch: a read must not see what an earlier one of the same key came too late for.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "engine/testing/rig.h"
+#include "engine/testing/store_admin.h"
+#include "gpu/talker.h"
+
+namespace warpcache::gpu_tests {
+namespace {
+
+using engine::RigKind;
+
+constexpr auto kDuration = std::chrono::seconds(2);
+constexpr uint32_t kReads = 200;  // of a batch, most of a slice
+
+class ReadOrderTest : public testing::TestWithParam<RigKind> {
+ protected:
+  void SetUp() override {
+    engine::RigConfig config;
+    config.store.memory_limit = config.store.memory_reach = uint64_t{64} << 20;
+    config.store.seed = 42;
+    config.engines = 2;
+    config.gpu_blocks = 2;
+    std::string why;
+    rig_ = engine::make_rig(GetParam(), config, &why);
+    if (rig_ == nullptr) GTEST_SKIP() << why;
+    admin_ = std::make_unique<engine::StoreAdmin>(rig_->store());
+    reader_ = std::make_unique<Talker>(rig_->make_engine(*admin_));
+    writer_ = std::make_unique<Talker>(rig_->make_engine(*admin_));
+  }
+  void TearDown() override {
+    if (rig_ != nullptr) rig_->rest();
+  }
+
+  // Stores one number after the other until told to end.
+  void count_up() {
+    for (uint64_t number = 1; !ending_; ++number) {
+      const std::string text = std::to_string(number);
+      writer_->say("set k 0 0 " + std::to_string(text.size()) + "\r\n" + text + "\r\n");
+    }
+  }
+
+  std::unique_ptr<engine::Rig> rig_;
+  std::unique_ptr<engine::StoreAdmin> admin_;
+  std::unique_ptr<Talker> reader_;
+  std::unique_ptr<Talker> writer_;
+  std::atomic<bool> ending_{false};
+};
+
+// The number in "VALUE k 0 n\r\nnumber\r\nEND\r\n", which is taken off `answers`; 0: none is there.
+uint64_t take_number(std::string_view& answers) {
+  const size_t line = answers.find("\r\n");
+  const size_t end = answers.find("\r\nEND\r\n");
+  if (line == std::string_view::npos || end == std::string_view::npos || end < line) return 0;
+  uint64_t number = 0;
+  (void)std::from_chars(answers.data() + line + 2, answers.data() + end, number);
+  answers.remove_prefix(end + 7);
+  return number;
+}
+
+TEST_P(ReadOrderTest, LaterReadsOfAKeySeeNothingOlder) {
+  writer_->say("set k 0 0 1\r\n1\r\n");
+  std::string reads;
+  for (uint32_t i = 0; i < kReads; ++i) reads += "get k\r\n";
+  std::thread writing([this] { count_up(); });
+  uint64_t last = 0;
+  uint64_t seen = 0;
+  uint64_t backwards = 0;
+  const auto end = std::chrono::steady_clock::now() + kDuration;
+  while (std::chrono::steady_clock::now() < end) {
+    const std::string bytes = reader_->say(reads);
+    std::string_view answers = bytes;
+    for (uint32_t i = 0; i < kReads; ++i) {
+      const uint64_t number = take_number(answers);
+      EXPECT_NE(number, 0u) << "an answer is missing";
+      if (number < last) ++backwards;
+      if (number != last) ++seen;
+      last = number;
+    }
+    EXPECT_EQ(answers, "");
+    if (HasFailure()) break;
+  }
+  ending_ = true;
+  writing.join();
+  EXPECT_EQ(backwards, 0u);
+  EXPECT_GT(seen, 10u) << "nothing was stored meanwhile";
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, ReadOrderTest,
+                         testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
+                                         RigKind::kCudaPersistent),
+                         [](const auto& made) { return engine::rig_name(made.param); });
+
+}  // namespace
+}  // namespace warpcache::gpu_tests

@@ -96,8 +96,8 @@ class Engine {
   // the first submit(). std::bad_alloc where there is not that much.
   virtual uint8_t* input_memory(uint32_t bytes) = 0;
 
-  // Takes what the calling thread needs to call what follows, while there is memory. Once by the
-  // engine's thread, before all else.
+  // Prepares the calling thread, the engine's, for all that follows: once, before the first of it.
+  // Where a device's driver needs memory for the thread, this is when it is taken.
   virtual void attach_thread() {}
 
   // Takes `batch`. REQUIRES: no batch of this engine is under way.

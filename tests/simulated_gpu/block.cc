@@ -18,17 +18,16 @@ namespace context = boost::context;
 constexpr size_t kStackBytes = 64 * 1024;
 constexpr uint32_t kPassChance = 16;     // of so many times that a thread may pass it does
 constexpr uint32_t kIdleRoundsMax = 64;  // in which all rest, before the host's thread sleeps
-
 constexpr uint32_t kPauseUsMax = 200;
 
 thread_local BlockRunner* runner = nullptr;
 
 // Where SIMT_GPU_PAUSES is N, one in N accesses to an atomic word holds its block up for a while,
-// during which other blocks get far: what must not happen between two accesses does.
-uint32_t accesses_a_pause() {
+// and other blocks get far between two accesses of this one. 0: none does.
+const uint32_t accesses_a_pause = [] {
   const char* const wanted = std::getenv("SIMT_GPU_PAUSES");
   return wanted == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(wanted, nullptr, 10));
-}
+}();
 
 }  // namespace
 
@@ -149,9 +148,8 @@ bool BlockRunner::take_turns() {
 }
 
 void BlockRunner::pass() {
-  static const uint32_t kAccesses = accesses_a_pause();
   worked_ = true;
-  if (kAccesses != 0 && chance_() % kAccesses == 0) {
+  if (accesses_a_pause != 0 && chance_() % accesses_a_pause == 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(chance_() % kPauseUsMax));
   }
   if (chance_() % kPassChance == 0) running_->stop();

@@ -26,9 +26,9 @@ struct DeviceFacts {
 // before all else: kernels are loaded at once, because loading waits for those that run.
 std::string open_device(int number, DeviceFacts* facts);
 
-// Makes it the one that the calling thread uses: each but that of open_device(), before all else
-// that it asks of CUDA. Done while there is memory: the driver keeps some for each thread, taken at
-// the thread's first call, and does not survive that the system refuses it.
+// Makes the device of open_device() the one that the calling thread uses. By every other thread,
+// before all else that it asks of CUDA, and while there is memory: the driver keeps some for each
+// thread, taken at the thread's first call, and does not survive that the system refuses it.
 cudaError_t attach_thread();
 
 // Errors of the card. After the first nothing that it holds can be trusted: it has failed for good.

@@ -77,7 +77,7 @@ WC_HD inline bool fails_on_demand(const Shared& shared) {
 #endif
 }
 
-// Space in the lane's open segment for `bytes`, or null. REQUIRES: the lane's lock is held.
+// Space in `open` for `bytes`, or null. REQUIRES: the lock of whose it is is held.
 WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   if (open == kNoSegment) return nullptr;
   SegmentEntry& entry = core.segment(open);
@@ -85,6 +85,20 @@ WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   if (used + bytes > core.segment_size()) return nullptr;
   store_relaxed(&entry.used, used + bytes);
   return core.segment_data(open) + used;
+}
+
+// `open`, a lane's, or a new one in its place, with at least `bytes` left. kNoSegment: too few
+// segments are free. REQUIRES: the lane's lock is held, `bytes` is at most plain_size_max().
+WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t bytes) {
+  if (open != kNoSegment && load_relaxed(&core.segment(open).used) + bytes <= core.segment_size()) {
+    return open;
+  }
+  const SegmentId fresh =
+      take_segments(core, 1, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
+  if (fresh == kNoSegment) return kNoSegment;
+  if (open != kNoSegment) seal_segment(core, open);
+  open = fresh;
+  return fresh;
 }
 
 }  // namespace detail
@@ -115,44 +129,46 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   }
   const uint32_t bytes = static_cast<uint32_t>(item_footprint(key_size, value_size));
   Lane& lane = core.lanes[thread.lane];
-  SegmentId& open = lane.open[ttl_class(shared, expiry)];
   SpinGuard guard(&lane.lock);
-  uint8_t* data = detail::append(core, open, bytes);
-  if (data == nullptr) {
-    const SegmentId fresh =
-        take_segments(core, 1, shared.copy_reserve, SegmentState::kOpen, Generation::kYoung);
-    if (fresh == kNoSegment) return Status::kDeferred;
-    if (open != kNoSegment) seal_segment(core, open);
-    open = fresh;
-    data = detail::append(core, open, bytes);
-  }
+  const SegmentId open = detail::open_segment(core, lane.open[ttl_class(shared, expiry)], bytes);
+  if (open == kNoSegment) return Status::kDeferred;
   core.segment(open).note_expiry(expiry);
-  allocation.item = detail::init_item(data, key_size, value_size, expiry, Layout::kPlain);
+  allocation.item = detail::init_item(detail::append(core, open, bytes), key_size, value_size,
+                                      expiry, Layout::kPlain);
   allocation.bytes = bytes;
   return Status::kOk;
 }
 
-// Space for several items of one class, of `bytes` together, behind each other. The caller makes
-// each of them an item (detail::init_item) and then unlocks the lane, which is locked on success.
-// Null: take space for each alone, which says why. For threads that run in lockstep, whose turns at
-// a lock would add up.
-WC_HD inline uint8_t* take_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
-                               uint32_t ttl_class) {
+// Space for several items behind each other. For threads that run in lockstep, whose turns at a
+// lock would add up.
+struct Run {
+  uint8_t* data = nullptr;
+  uint32_t room = 0;  // bytes
+};
+
+// The rest of the lane's open segment, or a new one where less than `first` bytes are left: as much
+// is wasted at a segment's end as by items that come alone. The caller makes items of what it uses
+// (detail::init_item) and calls end_run(): until then the lane is locked. Without data: there is no
+// room, nothing is locked, and allocate_item() says why.
+WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
+                           uint32_t ttl_class) {
   Lane& lane = core.lanes[thread.lane];
-  SegmentId& open = lane.open[ttl_class];
   spin_lock(&lane.lock);
-  uint8_t* data = detail::append(core, open, bytes);
-  if (data != nullptr) return data;
-  const SegmentId fresh =
-      take_segments(core, 1, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
-  if (fresh != kNoSegment) {
-    if (open != kNoSegment) seal_segment(core, open);
-    open = fresh;
-    data = detail::append(core, open, bytes);
-    if (data != nullptr) return data;
+  const SegmentId open = detail::open_segment(core, lane.open[ttl_class], first);
+  if (open == kNoSegment) {
+    spin_unlock(&lane.lock);
+    return {};
   }
+  const uint32_t used = load_relaxed(&core.segment(open).used);
+  return {core.segment_data(open) + used, core.segment_size() - used};
+}
+
+// `bytes`: of the items that the run has become.
+WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
+                          uint32_t ttl_class) {
+  Lane& lane = core.lanes[thread.lane];
+  (void)detail::append(core, lane.open[ttl_class], bytes);
   spin_unlock(&lane.lock);
-  return nullptr;
 }
 
 // Gives unpublished space back: a chain at once, the last bytes of an open segment too; else they

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/store.h"
 
+#include <algorithm>
 #include <set>
 
 #include "store/store_test_util.h"
@@ -41,17 +42,18 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     worker.enter();
     const uint32_t bytes = static_cast<uint32_t>(item_footprint(1, 100));
     const auto ttl_class = static_cast<uint32_t>(round % 2);
-    uint8_t* run = take_run(core, worker.thread(), 3 * bytes, ttl_class);
-    if (run == nullptr) {
+    const auto run = begin_run(core, worker.thread(), 3 * bytes, ttl_class);
+    if (run.data == nullptr) {
       worker.leave();
       ASSERT_EQ(store->make_room(3 * bytes), Status::kOk);
       continue;
     }
+    ASSERT_GE(run.room, 3 * bytes);
     Item* items[3];
     for (uint32_t i = 0; i < 3; ++i) {
-      items[i] = detail::init_item(run + i * bytes, 1, 100, 0, Layout::kPlain);
+      items[i] = detail::init_item(run.data + i * bytes, 1, 100, 0, Layout::kPlain);
     }
-    spin_unlock(&core.lanes[worker.thread().lane].lock);
+    end_run(core, worker.thread(), 3 * bytes, ttl_class);
     const std::string text = make_value(round, round, 100);
     worker.thread().prepared = items[0];
     EXPECT_EQ(worker.set("a", text), Status::kOk);
@@ -76,6 +78,32 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     ASSERT_EQ(value, text);
   }
   EXPECT_EQ(store->stats().get(StoreCounter::kItems), 2u);
+}
+
+// What is left of a segment is used although all the items that want space together need more.
+TEST(Store, RunsFillTheirSegment) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  const Core& core = worker.ref().core;
+  const uint32_t bytes = static_cast<uint32_t>(item_footprint(1, 100));
+  constexpr uint32_t kTogether = 32;
+  worker.enter();
+  uint32_t runs_at_the_end = 0;
+  for (uint32_t left = 3 * core.segment_size(); left >= bytes;) {
+    const auto run = begin_run(core, worker.thread(), bytes, 0);
+    ASSERT_NE(run.data, nullptr);
+    ASSERT_EQ(run.room, (left - 1) % core.segment_size() + 1);
+    const uint32_t count = std::min(kTogether, run.room / bytes);
+    if (count < kTogether) ++runs_at_the_end;
+    for (uint32_t i = 0; i < count; ++i) {
+      detail::init_item(run.data + i * bytes, 1, 100, 0, Layout::kPlain);
+    }
+    end_run(core, worker.thread(), count * bytes, 0);
+    left -= count * bytes;
+    if (left % core.segment_size() < bytes) left -= left % core.segment_size();
+  }
+  EXPECT_EQ(runs_at_the_end, 3u);
+  worker.leave();
 }
 
 TEST(Store, ManyKeysThroughGrowth) {

@@ -15,40 +15,38 @@ __device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t 
   return wants ? static_cast<uint32_t>(store::item_footprint(key_size, uint64_t{value_size})) : 0;
 }
 
-// Space for the items of the lanes that want one, as many at once as find room together: a lock
-// that each lane takes for itself is taken 32 times. It is in ThreadContext::prepared; null: there
-// was none so simply. `ttl_class`: of `expiry`. REQUIRES: an item alone is not above
+// Space for the items of the lanes that want one, as many at once as the open segment has room for:
+// a lock that each lane takes for itself is taken 32 times. It is in ThreadContext::prepared; null:
+// there was none so simply. `ttl_class`: of `expiry`. REQUIRES: an item alone is not above
 // plain_size_max(). Called by a whole warp.
 __device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
                                      bool wants, uint32_t key_size, uint32_t value_size,
                                      uint32_t expiry, uint32_t ttl_class) {
   uint32_t waiting = __ballot_sync(kAllLanes, wants);
   while (waiting != 0) {
-    const uint32_t one_class =
-        __shfl_sync(kAllLanes, ttl_class, static_cast<int>(__ffs(static_cast<int>(waiting)) - 1));
+    const int first = __ffs(static_cast<int>(waiting)) - 1;
+    const uint32_t one_class = __shfl_sync(kAllLanes, ttl_class, first);
     const bool waits = (waiting >> lane_id() & 1) != 0 && ttl_class == one_class;
     const uint32_t bytes = footprint_of(waits, key_size, value_size);
     const uint32_t end = warp_sum_to(bytes);
-    const bool served = waits && end <= core.plain_size_max();
-    const uint32_t lanes = __ballot_sync(kAllLanes, served);
-    if (lanes == 0) return;
-    const uint32_t total = __reduce_max_sync(kAllLanes, served ? end : 0);
-    uint64_t run = 0;
-    if (lane_id() == 0) {
-      run = reinterpret_cast<uint64_t>(store::take_run(core, thread, total, one_class));
-    }
-    run = __shfl_sync(kAllLanes, run, 0);
-    if (run == 0) return;
+    const uint32_t least = __shfl_sync(kAllLanes, bytes, first);
+    store::Run run;
+    if (lane_id() == 0) run = store::begin_run(core, thread, least, one_class);
+    const uint64_t data = __shfl_sync(kAllLanes, reinterpret_cast<uint64_t>(run.data), 0);
+    if (data == 0) return;
+    const uint32_t room = __shfl_sync(kAllLanes, run.room, 0);
+    const bool served = waits && end <= room;
     if (served) {
-      uint8_t* const place = reinterpret_cast<uint8_t*>(run) + end - bytes;
+      uint8_t* const place = reinterpret_cast<uint8_t*>(data) + end - bytes;
       thread.prepared = store::detail::init_item(place, static_cast<uint8_t>(key_size), value_size,
                                                  expiry, store::Layout::kPlain);
       core.segment(core.segment_of(thread.prepared)).note_expiry(expiry);
     }
+    const uint32_t total = __reduce_max_sync(kAllLanes, served ? end : 0);
     __syncwarp();
-    if (lane_id() == 0) spin_unlock(&core.lanes[thread.lane].lock);
+    if (lane_id() == 0) store::end_run(core, thread, total, one_class);
     __syncwarp();
-    waiting &= ~lanes;
+    waiting &= ~__ballot_sync(kAllLanes, served);
   }
 }
 

@@ -276,6 +276,34 @@ TEST(Time, TheClockMovesByItself) {
   EXPECT_EQ(store->clock().unix_start, start.unix_start);
 }
 
+// The second that time(2) is in, whenever in a second the store was made.
+TEST(Time, TheClockIsTheWallClocks) {
+  using std::chrono::milliseconds;
+  const auto wall = [] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<milliseconds>(now).count();
+  };
+  const auto sleep_to = [&wall](int64_t ms_of_second) {
+    std::this_thread::sleep_for(milliseconds((1000 + ms_of_second - wall() % 1000) % 1000));
+  };
+  for (const int64_t made_at : {100, 500, 850}) {
+    StoreConfig config = quiet_config(8 * kMiB);
+    config.manual_clock = false;
+    config.maintenance_thread = true;
+    sleep_to(made_at);
+    const auto store = make_store(config);
+    EXPECT_EQ(store->clock().unix_start + store->clock().now, wall() / 1000) << made_at;
+    bool agrees = false;
+    for (int attempt = 0; attempt < 5 && !agrees; ++attempt) {
+      sleep_to(400);
+      const Clock clock = store->clock();
+      const int64_t now = wall();
+      agrees = now % 1000 < 800 && clock.unix_start + clock.now == now / 1000;
+    }
+    EXPECT_TRUE(agrees) << made_at;
+  }
+}
+
 TEST(Time, AStoppedClockMovesByHandAlone) {
   StoreConfig config = quiet_config(8 * kMiB);
   config.manual_clock = false;

@@ -16,10 +16,11 @@ Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t room_
 
 Maintenance::~Maintenance() { stop(); }
 
-void Maintenance::start(void (*every_second)(void*), void* context) {
+void Maintenance::start(std::chrono::steady_clock::time_point first, void (*every_second)(void*),
+                        void* context) {
   every_second_ = every_second;
   context_ = context;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this, first] { run(first); });
 }
 
 void Maintenance::stop() {
@@ -41,9 +42,8 @@ void Maintenance::wake() {
   wake_condition_.notify_one();
 }
 
-void Maintenance::run() {
+void Maintenance::run(std::chrono::steady_clock::time_point second) {
   using SteadyClock = std::chrono::steady_clock;
-  SteadyClock::time_point second = SteadyClock::now() + std::chrono::seconds(1);
   while (true) {
     {
       std::unique_lock lock(wake_mutex_);

@@ -4,6 +4,7 @@
 // that has run out does the same steps itself, between batches.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -20,8 +21,10 @@ class Maintenance {
   Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max);
   ~Maintenance();
 
-  // The thread calls `every_second` once a second, and reclaims when segments get few.
-  void start(void (*every_second)(void*), void* context);
+  // The thread calls `every_second` once a second, from `first` on, and reclaims when segments get
+  // few.
+  void start(std::chrono::steady_clock::time_point first, void (*every_second)(void*),
+             void* context);
   void stop();
 
   // From any thread, with locks held: there is work.
@@ -35,7 +38,7 @@ class Maintenance {
   void expire();  // bulk expiry: segments whose time has passed
 
  private:
-  void run();
+  void run(std::chrono::steady_clock::time_point second);
 
   Core core_;
   uint32_t room_wait_ms_max_;

@@ -14,6 +14,22 @@ int64_t seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+// Both clocks are read once, and together: what is stored until a date goes when the date comes,
+// and servers of one machine agree on it.
+StoreOwner::StoreOwner(bool manual_clock) : manual_clock_(manual_clock) {
+  using std::chrono::duration_cast;
+  using std::chrono::seconds;
+  const auto monotonic = std::chrono::steady_clock::now();
+  const auto unix = std::chrono::system_clock::now().time_since_epoch();
+  const auto second = duration_cast<seconds>(unix);
+  unix_start_ = second.count() - kClockStart;
+  start_ = monotonic - duration_cast<std::chrono::steady_clock::duration>(unix - second);
+}
+
+std::chrono::steady_clock::time_point StoreOwner::next_second() const {
+  return start_ + std::chrono::seconds(seconds_since(start_) + 1);
+}
+
 void StoreOwner::flush_all(uint32_t delay) {
   const std::lock_guard guard(clock_mutex_);
   flush_at_ = delay == 0 ? 0 : clock().now + delay;

@@ -106,7 +106,10 @@ class StoreOwner {
   void set_clock(uint32_t now);       // REQUIRES: manual_clock
 
  protected:
-  explicit StoreOwner(bool manual_clock) : manual_clock_(manual_clock) {}
+  explicit StoreOwner(bool manual_clock);
+
+  int64_t unix_start() const { return unix_start_; }          // of Clock
+  std::chrono::steady_clock::time_point next_second() const;  // when tick() is due
 
  private:
   virtual void apply_clock(uint32_t now) = 0;  // requests that follow see this second
@@ -115,8 +118,9 @@ class StoreOwner {
   void move_clock(uint32_t now);
 
   const bool manual_clock_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::mutex clock_mutex_;  // guards what follows
+  int64_t unix_start_ = 0;
+  std::chrono::steady_clock::time_point start_;  // of kClockStart, whose second is time(2)'s
+  std::mutex clock_mutex_;                       // guards what follows
   int64_t shift_ = 0;
   std::optional<int64_t> paused_at_;  // seconds since the start; while the clock stands
   uint32_t flush_at_ = 0;             // server second of a delayed flush_all; 0: none

@@ -51,7 +51,7 @@ Status Store::start() {
   if (!memory_->tables.map(tables_.bytes(), false)) return Status::kOutOfMemory;
   core_ = tables_.core_at(memory_->tables.data(), memory_->arena.data(), seed_of(config_));
   counters_ = tables_.counters_at(memory_->tables.data());
-  tables_.fill(config_, core_);
+  tables_.fill(config_, core_, unix_start());
   core_.shared->drop_pages_context = this;
   core_.shared->drop_pages = [](void* self, SegmentId id) {
     const Store& store = *static_cast<Store*>(self);
@@ -71,7 +71,8 @@ Status Store::start() {
       static_cast<Maintenance*>(maintenance)->wake();
     };
     core_.shared->low_on_segments_context = maintenance_.get();
-    maintenance_->start([](void* store) { static_cast<Store*>(store)->tick(); }, this);
+    maintenance_->start(
+        next_second(), [](void* store) { static_cast<Store*>(store)->tick(); }, this);
   }
   return Status::kOk;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <random>
 
 #include "store/maintainer.h"
@@ -37,12 +36,6 @@ uint32_t base_depth_for(uint64_t limit, uint32_t hash_power) {
   if (hash_power != 0) pairs = std::min(pairs, (uint64_t{1} << hash_power) / (2 * kWays));
   const uint32_t depth = pairs == 0 ? 0 : static_cast<uint32_t>(std::bit_width(pairs)) - 1;
   return std::clamp(depth, kBaseDepthMin, kBaseDepthMax);
-}
-
-int64_t unix_now() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace
@@ -101,7 +94,7 @@ Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
   return core;
 }
 
-void Tables::fill(const StoreConfig& config, const Core& core) const {
+void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_start) const {
   const uint32_t limit = geometry_.segments_limit;
   Shared& shared = *core.shared;
   shared.seed = core.seed;
@@ -118,7 +111,7 @@ void Tables::fill(const StoreConfig& config, const Core& core) const {
   shared.pair_count = 1u << core.base_depth;
   shared.index_segments = geometry_.index_segments;
   shared.now = kClockStart;
-  shared.unix_start = unix_now() - kClockStart;
+  shared.unix_start = unix_start;
   shared.segment_limit = limit;
   shared.segment_top = limit;
   shared.segment_wanted = kNoSegment;

@@ -39,8 +39,9 @@ class Tables {
   }
   uint32_t readers_max() const { return readers_max_; }
 
-  // Fills zeroed tables. REQUIRES: `core` is core_at() of memory that the caller can write.
-  void fill(const StoreConfig& config, const Core& core) const;
+  // Fills zeroed tables. `unix_start`: of Clock. REQUIRES: `core` is core_at() of memory that the
+  // caller can write.
+  void fill(const StoreConfig& config, const Core& core, int64_t unix_start) const;
 
   // What they say, in sums. REQUIRES: as fill(); nobody need stand still.
   StoreStats stats(const Core& core, const ThreadCounters* counters) const;

@@ -87,6 +87,23 @@ def test_idle_connections_survive_a_pause_with_their_requests(start_server):
         assert sock.recv(100) == b"MN\r\n"
 
 
+@pytest.mark.parametrize("started_at", [0.1, 0.85])
+def test_dates_are_those_of_the_wall_clock(start_server, started_at):
+    """Whenever in a second, and however long, the server started: what it stores until a date goes on that date."""
+    time.sleep((started_at - time.time()) % 1)
+    server = start_server()
+    with server.connect(10.0) as sock:
+
+        def agrees() -> bool:
+            time.sleep((0.4 - time.time()) % 1)
+            now = int(time.time())
+            store(sock, b"dated", b"1", exptime=now + 100)
+            left = ask(sock, b"mg dated t\r\n")
+            return time.time() < now + 0.8 and left == b"HD t100\r\n"
+
+        assert eventually(agrees, 8)
+
+
 @pytest.fixture(scope="module")
 def clock_shim(tmp_path_factory):
     compiler = shutil.which("cc") or shutil.which("gcc")

@@ -99,9 +99,8 @@ std::string CudaStore::start() {
   const uint64_t seed = store::seed_of(config);
   store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), seed);
   if (is_split) shadow.near_bytes = arena_.bytes();
-  tables_.fill(config, shadow);
+  tables_.fill(config, shadow, unix_start());
   shadow.shared->epoch_slots = config.readers_max;
-  unix_start_ = shadow.shared->unix_start;
   core_ = tables_.core_at(device_tables_.data(), arena_.data(), seed);
   if (is_split) {
     core_.near_bytes = arena_.bytes();
@@ -178,7 +177,7 @@ void CudaStore::start_thread() {
 }
 
 void CudaStore::run() {
-  SteadyClock::time_point second = SteadyClock::now() + std::chrono::seconds(1);
+  SteadyClock::time_point second = next_second();
   while (!faults_.failed()) {
     {
       std::unique_lock lock(wake_mutex_);
@@ -239,7 +238,7 @@ void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
 
 void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
-store::Clock CudaStore::clock() const { return {now_.load(), unix_start_}; }
+store::Clock CudaStore::clock() const { return {now_.load(), unix_start()}; }
 
 uint64_t CudaStore::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);

@@ -93,7 +93,6 @@ class CudaStore final : public store::StoreOwner {
   CudaMemory maintainer_;
   CudaMemory scratch_;
   uint32_t readers_taken_ = 1;  // the first is maintenance's
-  int64_t unix_start_ = 0;
   std::atomic<uint32_t> now_{store::kClockStart};
 
   std::mutex walk_mutex_;  // guards what follows

@@ -97,6 +97,24 @@ TEST_P(ReadOrderTest, LaterReadsOfAKeySeeNothingOlder) {
   EXPECT_GT(seen, 10u) << "nothing was stored meanwhile";
 }
 
+// An item that was invalidated is offered to one reader for renewal: to the first, and the others
+// are told that somebody has it.
+TEST_P(ReadOrderTest, TheFirstReadOfAStaleItemWins) {
+  std::string reads;
+  std::string expected = "HD X W\r\n";
+  for (uint32_t i = 0; i < kReads; ++i) reads += "mg k\r\n";
+  for (uint32_t i = 1; i < kReads; ++i) expected += "HD Z X\r\n";
+  uint64_t rounds = 0;
+  uint64_t disordered = 0;
+  const auto end = std::chrono::steady_clock::now() + kDuration;
+  while (std::chrono::steady_clock::now() < end) {
+    ASSERT_EQ(writer_->say("ms k 1\r\n1\r\nmd k I\r\n"), "HD\r\nHD\r\n");
+    if (reader_->say(reads) != expected) ++disordered;
+    ++rounds;
+  }
+  EXPECT_EQ(disordered, 0u) << "of " << rounds;
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, ReadOrderTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
                                          RigKind::kCudaPersistent),

@@ -36,10 +36,11 @@ void StoreOwner::flush_all(uint32_t delay) {
   if (delay == 0) apply_flush();
 }
 
-void StoreOwner::move_clock(uint32_t now) {
+void StoreOwner::move_clock() {
   bool flush = false;
   {
     const std::lock_guard guard(clock_mutex_);
+    const uint32_t now = read_clock();
     apply_clock(now);
     flush = flush_at_ != 0 && flush_at_ <= now;
     if (flush) flush_at_ = 0;
@@ -48,33 +49,33 @@ void StoreOwner::move_clock(uint32_t now) {
   apply_expiry();
 }
 
+uint32_t StoreOwner::read_clock() const {
+  if (manual_clock_) return set_to_.load();
+  const int64_t paused_at = paused_at_.load();
+  const int64_t seconds = paused_at == kRuns ? seconds_since(start_) : paused_at;
+  return static_cast<uint32_t>(
+      std::max<int64_t>(kClockStart + seconds + shift_.load(), kClockStart));
+}
+
 void StoreOwner::tick() {
-  if (manual_clock_) return;
-  int64_t now = 0;
-  {
-    const std::lock_guard guard(clock_mutex_);
-    now = kClockStart + paused_at_.value_or(seconds_since(start_)) + shift_;
-  }
-  move_clock(static_cast<uint32_t>(std::max<int64_t>(now, kClockStart)));
+  if (!manual_clock_) move_clock();
 }
 
 void StoreOwner::shift_clock(int64_t seconds) {
-  {
-    const std::lock_guard guard(clock_mutex_);
-    shift_ += seconds;
-  }
+  shift_ += seconds;
   tick();
 }
 
 void StoreOwner::pause_clock(bool paused) {
-  const std::lock_guard guard(clock_mutex_);
-  if (paused && !paused_at_) paused_at_ = seconds_since(start_);
-  if (!paused) paused_at_.reset();
+  int64_t runs = kRuns;
+  if (paused) paused_at_.compare_exchange_strong(runs, seconds_since(start_));
+  if (!paused) paused_at_ = kRuns;
 }
 
 void StoreOwner::set_clock(uint32_t now) {
   WC_ASSERT(manual_clock_);
-  move_clock(now);
+  set_to_ = now;
+  move_clock();
 }
 
 }  // namespace warpcache::store

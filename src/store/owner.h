@@ -7,11 +7,11 @@
 // to end and must not be called by a thread that is inside an epoch.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -109,21 +109,25 @@ class StoreOwner {
   explicit StoreOwner(bool manual_clock);
 
   int64_t unix_start() const { return unix_start_; }          // of Clock
+  uint32_t read_clock() const;                                // now, of Clock, without a tick()
   std::chrono::steady_clock::time_point next_second() const;  // when tick() is due
 
  private:
   virtual void apply_clock(uint32_t now) = 0;  // requests that follow see this second
   virtual void apply_flush() = 0;
   virtual void apply_expiry() = 0;
-  void move_clock(uint32_t now);
+  void move_clock();
+
+  static constexpr int64_t kRuns = -1;
 
   const bool manual_clock_;
   int64_t unix_start_ = 0;
   std::chrono::steady_clock::time_point start_;  // of kClockStart, whose second is time(2)'s
+  std::atomic<int64_t> shift_{0};                // seconds
+  std::atomic<int64_t> paused_at_{kRuns};        // seconds since the start; while the clock stands
+  std::atomic<uint32_t> set_to_{kClockStart};    // by hand
   std::mutex clock_mutex_;                       // guards what follows
-  int64_t shift_ = 0;
-  std::optional<int64_t> paused_at_;  // seconds since the start; while the clock stands
-  uint32_t flush_at_ = 0;             // server second of a delayed flush_all; 0: none
+  uint32_t flush_at_ = 0;                        // second of a delayed flush_all; 0: none
 };
 
 }  // namespace warpcache::store

@@ -230,7 +230,6 @@ Status CudaStore::make_room(uint64_t bytes, uint64_t missing) {
 }
 
 void CudaStore::apply_clock(uint32_t now) {
-  now_.store(now);
   (void)call(ServiceOp::kClock, now);
 }
 
@@ -238,7 +237,8 @@ void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
 
 void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
-store::Clock CudaStore::clock() const { return {now_.load(), unix_start()}; }
+// What requests go by: a card that is busy does not hold it back.
+store::Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
 
 uint64_t CudaStore::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);

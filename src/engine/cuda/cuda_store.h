@@ -93,7 +93,6 @@ class CudaStore final : public store::StoreOwner {
   CudaMemory maintainer_;
   CudaMemory scratch_;
   uint32_t readers_taken_ = 1;  // the first is maintenance's
-  std::atomic<uint32_t> now_{store::kClockStart};
 
   std::mutex walk_mutex_;  // guards what follows
   CudaMemory walk_call_;

@@ -77,7 +77,7 @@ WC_HD inline bool fails_on_demand(const Shared& shared) {
 #endif
 }
 
-// Space in `open` for `bytes`, or null. REQUIRES: the lock of whose it is is held.
+// Space in `open` for `bytes`, or null. REQUIRES: nobody else takes space there meanwhile.
 WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   if (open == kNoSegment) return nullptr;
   SegmentEntry& entry = core.segment(open);
@@ -146,10 +146,10 @@ struct Run {
   uint32_t room = 0;  // bytes
 };
 
-// The rest of the lane's open segment, or a new one where less than `first` bytes are left: as much
-// is wasted at a segment's end as by items that come alone. The caller makes items of what it uses
-// (detail::init_item) and calls end_run(): until then the lane is locked. Without data: there is no
-// room, nothing is locked, and allocate_item() says why.
+// The rest of the lane's open segment, or a new one where less than `first` bytes are left, those
+// of the first item: no more is wasted at a segment's end than by items that come alone. The caller
+// makes items of what it uses (detail::init_item) and calls end_run(): until then the lane is
+// locked. Without data: there is no room, nothing is locked, and allocate_item() says why.
 WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
                            uint32_t ttl_class) {
   Lane& lane = core.lanes[thread.lane];

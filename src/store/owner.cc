@@ -50,7 +50,7 @@ void StoreOwner::move_clock() {
 }
 
 uint32_t StoreOwner::read_clock() const {
-  if (manual_clock_) return set_to_.load();
+  if (manual_clock_) return manual_now_.load();
   const int64_t paused_at = paused_at_.load();
   const int64_t seconds = paused_at == kRuns ? seconds_since(start_) : paused_at;
   return static_cast<uint32_t>(
@@ -74,7 +74,7 @@ void StoreOwner::pause_clock(bool paused) {
 
 void StoreOwner::set_clock(uint32_t now) {
   WC_ASSERT(manual_clock_);
-  set_to_ = now;
+  manual_now_ = now;
   move_clock();
 }
 

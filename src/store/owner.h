@@ -98,7 +98,7 @@ class StoreOwner {
   // A copy of the header of a key's item, without counting as an access. False: nothing alive.
   virtual bool inspect(Bytes key, Item* header) = 0;
 
-  // --- Clock. The owner's maintenance moves it once a second.
+  // --- Clock, which requests go by. The owner's maintenance calls tick() once a second.
   virtual Clock clock() const = 0;
   void tick();                        // now: reads the time, runs a due flush_all, bulk expiry
   void shift_clock(int64_t seconds);  // debugtime, also while the clock stands
@@ -113,7 +113,7 @@ class StoreOwner {
   std::chrono::steady_clock::time_point next_second() const;  // when tick() is due
 
  private:
-  virtual void apply_clock(uint32_t now) = 0;  // requests that follow see this second
+  virtual void apply_clock(uint32_t now) = 0;  // tells the store's memory of this second
   virtual void apply_flush() = 0;
   virtual void apply_expiry() = 0;
   void move_clock();
@@ -125,9 +125,9 @@ class StoreOwner {
   std::chrono::steady_clock::time_point start_;  // of kClockStart, whose second is time(2)'s
   std::atomic<int64_t> shift_{0};                // seconds
   std::atomic<int64_t> paused_at_{kRuns};        // seconds since the start; while the clock stands
-  std::atomic<uint32_t> set_to_{kClockStart};    // by hand
-  std::mutex clock_mutex_;                       // guards what follows
-  uint32_t flush_at_ = 0;                        // second of a delayed flush_all; 0: none
+  std::atomic<uint32_t> manual_now_{kClockStart};
+  std::mutex clock_mutex_;  // guards what follows
+  uint32_t flush_at_ = 0;   // second of a delayed flush_all; 0: none
 };
 
 }  // namespace warpcache::store

@@ -89,7 +89,7 @@ def test_idle_connections_survive_a_pause_with_their_requests(start_server):
 
 @pytest.mark.parametrize("started_at", [0.1, 0.85])
 def test_dates_are_those_of_the_wall_clock(start_server, started_at):
-    """Whenever in a second, and however long, the server started: what it stores until a date goes on that date."""
+    """What is stored until a date goes on that date, in whatever part of a second the server started."""
     time.sleep((started_at - time.time()) % 1)
     server = start_server()
     with server.connect(10.0) as sock:

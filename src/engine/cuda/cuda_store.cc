@@ -229,15 +229,13 @@ Status CudaStore::make_room(uint64_t bytes, uint64_t missing) {
   }
 }
 
-void CudaStore::apply_clock(uint32_t now) {
-  (void)call(ServiceOp::kClock, now);
-}
+void CudaStore::apply_clock(uint32_t now) { (void)call(ServiceOp::kClock, now); }
 
 void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
 
 void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
-// What requests go by: a card that is busy does not hold it back.
+// Not what the card was told last: while it is busy with others that may be seconds ago.
 store::Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
 
 uint64_t CudaStore::set_memory_limit(uint64_t bytes) {

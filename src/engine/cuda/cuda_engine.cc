@@ -57,7 +57,10 @@ std::string CudaEngine::start() {
     for (CudaMemory& large : large_) taken = taken && large.allocate(host, bytes);
     taken = taken && large_copy_.allocate(device, bytes);
   }
-  if (!taken) return "there is too little memory for the buffers of the GPU's engine";
+  if (!taken) {
+    return "there is too little memory for the buffers of the GPU's engines: fewer threads, or a "
+           "smaller -m or -I";
+  }
   origin_.reserve(kFramesMax);
   answers_.reserve(kFramesMax);
   for (auto* by_entry : {&entry_bytes_, &bodies_, &again_, &round_})

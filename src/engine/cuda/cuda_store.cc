@@ -58,6 +58,12 @@ std::string CudaStore::start() {
   config.threads = config.readers_max;
   config.low_water_share = kLowWaterShare;
   config.hands_max = kHandsMax;
+  if (!stream_.create(CudaStream::Priority::kHigh)) return "the GPU gives no stream";
+  take_kernel_memory(stream_.get());
+  const cudaError_t first = cudaGetLastError();
+  if (first == cudaErrorMemoryAllocation) return "the GPU has too little memory for kernels alone";
+  if (!faults_.check(first, "starting a kernel") || !wait("starting a kernel"))
+    return faults_.why();
   size_t free = 0;
   size_t total = 0;
   if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
@@ -92,7 +98,6 @@ std::string CudaStore::start() {
       !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
     return "the system does not give pinned memory";
   }
-  if (!stream_.create(CudaStream::Priority::kHigh)) return "the GPU gives no stream";
 
   shadow_.assign(tables_.bytes(), 0);
   const bool is_split = far_arena_.bytes() != 0;

@@ -109,6 +109,11 @@ struct ServiceCall {
   uint8_t key[256];
 };
 
+// Makes the driver take the memory of the device that kernels keep for what their threads have no
+// registers for: hundreds of megabytes, and else taken at the first launch, when there may be too
+// little. Of all kernels the store's want most.
+void take_kernel_memory(cudaStream_t stream);
+
 // `maintainer`: device memory of maintainer_bytes(). `hands`: as many at each call; `shift`:
 // another number at each, never 0.
 uint64_t maintainer_bytes(uint32_t hands);

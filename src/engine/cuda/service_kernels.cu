@@ -114,11 +114,13 @@ __device__ void build(const store::Core& core, store::ThreadCounters* counters,
   new (&state.maintainer) store::Maintainer(core, &state.thread, &state.crew, &state.gang);
 }
 
-// The first block leads; the others, if there are any, are hands.
+// The first block leads; the others, if there are any, are hands. Without a call there is nothing
+// to be done.
 __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
     service_kernel(store::Core core, store::ThreadCounters* counters, DeviceMaintainer* state,
                    ServiceCall* host_call, uint32_t shift, uint32_t hands) {
   __shared__ uint16_t sizes[store::kWindowGranules];
+  if (host_call == nullptr) return;
   const bool leads = blockIdx.x == 0;
   store::Hand* const hand = leads ? nullptr : hands_of(state) + (blockIdx.x - 1);
   store::Crew& crew = leads ? state->crew : hand->crew;
@@ -219,6 +221,11 @@ __global__ void __launch_bounds__(kWalkWarps* kWarpSize, kServiceBlocksMin)
 
 uint64_t maintainer_bytes(uint32_t hands) {
   return sizeof(DeviceMaintainer) + hands * sizeof(store::Hand);
+}
+
+void take_kernel_memory(cudaStream_t stream) {
+  start_kernel(service_kernel, {1, kServiceThreads}, 0, stream, store::Core{}, nullptr, nullptr,
+               nullptr, 0u, 0u);
 }
 
 void launch_service(const store::Core& core, store::ThreadCounters* counters, void* maintainer,

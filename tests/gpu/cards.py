@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--gpu=N: the store is on that card and on no other, and partly in the host's memory where the card is too small. Run by `tests/gpu/run FOLDER cards`, one test at a time and with
-the cards free."""
+"""--gpu=N: the store is on that card and on no other, and partly in the host's memory where the card is too small.
+Run by `tests/gpu/run FOLDER cards`, one test at a time and with the cards free."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Worker::Worker(const WorkerConfig& config, transport::Transport& transport, engi
       transport_(transport),
       engine_(engine),
       limits_{config.item_size_max, kInlineBodyMax, config.cas_enabled, config.protocol},
-      memory_(engine.input_memory(kArenaBytes + kHeadArenaBytes)),
+      memory_(engine.input_memory(kInputBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
   // Taken now, so that none of it has to be had when memory is short. Only what is used of it

@@ -42,6 +42,8 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   static constexpr uint32_t kArenaBytes = 4 * 1024 * 1024;
   // Heads of big bodies that were completed in this turn, behind the arena.
   static constexpr uint32_t kHeadArenaBytes = 64 * 1024;
+  // Both, which is what it asks the engine for.
+  static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
 
   // `transport` and `engine` outlive the worker.

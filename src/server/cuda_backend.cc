@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "batcher/worker.h"
 #include "engine/cuda/cuda_engine.h"
 #include "engine/cuda/cuda_store.h"
 #include "engine/failover_engine.h"
@@ -42,6 +43,7 @@ class CudaBackend final : public Backend {
   uint64_t memory_bytes() const override { return config_.store.memory_limit; }
 
  private:
+  CudaEngineConfig engine_config() const;
   void failed(const std::string& why);
   std::unique_ptr<engine::Engine> make_spare(engine::AdminHandler& admin,
                                              const request::Counters** counters);
@@ -74,20 +76,25 @@ std::string CudaBackend::start() {
   const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
   config_.blocks_per_engine =
       std::clamp(device_.multiprocessors / config_.engines, blocks_min, kBlocksPerEngineMax);
+  config_.engine_bytes = CudaEngine::device_bytes(engine_config(), batcher::Worker::kInputBytes);
   const std::string refusal = CudaStore::create(config_, faults_, &store_);
   if (!refusal.empty()) return "--engine=cuda: " + refusal + ".";
   active_.set(*store_);
   return "";
 }
 
-std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
+CudaEngineConfig CudaBackend::engine_config() const {
   CudaEngineConfig config;
   config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
   config.cas_enabled = options_.store.use_cas;
   config.jobs.blocks_max = config_.blocks_per_engine;
   config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
+  return config;
+}
+
+std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
   std::unique_ptr<CudaEngine> engine;
-  const std::string failure = CudaEngine::create(config, *store_, faults_, admin, &engine);
+  const std::string failure = CudaEngine::create(engine_config(), *store_, faults_, admin, &engine);
   if (!failure.empty()) return "--engine=cuda: " + failure + ".";
   request::Counters& counters = engine->counters();
   engine::FailoverEngine::Hooks hooks;

@@ -15,11 +15,21 @@ namespace warpcache::engine::cuda {
 namespace {
 
 constexpr uint32_t kBounceBytes = 4 * 1024 * 1024;
+constexpr uint64_t kDeviceRoundingBytes = uint64_t{4} << 20;
 constexpr uint64_t kIncomingBytesMin = uint64_t{256} << 20;
 
 bool is_done(FrameState state) { return state == FrameState::kDone || state == FrameState::kQuit; }
 
 uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Of a buffer for a value that has one of its own.
+uint32_t large_bytes(const CudaEngineConfig& config) {
+  return aligned(std::max(config.item_size_max, CudaEngine::kArenaValueMax) + 4096);
+}
+
+bool has_large_buffers(const CudaEngineConfig& config) {
+  return config.item_size_max > CudaEngine::kArenaValueMax;
+}
 
 }  // namespace
 
@@ -51,9 +61,9 @@ std::string CudaEngine::start() {
                reply_arena_.allocate(host, config_.reply_arena_bytes) &&
                reply_copy_.allocate(device, config_.reply_arena_bytes) &&
                bounce_.allocate(host, kBounceBytes);
-  const uint64_t bytes = aligned(std::max(config_.item_size_max, kArenaValueMax) + 4096);
+  const uint64_t bytes = large_bytes(config_);
   taken = taken && apart_.allocate(host, bytes);
-  if (config_.item_size_max > kArenaValueMax) {
+  if (has_large_buffers(config_)) {
     for (CudaMemory& large : large_) taken = taken && large.allocate(host, bytes);
     taken = taken && large_copy_.allocate(device, bytes);
   }
@@ -66,6 +76,11 @@ std::string CudaEngine::start() {
   for (auto* by_entry : {&entry_bytes_, &bodies_, &again_, &round_})
     by_entry->reserve(kBatchEntriesMax);
   return runner_.start();
+}
+
+uint64_t CudaEngine::device_bytes(const CudaEngineConfig& config, uint32_t input_bytes) {
+  return uint64_t{config.reply_arena_bytes} + input_bytes +
+         (has_large_buffers(config) ? large_bytes(config) : 0) + kDeviceRoundingBytes;
 }
 
 uint8_t* CudaEngine::input_memory(uint32_t bytes) {

@@ -42,6 +42,10 @@ class CudaEngine final : public Engine {
   static std::string create(const CudaEngineConfig& config, CudaStore& store, DeviceFaults& faults,
                             AdminHandler& admin, std::unique_ptr<CudaEngine>* engine);
 
+  // What an engine takes of the device's memory, with what the driver rounds up. `input_bytes`: of
+  // input_memory().
+  static uint64_t device_bytes(const CudaEngineConfig& config, uint32_t input_bytes);
+
   uint8_t* input_memory(uint32_t bytes) override;
   void attach_thread() override;
   void submit(Batch* batch) override;

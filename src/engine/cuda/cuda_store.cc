@@ -27,7 +27,8 @@ constexpr uint32_t kHandsMax = store::kGangMax - 1;
 constexpr uint64_t kReachShare = 4;
 // Of the memory, what the device has at least: twice what the index starts with.
 constexpr uint64_t kNearShare = kIndexShareAtStart / 2;
-// Of what is free on the device, what is left for buffers of engines and for others.
+// Of what is free on the device, what is left for others, and for buffers of engines if they do not
+// want more.
 constexpr uint64_t kSpareShare = 8;
 
 }  // namespace
@@ -84,20 +85,8 @@ std::string CudaStore::start() {
   const store::Geometry geometry = store::geometry_of(config);
   hands_ = store::hands_for(geometry.segments_limit, kHandsMax);
   tables_ = store::Tables(config, geometry);
-  const auto device = CudaMemory::Place::kDevice;
-  const auto host = CudaMemory::Place::kHost;
-  std::string refusal = take_arena(geometry, free);
+  const std::string refusal = take_memory(geometry);
   if (!refusal.empty()) return refusal;
-  if (!device_tables_.allocate(device, tables_.bytes()) ||
-      !maintainer_.allocate(device, maintainer_bytes(hands_)) ||
-      !scratch_.allocate(device, block_scratch_bytes() * config.readers_max)) {
-    return "the GPU has " + std::to_string(free >> 20) + " megabytes free, too few for -m " +
-           std::to_string(config.memory_limit >> 20);
-  }
-  if (!call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
-      !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
-    return "the system does not give pinned memory";
-  }
 
   shadow_.assign(tables_.bytes(), 0);
   const bool is_split = far_arena_.bytes() != 0;
@@ -120,12 +109,34 @@ std::string CudaStore::start() {
   return faults_.failed() ? faults_.why() : "";
 }
 
+std::string CudaStore::take_memory(const store::Geometry& geometry) {
+  const auto device = CudaMemory::Place::kDevice;
+  const auto host = CudaMemory::Place::kHost;
+  if (!device_tables_.allocate(device, tables_.bytes()) ||
+      !maintainer_.allocate(device, maintainer_bytes(hands_)) ||
+      !scratch_.allocate(device, block_scratch_bytes() * config_.store.readers_max)) {
+    return "the GPU has too few megabytes free for the tables of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  if (!call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
+      !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
+    return "the system does not give pinned memory";
+  }
+  return take_arena(geometry);
+}
+
 // The device's part, whole segments at the low end where the index is, then the host's.
-std::string CudaStore::take_arena(const store::Geometry& geometry, uint64_t free) {
+std::string CudaStore::take_arena(const store::Geometry& geometry) {
+  size_t free = 0;
+  size_t total = 0;
+  if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
+    return faults_.why();
+  }
   const uint64_t bytes = geometry.arena_bytes();
   const uint64_t piece = geometry.segment_size * store::kFreeWordSegments;
   const uint64_t index = geometry.segment_size * geometry.index_segments;
-  const uint64_t most = free - free / kSpareShare;
+  const uint64_t spare = std::max(free / kSpareShare, config_.engines * config_.engine_bytes);
+  const uint64_t most = free - std::min<uint64_t>(free, spare);
   uint64_t near = config_.values_on_host ? std::max(bytes / kNearShare, index + piece) : bytes;
   near = std::min(near, bytes);
   if (near < bytes || near > most) near = std::min(near, most) / piece * piece;

@@ -26,6 +26,7 @@ struct CudaStoreConfig {
   bool values_on_host = false;     // the device holds the index and little else
   uint32_t engines = 1;            // CudaEngines that will use it
   uint32_t blocks_per_engine = 1;  // thread blocks that a job may run on
+  uint64_t engine_bytes = 0;       // of the device, that each of them will take
 };
 
 class CudaStore final : public store::StoreOwner {
@@ -69,7 +70,8 @@ class CudaStore final : public store::StoreOwner {
  private:
   CudaStore(const CudaStoreConfig& config, DeviceFaults& faults);
   std::string start();
-  std::string take_arena(const store::Geometry& geometry, uint64_t free);
+  std::string take_memory(const store::Geometry& geometry);
+  std::string take_arena(const store::Geometry& geometry);
   void start_thread();
   void run();
   void wake();

@@ -208,6 +208,12 @@ TEST_F(SmallCard, WhatItDoesNotHoldIsInTheHostsMemory) {
   config.values_on_host = true;
   ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
   EXPECT_GT(store->host_bytes(), uint64_t{100} << 20);
+  config.values_on_host = false;
+  config.store.memory_limit = uint64_t{48} << 20;
+  config.engines = 2;
+  config.engine_bytes = uint64_t{16} << 20;
+  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  EXPECT_GE(store->host_bytes(), uint64_t{48 - (64 - 2 * 16)} << 20) << "no room for the engines";
   (void)setenv("SIMT_GPU_MIB", "4", 1);
   EXPECT_NE(engine::cuda::CudaStore::create(config, faults, &store).find("too few for the index"),
             std::string::npos);

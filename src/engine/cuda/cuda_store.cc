@@ -109,6 +109,7 @@ std::string CudaStore::start() {
   return faults_.failed() ? faults_.why() : "";
 }
 
+// The arena last, of what the rest leaves.
 std::string CudaStore::take_memory(const store::Geometry& geometry) {
   const auto device = CudaMemory::Place::kDevice;
   const auto host = CudaMemory::Place::kHost;

@@ -16,8 +16,8 @@ STORE_MIB = 4096
 OTHERS_MIB = 200  # what a card's use may change by that has nothing to do with it
 
 
-def used_mib(what: str = "used") -> list[int]:
-    """What is in use of the memory of each card, or what is `free` of it."""
+def memory_mib(what: str) -> list[int]:
+    """What is `used` of the memory of each card, or `free`."""
     command = ["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"]
     return [int(line) for line in subprocess.check_output(command, text=True).split()]
 
@@ -41,10 +41,10 @@ def start_on(card: int, mode: str, mib: int = STORE_MIB) -> Server:
 def test_a_store_is_on_the_card_asked_for(mode):
     servers = []
     try:
-        for card in range(len(used_mib())):
-            before = used_mib()
+        for card in range(len(memory_mib("used"))):
+            before = memory_mib("used")
             servers.append(start_on(card, mode))
-            taken = [now - then for now, then in zip(used_mib(), before, strict=True)]
+            taken = [now - then for now, then in zip(memory_mib("used"), before, strict=True)]
             assert taken[card] > STORE_MIB, taken
             assert all(abs(mib) < OTHERS_MIB for other, mib in enumerate(taken) if other != card), taken
             assert f"on GPU {card} " in servers[card].log()
@@ -62,7 +62,7 @@ def test_a_store_is_on_the_card_asked_for(mode):
 
 
 def test_a_card_that_is_not_there_is_refused():
-    cards = len(used_mib())
+    cards = len(memory_mib("used"))
     with pytest.raises(ServerError, match=f"there is no GPU {cards}, only 0 to {cards - 1}"):
         start_on(cards, "launch")
 
@@ -99,7 +99,7 @@ def test_what_a_card_does_not_hold_is_in_the_hosts_memory(mode):
     """Other servers leave little of the card; what is stored is more than that, and comes back from both places."""
     servers = []
     try:
-        while (free := used_mib("free")[0]) > FREE_MIB + SERVER_MIB + 100:
+        while (free := memory_mib("free")[0]) > FREE_MIB + SERVER_MIB + 100:
             servers.append(start_on(0, "launch", min(free - FREE_MIB - SERVER_MIB, free * 4 // 5)))
             assert "in the host's memory" not in servers[-1].log()
         server = start_on(0, mode, 2 * FREE_MIB)

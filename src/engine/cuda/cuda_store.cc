@@ -31,6 +31,13 @@ constexpr uint64_t kNearShare = kIndexShareAtStart / 2;
 // want more.
 constexpr uint64_t kSpareShare = 8;
 
+// Of the device's memory; 0 after an error.
+uint64_t free_bytes(DeviceFaults& faults) {
+  size_t free = 0;
+  size_t total = 0;
+  return faults.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory") ? free : 0;
+}
+
 }  // namespace
 
 CudaStore::CudaStore(const CudaStoreConfig& config, DeviceFaults& faults)
@@ -65,11 +72,8 @@ std::string CudaStore::start() {
   if (first == cudaErrorMemoryAllocation) return "the GPU has too little memory for kernels alone";
   if (!faults_.check(first, "starting a kernel") || !wait("starting a kernel"))
     return faults_.why();
-  size_t free = 0;
-  size_t total = 0;
-  if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
-    return faults_.why();
-  }
+  const uint64_t free = free_bytes(faults_);
+  if (faults_.failed()) return faults_.why();
   if (config.memory_reach == 0) {
     const bool may_grow =
         !config_.values_on_host && kReachFactor * config.memory_limit <= free / kReachShare;
@@ -128,16 +132,13 @@ std::string CudaStore::take_memory(const store::Geometry& geometry) {
 
 // The device's part, whole segments at the low end where the index is, then the host's.
 std::string CudaStore::take_arena(const store::Geometry& geometry) {
-  size_t free = 0;
-  size_t total = 0;
-  if (!faults_.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory")) {
-    return faults_.why();
-  }
+  const uint64_t free = free_bytes(faults_);
+  if (faults_.failed()) return faults_.why();
   const uint64_t bytes = geometry.arena_bytes();
   const uint64_t piece = geometry.segment_size * store::kFreeWordSegments;
   const uint64_t index = geometry.segment_size * geometry.index_segments;
   const uint64_t spare = std::max(free / kSpareShare, config_.engines * config_.engine_bytes);
-  const uint64_t most = free - std::min<uint64_t>(free, spare);
+  const uint64_t most = free - std::min(free, spare);
   uint64_t near = config_.values_on_host ? std::max(bytes / kNearShare, index + piece) : bytes;
   near = std::min(near, bytes);
   if (near < bytes || near > most) near = std::min(near, most) / piece * piece;

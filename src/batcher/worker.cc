@@ -126,17 +126,14 @@ void Worker::run_left() {
   transport_.flush();
 }
 
-// The transport delivers what waits in the order in which it was completed. So whoever found the
-// batch full or the reply space used up comes first next turn, and clients that send or read fast
-// take turns with the others. The engine serves entries in order: those without any reply space are
-// the last ones.
+// The transport delivers what waits in the order in which it was completed. Streams that found the
+// batch full, the reply space used up or the administrative commands at their limit come first in
+// the next iteration, so that clients that send or read fast cannot starve the others.
 size_t Worker::first_to_complete() const {
-  const bool served = batch_.entries.empty() || batch_.entries.back().frames_done > 0;
-  if (WC_LIKELY(served && !full_)) return 0;
-  auto unserved = static_cast<uint32_t>(batch_.entries.size());
-  while (unserved > 0 && batch_.entries[unserved - 1].frames_done == 0) --unserved;
-  const auto waits = [unserved](const Plan& plan) {
-    return plan.left_out || (plan.entry != kNoEntry && plan.entry >= unserved);
+  if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
+  const auto waits = [this](const Plan& plan) {
+    return plan.left_out ||
+           (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
   };
   const auto first = std::find_if(plans_.begin(), plans_.end(), waits);
   return first == plans_.end() ? 0 : static_cast<size_t>(first - plans_.begin());
@@ -271,9 +268,9 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
     frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
   }
   waiting.framed_end = plan.framed_end - (start - chunk.offset);
-  plan.next = {};
-  plan.next.consumed = start - chunk.offset;
-  plan.next.more_now = true;
+  plan.next = {.consumed = start - chunk.offset,
+               .more_now = true,
+               .long_reply = plan.next.long_reply};
   return true;
 }
 
@@ -300,6 +297,7 @@ bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) 
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   session.authenticated = entry.authenticated;
+  plan.next.long_reply = entry.long_reply;
   if (WC_UNLIKELY(plan.big != 0)) {
     if (entry.frames_done == 0 && !entry.close) {
       session.big_waiting = plan.big;
@@ -320,9 +318,11 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
   if (WC_LIKELY(plan.entry != kNoEntry)) finish_entry(chunk, session, plan);
   if (session.closing && session.waiting == 0) plan.next.close = true;
   if (plan.next.close) {
+    BytePipe* const long_reply = plan.next.long_reply;
     plan.next = {};
     plan.next.consumed = chunk.size;
     plan.next.close = true;
+    plan.next.long_reply = long_reply;
   }
   // A body goes straight to its place only when none of it is left over.
   if (plan.next.consumed < chunk.size && !plan.next.body.empty()) {

@@ -7,6 +7,20 @@
 #include <new>
 
 namespace warpcache {
+namespace {
+
+void append_printable(std::string& text, std::string_view bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte > ' ' && byte != 127) {
+      text += c;
+    } else {
+      fmt::format_to(std::back_inserter(text), "%{:02X}", byte);
+    }
+  }
+}
+
+}  // namespace
 
 void PrefixStats::record(PrefixEvent event, std::string_view key) {
   const size_t end = key.find(delimiter_);
@@ -29,14 +43,19 @@ void PrefixStats::record(PrefixEvent event, std::string_view key) {
   counts.del += static_cast<uint64_t>(event == PrefixEvent::kDelete);
 }
 
-std::string PrefixStats::dump() const {
-  std::string text;
+bool PrefixStats::dump(std::optional<std::string>& last, std::string& text) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [prefix, counts] : prefixes_) {
-    fmt::format_to(std::back_inserter(text), "PREFIX {} get {} hit {} set {} del {}\r\n", prefix,
-                   counts.get, counts.hit, counts.set, counts.del);
+  auto place = last ? prefixes_.upper_bound(*last) : prefixes_.begin();
+  for (size_t i = 0; i < kDumpedAtOnce; ++i, ++place) {
+    if (place == prefixes_.end()) return false;
+    const Counts& counts = place->second;
+    text += "PREFIX ";
+    append_printable(text, place->first);
+    fmt::format_to(std::back_inserter(text), " get {} hit {} set {} del {}\r\n", counts.get,
+                   counts.hit, counts.set, counts.del);
+    last = place->first;
   }
-  return text + "END\r\n";
+  return true;
 }
 
 void PrefixStats::reset() {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,9 +37,12 @@ class PrefixStats {
   // as well.
   void record(PrefixEvent event, std::string_view key);
 
-  // `PREFIX user get 3 hit 2 set 1 del 0` lines in the order of the prefixes, then END; each ends
-  // with CRLF.
-  [[nodiscard]] std::string dump() const;
+  // Appends lines `PREFIX user get 3 hit 2 set 1 del 0` in the order of the prefixes, each with
+  // CRLF: the next kDumpedAtOnce behind prefix `last`, which moves on. Empty: from the first.
+  // False: there are no more. Control characters and blanks of a prefix are percent-encoded, since
+  // binary keys may have them.
+  bool dump(std::optional<std::string>& last, std::string& text) const;
+  static constexpr size_t kDumpedAtOnce = 256;
 
   // Forgets all prefixes.
   void reset();

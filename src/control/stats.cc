@@ -333,15 +333,12 @@ void emit_slabs_stats(const StatsSnapshot& snapshot, const StatsEmit& emit) {
   write("total_malloced", snapshot.segments_used * snapshot.segment_bytes);
 }
 
-void emit_connection_stats(const std::vector<ConnectionSnapshot>& connections,
-                           const StatsEmit& emit) {
-  for (const ConnectionSnapshot& connection : connections) {
-    const std::string id = std::to_string(connection.id) + ":";
-    emit(id + "addr", connection.address);
-    if (!connection.listen_address.empty()) emit(id + "listen_addr", connection.listen_address);
-    emit(id + "state", connection.state);
-    emit(id + "secs_since_last_cmd", std::to_string(connection.idle_s));
-  }
+void emit_connection_stats(const ConnectionSnapshot& connection, const StatsEmit& emit) {
+  const std::string id = std::to_string(connection.id) + ":";
+  emit(id + "addr", connection.address);
+  if (!connection.listen_address.empty()) emit(id + "listen_addr", connection.listen_address);
+  emit(id + "state", connection.state);
+  emit(id + "secs_since_last_cmd", std::to_string(connection.idle_s));
 }
 
 std::string address_text(const sockaddr* address, size_t address_bytes, bool udp) {

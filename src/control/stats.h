@@ -167,7 +167,6 @@ void emit_settings_stats(const Options& options, const SettingsSnapshot& snapsho
 // of the log. Nothing is listed while there is no item and nothing was evicted.
 void emit_items_stats(const StatsSnapshot& snapshot, const StatsEmit& emit);
 void emit_slabs_stats(const StatsSnapshot& snapshot, const StatsEmit& emit);
-void emit_connection_stats(const std::vector<ConnectionSnapshot>& connections,
-                           const StatsEmit& emit);
+void emit_connection_stats(const ConnectionSnapshot& connection, const StatsEmit& emit);
 
 }  // namespace warpcache

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -294,8 +296,8 @@ TEST(Stats, AnEmptyServerHasNoClass) {
 
 TEST(Stats, Connections) {
   Collected collected;
-  emit_connection_stats({{23, "tcp:127.0.0.1:11211", "", "conn_listening", 2},
-                         {24, "tcp:127.0.0.1:56132", "tcp:127.0.0.1:11211", "conn_read", 0}},
+  emit_connection_stats({23, "tcp:127.0.0.1:11211", "", "conn_listening", 2}, collected.emit());
+  emit_connection_stats({24, "tcp:127.0.0.1:56132", "tcp:127.0.0.1:11211", "conn_read", 0},
                         collected.emit());
   EXPECT_THAT(
       collected.list,
@@ -342,6 +344,14 @@ TEST(Stats, SizesAreRoundedUpToTheirStep) {
                                           Pair("1073741824", "1"), Pair("1075838976", "1")));
 }
 
+std::string dump(const PrefixStats& stats) {
+  std::string text;
+  std::optional<std::string> last;
+  while (stats.dump(last, text)) {
+  }
+  return text;
+}
+
 TEST(PrefixStats, CountsWhatStandsBeforeTheFirstDelimiter) {
   PrefixStats stats(':', true);
   EXPECT_TRUE(stats.enabled());
@@ -351,13 +361,19 @@ TEST(PrefixStats, CountsWhatStandsBeforeTheFirstDelimiter) {
   stats.record(PrefixEvent::kDelete, "a:9");
   stats.record(PrefixEvent::kGet, "plain");
   stats.record(PrefixEvent::kSet, ":x");
-  EXPECT_EQ(stats.dump(),
+  EXPECT_EQ(dump(stats),
             "PREFIX  get 0 hit 0 set 1 del 0\r\n"
             "PREFIX a get 2 hit 1 set 0 del 1\r\n"
-            "PREFIX b get 0 hit 0 set 1 del 0\r\n"
-            "END\r\n");
+            "PREFIX b get 0 hit 0 set 1 del 0\r\n");
   stats.reset();
-  EXPECT_EQ(stats.dump(), "END\r\n");
+  EXPECT_EQ(dump(stats), "");
+}
+
+// A prefix of a binary key may hold a line end.
+TEST(PrefixStats, NoPrefixEndsALine) {
+  PrefixStats stats(':', true);
+  stats.record(PrefixEvent::kSet, "a b\r\nEND\r\n\x7f\xc3\xa9:x");
+  EXPECT_EQ(dump(stats), "PREFIX a%20b%0D%0AEND%0D%0A%7F\xc3\xa9 get 0 hit 0 set 1 del 0\r\n");
 }
 
 TEST(PrefixStats, ClientsCannotGrowItWithoutEnd) {
@@ -366,28 +382,34 @@ TEST(PrefixStats, ClientsCannotGrowItWithoutEnd) {
     stats.record(PrefixEvent::kSet, std::to_string(i) + "/x");
   }
   stats.record(PrefixEvent::kSet, "0/x");
-  const std::string dump = stats.dump();
-  EXPECT_EQ(static_cast<size_t>(std::count(dump.begin(), dump.end(), '\n')),
-            PrefixStats::kPrefixesMax + 1);
-  EXPECT_THAT(dump, HasSubstr("PREFIX 0 get 0 hit 0 set 2 del 0\r\n"));
+  const std::string text = dump(stats);
+  EXPECT_EQ(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')),
+            PrefixStats::kPrefixesMax);
+  EXPECT_THAT(text, HasSubstr("PREFIX 0 get 0 hit 0 set 2 del 0\r\n"));
 }
 
 class FakeSource : public StatsSource {
  public:
   StatsSnapshot snapshot() override { return snapshot_; }
   SettingsSnapshot settings() override { return {}; }
-  std::vector<ConnectionSnapshot> connections() override {
-    return {{1, "tcp:x", "", "conn_listening", 0}};
+  // One at a time.
+  void list_connections(uint64_t& cursor,
+                        const std::function<void(const ConnectionSnapshot&)>& visit) override {
+    visit({++cursor, "tcp:x", "", "conn_listening", 0});
+    if (cursor == 2) cursor = kWalkEnd;
   }
-  void walk(const std::function<bool(const DumpItem&)>& visit) override {
-    for (const DumpItem& item : items_) {
-      if (!visit(item)) return;
-    }
+  Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) override {
+    if (failed_) return Status::kNotSupported;
+    for (int i = 0; i < 100 && cursor < items_.size(); ++i) visit(items_[cursor++]);
+    if (cursor == items_.size()) cursor = kWalkEnd;
+    return Status::kOk;
   }
 
+  bool failed_ = false;
+
   StatsSnapshot snapshot_ = filled_snapshot();
-  std::vector<DumpItem> items_ = {{"k1", 3, 40, 0, 0, 0, false},
-                                  {"k2", 5, 70, 1700000000, 0, 0, false}};
+  std::vector<DumpItem> items_ = {{.key = "k1", .value_bytes = 3, .item_bytes = 40},
+                                  {.key = "k2", .value_bytes = 5, .item_bytes = 70, .expires_unix = 1700000000}};
 };
 
 class StatsCommandTest : public testing::Test {
@@ -395,7 +417,15 @@ class StatsCommandTest : public testing::Test {
   StatsVerdict run(std::string_view words) {
     collected_ = Collected();
     text_.clear();
-    return command_.run(words, collected_.emit(), text_);
+    std::unique_ptr<StatsWalk> walk;
+    const StatsVerdict verdict = command_.run(words, collected_.emit(), walk);
+    steps_ = 0;
+    if (walk == nullptr) return verdict;
+    do {
+      ++steps_;
+      last_ = walk->step(collected_.emit(), text_);
+    } while (last_ == LongReply::Step::kMore);
+    return verdict;
   }
 
   Options options_;
@@ -404,6 +434,8 @@ class StatsCommandTest : public testing::Test {
   StatsCommand command_{options_, source_, prefixes_};
   Collected collected_;
   std::string text_;
+  int steps_ = 0;
+  LongReply::Step last_ = LongReply::Step::kMore;
 };
 
 TEST_F(StatsCommandTest, SubcommandsAndWhatFollowsThem) {
@@ -413,7 +445,6 @@ TEST_F(StatsCommandTest, SubcommandsAndWhatFollowsThem) {
                                                           {"settings x", "maxbytes"},
                                                           {" items", "items:1:number"},
                                                           {"slabs", "1:chunk_size"},
-                                                          {"conns", "1:addr"},
                                                           {"sizes", "sizes_status"},
                                                           {"sizes_disable", "sizes_status"}};
   for (const auto& [words, first] : expected) {
@@ -429,6 +460,23 @@ TEST_F(StatsCommandTest, SubcommandsAndWhatFollowsThem) {
   EXPECT_THAT(collected_.list, IsEmpty());
 }
 
+TEST_F(StatsCommandTest, ConnectionsAreListedStepByStep) {
+  EXPECT_EQ(run("conns"), StatsVerdict::kWalk);
+  EXPECT_EQ(steps_, 2);
+  EXPECT_THAT(collected_.names(),
+              ElementsAre("1:addr", "1:state", "1:secs_since_last_cmd", "2:addr", "2:state",
+                          "2:secs_since_last_cmd"));
+}
+
+TEST_F(StatsCommandTest, AWalkOverAStoreThatFailsIsNotWhole) {
+  source_.failed_ = true;
+  run("sizes_enable");
+  for (const char* const words : {"sizes", "cachedump 1 0"}) {
+    run(words);
+    EXPECT_EQ(last_, LongReply::Step::kBroken) << words;
+  }
+}
+
 TEST_F(StatsCommandTest, ResetStartsCountersAnewAndLeavesGauges) {
   prefixes_.record(PrefixEvent::kSet, "a:1");
   EXPECT_EQ(run("reset"), StatsVerdict::kReset);
@@ -442,7 +490,8 @@ TEST_F(StatsCommandTest, ResetStartsCountersAnewAndLeavesGauges) {
   EXPECT_EQ(collected_.value("items:1:number"), "7");
   run("slabs");
   EXPECT_EQ(collected_.value("1:cmd_set"), "0");
-  EXPECT_EQ(prefixes_.dump(), "END\r\n");
+  run("detail dump");
+  EXPECT_EQ(text_, "END\r\n");
 }
 
 TEST_F(StatsCommandTest, Detail) {
@@ -451,32 +500,38 @@ TEST_F(StatsCommandTest, Detail) {
   run("settings");
   EXPECT_EQ(collected_.value("detail_enabled"), "yes");
   prefixes_.record(PrefixEvent::kSet, "a:1");
-  EXPECT_EQ(run("detail dump"), StatsVerdict::kText);
+  EXPECT_EQ(run("detail dump"), StatsVerdict::kTextWalk);
   EXPECT_EQ(text_, "PREFIX a get 0 hit 0 set 1 del 0\r\nEND\r\n");
   EXPECT_EQ(run("detail off"), StatsVerdict::kOk);
   EXPECT_FALSE(prefixes_.enabled());
   EXPECT_EQ(run("detail"), StatsVerdict::kDetailUsage);
   EXPECT_EQ(run("detail foo"), StatsVerdict::kDetailUsage);
+  options_.server.dump_enabled = false;
+  EXPECT_EQ(run("detail dump"), StatsVerdict::kDetailDisabled);
 }
 
 TEST_F(StatsCommandTest, SizesWhenTheyAreTracked) {
   EXPECT_EQ(run("sizes_enable"), StatsVerdict::kEnd);
   EXPECT_THAT(collected_.list, ElementsAre(Pair("sizes_status", "enabled")));
-  EXPECT_EQ(run("sizes"), StatsVerdict::kEnd);
+  EXPECT_EQ(run("sizes"), StatsVerdict::kWalk);
   EXPECT_THAT(collected_.list, ElementsAre(Pair("64", "1"), Pair("96", "1")));
   run("settings");
   EXPECT_EQ(collected_.value("track_sizes"), "yes");
+  options_.server.dump_enabled = false;
+  run("sizes");
+  EXPECT_THAT(collected_.list, ElementsAre(Pair("sizes_status", "disabled")));
+  options_.server.dump_enabled = true;
   run("sizes_disable");
   run("sizes");
   EXPECT_THAT(collected_.list, ElementsAre(Pair("sizes_status", "disabled")));
 }
 
 TEST_F(StatsCommandTest, Cachedump) {
-  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kText);
+  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kTextWalk);
   EXPECT_EQ(text_, "ITEM k1 [3 b; 0 s]\r\nITEM k2 [5 b; 1700000000 s]\r\nEND\r\n");
-  EXPECT_EQ(run("cachedump 1 1"), StatsVerdict::kText);
+  EXPECT_EQ(run("cachedump 1 1"), StatsVerdict::kTextWalk);
   EXPECT_EQ(text_, "ITEM k1 [3 b; 0 s]\r\nEND\r\n");
-  EXPECT_EQ(run("cachedump 2 0"), StatsVerdict::kText);
+  EXPECT_EQ(run("cachedump 2 0"), StatsVerdict::kTextWalk);
   EXPECT_EQ(text_, "END\r\n");
   EXPECT_EQ(run("cachedump"), StatsVerdict::kBadCommandLine);
   EXPECT_EQ(run("cachedump 1"), StatsVerdict::kBadCommandLine);
@@ -484,13 +539,21 @@ TEST_F(StatsCommandTest, Cachedump) {
   EXPECT_EQ(run("cachedump 1 x"), StatsVerdict::kBadFormat);
   EXPECT_EQ(run("cachedump 64 1"), StatsVerdict::kIllegalSlab);
   options_.server.dump_enabled = false;
-  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kNotAllowed);
+  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kCachedumpDisabled);
+}
+
+// As in memcached: a line end in one would be read as the line's.
+TEST_F(StatsCommandTest, CachedumpLeavesOutKeysOfAnyBytes) {
+  source_.items_[0].key = "k\r\nEND\r\n";
+  source_.items_[0].binary_key = true;
+  run("cachedump 1 0");
+  EXPECT_EQ(text_, "ITEM k2 [5 b; 1700000000 s]\r\nEND\r\n");
 }
 
 TEST_F(StatsCommandTest, CachedumpIsBounded) {
   const std::string key(250, 'k');
-  source_.items_.assign(20000, {key, 1, 300, 0, 0, 0, false});
-  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kText);
+  source_.items_.assign(20000, {.key = key, .value_bytes = 1, .item_bytes = 300});
+  EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kTextWalk);
   EXPECT_LE(text_.size(), StatsCommand::kCachedumpBytesMax);
   EXPECT_GT(text_.size(), StatsCommand::kCachedumpBytesMax - 300);
   EXPECT_EQ(text_.substr(text_.size() - 7), "\r\nEND\r\n");
@@ -505,16 +568,16 @@ TEST(StatsVerdict, Lines) {
   EXPECT_EQ(verdict_line(StatsVerdict::kBadCommandLine), "CLIENT_ERROR bad command line\r\n");
   EXPECT_EQ(verdict_line(StatsVerdict::kBadFormat), "CLIENT_ERROR bad command line format\r\n");
   EXPECT_EQ(verdict_line(StatsVerdict::kIllegalSlab), "CLIENT_ERROR Illegal slab id\r\n");
-  EXPECT_EQ(verdict_line(StatsVerdict::kNotAllowed),
+  EXPECT_EQ(verdict_line(StatsVerdict::kCachedumpDisabled),
             "CLIENT_ERROR stats cachedump not allowed\r\n");
   EXPECT_EQ(verdict_line(StatsVerdict::kUnknown), "ERROR\r\n");
 }
 
 TEST(Metadump, LineIsMemcacheds) {
-  EXPECT_EQ(metadump_line({"a/b:c", 1, 65, 1795240958, 1795240858, 1, false}),
-            "key=a%2Fb%3Ac exp=1795240958 la=1795240858 cas=1 fetch=no cls=1 size=65\n");
-  EXPECT_EQ(metadump_line({"A-z_0.~\xff", 1, 65, 0, 5, 2, true}),
-            "key=A-z_0.~%FF exp=-1 la=5 cas=2 fetch=yes cls=1 size=65\n");
+  EXPECT_EQ(metadump_line({"a/b:c", 1, 65, 1795240958, 1795240858, 1, 0, false, false}),
+            "key=a%2Fb%3Ac exp=1795240958 la=1795240858 cas=1 fetch=no cls=1 size=65 flags=0 \n");
+  EXPECT_EQ(metadump_line({"A-z_0.~\xff", 1, 65, 0, 5, 2, 7, true, true}),
+            "key=A-z_0.~%FF exp=-1 la=5 cas=2 fetch=yes cls=1 size=65 flags=7 \n");
 }
 
 }  // namespace

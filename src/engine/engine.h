@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_pipe.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "wire/frame.h"
@@ -48,6 +49,9 @@ struct BatchEntry {
   uint32_t first_span = 0;  // replies in order: Batch::spans[first_span .. first_span + span_count)
   uint32_t span_count = 0;
   bool close = false;  // quit, or a stream out of step: send the spans, then close
+  // The reply to the last of the frames done comes through this pipe, behind the spans. Whoever
+  // takes the entry back becomes its reader. Streams only.
+  BytePipe* long_reply = nullptr;
 };
 
 // What the batcher and the engines have room for from the start, so that a batch goes on where the
@@ -63,6 +67,7 @@ struct Batch {
   std::vector<wire::Frame> frames;
   std::vector<BatchEntry> entries;
   std::vector<ReplySpan> spans;  // filled by the engine
+  bool left_out = false;         // by the engine: of some stream no frame was done
 };
 
 // What the commands that are not about one key need from the rest of the server. Called by the
@@ -73,7 +78,9 @@ class AdminHandler {
   virtual ~AdminHandler() = default;
 
   // Runs `request` (wire::Op kFlushAll to kSasl) and appends its whole reply to `reply`, in the
-  // protocol it came in; nothing where it is noreply or quiet. `input` is the batch's input base.
+  // protocol it came in; nothing where it is noreply or quiet. A reply that is long or takes time
+  // comes through entry.long_reply instead. `input` is the batch's input base. Takes some tens of
+  // microseconds, whatever is stored.
   virtual void run(const wire::Request& request, const uint8_t* input, BatchEntry& entry,
                    std::string& reply) = 0;
 

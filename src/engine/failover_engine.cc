@@ -9,6 +9,14 @@
 #include "wire/frame.h"
 
 namespace warpcache::engine {
+namespace {
+
+// What was begun before the device failed.
+void drop_long_reply(BatchEntry& entry) {
+  if (entry.long_reply != nullptr) std::exchange(entry.long_reply, nullptr)->leave();
+}
+
+}  // namespace
 
 void FailoverEngine::submit(Batch* batch) {
   if (!failed_over_ && hooks_.failed()) fail_over();
@@ -51,6 +59,7 @@ void FailoverEngine::resubmit(Batch& batch) {
   }
   for (size_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
+    drop_long_reply(entry);
     entry.close = false;
     entry.authenticated = authenticated_[i] != 0;
   }
@@ -61,6 +70,7 @@ void FailoverEngine::resubmit(Batch& batch) {
 void FailoverEngine::close_all(Batch& batch) {
   batch.spans.clear();
   for (BatchEntry& entry : batch.entries) {
+    drop_long_reply(entry);
     entry.first_span = entry.span_count = 0;
     entry.frames_done = entry.frame_count;
     entry.close = true;

@@ -23,6 +23,15 @@ inline constexpr uint32_t kMakeRoomRoundsMax = 8;
 // The whole answer to a datagram for whose replies there is no space.
 inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
 
+// Administrative commands that a batch runs at most: they take as long as hundreds of requests. What
+// is left waits for the next batch.
+inline constexpr uint32_t kBatchAdminMax = 16;
+// And of one stream, so that those who send many leave others their share.
+inline constexpr uint32_t kEntryAdminMax = 4;
+// Of a datagram, which cannot wait. One with more of them is answered with this alone.
+inline constexpr uint32_t kDatagramAdminMax = 1;
+inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
+
 // For `stats detail`.
 inline bool counts_as_hit(wire::Outcome outcome) {
   return outcome != wire::Outcome::kMiss && outcome != wire::Outcome::kNotFound;

@@ -7,6 +7,8 @@
 
 #include "control/logging.h"
 #include "request/expiry.h"
+#include "server/dump_replies.h"
+#include "server/reply_sink.h"
 #include "wire/admin_reply.h"
 
 namespace warpcache::server {
@@ -15,17 +17,10 @@ namespace {
 constexpr uint64_t kMemoryLimitMbMin = 8;
 constexpr uint64_t kMemoryLimitMbMax = 1'000'000'000;
 
-// Appends to a reply; what the functions of wire/admin_reply.h write into.
-class Sink {
- public:
-  explicit Sink(std::string& reply) : reply_(reply) {}
-  void operator()(Bytes bytes) const {
-    reply_.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  }
+using Sink = ReplySink;
 
- private:
-  std::string& reply_;
-};
+// memcached's own line.
+constexpr std::string_view kBusy = "BUSY currently processing crawler request";
 
 std::string_view words_of(const wire::Request& request, const uint8_t* input) {
   return {reinterpret_cast<const char*>(input) + request.value_offset, request.value_size};
@@ -34,7 +29,8 @@ std::string_view words_of(const wire::Request& request, const uint8_t* input) {
 }  // namespace
 
 Admin::Admin(const Options& options, const ActiveStore& store, StatsSource& stats,
-             PrefixStats& prefixes, const AuthFile* auth, ServerState& state, StopRequest& stop)
+             LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth,
+             ServerState& state, StopRequest& stop)
     : options_(options),
       store_(store),
       prefixes_(prefixes),
@@ -42,6 +38,7 @@ Admin::Admin(const Options& options, const ActiveStore& store, StatsSource& stat
       state_(state),
       stop_(stop),
       source_(stats),
+      long_replies_(long_replies),
       stats_(options, stats, prefixes) {}
 
 void Admin::run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
@@ -56,13 +53,13 @@ void Admin::run(const wire::Request& request, const uint8_t* input, engine::Batc
       set_log_verbosity(static_cast<uint32_t>(request.delta));
       return wire::reply_ok(request, sink);
     case wire::Op::kStats:
-      return show_stats(request, words_of(request, input), reply);
+      return show_stats(request, words_of(request, input), entry, reply);
     case wire::Op::kCacheMemlimit:
       return set_memory_limit(request, reply);
     case wire::Op::kShutdown:
       return shut_down(request, words_of(request, input), entry, reply);
     case wire::Op::kAdmin:
-      return run_line(request, words_of(request, input), reply);
+      return run_line(request, words_of(request, input), entry, reply);
     default:
       return wire::reply_error(request, Status::kUnknownCommand, sink);
   }
@@ -113,10 +110,7 @@ void Admin::set_memory_limit(const wire::Request& request, std::string& reply) {
         request, bytes_of("MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"), sink);
   }
   const uint64_t wanted = request.delta << 20;
-  const uint64_t reached = store_->set_memory_limit(wanted);
-  const uint64_t slack = store_->stats().segment_size;
-  if (reached > wanted + slack || wanted > reached + slack) {
-    (void)store_->set_memory_limit(state_.memory_limit_bytes.load(std::memory_order_relaxed));
+  if (!store_->set_memory_limit(wanted)) {
     return wire::reply_line(
         request, bytes_of("MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust"), sink);
   }
@@ -138,24 +132,28 @@ void Admin::shut_down(const wire::Request& request, std::string_view words,
   stop_.ask(words.empty() ? StopKind::kNow : StopKind::kGraceful);
 }
 
-void Admin::show_stats(const wire::Request& request, std::string_view words, std::string& reply) {
+void Admin::show_stats(const wire::Request& request, std::string_view words,
+                       engine::BatchEntry& entry, std::string& reply) {
   const Sink sink(reply);
-  std::string text;
+  std::unique_ptr<StatsWalk> walk;
   const StatsVerdict verdict = stats_.run(
       words,
       [&](std::string_view name, std::string_view value) {
         wire::reply_stat(request, bytes_of(name.substr(0, wire::kKeySizeMax)), bytes_of(value),
                          sink);
       },
-      text);
+      walk);
+  if (walk != nullptr) {
+    const bool is_text = verdict == StatsVerdict::kTextWalk;
+    return reply_later(LongReplies::Kind::kStats,
+                       std::make_unique<StatsReply>(request, is_text, std::move(walk)), request,
+                       entry, reply);
+  }
   if (request.protocol != wire::Protocol::kBinary) {
-    reply += verdict == StatsVerdict::kText ? std::string_view(text) : verdict_line(verdict);
+    reply += verdict_line(verdict);
     return;
   }
   switch (verdict) {
-    case StatsVerdict::kText:
-      wire::reply_stat(request, bytes_of("detailed"), bytes_of(text), sink);
-      return wire::reply_stats_end(request, sink);
     case StatsVerdict::kEnd:
     case StatsVerdict::kReset:
     case StatsVerdict::kOk:
@@ -165,6 +163,19 @@ void Admin::show_stats(const wire::Request& request, std::string_view words, std
       result.outcome = wire::Outcome::kNotFound;
       return wire::reply_result(request, result, nullptr, sink);
   }
+}
+
+// Hands over a reply that is made while the worker goes on. Not over UDP, where nobody could slow
+// it down and anybody could be its target.
+void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_reply,
+                        const wire::Request& request, engine::BatchEntry& entry,
+                        std::string& reply) {
+  const Sink sink(reply);
+  if (entry.datagram) {
+    return wire::reply_line(request, bytes_of("CLIENT_ERROR not available over UDP"), sink);
+  }
+  entry.long_reply = long_replies_.add(kind, std::move(long_reply));
+  if (entry.long_reply == nullptr) wire::reply_line(request, bytes_of(kBusy), sink);
 }
 
 // -Y: the first command must be a `set` of any key, whose value is a name and a password.

@@ -4,6 +4,7 @@
 // every worker's engine calls it, several at a time.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,18 +14,17 @@
 #include "control/stats_command.h"
 #include "engine/engine.h"
 #include "server/backend.h"
+#include "server/long_replies.h"
 #include "server/server_state.h"
 
 namespace warpcache::server {
 
 class Admin final : public engine::AdminHandler {
  public:
-  // Bytes of keys that one `lru_crawler metadump` or `mgdump` answers with at most.
-  static constexpr size_t kDumpBytesMax = size_t{32} << 20;
-
   // Everything outlives this. `auth` is null without -Y.
-  Admin(const Options& options, const ActiveStore& store, StatsSource& stats, PrefixStats& prefixes,
-        const AuthFile* auth, ServerState& state, StopRequest& stop);
+  Admin(const Options& options, const ActiveStore& store, StatsSource& stats,
+        LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth, ServerState& state,
+        StopRequest& stop);
 
   void run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
            std::string& reply) override;
@@ -39,13 +39,18 @@ class Admin final : public engine::AdminHandler {
   void set_memory_limit(const wire::Request& request, std::string& reply);
   void shut_down(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
                  std::string& reply);
-  void show_stats(const wire::Request& request, std::string_view words, std::string& reply);
-  void run_line(const wire::Request& request, std::string_view line, std::string& reply);
+  void show_stats(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
+                  std::string& reply);
+  void reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_reply,
+                   const wire::Request& request, engine::BatchEntry& entry, std::string& reply);
+  void run_line(const wire::Request& request, std::string_view line, engine::BatchEntry& entry,
+                std::string& reply);
   std::string crawler(std::string_view words);
+  void dump(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
+            std::string& reply);
   // Which classes a command of the crawler names.
   enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
   static Classes read_classes(std::string_view text);
-  std::string dump(bool as_meta, Classes classes);
   static std::string slabs(std::string_view words);
   static std::string lru(std::string_view words);
   std::string debug_time(std::string_view words);
@@ -57,6 +62,7 @@ class Admin final : public engine::AdminHandler {
   ServerState& state_;
   StopRequest& stop_;
   StatsSource& source_;
+  LongReplies& long_replies_;
   StatsCommand stats_;
 };
 

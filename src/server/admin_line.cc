@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/base64.h"
 #include "control/option_values.h"
 #include "server/admin.h"
+#include "server/dump_replies.h"
 #include "wire/admin_reply.h"
 
 namespace warpcache::server {
@@ -37,14 +37,10 @@ std::string_view next_word(std::string_view& words) {
   return word;
 }
 
-// The request that reads `key`, which is encoded where it could not stand in a line.
-std::string meta_get_line(std::string_view key) {
-  const bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
-  if (plain) return "mg " + std::string(key) + "\r\n";
-  uint8_t encoded[4 * ((wire::kKeySizeMax + 2) / 3)];
-  uint8_t* const end =
-      base64_encode({reinterpret_cast<const uint8_t*>(key.data()), key.size()}, encoded);
-  return "mg " + std::string(&encoded[0], end) + " b\r\n";
+// Of the words behind lru_crawler.
+bool is_dump(std::string_view words) {
+  const std::string_view command = next_word(words);
+  return command == "metadump" || command == "mgdump";
 }
 
 // The argument of `lru tune`: two percentages and two factors.
@@ -79,10 +75,14 @@ Admin::Classes Admin::read_classes(std::string_view text) {
   }
 }
 
-void Admin::run_line(const wire::Request& request, std::string_view line, std::string& reply) {
+void Admin::run_line(const wire::Request& request, std::string_view line,
+                     engine::BatchEntry& entry, std::string& reply) {
   const std::string_view command = next_word(line);
   std::string answer(kError);
-  if (command == "lru_crawler") answer = crawler(line);
+  if (command == "lru_crawler") {
+    if (is_dump(line)) return dump(request, line, entry, reply);
+    answer = crawler(line);
+  }
   if (command == "slabs") answer = slabs(line);
   if (command == "lru") answer = lru(line);
   if (command == "debugtime") answer = debug_time(line);
@@ -101,11 +101,6 @@ std::string Admin::crawler(std::string_view words) {
     return std::string(argument.empty() ? kOk : kError);
   }
   if (!one_argument) return std::string(kError);
-  if (command == "metadump" || command == "mgdump") {
-    if (!options_.server.dump_enabled) return "ERROR metadump not allowed\r\n";
-    const Classes classes = read_classes(argument);
-    return classes == Classes::kBad ? std::string(kBadClass) : dump(command == "mgdump", classes);
-  }
   if (command == "crawl") {
     if (argument == "hash") return "ERROR an unknown error happened\r\n";
     return std::string(read_classes(argument) == Classes::kBad ? kBadClass : kOk);
@@ -117,22 +112,25 @@ std::string Admin::crawler(std::string_view words) {
   return too_long ? "CLIENT_ERROR sleep must be one second or less\r\n" : std::string(kOk);
 }
 
-// All live keys, if class 1 is among those asked for. A dump that passes kDumpBytesMax ends with an
-// error, so that nobody takes it for whole.
-std::string Admin::dump(bool as_meta, Classes classes) {
-  std::string text;
-  const auto add = [&](const DumpItem& item) {
-    if (as_meta) {
-      text += meta_get_line(item.key);
-    } else {
-      text += metadump_line(item);
-    }
-    return text.size() < kDumpBytesMax;
-  };
-  if (classes == Classes::kWithItems) source_.walk(add);
-  if (text.size() >= kDumpBytesMax) return text + "SERVER_ERROR the dump is too large\r\n";
-  text += as_meta ? "EN\r\n" : "END\r\n";
-  return text;
+// metadump and mgdump.
+void Admin::dump(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
+                 std::string& reply) {
+  if ((request.bits & wire::kNoReply) != 0) return;
+  const auto form =
+      next_word(words) == "mgdump" ? KeyDump::Form::kMgdump : KeyDump::Form::kMetadump;
+  const std::string_view argument = next_word(words);
+  if (argument.empty() || !next_word(words).empty()) {
+    reply += kError;
+  } else if (!options_.server.dump_enabled) {
+    reply += form == KeyDump::Form::kMgdump ? "ERROR key dump not allowed\r\n"
+                                            : "ERROR metadump not allowed\r\n";
+  } else if (const Classes classes = read_classes(argument); classes == Classes::kBad) {
+    reply += kBadClass;
+  } else {
+    reply_later(LongReplies::Kind::kDump,
+                std::make_unique<KeyDump>(source_, form, classes == Classes::kWithItems), request,
+                entry, reply);
+  }
 }
 
 std::string Admin::slabs(std::string_view words) {

@@ -85,10 +85,11 @@ std::string Server::start() {
       std::exchange(listeners_, {}));
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ = std::make_unique<Admin>(options_, backend_->store(), *stats_, prefixes_, auth, state_,
-                                   stop_request_);
+  admin_ = std::make_unique<Admin>(options_, backend_->store(), *stats_, long_replies_, prefixes_,
+                                   auth, state_, stop_request_);
   failure = make_lanes();
   if (!failure.empty()) return failure;
+  long_replies_.start();
   return acceptor_->listen();
 }
 
@@ -176,6 +177,7 @@ void Server::stop(StopKind kind) {
   for (Lane& lane : lanes_) {
     if (lane.thread.joinable()) lane.thread.join();
   }
+  long_replies_.stop();
 }
 
 void Server::hurry() {

@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "server/admin.h"
 #include "server/backend.h"
+#include "server/long_replies.h"
 #include "server/server_state.h"
 #include "server/stats_source.h"
 #include "transport/socket/acceptor.h"
@@ -97,6 +98,7 @@ class Server {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<transport::Acceptor> acceptor_;
   std::unique_ptr<ServerStats> stats_;
+  LongReplies long_replies_;
   std::unique_ptr<Admin> admin_;
   std::vector<Lane> lanes_;
   std::optional<std::latch> attached_;  // their threads

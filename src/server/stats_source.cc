@@ -12,7 +12,6 @@ namespace warpcache::server {
 namespace {
 
 using request::Counter;
-using store::SegmentState;
 using store::StoreCounter;
 
 constexpr uint32_t kSlotsPerPair = 32;
@@ -144,7 +143,7 @@ void ServerStats::add_store(StatsSnapshot& snapshot) const {
   snapshot.hash_bytes = stats.index_bytes;
   snapshot.segment_bytes = stats.segment_size;
   snapshot.segments_used = stats.used_bytes / stats.segment_size;
-  snapshot.segments_free = stats.get(SegmentState::kFree);
+  snapshot.segments_free = stats.free_segments;
   snapshot.own.insert(snapshot.own.end(), {{"segments_pinned", stats.pinned_segments},
                                            {"segments_reserved", stats.reserved_segments},
                                            {"segments_limbo", stats.limbo_segments},
@@ -159,17 +158,29 @@ SettingsSnapshot ServerStats::settings() {
   return settings;
 }
 
-std::vector<ConnectionSnapshot> ServerStats::connections() {
-  std::vector<ConnectionSnapshot> snapshots;
-  for (const transport::ListenerInfo& listener : acceptor_.listener_infos()) {
-    ConnectionSnapshot snapshot;
-    snapshot.id = static_cast<uint64_t>(listener.fd);
-    snapshot.address = listener.address;
-    snapshot.state = "conn_listening";
-    snapshots.push_back(std::move(snapshot));
+// The cursor: 0 for the listeners, then worker + 1 in the high half and, in the low one, the place
+// in that worker's table.
+void ServerStats::list_connections(uint64_t& cursor,
+                                   const std::function<void(const ConnectionSnapshot&)>& visit) {
+  if (cursor == 0) {
+    for (const transport::ListenerInfo& listener : acceptor_.listener_infos()) {
+      ConnectionSnapshot snapshot;
+      snapshot.id = static_cast<uint64_t>(listener.fd);
+      snapshot.address = listener.address;
+      snapshot.state = "conn_listening";
+      visit(snapshot);
+    }
+    cursor = uint64_t{1} << 32;
+    return;
   }
+  const uint64_t worker = (cursor >> 32) - 1;
+  if (worker >= workers_.size()) {
+    cursor = kWalkEnd;
+    return;
+  }
+  auto place = static_cast<uint32_t>(cursor);
   std::vector<transport::ConnectionInfo> streams;
-  for (const Worker& worker : workers_) worker.transport->list_connections(streams);
+  const bool more = workers_[worker].transport->list_connections(place, streams);
   for (transport::ConnectionInfo& stream : streams) {
     ConnectionSnapshot snapshot;
     snapshot.id = static_cast<uint64_t>(stream.fd);
@@ -179,14 +190,14 @@ std::vector<ConnectionSnapshot> ServerStats::connections() {
                      : stream.writing ? "conn_mwrite"
                                       : "conn_read";
     snapshot.idle_s = stream.idle_s;
-    snapshots.push_back(std::move(snapshot));
+    visit(snapshot);
   }
-  return snapshots;
+  cursor = more ? (worker + 1) << 32 | place : (worker + 2) << 32;
 }
 
-void ServerStats::walk(const std::function<bool(const DumpItem&)>& visit) {
+Status ServerStats::walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) {
   const store::Clock clock = store_->clock();
-  store_->walk([&](const store::WalkedItem& walked) {
+  return store_->walk(cursor, [&](const store::WalkedItem& walked) {
     const store::Item& item = *walked.item;
     DumpItem dump;
     dump.key = text_of(walked.key);
@@ -196,8 +207,11 @@ void ServerStats::walk(const std::function<bool(const DumpItem&)>& visit) {
     dump.expires_unix = expiry == 0 ? 0 : unix_time(clock, expiry);
     dump.accessed_unix = unix_time(clock, item.load_access_time());
     dump.cas = item.load_cas();
-    dump.fetched = (item.load_bits() & store::kItemFetched) != 0;
-    return visit(dump);
+    dump.client_flags = item.client_flags;
+    const uint8_t bits = item.load_bits();
+    dump.fetched = (bits & store::kItemFetched) != 0;
+    dump.binary_key = (bits & store::kItemBinaryKey) != 0;
+    visit(dump);
   });
 }
 

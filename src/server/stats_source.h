@@ -27,8 +27,9 @@ class ServerStats final : public StatsSource {
 
   [[nodiscard]] StatsSnapshot snapshot() override;
   [[nodiscard]] SettingsSnapshot settings() override;
-  [[nodiscard]] std::vector<ConnectionSnapshot> connections() override;
-  void walk(const std::function<bool(const DumpItem&)>& visit) override;
+  void list_connections(uint64_t& cursor,
+                        const std::function<void(const ConnectionSnapshot&)>& visit) override;
+  Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) override;
 
  private:
   struct Worker {

@@ -129,7 +129,7 @@ class CrewMaintenance {
       {
         const std::lock_guard guard(mutex_);
         maintainer_.expire();
-        maintainer_.maintain();
+        (void)maintainer_.maintain(Maintainer::kStepsMax);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kTiny = 10'000'000;  // the first of the keys that make the index grow
 
-uint64_t index_segments(const Store& store) { return store.stats().get(SegmentState::kIndex); }
+uint64_t index_segments(const Store& store) { return store.census().get(SegmentState::kIndex); }
 
 // Adds keys with small values. Returns how many were stored.
 uint64_t add_tiny(Worker& worker, uint64_t first, uint64_t count) {
@@ -47,7 +47,7 @@ uint64_t check_all(Worker& worker, uint64_t count) {
 // Sets keys from 0 on until there is no more free memory. Returns how many.
 uint64_t fill_up(Worker& worker, size_t size, uint64_t free_segments) {
   uint64_t key = 0;
-  while (worker.store().stats().get(SegmentState::kFree) > free_segments) {
+  while (worker.store().stats().free_segments > free_segments) {
     EXPECT_EQ(worker.set(key_name(key), make_value(key, 1, size)), Status::kOk);
     ++key;
   }
@@ -111,13 +111,15 @@ TEST(Growth, SwapsWhatIsBeyondTheLimit) {
   for (uint64_t key = keys - 50 * per_segment; key < keys; ++key)
     ASSERT_TRUE(worker.erase(key_name(key)));
   const StoreStats before = store->stats();
-  store->set_memory_limit(before.memory_limit - 40 * before.segment_size);
-  const uint64_t absent = store->stats().get(SegmentState::kAbsent);
-  ASSERT_EQ(absent, before.get(SegmentState::kAbsent) + 40);
+  const uint64_t absent_before = store->census().get(SegmentState::kAbsent);
+  ASSERT_TRUE(store->set_memory_limit(before.memory_limit - 40 * before.segment_size));
+  store->maintain();
+  const uint64_t absent = store->census().get(SegmentState::kAbsent);
+  ASSERT_EQ(absent, absent_before + 40);
   EXPECT_EQ(add_tiny(worker, 0, 60'000), 60'000u);
   store->maintain();
   EXPECT_GT(index_segments(*store), 12u);
-  EXPECT_EQ(store->stats().get(SegmentState::kAbsent), absent);
+  EXPECT_EQ(store->census().get(SegmentState::kAbsent), absent);
   EXPECT_EQ(store->stats().segment_limit, before.segment_limit - 40);
   EXPECT_GT(count_tiny(worker, 0, 60'000), 55'000u);
   check_all(worker, keys);
@@ -207,7 +209,8 @@ TEST(Growth, WaitsForABatch) {
   Worker reader(store.get());
   reader.enter();
   const uint64_t keys = fill_up(worker, 1000, 4);
-  store->set_memory_limit(8 * kMiB);  // there is memory, above what is there so far
+  ASSERT_TRUE(store->set_memory_limit(8 * kMiB));  // there is memory, above what is there so far
+  store->maintain();
   EXPECT_EQ(add_tiny(worker, 0, 12'500), 12'500u);
   const uint64_t segments = index_segments(*store);
   store->maintain();
@@ -278,7 +281,8 @@ TEST(Growth, ThroughMemoryInEveryState) {
       } else if (what < 30) {
         worker.erase(key_name(key));
       } else if (what < 31) {
-        store->set_memory_limit((10 + random() % 8) * kMiB);
+        ASSERT_TRUE(store->set_memory_limit((10 + random() % 8) * kMiB));
+        store->maintain();
       } else {
         ASSERT_EQ(add_tiny(worker, i, 1), 1u);
       }

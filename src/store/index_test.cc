@@ -121,10 +121,12 @@ TEST(Split, KeepsKeysOfACrowdedPair) {
   EXPECT_GT(store->stats().index_pairs, 16'000u);
   EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
   std::set<std::string> walked;
-  store->walk([&](const WalkedItem& item) {
-    walked.insert(std::string(reinterpret_cast<const char*>(item.key.data), item.key.size));
-    return true;
-  });
+  for (uint64_t cursor = 0; cursor != StoreOwner::kWalkEnd;) {
+    const Status status = store->walk(cursor, [&](const WalkedItem& item) {
+      walked.insert(std::string(reinterpret_cast<const char*>(item.key.data), item.key.size));
+    });
+    ASSERT_EQ(status, Status::kOk);
+  }
   EXPECT_EQ(walked.size(), 300'100u);
 }
 

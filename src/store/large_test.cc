@@ -143,7 +143,7 @@ TEST(Reservation, BecomesAnItem) {
 
 TEST(Reservation, IsBoundedAndComesBack) {
   const auto store = make_store(quiet_config(16 * kMiB));
-  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  const uint64_t free_before = store->stats().free_segments;
   std::vector<uint32_t> ids;
   uint32_t id = 0;
   Status status = Status::kOk;
@@ -152,28 +152,28 @@ TEST(Reservation, IsBoundedAndComesBack) {
   EXPECT_EQ(ids.size(), 8u);  // of 8 segments each; 64 of 256 may be reserved
   for (const uint32_t one : ids) store->abandon_reservation(one);
   for (const uint32_t one : ids) store->abandon_reservation(one);
-  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().free_segments, free_before);
   EXPECT_EQ(store->stats().reserved_segments, 0u);
   EXPECT_EQ(store->reserve(10, 200'000'000, &id), Status::kTooLarge);
 }
 
 TEST(Reservation, ThereAreSoMany) {
   const auto store = make_store(quiet_config(8192 * kMiB));
-  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  const uint64_t free_before = store->stats().free_segments;
   std::vector<uint32_t> ids;
   uint32_t id = 0;
   while (store->reserve(10, 100, &id) == Status::kOk) ids.push_back(id);
   EXPECT_EQ(ids.size(), kReservationsMax);
   EXPECT_EQ(store->stats().reserved_segments, kReservationsMax);
   for (const uint32_t one : ids) store->abandon_reservation(one);
-  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().free_segments, free_before);
   EXPECT_EQ(store->stats().reserved_segments, 0u);
 }
 
 TEST(Reservation, AbandonedAfterAllocationLeavesNothing) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());
-  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  const uint64_t free_before = store->stats().free_segments;
   uint32_t id = 0;
   ASSERT_EQ(store->reserve(3, 300'000, &id), Status::kOk);
   worker.enter();
@@ -182,7 +182,7 @@ TEST(Reservation, AbandonedAfterAllocationLeavesNothing) {
   worker.ref().abandon(worker.thread(), allocation);
   worker.leave();
   store->abandon_reservation(id);
-  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().free_segments, free_before);
 }
 
 }  // namespace

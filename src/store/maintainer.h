@@ -37,6 +37,21 @@ WC_HD constexpr T least(T a, T b) {
   return a < b ? a : b;
 }
 
+// Segments that one step takes out of the limit, or looks at to take them in: some tens of
+// microseconds, for requests may wait for a lock meanwhile.
+inline constexpr uint32_t kShrunkAtOnce = 16;
+inline constexpr uint32_t kGrownAtOnce = 1024;
+
+// Nothing but absent segments need be looked at above the last of the others. REQUIRES: the segment
+// lock is held. Goes on where it has stopped as more segments become absent.
+WC_HD inline void lower_segment_top(const Core& core) {
+  uint32_t top = core.shared->segment_top;
+  for (uint32_t i = 0; i < 2 * kShrunkAtOnce && top > 1; ++i, --top) {
+    if (core.segment(top - 1).load_state() != SegmentState::kAbsent) break;
+  }
+  store_relaxed(&core.shared->segment_top, top);
+}
+
 // A segment beyond the limit: where the system can take its pages back, it does.
 WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 #if !defined(__CUDA_ARCH__)
@@ -89,16 +104,16 @@ class Maintainer {
   // Steps of one call; a bug, not a load, gets there.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
-  // Reclaims, and makes room up to the low-water mark.
-  WC_HD void maintain();
+  // Reclaims, makes room up to the low-water mark and moves the limit towards its target, in
+  // `steps_max` steps at most. True: there is more to do at once.
+  WC_HD bool maintain(uint32_t steps_max);
   // One step towards room for an item of `bytes`.
   WC_HD Room make_room(uint64_t bytes);
   WC_HD void flush();   // everything stored before is dead
   WC_HD void expire();  // bulk expiry: segments whose time has passed
-  // The limit that shrink() goes down to; raising it takes effect at once.
-  WC_HD void set_target(uint32_t segments);
-  // Goes on with shrinking to the target until it is done (kProgress) or has to wait.
-  WC_HD Step shrink();
+  // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and nothing
+  // changes: that is out of reach, or less than the store works with.
+  WC_HD bool set_target(uint32_t segments);
 
  private:
   WC_HD Step step();
@@ -118,7 +133,9 @@ class Maintainer {
   WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
   WC_HD uint32_t coming() const { return free_count() + reclaimer_.limbo_unpinned(); }
   WC_HD bool shrink_by_one();
-  WC_HD void grow();
+  WC_HD Step shrink();
+  WC_HD Step grow();
+  WC_HD Step move_limit();
 
   Core core_;
   ThreadContext& thread_;
@@ -127,7 +144,9 @@ class Maintainer {
   Reclaimer reclaimer_;
   uint32_t cursor_ = 0;        // where the next survey begins
   uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
-  uint32_t limit_target_;      // segments; the limit goes down to it as maintenance gets there
+  uint32_t limit_target_;      // segments; the limit moves there step by step
+  SegmentId grow_at_ = 1;      // where absent segments are looked for next
+  bool refilling_ = false;     // up to above the low-water mark
   uint32_t fruitless_compactions_ = 0;
   uint64_t fruitless_ = 0;  // bytes copied lately without gaining as much
 };
@@ -362,8 +381,10 @@ WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
     core_.segment(other).store_state(SegmentState::kAbsent);
   }
   detail::drop_pages(core_, other);
-  SpinGuard guard(&core_.shared->segment_lock);
+  Shared& shared = *core_.shared;
+  SpinGuard guard(&shared.segment_lock);
   detail::mark_free(core_, wanted);
+  if (wanted >= shared.segment_top) store_relaxed(&shared.segment_top, wanted + 1);
   return true;
 }
 
@@ -400,19 +421,25 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
 
 // --- What the owner calls
 
-WC_HD inline void Maintainer::maintain() {
+WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   reclaimer_.free_limbo();
   free_wanted();
-  shrink();
+  const bool moves = move_limit() == Step::kProgress;
   const Shared& shared = *core_.shared;
   const uint32_t low = load_relaxed(&shared.low_water);
-  if (free_count() >= low) return;
+  if (!refilling_ && free_count() >= low) return moves;
+  refilling_ = true;
   const uint32_t target = low + (low - shared.copy_reserve) / 2;
-  for (uint32_t i = 0; i < kStepsMax && coming() < target; ++i) {
-    if (step() != Step::kProgress) break;
+  for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
+    if (step() != Step::kProgress) {
+      reclaimer_.free_limbo();
+      refilling_ = false;
+      return moves;
+    }
     reclaimer_.free_limbo();
   }
-  reclaimer_.free_limbo();
+  refilling_ = coming() < target;
+  return moves || refilling_;
 }
 
 WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
@@ -429,18 +456,20 @@ WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
   return reclaimer_.limbo_unpinned() == 0 ? Room::kNone : Room::kWait;
 }
 
-WC_HD inline void Maintainer::set_target(uint32_t segments) {
-  const Shared& shared = *core_.shared;
-  const uint32_t most = detail::least(segments, shared.segments_max);
-  const uint32_t min = segments_min(load_relaxed(&shared.index_segments));
-  limit_target_ = most > min ? most : min;
+WC_HD inline bool Maintainer::set_target(uint32_t segments) {
+  if (segments > core_.shared->segments_max ||
+      segments < segments_min(load_relaxed(&core_.shared->index_segments))) {
+    return false;
+  }
+  limit_target_ = segments;
+  grow_at_ = 1;
   if (gang_.count != 0) {
     // What they have begun would be out of reach.
     for (uint32_t i = 0; i < gang_.count; ++i) gang_.hands[i].seal_all();
     store_relaxed(&core_.shared->copy_reserve,
                   kLeaderReserve + hands_for(limit_target_, gang_.count));
   }
-  grow();
+  return true;
 }
 
 WC_HD inline void Maintainer::flush() {
@@ -462,45 +491,59 @@ WC_HD inline void Maintainer::expire() {
 
 // Takes one free segment out of the limit. False: none is free.
 WC_HD inline bool Maintainer::shrink_by_one() {
+  Shared& shared = *core_.shared;
   SegmentId id = kNoSegment;
   {
-    SpinGuard guard(&core_.shared->segment_lock);
-    if (core_.shared->free_count <= core_.shared->copy_reserve) return false;
+    SpinGuard guard(&shared.segment_lock);
+    if (shared.free_count <= shared.copy_reserve) return false;
     id = detail::highest_free(core_);
     if (id == kNoSegment) return false;
     detail::unmark_free(core_, id);
     core_.segment(id).store_state(SegmentState::kAbsent);
-    store_relaxed(&core_.shared->segment_limit, core_.shared->segment_limit - 1);
+    store_relaxed(&shared.segment_limit, shared.segment_limit - 1);
+    detail::lower_segment_top(core_);
   }
   detail::drop_pages(core_, id);
   return true;
 }
 
-// Goes on with shrinking to limit_target_ until it is done or has to wait.
+// Goes on with shrinking. kProgress: there is more to be done at once.
 WC_HD inline Maintainer::Step Maintainer::shrink() {
-  for (uint32_t i = 0; i < kStepsMax; ++i) {
-    if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kProgress;
+  for (uint32_t i = 0; i < detail::kShrunkAtOnce; ++i) {
+    if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kNothing;
     reclaimer_.free_limbo();
     if (shrink_by_one()) continue;
-    if (coming() > core_.shared->copy_reserve) return Step::kWait;
-    const Step done = step();
-    if (done != Step::kProgress) return done;
+    return coming() > core_.shared->copy_reserve ? Step::kWait : step();
   }
-  return Step::kWait;
+  return Step::kProgress;
 }
 
-// Makes absent segments free.
-WC_HD inline void Maintainer::grow() {
+// Goes on with making absent segments free. kProgress: there is more to be done at once.
+WC_HD inline Maintainer::Step Maintainer::grow() {
   Shared& shared = *core_.shared;
   SpinGuard lock(&shared.segment_lock);
-  for (SegmentId id = 1; id < shared.segments_max && shared.segment_limit < limit_target_; ++id) {
+  for (uint32_t i = 0; i < detail::kGrownAtOnce && grow_at_ < shared.segments_max; ++i, ++grow_at_) {
+    const SegmentId id = grow_at_;
+    if (shared.segment_limit >= limit_target_) return Step::kNothing;
     if (core_.segment(id).load_state() != SegmentState::kAbsent) continue;
     detail::reset_entry(core_.segment(id), SegmentState::kFree, Generation::kYoung);
     detail::mark_free(core_, id);
     store_relaxed(&shared.segment_limit, shared.segment_limit + 1);
     if (id >= shared.segment_top) store_relaxed(&shared.segment_top, id + 1);
   }
-  shared.low_water = low_water_for(shared, limit_target_);
+  // One that has changed places with another may be below.
+  if (grow_at_ == shared.segments_max) grow_at_ = 1;
+  return Step::kProgress;
+}
+
+WC_HD inline Maintainer::Step Maintainer::move_limit() {
+  Shared& shared = *core_.shared;
+  const uint32_t limit = load_relaxed(&shared.segment_limit);
+  if (limit == limit_target_) return Step::kNothing;
+  const Step step = limit < limit_target_ ? grow() : shrink();
+  SpinGuard lock(&shared.segment_lock);
+  shared.low_water = low_water_for(shared, shared.segment_limit);
+  return step;
 }
 
 }  // namespace warpcache::store

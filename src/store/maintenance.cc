@@ -8,6 +8,26 @@ namespace warpcache::store {
 namespace {
 
 constexpr auto kEpochPause = std::chrono::microseconds(50);
+constexpr uint32_t kPausesMax = 20;  // that maintenance makes for callers before it goes on
+
+// Holds the mutex, and has maintenance leave it to this thread first.
+class Caller {
+ public:
+  Caller(std::atomic<uint32_t>& callers, std::mutex& mutex) : callers_(callers), mutex_(mutex) {
+    callers_.fetch_add(1, std::memory_order_relaxed);
+    mutex_.lock();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() {
+    mutex_.unlock();
+    callers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t>& callers_;
+  std::mutex& mutex_;
+};
 
 }  // namespace
 
@@ -60,9 +80,22 @@ void Maintenance::run(std::chrono::steady_clock::time_point second) {
   }
 }
 
+bool Maintenance::is_stopping() {
+  const std::lock_guard guard(wake_mutex_);
+  return stopping_;
+}
+
+// A step at a time, so that a worker that wants room or a flush waits for one step at most: whoever
+// calls goes first.
 void Maintenance::maintain() {
-  const std::lock_guard guard(mutex_);
-  maintainer_.maintain();
+  bool more = true;
+  while (more && !is_stopping()) {
+    for (uint32_t i = 0; i < kPausesMax && callers_.load(std::memory_order_relaxed) != 0; ++i) {
+      std::this_thread::sleep_for(kEpochPause);
+    }
+    const std::lock_guard guard(mutex_);
+    more = maintainer_.maintain(1);
+  }
 }
 
 Status Maintenance::make_room(uint64_t bytes) {
@@ -72,7 +105,7 @@ Status Maintenance::make_room(uint64_t bytes) {
   for (uint32_t i = 0; i < Maintainer::kStepsMax; ++i) {
     Maintainer::Room room = Maintainer::Room::kNone;
     {
-      const std::lock_guard guard(mutex_);
+      const Caller caller(callers_, mutex_);
       room = maintainer_.make_room(bytes);
     }
     if (room == Maintainer::Room::kReady) return Status::kOk;
@@ -88,7 +121,7 @@ Status Maintenance::make_room(uint64_t bytes) {
 }
 
 void Maintenance::flush() {
-  const std::lock_guard guard(mutex_);
+  const Caller caller(callers_, mutex_);
   maintainer_.flush();
 }
 
@@ -97,21 +130,13 @@ void Maintenance::expire() {
   maintainer_.expire();
 }
 
-uint64_t Maintenance::set_limit(uint32_t segments) {
-  using SteadyClock = std::chrono::steady_clock;
-  const SteadyClock::time_point deadline =
-      SteadyClock::now() + std::chrono::milliseconds(room_wait_ms_max_);
-  Maintainer::Step done = Maintainer::Step::kWait;
-  for (bool first = true; done == Maintainer::Step::kWait; first = false) {
-    {
-      const std::lock_guard guard(mutex_);
-      if (first) maintainer_.set_target(segments);
-      done = maintainer_.shrink();
-    }
-    if (SteadyClock::now() >= deadline) break;
-    if (done == Maintainer::Step::kWait) std::this_thread::sleep_for(kEpochPause);
+bool Maintenance::set_limit(uint32_t segments) {
+  {
+    const Caller caller(callers_, mutex_);
+    if (!maintainer_.set_target(segments)) return false;
   }
-  return uint64_t{load_relaxed(&core_.shared->segment_limit)} << core_.segment_shift;
+  wake();
+  return true;
 }
 
 }  // namespace warpcache::store

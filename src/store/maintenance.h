@@ -4,6 +4,7 @@
 // that has run out does the same steps itself, between batches.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -32,16 +33,22 @@ class Maintenance {
 
   // See Store. Outside batches.
   Status make_room(uint64_t bytes);
+  // All that is to be done now.
   void maintain();
-  uint64_t set_limit(uint32_t segments);
+  // The limit that maintenance moves to in small steps, which nobody waits for. False, and nothing
+  // changes: see Maintainer::set_target().
+  bool set_limit(uint32_t segments);
   void flush();   // everything stored before is dead
   void expire();  // bulk expiry: segments whose time has passed
 
  private:
   void run(std::chrono::steady_clock::time_point second);
+  bool is_stopping();
 
   Core core_;
   uint32_t room_wait_ms_max_;
+
+  std::atomic<uint32_t> callers_{0};  // that wait for the mutex, or have it
 
   std::mutex mutex_;  // one reclaims at a time; guards what follows
   Crew crew_;         // without workers

@@ -47,14 +47,13 @@ struct StoreConfig {
 // Sums over all threads and states. Gauges of different threads are not of one instant.
 struct StoreStats {
   uint64_t counter[static_cast<uint32_t>(StoreCounter::kCount)] = {};
-  uint64_t segments[static_cast<uint32_t>(SegmentState::kCount)] = {};
   uint64_t segment_size = 0;
   uint64_t segment_limit = 0;
   uint64_t memory_limit = 0;  // bytes, as the segments make it
   uint64_t used_bytes = 0;    // segments that are neither free nor absent
-  uint64_t live_bytes = 0;    // of items in the index, padding included
   uint64_t index_bytes = 0;   // "hash_bytes"
   uint64_t index_pairs = 0;
+  uint64_t free_segments = 0;
   uint64_t pinned_segments = 0;
   uint64_t reserved_segments = 0;
   uint64_t young_segments = 0;
@@ -62,6 +61,13 @@ struct StoreStats {
   uint64_t limbo_segments = 0;
 
   uint64_t get(StoreCounter c) const { return counter[static_cast<uint32_t>(c)]; }
+};
+
+// What a look at every segment shows.
+struct SegmentCensus {
+  uint64_t segments[static_cast<uint32_t>(SegmentState::kCount)] = {};
+  uint64_t live_bytes = 0;  // of items in the index, padding included
+
   uint64_t get(SegmentState s) const { return segments[static_cast<uint32_t>(s)]; }
 };
 
@@ -82,18 +88,22 @@ class StoreOwner {
   // call replaces one that waits.
   void flush_all(uint32_t delay = 0);
 
-  // Changes the limit to as many whole segments, at least what the index and a few segments take,
-  // at most the reach. Growing is done at once. Shrinking evicts and gives memory back to the
-  // system; what takes longer than room_wait_ms_max goes on in the background, and with keep_all it
-  // ends at what is stored. Returns the limit that is reached by now, in bytes. Outside batches.
-  virtual uint64_t set_memory_limit(uint64_t bytes) = 0;
+  // Changes the limit to as many whole segments. Maintenance moves there in small steps, which
+  // nobody waits for: it adds free segments, or evicts and gives memory back to the system; with
+  // keep_all it goes as far as what is stored allows. False, and nothing changes: that is more than
+  // the reach, or less than the index and a few segments take. Outside batches.
+  virtual bool set_memory_limit(uint64_t bytes) = 0;
 
+  // Takes no longer the more is stored.
   virtual StoreStats stats() const = 0;
 
-  // Calls `visit` for every item that is neither expired nor flushed until it returns false. Items
-  // added or removed meanwhile may or may not be met; an item may be met twice if the index grows.
-  // `visit` must not use the store.
-  virtual void walk(const std::function<bool(const WalkedItem&)>& visit) = 0;
+  // Calls `visit` for the items that are neither expired nor flushed in the next part of the index
+  // from `cursor` on (0 at first), a few hundred at most, and moves it, to kWalkEnd behind the last
+  // part. Items added or removed between or during the calls may or may not be met; one that is
+  // there all the time is met, twice if the index grows meanwhile. `visit` must not use the store.
+  // Outside batches. kNotSupported: the device has failed, and with it what it stored.
+  virtual Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) = 0;
+  static constexpr uint64_t kWalkEnd = UINT64_MAX;
 
   // A copy of the header of a key's item, without counting as an access. False: nothing alive.
   virtual bool inspect(Bytes key, Item* header) = 0;

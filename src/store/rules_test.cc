@@ -74,13 +74,13 @@ TEST(Reuse, AnIdleThreadStopsNothing) {
 TEST(Reuse, ADeletedChainIsFreeAfterTheBatch) {
   const auto store = make_store(impatient_config(4 * kMiB));
   Worker writer(store.get());
-  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  const uint64_t free_before = store->stats().free_segments;
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(writer.set("large", make_value(1, 1, 1'000'000)), Status::kOk);
     ASSERT_TRUE(writer.erase("large"));
   }
   ASSERT_EQ(store->make_room(3 * kMiB), Status::kOk);
-  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().free_segments, free_before);
 }
 
 TEST(Pin, HoldsMemoryNotEpochs) {

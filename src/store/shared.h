@@ -73,7 +73,7 @@ struct Shared {
   uint32_t free_count;
   uint32_t free_top;      // no free segment at or above it; of a split arena: none of the near ones
   uint32_t far_free_top;  // the same for the far ones
-  uint32_t segment_top;   // no segment at or above it has ever been anything but absent
+  uint32_t segment_top;   // no segment at or above it is anything but absent
   uint32_t low_water;     // below it maintenance is called
   uint32_t reserved_segments;  // held by reservations
   uint32_t pinned_segments;    // atomic

@@ -11,8 +11,37 @@ namespace warpcache::store {
 
 namespace {
 
-// The owner's own registrations, maintenance's and the inspector's, which use no lane.
-constexpr uint32_t kOwnReaders = 2;
+// The owner's own registrations, maintenance's, the inspector's and the walker's, which use no
+// lane.
+constexpr uint32_t kOwnReaders = 3;
+constexpr uint64_t kPairsWalkedAtOnce = 8;
+constexpr uint32_t kLooksMax = 4;  // at a pair, before it is locked
+
+struct PairItems {
+  uint32_t count = 0;
+  const Item* item[(2 + kOverflowChainMax) * kWays];
+};
+
+PairItems look_at(const Core& core, Set* pair) {
+  PairItems seen;
+  const PairSets sets = sets_of(core, pair);
+  for (uint32_t i = 0; i < sets.count * kWays; ++i) {
+    const Slot slot = load_acquire(&sets.set[i / kWays]->slots[i % kWays]);
+    if (slot != 0) seen.item[seen.count++] = core.item_in(slot);
+  }
+  return seen;
+}
+
+// All items of a pair. Keys that moved within it during a look may have escaped it.
+PairItems items_of(const Core& core, Set* pair) {
+  for (uint32_t look = 0; look < kLooksMax; ++look) {
+    const uint32_t before = load_acquire(&pair->state);
+    const PairItems seen = look_at(core, pair);
+    if (same_places(before, load_acquire(&pair->state))) return seen;
+  }
+  const SpinGuard guard(&pair->lock);
+  return look_at(core, pair);
+}
 
 }  // namespace
 
@@ -23,6 +52,8 @@ struct Store::Memory {
   std::mutex registration;
   std::mutex inspection;  // guards what follows
   ThreadContext inspector;
+  std::mutex walking;  // guards what follows
+  ThreadContext walker;
 };
 
 Store::Store(const StoreConfig& config)
@@ -59,7 +90,8 @@ Status Store::start() {
                               store.core_.segment_size());
   };
 
-  for (ThreadContext* own : {&memory_->maintenance_thread, &memory_->inspector}) {
+  for (ThreadContext* own :
+       {&memory_->maintenance_thread, &memory_->inspector, &memory_->walker}) {
     const Status registered = register_thread(own);
     WC_ASSERT(registered == Status::kOk);
   }
@@ -111,12 +143,12 @@ Status Store::make_room(uint64_t bytes) { return maintenance_->make_room(bytes);
 
 void Store::maintain() { maintenance_->maintain(); }
 
-uint64_t Store::set_memory_limit(uint64_t bytes) {
+bool Store::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
   const uint64_t before = load_relaxed(&core_.shared->segment_limit);
-  const uint64_t limit = maintenance_->set_limit(static_cast<uint32_t>(segments));
-  if (segments > before) memory_->arena.ask_for_huge_pages(limit);
-  return limit;
+  if (!maintenance_->set_limit(static_cast<uint32_t>(segments))) return false;
+  if (segments > before) memory_->arena.ask_for_huge_pages(segments << core_.segment_shift);
+  return true;
 }
 
 Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
@@ -160,20 +192,31 @@ bool Store::inspect(Bytes key, Item* header) {
   return alive;
 }
 
-void Store::walk(const std::function<bool(const WalkedItem&)>& visit) {
+// As any reader, so that no request waits for a walk: a pair is locked only where keys of it move at
+// each of several looks.
+Status Store::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) {
+  const std::lock_guard guard(memory_->walking);
   const uint32_t now = load_relaxed(&core_.shared->now);
-  for (PairNumber number = 0; number < load_acquire(&core_.shared->pair_count); ++number) {
-    Set* pair = pair_at(core_, number);
-    const SpinGuard guard(&pair->lock);
-    const PairSets sets = sets_of(core_, pair);
-    for (uint32_t i = 0; i < sets.count * kWays; ++i) {
-      const Slot slot = load_relaxed(&sets.set[i / kWays]->slots[i % kWays]);
-      if (slot == 0) continue;
-      const Item* item = core_.item_in(slot);
-      if (!is_alive(core_, *item, now)) continue;
-      if (!visit({item, item->key(), item_footprint(*item)})) return;
+  const StoreRef store = ref();
+  uint64_t pairs = load_acquire(&core_.shared->pair_count);
+  store.enter_batch(memory_->walker);
+  const uint64_t end = std::min(pairs, cursor + kPairsWalkedAtOnce);
+  for (; cursor < end; ++cursor) {
+    const PairItems seen = items_of(core_, pair_at(core_, static_cast<PairNumber>(cursor)));
+    for (uint32_t i = 0; i < seen.count; ++i) {
+      const Item* item = seen.item[i];
+      if (is_alive(core_, *item, now)) visit({item, item->key(), item_footprint(*item)});
     }
   }
+  store.leave_batch(memory_->walker);
+  if (cursor < pairs) return Status::kOk;
+  // A split that is under way may have moved keys to the pair behind the last.
+  {
+    const SpinGuard splits(&core_.shared->split_lock);
+    pairs = load_acquire(&core_.shared->pair_count);
+  }
+  if (cursor == pairs) cursor = kWalkEnd;
+  return Status::kOk;
 }
 
 }  // namespace warpcache::store

@@ -41,14 +41,16 @@ class Store final : public StoreOwner {
   // Nothing happens if it has been used up.
   void abandon_reservation(uint32_t id);
 
-  uint64_t set_memory_limit(uint64_t bytes) override;
+  bool set_memory_limit(uint64_t bytes) override;
   StoreStats stats() const override { return tables_.stats(core_, counters_); }
-  void walk(const std::function<bool(const WalkedItem&)>& visit) override;
+  // Looks at every segment.
+  SegmentCensus census() const { return tables_.census(core_); }
+  Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
   bool inspect(Bytes key, Item* header) override;
   Clock clock() const override { return ref().clock(); }
 
-  // One round of what the maintenance thread does: reclaims, and makes room up to the low-water
-  // mark. Outside batches.
+  // One round of what the maintenance thread does: reclaims, makes room up to the low-water mark and
+  // moves the limit to what it was set to. Outside batches.
   void maintain();
 
  private:

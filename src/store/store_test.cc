@@ -140,11 +140,13 @@ TEST(Store, EvictsUnderLoadAndStaysRight) {
   EXPECT_GT(stats.get(StoreCounter::kEvicted), 100'000u);
   EXPECT_EQ(stats.get(StoreCounter::kItems) + stats.get(StoreCounter::kEvicted), 200'000u);
   uint64_t walked = 0;
-  store->walk([&](const WalkedItem& item) {
-    ++walked;
-    EXPECT_GT(item.key.size, 4u);
-    return true;
-  });
+  for (uint64_t cursor = 0; cursor != StoreOwner::kWalkEnd;) {
+    const Status status = store->walk(cursor, [&](const WalkedItem& item) {
+      ++walked;
+      EXPECT_GT(item.key.size, 4u);
+    });
+    ASSERT_EQ(status, Status::kOk);
+  }
   EXPECT_EQ(walked, stats.get(StoreCounter::kItems));
 }
 

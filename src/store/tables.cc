@@ -134,15 +134,6 @@ StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const
       stats.counter[i] += counters[thread].read(static_cast<StoreCounter>(i));
     }
   }
-  const uint32_t top = load_relaxed(&shared.segment_top);
-  for (SegmentId id = 0; id < top; ++id) {
-    const SegmentEntry& entry = core.segment(id);
-    const SegmentState state = entry.load_state();
-    ++stats.segments[static_cast<uint32_t>(state)];
-    const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
-                             state == SegmentState::kMain || state == SegmentState::kChain;
-    if (holds_items) stats.live_bytes += load_relaxed(&entry.live);
-  }
   stats.segment_size = core.segment_size();
   stats.segment_limit = load_relaxed(&shared.segment_limit);
   stats.memory_limit = stats.segment_limit << core.segment_shift;
@@ -154,8 +145,22 @@ StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const
   stats.young_segments = shared.young.segments;
   stats.main_segments = shared.main.segments;
   stats.limbo_segments = shared.limbo.segments;
+  stats.free_segments = shared.free_count;
   stats.used_bytes = (stats.segment_limit - shared.free_count) << core.segment_shift;
   return stats;
+}
+
+SegmentCensus Tables::census(const Core& core) const {
+  SegmentCensus census;
+  for (SegmentId id = 0; id < geometry_.segments_max; ++id) {
+    const SegmentEntry& entry = core.segment(id);
+    const SegmentState state = entry.load_state();
+    ++census.segments[static_cast<uint32_t>(state)];
+    const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
+                             state == SegmentState::kMain || state == SegmentState::kChain;
+    if (holds_items) census.live_bytes += load_relaxed(&entry.live);
+  }
+  return census;
 }
 
 }  // namespace warpcache::store

@@ -43,8 +43,12 @@ class Tables {
   // caller can write.
   void fill(const StoreConfig& config, const Core& core, int64_t unix_start) const;
 
-  // What they say, in sums. REQUIRES: as fill(); nobody need stand still.
+  // What they say, in sums; nobody need stand still. Of the tables their first stats_bytes() are
+  // looked at.
   StoreStats stats(const Core& core, const ThreadCounters* counters) const;
+  uint64_t stats_bytes() const { return lanes_; }
+  // A look at every segment.
+  SegmentCensus census(const Core& core) const;
 
  private:
   Geometry geometry_;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/byte_pipe.h"
 #include "base/bytes.h"
 
 namespace warpcache::transport {
@@ -101,6 +102,9 @@ struct RxNext {
   // came. Stays valid until the next complete() or closed(). REQUIRES: nothing is left over.
   MutableBytes body = {};
   bool body_ends = false;  // what follows `body` on the stream may be received into the arena
+  // What comes through it is sent behind the spans, before the stream is read again. The transport
+  // becomes its reader, and leaves it where the connection is closed.
+  BytePipe* long_reply = nullptr;
 };
 
 // All functions are called by the worker's thread, but for wake().

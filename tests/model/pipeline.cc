@@ -104,11 +104,14 @@ void Pipeline::advance(uint32_t seconds) {
 std::optional<std::map<std::string, std::string>> Pipeline::contents() {
   std::map<std::string, std::string> items;
   bool told = true;
-  rig_->store().walk([&](const store::WalkedItem& walked) {
-    const Bytes key = walked.key;
-    std::string& value = items[{reinterpret_cast<const char*>(key.data), key.size}];
-    return told = rig_->value_of(*walked.item, &value);
-  });
+  for (uint64_t cursor = 0; told && cursor != store::StoreOwner::kWalkEnd;) {
+    const Status status = rig_->store().walk(cursor, [&](const store::WalkedItem& walked) {
+      const Bytes key = walked.key;
+      std::string& value = items[{reinterpret_cast<const char*>(key.data), key.size}];
+      told = rig_->value_of(*walked.item, &value) && told;
+    });
+    WC_ASSERT(status == Status::kOk);
+  }
   return told ? std::optional(items) : std::nullopt;
 }
 

@@ -53,6 +53,22 @@ TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   }
 }
 
+// Administrative commands take turns with others, in order, however many a stream has sent.
+TEST_P(SimulatedGpu, AdministrativeCommandsKeepTheirOrder) {
+  model::PipelineConfig config;
+  config.engine = GetParam();
+  model::Pipeline pipeline(config);
+  std::string sent;
+  std::string expected;
+  for (int i = 0; i < 50; ++i) {
+    sent += "set k 0 0 1\r\nx\r\nflush_all\r\nget k\r\n";
+    expected += "STORED\r\nOK\r\nEND\r\n";
+  }
+  for (int stream = 1; stream <= 8; ++stream) pipeline.send(stream, sent);
+  ASSERT_TRUE(pipeline.run());
+  for (int stream = 1; stream <= 8; ++stream) EXPECT_EQ(pipeline.take_output(stream), expected);
+}
+
 // Values are copied by threads together, in words, wherever they begin and end; long ones come in
 // pieces and may lie in several segments.
 TEST_P(SimulatedGpu, ValuesOfEverySizeAndPlaceComeBack) {

@@ -38,6 +38,7 @@ class FakeEngine final : public engine::Engine {
     ++batches;
     frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
+    batch->left_out = false;
     replies_.clear();
     batch_frames_ = 0;
     uint32_t next_frame = 0;
@@ -45,7 +46,9 @@ class FakeEngine final : public engine::Engine {
       engine::BatchEntry& entry = batch->entries[i];
       WC_ASSERT(entry.frame_count > 0 && entry.first_frame == next_frame);
       next_frame += entry.frame_count;
+      entry.long_reply = nullptr;
       run_entry(*batch, i);
+      batch->left_out = batch->left_out || entry.frames_done == 0;
     }
     WC_ASSERT(next_frame == batch->frames.size());
     done_ = batch;

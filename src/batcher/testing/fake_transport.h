@@ -105,6 +105,7 @@ class FakeTransport final : public transport::Transport {
     WC_ASSERT(next.need <= transport::kChunkBytesMax);
     stream.in_turn = false;
     stream.output += reply;
+    WC_ASSERT(next.long_reply == nullptr);  // no engine of a test's makes one
     stream.kept.assign(reinterpret_cast<const char*>(arena_) + chunk.offset + next.consumed,
                        chunk.size - next.consumed);
     WC_ASSERT(next.body.empty() || stream.kept.empty());

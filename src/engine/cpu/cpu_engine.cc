@@ -44,8 +44,11 @@ void CpuEngine::submit(Batch* batch) {
   context_.input = batch->input;
   context_.clock = context_.store.clock();
   wants_keys_ = admin_.wants_keys();
+  batch_admin_ = 0;
+  batch->left_out = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
+    entry.long_reply = nullptr;
   }
   context_.store.enter_batch(thread_);
   run_groups(*batch);
@@ -77,19 +80,24 @@ void CpuEngine::run_groups(Batch& batch) {
     for (uint32_t i = 0; i < count; ++i) run_one(batch, i, count);
   }
   close_entry(batch);
+  if (WC_UNLIKELY(!batch.entries.empty() && batch.entries.back().frames_done == 0)) {
+    batch.left_out = true;
+  }
 }
 
 // Decodes the next group and moves next_frame behind it. 0: the batch is through, or its reply
 // space is used up. Only here, between groups, is an entry stopped before its end: the frames of a
-// group, once decoded (which may rewrite keys in the input), are always executed.
+// group, once decoded (which may rewrite keys in the input), are always executed. So a
+// group ends with an administrative command, which may have to wait.
 uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
   if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
     BatchEntry& entry = batch.entries[open_entry_];
     const bool no_space = !writer_.has_room(kGroupReplyMax);
-    if (entry.datagram && no_space) fail_datagram(batch, entry);
+    if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
     const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
-    if (entry.close || stopped_ || had_its_share || entry.frames_done == entry.frame_count) {
+    if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
+        entry.frames_done == entry.frame_count) {
       next_frame = entry.first_frame + entry.frame_count;
     }
   }
@@ -100,6 +108,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     Slot& slot = group_[count++];
     slot.entry = frame.entry;
     request::decode(context_, frame, slot.state);
+    if (WC_UNLIKELY(request::is_administrative(slot.state.request.op))) break;
     const BatchEntry& entry = batch.entries[frame.entry];
     const bool first = next_frame == entry.first_frame + 1;
     if (WC_UNLIKELY(entry.reservation != 0) && first) slot.state.request.bits |= wire::kReserved;
@@ -116,7 +125,15 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   BatchEntry& entry = batch.entries[slot.entry];
   if (entry.close || stopped_) return;
   const wire::Op op = slot.state.request.op;
-  if (WC_UNLIKELY(!entry.authenticated || request::is_administrative(op))) {
+  if (WC_UNLIKELY(!entry.authenticated)) {
+    run_admin(batch, entry, index, count);
+  } else if (WC_UNLIKELY(request::is_administrative(op))) {
+    if (!may_run_admin(entry, group_[index].state.request)) {
+      if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
+      stopped_ = true;
+      batch.left_out = batch.left_out || entry.frames_done == 0;
+      return;
+    }
     run_admin(batch, entry, index, count);
   } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
     stopped_ = true;
@@ -140,6 +157,13 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   }
 }
 
+// A base64 key has been decoded, and would be decoded again if it waited.
+bool CpuEngine::may_run_admin(const BatchEntry& entry, const wire::Request& request) const {
+  if ((request.bits & wire::kKeyIsBase64) != 0) return true;
+  const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
+  return entry_admin_ < most && batch_admin_ < kBatchAdminMax;
+}
+
 // Between requests no epoch is held, so that what an administrative command waits for can happen.
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const wire::Request& request = group_[index].state.request;
@@ -148,6 +172,8 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
     try {
       std::string text;
       if (entry.authenticated) {
+        ++entry_admin_;
+        ++batch_admin_;
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);
@@ -264,6 +290,7 @@ void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& 
 void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   open_entry_ = entry;
   entry_reply_bytes_ = 0;
+  entry_admin_ = 0;
   stopped_ = false;
   batch.entries[entry].first_span = writer_.span_count();
   entry_start_ = writer_.cursor();
@@ -278,15 +305,15 @@ void CpuEngine::close_entry(Batch& batch) {
 }
 
 // A datagram's replies cannot wait for another turn: the count of datagrams stands in the first of
-// them.
-void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry) {
+// them. So the error is all of its answer.
+void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry, Bytes error) {
   writer_.cut();
   for (uint32_t i = entry.first_span; i < writer_.span_count(); ++i) {
     const uint32_t pin = batch.spans[i].pin;
     if (pin != 0 && pin != kPinFollows) release(pin);
   }
   writer_.rewind(entry.first_span, entry_start_);
-  write(bytes_of(kDatagramTooLarge));
+  write(error);
   entry.frames_done = entry.frame_count;
 }
 

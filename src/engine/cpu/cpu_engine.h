@@ -76,6 +76,7 @@ class CpuEngine final : public Engine {
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void refuse_for_memory(const wire::Request& request);
   void write(Bytes bytes);
+  bool may_run_admin(const BatchEntry& entry, const wire::Request& request) const;
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
   void execute(request::RequestState& state, uint32_t index, uint32_t count, wire::Result& result);
   void answer(const request::RequestState& state, wire::Result& result);
@@ -83,7 +84,7 @@ class CpuEngine final : public Engine {
   void answer_pinned(const request::RequestState& state, wire::Result& result);
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);
-  void fail_datagram(Batch& batch, BatchEntry& entry);
+  void fail_datagram(Batch& batch, BatchEntry& entry, Bytes error);
   bool must_wait(const BatchEntry& entry, uint32_t index, uint32_t count);
   bool waited_too_long();
   void drop_hints(uint32_t from, uint32_t count);
@@ -100,6 +101,8 @@ class CpuEngine final : public Engine {
   uint32_t open_entry_;             // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;
+  uint32_t entry_admin_ = 0;  // administrative commands of the open entry that were run
+  uint32_t batch_admin_ = 0;  // and of the batch
   bool wants_keys_ = false;
   bool stopped_ = false;  // the open entry waits for another batch
   uint32_t pin_wait_ms_max_;

@@ -14,8 +14,13 @@ namespace {
 // Answers every administrative command with a line of its own.
 class FakeAdmin : public AdminHandler {
  public:
-  void run(const wire::Request&, const uint8_t*, BatchEntry&, std::string& reply) override {
-    reply += "ADMIN\r\n";
+  void run(const wire::Request& request, const uint8_t*, BatchEntry& entry,
+           std::string& reply) override {
+    if (request.op == wire::Op::kAdmin) {
+      entry.long_reply = &long_reply;
+    } else {
+      reply += "ADMIN\r\n";
+    }
   }
   void authenticate(const wire::Request& request, const uint8_t*, BatchEntry& entry,
                     std::string& reply) override {
@@ -28,6 +33,7 @@ class FakeAdmin : public AdminHandler {
     hits += hit ? 1 : 0;
   }
 
+  BytePipe long_reply{16, [] {}};  // of `lru_crawler`
   bool wants_keys_now = false;
   std::vector<std::string> seen;
   int hits = 0;
@@ -57,6 +63,7 @@ class TestBatch {
   }
 
   BatchEntry& entry(uint32_t i) { return batch_.entries[i]; }
+  bool left_out() const { return batch_.left_out; }
 
   std::string reply(uint32_t i) const {
     const BatchEntry& entry = batch_.entries[i];
@@ -201,6 +208,67 @@ TEST_F(CpuEngineTest, ValuesThatFitTheReplyAreCopiedWhereMuchIsPinned) {
   EXPECT_NE(say("get large\r\n"), "END\r\n");
   for (uint32_t pin : pins) engine_->release(pin);
   EXPECT_EQ(store_->stats().pinned_segments, 0u);
+}
+
+std::string times(uint32_t count, const std::string& text) {
+  std::string all;
+  for (uint32_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// They take long: a stream's fifth waits for the next batch, with all that follows it.
+TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
+  TestBatch batch;
+  batch.add("get a\r\n" + times(kEntryAdminMax + 2, "verbosity 1\r\nget b\r\n"));
+  batch.add("get a\r\n");
+  run(batch);
+  EXPECT_EQ(batch.entry(0).frames_done, 1 + 2 * kEntryAdminMax);
+  EXPECT_EQ(batch.reply(0), "END\r\n" + times(kEntryAdminMax, "ADMIN\r\nEND\r\n"));
+  EXPECT_EQ(batch.reply(1), "END\r\n");
+  EXPECT_FALSE(batch.left_out());
+}
+
+TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
+  constexpr uint32_t kStreams = kBatchAdminMax / kEntryAdminMax;
+  TestBatch batch;
+  for (uint32_t i = 0; i < kStreams + 2; ++i) batch.add(times(kEntryAdminMax, "verbosity 1\r\n"));
+  batch.add("get a\r\n");
+  run(batch);
+  for (uint32_t i = 0; i < kStreams; ++i) EXPECT_EQ(batch.entry(i).frames_done, kEntryAdminMax);
+  for (uint32_t i = kStreams; i < kStreams + 2; ++i) EXPECT_EQ(batch.entry(i).frames_done, 0u);
+  EXPECT_TRUE(batch.left_out());
+  EXPECT_EQ(batch.reply(kStreams + 2), "END\r\n");
+}
+
+// A base64 key that was decoded cannot wait, since it would be decoded again.
+TEST_F(CpuEngineTest, NoDecodedKeyWaits) {
+  TestBatch batch;
+  batch.add(times(kEntryAdminMax + 2, "me YWJj b\r\n"));
+  run(batch);
+  EXPECT_EQ(batch.entry(0).frames_done, kEntryAdminMax + 2);
+}
+
+TEST_F(CpuEngineTest, ADatagramHasOneAdministrativeCommand) {
+  TestBatch batch;
+  batch.add("get a\r\nverbosity 1\r\nget b\r\n", true);
+  batch.add("get a\r\nverbosity 1\r\nverbosity 1\r\nget b\r\n", true);
+  run(batch);
+  EXPECT_EQ(batch.reply(0), "END\r\nADMIN\r\nEND\r\n");
+  EXPECT_EQ(batch.reply(1), kDatagramBusy);
+  EXPECT_EQ(batch.entry(1).frames_done, batch.entry(1).frame_count);
+}
+
+// What follows waits for the next batch, and so behind the reply.
+TEST_F(CpuEngineTest, ALongReplyEndsTheStreamsShare) {
+  TestBatch batch;
+  batch.add("get a\r\nlru_crawler metadump all\r\nget b\r\n");
+  batch.add("get a\r\n");
+  run(batch);
+  EXPECT_EQ(batch.entry(0).frames_done, 2u);
+  EXPECT_EQ(batch.entry(0).long_reply, &admin_.long_reply);
+  EXPECT_EQ(batch.reply(0), "END\r\n");
+  EXPECT_EQ(batch.entry(1).long_reply, nullptr);
+  EXPECT_EQ(batch.reply(1), "END\r\n");
 }
 
 // Thirty values of a megabyte, of which 64 MB allow about half to be pinned at once.

@@ -73,7 +73,7 @@ std::string CudaEngine::start() {
   }
   origin_.reserve(kFramesMax);
   answers_.reserve(kFramesMax);
-  for (auto* by_entry : {&entry_bytes_, &bodies_, &again_, &round_})
+  for (auto* by_entry : {&entry_bytes_, &entry_admin_, &bodies_, &again_, &round_})
     by_entry->reserve(kBatchEntriesMax);
   return runner_.start();
 }
@@ -109,6 +109,9 @@ void CudaEngine::begin(Batch& batch) {
   again_.clear();
   answers_.assign(batch.frames.size(), {});
   entry_bytes_.assign(batch.entries.size(), 0);
+  entry_admin_.assign(batch.entries.size(), 0);
+  batch_admin_ = 0;
+  batch.left_out = false;
   bodies_.assign(batch.entries.size(), 0);
   batch.spans.reserve(batch.frames.size());
   arena_used_ = 0;
@@ -118,6 +121,7 @@ void CudaEngine::begin(Batch& batch) {
   for (uint32_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
     entry.frames_done = entry.first_span = entry.span_count = 0;
+    entry.long_reply = nullptr;
     authenticate(entry);
     if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
   }
@@ -311,8 +315,8 @@ CudaEngine::EntryNext CudaEngine::next_of(uint32_t index) {
       has_hole = answers_[entry.first_frame + i].answered;
     }
     if (answers_[first].state == FrameState::kHost) {
-      run_on_host(entry, first);
-      continue;
+      if (run_on_host(index, first, has_hole)) continue;
+      return EntryNext::kFinished;
     }
     return next_of_first(index, first, has_hole);
   }
@@ -347,8 +351,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
     // Must be answered now.
     if (space) return EntryNext::kAgain;
     if (entry.datagram) {
-      for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
-      answer_with(entry.first_frame, bytes_of(kDatagramTooLarge));
+      fail_datagram(entry, bytes_of(kDatagramTooLarge));
     } else {
       fetch_apart(frame);
     }
@@ -356,6 +359,12 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
   }
   const bool had_share = entry_bytes_[index] >= kEntryReplySlice;
   return had_share || !space ? EntryNext::kFinished : EntryNext::kAgain;
+}
+
+// The error is all of its answer.
+void CudaEngine::fail_datagram(const BatchEntry& entry, Bytes error) {
+  for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
+  answer_with(entry.first_frame, error);
 }
 
 // --- Bodies that come in pieces
@@ -390,6 +399,7 @@ void CudaEngine::finish() {
       }
     }
     entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
+    batch.left_out = batch.left_out || (entry.frames_done == 0 && !entry.datagram);
     if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
     const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
     if (used_up && !faults_.failed()) abandon(entry.reservation);

@@ -84,7 +84,8 @@ class CudaEngine final : public Engine {
   void after_round();
   EntryNext next_of(uint32_t entry);
   EntryNext next_of_first(uint32_t entry, uint32_t frame, bool has_hole);
-  void run_on_host(BatchEntry& entry, uint32_t frame);
+  bool run_on_host(uint32_t entry, uint32_t frame, bool must);
+  void fail_datagram(const BatchEntry& entry, Bytes error);
   void authenticate(BatchEntry& entry);
   EntryNext fetch_large(BatchEntry& entry, uint32_t frame);
   void fetch_apart(uint32_t frame);
@@ -129,6 +130,8 @@ class CudaEngine final : public Engine {
   bool under_way_ = false;
   std::vector<Answer> answers_;        // by frame of the batch
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
+  std::vector<uint32_t> entry_admin_;  // administrative commands so far
+  uint32_t batch_admin_ = 0;           // and of all entries
   std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
   std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
   std::vector<uint32_t> again_;        // entries of the next round

@@ -44,13 +44,27 @@ void CudaEngine::authenticate(BatchEntry& entry) {
   }
 }
 
-void CudaEngine::run_on_host(BatchEntry& entry, uint32_t frame) {
+// False: the entry ends here for this batch, before the command where too many were run, or behind
+// it where its reply comes later. `must`: it cannot wait.
+bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
+  BatchEntry& entry = batch_->entries[index];
+  const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
+  if (!must && (entry_admin_[index] >= most || batch_admin_ >= kBatchAdminMax)) {
+    if (!entry.datagram) return false;
+    fail_datagram(entry, bytes_of(kDatagramBusy));
+    return true;
+  }
+  ++entry_admin_[index];
+  ++batch_admin_;
   const wire::Request request = parse(frame);
   runner_.yield();  // as for store_alone(): it may call the store
   run_admin(request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
-  entry_bytes_[batch_->frames[frame].entry] += answers_[frame].size;
+  entry_bytes_[index] += answers_[frame].size;
   wants_keys_ = admin_.wants_keys();
+  if (entry.long_reply == nullptr) return true;
+  ++entry.frames_done;
+  return false;
 }
 
 // Answers with the text that `run` makes, or says that the system refuses the memory for it: texts

@@ -66,7 +66,10 @@ std::string CudaStore::start() {
   config.threads = config.readers_max;
   config.low_water_share = kLowWaterShare;
   config.hands_max = kHandsMax;
-  if (!stream_.create(CudaStream::Priority::kHigh)) return "the GPU gives no stream";
+  if (!stream_.create(CudaStream::Priority::kHigh) ||
+      !stats_stream_.create(CudaStream::Priority::kHigh)) {
+    return "the GPU gives no stream";
+  }
   take_kernel_memory(stream_.get());
   const cudaError_t first = cudaGetLastError();
   if (first == cudaErrorMemoryAllocation) return "the GPU has too little memory for kernels alone";
@@ -92,10 +95,10 @@ std::string CudaStore::start() {
   const std::string refusal = take_memory(geometry);
   if (!refusal.empty()) return refusal;
 
-  shadow_.assign(tables_.bytes(), 0);
+  std::vector<uint8_t> filled(tables_.bytes(), 0);
   const bool is_split = far_arena_.bytes() != 0;
   const uint64_t seed = store::seed_of(config);
-  store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), seed);
+  store::Core shadow = tables_.core_at(filled.data(), arena_.data(), seed);
   if (is_split) shadow.near_bytes = arena_.bytes();
   tables_.fill(config, shadow, unix_start());
   shadow.shared->epoch_slots = config.readers_max;
@@ -104,9 +107,11 @@ std::string CudaStore::start() {
     core_.near_bytes = arena_.bytes();
     core_.far_arena = far_arena_.data() - arena_.bytes();
   }
-  const cudaError_t error = cudaMemcpyAsync(device_tables_.data(), shadow_.data(), tables_.bytes(),
+  const cudaError_t error = cudaMemcpyAsync(device_tables_.data(), filled.data(), tables_.bytes(),
                                             cudaMemcpyHostToDevice, stream_.get());
-  if (!faults_.check(error, "filling the store's tables")) return faults_.why();
+  if (!faults_.check(error, "filling the store's tables") || !wait("filling the store's tables")) {
+    return faults_.why();
+  }
   if (!call(ServiceOp::kStart, 0)) return faults_.why();
   tick();
   if (config.maintenance_thread) start_thread();
@@ -123,7 +128,8 @@ std::string CudaStore::take_memory(const store::Geometry& geometry) {
     return "the GPU has too few megabytes free for the tables of -m " +
            std::to_string(config_.store.memory_limit >> 20);
   }
-  if (!call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
+  if (!stats_copy_.allocate(host, tables_.stats_bytes()) ||
+      !call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
       !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
     return "the system does not give pinned memory";
   }
@@ -207,8 +213,21 @@ void CudaStore::run() {
       second += std::chrono::seconds(1);
       tick();
     }
-    (void)call(ServiceOp::kMaintain, 0);
+    maintain();
   }
+}
+
+bool CudaStore::is_stopping() {
+  const std::lock_guard guard(wake_mutex_);
+  return stopping_;
+}
+
+// Launch by launch, so that others who want something of the store wait for one at most.
+void CudaStore::maintain() {
+  ServiceCall result;
+  do {
+    if (!call(ServiceOp::kMaintain, 0, &result)) return;
+  } while (result.result != 0 && !is_stopping());
 }
 
 bool CudaStore::wait(const char* what) const {
@@ -256,18 +275,12 @@ void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 // Not what the card was told last: while it is busy with others that may be seconds ago.
 store::Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
 
-uint64_t CudaStore::set_memory_limit(uint64_t bytes) {
+bool CudaStore::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
-  const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
-  const SteadyClock::time_point deadline = SteadyClock::now() + patience;
-  ServiceCall result = {};
-  if (!call(ServiceOp::kSetTarget, segments, &result)) return 0;
-  while (call(ServiceOp::kShrink, 0, &result)) {
-    const bool waits = static_cast<Maintainer::Step>(result.result) == Maintainer::Step::kWait;
-    if (!waits || SteadyClock::now() >= deadline) break;
-    std::this_thread::sleep_for(kEpochPause);
-  }
-  return result.segment_limit << core_.segment_shift;
+  ServiceCall result;
+  if (!call(ServiceOp::kSetTarget, segments, &result) || result.result == 0) return false;
+  wake();
+  return true;
 }
 
 // --- Reservations
@@ -299,36 +312,39 @@ void CudaStore::abandon(uint32_t id) { (void)call(ServiceOp::kAbandon, id); }
 // --- Looking at it all
 
 store::StoreStats CudaStore::stats() const {
-  const std::lock_guard guard(service_mutex_);
+  const std::lock_guard guard(stats_mutex_);
   if (faults_.failed()) return {};
-  const cudaError_t error = cudaMemcpyAsync(shadow_.data(), device_tables_.data(), shadow_.size(),
-                                            cudaMemcpyDeviceToHost, stream_.get());
-  if (!faults_.check(error, "reading the store's tables") || !wait("reading the store's tables")) {
+  const cudaError_t error =
+      cudaMemcpyAsync(stats_copy_.data(), device_tables_.data(), tables_.stats_bytes(),
+                      cudaMemcpyDeviceToHost, stats_stream_.get());
+  if (!faults_.check(error, "reading the store's tables") ||
+      !faults_.check(cudaStreamSynchronize(stats_stream_.get()), "reading the store's tables")) {
     return {};
   }
-  const store::Core shadow = tables_.core_at(shadow_.data(), arena_.data(), core_.seed);
-  shadow.shared->segment_lock = 0;  // somebody may have held it at that moment
-  return tables_.stats(shadow, tables_.counters_at(shadow_.data()));
+  const store::Core copy = tables_.core_at(stats_copy_.data(), arena_.data(), core_.seed);
+  copy.shared->segment_lock = 0;  // somebody may have held it at that moment
+  return tables_.stats(copy, tables_.counters_at(stats_copy_.data()));
 }
 
-void CudaStore::walk(const std::function<bool(const store::WalkedItem&)>& visit) {
+Status CudaStore::walk(uint64_t& cursor,
+                       const std::function<void(const store::WalkedItem&)>& visit) {
   const std::lock_guard walker(walk_mutex_);
   WalkCall& message = *walk_call_.as<WalkCall>();
   message = {};
-  do {
-    {
-      const std::lock_guard guard(service_mutex_);
-      if (faults_.failed()) return;
-      message.first_pair = message.next_pair;
-      launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
-      if (!wait("walking the store")) return;
-    }
-    for (uint32_t i = 0; i < message.count; ++i) {
-      const auto* item =
-          reinterpret_cast<const store::Item*>(walk_buffer_.data() + uint64_t{i} * kWalkedBytes);
-      if (!visit({item, item->key(), store::item_footprint(*item)})) return;
-    }
-  } while (message.next_pair < message.pair_count);
+  message.first_pair = static_cast<uint32_t>(cursor);
+  {
+    const std::lock_guard guard(service_mutex_);
+    if (faults_.failed()) return Status::kNotSupported;
+    launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
+    if (!wait("walking the store")) return Status::kNotSupported;
+  }
+  for (uint32_t i = 0; i < message.count; ++i) {
+    const auto* item =
+        reinterpret_cast<const store::Item*>(walk_buffer_.data() + uint64_t{i} * kWalkedBytes);
+    visit({item, item->key(), store::item_footprint(*item)});
+  }
+  cursor = message.next_pair < message.pair_count ? message.next_pair : kWalkEnd;
+  return Status::kOk;
 }
 
 bool CudaStore::inspect(Bytes key, store::Item* header) {

@@ -47,7 +47,7 @@ class CudaStore final : public store::StoreOwner {
   uint32_t engines() const { return config_.engines; }
 
   // See store::Store::maintain().
-  void maintain() { (void)call(ServiceOp::kMaintain, 0); }
+  void maintain();
   // After kDeferred, see store::Store::make_room(): for an item of `bytes`, and if that is not too
   // much for `missing` bytes, which all that were deferred want together.
   Status make_room(uint64_t bytes, uint64_t missing);
@@ -61,9 +61,10 @@ class CudaStore final : public store::StoreOwner {
   bool fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size);
   void abandon(uint32_t id);
 
-  uint64_t set_memory_limit(uint64_t bytes) override;
+  bool set_memory_limit(uint64_t bytes) override;
   store::StoreStats stats() const override;
-  void walk(const std::function<bool(const store::WalkedItem&)>& visit) override;
+  Status walk(uint64_t& cursor,
+              const std::function<void(const store::WalkedItem&)>& visit) override;
   bool inspect(Bytes key, store::Item* header) override;
   store::Clock clock() const override;
 
@@ -82,6 +83,7 @@ class CudaStore final : public store::StoreOwner {
   // One call at a time; the result is in the returned copy. False: the device has failed.
   bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {});
   bool wait(const char* what) const;
+  bool is_stopping();
 
   CudaStoreConfig config_;
   DeviceFaults& faults_;
@@ -96,6 +98,11 @@ class CudaStore final : public store::StoreOwner {
   CudaMemory scratch_;
   uint32_t readers_taken_ = 1;  // the first is maintenance's
 
+  // Of its own, so that who asks for statistics does not wait for the store's work.
+  mutable std::mutex stats_mutex_;  // guards what follows
+  CudaStream stats_stream_;
+  CudaMemory stats_copy_;  // pinned: of the tables' first bytes
+
   std::mutex walk_mutex_;  // guards what follows
   CudaMemory walk_call_;
   CudaMemory walk_buffer_;
@@ -103,7 +110,6 @@ class CudaStore final : public store::StoreOwner {
   mutable std::mutex service_mutex_;  // guards what follows
   CudaStream stream_;
   CudaMemory call_;
-  mutable std::vector<uint8_t> shadow_;  // of the tables
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;

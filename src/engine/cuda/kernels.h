@@ -82,13 +82,12 @@ void launch_persistent(const BlockResources& resources, const Doorbell<PacketJob
 
 enum class ServiceOp : uint32_t {
   kStart,     // builds the maintainer
-  kMaintain,  // rounds up to the low-water mark
+  kMaintain,  // see store::Maintainer::maintain(). `result` 1: there is more to do at once
   kMakeRoom,  // argument: bytes. `result` is a Maintainer::Room
   kFlush,
   kClock,  // argument: the second
   kExpire,
-  kSetTarget,  // argument: segments
-  kShrink,     // `result` is a Maintainer::Step
+  kSetTarget,  // argument: segments. `result` 0: see store::Maintainer::set_target()
   kReserve,    // argument: key size << 32 | value size. `result` is the id, `status` says more
   kAbandon,    // argument: the id
   kInspect,    // `key`, `key_size`. `result` 1: `item` is the header

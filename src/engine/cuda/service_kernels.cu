@@ -30,6 +30,9 @@ constexpr uint32_t kServiceThreads = kWarpSize + kWorkers;
 // that never ends, and what those leave must do.
 constexpr uint32_t kServiceBlocksMin = 3;
 
+// Of one launch of maintenance, for others wait for its end.
+constexpr uint32_t kMaintainSteps = 64;
+
 __device__ void inspect(const store::Core& core, ServiceCall& call) {
   const store::StoreRef store{core};
   uint8_t key[256];
@@ -47,7 +50,7 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
     case ServiceOp::kStart:
       break;
     case ServiceOp::kMaintain:
-      maintainer.maintain();
+      call.result = maintainer.maintain(kMaintainSteps) ? 1 : 0;
       break;
     case ServiceOp::kMakeRoom: {
       store::Maintainer::Room room = store::Maintainer::Room::kProgress;
@@ -65,10 +68,7 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
       maintainer.expire();
       break;
     case ServiceOp::kSetTarget:
-      maintainer.set_target(static_cast<uint32_t>(call.argument));
-      break;
-    case ServiceOp::kShrink:
-      call.result = static_cast<uint64_t>(maintainer.shrink());
+      call.result = maintainer.set_target(static_cast<uint32_t>(call.argument)) ? 1 : 0;
       break;
     case ServiceOp::kReserve: {
       uint32_t id = 0;

@@ -28,11 +28,12 @@ struct Connection {
   Stash stash;              // input left over
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
+  BytePipe* long_reply = nullptr;  // is sent behind `out`
   uint32_t need = 0;              // bytes that the stash must reach before it is delivered
   uint32_t ready_at = kNotReady;  // place in the list of those to be delivered without new bytes
   std::atomic<uint32_t> active_at{0};  // second of the last delivery
   std::atomic<bool> in_turn{false};    // delivered, not completed
-  std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
+  std::atomic<bool> writing{false};    // has an OutQueue or a long reply: nothing is read
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent
@@ -52,10 +53,11 @@ class ConnectionTable {
     return (*this)[index];
   }
 
-  // REQUIRES: the connection's fd is -1 and it holds no stash and no OutQueue.
+  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue and no long reply.
   void give(uint32_t index) {
     Connection& connection = (*this)[index];
-    WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out);
+    WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out &&
+              connection.long_reply == nullptr);
     ++connection.generation;
     connection.body = {};
     connection.need = 0;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `stats conns`: what another thread may see of a worker's streams.
+#include <algorithm>
+
 #include "transport/socket/address_text.h"
 #include "transport/socket/socket_transport.h"
 
 namespace warpcache::transport {
 
-void SocketTransport::list_connections(std::vector<ConnectionInfo>& list) const {
+bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const {
   const std::lock_guard lock(list_mutex_);
   const uint32_t now_s = now_s_.load(std::memory_order_relaxed);
-  for (uint32_t index = 0; index < connections_.size(); ++index) {
-    const Connection& connection = connections_[index];
+  const uint32_t end = std::min(connections_.size(), next + kListedAtOnce);
+  for (; next < end; ++next) {
+    const Connection& connection = connections_[next];
     if (connection.fd == -1) continue;
     ConnectionInfo info;
     info.id = connection.id;
@@ -23,6 +26,7 @@ void SocketTransport::list_connections(std::vector<ConnectionInfo>& list) const 
     info.idle_s = now_s > active_at ? now_s - active_at : 0;
     list.push_back(std::move(info));
   }
+  return next < connections_.size();
 }
 
 }  // namespace warpcache::transport

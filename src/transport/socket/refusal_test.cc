@@ -45,15 +45,6 @@ class RefusalTest : public testing::Test {
     additions_left = additions;
     additions_refused = 0;
   }
-
-  static bool eventually(const std::function<bool()>& condition) {
-    constexpr int kTriesMax = 1000;
-    for (int i = 0; i < kTriesMax; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
 };
 
 TEST_F(RefusalTest, AConnectionThatCannotBeWatchedIsClosed) {

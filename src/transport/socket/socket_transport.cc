@@ -105,6 +105,7 @@ void SocketTransport::open_stream(UniqueFd fd) {
     const std::lock_guard lock(list_mutex_);
     Connection& connection = connections_.take(index);
     ready_.reserve(connections_.size());
+    long_replies_.reserve(connections_.size());
     connection.fd = fd.release();
     connection.id = budget_.next_id();
     connection.session = {};
@@ -128,6 +129,10 @@ void SocketTransport::close_stream(uint32_t index) {
     output_bytes_ -= connection.out->copied_bytes();
     connection.out->drop(*releaser_);
     connection.out.reset();
+  }
+  if (connection.long_reply != nullptr) {
+    std::exchange(connection.long_reply, nullptr)->leave();
+    std::erase(long_replies_, index);
   }
   stashes_.give(connection.stash);
   clear_ready(index);
@@ -193,6 +198,7 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   if (WC_UNLIKELY(data == kWakeData)) {
     wake_.clear();
     adopt_new();
+    send_long_replies();
     return true;
   }
   const auto index = static_cast<uint32_t>(data);
@@ -202,6 +208,15 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   if (connection.in_turn || connection.ready_at != kNotReady) return true;
   if (connection.out) {
     continue_sending(index);
+    return true;
+  }
+  if (WC_UNLIKELY(connection.long_reply != nullptr)) {
+    // Where nothing is there to be sent, a client that has gone shows here alone.
+    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+      close_stream(index);
+    } else {
+      send_long_reply(index);
+    }
     return true;
   }
   if (!has_room(arena, chunks)) return false;
@@ -331,6 +346,7 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
   connection.more_now = next.more_now;
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
+  if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
   if (!keep_left_over(connection, chunk, next)) {
     release_pins(spans, span_count, *releaser_);
     return close_stream(chunk.handle);
@@ -338,7 +354,11 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
   if (span_count > 0 && !send_reply(chunk.handle, spans, span_count)) {
     return close_stream(chunk.handle);
   }
-  if (WC_LIKELY(!connection.out)) after_sending(chunk.handle);
+  if (WC_UNLIKELY(connection.out || connection.long_reply != nullptr)) {
+    if (!connection.out) send_long_reply(chunk.handle);
+    return;
+  }
+  after_sending(chunk.handle);
 }
 
 // Returns false when the connection cannot go on.
@@ -404,9 +424,63 @@ void SocketTransport::continue_sending(uint32_t index) {
   }
   output_bytes_ -= connection.out->copied_bytes();
   connection.out.reset();
+  if (connection.long_reply != nullptr) return send_long_reply(index);
   connection.writing.store(false, std::memory_order_relaxed);
   if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
+}
+
+// The connection is its reader from here on.
+void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
+  connections_[index].long_reply = long_reply;
+  connections_[index].writing.store(true, std::memory_order_relaxed);
+  long_replies_.push_back(index);
+  long_reply->set_wake_reader([this] { wake_.raise(); });
+}
+
+// Sends what the pipe holds, up to a bound, so that others are served in between. REQUIRES: nothing
+// is queued before it.
+void SocketTransport::send_long_reply(uint32_t index) {
+  Connection& connection = connections_[index];
+  BytePipe& pipe = *connection.long_reply;
+  uint64_t sent = 0;
+  while (sent < kLongReplyBytesAtOnce) {
+    const Bytes bytes = pipe.readable();
+    if (bytes.empty()) break;
+    const TxSpan span = {bytes.data, static_cast<uint32_t>(bytes.size), 0};
+    const SendResult result = send_spans(connection.fd, &span, 1, 0);
+    pipe.consume(result.sent);
+    counters_.bytes_written.add(result.sent);
+    sent += result.sent;
+    if (result.failed) {
+      connection.closing = false;
+      return close_stream(index);
+    }
+    if (result.sent < bytes.size) break;
+  }
+  if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
+  switch (pipe.state()) {
+    case BytePipe::State::kOpen:
+      // Where it holds nothing, its writer wakes this thread.
+      return watch_for(index, pipe.readable().empty() ? 0u : uint32_t{EPOLLOUT});
+    case BytePipe::State::kBroken:
+      connection.closing = false;
+      return close_stream(index);
+    case BytePipe::State::kEnded:
+      break;
+  }
+  std::exchange(connection.long_reply, nullptr)->leave();
+  std::erase(long_replies_, index);
+  connection.writing.store(false, std::memory_order_relaxed);
+  if (!connection.closing) watch_for(index, EPOLLIN);
+  after_sending(index);
+}
+
+// What pipes hold that were empty before.
+void SocketTransport::send_long_replies() {
+  for (size_t i = long_replies_.size(); i-- > 0;) {
+    if (!connections_[long_replies_[i]].out) send_long_reply(long_replies_[i]);
+  }
 }
 
 void SocketTransport::after_sending(uint32_t index) {
@@ -450,6 +524,7 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.in_turn || connection.out) continue;
+    if (connection.long_reply != nullptr) continue;
     if (connection.ready_at != kNotReady) continue;
     if (!has_room(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
@@ -479,7 +554,7 @@ void SocketTransport::close_idle() {
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
     // After this process has stood still, requests may wait that came in time.
-    if (!connection.out && has_input(connection.fd)) continue;
+    if (!connection.writing.load(std::memory_order_relaxed) && has_input(connection.fd)) continue;
     counters_.idle_closed.add(1);
     close_stream(index);
   }

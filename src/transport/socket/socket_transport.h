@@ -9,7 +9,8 @@
 //
 // Bounds. Left-over input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
 // over all. Unsent output: one batch's replies per stream, and output_bytes_max over all; the
-// stream that would exceed it is closed.
+// stream that would exceed it is closed. A long reply is sent no faster than its client reads: it
+// waits in its pipe.
 #pragma once
 
 #include <array>
@@ -76,15 +77,18 @@ class SocketTransport final : public Transport, public ConnectionSink {
   // kDrainSecondsMax. No more adopt() after either.
   void stop_now();
   void drain();
-  static constexpr uint32_t kDrainSecondsMax = 10;
+  static constexpr uint32_t kDrainSecondsMax = 9;
 
   const TransportCounters& counters() const { return counters_; }
   uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
-  // Any thread; appends.
-  void list_connections(std::vector<ConnectionInfo>& list) const;
+  // Any thread. Appends what is open among the kListedAtOnce places of the table from `next` on, and
+  // moves it. False: these were the last.
+  bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
+  static constexpr uint32_t kListedAtOnce = 64;
 
  private:
   static constexpr uint32_t kEventsMax = 512;
+  static constexpr uint64_t kLongReplyBytesAtOnce = 256 * 1024;
   static constexpr int kDrainPollMs = 20;
   enum class Mode : uint8_t { kRunning, kDraining, kStopping };
   // What epoll_event::data says: a Connection's generation and index, or one of these with the
@@ -113,6 +117,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   bool send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count);
   void continue_sending(uint32_t index);
   void after_sending(uint32_t index);
+  void begin_long_reply(uint32_t index, BytePipe* long_reply);
+  void send_long_reply(uint32_t index);
+  void send_long_replies();
   void set_ready(uint32_t index);
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
@@ -143,6 +150,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint32_t event_count_ = 0;
   uint32_t next_event_ = 0;  // those before it are dealt with
   std::vector<uint32_t> ready_;
+  std::vector<uint32_t> long_replies_;  // connections that have one under way
   uint64_t output_bytes_ = 0;
   std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;

@@ -53,6 +53,12 @@ TEST(StreamTest, Ipv6) {
   EXPECT_EQ(client.ask("echo hello\n", 6), "hello\n");
 }
 
+void list_all(const SocketTransport& transport, std::vector<ConnectionInfo>& list) {
+  uint32_t next = 0;
+  while (transport.list_connections(next, list)) {
+  }
+}
+
 TEST(StreamTest, UnixSocketIsMadeAndRemoved) {
   const std::string path = testing::TempDir() + "stream_test." + std::to_string(getpid());
   {
@@ -60,7 +66,7 @@ TEST(StreamTest, UnixSocketIsMadeAndRemoved) {
     Client client(path);
     EXPECT_EQ(client.ask("echo hello\n", 6), "hello\n");
     std::vector<ConnectionInfo> list;
-    for (size_t i = 0; i < 2; ++i) server.transport(i).list_connections(list);
+    for (size_t i = 0; i < 2; ++i) list_all(server.transport(i), list);
     ASSERT_EQ(list.size(), 1u);
     EXPECT_EQ(list[0].listen_address, "unix:" + path);
   }
@@ -158,6 +164,53 @@ TEST(StreamTest, PinnedBytesAreReleasedOnce) {
   EXPECT_EQ(server.sum(&TransportCounters::stalled_closed), 0u);
 }
 
+TEST(StreamTest, ALongReplyKeepsItsPlace) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  const size_t size = 3'000'000;
+  EXPECT_EQ(client.ask("echo a\nlong 3000000\necho b\nlong 5\nquit\n", size + 13),
+            "a\n" + std::string(size, 'l') + "b\nlllllbye\n");
+  EXPECT_EQ(client.receive(1), "");
+}
+
+// It waits for its reader; those of others do not.
+TEST(StreamTest, ALongReplyThatNobodyReadsHoldsUpNobody) {
+  LineServer server({.workers = 1});
+  Client unread(server.port());
+  unread.send("long 100000000\n");
+  Client client(server.port());
+  EXPECT_EQ(client.ask("long 1000000\n", 1'000'000), std::string(1'000'000, 'l'));
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(client.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(unread.receive(100'000'000), std::string(100'000'000, 'l'));
+  EXPECT_EQ(unread.ask("echo b\n", 2), "b\n");
+}
+
+TEST(StreamTest, ALongReplyThatBreaksEndsItsConnection) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  EXPECT_EQ(client.ask("cut 500000\necho a\n", 600'000), std::string(500'000, 'l'));
+}
+
+// However they end: read in part, not at all, closed by half, stopped.
+TEST(StreamTest, ALongReplyEndsWithItsConnection) {
+  LineServer server({.workers = 2});
+  for (int i = 0; i < 20; ++i) {
+    Client client(server.port());
+    client.send("long 100000000\n");
+    const size_t read = i % 2 == 0 ? 100'000 : 0;
+    EXPECT_EQ(client.receive(read).size(), read);
+  }
+  Client half(server.port());
+  half.send("long 200000\n");
+  shutdown(half.fd(), SHUT_WR);
+  EXPECT_EQ(half.receive(200'001), std::string(200'000, 'l'));
+  EXPECT_TRUE(eventually([&] { return server.acceptor().budget().current() == 0; }));
+  Client stopped(server.port());
+  stopped.send("long 100000000\n");
+  EXPECT_EQ(stopped.receive(1), "l");
+  server.stop_now();
+}
+
 TEST(StreamTest, UnsentOutputIsBounded) {
   LineServer server({.workers = 1, .output_bytes_max = 1'000'000});
   Client client(server.port());
@@ -226,7 +279,7 @@ TEST(StreamTest, ManyConnectionsAreSpreadEvenly) {
     EXPECT_EQ(server.transport(i).input_bytes(), 0u);
   }
   std::vector<ConnectionInfo> list;
-  for (size_t i = 0; i < 3; ++i) server.transport(i).list_connections(list);
+  for (size_t i = 0; i < 3; ++i) list_all(server.transport(i), list);
   ASSERT_EQ(list.size(), kCount);
   EXPECT_EQ(list[0].listen_address, "tcp:127.0.0.1:" + std::to_string(server.port()));
   EXPECT_EQ(list[0].address.substr(0, 14), "tcp:127.0.0.1:");

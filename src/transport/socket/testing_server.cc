@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +34,30 @@ uint32_t number_in(std::string_view text) {
 }
 
 }  // namespace
+
+LongWriter::LongWriter(size_t size, bool whole)
+    : pipe_(64 * 1024, [this] {
+        const std::lock_guard lock(mutex_);
+        awake_ = true;
+        condition_.notify_one();
+      }),
+      thread_([this, size, whole] { run(size, whole); }) {}
+
+LongWriter::~LongWriter() { thread_.join(); }
+
+void LongWriter::run(size_t size, bool whole) {
+  const std::string text(10'000, 'l');
+  while (size > 0 && !pipe_.reader_left()) {
+    const size_t wanted = std::min(size, text.size());
+    const size_t written = pipe_.write({reinterpret_cast<const uint8_t*>(text.data()), wanted});
+    size -= written;
+    if (written == wanted) continue;
+    std::unique_lock lock(mutex_);
+    condition_.wait(lock, [this] { return awake_; });
+    awake_ = false;
+  }
+  pipe_.end(whole);
+}
 
 LineWorker::LineWorker(SocketTransport& transport) : transport_(transport), memory_(4 << 20) {
   arena_ = {memory_.data(), static_cast<uint32_t>(memory_.size()), 0};
@@ -151,6 +176,12 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
     const bool whole = serve_body(tail, session, next);
     next.consumed += before;
     return whole;
+  } else if (command == "long" || command == "cut") {
+    long_replies_.push_back(std::make_unique<LongWriter>(number, command == "long"));
+    next.long_reply = long_replies_.back()->pipe();
+    next.consumed += used;
+    next.more_now = !rest.empty();
+    return false;
   } else if (command == "slow") {
     session.slow ^= 1;
     next.more_now = session.slow != 0;
@@ -163,6 +194,15 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
   }
   next.consumed += used;
   return true;
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  constexpr int kTriesMax = 1000;
+  for (int i = 0; i < kTriesMax; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 LineServer::LineServer(const LineServerConfig& config) {

@@ -8,13 +8,18 @@
 //   pin N         N bytes 'p', in two pinned pieces
 //   need N        the next N bytes are asked for whole, and their number and sum are answered
 //   body N        the same, but received piecewise into a buffer of the server
+//   long N        N bytes 'l', as a long reply that another thread writes
+//   cut N         the same, but broken off behind them
 //   slow          nothing now; delivered again once, then "slow"
 //   quit          "bye", then the connection is closed
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +31,24 @@
 #include "transport/socket/socket_transport.h"
 
 namespace warpcache::transport {
+
+// A long reply and the thread that writes it.
+class LongWriter {
+ public:
+  LongWriter(size_t size, bool whole);
+  ~LongWriter();  // REQUIRES: the reader has left
+
+  BytePipe* pipe() { return &pipe_; }
+
+ private:
+  void run(size_t size, bool whole);
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  bool awake_ = false;
+  BytePipe pipe_;
+  std::thread thread_;
+};
 
 class LineWorker final : private SessionObserver, private PinReleaser {
  public:
@@ -64,6 +87,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   std::set<uint32_t> pins_;
   std::vector<std::unique_ptr<std::string>> pinned_;
   uint32_t next_pin_ = 1;
+  std::vector<std::unique_ptr<LongWriter>> long_replies_;
   std::atomic<uint64_t> turns_{0};
   std::atomic<uint64_t> chunk_count_{0};
   size_t sessions_ = 0;
@@ -112,6 +136,9 @@ class LineServer {
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
+
+// Whether the condition comes true within ten seconds.
+bool eventually(const std::function<bool()>& condition);
 
 // A client's end of a stream, blocking, with a time limit on each receive.
 class Client {

@@ -45,8 +45,7 @@ class BytePipe {
     size_t taken = 0;
     while (taken < bytes.size && filled_ < capacity_) {
       const size_t at = (first_ + filled_) % capacity_;
-      const size_t piece =
-          std::min({bytes.size - taken, capacity_ - filled_, capacity_ - at});
+      const size_t piece = std::min({bytes.size - taken, capacity_ - filled_, capacity_ - at});
       std::memcpy(buffer_.get() + at, bytes.data + taken, piece);
       filled_ += piece;
       taken += piece;

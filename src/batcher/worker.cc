@@ -132,8 +132,7 @@ void Worker::run_left() {
 size_t Worker::first_to_complete() const {
   if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
   const auto waits = [this](const Plan& plan) {
-    return plan.left_out ||
-           (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
+    return plan.left_out || (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
   };
   const auto first = std::find_if(plans_.begin(), plans_.end(), waits);
   return first == plans_.end() ? 0 : static_cast<size_t>(first - plans_.begin());
@@ -268,9 +267,8 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
     frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
   }
   waiting.framed_end = plan.framed_end - (start - chunk.offset);
-  plan.next = {.consumed = start - chunk.offset,
-               .more_now = true,
-               .long_reply = plan.next.long_reply};
+  plan.next = {
+      .consumed = start - chunk.offset, .more_now = true, .long_reply = plan.next.long_reply};
   return true;
 }
 

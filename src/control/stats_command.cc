@@ -50,8 +50,8 @@ class SizesWalk final : public StatsWalk {
  public:
   explicit SizesWalk(StatsSource& source) : source_(source) {}
   LongReply::Step step(const StatsEmit& emit, std::string&) override {
-    const Status status = source_.walk(
-        cursor_, [this](const DumpItem& item) { histogram_.add(item.item_bytes); });
+    const Status status =
+        source_.walk(cursor_, [this](const DumpItem& item) { histogram_.add(item.item_bytes); });
     if (status != Status::kOk) return LongReply::Step::kBroken;
     if (cursor_ != kWalkEnd) return LongReply::Step::kMore;
     histogram_.emit(emit);
@@ -276,7 +276,8 @@ std::string metadump_line(const DumpItem& item) {
       fmt::format_to(std::back_inserter(line), "%{:02X}", static_cast<uint8_t>(c));
     }
   }
-  fmt::format_to(std::back_inserter(line), " exp={} la={} cas={} fetch={} cls=1 size={} flags={} \n",
+  fmt::format_to(std::back_inserter(line),
+                 " exp={} la={} cas={} fetch={} cls=1 size={} flags={} \n",
                  item.expires_unix == 0 ? -1 : item.expires_unix, item.accessed_unix, item.cas,
                  item.fetched ? "yes" : "no", item.item_bytes, item.client_flags);
   return line;

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "control/long_reply.h"
 #include "control/prefix_stats.h"
-#include "base/status.h"
 #include "control/stats.h"
 
 namespace warpcache {
@@ -61,19 +61,19 @@ class StatsWalk {
 
 // What the protocol is to answer after the values that were emitted.
 enum class StatsVerdict : uint8_t {
-  kEnd,    // text: END; binary: the packet without key and value
-  kReset,  // text: RESET; binary: the packet without key and value
-  kOk,     // text: OK; binary: the packet without key and value
-  kWalk,      // the answer is what the walk makes of names and values; it ends as with kEnd
-  kTextWalk,  // text: what the walk makes, as it is; binary: that in one packet, key "detailed",
-              // then the packet without key and value
-  kDetailUsage,     // CLIENT_ERROR usage: stats detail on|off|dump
-  kBadCommandLine,  // CLIENT_ERROR bad command line
-  kBadFormat,       // CLIENT_ERROR bad command line format
-  kIllegalSlab,     // CLIENT_ERROR Illegal slab id
+  kEnd,          // text: END; binary: the packet without key and value
+  kReset,        // text: RESET; binary: the packet without key and value
+  kOk,           // text: OK; binary: the packet without key and value
+  kWalk,         // the answer is what the walk makes of names and values; it ends as with kEnd
+  kTextWalk,     // text: what the walk makes, as it is; binary: that in one packet, key "detailed",
+                 // then the packet without key and value
+  kDetailUsage,  // CLIENT_ERROR usage: stats detail on|off|dump
+  kBadCommandLine,     // CLIENT_ERROR bad command line
+  kBadFormat,          // CLIENT_ERROR bad command line format
+  kIllegalSlab,        // CLIENT_ERROR Illegal slab id
   kCachedumpDisabled,  // CLIENT_ERROR stats cachedump not allowed
   kDetailDisabled,     // CLIENT_ERROR stats detail not allowed
-  kUnknown,         // text: ERROR; binary: key not found
+  kUnknown,            // text: ERROR; binary: key not found
 };
 
 // Runs `stats`. One for the server; any thread may call, several at a time.
@@ -111,8 +111,8 @@ class StatsCommand {
 [[nodiscard]] std::string_view verdict_line(StatsVerdict verdict);
 
 // One line of `lru_crawler metadump`: key=... exp=... la=... cas=... fetch=... cls=1 size=...
-// flags=..., ending in a blank and a bare LF as memcached has it. Bytes of the key that are not letters, digits or -_.~
-// are percent-encoded. exp is -1 for never.
+// flags=..., ending in a blank and a bare LF as memcached has it. Bytes of the key that are not
+// letters, digits or -_.~ are percent-encoded. exp is -1 for never.
 [[nodiscard]] std::string metadump_line(const DumpItem& item);
 
 }  // namespace warpcache

@@ -408,8 +408,9 @@ class FakeSource : public StatsSource {
   bool failed_ = false;
 
   StatsSnapshot snapshot_ = filled_snapshot();
-  std::vector<DumpItem> items_ = {{.key = "k1", .value_bytes = 3, .item_bytes = 40},
-                                  {.key = "k2", .value_bytes = 5, .item_bytes = 70, .expires_unix = 1700000000}};
+  std::vector<DumpItem> items_ = {
+      {.key = "k1", .value_bytes = 3, .item_bytes = 40},
+      {.key = "k2", .value_bytes = 5, .item_bytes = 70, .expires_unix = 1700000000}};
 };
 
 class StatsCommandTest : public testing::Test {
@@ -463,9 +464,8 @@ TEST_F(StatsCommandTest, SubcommandsAndWhatFollowsThem) {
 TEST_F(StatsCommandTest, ConnectionsAreListedStepByStep) {
   EXPECT_EQ(run("conns"), StatsVerdict::kWalk);
   EXPECT_EQ(steps_, 2);
-  EXPECT_THAT(collected_.names(),
-              ElementsAre("1:addr", "1:state", "1:secs_since_last_cmd", "2:addr", "2:state",
-                          "2:secs_since_last_cmd"));
+  EXPECT_THAT(collected_.names(), ElementsAre("1:addr", "1:state", "1:secs_since_last_cmd",
+                                              "2:addr", "2:state", "2:secs_since_last_cmd"));
 }
 
 TEST_F(StatsCommandTest, AWalkOverAStoreThatFailsIsNotWhole) {

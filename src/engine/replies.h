@@ -23,8 +23,8 @@ inline constexpr uint32_t kMakeRoomRoundsMax = 8;
 // The whole answer to a datagram for whose replies there is no space.
 inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
 
-// Administrative commands that a batch runs at most: they take as long as hundreds of requests. What
-// is left waits for the next batch.
+// Administrative commands that a batch runs at most: they take as long as hundreds of requests.
+// What is left waits for the next batch.
 inline constexpr uint32_t kBatchAdminMax = 16;
 // And of one stream, so that those who send many leave others their share.
 inline constexpr uint32_t kEntryAdminMax = 4;

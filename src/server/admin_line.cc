@@ -75,8 +75,8 @@ Admin::Classes Admin::read_classes(std::string_view text) {
   }
 }
 
-void Admin::run_line(const wire::Request& request, std::string_view line,
-                     engine::BatchEntry& entry, std::string& reply) {
+void Admin::run_line(const wire::Request& request, std::string_view line, engine::BatchEntry& entry,
+                     std::string& reply) {
   const std::string_view command = next_word(line);
   std::string answer(kError);
   if (command == "lru_crawler") {

@@ -201,9 +201,9 @@ TEST_F(AdminTest, NoLongReplyGoesOverUdp) {
   entry_.datagram = true;
   const std::string refusal = "CLIENT_ERROR not available over UDP\r\n";
   say("stats sizes_enable\r\n");
-  for (const std::string line : {"lru_crawler metadump all", "lru_crawler mgdump all",
-                                 "stats cachedump 1 0", "stats sizes", "stats conns",
-                                 "stats detail dump"}) {
+  for (const std::string line :
+       {"lru_crawler metadump all", "lru_crawler mgdump all", "stats cachedump 1 0", "stats sizes",
+        "stats conns", "stats detail dump"}) {
     EXPECT_EQ(say(line + "\r\n"), refusal) << line;
   }
 }

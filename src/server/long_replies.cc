@@ -81,8 +81,8 @@ bool LongReplies::advance(Job& job) {
       job.last = LongReply::Step::kBroken;
     }
   }
-  const size_t written = job.pipe.write(
-      {reinterpret_cast<const uint8_t*>(job.text.data()), job.text.size()});
+  const size_t written =
+      job.pipe.write({reinterpret_cast<const uint8_t*>(job.text.data()), job.text.size()});
   job.text.erase(0, written);
   if (!job.text.empty()) return false;
   if (job.last == LongReply::Step::kMore) return true;

@@ -61,7 +61,7 @@ class LongReplies {
     BytePipe pipe;
     LongReply::Step last = LongReply::Step::kMore;  // what the last step said
     std::string text;                               // of that step, not yet in the pipe
-    std::atomic<bool> made{false};  // nothing more comes into the pipe
+    std::atomic<bool> made{false};                  // nothing more comes into the pipe
   };
 
   void run();

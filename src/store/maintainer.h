@@ -111,8 +111,8 @@ class Maintainer {
   WC_HD Room make_room(uint64_t bytes);
   WC_HD void flush();   // everything stored before is dead
   WC_HD void expire();  // bulk expiry: segments whose time has passed
-  // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and nothing
-  // changes: that is out of reach, or less than the store works with.
+  // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and
+  // nothing changes: that is out of reach, or less than the store works with.
   WC_HD bool set_target(uint32_t segments);
 
  private:
@@ -522,7 +522,8 @@ WC_HD inline Maintainer::Step Maintainer::shrink() {
 WC_HD inline Maintainer::Step Maintainer::grow() {
   Shared& shared = *core_.shared;
   SpinGuard lock(&shared.segment_lock);
-  for (uint32_t i = 0; i < detail::kGrownAtOnce && grow_at_ < shared.segments_max; ++i, ++grow_at_) {
+  for (uint32_t i = 0; i < detail::kGrownAtOnce && grow_at_ < shared.segments_max;
+       ++i, ++grow_at_) {
     const SegmentId id = grow_at_;
     if (shared.segment_limit >= limit_target_) return Step::kNothing;
     if (core_.segment(id).load_state() != SegmentState::kAbsent) continue;

@@ -90,8 +90,7 @@ Status Store::start() {
                               store.core_.segment_size());
   };
 
-  for (ThreadContext* own :
-       {&memory_->maintenance_thread, &memory_->inspector, &memory_->walker}) {
+  for (ThreadContext* own : {&memory_->maintenance_thread, &memory_->inspector, &memory_->walker}) {
     const Status registered = register_thread(own);
     WC_ASSERT(registered == Status::kOk);
   }
@@ -192,8 +191,8 @@ bool Store::inspect(Bytes key, Item* header) {
   return alive;
 }
 
-// As any reader, so that no request waits for a walk: a pair is locked only where keys of it move at
-// each of several looks.
+// As any reader, so that no request waits for a walk: a pair is locked only where keys of it move
+// at each of several looks.
 Status Store::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) {
   const std::lock_guard guard(memory_->walking);
   const uint32_t now = load_relaxed(&core_.shared->now);

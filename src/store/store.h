@@ -49,8 +49,8 @@ class Store final : public StoreOwner {
   bool inspect(Bytes key, Item* header) override;
   Clock clock() const override { return ref().clock(); }
 
-  // One round of what the maintenance thread does: reclaims, makes room up to the low-water mark and
-  // moves the limit to what it was set to. Outside batches.
+  // One round of what the maintenance thread does: reclaims, makes room up to the low-water mark
+  // and moves the limit to what it was set to. Outside batches.
   void maintain();
 
  private:

@@ -29,11 +29,12 @@ struct Connection {
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
   BytePipe* long_reply = nullptr;  // is sent behind `out`
-  uint32_t need = 0;              // bytes that the stash must reach before it is delivered
-  uint32_t ready_at = kNotReady;  // place in the list of those to be delivered without new bytes
+  uint32_t need = 0;               // bytes that the stash must reach before it is delivered
+  uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
   std::atomic<uint32_t> active_at{0};  // second of the last delivery
   std::atomic<bool> in_turn{false};    // delivered, not completed
-  std::atomic<bool> writing{false};    // has an OutQueue or a long reply: nothing is read
+  std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
+  std::atomic<bool> answering{false};  // has a long reply: nothing is read
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent
@@ -63,6 +64,7 @@ class ConnectionTable {
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
     connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.answering.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.closing = false;
     free_.push_back(index);
   }

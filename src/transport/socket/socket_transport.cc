@@ -424,8 +424,8 @@ void SocketTransport::continue_sending(uint32_t index) {
   }
   output_bytes_ -= connection.out->copied_bytes();
   connection.out.reset();
-  if (connection.long_reply != nullptr) return send_long_reply(index);
   connection.writing.store(false, std::memory_order_relaxed);
+  if (connection.long_reply != nullptr) return send_long_reply(index);
   if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
 }
@@ -433,7 +433,7 @@ void SocketTransport::continue_sending(uint32_t index) {
 // The connection is its reader from here on.
 void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
   connections_[index].long_reply = long_reply;
-  connections_[index].writing.store(true, std::memory_order_relaxed);
+  connections_[index].answering.store(true, std::memory_order_relaxed);
   long_replies_.push_back(index);
   long_reply->set_wake_reader([this] { wake_.raise(); });
 }
@@ -471,7 +471,7 @@ void SocketTransport::send_long_reply(uint32_t index) {
   }
   std::exchange(connection.long_reply, nullptr)->leave();
   std::erase(long_replies_, index);
-  connection.writing.store(false, std::memory_order_relaxed);
+  connection.answering.store(false, std::memory_order_relaxed);
   if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
 }
@@ -554,7 +554,7 @@ void SocketTransport::close_idle() {
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
     // After this process has stood still, requests may wait that came in time.
-    if (!connection.writing.load(std::memory_order_relaxed) && has_input(connection.fd)) continue;
+    if (!connection.out && connection.long_reply == nullptr && has_input(connection.fd)) continue;
     counters_.idle_closed.add(1);
     close_stream(index);
   }

@@ -81,8 +81,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
 
   const TransportCounters& counters() const { return counters_; }
   uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
-  // Any thread. Appends what is open among the kListedAtOnce places of the table from `next` on, and
-  // moves it. False: these were the last.
+  // Any thread. Appends what is open among the kListedAtOnce places of the table from `next` on,
+  // and moves it. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
   static constexpr uint32_t kListedAtOnce = 64;
 

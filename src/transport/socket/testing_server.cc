@@ -36,11 +36,12 @@ uint32_t number_in(std::string_view text) {
 }  // namespace
 
 LongWriter::LongWriter(size_t size, bool whole)
-    : pipe_(64 * 1024, [this] {
-        const std::lock_guard lock(mutex_);
-        awake_ = true;
-        condition_.notify_one();
-      }),
+    : pipe_(64 * 1024,
+            [this] {
+              const std::lock_guard lock(mutex_);
+              awake_ = true;
+              condition_.notify_one();
+            }),
       thread_([this, size, whole] { run(size, whole); }) {}
 
 LongWriter::~LongWriter() { thread_.join(); }

@@ -138,6 +138,7 @@ std::string Server::make_lanes() {
   transport::SocketTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
+  config.unix_path = options_.listen.unix_path;
   lanes_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<transport::UniqueFd> udp_fds;

@@ -17,6 +17,8 @@ void SocketTransport::list_connections(std::vector<ConnectionInfo>& list) const 
     info.fd = connection.fd;
     info.address = peer_address_text(connection.fd);
     info.listen_address = local_address_text(connection.fd);
+    // Its socket has the name that it was bound by, not the one that its file got when it listened.
+    if (info.listen_address.starts_with("unix:")) info.listen_address = "unix:" + config_.unix_path;
     info.in_turn = connection.in_turn.load(std::memory_order_relaxed);
     info.writing = connection.writing.load(std::memory_order_relaxed);
     const uint32_t active_at = connection.active_at.load(std::memory_order_relaxed);

@@ -6,8 +6,6 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -149,12 +147,14 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
   });
 }
 
-std::string start_listening(const Listener& listener) {
-  if (listen(listener.fd.get(), listener.backlog) == 0) return "";
-  const int error = errno;
-  const std::string where =
-      listener.is_unix ? "the Unix socket " + listener.host : place({listener.host, listener.port});
-  return failure("cannot listen on " + where, error);
+std::string start_listening(Listener& listener) {
+  const std::string what =
+      "cannot listen on " + (listener.is_unix ? "the Unix socket " + listener.host
+                                              : place({listener.host, listener.port}));
+  if (listen(listener.fd.get(), listener.backlog) != 0) return failure(what, errno);
+  if (!listener.is_unix) return "";
+  const std::string sentence = listener.file.publish();
+  return sentence.empty() ? "" : what + ": " + sentence;
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
@@ -186,25 +186,11 @@ std::string open_udp(const ListenTarget& target, uint32_t sockets,
 std::string open_unix(const std::string& path, uint32_t mode, int backlog,
                       std::vector<Listener>& listeners) {
   const std::string what = "cannot listen on the Unix socket " + path;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return failure(what, ENAMETOOLONG);
-  std::memcpy(address.sun_path, path.data(), path.size());
-
-  struct stat old {};
-  if (lstat(path.c_str(), &old) == 0) {
-    if (!S_ISSOCK(old.st_mode)) return what + ": there is a file of that name.";
-    (void)unlink(path.c_str());
-  }
   Listener listener;
   listener.fd = UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener.fd.valid()) return failure(what, errno);
-  const mode_t old_mask = umask(static_cast<mode_t>(~mode & 0777u));
-  const int bound =
-      bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const int error = errno;
-  umask(old_mask);
-  if (bound != 0) return failure(what, error);
+  const std::string sentence = listener.file.bind(listener.fd.get(), path, mode);
+  if (!sentence.empty()) return what + ": " + sentence;
   listener.backlog = backlog;
   listener.is_unix = true;
   listener.host = path;

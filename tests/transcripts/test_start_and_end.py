@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What warpcached finds at its start and leaves at its end: socket files, ports, pid files."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import require_target
+
+TIMEOUT_S = 20.0
+EXIT_REFUSED = 71
+
+
+class Process:
+    """One warpcached with exactly these options; its standard error goes to a file."""
+
+    def __init__(self, path: str, log: Path, options: tuple[str, ...], **keywords) -> None:
+        user = ["-u", "root"] if os.geteuid() == 0 and "-u" not in options else []
+        self.log_path = log
+        with open(log, "wb") as out:
+            self.process = subprocess.Popen(
+                [path, *user, "-t", "1", *options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=out,
+                **keywords,
+            )
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def status(self) -> int:
+        """The exit status of a process that ends by itself."""
+        return self.process.wait(TIMEOUT_S)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.status()
+
+
+@pytest.fixture
+def begin(tmp_path):
+    target = require_target("warpcached")
+    processes: list[Process] = []
+
+    def starter(*options: str, **keywords) -> Process:
+        log = tmp_path / f"log-{len(processes)}"
+        processes.append(Process(target.path, log, options, **keywords))
+        return processes[-1]
+
+    yield starter
+    for process in processes:
+        if process.process.poll() is None:
+            process.process.kill()
+        process.process.wait()
+
+
+def wait_until(condition, what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def answers(address, family: int = socket.AF_INET) -> bool:
+    with socket.socket(family) as sock:
+        sock.settimeout(5)
+        try:
+            sock.connect(address)
+            sock.sendall(b"mn\r\n")
+            return sock.recv(100) == b"MN\r\n"
+        except OSError:
+            return False
+
+
+def answers_unix(path: Path) -> bool:
+    return answers(str(path), socket.AF_UNIX)
+
+
+def begin_unix(begin, path: Path, *options: str) -> Process:
+    process = begin("-s", str(path), *options)
+    wait_until(lambda: answers_unix(path), f"no answer: {process.log()}")
+    return process
+
+
+def limit_memory(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def test_a_socket_in_use_is_refused(begin, tmp_path):
+    """A second server on a path ends with one sentence, and the first goes on."""
+    path = tmp_path / "s"
+    first = begin_unix(begin, path)
+    second = begin("-s", str(path))
+    assert second.status() == EXIT_REFUSED
+    assert f"the Unix socket {path}: another server listens there" in second.log()
+    assert answers_unix(path)
+    assert first.end() == 0
+    assert not path.exists()
+
+
+def test_a_socket_file_of_another_server_stays(begin, tmp_path):
+    """A server whose file was deleted does not delete the file of the one that came after it."""
+    path = tmp_path / "s"
+    first = begin_unix(begin, path)
+    path.unlink()
+    second = begin_unix(begin, path)
+    assert first.end() == 0
+    assert answers_unix(path)
+    assert second.end() == 0
+    assert [p.name for p in tmp_path.iterdir() if p.is_socket()] == []
+
+
+def test_a_refused_start_leaves_no_socket(begin, tmp_path):
+    """What fails after the socket is bound removes it, and what was there before stays."""
+    path = tmp_path / "s"
+    process = begin("-s", str(path), "-m", "100000", preexec_fn=lambda: limit_memory(1 << 30))
+    assert process.status() == EXIT_REFUSED, process.log()
+    assert [p.name for p in tmp_path.iterdir() if p.is_socket()] == []
+
+
+def test_a_socket_file_answers_when_it_appears(begin, tmp_path):
+    """Whoever waits for the file can connect at once, every time."""
+    for attempt in range(5):
+        path = tmp_path / f"s{attempt}"
+        process = begin("-s", str(path))
+        deadline = time.monotonic() + TIMEOUT_S
+        while not os.path.lexists(path):
+            assert time.monotonic() < deadline, process.log()
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(path))
+        assert process.end() == 0
+
+
+def test_a_path_that_is_no_socket_is_refused(begin, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("precious")
+    process = begin("-s", str(path))
+    assert process.status() == EXIT_REFUSED
+    assert "there is a file of that name" in process.log()
+    assert path.read_text() == "precious"
+
+
+def test_connections_name_the_socket_by_its_path(begin, tmp_path):
+    path = tmp_path / "s"
+    begin_unix(begin, path)
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        sock.sendall(b"stats conns\r\nmn\r\n")
+        text = b""
+        while not text.endswith(b"MN\r\n"):
+            text += sock.recv(65536)
+    assert text.count(f":addr unix:{path}\r\n".encode()) == 1
+    assert text.count(f":listen_addr unix:{path}\r\n".encode()) >= 1
+    assert text.count(b"unix:") == text.count(f"unix:{path}\r\n".encode())

@@ -29,9 +29,10 @@ Server::Server(const Options& options)
 Server::~Server() { stop(StopKind::kNow); }
 
 std::string Server::open_ports() {
+  std::vector<std::string> left_out;
   for (const ListenAddress& address : options_.listen.tcp) {
     std::string failure = transport::open_tcp(
-        target_of(address), static_cast<int>(options_.listen.backlog), listeners_);
+        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, left_out);
     if (!failure.empty()) return failure;
   }
   if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
@@ -39,9 +40,10 @@ std::string Server::open_ports() {
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
-        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_);
+        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_, left_out);
     if (!failure.empty()) return failure;
   }
+  for (const std::string& sentence : left_out) spdlog::warn("{}", sentence);
   for (const transport::Listener& listener : listeners_) {
     ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import require_target
+from harness.servers import free_port
 
 TIMEOUT_S = 20.0
 EXIT_REFUSED = 71
@@ -62,10 +63,11 @@ def begin(tmp_path):
         process.process.wait()
 
 
-def wait_until(condition, what: str) -> None:
+def wait_until(condition, process: Process) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert process.process.poll() is None, process.log()
+        assert time.monotonic() < deadline, process.log()
         time.sleep(0.01)
 
 
@@ -86,7 +88,7 @@ def answers_unix(path: Path) -> bool:
 
 def begin_unix(begin, path: Path, *options: str) -> Process:
     process = begin("-s", str(path), *options)
-    wait_until(lambda: answers_unix(path), f"no answer: {process.log()}")
+    wait_until(lambda: answers_unix(path), process)
     return process
 
 
@@ -160,3 +162,43 @@ def test_connections_name_the_socket_by_its_path(begin, tmp_path):
     assert text.count(f":addr unix:{path}\r\n".encode()) == 1
     assert text.count(f":listen_addr unix:{path}\r\n".encode()) >= 1
     assert text.count(b"unix:") == text.count(f"unix:{path}\r\n".encode())
+
+
+def begin_port(begin, port: int, host: str, *options: str) -> Process:
+    process = begin("-p", str(port), *options)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    wait_until(lambda: answers((host, port), family), process)
+    return process
+
+
+def shared_port() -> int:
+    """A port that is free in both families."""
+    while True:
+        port = free_port(socket.AF_INET6)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("", port))
+                return port
+            except OSError:
+                continue
+
+
+@pytest.mark.parametrize(("taken", "free"), [("::1", "127.0.0.1"), ("127.0.0.1", "::1")])
+def test_a_family_that_is_taken_is_left_out(begin, taken, free):
+    """Every interface of both families, one of which another server has: the other is served."""
+    port = shared_port()
+    first = begin_port(begin, port, taken, "-l", taken)
+    second = begin_port(begin, port, free)
+    family = "IPv6" if ":" in taken else "IPv4"
+    assert f"cannot listen on *:{port} ({family}): Address already in use" in second.log()
+    assert first.end() == 0
+    assert second.end() == 0
+
+
+def test_a_port_that_is_taken_is_refused(begin):
+    port = shared_port()
+    begin_port(begin, port, "127.0.0.1")
+    for options in (("-p", str(port)), ("-p", str(port), "-l", "127.0.0.1,127.0.0.2")):
+        process = begin(*options)
+        assert process.status() == EXIT_REFUSED
+        assert "Address already in use" in process.log()

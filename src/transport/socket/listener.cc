@@ -109,32 +109,46 @@ bool family_is_absent(int error) {
   return error == EAFNOSUPPORT || error == EPROTONOSUPPORT || error == EADDRNOTAVAIL;
 }
 
-// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno.
+const char* family_name(const addrinfo& address) {
+  return address.ai_family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno. Those that
+// cannot be had are left out while another can.
 template <typename Open>
-std::string open_each(const ListenTarget& target, int socket_type, Open open) {
+std::string open_each(const ListenTarget& target, int socket_type,
+                      std::vector<std::string>& left_out, Open open) {
   AddressList list;
   std::string sentence = resolve(target, socket_type, list);
   if (!sentence.empty()) return sentence;
+  const std::string what = "cannot listen on " + place(target);
   bool any = false;
-  int absent = 0;
+  int refusal = 0;
+  std::vector<std::string> taken;
   for (addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     const int error = open(*address);
     if (error == 0) {
       any = true;
+    } else if (error == EADDRINUSE) {
+      refusal = error;
+      taken.push_back(failure(what + " (" + family_name(*address) + ")", error));
     } else if (family_is_absent(error)) {
-      absent = error;
+      if (refusal == 0) refusal = error;
     } else {
-      return failure("cannot listen on " + place(target), error);
+      return failure(what, error);
     }
   }
-  return any ? "" : failure("cannot listen on " + place(target), absent);
+  if (!any) return failure(what, refusal);
+  left_out.insert(left_out.end(), taken.begin(), taken.end());
+  return "";
 }
 
 }  // namespace
 
-std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners) {
+std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners,
+                     std::vector<std::string>& left_out) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_STREAM, [&](addrinfo& address) {
+  return open_each(target, SOCK_STREAM, left_out, [&](addrinfo& address) {
     Listener listener;
     listener.fd = bind_same_port(address, target.port, picked);
     if (!listener.fd.valid()) return errno;
@@ -158,9 +172,9 @@ std::string start_listening(Listener& listener) {
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
-                     std::vector<UdpListener>& listeners) {
+                     std::vector<UdpListener>& listeners, std::vector<std::string>& left_out) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_DGRAM, [&](addrinfo& address) {
+  return open_each(target, SOCK_DGRAM, left_out, [&](addrinfo& address) {
     UdpListener listener;
     // Binding alone first: SO_REUSEPORT would let two servers share a port without a word.
     {

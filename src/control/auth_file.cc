@@ -2,23 +2,16 @@
 #include "control/auth_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <utility>
+
+#include "control/text_file.h"
 
 namespace warpcache {
 
 std::string AuthFile::load(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr)
-    return "-Y: the file " + path + " cannot be read: " + std::strerror(errno) + ".";
-  std::string text(kFileSizeMax + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) {
-    return "-Y: the file " + path + " cannot be read: " + std::strerror(errno) + ".";
-  }
+  std::string text;
+  const std::string failure = read_text_file(path, kFileSizeMax, &text);
+  if (!failure.empty()) return "-Y: the file " + path + " cannot be read: " + failure;
   return parse(text, path);
 }
 

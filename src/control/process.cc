@@ -12,10 +12,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace warpcache {
 namespace {
@@ -24,29 +22,12 @@ std::string system_failure(const std::string& what) {
   return what + ": " + std::strerror(errno) + ".";
 }
 
-// Writes `text` beside `path` and renames it there.
-std::string write_file(const std::string& path, const std::string& suffix,
-                       const std::string& text) {
-  const std::string beside = path + suffix;
-  FILE* const file = std::fopen(beside.c_str(), "we");
-  if (file == nullptr) return system_failure("the file " + beside + " cannot be written");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::string failure = system_failure("the file " + path + " cannot be written");
-    (void)std::remove(beside.c_str());
-    return failure;
-  }
-  return "";
-}
-
 // The number at the start of the file, or 0.
 pid_t read_pid(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr) return 0;
-  char line[32] = {};
-  if (std::fgets(line, sizeof(line), file.get()) == nullptr) return 0;
-  return static_cast<pid_t>(std::strtol(line, nullptr, 10));
+  constexpr size_t kLineSizeMax = 32;
+  std::string text;
+  if (!read_text_file(path, kLineSizeMax, &text).empty()) return 0;
+  return static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
 }
 
 // In the process that was started: waits for one byte from the daemon, or for its end.
@@ -164,9 +145,10 @@ Daemon::~Daemon() {
 }
 
 std::string PidFile::write(const std::string& path) {
-  std::string failure = write_file(path, ".tmp", std::to_string(getpid()) + "\n");
-  if (failure.empty()) path_ = path;
-  return failure.empty() ? failure : "-P: " + failure;
+  const std::string failure = write_text_file(path, std::to_string(getpid()) + "\n", &identity_);
+  if (!failure.empty()) return "-P: the file " + path + " cannot be written: " + failure;
+  path_ = path;
+  return "";
 }
 
 pid_t PidFile::running_process(const std::string& path) {
@@ -176,7 +158,7 @@ pid_t PidFile::running_process(const std::string& path) {
 }
 
 PidFile::~PidFile() {
-  if (!path_.empty() && read_pid(path_) == getpid()) (void)unlink(path_.c_str());
+  if (!path_.empty() && read_pid(path_) == getpid()) remove_file(path_, identity_);
 }
 
 std::string write_port_file(const std::string& path, const std::vector<BoundPort>& ports) {
@@ -185,8 +167,9 @@ std::string write_port_file(const std::string& path, const std::vector<BoundPort
     text += std::string(port.udp ? "UDP" : "TCP") + (port.ipv6 ? " INET6: " : " INET: ") +
             std::to_string(port.port) + "\n";
   }
-  const std::string failure = write_file(path, ".lck", text);
-  return failure.empty() ? failure : "MEMCACHED_PORT_FILENAME: " + failure;
+  const std::string failure = write_text_file(path, text);
+  if (failure.empty()) return "";
+  return "MEMCACHED_PORT_FILENAME: the file " + path + " cannot be written: " + failure;
 }
 
 }  // namespace warpcache

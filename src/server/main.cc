@@ -125,17 +125,20 @@ void announce(const Options& options, const Server& server) {
   (void)std::fflush(stdout);
 }
 
-std::string write_files(const Options& options, const Server& server, PidFile& pid_file) {
+// A file that cannot be written does not keep anybody from being served: as in memcached.
+void write_files(const Options& options, const Server& server, PidFile& pid_file) {
   std::string failure;
   if (!options.listen.port_filename.empty()) {
     failure = write_port_file(options.listen.port_filename, server.ports());
+    if (!failure.empty()) spdlog::warn("{}", failure);
   }
-  if (!failure.empty() || options.process.pid_file.empty()) return failure;
+  if (options.process.pid_file.empty()) return;
   const pid_t other = PidFile::running_process(options.process.pid_file);
   if (other != 0) {
     spdlog::warn("{} names process {}, which runs; replacing it", options.process.pid_file, other);
   }
-  return pid_file.write(options.process.pid_file);
+  failure = pid_file.write(options.process.pid_file);
+  if (!failure.empty()) spdlog::warn("{}", failure);
 }
 
 int serve(const Options& options) {
@@ -154,11 +157,10 @@ int serve(const Options& options) {
   const int signal_fd = take_signals();
   if (signal_fd < 0) return fail("signals cannot be received.");
   failure = server.start();
-  // What comes meanwhile waits in the backlog: who reads of a port can connect to it, and nobody is
-  // served by a server that then gives up.
-  PidFile pid_file;
-  if (failure.empty()) failure = write_files(options, server, pid_file);
   if (!failure.empty()) return fail(failure);
+  // What comes meanwhile waits in the backlog: who reads of a port can connect to it.
+  PidFile pid_file;
+  write_files(options, server, pid_file);
   server.serve();
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);

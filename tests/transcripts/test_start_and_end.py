@@ -202,3 +202,28 @@ def test_a_port_that_is_taken_is_refused(begin):
         process = begin(*options)
         assert process.status() == EXIT_REFUSED
         assert "Address already in use" in process.log()
+
+
+def test_a_pid_file_that_cannot_be_written_is_told(begin, tmp_path):
+    """The server says so and serves, as memcached does."""
+    port = shared_port()
+    path = tmp_path / "none" / "pid"
+    process = begin_port(begin, port, "127.0.0.1", "-l", "127.0.0.1", "-P", str(path))
+    assert f"-P: the file {path} cannot be written: No such file" in process.log()
+    assert process.end() == 0
+
+
+def test_a_pid_file_follows_no_link(begin, tmp_path):
+    """Links that somebody has prepared keep what they point at; only our file goes at the end."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    path = tmp_path / "pid"
+    for name in ("pid", "pid.tmp"):
+        (tmp_path / name).symlink_to(precious)
+    process = begin_port(begin, shared_port(), "127.0.0.1", "-l", "127.0.0.1", "-P", str(path))
+    assert int(path.read_text()) == process.process.pid
+    assert not path.is_symlink()
+    assert precious.read_text() == "precious"
+    assert process.end() == 0
+    assert not path.exists()
+    assert precious.read_text() == "precious"

@@ -155,6 +155,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
   entry.authenticated = !config_.authentication || session.authenticated;
+  entry.failed_logins = session.failed_logins;
   entry.connection_id = chunk.connection_id;
   batch_.entries.push_back(entry);
 }
@@ -300,6 +301,7 @@ bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) 
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   session.authenticated = entry.authenticated;
+  session.failed_logins = entry.failed_logins;
   if (WC_UNLIKELY(plan.big != 0)) {
     if (entry.frames_done == 0 && !entry.close) {
       session.big_waiting = plan.big;

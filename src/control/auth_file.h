@@ -66,6 +66,7 @@ class AuthFile {
     std::array<char, kTextSizeMax> bytes{};
     uint8_t size = 0;
   };
+  static_assert(sizeof(Text) % sizeof(uint64_t) == 0);
   struct Entry {
     Text user;
     Text password;
@@ -78,7 +79,7 @@ class AuthFile {
   void count_failure(Clock::time_point now) const;
   std::shared_ptr<const Entries> entries() const;
   static Text make_text(std::string_view text);
-  static uint32_t difference(const Text& a, const Text& b);
+  static uint64_t difference(const Text& a, const Text& b);
 
   mutable std::mutex mutex_;  // held for as long as it takes to copy the pointer
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();  // never changes

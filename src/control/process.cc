@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,11 @@ std::string enable_core_dumps() {
     if (setrlimit(RLIMIT_CORE, &limit) == 0) return "";
   }
   return "-r: the limit on core files is 0 and cannot be raised.";
+}
+
+std::string keep_core_dumps() {
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0) return "";
+  return system_failure("-r: core files cannot be switched on");
 }
 
 std::string lock_memory() {

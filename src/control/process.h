@@ -26,6 +26,10 @@ inline constexpr uint64_t kDescriptorsBesideConnections = 256;
 // Raises the limit on core files as far as it goes (-r). An error where they stay switched off.
 [[nodiscard]] std::string enable_core_dumps();
 
+// The kernel dumps no core of a process that has changed its user; from here on it does again (-r,
+// after change_user()).
+[[nodiscard]] std::string keep_core_dumps();
+
 // Locks memory as pages come into use (-k); reserving address space stays free of cost.
 [[nodiscard]] std::string lock_memory();
 

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "control/banner.h"
@@ -82,20 +81,17 @@ StopKind wait_for_end(Server& server, int signal_fd) {
   }
 }
 
-// Ends the server. A second signal ends a graceful stop at once.
+// Ends the server. A second signal ends a graceful stop at once. Nothing is asked of the system
+// that it could refuse by now.
 void stop(Server& server, StopKind kind, int signal_fd) {
   spdlog::info("{}", kind == StopKind::kGraceful ? "stopping gracefully" : "stopping");
-  StopRequest ended;
-  std::thread stopper([&] {
-    server.stop(kind);
-    ended.ask(kind);
-  });
-  while (ended.kind() == StopKind::kNone) {
-    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {ended.fd(), POLLIN, 0}};
+  server.begin_stop(kind);
+  while (!server.has_ended()) {
+    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {server.ended_fd(), POLLIN, 0}};
     (void)poll(fds, 2, -1);
     if (stop_kind_of(read_signal(signal_fd)) == StopKind::kNow) server.hurry();
   }
-  stopper.join();
+  server.finish_stop();
 }
 
 // Everything that makes a process fit to serve, before there are threads.
@@ -111,7 +107,9 @@ std::string become_user(const Options& options) {
     if (running_as_root()) spdlog::warn("running as root; -u gives a user to run as");
     return "";
   }
-  return change_user(user);
+  std::string failure = change_user(user);
+  if (failure.empty() && options.process.core_dumps) failure = keep_core_dumps();
+  return failure;
 }
 
 void announce(const Options& options, const Server& server) {
@@ -183,7 +181,7 @@ int main(int argc, char** argv) {
     return parsed.exit_status;
   }
   warpcache::start_logging(parsed.options->process.verbosity);
-  // The system may refuse memory or a thread at the start, and a thread at the end.
+  // The system may refuse memory or a thread at the start.
   try {
     if (parsed.options->gpu.selftest) return warpcache::server::run_selftest(*parsed.options);
     return warpcache::server::serve(*parsed.options);

@@ -204,6 +204,29 @@ def test_a_port_that_is_taken_is_refused(begin):
         assert "Address already in use" in process.log()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_the_end_needs_nothing_of_the_system(begin, number):
+    """A server to which the system gives neither memory nor a thread any more ends with status 0."""
+    process = begin_port(begin, shared_port(), "127.0.0.1", "-l", "127.0.0.1")
+    resource.prlimit(process.process.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
+    assert process.end(number) == 0, process.log()
+
+
+def dumpable(pid: int) -> bool:
+    """The files of a process that may not dump core belong to root."""
+    return os.stat(f"/proc/{pid}/environ").st_uid == os.stat(f"/proc/{pid}").st_uid != 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_cores_are_dumped_as_another_user(begin):
+    """-r with -u: the kernel switches core files off with the change of the user."""
+    options = ("-l", "127.0.0.1", "-u", "nobody")
+    with_r = begin_port(begin, shared_port(), "127.0.0.1", "-r", *options)
+    without = begin_port(begin, shared_port(), "127.0.0.1", *options)
+    assert dumpable(with_r.process.pid)
+    assert not dumpable(without.process.pid)
+
+
 def test_a_pid_file_that_cannot_be_written_is_told(begin, tmp_path):
     """The server says so and serves, as memcached does."""
     port = shared_port()

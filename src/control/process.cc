@@ -31,6 +31,14 @@ pid_t read_pid(const std::string& path) {
   return static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
 }
 
+// What even root cannot exceed; 0: unknown.
+rlim_t system_descriptors_max() {
+  constexpr size_t kLineSizeMax = 32;
+  std::string text;
+  if (!read_text_file("/proc/sys/fs/nr_open", kLineSizeMax, &text).empty()) return 0;
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
 // In the process that was started: waits for one byte from the daemon, or for its end.
 [[noreturn]] void wait_for_daemon(int fd, pid_t child) {
   int status = 0;
@@ -53,13 +61,26 @@ std::string raise_descriptor_limit(uint32_t connections_max) {
     return system_failure("the limit on open files cannot be read");
   if (limit.rlim_cur >= wanted) return "";
   const rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
-  if (setrlimit(RLIMIT_NOFILE, &raised) != 0) {
-    return system_failure("-c " + std::to_string(connections_max) + " needs " +
-                          std::to_string(wanted) + " open files, but the limit is " +
-                          std::to_string(limit.rlim_max) +
-                          "; raise it (ulimit -Hn), start as root, or give a smaller -c");
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return "";
+  std::string sentence = "-c " + std::to_string(connections_max) + " needs " +
+                         std::to_string(wanted) + " open files, but the limit is " +
+                         std::to_string(limit.rlim_max);
+  const rlim_t system_max = system_descriptors_max();
+  if (system_max != 0 && wanted > system_max) {
+    sentence += ", and the system gives a process " + std::to_string(system_max) +
+                " at most (sysctl fs.nr_open)";
+  } else if (running_as_root()) {
+    sentence +=
+        ", and root may not raise it here (CAP_SYS_RESOURCE is missing); raise it where "
+        "the server is started (ulimit -Hn, LimitNOFILE=, docker run --ulimit nofile=)";
+  } else {
+    sentence += "; raise it (ulimit -Hn, LimitNOFILE=), start as root";
   }
-  return "";
+  sentence += ", or give a smaller -c";
+  if (limit.rlim_max > kDescriptorsBesideConnections) {
+    sentence += " (at most " + std::to_string(limit.rlim_max - kDescriptorsBesideConnections) + ")";
+  }
+  return sentence + ".";
 }
 
 std::string enable_core_dumps() {

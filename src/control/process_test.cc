@@ -76,8 +76,21 @@ TEST_F(ProcessTest, DescriptorLimitAboveTheHardLimitNeedsRoot) {
               if (setrlimit(RLIMIT_NOFILE, &low) != 0) return 10;
               if (running_as_root() && !change_user("nobody").empty()) return 11;
               const std::string failure = raise_descriptor_limit(1000);
-              return failure.find("-c 1000 needs 1256 open files, but the limit is 64") == 0 ? 0
-                                                                                             : 12;
+              if (failure.find("-c 1000 needs 1256 open files, but the limit is 64") != 0)
+                return 12;
+              return failure.find("start as root, or give a smaller -c.") != failure.npos ? 0 : 13;
+            }),
+            0);
+}
+
+TEST_F(ProcessTest, DescriptorLimitAboveTheSystemsIsNobodys) {
+  EXPECT_EQ(status_of_child([] {
+              const rlimit low{500, 500};
+              if (setrlimit(RLIMIT_NOFILE, &low) != 0) return 10;
+              const std::string failure = raise_descriptor_limit(4'000'000'000u);
+              if (failure.find("(sysctl fs.nr_open)") == failure.npos) return 11;
+              if (failure.find("as root") != failure.npos) return 12;
+              return failure.find("or give a smaller -c (at most 244).") != failure.npos ? 0 : 13;
             }),
             0);
 }

@@ -262,3 +262,53 @@ def test_a_password_file_that_is_a_fifo_stops_nothing(begin, tmp_path):
     process.process.send_signal(signal.SIGHUP)
     wait_until(lambda: "is not a regular file. The old passwords stay" in process.log(), process)
     assert process.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "sentence"),
+    [
+        ("0", "there is no NVIDIA driver, and so no GPU: install one"),
+        ("12020", "the NVIDIA driver is for CUDA 12.2 at most, and this server for 13.0"),
+        ("13000", "the NVIDIA driver finds no GPU: nvidia-smi must list one"),
+    ],
+)
+def test_without_a_gpu_the_start_says_what_to_do(begin, driver, sentence):
+    """In a build for the simulated GPU, whose driver and number of cards the environment tells."""
+    env = {**os.environ, "SIMT_DRIVER": driver, "SIMT_GPU": "0"}
+    process = begin("--engine=cuda", "-p", str(shared_port()), "-l", "127.0.0.1", env=env)
+    assert process.status() == EXIT_REFUSED
+    if "without CUDA" in process.log():
+        pytest.skip("built without CUDA")
+    assert sentence in process.log()
+
+
+def low_limit(size: int):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (size, size))
+
+
+def test_too_few_descriptors_are_named_with_what_helps(begin):
+    """More than the kernel gives to anybody."""
+    most = int(Path("/proc/sys/fs/nr_open").read_text())
+    process = begin("-c", str(most), "-p", str(shared_port()), "-l", "127.0.0.1")
+    assert process.status() == EXIT_REFUSED
+    assert f"-c {most} needs {most + 256} open files" in process.log()
+    assert f"the system gives a process {most} at most (sysctl fs.nr_open)" in process.log()
+
+
+def may_raise_limits() -> bool:
+    """CAP_SYS_RESOURCE, which root lacks in many containers."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if "CapEff" in x)
+    return bool(int(line.split()[1], 16) >> 24 & 1)
+
+
+def test_a_low_limit_on_descriptors(begin):
+    """Who may raise it does; others are told what helps them."""
+    options = ("-l", "127.0.0.1", "-c", "1000")
+    if may_raise_limits():
+        begin_port(begin, shared_port(), "127.0.0.1", *options, preexec_fn=low_limit(100))
+        return
+    process = begin("-p", str(shared_port()), *options, preexec_fn=low_limit(100))
+    assert process.status() == EXIT_REFUSED
+    assert "-c 1000 needs 1256 open files, but the limit is 100" in process.log()
+    helps = "CAP_SYS_RESOURCE is missing" if os.geteuid() == 0 else "start as root"
+    assert helps in process.log()

@@ -36,6 +36,8 @@ OVERHEAD_MIB_THREAD = 2.5
 OVERHEAD_SHARE = 1 / 256  # of -m
 CONNECTION_KIB = 2  # one that waits for its client
 BUSY_CONNECTION_KIB = 80  # one in the middle of a request
+# A thread's buffers when a burst has used all of them: input, replies, frames, spans.
+BURST_KIB = (4 + 2 + 1 + 2) * 1024
 
 
 class ClientError(Exception):
@@ -88,8 +90,8 @@ def sum_up(reports: list[dict]) -> dict:
 
 
 @contextmanager
-def running(target: Target, megabytes: int, *options: str):
-    server = start_server(target, ["-m", str(megabytes), "-t", str(THREADS), *options], udp=False)
+def running(target: Target, megabytes: int, *options: str, udp: bool = False):
+    server = start_server(target, ["-m", str(megabytes), "-t", str(THREADS), *options], udp=udp)
     try:
         yield server
         if not server.alive():
@@ -307,6 +309,32 @@ def connections(target: Target, megabytes: int, idle: int, busy: int) -> dict:
             "with_busy_kib": with_busy["rss_kib"],
             "peak_kib": with_busy["peak_kib"],
             "allowed_kib": allowed_kib(megabytes, idle, busy),
+        }
+
+
+def datagrams(target: Target, commands: int, datagrams: int, rounds: int) -> dict:
+    """What bursts of datagrams, each of so many empty lines, leave occupied. One thread."""
+    with running(target, 64, "-t", "1", udp=True) as server:
+        before = resident_kib(server)["rss_kib"]
+        replies = 0
+        with server.connect_udp() as sock:
+            sock.settimeout(0.2)
+            for _ in range(rounds):
+                for _ in range(datagrams):
+                    sock.send(b"\0\1\0\0\0\1\0\0" + b"\n" * commands)
+                try:
+                    while sock.recv(2048):
+                        replies += 1
+                except TimeoutError:
+                    pass
+        ask(server, "mn", b"MN\r\n")  # it is done with them
+        return {
+            "name": "datagrams",
+            "target": target.name,
+            "commands": commands,
+            "replies": replies,
+            "grown_kib": resident_kib(server)["rss_kib"] - before,
+            "allowed_kib": BURST_KIB,
         }
 
 

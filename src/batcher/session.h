@@ -46,6 +46,7 @@ struct Session {
   uint32_t waiting;      // WaitingFrames in its pool; 0: none
   uint32_t big;          // BigBody in its pool that is being received; 0: none
   bool authenticated;
+  uint8_t failed_logins;
   bool closing;  // nothing more is framed; close when all has been answered
 };
 static_assert(std::is_trivially_copyable_v<Session>);

@@ -78,10 +78,12 @@ void Worker::nothing_came() {
   if (now - idle_since_ >= config_.yield_after) engine_.yield();
 }
 
-// A datagram for whose reply the engine had no space comes again in this turn.
+// A datagram for which the batch had no room, or the engine no reply space, comes again in this
+// turn.
 bool Worker::is_left(size_t index) const {
-  const uint32_t entry = plans_[index].entry;
-  return chunks_[index].datagram && entry != kNoEntry && batch_.entries[entry].frames_done == 0;
+  if (!chunks_[index].datagram) return false;
+  const Plan& plan = plans_[index];
+  return plan.left_out || (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
 }
 
 void Worker::complete_unless_left(size_t index) {
@@ -93,13 +95,34 @@ void Worker::complete_unless_left(size_t index) {
 }
 
 // Runs the datagrams that are left, as a batch of their own: what was answered before has gone, and
-// the space of its replies is free. If it is too little for the first of them, all go without a
-// reply.
+// the space of its replies is free. If it is too little for the first of them, those that were in
+// the batch go without a reply. Each time around some are completed, or the first is framed.
 void Worker::run_left() {
   std::sort(left_.begin(), left_.end());
+  keep_left_frames();
+  for (const uint32_t index : left_) {
+    if (plans_[index].left_out) frame_datagram(chunks_[index], plans_[index]);
+  }
+  if (!batch_.entries.empty()) run_batch();
+  const bool none_served = !batch_.entries.empty() && batch_.entries.front().frames_done == 0;
+  size_t still_left = 0;
+  for (const uint32_t index : left_) {
+    if (is_left(index) && (plans_[index].left_out || !none_served)) {
+      left_[still_left++] = index;
+    } else {
+      complete(chunks_[index], plans_[index]);
+    }
+  }
+  left_.resize(still_left);
+  transport_.flush();
+}
+
+// Of what the batch holds, the entries stay that have no reply.
+void Worker::keep_left_frames() {
   uint32_t frames = 0;
   uint32_t entries = 0;
   for (const uint32_t index : left_) {
+    if (plans_[index].left_out) continue;
     engine::BatchEntry entry = batch_.entries[plans_[index].entry];
     for (uint32_t i = 0; i < entry.frame_count; ++i) {
       wire::Frame& frame = batch_.frames[frames + i] = batch_.frames[entry.first_frame + i];
@@ -112,18 +135,6 @@ void Worker::run_left() {
   }
   batch_.frames.resize(frames);
   batch_.entries.resize(entries);
-  run_batch();
-  const bool none_served = batch_.entries.front().frames_done == 0;
-  size_t still_left = 0;
-  for (const uint32_t index : left_) {
-    if (is_left(index) && !none_served) {
-      left_[still_left++] = index;
-    } else {
-      complete(chunks_[index], plans_[index]);
-    }
-  }
-  left_.resize(still_left);
-  transport_.flush();
 }
 
 // The transport delivers what waits in the order in which it was completed. Streams that found the
@@ -151,6 +162,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
   entry.authenticated = !config_.authentication || session.authenticated;
+  entry.failed_logins = session.failed_logins;
   entry.connection_id = chunk.connection_id;
   batch_.entries.push_back(entry);
 }
@@ -179,8 +191,10 @@ uint32_t Worker::frame_room(Plan& plan) {
       {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
 
-// A datagram is answered whole, so all of it goes into the batch.
+// A datagram is answered whole, so all of it goes into the batch, or none.
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
+  plan.left_out = batch_.frames.size() + kDatagramFramesMax >= kBatchFramesMax;
+  if (WC_UNLIKELY(plan.left_out)) return;
   const Session session{};
   open_entry(chunk, session, plan);
   wire::FrameState state{};
@@ -188,12 +202,11 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
     const Bytes input = {arena_.data + chunk.offset + cursor, chunk.size - cursor};
     const wire::FrameResult result = wire::frame_datagram(
         state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
-    try {
-      batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
-    } catch (const std::bad_alloc&) {
+    if (WC_UNLIKELY(batch_.frames.size() - plan.first_frame + result.count > kDatagramFramesMax)) {
       batch_.frames.resize(plan.first_frame);  // it is lost, as datagrams may be
       break;
     }
+    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
     cursor += result.consumed;
     if (result.end != wire::FrameEnd::kFull) break;
   }
@@ -296,6 +309,7 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   session.authenticated = entry.authenticated;
   plan.next.long_reply = entry.long_reply;
+  session.failed_logins = entry.failed_logins;
   if (WC_UNLIKELY(plan.big != 0)) {
     if (entry.frames_done == 0 && !entry.close) {
       session.big_waiting = plan.big;

@@ -5,8 +5,8 @@
 // Engine by their interfaces alone.
 //
 // A turn takes no lock and makes no system call of its own. It allocates only for bodies that come
-// in pieces, frames that have to wait and bursts of more datagrams than usual; where the system
-// refuses that, the request or the stream is refused, and the datagram lost.
+// in pieces and frames that have to wait; where the system refuses that, the request or the stream
+// is refused.
 #pragma once
 
 #include <chrono>
@@ -45,6 +45,10 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   // Both, which is what it asks the engine for.
   static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
+  // Of one datagram, which is lost if it has more: twice as many as keys of 6 bytes fit into the
+  // largest. Without a bound, datagrams of line ends would take sixteen times their size in frames.
+  static constexpr uint32_t kDatagramFramesMax = 8 * 1024;
+  static_assert(kDatagramFramesMax < kBatchFramesMax);
 
   // `transport` and `engine` outlive the worker.
   Worker(const WorkerConfig& config, transport::Transport& transport, engine::Engine& engine);
@@ -69,7 +73,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
     uint32_t first_frame = 0;  // in the batch, without the frame of a big body
     uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
     uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
-    bool left_out = false;     // of the batch, wholly or in part, since that was full
+    bool left_out = false;     // of the batch, since that was full: a datagram wholly
   };
 
   void closed(transport::SessionStorage& storage) override;
@@ -97,6 +101,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   bool is_left(size_t index) const;
   void complete_unless_left(size_t index);
   void run_left();
+  void keep_left_frames();
   void complete(const transport::RxChunk& chunk, Plan& plan);
   uint32_t frame_room(Plan& plan);
 
@@ -114,7 +119,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   std::vector<transport::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<transport::TxSpan> spans_;
-  std::vector<uint32_t> left_;  // datagrams without a reply yet, by chunk
+  std::vector<uint32_t> left_;  // datagrams that are to be run in another batch, by chunk
   std::vector<wire::Frame> scratch_;
   NumberedPool<BigBody> bigs_;
   NumberedPool<WaitingFrames> waiting_;

@@ -275,6 +275,39 @@ TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameTurn) {
   }
 }
 
+// More than a batch holds: they are run one batch after the other, in the same turn.
+TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
+  start();
+  constexpr uint32_t kDatagrams = 2 * Worker::kBatchFramesMax / Worker::kDatagramFramesMax + 1;
+  std::string many;
+  std::string replies;
+  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) {
+    many += "get a\n";
+    replies += "END\r\n";
+  }
+  for (uint32_t i = 0; i < kDatagrams; ++i) transport_.add_datagram(many);
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), kDatagrams + 1);
+  for (uint32_t i = 0; i < kDatagrams; ++i) {
+    EXPECT_TRUE(transport_.datagram_replies()[i] == replies) << i;
+  }
+  EXPECT_EQ(transport_.datagram_replies()[kDatagrams], "END\r\n");
+  EXPECT_LE(engine_.frames_most, Worker::kBatchFramesMax);
+}
+
+TEST_F(WorkerTest, ADatagramOfTooManyRequestsIsLostWhole) {
+  start();
+  std::string many = set("a", "1");
+  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) many += "get\n";
+  transport_.add_datagram(many);
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 2u);
+  EXPECT_EQ(transport_.datagram_replies()[0], "");
+  EXPECT_EQ(transport_.datagram_replies()[1], "END\r\n");
+}
+
 TEST_F(WorkerTest, ADatagramThatNeverFindsReplySpaceIsLost) {
   start();
   engine_.frames_per_batch_max = 0;

@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace warpcache {
 namespace {
@@ -93,6 +98,55 @@ TEST(AuthFile, LoadsAndReloads) {
   EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
   EXPECT_EQ(file.check("u q"), AuthResult::kAccepted);
   EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(AuthFile, FailedLoginsAreBoundedInTime) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\n", "f"), "");
+  const AuthFile::Clock::time_point start = AuthFile::Clock::now();
+  for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
+    EXPECT_EQ(file.check("u p", start), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", start), AuthResult::kRefused) << i;
+  }
+  EXPECT_EQ(file.check("u p", start), AuthResult::kRefused);
+  // One more a thousandth of a second later.
+  const auto later =
+      start + AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
+  EXPECT_EQ(file.check("u p", later), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u q", later), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", later), AuthResult::kRefused);
+  // A day later there is room for as many at once, and for no more than that.
+  const auto next_day = start + std::chrono::hours(24);
+  for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
+    EXPECT_EQ(file.check("u p", next_day), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", next_day), AuthResult::kRefused) << i;
+  }
+  EXPECT_EQ(file.check("u p", next_day), AuthResult::kRefused);
+}
+
+// Entries are replaced while others compare: each sees the old ones or the new ones, whole.
+TEST(AuthFile, EntriesAreReplacedUnderThoseWhoCompare) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\nboth:p\n", "f"), "");
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (int i = 0; i < 2000; ++i) {
+      EXPECT_EQ(file.parse(i % 2 == 0 ? "both:p\n" : "u:p\nboth:p\n", "f"), "");
+    }
+    done.store(true);
+  });
+  while (!done.load()) {
+    ASSERT_EQ(file.check("both p"), AuthResult::kAccepted);
+  }
+  other.join();
+}
+
+TEST(AuthFile, AFifoIsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "warpcache_auth_fifo." + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  AuthFile file;
+  EXPECT_THAT(file.load(path), HasSubstr(path + " cannot be read: it is not a regular file."));
+  EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
 }  // namespace

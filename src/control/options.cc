@@ -252,7 +252,7 @@ const Spec kSpecs[] = {
      "print the version and exit"},
     {'P', "pidfile", "file",
      [](Draft& d, View v) { return set_text(d.options.process.pid_file, v); }, "the path of a file",
-     "", "file for the process id, with -d only"},
+     "", "file for the process id; removed at the end"},
     {'f', "slab-growth-factor", "num", set_growth_factor, "a number above 1, such as 1.25",
      "items lie in a log of segments, there are no slab classes",
      "accepted, without effect (no slab classes)"},

@@ -6,16 +6,15 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace warpcache {
 namespace {
@@ -24,29 +23,20 @@ std::string system_failure(const std::string& what) {
   return what + ": " + std::strerror(errno) + ".";
 }
 
-// Writes `text` beside `path` and renames it there.
-std::string write_file(const std::string& path, const std::string& suffix,
-                       const std::string& text) {
-  const std::string beside = path + suffix;
-  FILE* const file = std::fopen(beside.c_str(), "we");
-  if (file == nullptr) return system_failure("the file " + beside + " cannot be written");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::string failure = system_failure("the file " + path + " cannot be written");
-    (void)std::remove(beside.c_str());
-    return failure;
-  }
-  return "";
-}
-
 // The number at the start of the file, or 0.
 pid_t read_pid(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr) return 0;
-  char line[32] = {};
-  if (std::fgets(line, sizeof(line), file.get()) == nullptr) return 0;
-  return static_cast<pid_t>(std::strtol(line, nullptr, 10));
+  constexpr size_t kLineSizeMax = 32;
+  std::string text;
+  if (!read_text_file(path, kLineSizeMax, &text).empty()) return 0;
+  return static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
+}
+
+// What even root cannot exceed; 0: unknown.
+rlim_t system_descriptors_max() {
+  constexpr size_t kLineSizeMax = 32;
+  std::string text;
+  if (!read_text_file("/proc/sys/fs/nr_open", kLineSizeMax, &text).empty()) return 0;
+  return std::strtoull(text.c_str(), nullptr, 10);
 }
 
 // In the process that was started: waits for one byte from the daemon, or for its end.
@@ -71,13 +61,26 @@ std::string raise_descriptor_limit(uint32_t connections_max) {
     return system_failure("the limit on open files cannot be read");
   if (limit.rlim_cur >= wanted) return "";
   const rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
-  if (setrlimit(RLIMIT_NOFILE, &raised) != 0) {
-    return system_failure("-c " + std::to_string(connections_max) + " needs " +
-                          std::to_string(wanted) + " open files, but the limit is " +
-                          std::to_string(limit.rlim_max) +
-                          "; raise it (ulimit -Hn), start as root, or give a smaller -c");
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return "";
+  std::string sentence = "-c " + std::to_string(connections_max) + " needs " +
+                         std::to_string(wanted) + " open files, but the limit is " +
+                         std::to_string(limit.rlim_max);
+  const rlim_t system_max = system_descriptors_max();
+  if (system_max != 0 && wanted > system_max) {
+    sentence += ", and the system gives a process " + std::to_string(system_max) +
+                " at most (sysctl fs.nr_open)";
+  } else if (running_as_root()) {
+    sentence +=
+        ", and root may not raise it here (CAP_SYS_RESOURCE is missing); raise it where "
+        "the server is started (ulimit -Hn, LimitNOFILE=, docker run --ulimit nofile=)";
+  } else {
+    sentence += "; raise it (ulimit -Hn, LimitNOFILE=), start as root";
   }
-  return "";
+  sentence += ", or give a smaller -c";
+  if (limit.rlim_max > kDescriptorsBesideConnections) {
+    sentence += " (at most " + std::to_string(limit.rlim_max - kDescriptorsBesideConnections) + ")";
+  }
+  return sentence + ".";
 }
 
 std::string enable_core_dumps() {
@@ -88,6 +91,11 @@ std::string enable_core_dumps() {
     if (setrlimit(RLIMIT_CORE, &limit) == 0) return "";
   }
   return "-r: the limit on core files is 0 and cannot be raised.";
+}
+
+std::string keep_core_dumps() {
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0) return "";
+  return system_failure("-r: core files cannot be switched on");
 }
 
 std::string lock_memory() {
@@ -164,9 +172,10 @@ Daemon::~Daemon() {
 }
 
 std::string PidFile::write(const std::string& path) {
-  std::string failure = write_file(path, ".tmp", std::to_string(getpid()) + "\n");
-  if (failure.empty()) path_ = path;
-  return failure.empty() ? failure : "-P: " + failure;
+  const std::string failure = write_text_file(path, std::to_string(getpid()) + "\n", &identity_);
+  if (!failure.empty()) return "-P: the file " + path + " cannot be written: " + failure;
+  path_ = path;
+  return "";
 }
 
 pid_t PidFile::running_process(const std::string& path) {
@@ -176,7 +185,7 @@ pid_t PidFile::running_process(const std::string& path) {
 }
 
 PidFile::~PidFile() {
-  if (!path_.empty() && read_pid(path_) == getpid()) (void)unlink(path_.c_str());
+  if (!path_.empty() && read_pid(path_) == getpid()) remove_file(path_, identity_);
 }
 
 std::string write_port_file(const std::string& path, const std::vector<BoundPort>& ports) {
@@ -185,8 +194,9 @@ std::string write_port_file(const std::string& path, const std::vector<BoundPort
     text += std::string(port.udp ? "UDP" : "TCP") + (port.ipv6 ? " INET6: " : " INET: ") +
             std::to_string(port.port) + "\n";
   }
-  const std::string failure = write_file(path, ".lck", text);
-  return failure.empty() ? failure : "MEMCACHED_PORT_FILENAME: " + failure;
+  const std::string failure = write_text_file(path, text);
+  if (failure.empty()) return "";
+  return "MEMCACHED_PORT_FILENAME: the file " + path + " cannot be written: " + failure;
 }
 
 }  // namespace warpcache

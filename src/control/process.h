@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "control/text_file.h"
+
 namespace warpcache {
 
 // Descriptors that a server needs beside its clients' connections: standard streams, listeners,
@@ -23,6 +25,10 @@ inline constexpr uint64_t kDescriptorsBesideConnections = 256;
 
 // Raises the limit on core files as far as it goes (-r). An error where they stay switched off.
 [[nodiscard]] std::string enable_core_dumps();
+
+// The kernel dumps no core of a process that has changed its user; from here on it does again (-r,
+// after change_user()).
+[[nodiscard]] std::string keep_core_dumps();
 
 // Locks memory as pages come into use (-k); reserving address space stays free of cost.
 [[nodiscard]] std::string lock_memory();
@@ -63,10 +69,10 @@ class PidFile {
   PidFile() = default;
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
-  // Removes the file if it still holds our process id.
+  // Removes the file that was written, while it still lies there.
   ~PidFile();
 
-  // Writes the file whole or not at all: beside it, then renamed.
+  // Writes the file whole or not at all.
   [[nodiscard]] std::string write(const std::string& path);
 
   // The process that the file at `path` names, if it runs; 0 otherwise. For a warning before
@@ -74,7 +80,8 @@ class PidFile {
   [[nodiscard]] static pid_t running_process(const std::string& path);
 
  private:
-  std::string path_;
+  std::string path_;  // empty: none was written
+  FileIdentity identity_;
 };
 
 // A network listener as bound. An empty host is every interface; an IPv6 host has no brackets.

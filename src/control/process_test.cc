@@ -53,6 +53,8 @@ class ProcessTest : public testing::Test {
   }
   ~ProcessTest() override { std::filesystem::remove_all(folder_); }
 
+  long files() const { return std::distance(std::filesystem::directory_iterator(folder_), {}); }
+
   std::string folder_;
 };
 
@@ -74,8 +76,21 @@ TEST_F(ProcessTest, DescriptorLimitAboveTheHardLimitNeedsRoot) {
               if (setrlimit(RLIMIT_NOFILE, &low) != 0) return 10;
               if (running_as_root() && !change_user("nobody").empty()) return 11;
               const std::string failure = raise_descriptor_limit(1000);
-              return failure.find("-c 1000 needs 1256 open files, but the limit is 64") == 0 ? 0
-                                                                                             : 12;
+              if (failure.find("-c 1000 needs 1256 open files, but the limit is 64") != 0)
+                return 12;
+              return failure.find("start as root, or give a smaller -c.") != failure.npos ? 0 : 13;
+            }),
+            0);
+}
+
+TEST_F(ProcessTest, DescriptorLimitAboveTheSystemsIsNobodys) {
+  EXPECT_EQ(status_of_child([] {
+              const rlimit low{500, 500};
+              if (setrlimit(RLIMIT_NOFILE, &low) != 0) return 10;
+              const std::string failure = raise_descriptor_limit(4'000'000'000u);
+              if (failure.find("(sysctl fs.nr_open)") == failure.npos) return 11;
+              if (failure.find("as root") != failure.npos) return 12;
+              return failure.find("or give a smaller -c (at most 244).") != failure.npos ? 0 : 13;
             }),
             0);
 }
@@ -153,7 +168,7 @@ TEST_F(ProcessTest, PidFileLivesAsLongAsItsOwner) {
     PidFile file;
     ASSERT_EQ(file.write(path), "");
     EXPECT_EQ(file_text(path), std::to_string(getpid()) + "\n");
-    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    EXPECT_EQ(files(), 1);
     EXPECT_EQ(PidFile::running_process(path), 0);  // ourselves: no clash
   }
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -173,6 +188,26 @@ TEST_F(ProcessTest, PidFileOfAnotherStays) {
   EXPECT_EQ(PidFile::running_process(folder_ + "/none"), 0);
 }
 
+// Another server has been given our process id, in a container of its own.
+TEST_F(ProcessTest, PidFileOfAnotherWithTheSameNumberStays) {
+  const std::string path = folder_ + "/pid";
+  {
+    PidFile file;
+    ASSERT_EQ(file.write(path), "");
+    std::ofstream(path + ".new") << getpid() << "\n";
+    std::filesystem::rename(path + ".new", path);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(ProcessTest, PidFileThatIsAFifoIsNotWaitedFor) {
+  const std::string path = folder_ + "/pid";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(PidFile::running_process(path), 0);
+  PidFile file;
+  EXPECT_THAT(file.write(path), HasSubstr("not a regular file"));
+}
+
 TEST_F(ProcessTest, PidFileThatCannotBeWritten) {
   PidFile file;
   EXPECT_THAT(file.write("/nonexistent/pid"), HasSubstr("-P: the file /nonexistent/pid"));
@@ -186,7 +221,7 @@ TEST_F(ProcessTest, PortFileIsMemcacheds) {
                                    {true, true, "::1", 6}}),
             "");
   EXPECT_EQ(file_text(path), "TCP INET: 11211\nTCP INET6: 11211\nUDP INET: 5\nUDP INET6: 6\n");
-  EXPECT_FALSE(std::filesystem::exists(path + ".lck"));
+  EXPECT_EQ(files(), 1);
   EXPECT_THAT(write_port_file("/nonexistent/ports", {}),
               HasSubstr("MEMCACHED_PORT_FILENAME: the file /nonexistent"));
 }

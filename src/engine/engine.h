@@ -42,6 +42,7 @@ struct BatchEntry {
   bool datagram = false;
   bool authenticated =
       true;  // in: false while a -Y connection has not logged in; out: after a login
+  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y
   uint64_t connection_id = 0;  // for logs and the AdminHandler
   // Filled by the engine.
   uint32_t frames_done =
@@ -85,7 +86,7 @@ class AdminHandler {
                    std::string& reply) = 0;
 
   // A request on a connection that has not logged in (-Y). Appends the reply; sets
-  // entry.authenticated on success.
+  // entry.authenticated on success; counts in entry.failed_logins, and may set entry.close.
   virtual void authenticate(const wire::Request& request, const uint8_t* input, BatchEntry& entry,
                             std::string& reply) = 0;
 

@@ -197,18 +197,19 @@ void Admin::authenticate(const wire::Request& request, const uint8_t* input,
   }
   if (request.status != Status::kOk) return wire::reply_error(said, request.status, sink);
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
-  switch (auth_->check(words_of(request, input))) {
-    case AuthResult::kAccepted:
-      entry.authenticated = true;
-      reply += "STORED\r\n";
-      return;
-    case AuthResult::kRefused:
-      state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-      return wire::reply_line(said, bytes_of("CLIENT_ERROR authentication failure"), sink);
-    case AuthResult::kBadFormat:
-      state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-      return wire::reply_line(said, bytes_of("CLIENT_ERROR bad authentication token format"), sink);
+  const AuthResult result = auth_->check(words_of(request, input));
+  if (result == AuthResult::kAccepted) {
+    entry.authenticated = true;
+    reply += "STORED\r\n";
+    return;
   }
+  state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
+  entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
+  wire::reply_line(
+      said,
+      bytes_of(result == AuthResult::kRefused ? "CLIENT_ERROR authentication failure"
+                                              : "CLIENT_ERROR bad authentication token format"),
+      sink);
 }
 
 void Admin::saw_key(wire::Op op, Bytes key, bool hit) {

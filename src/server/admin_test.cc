@@ -232,6 +232,18 @@ TEST_F(AdminTest, LoginTakesTheFirstSetWithAPassword) {
   EXPECT_EQ(state_.auth_errors.load(), 2u);
 }
 
+TEST_F(AdminTest, AConnectionIsClosedAfterAFewFailedLogins) {
+  entry_.authenticated = false;
+  for (uint32_t i = 1; i <= AuthFile::kFailedLoginsMax; ++i) {
+    EXPECT_FALSE(entry_.close);
+    EXPECT_EQ(say("get a\r\n", true), "CLIENT_ERROR unauthenticated\r\n");  // is no login
+    (void)say(i % 2 == 0 ? "set x 0 0 5\r\nalice\r\n" : "set x 0 0 7\r\nalice x\r\n", true);
+    EXPECT_EQ(entry_.failed_logins, i);
+  }
+  EXPECT_TRUE(entry_.close);
+  EXPECT_FALSE(entry_.authenticated);
+}
+
 TEST_F(AdminTest, KeysAreCountedByPrefix) {
   EXPECT_FALSE(admin_ != nullptr && admin_->wants_keys());
   EXPECT_EQ(say("stats detail on\r\n"), "OK\r\n");

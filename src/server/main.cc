@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "control/banner.h"
@@ -82,20 +81,17 @@ StopKind wait_for_end(Server& server, int signal_fd) {
   }
 }
 
-// Ends the server. A second signal ends a graceful stop at once.
+// Ends the server. A second signal ends a graceful stop at once. Nothing is asked of the system
+// that it could refuse by now.
 void stop(Server& server, StopKind kind, int signal_fd) {
   spdlog::info("{}", kind == StopKind::kGraceful ? "stopping gracefully" : "stopping");
-  StopRequest ended;
-  std::thread stopper([&] {
-    server.stop(kind);
-    ended.ask(kind);
-  });
-  while (ended.kind() == StopKind::kNone) {
-    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {ended.fd(), POLLIN, 0}};
+  server.begin_stop(kind);
+  while (!server.has_ended()) {
+    pollfd fds[2] = {{signal_fd, POLLIN, 0}, {server.ended_fd(), POLLIN, 0}};
     (void)poll(fds, 2, -1);
     if (stop_kind_of(read_signal(signal_fd)) == StopKind::kNow) server.hurry();
   }
-  stopper.join();
+  server.finish_stop();
 }
 
 // Everything that makes a process fit to serve, before there are threads.
@@ -111,7 +107,9 @@ std::string become_user(const Options& options) {
     if (running_as_root()) spdlog::warn("running as root; -u gives a user to run as");
     return "";
   }
-  return change_user(user);
+  std::string failure = change_user(user);
+  if (failure.empty() && options.process.core_dumps) failure = keep_core_dumps();
+  return failure;
 }
 
 void announce(const Options& options, const Server& server) {
@@ -125,17 +123,20 @@ void announce(const Options& options, const Server& server) {
   (void)std::fflush(stdout);
 }
 
-std::string write_files(const Options& options, const Server& server, PidFile& pid_file) {
+// A file that cannot be written does not keep anybody from being served: as in memcached.
+void write_files(const Options& options, const Server& server, PidFile& pid_file) {
   std::string failure;
   if (!options.listen.port_filename.empty()) {
     failure = write_port_file(options.listen.port_filename, server.ports());
+    if (!failure.empty()) spdlog::warn("{}", failure);
   }
-  if (!failure.empty() || options.process.pid_file.empty()) return failure;
+  if (options.process.pid_file.empty()) return;
   const pid_t other = PidFile::running_process(options.process.pid_file);
   if (other != 0) {
     spdlog::warn("{} names process {}, which runs; replacing it", options.process.pid_file, other);
   }
-  return pid_file.write(options.process.pid_file);
+  failure = pid_file.write(options.process.pid_file);
+  if (!failure.empty()) spdlog::warn("{}", failure);
 }
 
 int serve(const Options& options) {
@@ -154,11 +155,10 @@ int serve(const Options& options) {
   const int signal_fd = take_signals();
   if (signal_fd < 0) return fail("signals cannot be received.");
   failure = server.start();
-  // What comes meanwhile waits in the backlog: who reads of a port can connect to it, and nobody is
-  // served by a server that then gives up.
-  PidFile pid_file;
-  if (failure.empty()) failure = write_files(options, server, pid_file);
   if (!failure.empty()) return fail(failure);
+  // What comes meanwhile waits in the backlog: who reads of a port can connect to it.
+  PidFile pid_file;
+  write_files(options, server, pid_file);
   server.serve();
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);
@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
     return parsed.exit_status;
   }
   warpcache::start_logging(parsed.options->process.verbosity);
-  // The system may refuse memory or a thread at the start, and a thread at the end.
+  // The system may refuse memory or a thread at the start.
   try {
     if (parsed.options->gpu.selftest) return warpcache::server::run_selftest(*parsed.options);
     return warpcache::server::serve(*parsed.options);

@@ -26,12 +26,16 @@ void name_thread(std::thread& thread, const std::string& name) {
 Server::Server(const Options& options)
     : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
 
-Server::~Server() { stop(StopKind::kNow); }
+Server::~Server() {
+  begin_stop(StopKind::kNow);
+  finish_stop();
+}
 
 std::string Server::open_ports() {
+  std::vector<std::string> left_out;
   for (const ListenAddress& address : options_.listen.tcp) {
     std::string failure = transport::open_tcp(
-        target_of(address), static_cast<int>(options_.listen.backlog), listeners_);
+        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, left_out);
     if (!failure.empty()) return failure;
   }
   if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
@@ -39,9 +43,10 @@ std::string Server::open_ports() {
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
-        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_);
+        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_, left_out);
     if (!failure.empty()) return failure;
   }
+  for (const std::string& sentence : left_out) spdlog::warn("{}", sentence);
   for (const transport::Listener& listener : listeners_) {
     ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }
@@ -96,6 +101,7 @@ std::string Server::start() {
 void Server::serve() {
   std::vector<transport::ConnectionSink*> sinks;
   attached_.emplace(static_cast<std::ptrdiff_t>(lanes_.size()));
+  lanes_running_.store(lanes_.size());
   for (Lane& lane : lanes_) {
     sinks.push_back(lane.transport.get());
     lane.thread = std::thread([this, &lane] { run_lane(lane); });
@@ -105,12 +111,13 @@ void Server::serve() {
   acceptor_->start(std::move(sinks));
 }
 
-// A lane's thread. All have given back what their engines hold when stop() has joined them.
+// A lane's thread. All have given back what their engines hold when finish_stop() has joined them.
 void Server::run_lane(const Lane& lane) {
   lane.engine->attach_thread();
   attached_->count_down();
   lane.worker->run();
   lane.engine->yield();
+  if (lanes_running_.fetch_sub(1) == 1) ended_.ask(StopKind::kNow);
 }
 
 batcher::WorkerConfig Server::worker_config() const {
@@ -139,13 +146,14 @@ std::string Server::make_lanes() {
   transport::SocketTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
+  config.unix_path = options_.listen.unix_path;
   lanes_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<transport::UniqueFd> udp_fds;
     for (transport::UdpListener& listener : udp_listeners_) {
       udp_fds.push_back(std::move(listener.fds[i]));
     }
-    Lane lane;  // a member once it is whole: whatever fails before, stop() finds no half of one
+    Lane lane;  // a member once it is whole: whatever fails before, no half of one is stopped
     Backend::Lane made;
     std::string failure = backend_->make_lane(*admin_, &made);
     if (!failure.empty()) return failure;
@@ -165,7 +173,7 @@ std::string Server::reload_auth() {
   return auth_.load(options_.server.auth_file);
 }
 
-void Server::stop(StopKind kind) {
+void Server::begin_stop(StopKind kind) {
   if (acceptor_ != nullptr) acceptor_->stop();
   for (const Lane& lane : lanes_) {
     if (kind == StopKind::kGraceful) {
@@ -174,6 +182,9 @@ void Server::stop(StopKind kind) {
       lane.transport->stop_now();
     }
   }
+}
+
+void Server::finish_stop() {
   for (Lane& lane : lanes_) {
     if (lane.thread.joinable()) lane.thread.join();
   }

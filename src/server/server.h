@@ -65,11 +65,16 @@ class Server {
   // Reads the password file again (SIGHUP).
   [[nodiscard]] std::string reload_auth();
 
-  // Closes the listeners, then the connections: at once, or as soon as each is between requests.
-  // Returns when all threads have ended.
-  void stop(StopKind kind);
-  // Turns a graceful stop under way into one at once. Any thread, also while stop() waits.
+  // Closes the listeners, and has the workers close the connections: at once, or as soon as each is
+  // between requests. Starts no thread and takes no memory.
+  void begin_stop(StopKind kind);
+  // Readable once all workers have ended. REQUIRES: serving.
+  int ended_fd() const { return ended_.fd(); }
+  bool has_ended() const { return ended_.kind() != StopKind::kNone; }
+  // Turns a graceful stop under way into one at once.
   void hurry();
+  // Waits until all threads have ended. REQUIRES: begin_stop() was called.
+  void finish_stop();
 
  private:
   // What one thread needs; the engine is above the transport, since pins outlive connections.
@@ -102,6 +107,8 @@ class Server {
   std::unique_ptr<Admin> admin_;
   std::vector<Lane> lanes_;
   std::optional<std::latch> attached_;  // their threads
+  std::atomic<size_t> lanes_running_{0};
+  StopRequest ended_;
 };
 
 }  // namespace warpcache::server

@@ -87,6 +87,15 @@ def test_many_connections_occupy_what_is_stated(ours):
     assert row["peak_kib"] <= row["allowed_kib"], row
 
 
+@occupies
+@pytest.mark.parametrize("commands", [100, 8_000, 60_000])
+def test_datagrams_of_many_commands_occupy_no_more_than_the_buffers(ours, commands):
+    """Line ends are the shortest commands: sixteen bytes of the batch and seven of the reply each."""
+    row = measure.datagrams(ours, commands, datagrams=60, rounds=5)
+    assert row["replies"] > 0 or commands == 60_000, row  # those have more commands than is allowed
+    assert row["grown_kib"] <= row["allowed_kib"], row
+
+
 def test_without_eviction_sets_fail_until_there_is_room(ours, reference):
     row = measure.no_eviction(ours, 16)
     theirs = measure.no_eviction(reference, 16)

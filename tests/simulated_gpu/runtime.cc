@@ -295,10 +295,28 @@ cudaError_t enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
 
 using simt::memory;
 
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+// SIMT_DRIVER is the version of the driver; 0: there is none.
+cudaError_t cudaDriverGetVersion(int* version) {
+  const char* const wanted = std::getenv("SIMT_DRIVER");
+  if (wanted == nullptr) return cudaRuntimeGetVersion(version);
+  *version = std::atoi(wanted);
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
+  int driver = 0;
+  int runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  if (driver < runtime) return cudaErrorInsufficientDriver;
   const char* const wanted = std::getenv("SIMT_GPU");
   *count = wanted != nullptr ? std::atoi(wanted) : 0;
-  return cudaSuccess;
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
 cudaError_t cudaSetDevice(int number) {

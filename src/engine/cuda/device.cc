@@ -14,14 +14,37 @@ std::atomic<bool> lost{false};
 
 std::atomic<int> opened{0};  // the number of the device
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Why there are no devices to count, and what to do about it. CUDA calls a driver that is not there
+// one that is too old.
+std::string no_device_text(cudaError_t error) {
+  if (error == cudaErrorNoDevice) {
+    return "the NVIDIA driver finds no GPU: nvidia-smi must list one, and CUDA_VISIBLE_DEVICES, "
+           "where it is set, name it; --engine=cpu needs none";
+  }
+  if (error != cudaErrorInsufficientDriver) return cudaGetErrorString(error);
+  int driver = 0;
+  int runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "there is no NVIDIA driver, and so no GPU: install one (in a container: let it see the "
+           "GPUs, docker run --gpus all) until nvidia-smi lists a GPU; --engine=cpu needs none";
+  }
+  (void)cudaRuntimeGetVersion(&runtime);
+  return "the NVIDIA driver is for CUDA " + version_text(driver) +
+         " at most, and this server for " + version_text(runtime) + ": install a newer driver";
+}
+
 }  // namespace
 
 std::string open_device(int number, DeviceFacts* facts) {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess) return cudaGetErrorString(error);
-  if (count == 0) return "no CUDA device is there";
+  if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
+  if (error != cudaSuccess) return no_device_text(error);
   if (number < 0 || number >= count) {
     return "there is no GPU " + std::to_string(number) + ", only 0 to " + std::to_string(count - 1);
   }

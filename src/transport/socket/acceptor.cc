@@ -28,7 +28,9 @@ uint64_t data_of(int fd) { return static_cast<uint32_t>(fd); }
 Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners)
     : config_(config), listeners_(std::move(listeners)), budget_(config.connections_max, wake_) {
   for (const Listener& listener : listeners_) {
-    listener_infos_.push_back({listener.fd.get(), local_address_text(listener.fd.get())});
+    listener_infos_.push_back({listener.fd.get(), listener.is_unix
+                                                      ? "unix:" + listener.host
+                                                      : local_address_text(listener.fd.get())});
   }
   epoll_.add_or_throw(wake_.fd(), EPOLLIN, data_of(wake_.fd()));
 }
@@ -36,7 +38,7 @@ Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners
 Acceptor::~Acceptor() { stop(); }
 
 std::string Acceptor::listen() {
-  for (const Listener& listener : listeners_) {
+  for (Listener& listener : listeners_) {
     std::string failure = start_listening(listener);
     if (!failure.empty()) return failure;
   }
@@ -56,7 +58,7 @@ void Acceptor::stop() {
   if (thread_.joinable()) thread_.join();
   accepting_.store(false, std::memory_order_relaxed);
   for (Listener& listener : listeners_) {
-    if (listener.is_unix && listener.fd.valid()) (void)unlink(listener.host.c_str());
+    listener.file.remove();
     listener.fd.reset();
   }
 }

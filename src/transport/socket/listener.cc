@@ -6,8 +6,6 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -111,32 +109,46 @@ bool family_is_absent(int error) {
   return error == EAFNOSUPPORT || error == EPROTONOSUPPORT || error == EADDRNOTAVAIL;
 }
 
-// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno.
+const char* family_name(const addrinfo& address) {
+  return address.ai_family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno. Those that
+// cannot be had are left out while another can.
 template <typename Open>
-std::string open_each(const ListenTarget& target, int socket_type, Open open) {
+std::string open_each(const ListenTarget& target, int socket_type,
+                      std::vector<std::string>& left_out, Open open) {
   AddressList list;
   std::string sentence = resolve(target, socket_type, list);
   if (!sentence.empty()) return sentence;
+  const std::string what = "cannot listen on " + place(target);
   bool any = false;
-  int absent = 0;
+  int refusal = 0;
+  std::vector<std::string> taken;
   for (addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     const int error = open(*address);
     if (error == 0) {
       any = true;
+    } else if (error == EADDRINUSE) {
+      refusal = error;
+      taken.push_back(failure(what + " (" + family_name(*address) + ")", error));
     } else if (family_is_absent(error)) {
-      absent = error;
+      if (refusal == 0) refusal = error;
     } else {
-      return failure("cannot listen on " + place(target), error);
+      return failure(what, error);
     }
   }
-  return any ? "" : failure("cannot listen on " + place(target), absent);
+  if (!any) return failure(what, refusal);
+  left_out.insert(left_out.end(), taken.begin(), taken.end());
+  return "";
 }
 
 }  // namespace
 
-std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners) {
+std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners,
+                     std::vector<std::string>& left_out) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_STREAM, [&](addrinfo& address) {
+  return open_each(target, SOCK_STREAM, left_out, [&](addrinfo& address) {
     Listener listener;
     listener.fd = bind_same_port(address, target.port, picked);
     if (!listener.fd.valid()) return errno;
@@ -149,18 +161,20 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
   });
 }
 
-std::string start_listening(const Listener& listener) {
-  if (listen(listener.fd.get(), listener.backlog) == 0) return "";
-  const int error = errno;
-  const std::string where =
-      listener.is_unix ? "the Unix socket " + listener.host : place({listener.host, listener.port});
-  return failure("cannot listen on " + where, error);
+std::string start_listening(Listener& listener) {
+  const std::string what =
+      "cannot listen on " + (listener.is_unix ? "the Unix socket " + listener.host
+                                              : place({listener.host, listener.port}));
+  if (listen(listener.fd.get(), listener.backlog) != 0) return failure(what, errno);
+  if (!listener.is_unix) return "";
+  const std::string sentence = listener.file.publish();
+  return sentence.empty() ? "" : what + ": " + sentence;
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
-                     std::vector<UdpListener>& listeners) {
+                     std::vector<UdpListener>& listeners, std::vector<std::string>& left_out) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_DGRAM, [&](addrinfo& address) {
+  return open_each(target, SOCK_DGRAM, left_out, [&](addrinfo& address) {
     UdpListener listener;
     // Binding alone first: SO_REUSEPORT would let two servers share a port without a word.
     {
@@ -186,25 +200,11 @@ std::string open_udp(const ListenTarget& target, uint32_t sockets,
 std::string open_unix(const std::string& path, uint32_t mode, int backlog,
                       std::vector<Listener>& listeners) {
   const std::string what = "cannot listen on the Unix socket " + path;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return failure(what, ENAMETOOLONG);
-  std::memcpy(address.sun_path, path.data(), path.size());
-
-  struct stat old {};
-  if (lstat(path.c_str(), &old) == 0) {
-    if (!S_ISSOCK(old.st_mode)) return what + ": there is a file of that name.";
-    (void)unlink(path.c_str());
-  }
   Listener listener;
   listener.fd = UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener.fd.valid()) return failure(what, errno);
-  const mode_t old_mask = umask(static_cast<mode_t>(~mode & 0777u));
-  const int bound =
-      bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const int error = errno;
-  umask(old_mask);
-  if (bound != 0) return failure(what, error);
+  const std::string sentence = listener.file.bind(listener.fd.get(), path, mode);
+  if (!sentence.empty()) return what + ": " + sentence;
   listener.backlog = backlog;
   listener.is_unix = true;
   listener.host = path;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/socket/socket_file.h"
 #include "transport/socket/unique_fd.h"
 
 namespace warpcache::transport {
@@ -23,6 +24,7 @@ struct ListenTarget {
 
 struct Listener {
   UniqueFd fd;
+  SocketFile file;  // of a Unix socket; gone before the socket
   bool is_unix = false;
   bool ipv6 = false;
   std::string host;  // as bound; empty: every interface
@@ -38,21 +40,24 @@ struct UdpListener {
   uint16_t port = 0;
 };
 
-// Binds every address that the target's host stands for. A family that the machine does not
-// have is skipped while another one works.
+// Binds every address that the target's host stands for. While one of them can be had, a family
+// that the machine does not have is skipped, and an address that another server has gets a sentence
+// in `left_out`.
 [[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
-                                   std::vector<Listener>& listeners);
+                                   std::vector<Listener>& listeners,
+                                   std::vector<std::string>& left_out);
 
-// From here on clients can connect. Fails when somebody else has begun to listen at the port since
-// it was bound.
-[[nodiscard]] std::string start_listening(const Listener& listener);
+// From here on clients can connect; the file of a Unix socket appears. Fails when somebody else has
+// begun to listen there since it was bound.
+[[nodiscard]] std::string start_listening(Listener& listener);
 
-// Binds `sockets` sockets per address. Fails when somebody else has the port.
+// The same with `sockets` sockets per address.
 [[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,
-                                   std::vector<UdpListener>& listeners);
+                                   std::vector<UdpListener>& listeners,
+                                   std::vector<std::string>& left_out);
 
-// Creates the socket file with `mode` (9 bits). A socket left over from an earlier server is
-// replaced; any other file is not.
+// Binds a Unix socket whose file will have `mode` (9 bits). A file left over from an earlier server
+// will be replaced. Fails where a server listens at the path, or a file of another kind lies there.
 [[nodiscard]] std::string open_unix(const std::string& path, uint32_t mode, int backlog,
                                     std::vector<Listener>& listeners);
 

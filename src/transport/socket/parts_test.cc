@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -101,28 +104,33 @@ TEST(OutQueueTest, CopiesOnlyWhatIsNotPinned) {
 
 TEST(ListenerTest, BothFamiliesShareThePickedPort) {
   std::vector<Listener> listeners;
-  ASSERT_EQ(open_tcp({"", 0}, 16, listeners), "");
+  std::vector<std::string> left_out;
+  ASSERT_EQ(open_tcp({"", 0}, 16, listeners, left_out), "");
   ASSERT_GE(listeners.size(), 1u);
   for (const Listener& listener : listeners) EXPECT_NE(listener.port, 0);
 }
 
 TEST(ListenerTest, APortInUseIsAFailure) {
   std::vector<Listener> listeners;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
+  std::vector<std::string> left_out;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
   const uint16_t port = listeners[0].port;
   ASSERT_EQ(start_listening(listeners[0]), "");
-  EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners).find("already in use"), std::string::npos);
+  EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners, left_out).find("already in use"),
+            std::string::npos);
   std::vector<UdpListener> udp;
-  ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp), "");
+  ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp, left_out), "");
   EXPECT_EQ(udp[0].fds.size(), 3u);
-  EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp).find("already in use"), std::string::npos);
+  EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp, left_out).find("already in use"),
+            std::string::npos);
 }
 
 // Two servers that start at the same time: both get the port, one gets to listen.
 TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
   std::vector<Listener> listeners;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
-  ASSERT_EQ(open_tcp({"127.0.0.1", listeners[0].port}, 16, listeners), "");
+  std::vector<std::string> left_out;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
+  ASSERT_EQ(open_tcp({"127.0.0.1", listeners[0].port}, 16, listeners, left_out), "");
   ASSERT_EQ(start_listening(listeners[0]), "");
   EXPECT_NE(start_listening(listeners[1]).find("already in use"), std::string::npos);
 }
@@ -130,7 +138,8 @@ TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
 // A client that can connect expects an answer.
 TEST(ListenerTest, NobodyConnectsBeforeTheServerListens) {
   std::vector<Listener> listeners;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners), "");
+  std::vector<std::string> left_out;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -146,25 +155,85 @@ TEST(ListenerTest, NobodyConnectsBeforeTheServerListens) {
 
 TEST(ListenerTest, AnUnknownHostIsAFailure) {
   std::vector<Listener> listeners;
-  EXPECT_NE(open_tcp({"256.256.256.256", 1}, 16, listeners), "");
-  EXPECT_NE(open_tcp({"192.0.2.1", 0}, 16, listeners), "");  // not an address of this machine
+  std::vector<std::string> left_out;
+  EXPECT_NE(open_tcp({"256.256.256.256", 1}, 16, listeners, left_out), "");
+  EXPECT_NE(open_tcp({"192.0.2.1", 0}, 16, listeners, left_out),
+            "");  // not an address of this machine
 }
 
-TEST(ListenerTest, UnixSocketMaskAndLeftovers) {
-  const std::string path = testing::TempDir() + "parts_test." + std::to_string(getpid());
-  for (int i = 0; i < 2; ++i) {
-    std::vector<Listener> listeners;
-    ASSERT_EQ(open_unix(path, 0750, 16, listeners), "");
-    struct stat status {};
-    ASSERT_EQ(stat(path.c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777u, 0750u);
+class UnixListenerTest : public testing::Test {
+ protected:
+  ~UnixListenerTest() override { (void)unlink(path_.c_str()); }
+
+  // A socket that listens at the path, without a server's care for its file.
+  UniqueFd listen_plainly() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd.get(), 1), 0);
+    return fd;
   }
-  ASSERT_EQ(unlink(path.c_str()), 0);
-  std::ofstream(path) << "a file";
+  bool exists() const { return access(path_.c_str(), F_OK) == 0; }
+
+  const std::string path_ = testing::TempDir() + "parts_test." + std::to_string(getpid());
+};
+
+TEST_F(UnixListenerTest, TheFileHasItsModeAndAppearsWithTheListener) {
   std::vector<Listener> listeners;
-  EXPECT_NE(open_unix(path, 0700, 16, listeners).find("there is a file"), std::string::npos);
-  ASSERT_EQ(unlink(path.c_str()), 0);
-  EXPECT_NE(open_unix(std::string(200, 'a'), 0700, 16, listeners), "");
+  ASSERT_EQ(open_unix(path_, 0750, 16, listeners), "");
+  EXPECT_FALSE(exists());
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  struct stat status {};
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0750u);
+  listeners.clear();
+  EXPECT_FALSE(exists());
+}
+
+TEST_F(UnixListenerTest, TheSocketOfAnEndedServerIsReplaced) {
+  listen_plainly().reset();
+  ASSERT_TRUE(exists());
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_unix(path_, 0700, 16, listeners), "");
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  listeners.clear();
+  EXPECT_FALSE(exists());
+}
+
+TEST_F(UnixListenerTest, TheSocketOfARunningServerIsNot) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_unix(path_, 0700, 16, listeners), "");  // it has begun since
+  const UniqueFd other = listen_plainly();
+  EXPECT_NE(start_listening(listeners[0]).find("another server listens"), std::string::npos);
+  EXPECT_NE(open_unix(path_, 0700, 16, listeners).find("another server listens"),
+            std::string::npos);
+  listeners.clear();
+  EXPECT_TRUE(exists());
+}
+
+TEST_F(UnixListenerTest, AnotherFileIsNotReplacedAndNoneIsRemovedForAnother) {
+  std::vector<Listener> listeners;
+  ASSERT_EQ(open_unix(path_, 0700, 16, listeners), "");
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  std::ofstream(path_) << "a file";
+  listeners.clear();
+  EXPECT_TRUE(exists());
+  EXPECT_NE(open_unix(path_, 0700, 16, listeners).find("there is a file"), std::string::npos);
+}
+
+// 107 bytes fit into an address. The name beside it must, too.
+TEST_F(UnixListenerTest, APathUpToTheBound) {
+  std::vector<Listener> listeners;
+  std::string longest = path_;
+  longest.resize(107, 'a');
+  ASSERT_EQ(open_unix(longest, 0700, 16, listeners), "");
+  ASSERT_EQ(start_listening(listeners[0]), "");
+  EXPECT_EQ(access(longest.c_str(), F_OK), 0);
+  EXPECT_NE(open_unix(longest + "a", 0700, 16, listeners).find("too long"), std::string::npos);
+  EXPECT_EQ(listeners.size(), 1u);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ struct SocketTransportConfig {
   uint32_t idle_timeout_s = 0;   // 0: none
   uint64_t input_bytes_max = 0;  // left-over input of all streams; 0: the bound per stream alone
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
+  std::string unix_path = {};                      // -s, for list_connections()
 };
 
 // One stream, for `stats conns`.

@@ -208,21 +208,22 @@ bool eventually(const std::function<bool()>& condition) {
 
 LineServer::LineServer(const LineServerConfig& config) {
   std::vector<Listener> listeners;
+  std::vector<std::string> left_out;
   const std::string host = config.ipv6 ? "::1" : "127.0.0.1";
   const std::string failure = config.unix_path.empty()
-                                  ? open_tcp({host, 0}, 1024, listeners)
+                                  ? open_tcp({host, 0}, 1024, listeners, left_out)
                                   : open_unix(config.unix_path, 0700, 1024, listeners);
   WC_ASSERT(failure.empty());
   port_ = listeners[0].port;
   std::vector<UdpListener> udp;
   if (config.udp) {
-    WC_ASSERT(open_udp({host, 0}, config.workers, udp).empty());
+    WC_ASSERT(open_udp({host, 0}, config.workers, udp, left_out).empty());
     udp_port_ = udp[0].port;
   }
   acceptor_ = std::make_unique<Acceptor>(
       AcceptorConfig{config.connections_max, config.reject_when_full}, std::move(listeners));
   const SocketTransportConfig transport_config{config.idle_timeout_s, config.input_bytes_max,
-                                               config.output_bytes_max};
+                                               config.output_bytes_max, config.unix_path};
   std::vector<ConnectionSink*> sinks;
   for (uint32_t i = 0; i < config.workers; ++i) {
     std::vector<UniqueFd> fds;

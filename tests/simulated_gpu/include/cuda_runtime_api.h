@@ -13,6 +13,8 @@
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600
 };
@@ -50,6 +52,8 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
 };
 
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int number);
 cudaError_t cudaGetDevice(int* number);

@@ -168,6 +168,7 @@ void ServerStats::list_connections(uint64_t& cursor,
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
+      snapshot.idle_s = store_->clock().now - store::kClockStart;  // listens since the start
       visit(snapshot);
     }
     cursor = uint64_t{1} << 32;
@@ -188,6 +189,7 @@ void ServerStats::list_connections(uint64_t& cursor,
     snapshot.listen_address = std::move(stream.listen_address);
     snapshot.state = stream.in_turn   ? "conn_parse_cmd"
                      : stream.writing ? "conn_mwrite"
+                     : stream.in_body ? "conn_nread"
                                       : "conn_read";
     snapshot.idle_s = stream.idle_s;
     visit(snapshot);

@@ -85,14 +85,17 @@ bool Maintenance::is_stopping() {
   return stopping_;
 }
 
-// A step at a time, so that a worker that wants room or a flush waits for one step at most: whoever
-// calls goes first.
+void Maintenance::let_callers_go_first() const {
+  for (uint32_t i = 0; i < kPausesMax && callers_.load(std::memory_order_relaxed) != 0; ++i) {
+    std::this_thread::sleep_for(kEpochPause);
+  }
+}
+
+// A step at a time, so that a worker that wants room or a flush waits for one step at most.
 void Maintenance::maintain() {
   bool more = true;
   while (more && !is_stopping()) {
-    for (uint32_t i = 0; i < kPausesMax && callers_.load(std::memory_order_relaxed) != 0; ++i) {
-      std::this_thread::sleep_for(kEpochPause);
-    }
+    let_callers_go_first();
     const std::lock_guard guard(mutex_);
     more = maintainer_.maintain(1);
   }
@@ -126,8 +129,15 @@ void Maintenance::flush() {
 }
 
 void Maintenance::expire() {
-  const std::lock_guard guard(mutex_);
-  maintainer_.expire();
+  {
+    const std::lock_guard guard(mutex_);
+    maintainer_.expire();
+  }
+  for (uint32_t i = 0; i < Maintainer::kSweepStepsMax && !is_stopping(); ++i) {
+    let_callers_go_first();
+    const std::lock_guard guard(mutex_);
+    if (!maintainer_.sweep()) break;
+  }
 }
 
 bool Maintenance::set_limit(uint32_t segments) {

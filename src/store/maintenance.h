@@ -39,11 +39,12 @@ class Maintenance {
   // changes: see Maintainer::set_target().
   bool set_limit(uint32_t segments);
   void flush();   // everything stored before is dead
-  void expire();  // bulk expiry: segments whose time has passed
+  void expire();  // once a second: bulk expiry, and removing some of what is dead
 
  private:
   void run(std::chrono::steady_clock::time_point second);
   bool is_stopping();
+  void let_callers_go_first() const;
 
   Core core_;
   uint32_t room_wait_ms_max_;

@@ -66,6 +66,8 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
       break;
     case ServiceOp::kExpire:
       maintainer.expire();
+      for (uint32_t i = 0; i < store::Maintainer::kSweepStepsMax && maintainer.sweep(); ++i) {
+      }
       break;
     case ServiceOp::kSetTarget:
       call.result = maintainer.set_target(static_cast<uint32_t>(call.argument)) ? 1 : 0;

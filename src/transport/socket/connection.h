@@ -35,6 +35,7 @@ struct Connection {
   std::atomic<bool> in_turn{false};    // delivered, not completed
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};  // has a long reply: nothing is read
+  std::atomic<bool> in_body{false};    // the rest of a message of known length is awaited
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent
@@ -65,6 +66,7 @@ class ConnectionTable {
     connection.writing.store(false, std::memory_order_relaxed);
     connection.in_turn.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
+    connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.closing = false;
     free_.push_back(index);
   }

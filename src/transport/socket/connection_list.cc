@@ -25,6 +25,7 @@ bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInf
     // Its socket has the name that it was bound by, not the one that its file got when it listened.
     if (info.listen_address.starts_with("unix:")) info.listen_address = "unix:" + config_.unix_path;
     info.writing = connection.writing.load(std::memory_order_relaxed);
+    info.in_body = connection.in_body.load(std::memory_order_relaxed);
     const uint32_t active_at = connection.active_at.load(std::memory_order_relaxed);
     info.idle_s = now_s > active_at ? now_s - active_at : 0;
     list.push_back(std::move(info));

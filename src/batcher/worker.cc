@@ -161,6 +161,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   engine::BatchEntry entry;
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
+  entry.admin = chunk.admin;
   entry.authenticated = !config_.authentication || session.authenticated;
   entry.failed_logins = session.failed_logins;
   entry.connection_id = chunk.connection_id;

@@ -93,7 +93,12 @@ std::optional<uint64_t> read_size(std::string_view text, uint64_t bare_unit_byte
 }
 
 std::optional<ListenSpec> read_listen(std::string_view text) {
+  constexpr std::string_view kNoAdmin = "noadmin:";
   ListenSpec spec;
+  if (text.starts_with(kNoAdmin)) {
+    spec.admin = false;
+    text.remove_prefix(kNoAdmin.size());
+  }
   std::string_view port;
   bool has_port = false;
   if (!text.empty() && text.front() == '[') {

@@ -32,6 +32,7 @@ namespace warpcache {
 struct ListenSpec {
   std::string host;  // empty for `*`
   std::optional<uint16_t> port;
+  bool admin = true;  // no prefix `noadmin:`
 };
 [[nodiscard]] std::optional<ListenSpec> read_listen(std::string_view text);
 

@@ -249,6 +249,11 @@ const Word kWords[] = {
        return store_u32(d.options.compat.watcher_logbuf_kib, v, 1, 1 << 20);
      },
      "kilobytes from 1 to 1048576", kNoWatchers, ""},
+    {"no_admin", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return !(d.options.server.admin_enabled = false); }, "",
+     "",
+     "refuse what changes the server: flush_all, cache_memlimit,\nverbosity, shutdown, lru, slabs, "
+     "stats reset ..."},
     {"drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
     {"no_drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
     {"relaxed_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},

@@ -215,7 +215,9 @@ const Spec kSpecs[] = {
      "interface",
      "",
      "address to serve (default: every interface);\nhost, host:port, [ipv6]:port; several by "
-     "commas or\nby -l again"},
+     "commas or\nby -l again. With noadmin: before it, its clients\ncannot change the server (see "
+     "-o "
+     "no_admin)"},
     {'d', "daemon", nullptr, [](Draft& d, View) { return d.options.process.daemonize = true; }, "",
      "", "run in the background"},
     {'r', "enable-coredumps", nullptr,
@@ -436,7 +438,7 @@ std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, 
   std::vector<ListenAddress> addresses;
   addresses.reserve(specs.size());
   for (const ListenSpec& spec : specs)
-    addresses.push_back({spec.host, spec.port.value_or(listen_port(port))});
+    addresses.push_back({spec.host, spec.port.value_or(listen_port(port)), spec.admin});
   return addresses;
 }
 

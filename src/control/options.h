@@ -28,6 +28,7 @@ inline constexpr int kExitUsage = 64;
 struct ListenAddress {
   std::string host;
   uint16_t port = 0;
+  bool admin = true;  // its clients may change the server; false: -l noadmin:...
 
   bool operator==(const ListenAddress&) const = default;
 };
@@ -86,6 +87,7 @@ struct ServerOptions {
   bool flush_enabled = true;                        // -F clears it
   bool shutdown_enabled = false;                    // -A
   bool dump_enabled = true;                         // -X clears it
+  bool admin_enabled = true;                        // -o no_admin clears it
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
 };

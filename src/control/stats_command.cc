@@ -177,6 +177,12 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
   return StatsVerdict::kUnknown;
 }
 
+bool StatsCommand::changes_something(std::string_view words) {
+  const std::string_view command = next_word(words);
+  if (command == "detail") return next_word(words) != "dump";
+  return command == "reset" || command == "sizes_enable" || command == "sizes_disable";
+}
+
 StatsSnapshot StatsCommand::snapshot_since_reset() {
   StatsSnapshot snapshot = source_.snapshot();
   const std::lock_guard lock(mutex_);

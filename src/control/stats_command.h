@@ -90,6 +90,9 @@ class StatsCommand {
   [[nodiscard]] StatsVerdict run(std::string_view words, const StatsEmit& emit,
                                  std::unique_ptr<StatsWalk>& walk);
 
+  // Whether these words do more than show something.
+  [[nodiscard]] static bool changes_something(std::string_view words);
+
  private:
   StatsSnapshot snapshot_since_reset();
   StatsVerdict reset();

@@ -40,6 +40,7 @@ struct BatchEntry {
   uint32_t reservation =
       0;  // of the entry's first frame if it is a big store (Request::bits kReserved), else 0
   bool datagram = false;
+  bool admin = true;  // its commands may change the server
   bool authenticated =
       true;  // in: false while a -Y connection has not logged in; out: after a login
   uint8_t failed_logins = 0;   // in and out: of the connection, with -Y

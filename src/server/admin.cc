@@ -44,6 +44,12 @@ Admin::Admin(const Options& options, const ActiveStore& store, StatsSource& stat
 void Admin::run(const wire::Request& request, const uint8_t* input, engine::BatchEntry& entry,
                 std::string& reply) {
   const Sink sink(reply);
+  if (!is_allowed(request, input, entry)) {
+    if (request.protocol == wire::Protocol::kBinary) {
+      return wire::reply_error(request, Status::kNotSupported, sink);
+    }
+    return wire::reply_line(request, bytes_of("CLIENT_ERROR not allowed here"), sink);
+  }
   switch (request.op) {
     case wire::Op::kMetaDebug:
       return debug_item(request, input, reply);
@@ -62,6 +68,25 @@ void Admin::run(const wire::Request& request, const uint8_t* input, engine::Batc
       return run_line(request, words_of(request, input), entry, reply);
     default:
       return wire::reply_error(request, Status::kUnknownCommand, sink);
+  }
+}
+
+// What changes the server may be kept from all clients, or from those of an address.
+bool Admin::is_allowed(const wire::Request& request, const uint8_t* input,
+                       const engine::BatchEntry& entry) const {
+  if (entry.admin && options_.server.admin_enabled) return true;
+  switch (request.op) {
+    case wire::Op::kFlushAll:
+    case wire::Op::kVerbosity:
+    case wire::Op::kCacheMemlimit:
+    case wire::Op::kShutdown:
+      return false;
+    case wire::Op::kStats:
+      return !StatsCommand::changes_something(words_of(request, input));
+    case wire::Op::kAdmin:
+      return is_dump_line(words_of(request, input));
+    default:
+      return true;
   }
 }
 

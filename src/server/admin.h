@@ -34,6 +34,8 @@ class Admin final : public engine::AdminHandler {
   void saw_key(wire::Op op, Bytes key, bool hit) override;
 
  private:
+  bool is_allowed(const wire::Request& request, const uint8_t* input,
+                  const engine::BatchEntry& entry) const;
   void debug_item(const wire::Request& request, const uint8_t* input, std::string& reply);
   void flush_all(const wire::Request& request, std::string& reply);
   void set_memory_limit(const wire::Request& request, std::string& reply);
@@ -48,6 +50,7 @@ class Admin final : public engine::AdminHandler {
   std::string crawler(std::string_view words);
   void dump(const wire::Request& request, std::string_view words, engine::BatchEntry& entry,
             std::string& reply);
+  static bool is_dump_line(std::string_view line);  // metadump and mgdump, which change nothing
   // Which classes a command of the crawler names.
   enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
   static Classes read_classes(std::string_view text);

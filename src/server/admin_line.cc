@@ -44,12 +44,6 @@ bool is_i32(std::string_view word) {
   return parse_i32_strict({reinterpret_cast<const uint8_t*>(word.data()), word.size()}, number);
 }
 
-// Of the words behind lru_crawler.
-bool is_dump(std::string_view words) {
-  const std::string_view command = next_word(words);
-  return command == "metadump" || command == "mgdump";
-}
-
 // The argument of `lru tune`: two percentages and two factors.
 std::string lru_tune(std::string_view hot, std::string_view words) {
   const std::optional<int64_t> hot_percent = read_number(hot, 0, UINT32_MAX);
@@ -82,14 +76,19 @@ Admin::Classes Admin::read_classes(std::string_view text) {
   }
 }
 
+bool Admin::is_dump_line(std::string_view line) {
+  if (next_word(line) != "lru_crawler") return false;
+  const std::string_view command = next_word(line);
+  return command == "metadump" || command == "mgdump";
+}
+
 void Admin::run_line(const wire::Request& request, std::string_view line, engine::BatchEntry& entry,
                      std::string& reply) {
+  const bool is_dump = is_dump_line(line);
   const std::string_view command = next_word(line);
+  if (is_dump) return dump(request, line, entry, reply);
   std::string answer(kError);
-  if (command == "lru_crawler") {
-    if (is_dump(line)) return dump(request, line, entry, reply);
-    answer = crawler(line);
-  }
+  if (command == "lru_crawler") answer = crawler(line);
   if (command == "slabs") answer = slabs(line);
   if (command == "lru") answer = lru(line);
   if (command == "debugtime") answer = debug_time(line);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "store/store.h"
 #include "store/store_test_util.h"
@@ -243,6 +244,35 @@ TEST_F(AdminTest, NoLongReplyGoesOverUdp) {
        {"lru_crawler metadump all", "lru_crawler mgdump all", "stats cachedump 1 0", "stats sizes",
         "stats conns", "stats detail dump"}) {
     EXPECT_EQ(say(line + "\r\n"), refusal) << line;
+  }
+}
+
+// For all clients, or for those of an address.
+TEST_F(AdminTest, WhatChangesTheServerCanBeSwitchedOff) {
+  Options options;
+  options.server.shutdown_enabled = true;
+  const std::vector<std::string> changing = {"flush_all",          "cache_memlimit 32",
+                                             "verbosity 1",        "shutdown",
+                                             "lru mode flat",      "slabs automove 1",
+                                             "lru_crawler enable", "lru_crawler crawl all",
+                                             "stats reset",        "stats detail on",
+                                             "stats detail off",   "stats sizes_enable",
+                                             "debugtime 1",        "watch",
+                                             "refresh_certs",      "stats  sizes_disable"};
+  for (const bool by_option : {true, false}) {
+    options.server.admin_enabled = !by_option;
+    make(options);
+    entry_.admin = by_option;
+    for (const std::string& line : changing) {
+      EXPECT_EQ(say(line + "\r\n"), "CLIENT_ERROR not allowed here\r\n") << line;
+    }
+    EXPECT_EQ(say("flush_all noreply\r\n"), "");
+    EXPECT_EQ(state_.flushes.load(), 0u);
+    EXPECT_FALSE(stop_asked());
+    EXPECT_EQ(say("me none\r\n"), "EN\r\n");
+    EXPECT_NE(say("stats\r\n"), "");
+    EXPECT_EQ(say_and_read("stats detail dump\r\n"), "END\r\n");
+    EXPECT_EQ(say_and_read("lru_crawler mgdump 2\r\n"), "OK\r\nEN\r\n");
   }
 }
 

@@ -14,7 +14,7 @@ namespace warpcache::server {
 namespace {
 
 transport::ListenTarget target_of(const ListenAddress& address) {
-  return {address.host, address.port};
+  return {address.host, address.port, address.admin};
 }
 
 void name_thread(std::thread& thread, const std::string& name) {
@@ -149,17 +149,17 @@ std::string Server::make_lanes() {
   config.unix_path = options_.listen.unix_path;
   lanes_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
-    std::vector<transport::UniqueFd> udp_fds;
+    std::vector<transport::UdpSocket> udp_sockets;
     for (transport::UdpListener& listener : udp_listeners_) {
-      udp_fds.push_back(std::move(listener.fds[i]));
+      udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
     Lane lane;  // a member once it is whole: whatever fails before, no half of one is stopped
     Backend::Lane made;
     std::string failure = backend_->make_lane(*admin_, &made);
     if (!failure.empty()) return failure;
     lane.engine = std::move(made.engine);
-    lane.transport = std::make_unique<transport::SocketTransport>(config, acceptor_->budget(),
-                                                                  std::move(udp_fds), udp_guard());
+    lane.transport = std::make_unique<transport::SocketTransport>(
+        config, acceptor_->budget(), std::move(udp_sockets), udp_guard());
     lane.worker = std::make_unique<batcher::Worker>(worker_config(), *lane.transport, *lane.engine);
     stats_->add_worker(*made.counters, *lane.transport);
     lanes_.push_back(std::move(lane));

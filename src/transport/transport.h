@@ -87,6 +87,7 @@ struct RxChunk {
   uint32_t size = 0;
   uint32_t body_received = 0;  // bytes that went into RxNext::body; they precede the chunk's own
   bool datagram = false;
+  bool admin = true;                  // it came where clients may change the server
   SessionStorage* session = nullptr;  // null for datagrams
   uint64_t connection_id = 0;         // unique over all streams of the process; 0 for datagrams
 };

@@ -221,6 +221,26 @@ def test_several_listeners(start):
             assert ask(sock, b"get a") == b"END\r\n"
 
 
+def test_an_address_without_administration(start, target):
+    """noadmin: before an address keeps its clients, over TCP and UDP, from changing the server."""
+    if target.name != "warpcached":
+        pytest.skip("memcached has no such prefix")
+    closed = free_port()
+    server = start("-l", f"127.0.0.2,noadmin:127.0.0.3:{closed}", "-U", str(closed))
+    refusal = b"CLIENT_ERROR not allowed here\r\n"
+    for host, port, expected in (("127.0.0.2", server.port, b"OK\r\n"), ("127.0.0.3", closed, refusal)):
+        with socket.create_connection((host, port), 5) as sock:
+            for command in (b"flush_all", b"cache_memlimit 32", b"verbosity 0", b"lru mode flat"):
+                assert ask(sock, command) == expected, command
+            assert ask(sock, b"get a") == b"END\r\n"
+    for host, expected in (("127.0.0.2", b"OK\r\n"), ("127.0.0.3", refusal)):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((host, closed))
+            sock.settimeout(5)
+            sock.send(b"\0\1\0\0\0\1\0\0flush_all\r\n")
+            assert sock.recv(2000)[8:] == expected
+
+
 def test_ipv6(start):
     server = start(ipv6=True)
     assert works(server)

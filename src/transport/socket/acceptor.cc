@@ -78,18 +78,20 @@ void Acceptor::run() {
     }
     for (uint32_t i = 0; i < count && accepting() && !stopping_.load(); ++i) {
       const auto fd = static_cast<int>(events[i].data.u64);
-      if (fd != wake_.fd()) accept_from(fd);
+      for (const Listener& listener : listeners_) {
+        if (listener.fd.get() == fd) accept_from(listener);
+      }
     }
   }
 }
 
-void Acceptor::accept_from(int listener_fd) {
+void Acceptor::accept_from(const Listener& listener) {
   for (int i = 0; i < kAcceptsPerTurnMax; ++i) {
     if (!config_.reject_when_full && budget_.full()) {
       pause();
       return;
     }
-    UniqueFd fd(accept4(listener_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         refused_ = true;
@@ -102,12 +104,12 @@ void Acceptor::accept_from(int listener_fd) {
     if (budget_.full()) {
       reject(std::move(fd));
     } else {
-      dispatch(std::move(fd));
+      dispatch(std::move(fd), listener.admin);
     }
   }
 }
 
-void Acceptor::dispatch(UniqueFd fd) {
+void Acceptor::dispatch(UniqueFd fd, bool admin) {
   const auto count = static_cast<uint32_t>(sinks_.size());
   uint32_t best = next_sink_ % count;
   for (uint32_t i = 1; i < count; ++i) {
@@ -117,7 +119,7 @@ void Acceptor::dispatch(UniqueFd fd) {
   next_sink_ = best + 1;
   budget_.take();
   counters_.accepted.add(1);
-  if (sinks_[best]->adopt(std::move(fd))) return;
+  if (sinks_[best]->adopt(std::move(fd), admin)) return;
   counters_.refused.add(1);
   budget_.give_back();
 }

@@ -50,7 +50,8 @@ class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
   // False: there is no memory for it, and it has been closed.
-  virtual bool adopt(UniqueFd fd) = 0;
+  // `admin`: see RxChunk.
+  virtual bool adopt(UniqueFd fd, bool admin) = 0;
   virtual uint32_t connection_count() const = 0;  // those on the way included
 };
 
@@ -94,8 +95,8 @@ class Acceptor {
   static constexpr int kRetryMs = 10;  // after the system refused a descriptor or memory
 
   void run();
-  void accept_from(int listener_fd);
-  void dispatch(UniqueFd fd);
+  void accept_from(const Listener& listener);
+  void dispatch(UniqueFd fd, bool admin);
   void reject(UniqueFd fd);
   void pause();
   void resume();

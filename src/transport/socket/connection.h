@@ -36,6 +36,7 @@ struct Connection {
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};  // has a long reply: nothing is read
   std::atomic<bool> in_body{false};    // the rest of a message of known length is awaited
+  bool admin = true;                   // see RxChunk
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent

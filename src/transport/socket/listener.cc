@@ -154,6 +154,7 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
     if (!listener.fd.valid()) return errno;
     listener.backlog = backlog;
     listener.ipv6 = address.ai_family == AF_INET6;
+    listener.admin = target.admin;
     listener.host = target.host;
     listener.port = bound_port(listener.fd.get());
     listeners.push_back(std::move(listener));
@@ -191,6 +192,7 @@ std::string open_udp(const ListenTarget& target, uint32_t sockets,
       listener.fds.push_back(std::move(fd));
     }
     listener.ipv6 = address.ai_family == AF_INET6;
+    listener.admin = target.admin;
     listener.host = target.host;
     listeners.push_back(std::move(listener));
     return 0;

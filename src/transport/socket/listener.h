@@ -20,6 +20,7 @@ namespace warpcache::transport {
 struct ListenTarget {
   std::string host;
   uint16_t port = 0;
+  bool admin = true;  // see RxChunk
 };
 
 struct Listener {
@@ -27,7 +28,8 @@ struct Listener {
   SocketFile file;  // of a Unix socket; gone before the socket
   bool is_unix = false;
   bool ipv6 = false;
-  std::string host;  // as bound; empty: every interface
+  bool admin = true;  // see RxChunk
+  std::string host;   // as bound; empty: every interface
   uint16_t port = 0;
   int backlog = 0;  // connections that wait to be accepted
 };
@@ -36,6 +38,7 @@ struct Listener {
 struct UdpListener {
   std::vector<UniqueFd> fds;
   bool ipv6 = false;
+  bool admin = true;  // see RxChunk
   std::string host;
   uint16_t port = 0;
 };

@@ -42,11 +42,11 @@ bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
 }  // namespace
 
 SocketTransport::SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
-                                 std::vector<UniqueFd> udp_fds, UdpGuard guard)
+                                 std::vector<UdpSocket> udp_sockets, UdpGuard guard)
     : config_(config),
       budget_(budget),
       stashes_(config.input_bytes_max),
-      udp_(std::move(udp_fds), std::move(guard), counters_),
+      udp_(std::move(udp_sockets), std::move(guard), counters_),
       now_s_(coarse_now_s()) {
   swept_at_s_ = now_s_;
   epoll_.add_or_throw(wake_.fd(), EPOLLIN, kWakeData);
@@ -75,11 +75,11 @@ void SocketTransport::watch_for(uint32_t index, uint32_t events) {
   epoll_.change(connections_[index].fd, events, event_data(index));
 }
 
-bool SocketTransport::adopt(UniqueFd fd) {
+bool SocketTransport::adopt(UniqueFd fd, bool admin) {
   {
     const std::lock_guard lock(adopt_mutex_);
     try {
-      adopted_.push_back(std::move(fd));
+      adopted_.push_back({std::move(fd), admin});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -90,23 +90,24 @@ bool SocketTransport::adopt(UniqueFd fd) {
 }
 
 void SocketTransport::adopt_new() {
-  std::vector<UniqueFd> fds;
+  std::vector<Adopted> adopted;
   {
     const std::lock_guard lock(adopt_mutex_);
-    fds.swap(adopted_);
+    adopted.swap(adopted_);
   }
-  for (UniqueFd& fd : fds) open_stream(std::move(fd));
+  for (Adopted& one : adopted) open_stream(std::move(one));
 }
 
 // Where the system refuses what another connection takes, it is closed.
-void SocketTransport::open_stream(UniqueFd fd) {
+void SocketTransport::open_stream(Adopted adopted) {
   uint32_t index = 0;
   try {
     const std::lock_guard lock(list_mutex_);
     Connection& connection = connections_.take(index);
     ready_.reserve(connections_.size());
     long_replies_.reserve(connections_.size());
-    connection.fd = fd.release();
+    connection.fd = adopted.fd.release();
+    connection.admin = adopted.admin;
     connection.id = budget_.next_id();
     connection.session = {};
     connection.active_at.store(now_s_, std::memory_order_relaxed);
@@ -254,6 +255,7 @@ void SocketTransport::deliver(uint32_t index, uint32_t size, uint32_t body_recei
   chunk.offset = arena.used;
   chunk.size = size;
   chunk.body_received = body_received;
+  chunk.admin = connection.admin;
   chunk.session = &connection.session;
   chunk.connection_id = connection.id;
   chunks.push_back(chunk);

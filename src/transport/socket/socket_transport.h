@@ -52,10 +52,10 @@ struct ConnectionInfo {
 
 class SocketTransport final : public Transport, public ConnectionSink {
  public:
-  // `budget` outlives the transport. `udp_fds` are bound, non-blocking; may be empty. Throws
+  // `budget` outlives the transport. `udp_sockets` may be empty. Throws
   // std::system_error when the system refuses to watch them.
   SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
-                  std::vector<UniqueFd> udp_fds, UdpGuard guard);
+                  std::vector<UdpSocket> udp_sockets, UdpGuard guard);
   SocketTransport(const SocketTransport&) = delete;
   SocketTransport& operator=(const SocketTransport&) = delete;
   // REQUIRES: receive() has returned false, or was never called.
@@ -69,7 +69,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void wake() override { wake_.raise(); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
-  bool adopt(UniqueFd fd) override;
+  bool adopt(UniqueFd fd, bool admin) override;
   uint32_t connection_count() const override {
     return connection_count_.load(std::memory_order_relaxed);
   }
@@ -92,6 +92,10 @@ class SocketTransport final : public Transport, public ConnectionSink {
   static constexpr uint32_t kEventsMax = 512;
   static constexpr uint64_t kLongReplyBytesAtOnce = 256 * 1024;
   static constexpr int kDrainPollMs = 20;
+  struct Adopted {
+    UniqueFd fd;
+    bool admin;
+  };
   enum class Mode : uint8_t { kRunning, kDraining, kStopping };
   // What epoll_event::data says: a Connection's generation and index, or one of these with the
   // socket's number below.
@@ -101,7 +105,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint64_t event_data(uint32_t index) const;
   void watch_for(uint32_t index, uint32_t events);
   void adopt_new();
-  void open_stream(UniqueFd fd);
+  void open_stream(Adopted adopted);
   void close_stream(uint32_t index);
   void wait_for_events(int timeout_ms);
   bool take_event(const epoll_event& event, InputArena& arena, std::vector<RxChunk>& chunks);
@@ -145,7 +149,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   mutable std::mutex list_mutex_;  // opening, closing, listing: never on a request's way
   std::atomic<uint32_t> connection_count_{0};
   std::mutex adopt_mutex_;
-  std::vector<UniqueFd> adopted_;
+  std::vector<Adopted> adopted_;
 
   const uint8_t* arena_data_ = nullptr;  // of the turn
   std::array<epoll_event, kEventsMax> events_;

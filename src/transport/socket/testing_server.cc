@@ -226,11 +226,11 @@ LineServer::LineServer(const LineServerConfig& config) {
                                                config.output_bytes_max, config.unix_path};
   std::vector<ConnectionSink*> sinks;
   for (uint32_t i = 0; i < config.workers; ++i) {
-    std::vector<UniqueFd> fds;
-    if (config.udp) fds.push_back(std::move(udp[0].fds[i]));
+    std::vector<UdpSocket> sockets;
+    if (config.udp) sockets.push_back({std::move(udp[0].fds[i])});
     auto lane = std::make_unique<Lane>();
     lane->transport =
-        std::make_unique<SocketTransport>(transport_config, acceptor_->budget(), std::move(fds),
+        std::make_unique<SocketTransport>(transport_config, acceptor_->budget(), std::move(sockets),
                                           UdpGuard({}, config.udp_amplification_max));
     lane->worker = std::make_unique<LineWorker>(*lane->transport);
     lane->thread = std::thread([worker = lane->worker.get()] { worker->run(); });

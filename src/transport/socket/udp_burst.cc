@@ -31,13 +31,13 @@ uint32_t coalesced_size(msghdr& message) {
 
 }  // namespace
 
-UdpBurst::UdpBurst(std::vector<UniqueFd> fds, UdpGuard guard, TransportCounters& counters)
+UdpBurst::UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCounters& counters)
     : guard_(std::move(guard)), counters_(counters) {
-  if (fds.empty()) return;
-  for (UniqueFd& fd : fds) {
+  if (sockets.empty()) return;
+  for (UdpSocket& socket : sockets) {
     const int on = 1;
-    (void)setsockopt(fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);  // without: one by one
-    sockets_.push_back({std::move(fd)});
+    (void)setsockopt(socket.fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);  // without: one by one
+    sockets_.push_back({std::move(socket.fd), socket.admin});
   }
   sources_.resize(kMessagesPerTurn);
   source_sizes_.resize(kMessagesPerTurn);
@@ -107,6 +107,7 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
       continue;
     }
     RxChunk chunk;
+    chunk.admin = sockets_[socket].admin;
     chunk.handle = kDatagramHandle | static_cast<uint32_t>(requests_.size());
     chunk.offset = offset + at + kUdpHeaderSize;
     chunk.size = bytes - kUdpHeaderSize;

@@ -27,10 +27,15 @@ namespace warpcache::transport {
 // Set in the handle of a datagram's RxChunk.
 inline constexpr uint32_t kDatagramHandle = 0x80000000u;
 
+// Bound, non-blocking.
+struct UdpSocket {
+  UniqueFd fd;
+  bool admin = true;  // see RxChunk
+};
+
 class UdpBurst {
  public:
-  // `fds` are bound, non-blocking sockets; the burst owns them.
-  UdpBurst(std::vector<UniqueFd> fds, UdpGuard guard, TransportCounters& counters);
+  UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCounters& counters);
   UdpBurst(const UdpBurst&) = delete;
   UdpBurst& operator=(const UdpBurst&) = delete;
   ~UdpBurst();
@@ -68,6 +73,7 @@ class UdpBurst {
 
   struct Socket {
     UniqueFd fd;
+    bool admin;
     bool splits = true;  // UDP_SEGMENT, until the kernel refuses
   };
   struct Request {

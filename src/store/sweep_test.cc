@@ -53,13 +53,13 @@ TEST(Sweep, ExpiredItemsBesideOthersAreCountedNoLonger) {
 TEST(Sweep, LargeValuesGiveTheirSegmentsBack) {
   const auto store = make_store(quiet_config(8 * kMiB));
   Worker worker(store.get());
-  const uint64_t free_before = store->stats().get(SegmentState::kFree);
+  const uint64_t free_before = store->stats().free_segments;
   ASSERT_EQ(worker.set("large", std::string(kMiB, 'x'), store->clock().now + 2), Status::kOk);
   pass_seconds(*store, 2);
   EXPECT_EQ(items_of(*store), 0u);
   EXPECT_EQ(bytes_of(*store), 0u);
   pass_seconds(*store, 1);
-  EXPECT_EQ(store->stats().get(SegmentState::kFree), free_before);
+  EXPECT_EQ(store->stats().free_segments, free_before);
 }
 
 // A second's share of a store that is larger than that; all of it in the end.

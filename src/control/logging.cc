@@ -4,15 +4,11 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
+#include <cstdio>
 #include <memory>
 
 namespace warpcache {
 namespace {
-
-// The level belongs to spdlog's default logger, which is one per process; so is the number it was
-// made from.
-std::atomic<uint32_t> current_verbosity{0};
 
 spdlog::level::level_enum level_of(uint32_t verbosity) {
   if (verbosity == 0) return spdlog::level::info;
@@ -31,10 +27,12 @@ void start_logging(uint32_t verbosity) {
 }
 
 void set_log_verbosity(uint32_t verbosity) {
-  current_verbosity.store(verbosity, std::memory_order_relaxed);
+  logging_detail::verbosity.store(verbosity, std::memory_order_relaxed);
   spdlog::set_level(level_of(verbosity));
 }
 
-uint32_t log_verbosity() { return current_verbosity.load(std::memory_order_relaxed); }
+void write_log(std::string_view lines) {
+  if (!lines.empty()) (void)std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
 
 }  // namespace warpcache

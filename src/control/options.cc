@@ -243,7 +243,7 @@ const Spec kSpecs[] = {
        ++d.options.process.verbosity;
        return true;
      },
-     "", "", "log warnings and connections (-vv: also commands,\n-vvv: also internals)"},
+     "", "", "log more (-vv: connections, commands and replies,\nwithout values; -vvv: the same)"},
     {'h', "help", nullptr, [](Draft& d, View) { return d.help = true; }, "", "",
      "print this and exit"},
     {'i', "license", nullptr, [](Draft& d, View) { return d.license = true; }, "", "",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "control/logging.h"
 
 namespace warpcache::server {
 namespace {
@@ -93,8 +94,23 @@ std::string Server::start() {
   admin_ = std::make_unique<Admin>(options_, backend_->store(), *stats_, prefixes_, auth, state_,
                                    stop_request_);
   failure = make_lanes();
-  if (!failure.empty()) return failure;
-  return acceptor_->listen();
+  if (failure.empty()) failure = acceptor_->listen();
+  if (failure.empty() && log_verbosity() >= kVerbosityOfCommands) log_listeners();
+  return failure;
+}
+
+// In memcached's words, for which some programs wait.
+void Server::log_listeners() const {
+  const uint8_t protocol = worker_config().protocol;
+  const char* const name = protocol == wire::kProtocolText     ? "ascii"
+                           : protocol == wire::kProtocolBinary ? "binary"
+                                                               : "auto-negotiate";
+  std::string lines;
+  for (const transport::ListenerInfo& listener : acceptor_->listener_infos()) {
+    lines += "<" + std::to_string(listener.fd) + " server listening (" + name + ")\n";
+  }
+  for (const int fd : udp_fds_) lines += "<" + std::to_string(fd) + " server listening (udp)\n";
+  write_log(lines);
 }
 
 void Server::serve() {
@@ -150,6 +166,7 @@ std::string Server::make_lanes() {
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<transport::UniqueFd> udp_fds;
     for (transport::UdpListener& listener : udp_listeners_) {
+      udp_fds_.push_back(listener.fds[i].get());
       udp_fds.push_back(std::move(listener.fds[i]));
     }
     Lane lane;  // a member once it is whole: whatever fails before, no half of one is stopped

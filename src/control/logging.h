@@ -33,7 +33,8 @@ inline std::atomic<uint32_t> verbosity{0};
   return logging_detail::verbosity.load(std::memory_order_relaxed);
 }
 
-// Writes whole lines to standard error as they are. Any thread.
+// Writes whole lines to standard error as they are. Any thread; waits for nobody: lines for which a
+// pipe has no room, since its reader does not read, are lost and counted.
 void write_log(std::string_view lines);
 
 }  // namespace warpcache

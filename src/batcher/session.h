@@ -47,6 +47,7 @@ struct Session {
   uint32_t big;          // BigBody in its pool that is being received; 0: none
   bool authenticated;
   uint8_t failed_logins;
+  int32_t fd;    // for the log of commands
   bool closing;  // nothing more is framed; close when all has been answered
 };
 static_assert(std::is_trivially_copyable_v<Session>);

@@ -163,6 +163,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   entry.datagram = chunk.datagram;
   entry.admin = chunk.admin;
   entry.authenticated = !config_.authentication || session.authenticated;
+  plan.secret = !entry.authenticated;
   entry.failed_logins = session.failed_logins;
   entry.connection_id = chunk.connection_id;
   batch_.entries.push_back(entry);
@@ -353,12 +354,39 @@ void Worker::complete(const RxChunk& chunk, Plan& plan) {
       const engine::ReplySpan& span = batch_.spans[entry.first_span + i];
       spans_.push_back({span.data, span.size, span.pin});
     }
+    if (WC_UNLIKELY(CommandLog::wanted())) log_entry(chunk, plan);
   }
   transport_.complete(chunk, plan.next, spans_.data(), static_cast<uint32_t>(spans_.size()));
 }
 
+// Where the system refuses memory for it, the log has a gap.
+template <typename Say>
+void Worker::log(Say say) {
+  try {
+    say();
+  } catch (const std::bad_alloc&) {
+  }
+  log_.flush();
+}
+
+void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
+  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  const int fd = chunk.datagram ? -1 : session_of(*chunk.session).fd;
+  log([&] {
+    log_.commands(fd, batch_.frames.data() + entry.first_frame, entry.frames_done, batch_.input,
+                  plan.secret);
+    log_.replies(fd, spans_.data(), static_cast<uint32_t>(spans_.size()));
+  });
+}
+
+void Worker::opened(transport::SessionStorage& storage, int fd) {
+  session_of(storage).fd = fd;
+  if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.opened(fd, config_.protocol); });
+}
+
 void Worker::closed(transport::SessionStorage& storage) {
   Session& session = session_of(storage);
+  if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.closed(session.fd); });
   if (session.big != 0) drop_big(session.big, true);
   if (session.big_waiting != 0) drop_big(session.big_waiting, true);
   if (session.waiting != 0) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "batcher/command_log.h"
 #include "batcher/session.h"
 #include "engine/engine.h"
 #include "transport/transport.h"
@@ -73,9 +74,11 @@ class Worker final : private transport::SessionObserver, private transport::PinR
     uint32_t first_frame = 0;  // in the batch, without the frame of a big body
     uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
     uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
+    bool secret = false;       // no login had come before (-Y): not for the log
     bool left_out = false;     // of the batch, since that was full: a datagram wholly
   };
 
+  void opened(transport::SessionStorage& storage, int fd) override;
   void closed(transport::SessionStorage& storage) override;
   void release(uint32_t pin) override { engine_.release(pin); }
 
@@ -103,6 +106,9 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   void run_left();
   void keep_left_frames();
   void complete(const transport::RxChunk& chunk, Plan& plan);
+  template <typename Say>
+  void log(Say say);
+  void log_entry(const transport::RxChunk& chunk, const Plan& plan);
   uint32_t frame_room(Plan& plan);
 
   WorkerConfig config_;
@@ -123,6 +129,7 @@ class Worker final : private transport::SessionObserver, private transport::PinR
   std::vector<wire::Frame> scratch_;
   NumberedPool<BigBody> bigs_;
   NumberedPool<WaitingFrames> waiting_;
+  CommandLog log_;
 };
 
 }  // namespace warpcache::batcher

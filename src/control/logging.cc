@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/logging.h"
 
+#include <poll.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
 #include <memory>
+#include <mutex>
 
 namespace warpcache {
 namespace {
 
-// The level belongs to spdlog's default logger, which is one per process; so is the number it was
-// made from.
-std::atomic<uint32_t> current_verbosity{0};
+// A pipe of which poll() says that there is room takes as much at once.
+constexpr size_t kPieceBytesMax = PIPE_BUF;
+
+// False: standard error cannot be written to without a wait.
+bool put(std::string_view piece) {
+  pollfd fd{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0) return false;
+  return std::fwrite(piece.data(), 1, piece.size(), stderr) == piece.size();
+}
 
 spdlog::level::level_enum level_of(uint32_t verbosity) {
   if (verbosity == 0) return spdlog::level::info;
@@ -31,10 +43,28 @@ void start_logging(uint32_t verbosity) {
 }
 
 void set_log_verbosity(uint32_t verbosity) {
-  current_verbosity.store(verbosity, std::memory_order_relaxed);
+  logging_detail::verbosity.store(verbosity, std::memory_order_relaxed);
   spdlog::set_level(level_of(verbosity));
 }
 
-uint32_t log_verbosity() { return current_verbosity.load(std::memory_order_relaxed); }
+void write_log(std::string_view lines) {
+  static std::mutex mutex;  // between the question whether there is room and its use
+  static uint64_t lost = 0;
+  const std::lock_guard lock(mutex);
+  while (!lines.empty()) {
+    std::string_view piece = lines.substr(0, kPieceBytesMax);
+    if (piece.size() < lines.size()) piece = piece.substr(0, piece.rfind('\n') + 1);
+    if (piece.empty()) piece = lines.substr(0, kPieceBytesMax);  // one line is longer than that
+    lines.remove_prefix(piece.size());
+    if (lost > 0) {
+      char text[48];
+      const int size = std::snprintf(text, sizeof text, "(%" PRIu64 " lines lost)\n", lost);
+      if (put({text, static_cast<size_t>(size)})) lost = 0;
+    }
+    if (lost > 0 || !put(piece)) {
+      lost += static_cast<uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+    }
+  }
+}
 
 }  // namespace warpcache

@@ -245,7 +245,9 @@ const Spec kSpecs[] = {
        ++d.options.process.verbosity;
        return true;
      },
-     "", "", "log warnings and connections (-vv: also commands,\n-vvv: also internals)"},
+     "", "",
+     "-vv logs connections, commands and replies, without\nvalues; -v and -vvv add nothing to what "
+     "is logged"},
     {'h', "help", nullptr, [](Draft& d, View) { return d.help = true; }, "", "",
      "print this and exit"},
     {'i', "license", nullptr, [](Draft& d, View) { return d.license = true; }, "", "",

@@ -335,5 +335,25 @@ TEST(Logging, LevelFollowsTheNumberOfV) {
   EXPECT_THAT(log, HasSubstr(" trace: detail 5\n"));
 }
 
+// A reader that does not read loses lines, and is told how many; nobody waits for it.
+TEST(Logging, LinesThatNobodyReadsAreLost) {
+  EXPECT_EQ(status_of_child([] {
+              int fds[2];
+              if (pipe(fds) != 0 || dup2(fds[1], STDERR_FILENO) < 0) return 10;
+              const std::string lines(600, '\n');
+              for (int i = 0; i < 1000; ++i) write_log(lines);
+              std::string read_back(1 << 20, '\0');
+              const ssize_t got = read(fds[0], read_back.data(), read_back.size());
+              if (got < 600 || got % 600 != 0) return 11;
+              write_log("last\n");
+              const std::string expected =
+                  "(" + std::to_string(600'000 - got) + " lines lost)\nlast\n";
+              const ssize_t rest = read(fds[0], read_back.data(), read_back.size());
+              read_back.resize(static_cast<size_t>(rest));
+              return read_back == expected ? 0 : 12;
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace warpcache

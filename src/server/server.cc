@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "control/logging.h"
 
 namespace warpcache::server {
 namespace {
@@ -95,7 +96,23 @@ std::string Server::start() {
   failure = make_lanes();
   if (!failure.empty()) return failure;
   long_replies_.start();
-  return acceptor_->listen();
+  failure = acceptor_->listen();
+  if (failure.empty() && log_verbosity() >= kVerbosityOfCommands) log_listeners();
+  return failure;
+}
+
+// In memcached's words, for which some programs wait.
+void Server::log_listeners() const {
+  const uint8_t protocol = worker_config().protocol;
+  const char* const name = protocol == wire::kProtocolText     ? "ascii"
+                           : protocol == wire::kProtocolBinary ? "binary"
+                                                               : "auto-negotiate";
+  std::string lines;
+  for (const transport::ListenerInfo& listener : acceptor_->listener_infos()) {
+    lines += "<" + std::to_string(listener.fd) + " server listening (" + name + ")\n";
+  }
+  for (const int fd : udp_fds_) lines += "<" + std::to_string(fd) + " server listening (udp)\n";
+  write_log(lines);
 }
 
 void Server::serve() {
@@ -151,6 +168,7 @@ std::string Server::make_lanes() {
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<transport::UdpSocket> udp_sockets;
     for (transport::UdpListener& listener : udp_listeners_) {
+      udp_fds_.push_back(listener.fds[i].get());
       udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
     Lane lane;  // a member once it is whole: whatever fails before, no half of one is stopped

@@ -87,6 +87,7 @@ class Server {
 
   std::string open_backend();
   std::string make_lanes();
+  void log_listeners() const;
   void run_lane(const Lane& lane);
   batcher::WorkerConfig worker_config() const;
   transport::UdpGuard udp_guard() const;
@@ -99,6 +100,7 @@ class Server {
   PrefixStats prefixes_;
   std::vector<transport::Listener> listeners_;
   std::vector<transport::UdpListener> udp_listeners_;
+  std::vector<int> udp_fds_;  // of the lanes, for the log
   std::vector<BoundPort> ports_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<transport::Acceptor> acceptor_;

@@ -78,6 +78,8 @@ struct alignas(8) SessionStorage {
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
+  // The connection has begun; `session` is zeroed.
+  virtual void opened(SessionStorage& session, int fd) = 0;
   virtual void closed(SessionStorage& session) = 0;
 };
 

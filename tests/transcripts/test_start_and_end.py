@@ -312,3 +312,75 @@ def test_a_low_limit_on_descriptors(begin):
     assert "-c 1000 needs 1256 open files, but the limit is 100" in process.log()
     helps = "CAP_SYS_RESOURCE is missing" if os.geteuid() == 0 else "start as root"
     assert helps in process.log()
+
+
+def talk(port: int, *commands: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+        sock.sendall(b"".join(commands) + b"quit\r\n")
+        text = b""
+        while data := sock.recv(65536):
+            text += data
+    return text
+
+
+def protocol_lines(process: Process) -> list[str]:
+    return [line for line in process.log().splitlines() if line[0] in "<>"]
+
+
+def test_commands_are_logged_as_memcached_logs_them(begin):
+    """-vv: what listens, who comes, what is asked and answered. Programs wait for the first."""
+    port = shared_port()
+    process = begin("-vv", "-p", str(port), "-l", "127.0.0.1", "-U", str(port))
+    wait_until(lambda: "server listening (udp)" in process.log(), process)
+    lines = protocol_lines(process)
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        "server listening (auto-negotiate)",
+        "server listening (udp)",
+    ]
+    talk(port, b"set foo 0 0 6\r\nsecret\r\n", b"get foo bar\r\n", b"bogus\x01\r\n")
+    wait_until(lambda: "connection closed." in process.log(), process)
+    lines = protocol_lines(process)[2:]
+    fd = lines[0][1:].split(" ")[0]
+    assert lines == [
+        f"<{fd} new auto-negotiating client connection",
+        f"<{fd} set foo 0 0 6",
+        f"<{fd} get foo bar",
+        f"<{fd} bogus\\x01",
+        f"<{fd} quit",
+        f">{fd} STORED",
+        f">{fd} sending key foo",
+        f">{fd} END",
+        f">{fd} ERROR",
+        f"<{fd} connection closed.",
+    ]
+    assert process.end() == 0
+
+
+def test_the_log_of_commands_is_switched_at_run_time(begin):
+    port = shared_port()
+    process = begin_port(begin, port, "127.0.0.1", "-l", "127.0.0.1", "-v")
+    talk(port, b"get a\r\n")
+    assert protocol_lines(process) == []
+    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+        sock.sendall(b"verbosity 2\r\n")
+        assert sock.recv(100) == b"OK\r\n"
+        talk(port, b"get b\r\n")
+        sock.sendall(b"verbosity 0\r\n")
+        assert sock.recv(100) == b"OK\r\n"
+    talk(port, b"get c\r\n")
+    wait_until(lambda: "get b" in process.log(), process)
+    assert not any("get a" in line or "get c" in line for line in protocol_lines(process))
+
+
+def test_passwords_are_not_logged(begin, tmp_path):
+    """Neither where they stand nor where a wrong length makes a command of them."""
+    path = tmp_path / "users"
+    path.write_text("user:secret\n")
+    port = shared_port()
+    process = begin_port(begin, port, "127.0.0.1", "-l", "127.0.0.1", "-Y", str(path), "-vv")
+    talk(port, b"set a 0 0 11\r\nuser secret\r\n", b"get afterwards\r\n")
+    talk(port, b"set a 0 0 5\r\nuser secret\r\nsecret\r\n")
+    talk(port, b"secret\r\n")
+    wait_until(lambda: process.log().count("connection closed.") >= 4, process)
+    assert "secret" not in process.log()
+    assert "STORED" in process.log()

@@ -34,6 +34,8 @@ class FakeTransport final : public transport::Transport {
     transport::SessionStorage session{};
   };
 
+  static constexpr int kFirstFd = 30;  // of the streams, counted up
+
   // How many of the available bytes come next; at least one.
   std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
 
@@ -47,6 +49,7 @@ class FakeTransport final : public transport::Transport {
 
   Stream& open() {
     streams_.push_back(std::make_unique<Stream>());
+    observer_->opened(streams_.back()->session, kFirstFd + static_cast<int>(streams_.size()) - 1);
     return *streams_.back();
   }
   // As if the client had gone.

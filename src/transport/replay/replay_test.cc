@@ -31,6 +31,7 @@ class ReplayTest : public testing::Test, protected SessionObserver, protected Pi
   static constexpr uint32_t kArenaBytes = 2 * kChunkBytesMax;
 
   void SetUp() override { memory_.resize(kArenaBytes); }
+  void opened(SessionStorage&, int) override {}
   void closed(SessionStorage&) override { FAIL(); }
   void release(uint32_t pin) override { released_.push_back(pin); }
 

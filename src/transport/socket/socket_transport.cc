@@ -117,6 +117,7 @@ void SocketTransport::open_stream(Adopted adopted) {
     budget_.give_back();
     return;
   }
+  observer_->opened(connections_[index].session, connections_[index].fd);
   counters_.connections_opened.add(1);
   if (epoll_.add(connections_[index].fd, EPOLLIN, event_data(index))) return;
   counters_.connections_refused.add(1);

@@ -70,6 +70,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
     uint8_t* buffer;
   };
 
+  void opened(SessionStorage&, int) override {}
   void closed(SessionStorage& storage) override;
   void release(uint32_t pin) override;
   void serve(const RxChunk& chunk);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Numbers as text. memcached reads them in two ways, and clients rely on what each lets through:
-//   lenient (flags, exptime, CAS, deltas, stored counters): blanks in front, a sign, digits, then
-//   the end or a blank
-//     with anything behind it. A negative number is taken where the result, seen as signed, is not
-//     negative. 32-bit values are cut from the 64-bit one.
-//   strict (lengths, times of gat and flush_all, administrative numbers): digits alone, a '-' in
-//   front where the type
-//     is signed, in range, and not longer than a number in range can be.
+//   lenient (flags and exptime of text storage commands, stored counters): blanks in front, a sign,
+//     digits, then the end or a blank with anything behind it. A negative number is taken where the
+//     result, seen as signed, is not negative. 32-bit values are cut from the 64-bit one.
+//   strict (everything else): digits alone, a '-' in front where the type is signed, in range, and
+//     at most two characters longer than the longest number in range. A '-' alone is 0.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +69,10 @@ WC_HD inline bool parse_digits(Bytes text, uint32_t digits_max, uint64_t max, ui
 WC_HD inline bool parse_signed(Bytes text, uint32_t size_max, uint64_t max, int64_t& out) {
   if (text.size == 0 || text.size > size_max) return false;
   const bool negative = text.data[0] == '-';
+  const Bytes digits = negative ? text.from(1) : text;
   uint64_t magnitude = 0;
-  if (!parse_digits(negative ? text.from(1) : text, size_max, negative ? max + 1 : max, magnitude))
+  const bool bare_sign = negative && digits.empty();
+  if (!bare_sign && !parse_digits(digits, size_max, negative ? max + 1 : max, magnitude))
     return false;
   out = negative ? static_cast<int64_t>(~magnitude + 1) : static_cast<int64_t>(magnitude);
   return true;
@@ -123,8 +123,8 @@ WC_HD inline bool parse_i32_strict(Bytes text, int32_t& out) {
   return true;
 }
 
-WC_HD inline bool parse_i64_strict(Bytes text, int64_t& out) {
-  return number_detail::parse_signed(text, 22, INT64_MAX, out);
+WC_HD inline bool parse_u64_strict(Bytes text, uint64_t& out) {
+  return number_detail::parse_digits(text, 22, UINT64_MAX, out);
 }
 
 // Digits that `value` takes in decimal: 1 to 20.

@@ -127,13 +127,21 @@ TEST(Number, Strict) {
   expect_strict<int32_t>(parse_i32_strict, "2147483647", true, INT32_MAX);
   expect_strict<int32_t>(parse_i32_strict, "-2147483648", true, INT32_MIN);
   expect_strict<int32_t>(parse_i32_strict, "-1", true, -1);
-  for (const char* text : {"", "-", "+1", "2147483648", "-2147483649", "- 1", "--1", "1-"}) {
+  expect_strict<int32_t>(parse_i32_strict, "00000000012", true, 12);
+  expect_strict<int32_t>(parse_i32_strict, "-0", true, 0);
+  expect_strict<int32_t>(parse_i32_strict, "-", true, 0);
+  for (const char* text : {"", "+1", "+", " 1", "\t1", "1\t", "1 ", "2147483648", "-2147483649",
+                           "4294967296", "- 1", "--1", "1-", "000000000012", "-00000000012"}) {
     expect_strict<int32_t>(parse_i32_strict, text, false);
   }
-  expect_strict<int64_t>(parse_i64_strict, "9223372036854775807", true, INT64_MAX);
-  expect_strict<int64_t>(parse_i64_strict, "-9223372036854775808", true, INT64_MIN);
-  expect_strict<int64_t>(parse_i64_strict, "9223372036854775808", false);
-  expect_strict<int64_t>(parse_i64_strict, "99999999999999999999", false);
+  expect_strict<uint64_t>(parse_u64_strict, "18446744073709551615", true, UINT64_MAX);
+  expect_strict<uint64_t>(parse_u64_strict, "0000000000000000000012", true, 12);
+  for (const char* text :
+       {"", "-", "-0", "-1", "+1", " 1", "\t1", "1\t", "1x", "0x1", "18446744073709551616",
+        "18446744073709551620", "99999999999999999999", "00000000000000000000012"}) {
+    expect_strict<uint64_t>(parse_u64_strict, text, false);
+  }
+  expect_strict<uint64_t>(parse_u64_strict, std::string("1\0", 2), false);
 }
 
 void expect_formats(uint64_t value) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/base64.h"
+#include "base/number.h"
 #include "control/option_values.h"
 #include "server/admin.h"
 #include "wire/admin_reply.h"
@@ -35,6 +36,12 @@ std::string_view next_word(std::string_view& words) {
   const std::string_view word = words.substr(0, end);
   words.remove_prefix(end);
   return word;
+}
+
+// As the protocol reads a signed number.
+bool is_i32(std::string_view word) {
+  int32_t number = 0;
+  return parse_i32_strict({reinterpret_cast<const uint8_t*>(word.data()), word.size()}, number);
 }
 
 // The request that reads `key`, which is encoded where it could not stand in a line.
@@ -139,14 +146,14 @@ std::string Admin::slabs(std::string_view words) {
   const std::string_view command = next_word(words);
   const std::string_view first = next_word(words);
   const std::string_view second = next_word(words);
+  const bool more = !next_word(words).empty();
   if (command == "automove" && !first.empty()) {
     const std::optional<int64_t> level = read_number(first, 0, UINT32_MAX);
     if (!level) return std::string(kBadFormat);
     return std::string(*level <= kAutomoveMax ? kOk : kError);
   }
-  if (command == "reassign" && !second.empty()) {
-    const bool numbers = read_number(first, INT32_MIN, INT32_MAX).has_value() &&
-                         read_number(second, INT32_MIN, INT32_MAX).has_value();
+  if (command == "reassign" && !second.empty() && !more) {
+    const bool numbers = is_i32(first) && is_i32(second);
     return numbers ? "BADCLASS invalid src or dst class id\r\n" : std::string(kBadFormat);
   }
   return std::string(kError);
@@ -157,7 +164,7 @@ std::string Admin::lru(std::string_view words) {
   const std::string_view first = next_word(words);
   if (command == "tune") return lru_tune(first, words);
   const bool fits = (command == "mode" && (first == "flat" || first == "segmented")) ||
-                    (command == "temp_ttl" && read_number(first, INT32_MIN, INT32_MAX));
+                    (command == "temp_ttl" && is_i32(first));
   return std::string(fits ? kOk : kError);
 }
 

@@ -50,6 +50,9 @@ static_assert(sizeof(Frame) == 16 && std::is_trivially_copyable_v<Frame>);
 // has seen more than 2048 bytes of a line and not its end.
 inline constexpr uint32_t kLineSizeMax = 2049;
 
+// Shorter lines are malformed, whatever their command: "mn" with a bare LF, too.
+inline constexpr uint32_t kLineSizeMin = 4;
+
 // What follows the body of `frame` in the stream: CRLF or nothing.
 WC_HD inline uint32_t body_end_size(const Frame& frame) {
   return frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ? 2 : 0;

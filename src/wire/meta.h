@@ -67,36 +67,36 @@ WC_HD inline bool take_flag(Bytes word, Flags& flags, Request& request) {
       if (flags.key_size == 0) flags.fail(Status::kBadKeyEncoding);
       break;
     case 'N':
-      if (!parse_i32(token, request.vivify_exptime)) flags.fail(Status::kBadToken);
+      if (!parse_i32_strict(token, request.vivify_exptime)) flags.fail(Status::kBadToken);
       request.bits |= kVivify;
       if (flags.has('t')) request.bits |= kTtlBeforeTouch;
       break;
     case 'T':
-      if (!parse_i32(token, request.exptime)) flags.fail(Status::kBadToken);
+      if (!parse_i32_strict(token, request.exptime)) flags.fail(Status::kBadToken);
       request.bits |= kTouchBit;
       if (flags.has('t')) request.bits |= kTtlBeforeTouch;
       break;
     case 'R':
-      if (!parse_i32(token, request.recache_ttl)) flags.fail(Status::kBadToken);
+      if (!parse_i32_strict(token, request.recache_ttl)) flags.fail(Status::kBadToken);
       request.bits |= kRecache;
       break;
     case 'F':
       // memcached gives this one no error of its own: the last one stays.
-      if (!parse_u32(token, request.client_flags)) flags.failed = true;
+      if (!parse_u32_strict(token, request.client_flags)) flags.failed = true;
       break;
     case 'C':
-      if (!parse_u64(token, request.cas_compare)) flags.fail(Status::kBadToken);
+      if (!parse_u64_strict(token, request.cas_compare)) flags.fail(Status::kBadToken);
       request.bits |= kCasCompare;
       break;
     case 'E':
-      if (!parse_u64(token, request.cas_set)) flags.fail(Status::kBadToken);
+      if (!parse_u64_strict(token, request.cas_set)) flags.fail(Status::kBadToken);
       request.bits |= kCasSet;
       break;
     case 'J':
-      if (!parse_u64(token, request.initial)) flags.fail(Status::kBadInitial);
+      if (!parse_u64_strict(token, request.initial)) flags.fail(Status::kBadInitial);
       break;
     case 'D':
-      if (!parse_u64(token, request.delta)) flags.fail(Status::kBadMetaDelta);
+      if (!parse_u64_strict(token, request.delta)) flags.fail(Status::kBadMetaDelta);
       break;
     case 'M':
       flags.mode = token.empty() ? static_cast<uint8_t>(' ') : token.data[0];
@@ -244,6 +244,7 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   const Command command = words_detail::meta_command(head[1]);
   if (command == Command::kMetaNoop) {
     request.op = Op::kNoop;
+    if (head.size < kLineSizeMin) make_invalid(request, Status::kBadFormat);
     return;
   }
   meta_detail::Flags flags;

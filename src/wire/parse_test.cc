@@ -195,11 +195,12 @@ TEST(ParseText, Administration) {
 
 TEST(ParseText, UnknownCommands) {
   for (const char* line :
-       {"foo", "foo bar", "get2 a", "GET a", "noreply", "quits", " get a", "me2 k", "mx k"}) {
+       {"foo", "foo bar", "get2 a", "GET a", "quits", " get a", "me2 k", "mx k"}) {
     expect_invalid(std::string(line) + "\r\n", Status::kUnknownCommand);
   }
   expect_invalid("foo noreply\r\n", Status::kUnknownCommand, kNoReply);
-  for (const char* line : {"\r\n", "\n", "a\r\n"}) expect_invalid(line, Status::kBadFormat);
+  expect_invalid("noreply\r\n", Status::kUnknownCommand, kNoReply);
+  for (const char* line : {"\r\n", "\n", "a\r\n", "ab\n"}) expect_invalid(line, Status::kBadFormat);
 }
 
 TEST(ParseBinary, Fields) {

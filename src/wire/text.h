@@ -27,6 +27,7 @@ struct Line {
   Bytes last;
   Bytes text;          // without its line end
   uint32_t count = 0;  // words, up to kWordsMax
+  bool too_short = false;
 };
 
 WC_HD inline Line split(Bytes text) {
@@ -42,9 +43,7 @@ WC_HD inline Line split(Bytes text) {
   return line;
 }
 
-WC_HD inline bool ends_with_noreply(const Line& line) {
-  return line.count > 1 && equal(line.last, "noreply");
-}
+WC_HD inline bool ends_with_noreply(const Line& line) { return equal(line.last, "noreply"); }
 
 // Offset in the input of a part of the line. REQUIRES: `base` is the input base.
 WC_HD inline uint32_t offset_of(const uint8_t* base, Bytes part) {
@@ -101,7 +100,7 @@ WC_HD inline void parse_store(const uint8_t* base, const Line& line, Command com
       parse_u32(line.word[2], request.client_flags) && parse_i32(line.word[3], request.exptime);
   if (valid && command == Command::kCas) {
     request.bits |= kCasCompare;
-    valid = line.count > 5 && parse_u64(line.word[5], request.cas_compare);
+    valid = line.count > 5 && parse_u64_strict(line.word[5], request.cas_compare);
   }
   if (!valid) return make_invalid(request, Status::kBadFormat);
   request.op = store_op(command);
@@ -117,10 +116,11 @@ WC_HD inline void parse_on_key(const uint8_t* base, const Line& line, Command co
     request.op = Op::kDelete;
   } else if (command == Command::kTouch) {
     request.op = Op::kTouch;
-    if (!parse_i32(line.word[2], request.exptime)) make_invalid(request, Status::kBadExptime);
+    if (!parse_i32_strict(line.word[2], request.exptime))
+      make_invalid(request, Status::kBadExptime);
   } else {
     request.op = command == Command::kIncr ? Op::kIncr : Op::kDecr;
-    if (!parse_u64(line.word[2], request.delta)) make_invalid(request, Status::kBadDelta);
+    if (!parse_u64_strict(line.word[2], request.delta)) make_invalid(request, Status::kBadDelta);
   }
 }
 
@@ -186,8 +186,7 @@ WC_HD inline void parse_administrative(const uint8_t* base, const Line& line, Co
       set_words(base, line.text, request);
       break;
     default:
-      // Shorter than any command could be: malformed rather than unknown.
-      make_invalid(request, line.text.size < 2 ? Status::kBadFormat : Status::kUnknownCommand);
+      make_invalid(request, line.too_short ? Status::kBadFormat : Status::kUnknownCommand);
       break;
   }
 }
@@ -205,7 +204,8 @@ WC_HD inline void parse_text_store(const uint8_t* base, Bytes head, Request& req
 WC_HD inline void parse_text_line(const uint8_t* base, Bytes head, Request& request) {
   request.protocol = Protocol::kText;
   const Bytes text = without_line_end(head);
-  const text_detail::Line line = text_detail::split(text);
+  text_detail::Line line = text_detail::split(text);
+  line.too_short = head.size < kLineSizeMin;
   // A command stands at the very start of its line.
   const bool starts = text.size != 0 && text.data[0] != ' ';
   const Command command = starts ? command_of(line.word[0]) : Command::kUnknown;

@@ -46,7 +46,34 @@ std::string Generator::flags() {
   return pick({"1", "5", "77", "4294967295", "65536"});
 }
 
+// What one way of reading numbers takes and the other does not, or at the edge of its range.
+std::string Generator::odd_number() {
+  return pick({"+3",
+               "-0",
+               "-",
+               "-1",
+               "\\t1",
+               "1\\t",
+               "1\\x00",
+               "00000000012",
+               "000000000012",
+               "0000000000000000000012",
+               "00000000000000000000012",
+               "2147483647",
+               "2147483648",
+               "4294967295",
+               "4294967296",
+               "4294967396",
+               "-2147483648",
+               "-2147483649",
+               "9223372036854775807",
+               "9223372036854775808",
+               "-9223372036854775809",
+               "18446744073709551616"});
+}
+
 std::string Generator::exptime() {
+  if (!config_.common && !config_.clock && dice_.one_in(40)) return odd_number();
   if (dice_.roll(3) != 0) return "0";
   if (!config_.clock) return pick({"0", "1000", "-1", "2592000", "2592001", "{now+1000}"});
   return pick({"1", "2", "3", "5", "100", "-1", "2592000", "2592001", "{now+2}", "{now+50}"});
@@ -59,8 +86,9 @@ int32_t Generator::plain_time() {
 }
 
 std::string Generator::number() {
+  if (!config_.common && dice_.one_in(20)) return odd_number();
   return pick(
-      {"1", "1", "5", "10", "0", "99", "18446744073709551615", "9223372036854775808", "+3", "007"});
+      {"1", "1", "5", "10", "0", "99", "18446744073709551615", "9223372036854775808", "007"});
 }
 
 std::string Generator::noreply() { return dice_.one_in(8) ? " noreply" : ""; }

@@ -122,6 +122,7 @@ class Generator {
   std::string flags();
   std::string exptime();
   std::string number();
+  std::string odd_number();
   std::string noreply();
   // A value as script text, and its size.
   std::string value(size_t& size);

@@ -25,6 +25,7 @@ std::string Generator::meta_flag(std::string_view flags) {
     case 'R':
       return word + exptime();
     case 'F':
+      if (!config_.common && dice_.one_in(40)) return word + odd_number();
       return word + this->flags();
     case 'C':
       return word + cas(prefix_ + pick({"a", "b", "n", "num"}));
@@ -138,7 +139,11 @@ std::string Generator::broken_command() {
                    "md\\r\\n",
                    "ma\\r\\n",
                    "ms a\\r\\n",
-                   "bogus noreply\\r\\n"});
+                   "bogus noreply\\r\\n",
+                   "noreply\\r\\n",
+                   "mn\\n",
+                   "xy\\n",
+                   "gat - a\\r\\n"});
     case 2:
       return "set " + key() + " " + pick({"0", "x", "-1", "4294967301", "+5", "0x5"}) + " " +
              pick({"0", "x", "-1", "4294967396", "1.5"}) + " " +

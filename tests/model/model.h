@@ -106,7 +106,8 @@ class Model {
   // model_text.cc
   void refuse_store_line(Session& session, const Words& words, Reply& reply);
   bool take_store(Session& session, size_t line_size, const Words& words, Reply& reply);
-  void run_line(Session& session, const std::string& line, const Words& words, Reply& reply);
+  void run_line(Session& session, const std::string& line, bool too_short, const Words& words,
+                Reply& reply);
   void run_get(const Words& words, Reply& reply);
   void run_long_get(const Words& words, Reply& reply);
   bool show_key(const std::string& key, bool with_cas, const int64_t* exptime, Reply& reply);

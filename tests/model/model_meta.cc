@@ -113,32 +113,32 @@ bool Model::MetaLine::read_flag(const std::string& flag) {
       break;
     case 'N':
       vivifies = true;
-      read_number(read_i32(token, vivify_exptime), kBadToken);
+      read_number(read_plain_i32(token, vivify_exptime), kBadToken);
       break;
     case 'T':
       touches = true;
-      read_number(read_i32(token, exptime), kBadToken);
+      read_number(read_plain_i32(token, exptime), kBadToken);
       break;
     case 'R':
       recaches = true;
-      read_number(read_i32(token, recache), kBadToken);
+      read_number(read_plain_i32(token, recache), kBadToken);
       break;
     case 'F':
-      if (!read_u32(token, client_flags) && error.empty()) error = kBadFormat;
+      if (!read_plain_u32(token, client_flags) && error.empty()) error = kBadFormat;
       break;
     case 'C':
       compares = true;
-      read_number(read_u64(token, cas), kBadToken);
+      read_number(read_plain_u64(token, cas), kBadToken);
       break;
     case 'E':
       sets_cas = true;
-      read_number(read_u64(token, new_cas), kBadToken);
+      read_number(read_plain_u64(token, new_cas), kBadToken);
       break;
     case 'J':
-      read_number(read_u64(token, initial), "CLIENT_ERROR invalid numeric initial value");
+      read_number(read_plain_u64(token, initial), "CLIENT_ERROR invalid numeric initial value");
       break;
     case 'D':
-      read_number(read_u64(token, delta), "CLIENT_ERROR invalid numeric delta value");
+      read_number(read_plain_u64(token, delta), "CLIENT_ERROR invalid numeric delta value");
       break;
     case 'M':
       mode = token.empty() ? ' ' : token[0];

@@ -18,6 +18,7 @@ constexpr char kBadChunk[] = "CLIENT_ERROR bad data chunk\r\n";
 constexpr size_t kKeyMax = 250;
 constexpr size_t kWordsMax = 23;   // more are not looked at, but in a get
 constexpr size_t kLineMax = 2049;  // a longer one is cut off, unless it is a get
+constexpr size_t kLineMin = 3;     // a shorter one, LF left out, is malformed
 
 using Words = std::vector<std::string>;
 
@@ -39,7 +40,7 @@ bool is_beyond(const std::string& word) {
   return kBeyond.contains(word);
 }
 
-bool noreply(const Words& words) { return words.size() > 1 && words.back() == "noreply"; }
+bool noreply(const Words& words) { return !words.empty() && words.back() == "noreply"; }
 
 void cut(Words& words) {
   if (words.size() > kWordsMax) words.resize(kWordsMax);
@@ -80,7 +81,7 @@ bool read_store_line(const Words& words, StoreCommand& command) {
   if (!read_i32(words[3], exptime)) return false;
   command.exptime = exptime;
   command.compares = words[0] == "cas";
-  return !command.compares || (words.size() > 5 && read_u64(words[5], command.cas));
+  return !command.compares || (words.size() > 5 && read_plain_u64(words[5], command.cas));
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ bool Model::take_text(Session& session, Reply& reply) {
   if (is_store(first)) return take_store(session, newline + 1, words, reply);
   if (first == "ms") return take_meta_set(session, newline + 1, words, reply);
   session.input.erase(0, newline + 1);
-  run_line(session, line, words, reply);
+  run_line(session, line, newline < kLineMin, words, reply);
   return true;
 }
 
@@ -147,7 +148,8 @@ bool Model::take_store(Session& session, size_t line_size, const Words& words, R
   return true;
 }
 
-void Model::run_line(Session& session, const std::string& line, const Words& words, Reply& reply) {
+void Model::run_line(Session& session, const std::string& line, bool too_short, const Words& words,
+                     Reply& reply) {
   const std::string word = words.empty() ? "" : words[0];
   if (is_beyond(word)) {
     loss_ = "a command beyond the model";
@@ -174,14 +176,14 @@ void Model::run_line(Session& session, const std::string& line, const Words& wor
   } else if (word == "ma") {
     run_meta_count(words, reply);
   } else if (word == "mn") {
-    reply.add("MN\r\n");
+    reply.add(too_short ? kBadFormat : "MN\r\n");
   } else if (words.size() > 1 && words.back().starts_with("HTTP/")) {
     session.closed = true;
   } else {
     Words all = split_words(line);
     cut(all);
     if (noreply(all) && !config_.as_1_6_18) return;
-    reply.add(line.size() < 2 ? kBadFormat : "ERROR\r\n");
+    reply.add(too_short ? kBadFormat : "ERROR\r\n");
   }
 }
 
@@ -253,7 +255,7 @@ void Model::run_count(const Words& words, Reply& reply) {
   std::string answer;
   if (words[1].size() > kKeyMax) {
     answer = kBadFormat;
-  } else if (!read_u64(words[2], command.delta)) {
+  } else if (!read_plain_u64(words[2], command.delta)) {
     answer = "CLIENT_ERROR invalid numeric delta argument\r\n";
   } else {
     command.key = words[1];
@@ -280,7 +282,7 @@ void Model::run_touch(const Words& words, Reply& reply) {
   std::string answer = "NOT_FOUND\r\n";
   if (words[1].size() > kKeyMax) {
     answer = kBadFormat;
-  } else if (!read_i32(words[2], exptime)) {
+  } else if (!read_plain_i32(words[2], exptime)) {
     answer = "CLIENT_ERROR invalid exptime argument\r\n";
   } else if (Item* item = items_.find(words[1])) {
     items_.note_use(*item);

@@ -20,7 +20,7 @@ bool is_end(const char* end) {
 bool is_plain(const std::string& text, bool is_signed, size_t size_max) {
   if (text.empty() || text.size() > size_max) return false;
   const size_t start = is_signed && text[0] == '-' ? 1 : 0;
-  return start < text.size() && text.find_first_not_of("0123456789", start) == std::string::npos;
+  return text.find_first_not_of("0123456789", start) == std::string::npos;
 }
 
 }  // namespace
@@ -65,6 +65,15 @@ bool read_plain_u32(const std::string& text, uint32_t& number) {
   const unsigned long value = std::strtoul(text.c_str(), nullptr, 10);
   if (value > UINT32_MAX) return false;
   number = static_cast<uint32_t>(value);
+  return true;
+}
+
+bool read_plain_u64(const std::string& text, uint64_t& number) {
+  if (!is_plain(text, false, 22)) return false;
+  errno = 0;
+  const unsigned long long value = std::strtoull(text.c_str(), nullptr, 10);
+  if (errno == ERANGE) return false;
+  number = value;
   return true;
 }
 

@@ -14,9 +14,10 @@ namespace warpcache::model {
 bool read_u64(const std::string& text, uint64_t& number);
 bool read_u32(const std::string& text, uint32_t& number);
 bool read_i32(const std::string& text, int32_t& number);
-// Digits alone, a '-' in front where signed, in range.
+// Digits alone, a '-' in front where signed, in range. A '-' alone is 0.
 bool read_plain_i32(const std::string& text, int32_t& number);
 bool read_plain_u32(const std::string& text, uint32_t& number);
+bool read_plain_u64(const std::string& text, uint64_t& number);
 
 // False: not base64 with its padding, or it is nothing.
 bool read_base64(const std::string& text, std::string& bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/compare_run.h"
 
+#include <functional>
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -50,6 +51,18 @@ ProcessConfig process_config(const std::string& program, const Script& script, i
   return config;
 }
 
+// The rounds up to `last` of which it takes as few as possible, by doubling, to differ.
+Script last_rounds(const Script& script, uint32_t last,
+                   const std::function<bool(const Script&)>& differs) {
+  for (uint32_t rounds = 1;; rounds *= 2) {
+    Script tail = script;
+    std::erase_if(tail.steps, [last, rounds](const Step& step) {
+      return step.round > last || step.round + rounds <= last;
+    });
+    if (rounds > last || differs(tail)) return tail;
+  }
+}
+
 Compared Run::play(const Script& script, int patience_ms) const {
   ServerProcess ours(process_config(config_.warpcached, script, patience_ms));
   ServerProcess theirs(process_config(config_.memcached, script, patience_ms));
@@ -80,12 +93,11 @@ void Run::report(uint64_t seed, const Script& script, const Unlisted& difference
   ++differences_;
   const std::string kind = kind_of(difference);
   if (++kinds_[kind] > 1) return;
-  Script start = script;
-  std::erase_if(start.steps, [&](const Step& step) { return step.round > difference.round; });
-  const Script small = shrink(start, [this, &kind](const Script& candidate) {
+  const auto differs = [this, &kind](const Script& candidate) {
     const Compared compared = play(candidate, kPatienceMs[0]);
     return compared.difference.has_value() && kind_of(*compared.difference) == kind;
-  });
+  };
+  const Script small = shrink(last_rounds(script, difference.round, differs), differs);
   const Compared again = play(small, kPatienceMs[1]);
   std::cout << "seed " << seed << "\n"
             << write_script(again.transcript) << describe(again.difference.value_or(difference))

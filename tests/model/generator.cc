@@ -27,6 +27,10 @@ std::string Generator::key() {
   if (dice_.one_in(50))
     return prefix_ + std::string("{k*") + std::to_string(250 - prefix_.size()) + "}";
   if (!config_.common && dice_.one_in(300)) return "{k*251}";
+  return short_key();
+}
+
+std::string Generator::short_key() {
   return prefix_ + pick({"a", "b", "c", "d", "key5", "n", "num"});
 }
 
@@ -119,7 +123,9 @@ std::string Generator::text_get() {
   uint32_t keys = 1;
   if (dice_.one_in(4)) keys = 2 + dice_.roll(5);
   if (dice_.one_in(60)) keys = 200 + dice_.roll(700);
-  for (uint32_t i = 0; i < keys; ++i) line += " " + key();
+  // A single key that is too long would spoil nearly every long line.
+  const bool short_alone = config_.wide && keys >= 200;
+  for (uint32_t i = 0; i < keys; ++i) line += " " + (short_alone ? short_key() : key());
   return line + "\\r\\n";
 }
 

@@ -117,6 +117,7 @@ class Generator {
                      const std::string& value, size_t value_size, const std::string& cas);
 
   std::string key();
+  std::string short_key();
   std::string cas(const std::string& key);
   std::string cas8(const std::string& key);
   std::string flags();

@@ -34,7 +34,8 @@ WC_HD inline void mark_stale(const Context& context, const wire::Request& reques
   item.store_cas(new_cas(context, request, item.load_cas()));
 }
 
-// md x: an empty item with the request's flags and time takes the place of `found`.
+// md x: an empty item with the request's flags and time takes the place of `found`. It keeps the CAS
+// id, unless I or E asks for another one.
 WC_HD inline void publish_emptied(const Context& context, const wire::Request& request,
                                   store::LockedPair& pair, const store::Found& found,
                                   store::Allocation& empty) {
@@ -47,7 +48,8 @@ WC_HD inline void publish_emptied(const Context& context, const wire::Request& r
   item.store_bits(bits);
   const bool touch = (request.bits & wire::kTouchBit) != 0;
   item.store_expiry(touch ? expiry_second(request.exptime, context.clock) : 0);
-  item.store_cas(new_cas(context, request, old.load_cas()));
+  const bool renews = (request.bits & (wire::kInvalidate | wire::kCasSet)) != 0;
+  item.store_cas(renews ? new_cas(context, request, old.load_cas()) : old.load_cas());
   pair.publish(*context.thread, empty, found);
 }
 
@@ -137,8 +139,8 @@ WC_HD inline void fill_number(const store::Item& item, uint64_t number, wire::Re
   result.outcome = wire::Outcome::kNumber;
 }
 
-// The longest value that can still be a number with its padding; longer ones are not numeric.
-inline constexpr uint32_t kNumericValueMax = 1024;
+// A longer value is no number. Counting on one writes it whole, its padding included.
+inline constexpr uint32_t kNumericValueMax = 16 * 1024;
 
 // The number in `item`'s value, by memcached's rules; false where it is none.
 WC_HD inline bool read_number(const store::Item& item, uint64_t& number) {

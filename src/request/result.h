@@ -46,13 +46,12 @@ WC_HD inline void set_error(wire::Result& result, Status status) {
   result.status = status;
 }
 
-// The CAS id of an item about to be published, above `old` (the replaced item's) unless the client
-// chose it.
+// The CAS id of an item about to be published in place of one with the id `old`: the client's, or
+// one of the store's.
 WC_HD inline uint64_t new_cas(const Context& context, const wire::Request& request, uint64_t old) {
   if ((request.bits & wire::kCasSet) != 0) return request.cas_set;
   if (!context.cas_enabled) return 0;
-  // Above the largest id, which only a client can have chosen, there is none: any new one will do.
-  return context.store.next_cas(*context.thread, old == UINT64_MAX ? 0 : old);
+  return context.store.next_cas(*context.thread, old);
 }
 
 // Space for key and value, with the key in place.

@@ -291,8 +291,14 @@ TEST(Cas, IsAboveTheReplacedItemsAndUnique) {
     ASSERT_GT(next, last);
     last = next;
   }
-  const uint64_t chosen = uint64_t{1} << 60;  // by a client
-  EXPECT_GT(a.ref().next_cas(a.thread(), chosen), chosen);
+  // What follows an id that a client chose is unique as well, over all keys.
+  const uint64_t chosen = uint64_t{1} << 60;
+  for (const uint64_t old : {chosen, chosen, UINT64_MAX, chosen + 1}) {
+    const uint64_t next = a.ref().next_cas(a.thread(), old);
+    ASSERT_GT(next, last);
+    ASSERT_LT(next, chosen);
+    last = next;
+  }
 }
 
 }  // namespace

@@ -148,15 +148,15 @@ struct StoreRef {
     abandon_item(core, thread, allocation);
   }
 
-  // A CAS id that no item has been given, above `old` (unless a client chose that beyond reach).
+  // A CAS id that the store has given to no item, above `old` where the store gave that one. It may
+  // lie below an id that a client chose.
   WC_HD uint64_t next_cas(ThreadContext& thread, uint64_t old) const {
     if (thread.cas_next >= thread.cas_end || thread.cas_next <= old) {
       const uint64_t batch = fetch_add(&core.shared->cas_batch, 1) + 1;
       thread.cas_next = batch << kCasIndexBits;
       thread.cas_end = (batch + 1) << kCasIndexBits;
     }
-    const uint64_t cas = thread.cas_next++;
-    return cas > old ? cas : old + 1;
+    return thread.cas_next++;
   }
 
   // Changes the expiry in place. REQUIRES: the pair is locked, `found` was found under the lock.

@@ -184,6 +184,8 @@ WC_HD inline Status finish(Command command, const Flags& flags, Request& request
       break;
     case Command::kMetaSet:
       if (!set_store_mode(flags.mode, request)) return Status::kBadSetMode;
+      // E0 asks ms for an id of the store's. The other commands take 0 as it stands.
+      if (request.cas_set == 0) request.bits &= ~kCasSet;
       break;
     case Command::kMetaDelete:
       request.op = Op::kDelete;

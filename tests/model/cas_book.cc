@@ -19,8 +19,7 @@ bool CasBook::learn(const Cas& cas, uint64_t number) {
   if (!cas.chosen_by_server) return number == cas.number;
   const auto known = number_of_name_.find(cas.number);
   if (known != number_of_name_.end()) return known->second == number;
-  if (number < first_number_ && !cas.follows_clients) return false;
-  if (!cas.follows_clients && !name_of_number_.emplace(number, cas.number).second) return false;
+  if (number < first_number_ || !name_of_number_.emplace(number, cas.number).second) return false;
   number_of_name_[cas.number] = number;
   return true;
 }
@@ -36,12 +35,10 @@ CasOrder CasBook::compare(uint64_t given, const Cas& held) const {
   const auto known = number_of_name_.find(held.number);
   if (known != number_of_name_.end()) return order(given, known->second);
   if (given < first_number_) return CasOrder::kOlder;
-  if (given >= kBeyond && !held.follows_clients) return CasOrder::kNewer;
+  if (given >= kBeyond) return CasOrder::kNewer;
   const auto named = name_of_number_.find(given);
   if (named == name_of_number_.end() || !in_order_) return CasOrder::kUnknown;
-  if (named->second < held.number) return CasOrder::kOlder;
-  // A client's number may lie above all that the server has given out since.
-  return held.follows_clients ? CasOrder::kUnknown : CasOrder::kNewer;
+  return named->second < held.number ? CasOrder::kOlder : CasOrder::kNewer;
 }
 
 }  // namespace warpcache::model

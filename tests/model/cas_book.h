@@ -14,9 +14,6 @@ namespace warpcache::model {
 struct Cas {
   uint64_t number = 0;
   bool chosen_by_server = false;
-  // Follows a number that a client chose, so it may be any number above that one, given out twice
-  // over different keys.
-  bool follows_clients = false;
 };
 
 enum class CasOrder : uint8_t { kEqual, kOlder, kNewer, kUnknown };

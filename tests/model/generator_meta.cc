@@ -30,7 +30,7 @@ std::string Generator::meta_flag(std::string_view flags) {
     case 'C':
       return word + cas(prefix_ + pick({"a", "b", "n", "num"}));
     case 'E':
-      return word + pick({"1", "7", "1000", "12345678901234", "18446744073709551615"});
+      return word + pick({"0", "1", "7", "1000", "12345678901234", "18446744073709551615"});
     case 'J':
     case 'D':
       return word + number();

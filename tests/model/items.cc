@@ -62,12 +62,10 @@ void Items::note_use(Item& item) const {
   item.used_at = now_;
 }
 
-Cas Items::next_cas(const Item* before) {
+Cas Items::next_cas() {
   Cas cas;
   cas.number = ++last_name_;
   cas.chosen_by_server = true;
-  cas.follows_clients =
-      before != nullptr && (!before->cas.chosen_by_server || before->cas.follows_clients);
   return cas;
 }
 

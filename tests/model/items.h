@@ -49,7 +49,7 @@ class Items {
   // Does what note_use() does except that it is no use by a reader.
   void renew(Item& item) const { item.used_at = now_; }
 
-  Cas next_cas(const Item* before);
+  Cas next_cas();
 
  private:
   int64_t now_;

@@ -10,7 +10,7 @@ namespace warpcache::model {
 
 namespace {
 
-constexpr size_t kNumberMax = 1024;  // bytes
+constexpr size_t kNumberMax = 16 * 1024;  // bytes
 
 }  // namespace
 
@@ -121,7 +121,7 @@ StoreOutcome Model::store(const StoreCommand& command, Item** item) {
       }
     }
   }
-  made.cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas(old);
+  made.cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas();
   *item = &items_.put(command.key, std::move(made));
   return StoreOutcome::kStored;
 }
@@ -134,7 +134,7 @@ CountOutcome Model::count(const CountCommand& command, uint64_t& number, Item** 
     number = command.initial;
     made.value = std::to_string(number);
     made.key_was_base64 = command.key_was_base64 && !config_.as_1_6_18;
-    made.cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas(nullptr);
+    made.cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas();
     *item = &items_.put(command.key, std::move(made));
     return CountOutcome::kMade;
   }
@@ -156,7 +156,7 @@ CountOutcome Model::count(const CountCommand& command, uint64_t& number, Item** 
     old->used_before = old->stale = old->token_sent = old->key_was_base64 = false;
   }
   old->value = digits;
-  old->cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas(old);
+  old->cas = command.sets_cas ? Cas{command.new_cas} : items_.next_cas();
   *item = old;
   return CountOutcome::kDone;
 }

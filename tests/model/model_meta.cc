@@ -177,7 +177,7 @@ void Model::run_meta_get(const Words& words, Reply& reply) {
   if (made) {
     Item stub;
     stub.key_was_base64 = line.base64 && !config_.as_1_6_18;
-    stub.cas = line.sets_cas ? Cas{line.new_cas} : items_.next_cas(nullptr);
+    stub.cas = line.sets_cas ? Cas{line.new_cas} : items_.next_cas();
     item = &items_.put(line.key, std::move(stub));
   }
   if (item == nullptr) {
@@ -253,7 +253,11 @@ void Model::run_meta_delete(const Words& words, Reply& reply) {
     if (line.invalidate) item->stale = true;
     if (line.touches) item->expiry = items_.expiry_of(line.exptime);
     item->token_sent = false;
-    item->cas = line.sets_cas ? Cas{line.new_cas} : items_.next_cas(item);
+    if (line.sets_cas) {
+      item->cas = Cas{line.new_cas};
+    } else if (line.invalidate) {
+      item->cas = items_.next_cas();
+    }
   }
   if (!line.quiet) line.answer("HD", reply);
 }
@@ -350,7 +354,7 @@ void Model::run_meta_set(MetaLine& line, std::string value, Reply& reply) {
   command.exptime = line.exptime;
   command.compares = line.compares;
   command.cas = line.cas;
-  command.sets_cas = line.sets_cas;
+  command.sets_cas = line.sets_cas && line.new_cas != 0;
   command.new_cas = line.new_cas;
   command.vivifies = line.vivifies;
   command.vivify_exptime = line.vivify_exptime;

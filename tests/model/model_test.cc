@@ -48,16 +48,18 @@ TEST_P(ModelTest, PipelineAnswersAsTheModel) {
   EXPECT_LT(lost, kScriptsPerGroup / 10);
 }
 
-TEST(CasBookTest, WhatFollowsAClientsNumberMayBeAboveWhatWasGivenOutLater) {
+TEST(CasBookTest, NumbersAreGivenOutOnceAndRise) {
   CasBook book(100);
   const Cas earlier = {.number = 1, .chosen_by_server = true};
-  const Cas held = {.number = 2, .chosen_by_server = true, .follows_clients = true};
+  const Cas held = {.number = 2, .chosen_by_server = true};
   const Cas later = {.number = 3, .chosen_by_server = true};
   ASSERT_TRUE(book.learn(earlier, 120) && book.learn(later, 150));
   EXPECT_EQ(book.compare(120, held), CasOrder::kOlder);
-  EXPECT_EQ(book.compare(150, held), CasOrder::kUnknown);
-  ASSERT_TRUE(book.learn(held, 12345));
-  EXPECT_EQ(book.compare(150, held), CasOrder::kOlder);
+  EXPECT_EQ(book.compare(150, held), CasOrder::kNewer);
+  EXPECT_FALSE(book.learn(held, 120));
+  EXPECT_FALSE(book.learn(held, 99));
+  ASSERT_TRUE(book.learn(held, 130));
+  EXPECT_EQ(book.compare(150, held), CasOrder::kNewer);
 }
 
 TEST(CrowdTest, LargeBatchesOfManyStreamsAnswerAsTheModels) {

@@ -9,8 +9,8 @@ namespace warpcache::stress {
 
 namespace {
 
-constexpr uint32_t kNumericValueMax = 1024;      // bytes; longer values are no numbers
-constexpr uint32_t kInlineValueMax = 16 * 1024;  // bytes; larger values are pinned to be sent
+constexpr uint32_t kNumericValueMax = 16 * 1024;  // bytes; longer values are no numbers
+constexpr uint32_t kInlineValueMax = 16 * 1024;   // bytes; larger values are pinned to be sent
 
 uint32_t expiry_second(int32_t exptime, uint32_t clock) {
   if (exptime < 0) return 1;

@@ -126,7 +126,7 @@ __device__ inline void LoneSets::publish() {
   const store::Found found = pair.find(key());
   const bool alive = found && pair.alive(*found.item, job_.clock.now);
   const uint64_t old = alive ? found.item->load_cas() : 0;
-  const uint64_t cas = job_.cas_enabled ? store_.next_cas(thread_, old == UINT64_MAX ? 0 : old) : 0;
+  const uint64_t cas = job_.cas_enabled ? store_.next_cas(thread_, old) : 0;
   item.init_words(cas, 0, 0);
   const auto bytes = static_cast<uint32_t>(store::item_footprint(item));
   pair.publish(thread_, {&item, bytes, false}, found);

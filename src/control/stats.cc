@@ -126,8 +126,10 @@ void emit_store(const StatsSnapshot& snapshot, const Writer& write) {
   write("hash_is_expanding", static_cast<uint64_t>(snapshot.hash_expanding));
   write.zeros({"slab_reassign_rescues", "slab_reassign_chunk_rescues",
                "slab_reassign_evictions_nomem", "slab_reassign_inline_reclaim",
-               "slab_reassign_busy_items", "slab_reassign_busy_deletes", "slab_reassign_running",
-               "slabs_moved", "lru_crawler_running", "lru_crawler_starts",
+               "slab_reassign_busy_items", "slab_reassign_busy_deletes",
+               "slab_reassign_busy_nomem"});
+  write.text("slab_reassign_last_busy_status", "none");
+  write.zeros({"slab_reassign_running", "slabs_moved", "lru_crawler_running", "lru_crawler_starts",
                "lru_maintainer_juggles"});
   write("malloc_fails", counters[StatCounter::kMallocFails]);
   write.zeros({"log_worker_dropped", "log_worker_written", "log_watcher_skipped",
@@ -236,7 +238,7 @@ constexpr std::pair<std::string_view, std::string_view> kAbsentSettings[] = {
     {"ssl_key", "(null)"},           {"ssl_verify_mode", "0"},       {"ssl_keyformat", "1"},
     {"ssl_ciphers", "NULL"},         {"ssl_ca_cert", "NULL"},        {"ssl_wbuf_size", "16384"},
     {"ssl_session_cache", "no"},     {"ssl_kernel_tls", "no"},       {"ssl_min_version", "tlsv1.2"},
-    {"num_napi_ids", "(null)"},      {"memory_file", "(null)"},
+    {"num_napi_ids", "(null)"},      {"memory_file", "(null)"},      {"client_flags_size", "4"},
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ struct StatsSnapshot {
 struct SettingsSnapshot {
   uint64_t memory_limit_bytes = 0;
   uint32_t verbosity = 0;
-  uint64_t oldest_live_s = 0;  // server second of the last flush_all; 0: none
+  uint64_t oldest_live_s = 0;  // last server second that the last flush_all ends; 0: none
   bool detail_enabled = false;
   bool track_sizes = false;
 };

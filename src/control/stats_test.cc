@@ -55,7 +55,7 @@ std::vector<std::string> words(const std::string& text) {
   return result;
 }
 
-// The names that memcached 1.6.18 gives, in its order.
+// The names that memcached 1.6.18 and 1.6.45 give, in their order.
 const char* const kGeneralNames = R"(
     pid uptime time version libevent pointer_size rusage_user rusage_system max_connections curr_connections
     total_connections rejected_connections connection_structures response_obj_oom response_obj_count
@@ -65,8 +65,8 @@ const char* const kGeneralNames = R"(
     store_no_memory auth_cmds auth_errors bytes_read bytes_written limit_maxbytes accepting_conns listen_disabled_num
     time_in_listen_disabled_us threads conn_yields hash_power_level hash_bytes hash_is_expanding
     slab_reassign_rescues slab_reassign_chunk_rescues slab_reassign_evictions_nomem slab_reassign_inline_reclaim
-    slab_reassign_busy_items slab_reassign_busy_deletes slab_reassign_running slabs_moved lru_crawler_running
-    lru_crawler_starts lru_maintainer_juggles malloc_fails log_worker_dropped log_worker_written log_watcher_skipped
+    slab_reassign_busy_items slab_reassign_busy_deletes slab_reassign_busy_nomem slab_reassign_last_busy_status
+    slab_reassign_running slabs_moved lru_crawler_running lru_crawler_starts lru_maintainer_juggles malloc_fails log_worker_dropped log_worker_written log_watcher_skipped
     log_watcher_sent log_watchers unexpected_napi_ids round_robin_fallback bytes curr_items total_items
     slab_global_page_pool expired_unfetched evicted_unfetched evicted_active evictions reclaimed crawler_reclaimed
     crawler_items_checked lrutail_reflocked moves_to_cold moves_to_warm moves_within_lru direct_reclaims
@@ -83,7 +83,7 @@ const char* const kSettingsNames = R"(
     inline_ascii_response ext_item_size ext_item_age ext_low_ttl ext_recache_rate ext_wbuf_size ext_compact_under
     ext_drop_under ext_max_sleep ext_max_frag slab_automove_freeratio ext_drop_unread ssl_enabled ssl_chain_cert
     ssl_key ssl_verify_mode ssl_keyformat ssl_ciphers ssl_ca_cert ssl_wbuf_size ssl_session_cache ssl_kernel_tls
-    ssl_min_version num_napi_ids memory_file)";
+    ssl_min_version num_napi_ids memory_file client_flags_size)";
 
 const char* const kItemsNames = R"(
     number number_hot number_warm number_cold age_hot age_warm age mem_requested evicted evicted_nonzero evicted_time

@@ -34,8 +34,8 @@ WC_HD inline void mark_stale(const Context& context, const wire::Request& reques
   item.store_cas(new_cas(context, request, item.load_cas()));
 }
 
-// md x: an empty item with the request's flags and time takes the place of `found`. It keeps the CAS
-// id, unless I or E asks for another one.
+// md x: an empty item with the request's flags and time takes the place of `found`. It keeps the
+// CAS id, unless I or E asks for another one.
 WC_HD inline void publish_emptied(const Context& context, const wire::Request& request,
                                   store::LockedPair& pair, const store::Found& found,
                                   store::Allocation& empty) {

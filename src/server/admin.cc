@@ -96,9 +96,16 @@ void Admin::flush_all(const wire::Request& request, std::string& reply) {
   const store::Clock clock = store_->clock();
   const uint32_t when = request::expiry_second(request.exptime, clock);
   const uint32_t delay = when > clock.now ? when - clock.now : 0;
-  store_->flush_all(delay);
+  // Nothing can have been stored before a date that lies before the server's start.
+  const bool before_start = request.exptime > 0 && when == request::kExpired;
+  if (before_start) {
+    store_->cancel_flush();
+  } else {
+    store_->flush_all(delay);
+  }
   state_.flushes.fetch_add(1, std::memory_order_relaxed);
-  state_.flushed_at_s.store(clock.now + delay, std::memory_order_relaxed);
+  const uint32_t last = delay != 0 ? clock.now + delay - 1 : clock.now - 1;
+  state_.flushed_at_s.store(before_start ? 0 : last, std::memory_order_relaxed);
   wire::reply_ok(request, sink);
 }
 

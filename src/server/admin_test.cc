@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "store/store.h"
+#include "store/store_test_util.h"
 #include "wire/frame.h"
 #include "wire/parse.h"
 
@@ -67,6 +68,15 @@ class AdminTest : public testing::Test {
     return reply;
   }
 
+  void store_k() {
+    store::Worker worker(store_.get());
+    ASSERT_EQ(worker.set("k", "value"), Status::kOk);
+  }
+  bool has_k() {
+    store::Item item;
+    return store_->inspect(bytes_of("k"), &item);
+  }
+
   bool stop_asked() const {
     pollfd fd{stop_.fd(), POLLIN, 0};
     return poll(&fd, 1, 0) == 1;
@@ -88,7 +98,35 @@ TEST_F(AdminTest, FlushAllCountsAndRemembers) {
   EXPECT_EQ(say("flush_all\r\nflush_all 10\r\nflush_all 0 noreply\r\n"), "OK\r\nOK\r\n");
   EXPECT_EQ(state_.flushes.load(), 3u);
   EXPECT_EQ(say("flush_all 10\r\n"), "OK\r\n");
-  EXPECT_EQ(state_.flushed_at_s.load(), store_->clock().now + 10);
+  EXPECT_EQ(state_.flushed_at_s.load(), store_->clock().now + 9);
+}
+
+TEST_F(AdminTest, FlushAllWithADelayTakesEffectASecondBefore) {
+  const auto pass_second = [&] { store_->set_clock(store_->clock().now + 1); };
+  store_k();
+  EXPECT_EQ(say("flush_all 2\r\n"), "OK\r\n");
+  EXPECT_TRUE(has_k());
+  pass_second();
+  EXPECT_FALSE(has_k());
+  store_k();
+  pass_second();
+  EXPECT_FALSE(has_k());
+  store_k();
+  pass_second();
+  EXPECT_TRUE(has_k());
+  EXPECT_EQ(say("flush_all 1\r\n"), "OK\r\n");
+  EXPECT_FALSE(has_k());
+}
+
+// No item is older than the server.
+TEST_F(AdminTest, FlushAllUpToADateBeforeTheStartFlushesNothing) {
+  store_k();
+  EXPECT_EQ(say("flush_all 3\r\nflush_all 2592001\r\n"), "OK\r\nOK\r\n");
+  EXPECT_EQ(state_.flushed_at_s.load(), 0u);
+  for (int i = 0; i < 5; ++i) store_->set_clock(store_->clock().now + 1);
+  EXPECT_TRUE(has_k());
+  EXPECT_EQ(say("flush_all -1\r\n"), "OK\r\n");
+  EXPECT_FALSE(has_k());
 }
 
 TEST_F(AdminTest, FlushAllIsForbiddenByF) {

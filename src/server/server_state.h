@@ -13,7 +13,7 @@ namespace warpcache::server {
 struct ServerState {
   std::atomic<uint64_t> memory_limit_bytes{0};  // as asked for; the store works in whole segments
   std::atomic<uint64_t> flushes{0};
-  std::atomic<uint64_t> flushed_at_s{0};  // server second of the last flush_all; 0: none
+  std::atomic<uint64_t> flushed_at_s{0};  // last server second that the last flush_all ends; 0: none
   std::atomic<uint64_t> auth_commands{0};
   std::atomic<uint64_t> auth_errors{0};
 };

@@ -166,6 +166,7 @@ std::vector<ConnectionSnapshot> ServerStats::connections() {
     snapshot.id = static_cast<uint64_t>(listener.fd);
     snapshot.address = listener.address;
     snapshot.state = "conn_listening";
+    snapshot.idle_s = store_->clock().now - store::kClockStart;  // listens since the start
     snapshots.push_back(std::move(snapshot));
   }
   std::vector<transport::ConnectionInfo> streams;
@@ -177,6 +178,7 @@ std::vector<ConnectionSnapshot> ServerStats::connections() {
     snapshot.listen_address = std::move(stream.listen_address);
     snapshot.state = stream.in_turn   ? "conn_parse_cmd"
                      : stream.writing ? "conn_mwrite"
+                     : stream.in_body ? "conn_nread"
                                       : "conn_read";
     snapshot.idle_s = stream.idle_s;
     snapshots.push_back(std::move(snapshot));

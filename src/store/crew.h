@@ -2,7 +2,7 @@
 //
 // Who does maintenance's work: the thread that leads it, alone (on the host), or together with
 // workers (on a device: the threads of a block), to which it gives the tasks that can be shared.
-// What a task does is in survey.h and walk.h, and is the same code for one and for many.
+// What a task does is in survey.h, walk.h and sweep.h, and is the same code for one and for many.
 //
 // The leader calls run(); a worker calls serve() and is in it until dismiss(). Leader and workers
 // talk through words in memory that all of them reach; no barrier of the machine's is used, so the
@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "store/survey.h"
+#include "store/sweep.h"
 #include "store/walk.h"
 
 #if !defined(__CUDA_ARCH__)
@@ -30,6 +31,7 @@ enum class Task : uint32_t {
   kJudge,
   kCopy,
   kMove,
+  kSweep,
   kGoHome,  // ends serve()
 };
 
@@ -64,6 +66,7 @@ class Crew {
   SurveyTask survey;
   CollectTask collect;
   Walk walk;
+  SweepTask sweep;
 
  private:
   WC_HD void begin(Task task) {
@@ -133,6 +136,9 @@ WC_HD inline void Crew::work(const Core& core, ThreadContext& thread, Task task,
       break;
     case Task::kMove:
       move_share(core, thread, walk, share);
+      break;
+    case Task::kSweep:
+      sweep_share(core, thread, sweep, share);
       break;
     case Task::kGoHome:
       break;

@@ -32,7 +32,8 @@ std::unique_ptr<Store> make_filled(const Content& content) {
     if (key % 11 != 0) continue;
     EXPECT_EQ(worker.set(key_name(key / 2), value_of_key(content, key / 2)), Status::kOk);
   }
-  store->set_clock(60);
+  // Not by set_clock(), which would remove what has expired.
+  store_relaxed(&store->ref().core.shared->now, 60);
   return store;
 }
 
@@ -115,6 +116,28 @@ INSTANTIATE_TEST_SUITE_P(Contents, CrewTest,
                                          Content{16 * kMiB, 3'000, 16, 5000, 0},
                                          Content{16 * kMiB, 400, 1000, 31'000, 0},
                                          Content{512 * kMiB, 100'000, 16, 150, 0}));
+
+TEST(Crew, SweepsAsOneDoes) {
+  const Content content;
+  const auto one = make_filled(content);
+  const auto other = make_filled(content);
+  const uint64_t items = one->stats().get(StoreCounter::kItems);
+  {
+    ThreadCrew alone(one.get(), 0);
+    ThreadCrew crew(other.get(), 3);
+    for (ThreadCrew* each : {&alone, &crew}) {
+      const Core core = each->core();
+      each->crew()->sweep = {0, load_relaxed(&core.shared->pair_count)};
+      each->crew()->run(core, *each->leader(), Task::kSweep);
+    }
+  }
+  expect_same(*one, *other, content);
+  check_accounts(*one);
+  check_accounts(*other);
+  const uint64_t expired = other->stats().get(StoreCounter::kExpired);
+  EXPECT_GT(expired, content.keys / 20);
+  EXPECT_EQ(other->stats().get(StoreCounter::kItems) + expired, items);
+}
 
 // Without space what must stay stays where it is, and the rest of a segment can be emptied later.
 TEST(Crew, FindsNowhereToCopyTo) {

@@ -230,8 +230,11 @@ TEST(Time, FlushNowAndLater) {
   ASSERT_EQ(worker.set("a", "2"), Status::kOk);
   EXPECT_TRUE(worker.get("a"));
   store->flush_all(5);
-  store->set_clock(14);
+  store->set_clock(13);
   EXPECT_TRUE(worker.get("a"));
+  store->set_clock(14);
+  EXPECT_FALSE(worker.get("a"));
+  ASSERT_EQ(worker.set("a", "2"), Status::kOk);
   store->set_clock(15);
   EXPECT_FALSE(worker.get("a"));
   ASSERT_EQ(worker.set("a", "3"), Status::kOk);
@@ -242,6 +245,16 @@ TEST(Time, FlushNowAndLater) {
   EXPECT_FALSE(worker.get("a"));
   ASSERT_EQ(worker.set("a", "4"), Status::kOk);
   store->set_clock(200);
+  EXPECT_TRUE(worker.get("a"));
+  store->flush_all(1);
+  EXPECT_FALSE(worker.get("a"));
+  ASSERT_EQ(worker.set("a", "5"), Status::kOk);
+  store->set_clock(201);
+  EXPECT_FALSE(worker.get("a"));
+  ASSERT_EQ(worker.set("a", "6"), Status::kOk);
+  store->flush_all(5);
+  store->cancel_flush();
+  store->set_clock(210);
   EXPECT_TRUE(worker.get("a"));
 }
 

@@ -93,8 +93,15 @@ void Maintenance::flush() {
 }
 
 void Maintenance::expire() {
-  const std::lock_guard guard(mutex_);
-  maintainer_.expire();
+  {
+    const std::lock_guard guard(mutex_);
+    maintainer_.expire();
+  }
+  // Who wants room comes in between.
+  for (uint32_t i = 0; i < Maintainer::kSweepStepsMax; ++i) {
+    const std::lock_guard guard(mutex_);
+    if (!maintainer_.sweep()) break;
+  }
 }
 
 uint64_t Maintenance::set_limit(uint32_t segments) {

@@ -35,7 +35,7 @@ class Maintenance {
   void maintain();
   uint64_t set_limit(uint32_t segments);
   void flush();   // everything stored before is dead
-  void expire();  // bulk expiry: segments whose time has passed
+  void expire();  // once a second: bulk expiry, and removing some of what is dead
 
  private:
   void run(std::chrono::steady_clock::time_point second);

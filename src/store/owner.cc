@@ -33,7 +33,12 @@ std::chrono::steady_clock::time_point StoreOwner::next_second() const {
 void StoreOwner::flush_all(uint32_t delay) {
   const std::lock_guard guard(clock_mutex_);
   flush_at_ = delay == 0 ? 0 : clock().now + delay;
-  if (delay == 0) apply_flush();
+  if (delay <= 1) apply_flush();
+}
+
+void StoreOwner::cancel_flush() {
+  const std::lock_guard guard(clock_mutex_);
+  flush_at_ = 0;
 }
 
 void StoreOwner::move_clock() {
@@ -42,8 +47,8 @@ void StoreOwner::move_clock() {
     const std::lock_guard guard(clock_mutex_);
     const uint32_t now = read_clock();
     apply_clock(now);
-    flush = flush_at_ != 0 && flush_at_ <= now;
-    if (flush) flush_at_ = 0;
+    flush = flush_at_ != 0 && flush_at_ <= now + 1;
+    if (flush_at_ <= now) flush_at_ = 0;
   }
   if (flush) apply_flush();
   apply_expiry();

@@ -78,9 +78,11 @@ class StoreOwner {
   StoreOwner(const StoreOwner&) = delete;
   StoreOwner& operator=(const StoreOwner&) = delete;
 
-  // Everything stored before is dead: now with 0, else when `delay` seconds have passed. A later
-  // call replaces one that waits.
+  // Everything stored before is dead: now with 0; else what is stored before `delay` seconds have
+  // passed, from the beginning of the last of them on (what is stored during that one: at its end).
+  // A later call replaces one that waits.
   void flush_all(uint32_t delay = 0);
+  void cancel_flush();  // the one that waits
 
   // Changes the limit to as many whole segments, at least what the index and a few segments take,
   // at most the reach. Growing is done at once. Shrinking evicts and gives memory back to the
@@ -127,7 +129,7 @@ class StoreOwner {
   std::atomic<int64_t> paused_at_{kRuns};        // seconds since the start; while the clock stands
   std::atomic<uint32_t> manual_now_{kClockStart};
   std::mutex clock_mutex_;  // guards what follows
-  uint32_t flush_at_ = 0;   // second of a delayed flush_all; 0: none
+  uint32_t flush_at_ = 0;   // second before which a delayed flush_all ends all; 0: none
 };
 
 }  // namespace warpcache::store

@@ -23,6 +23,7 @@ struct Survey {
   uint64_t waste_bytes = 0;         // in all
   SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
   SegmentId flushed = kNoSegment;   // sealed before the last flush
+  bool expired = false;             // an item has expired, also in an open segment
   bool waiting = false;             // there are some whose batches have not ended
 };
 
@@ -45,6 +46,7 @@ struct SurveyTask {
   uint64_t waste_bytes = 0;
   uint32_t outdated = 0;  // place + 1; the last
   uint32_t flushed = 0;   // likewise
+  uint32_t expired = 0;
   uint32_t waiting = 0;
 
   WC_HD SegmentId id_at(uint32_t place) const {
@@ -78,7 +80,12 @@ WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint3
   const SegmentEntry& entry = core.segment(id);
   const SegmentState state = entry.load_state();
   const bool chain = state == SegmentState::kChain;
-  if (state != SegmentState::kYoung && state != SegmentState::kMain && !chain) return;
+  const bool sealed = state == SegmentState::kYoung || state == SegmentState::kMain;
+  if ((sealed || chain || state == SegmentState::kOpen) && load_acquire(&entry.live) != 0 &&
+      load_relaxed(&entry.min_expiry) <= task.now) {
+    found.expired = 1;
+  }
+  if (!sealed && !chain) return;
   if (chain) {
     // Only maintenance frees chains, so a published one can be looked at.
     const Item* item = reinterpret_cast<const Item*>(core.segment_data(id));
@@ -114,6 +121,7 @@ WC_HD inline void survey_share(const Core& core, SurveyTask& task, const Share& 
   if (own.waste_bytes != 0) fetch_add(&task.waste_bytes, own.waste_bytes);
   if (own.outdated != 0) raise_to(&task.outdated, own.outdated);
   if (own.flushed != 0) raise_to(&task.flushed, own.flushed);
+  if (own.expired != 0) store_relaxed(&task.expired, 1);
   if (own.waiting != 0) store_relaxed(&task.waiting, 1);
 }
 
@@ -143,6 +151,7 @@ WC_HD inline Survey surveyed(const SurveyTask& task) {
   survey.waste_bytes = task.waste_bytes;
   if (task.outdated != 0) survey.outdated = task.id_at(task.outdated - 1);
   if (task.flushed != 0) survey.flushed = task.id_at(task.flushed - 1);
+  survey.expired = task.expired != 0;
   survey.waiting = task.waiting != 0;
   return survey;
 }

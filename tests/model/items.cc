@@ -17,14 +17,14 @@ bool is_over(const Item& item, int64_t now) { return item.expiry != 0 && item.ex
 
 void Items::advance(int64_t seconds) {
   now_ += seconds;
-  if (flush_at_ == 0 || flush_at_ > now_) return;
+  if (flush_at_ == 0 || flush_at_ > now_ + 1) return;
   items_.clear();
-  flush_at_ = 0;
+  if (flush_at_ <= now_) flush_at_ = 0;
 }
 
 void Items::flush(int64_t delay) {
   flush_at_ = delay == 0 ? 0 : now_ + delay;
-  if (delay == 0) items_.clear();
+  if (delay <= 1) items_.clear();
 }
 
 Item* Items::find(const std::string& key) {

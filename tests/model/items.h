@@ -30,7 +30,9 @@ class Items {
   int64_t now() const { return now_; }
   int64_t unix_time() const { return unix_start_ + now_; }
   void advance(int64_t seconds);
-  // delay 0: now. A later call takes the place of one that is still to come.
+  // What is stored before `delay` seconds have passed ends with the last of them, or, if it is
+  // older, at the beginning of that one. 0: now. A later call takes the place of one that is still
+  // to come.
   void flush(int64_t delay);
 
   // The living item, or null.

@@ -63,6 +63,8 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
       break;
     case ServiceOp::kExpire:
       maintainer.expire();
+      for (uint32_t i = 0; i < store::Maintainer::kSweepStepsMax && maintainer.sweep(); ++i) {
+      }
       break;
     case ServiceOp::kSetTarget:
       maintainer.set_target(static_cast<uint32_t>(call.argument));

@@ -33,6 +33,7 @@ struct Connection {
   std::atomic<uint32_t> active_at{0};  // second of the last delivery
   std::atomic<bool> in_turn{false};    // delivered, not completed
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
+  std::atomic<bool> in_body{false};    // the rest of a message of known length is awaited
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent
@@ -61,6 +62,7 @@ class ConnectionTable {
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
     connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.closing = false;
     free_.push_back(index);
   }

@@ -19,6 +19,7 @@ void SocketTransport::list_connections(std::vector<ConnectionInfo>& list) const 
     info.listen_address = local_address_text(connection.fd);
     info.in_turn = connection.in_turn.load(std::memory_order_relaxed);
     info.writing = connection.writing.load(std::memory_order_relaxed);
+    info.in_body = connection.in_body.load(std::memory_order_relaxed);
     const uint32_t active_at = connection.active_at.load(std::memory_order_relaxed);
     info.idle_s = now_s > active_at ? now_s - active_at : 0;
     list.push_back(std::move(info));

@@ -44,6 +44,7 @@ struct ConnectionInfo {
   std::string listen_address;
   bool in_turn = false;  // has a request at work
   bool writing = false;  // waits for the client to read
+  bool in_body = false;  // waits for the rest of a message of known length
   uint32_t idle_s = 0;
 };
 

@@ -156,7 +156,10 @@ bool CasPairs::learn(uint64_t ours, uint64_t theirs) {
 }
 
 bool CasPairs::same(const AnswerUnit& ours, const AnswerUnit& theirs) {
-  if (ours.shown != theirs.shown || ours.names != theirs.names) return false;
+  return ours.shown == theirs.shown && ours.names == theirs.names && same_cas(ours, theirs);
+}
+
+bool CasPairs::same_cas(const AnswerUnit& ours, const AnswerUnit& theirs) {
   return std::equal(ours.cas.begin(), ours.cas.end(), theirs.cas.begin(), theirs.cas.end(),
                     [this](uint64_t left, uint64_t right) { return learn(left, right); });
 }

@@ -33,6 +33,7 @@ class CasPairs {
   bool learn(uint64_t ours, uint64_t theirs);
   // Both say the same. Learns the pairs of their CAS ids.
   bool same(const AnswerUnit& ours, const AnswerUnit& theirs);
+  bool same_cas(const AnswerUnit& ours, const AnswerUnit& theirs);
 
  private:
   std::map<uint64_t, uint64_t> theirs_of_ours_;

@@ -126,6 +126,8 @@ Comparison::Verdict Comparison::judge(const Parting& parting, size_t& at_ours, s
   for (const ListedDifference& listed : listed_differences()) {
     const Effect effect = listed.effect(parting);
     if (effect == Effect::kNone) continue;
+    if (effect == Effect::kAsAnswered && !pairs_.same_cas(*parting.ours.unit, *parting.theirs.unit))
+      return Verdict::kDiffers;
     ++compared_.listed[listed.name];
     if (effect == Effect::kEndsScript) return Verdict::kEndsScript;
     if (effect != Effect::kTheirsMore && parting.ours.unit != nullptr) ++at_ours;
@@ -133,6 +135,15 @@ Comparison::Verdict Comparison::judge(const Parting& parting, size_t& at_ours, s
     return Verdict::kGoesOn;
   }
   return Verdict::kDiffers;
+}
+
+Comparison::Verdict Comparison::judge_hidden(const Parting& parting) {
+  for (const ListedDifference& listed : listed_differences()) {
+    if (!listed.hidden || listed.effect(parting) == Effect::kNone) continue;
+    ++compared_.listed[listed.name];
+    return Verdict::kEndsScript;
+  }
+  return Verdict::kGoesOn;
 }
 
 Comparison::Verdict Comparison::compare_stream(uint32_t round, int stream) {
@@ -157,7 +168,8 @@ Comparison::Verdict Comparison::compare_stream(uint32_t round, int stream) {
       continue;
     }
     const bool neither = left.unit == nullptr && right.unit == nullptr;
-    if (neither && ours_stand == theirs_stand) return Verdict::kGoesOn;
+    if (neither && ours_stand == theirs_stand)
+      return judge_hidden({sent_[stream], left, right, binary});
     const Verdict verdict = judge({sent_[stream], left, right, binary}, i, j);
     if (verdict == Verdict::kDiffers) {
       compared_.difference = Unlisted{round, stream, side_text(left), side_text(right)};

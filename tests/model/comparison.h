@@ -54,6 +54,8 @@ class Comparison {
   void send(const Step& step);
   Verdict compare_stream(uint32_t round, int stream);
   Verdict judge(const Parting& parting, size_t& at_ours, size_t& at_theirs);
+  // The answers are equal, and what is stored need not be.
+  Verdict judge_hidden(const Parting& parting);
   void write_down(uint32_t round, int stream, const std::string& output);
 
   const Script& script_;

@@ -99,12 +99,17 @@ std::string Generator::wide_packet() {
                                  2592001, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
   constexpr uint64_t kNumbers[] = {
       0, 1, 9, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
-  const auto opcode =
-      static_cast<uint8_t>(dice_.one_in(4) ? dice_.roll(256) : dice_.roll(sizeof kExtras));
-  size_t extras_size = opcode < sizeof kExtras ? kExtras[opcode] : dice_.roll(24);
+  // memcached falls out of step at an unknown opcode with a body.
+  if (dice_.one_in(8)) {
+    const auto unknown = static_cast<uint8_t>(dice_.roll(256));
+    const std::string rest = dice_.one_in(10) ? "abc" : "";
+    if (unknown >= sizeof kExtras) return packet(unknown, "", "", rest, rest.size(), "");
+  }
+  const auto opcode = static_cast<uint8_t>(dice_.roll(sizeof kExtras));
+  size_t extras_size = kExtras[opcode];
   const bool is_flush = opcode == 0x08 || opcode == 0x18;
   if (is_flush && !may_flush_) return packet(0x0a, "", "", "", 0, "");
-  if (dice_.one_in(8)) extras_size = dice_.roll(30);
+  if (dice_.one_in(10)) extras_size = dice_.roll(30);
   std::string extras;
   if (extras_size == 20) {
     extras = big_endian(kNumbers[dice_.roll(6)], 8) + big_endian(kNumbers[dice_.roll(6)], 8);
@@ -129,7 +134,7 @@ std::string Generator::wide_packet() {
                          (opcode >= 0x11 && opcode <= 0x13) || opcode == 0x19 || opcode == 0x1a;
   size_t size = 0;
   std::string body;
-  if (has_value != dice_.one_in(10)) body = value(size);
+  if (has_value != dice_.one_in(20)) body = value(size);
   std::string text = packet(opcode, extras, name, body, size, cas);
   if (!dice_.one_in(20)) return text;
   return with_header_changed(text);

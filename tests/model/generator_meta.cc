@@ -9,7 +9,11 @@ namespace warpcache::model {
 std::string Generator::meta_key(bool& is_base64) {
   is_base64 = dice_.one_in(8);
   if (!is_base64) return key();
-  return base64(prefix_ + pick({"a", "b", "n", std::string("\0 \r\n\xff", 5), "key5"}));
+  // A line end in a reply of memcached cannot be told from the end of the reply.
+  const bool has_line_end = !config_.wide || dice_.one_in(20);
+  const std::string bytes =
+      has_line_end ? std::string("\0 \r\n\xff", 5) : std::string("\0 \xff", 3);
+  return base64(prefix_ + pick({"a", "b", "n", bytes, "key5"}));
 }
 
 std::string Generator::meta_flag(std::string_view flags) {

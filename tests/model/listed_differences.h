@@ -41,8 +41,10 @@ enum class Effect : uint8_t {
 struct ListedDifference {
   std::string_view name;
   std::string_view anchor;  // stands in docs/compatibility.md word for word
-  bool by_version;          // 1.6.18 alone answers so
   Effect (*effect)(const Parting& parting);
+  // What is stored may differ though the answers do not: asked for each stream at the end of a
+  // round as well.
+  bool hidden = false;
 };
 
 std::span<const ListedDifference> listed_differences();

@@ -24,6 +24,8 @@ constexpr int kStartTriesMax = 5000;  // of 1 ms
 constexpr int kSilenceMs = 20'000;    // no server needs so long to answer or to close
 constexpr useconds_t kPieceGapUs = 20;
 
+constexpr int kIdsGivenOut = 1100;
+
 constexpr char kTextBarrier[] = "mg :barrier: k\r\n";
 constexpr char kTextBarrierAnswer[] = "EN k:barrier:\r\n";
 
@@ -54,6 +56,10 @@ ServerProcess::ServerProcess(const ProcessConfig& config)
   version_ = ask("version");
   ok_ = version_.starts_with("VERSION ");
   version_.erase(0, std::min<size_t>(version_.size(), 8));
+  // Scripts use CAS ids up to 1000 as numbers that no item has.
+  std::string sets;
+  for (int i = 0; i < kIdsGivenOut; ++i) sets += "ms :first: 0 q\r\n\r\n";
+  (void)ask(sets + "md :first:");
   clock_moves_ = ask("debugtime p") == "OK";
   stopped_at_ = time(nullptr);
 }

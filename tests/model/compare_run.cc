@@ -22,6 +22,7 @@ class Run {
   explicit Run(const CompareConfig& config) : config_(config) {}
 
   int play_all();
+  int play_one(const Script& script);
 
  private:
   Compared play(const Script& script, int patience_ms) const;
@@ -124,6 +125,15 @@ int Run::play_all() {
   return differences_ == 0 ? 0 : 1;
 }
 
+int Run::play_one(const Script& script) {
+  const Compared compared = play_until_sure(script);
+  std::cout << write_script(compared.transcript);
+  for (const auto& [name, count] : compared.listed) std::cout << "# listed: " << name << "\n";
+  if (!compared.difference.has_value()) return 0;
+  std::cout << describe(*compared.difference);
+  return 1;
+}
+
 void Run::print_totals(uint64_t scripts) const {
   std::cout << scripts << " scripts, " << commands_ << " commands, " << differences_
             << " differences that are not listed, of " << kinds_.size() << " kinds; " << unsteady_
@@ -138,5 +148,9 @@ void Run::print_totals(uint64_t scripts) const {
 }  // namespace
 
 int run_comparison(const CompareConfig& config) { return Run(config).play_all(); }
+
+int compare_script(const CompareConfig& config, const Script& script) {
+  return Run(config).play_one(script);
+}
 
 }  // namespace warpcache::model

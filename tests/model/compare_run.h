@@ -25,5 +25,7 @@ struct CompareConfig {
 // The exit status: 0, or 1 if something differs that is not listed, or 2 if a program does not
 // start.
 int run_comparison(const CompareConfig& config);
+// Plays one script and prints it with the answers of warpcached.
+int compare_script(const CompareConfig& config, const Script& script);
 
 }  // namespace warpcache::model

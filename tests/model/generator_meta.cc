@@ -12,7 +12,7 @@ std::string Generator::meta_key(bool& is_base64) {
   // A line end in a reply of memcached cannot be told from the end of the reply.
   const bool has_line_end = !config_.wide || dice_.one_in(20);
   const std::string bytes =
-      has_line_end ? std::string("\0 \r\n\xff", 5) : std::string("\0 \xff", 3);
+      has_line_end ? std::string("\0 \r\n\xff", 5) : std::string("\0\t\xff", 3);
   return base64(prefix_ + pick({"a", "b", "n", bytes, "key5"}));
 }
 

@@ -173,7 +173,7 @@ std::string Generator::wide_numbers() {
     case 7:
       return "delete " + name + " " + number + noreply() + kEnd;
     default:
-      return may_flush_ && dice_.one_in(4) ? "flush_all" + noreply() + kEnd
+      return may_flush_ && dice_.one_in(4) ? "flush_all " + number + noreply() + kEnd
                                            : "verbosity " + number + noreply() + kEnd;
   }
 }
@@ -215,7 +215,10 @@ std::string Generator::wide_admin() {
     case 0:
       return "verbosity" + pick({"", " 1", " 0", " x", " 1 2", " 1 noreply", " noreply"}) + kEnd;
     case 1:
-      return may_flush_ ? "flush_all" + pick({"", " 0", " noreply", " x"}) + kEnd
+      return may_flush_ ? "flush_all" +
+                              pick({"", " 0", " 1", " 3", " noreply", " 0 noreply", " 2 noreply",
+                                    " x", " -1", " 1 2", " 1 2 3", " {now+2}", " 2592001"}) +
+                              kEnd
                         : "version x\\r\\n";
     case 2:
       return "slabs" +

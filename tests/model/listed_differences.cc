@@ -2,6 +2,8 @@
 #include "model/listed_differences.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 
 #include "model/numbers.h"
 
@@ -19,6 +21,11 @@ bool says(const Side& side, std::string_view text) {
   return side.unit != nullptr && side.unit->shown == text;
 }
 
+bool says_value(const Side& side) {
+  return side.unit != nullptr &&
+         (side.unit->shown.starts_with("VALUE ") || side.unit->shown.starts_with("VA "));
+}
+
 // `watch`: memcached makes the connection a log from here on.
 Effect watch(const Parting& parting) {
   const bool met = sent_contains(parting, "watch") && says(parting.ours, "ERROR\r\n");
@@ -31,6 +38,7 @@ constexpr size_t kLineSizeMax = 2048;
 constexpr size_t kOpaqueSizeMax = 31;  // without its O
 
 constexpr size_t kKeySizeMax = 250;
+constexpr uint64_t kClockReachS = 86400;  // scripts move the clock by less
 
 bool any_sent(const Parting& parting, bool (*holds)(const std::string& bytes)) {
   return std::any_of(parting.sent.begin(), parting.sent.end(), holds);
@@ -40,7 +48,7 @@ bool any_sent(const Parting& parting, bool (*holds)(const std::string& bytes)) {
 bool gets_long_key(const std::string& bytes) {
   size_t word = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
-    word = bytes[at] == ' ' || bytes[at] == '\n' ? 0 : word + 1;
+    word = bytes[at] == ' ' || bytes[at] == '\r' || bytes[at] == '\n' ? 0 : word + 1;
     if (word > kKeySizeMax && (bytes.starts_with("get") || bytes.starts_with("gat"))) return true;
   }
   return false;
@@ -79,6 +87,74 @@ bool equal_without(const Parting& parting, bool (*own)(const std::string& word))
 // within its lists, at most once a minute.
 Effect time_of_access(const Parting& parting) {
   return equal_without(parting, is_time_of_access) ? Effect::kAsAnswered : Effect::kNone;
+}
+
+// memcached shows a time that is over as a number below 2^32.
+bool is_time_left(const std::string& word) { return word.starts_with("t"); }
+Effect time_over(const Parting& parting) {
+  const auto own = [](const std::string& word) {
+    return is_time_left(word) || is_time_of_access(word) || is_key(word);
+  };
+  const bool met = equal_without(parting, own) &&
+                   parting.ours.unit->shown.find(" t0") != std::string::npos &&
+                   parting.theirs.unit->shown.find(" t42949") != std::string::npos;
+  return met ? Effect::kAsAnswered : Effect::kNone;
+}
+
+// The same times, read as 31 bits here and as 32 bits there: both are beyond 2038.
+Effect time_beyond_2038(const Parting& parting) {
+  const auto own = [](const std::string& word) {
+    return is_time_left(word) || is_time_of_access(word) || is_key(word);
+  };
+  if (!equal_without(parting, own)) return Effect::kNone;
+  const auto time_in = [](const AnswerUnit& unit) {
+    const size_t at = unit.shown.find(" t");
+    return at == std::string::npos ? 0 : std::strtoull(unit.shown.c_str() + at + 2, nullptr, 10);
+  };
+  const uint64_t until_2038 = (uint64_t{1} << 31) - static_cast<uint64_t>(time(nullptr));
+  const uint64_t ours = time_in(*parting.ours.unit);
+  const bool met = ours <= until_2038 + kClockReachS && ours + kClockReachS >= until_2038 &&
+                   time_in(*parting.theirs.unit) > ours;
+  return met ? Effect::kAsAnswered : Effect::kNone;
+}
+
+// memcached looks for the key that is spelled like the base64 of the one that is meant.
+Effect debug_of_binary_key(const Parting& parting) {
+  const bool met = any_sent(parting, [](const std::string& bytes) {
+    return bytes.starts_with("me ") && bytes.find(" b") != std::string::npos;
+  });
+  const bool both = parting.ours.unit != nullptr && parting.theirs.unit != nullptr;
+  return met && both && !parting.binary ? Effect::kAsAnswered : Effect::kNone;
+}
+
+// memcached writes a number in place only while no reply before it holds the item: else it makes a
+// new one, without the blanks behind the old number.
+Effect count_behind_get(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr || parting.binary) {
+    return Effect::kNone;
+  }
+  const bool met = any_sent(parting, [](const std::string& bytes) {
+    return bytes.starts_with("incr ") || bytes.starts_with("decr ") || bytes.starts_with("ma ");
+  });
+  const bool values = says_value(parting.ours) && says_value(parting.theirs);
+  return met && values ? Effect::kEndsScript : Effect::kNone;
+}
+
+// A line end in a reply of memcached ends the unit.
+Effect line_end_in_key(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr || parting.binary) {
+    return Effect::kNone;
+  }
+  std::string bytes;
+  for (const std::string& word : split_words(parting.ours.unit->shown)) {
+    if (!word.starts_with("k") || !read_base64(word.substr(1), bytes)) continue;
+    const size_t end = bytes.find('\n');
+    if (end == std::string::npos) continue;
+    const bool met =
+        parting.theirs.unit->shown.find(" k" + bytes.substr(0, end + 1)) != std::string::npos;
+    if (met) return Effect::kEndsScript;
+  }
+  return Effect::kNone;
 }
 
 // memcached forgets of an item that a command made by itself, or copied, that its key is binary.
@@ -175,6 +251,11 @@ Effect wrong_lengths(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
+// What is stored in the last second of a delay is missed in memcached at once.
+Effect delayed_flush(const Parting& parting) {
+  return parting.flush_waits ? Effect::kEndsScript : Effect::kNone;
+}
+
 // memcached keeps its replies back until it has read the whole body of the next request.
 Effect reply_ahead_of_body(const Parting& parting) {
   const bool met = parting.theirs.unit == nullptr && parting.ours.unit != nullptr &&
@@ -195,6 +276,13 @@ constexpr ListedDifference kListed[] = {
     {"replies ahead of an unfinished body", "ahead of an unfinished body", reply_ahead_of_body},
     {"time of access", "`l`", time_of_access},
     {"binary key of an item made by a command", "`mg` with `N` on a binary key", binary_key},
+    {"line end in a binary key", "`mg` with `N` on a binary key", line_end_in_key},
+    {"time that is over", "a time that is over", time_over},
+    {"time beyond 2038", "times behind 2038", time_beyond_2038},
+    {"me with a binary key", "`me` with `b`", debug_of_binary_key},
+    {"number behind a get", "a number that is counted behind a get", count_behind_get},
+    {"delayed flush", "what is stored during the last second of a delay ends with it",
+     delayed_flush},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "unknown opcodes with a body", unknown_opcode_with_body},
@@ -205,6 +293,16 @@ constexpr ListedDifference kListed[] = {
 };
 
 }  // namespace
+
+bool is_delayed_flush(const std::string& bytes) {
+  Header header;
+  if (read_header(bytes, header)) {
+    return (header.opcode == 0x08 || header.opcode == 0x18) && header.extras_size == 4;
+  }
+  const size_t at = bytes.find("flush_all ");
+  return at != std::string::npos && at + 10 < bytes.size() && bytes[at + 10] >= '1' &&
+         bytes[at + 10] <= '9';
+}
 
 std::span<const ListedDifference> listed_differences() { return kListed; }
 

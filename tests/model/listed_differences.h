@@ -28,6 +28,7 @@ struct Parting {
   Side ours;
   Side theirs;
   bool binary = false;
+  bool flush_waits = false;  // a flush with a delay was sent in this script
 };
 
 enum class Effect : uint8_t {
@@ -46,6 +47,9 @@ struct ListedDifference {
   // round as well.
   bool hidden = false;
 };
+
+// A message that empties the server later.
+bool is_delayed_flush(const std::string& bytes);
 
 std::span<const ListedDifference> listed_differences();
 

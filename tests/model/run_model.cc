@@ -29,7 +29,7 @@ constexpr char kUsage[] =
     "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values | --memcached PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
-    "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
+    "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"
     "       run_model --compare PROGRAM --memcached PROGRAM [--protocol text|meta|binary]\n"
     "                 [--commands N] [--first SEED] [--steps N] [--keep-going]\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
@@ -126,6 +126,15 @@ Played play_on(const Arguments& arguments, const Script& script) {
   return played;
 }
 
+CompareConfig compare_config(const Arguments& arguments) {
+  CompareConfig config = arguments.compare;
+  config.memcached = arguments.memcached;
+  config.seed = arguments.first;
+  if (arguments.steps != 0) config.steps = arguments.steps;
+  config.keep_going = arguments.keep_going;
+  return config;
+}
+
 int replay(const Arguments& arguments) {
   std::ifstream file(arguments.replay);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -134,6 +143,9 @@ int replay(const Arguments& arguments) {
   if (!read_script(text, script, error)) {
     std::cerr << arguments.replay << ": " << error << "\n";
     return 2;
+  }
+  if (!arguments.compare.warpcached.empty()) {
+    return compare_script(compare_config(arguments), script);
   }
   const Played played = play_on(arguments, script);
   std::cout << write_script(played.transcript);
@@ -242,15 +254,6 @@ int run(const Arguments& arguments) {
   return differences == 0 ? 0 : 1;
 }
 
-int compare(const Arguments& arguments) {
-  CompareConfig config = arguments.compare;
-  config.memcached = arguments.memcached;
-  config.seed = arguments.first;
-  if (arguments.steps != 0) config.steps = arguments.steps;
-  config.keep_going = arguments.keep_going;
-  return run_comparison(config);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,9 +263,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    if (!arguments.compare.warpcached.empty()) return compare(arguments);
+    if (!arguments.replay.empty()) return replay(arguments);
+    if (!arguments.compare.warpcached.empty()) return run_comparison(compare_config(arguments));
     if (arguments.crowd.players != 0) return run_crowds(arguments);
-    return arguments.replay.empty() ? run(arguments) : replay(arguments);
+    return run(arguments);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << "\n";
     return 2;

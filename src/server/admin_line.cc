@@ -96,7 +96,7 @@ void Admin::run_line(const wire::Request& request, std::string_view line, std::s
   if (command == "watch" && !options_.server.watch_enabled) {
     answer = "CLIENT_ERROR watch commands not allowed\r\n";
   }
-  if (command == "refresh_certs") answer = "SERVER_ERROR TLS not enabled\r\n";
+  if (command == "refresh_certs") answer = "Error TLS not enabled\r\n";
   if ((request.bits & wire::kNoReply) == 0) reply += answer;
 }
 

@@ -56,7 +56,7 @@ WC_HD inline FrameStep take_next(Framer& framer) {
     framer.pass_swallowed();
     return state.swallow == 0 ? FrameStep::kTaken : FrameStep::kMore;
   }
-  if (WC_UNLIKELY(state.skip_line != 0)) return skip_line(framer);
+  if (WC_UNLIKELY(state.refused != 0)) return skip_refused(framer);
   if (framer.full()) return FrameStep::kNoSpace;
   if (WC_UNLIKELY(state.multiget != 0)) return take_keys(framer);
   return is_binary(framer) ? take_binary(framer) : take_text(framer);
@@ -83,7 +83,11 @@ WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
 // The answer to what a datagram has only a part of.
 WC_HD inline void refuse_unfinished(Framer& framer) {
   FrameState& state = framer.state();
-  if (state.swallow != 0 || state.skip_line != 0 || framer.left() == 0) return;
+  if (state.refused != 0) {
+    framer.emit_status(framer.at(), 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+    return;
+  }
+  if (state.swallow != 0 || (framer.left() == 0 && state.multiget == 0)) return;
   if (state.protocol != kProtocolBinary) {
     framer.emit_status(framer.at(), 0, Verdict::kInvalid, Status::kBadFormat);
   } else if (framer.left() >= kBinaryHeaderSize) {

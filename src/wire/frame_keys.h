@@ -2,7 +2,8 @@
 //
 // Framing of the get family: a Frame a key. A line of up to kLineSizeMax bytes is framed when it is
 // there whole, and refused whole if one of its keys is too long. A longer one is framed key by key
-// as it arrives; what came before a key that is too long has been answered by then.
+// as it arrives; what came before a key that is too long has been answered by then. The refusal of
+// a line is answered at its end.
 #pragma once
 
 #include "base/number.h"
@@ -13,7 +14,12 @@
 
 namespace warpcache::wire::framing {
 
-inline constexpr uint8_t kInMultiget = 1u << 7;  // of FrameState::multiget, beside TextKeyBit
+// Of FrameState::multiget, beside TextKeyBit.
+inline constexpr uint8_t kInMultiget = 1u << 7;
+inline constexpr uint8_t kBeforeFirstKey = 1u << 6;
+
+// Blanks behind a key. They are kept, with the key, until it is known whether another one follows.
+inline constexpr uint32_t kBlanksMax = 32 * 1024;
 
 enum class KeyEnd : uint8_t { kNext, kLast, kUnknown, kTooFar };
 
@@ -21,8 +27,7 @@ enum class KeyEnd : uint8_t { kNext, kLast, kUnknown, kTooFar };
 // line starts.
 WC_HD inline KeyEnd behind_key(const Framer& framer, const uint8_t* at, const uint8_t*& next) {
   const uint8_t* const end = framer.end();
-  const uint8_t* const stop =
-      static_cast<uint64_t>(end - at) > kLineSizeMax ? at + kLineSizeMax : end;
+  const uint8_t* const stop = static_cast<uint64_t>(end - at) > kBlanksMax ? at + kBlanksMax : end;
   while (at != stop && *at == ' ') ++at;
   if (at == stop) return stop == end ? KeyEnd::kUnknown : KeyEnd::kTooFar;
   next = at;
@@ -37,16 +42,28 @@ WC_HD inline KeyEnd behind_key(const Framer& framer, const uint8_t* at, const ui
   return KeyEnd::kLast;
 }
 
-WC_HD inline FrameStep refuse_keys(Framer& framer) {
+WC_HD inline FrameStep refuse_keys(Framer& framer, Status status) {
   framer.state().multiget = 0;
-  framer.state().skip_line = 1;
-  framer.emit_status(framer.at(), 0, Verdict::kInvalid, Status::kBadFormat);
+  framer.state().refused = static_cast<uint8_t>(status);
+  return FrameStep::kTaken;
+}
+
+// Passes the blanks before the first key. kTaken: it is there, or there will be none.
+WC_HD inline FrameStep find_first_key(Framer& framer) {
+  const uint8_t* at = framer.at();
+  const uint8_t* const end = framer.end();
+  while (at != end && *at == ' ') ++at;
+  framer.pass_to(at);
+  if (at == end || (*at == '\r' && at + 1 == end)) return FrameStep::kMore;
+  if (*at == '\n' || (*at == '\r' && at[1] == '\n')) return refuse_keys(framer, Status::kBadFormat);
+  framer.state().multiget &= static_cast<uint8_t>(~kBeforeFirstKey);
   return FrameStep::kTaken;
 }
 
 // The keys of a get line, from at(), where one starts, to its end or as far as it has arrived.
 WC_HD inline FrameStep take_keys(Framer& framer) {
   FrameState& state = framer.state();
+  if (WC_UNLIKELY((state.multiget & kBeforeFirstKey) != 0)) return find_first_key(framer);
   const uint8_t flags = state.multiget & static_cast<uint8_t>(kKeyOfGets | kKeyOfGat);
   const uint32_t exptime = static_cast<uint32_t>(state.multiget_exptime);
   while (true) {
@@ -57,14 +74,14 @@ WC_HD inline FrameStep take_keys(Framer& framer) {
       const uint64_t size = framer.left();
       const bool may_fit =
           size <= kKeySizeMax || (size == kKeySizeMax + 1 && delimiter[-1] == '\r');
-      return may_fit ? FrameStep::kMore : refuse_keys(framer);
+      return may_fit ? FrameStep::kMore : refuse_keys(framer, Status::kBadFormat);
     }
     const uint8_t* next = nullptr;
     const KeyEnd what = behind_key(framer, delimiter, next);
     const uint8_t* key_end = delimiter;
     if (*delimiter == '\n' && delimiter[-1] == '\r' && delimiter - 1 != key) --key_end;
     const auto size = static_cast<uint64_t>(key_end - key);
-    if (size > kKeySizeMax) return refuse_keys(framer);
+    if (size > kKeySizeMax) return refuse_keys(framer, Status::kBadFormat);
     if (what == KeyEnd::kUnknown) return FrameStep::kMore;
     if (what == KeyEnd::kTooFar) return framer.close();
     const bool last = what == KeyEnd::kLast;
@@ -128,13 +145,11 @@ WC_HD inline FrameStep take_long_line(Framer& framer) {
   int32_t exptime = 0;
   Bytes keys;
   const Status status = find_keys(text, command, exptime, keys);
-  if (status == Status::kBadFormat) return framer.close();
-  if (status == Status::kBadExptime) {
-    framer.emit_status(framer.at(), 0, Verdict::kInvalid, status);
-    framer.state().skip_line = 1;
-    return FrameStep::kTaken;
-  }
+  if (status == Status::kBadExptime) return refuse_keys(framer, status);
+  const bool touches = command == Command::kGat || command == Command::kGats;
+  if (status == Status::kBadFormat && touches) return framer.close();
   start_multiget(framer, command, exptime, keys);
+  framer.state().multiget |= kBeforeFirstKey;
   return take_keys(framer);
 }
 

@@ -195,16 +195,50 @@ TEST(FrameKeys, LongLineMayEndInAnyWay) {
 
 TEST(FrameKeys, LongLinesThatNobodyShouldSend) {
   const std::string blanks(3000, ' ');
-  EXPECT_THAT(frames_of("get " + blanks + "a\r\n"), ElementsAre("close"));
-  EXPECT_THAT(frames_of("get a b" + blanks + "c\r\n"), ElementsAre("key<a>0", "close"));
+  const std::string many(40'000, ' ');
+  const std::string bad_format = invalid(Status::kBadFormat);
+  EXPECT_THAT(frames_of("get " + blanks + "a\r\n"), ElementsAre("key<a>4"));
+  EXPECT_THAT(frames_of("gets " + many + "a " + many + "b\r\n"), ElementsAre("close"));
+  EXPECT_THAT(frames_of("get " + many + "\ra\n"), ElementsAre("key<\ra>4"));
+  EXPECT_THAT(frames_of("get " + blanks + "\r\nmn\r\n"), ElementsAre(bad_format, "meta<mn\r\n>0"));
+  EXPECT_THAT(frames_of("get " + blanks + "\nmn\r\n"), ElementsAre(bad_format, "meta<mn\r\n>0"));
+  EXPECT_THAT(frames_of("get" + std::string(2045, ' ') + "\r\nmn\r\n"),
+              ElementsAre(bad_format, "meta<mn\r\n>0"));
+  EXPECT_THAT(frames_of("get a b" + blanks + "c" + blanks + "\r\n"),
+              ElementsAre("key<a>0", "key<b>0", "key<c>4"));
+  EXPECT_THAT(frames_of("get a b" + many + "c\r\n"), ElementsAre("key<a>0", "close"));
   EXPECT_THAT(frames_of("gat x " + keys(1000) + "\r\nmn\r\n"),
               ElementsAre(invalid(Status::kBadExptime), "meta<mn\r\n>0"));
   EXPECT_THAT(frames_of("gat" + blanks), ElementsAre("close"));
   EXPECT_THAT(frames_of(" get" + keys(1000)), ElementsAre("close"));
   EXPECT_THAT(frames_of("set" + keys(1000)), ElementsAre("close"));
   for (const std::string& bytes :
-       {"get a b" + blanks + "c\r\n", "gat x " + keys(600) + "\r\nmn\r\n"}) {
+       {"get a b" + blanks + "c\r\n", "get " + blanks + "a\r\nmn\r\n",
+        "gets " + blanks + "\r\nmn\r\n", "gat x " + keys(600) + "\r\nmn\r\n",
+        "get a " + std::string(3000, 'y') + " b\r\nmn\r\n"}) {
     expect_same_in_pieces(bytes, default_limits());
+  }
+}
+
+TEST(FrameKeys, ARefusedLineIsAnsweredAtItsEnd) {
+  for (const std::string& line : {"get " + std::string(3000, 'y'), "get" + std::string(3000, ' '),
+                                  "gat x " + std::string(3000, 'y')}) {
+    Stream stream(default_limits());
+    stream.feed(line);
+    EXPECT_THAT(stream.seen(), IsEmpty());
+    stream.feed("\r\nmn\r\n");
+    EXPECT_EQ(stream.seen().size(), 2u);
+  }
+  // In a datagram there is no more to come.
+  for (const std::string& line :
+       {"get " + std::string(3000, 'y'), "get" + std::string(3000, ' ')}) {
+    HeapCopy input(line);
+    FrameState state = {};
+    Frame out[2];
+    const FrameResult result = frame_datagram(state, default_limits(), input.bytes(), 0, 0, out, 2);
+    ASSERT_EQ(result.count, 1u);
+    EXPECT_EQ(out[0].verdict, Verdict::kInvalid);
+    EXPECT_EQ(result.end, FrameEnd::kClose);
   }
 }
 

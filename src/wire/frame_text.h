@@ -168,15 +168,16 @@ WC_HD inline FrameStep take_text(Framer& framer) {
   return take_line(framer, scan, text, command);
 }
 
-// The rest of a line that was refused.
-WC_HD inline FrameStep skip_line(Framer& framer) {
+// The rest of a line that was refused, which is answered when its end has come.
+WC_HD inline FrameStep skip_refused(Framer& framer) {
   const uint8_t* const newline = find_newline(framer.begin(), framer.at(), framer.end());
-  if (newline == framer.end()) {
-    framer.pass_to(newline);
-    return FrameStep::kMore;
-  }
-  framer.pass_to(newline + 1);
-  framer.state().skip_line = 0;
+  framer.pass_to(newline);
+  if (newline == framer.end()) return FrameStep::kMore;
+  if (framer.full()) return FrameStep::kNoSpace;
+  FrameState& state = framer.state();
+  framer.emit_status(newline, 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+  framer.pass(1);
+  state.refused = 0;
   return FrameStep::kTaken;
 }
 

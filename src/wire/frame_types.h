@@ -64,10 +64,11 @@ enum ProtocolChoice : uint8_t { kProtocolAuto = 0, kProtocolText = 1, kProtocolB
 struct FrameState {
   uint64_t swallow;  // bytes still to be thrown away
   int32_t multiget_exptime;
-  uint8_t multiget;   // TextKeyBit of the get line in progress | kInMultiget
-  uint8_t protocol;   // ProtocolChoice; auto: not known yet
-  uint8_t closed;     // nothing more is framed
-  uint8_t skip_line;  // the rest of the line is thrown away
+  uint8_t multiget;  // of the get line in progress: TextKeyBit, kInMultiget, kBeforeFirstKey
+  uint8_t protocol;  // ProtocolChoice; auto: not known yet
+  uint8_t closed;    // nothing more is framed
+  uint8_t
+      refused;  // the line in progress is refused: the Status to answer at its end; 0: it is not
   uint8_t reserved_[16];
 };
 static_assert(sizeof(FrameState) == 32);

@@ -10,6 +10,9 @@ namespace warpcache::model {
 
 namespace {
 
+// Ids of both servers take as many bytes, lest the body of a command of a wrong size ends
+// elsewhere.
+constexpr size_t kCasDigits = 7;
 constexpr std::string_view kCasPlaces[] = {"{cas:", "{cas8:"};
 
 // Keys whose CAS ids a text asks for, without "+1" and its like.
@@ -90,7 +93,8 @@ void Comparison::send(const Step& step) {
   ++compared_.commands;
   const int64_t now = ours_.now();
   const auto text_for = [&](const std::map<std::string, uint64_t>& cas) {
-    return render(step.text, {[&cas](const std::string& key) { return cas.at(key); }, now});
+    return render(step.text,
+                  {[&cas](const std::string& key) { return cas.at(key); }, now, kCasDigits});
   };
   const std::string bytes = text_for(cas_of_ours_);
   if (bytes.empty()) return;
@@ -98,7 +102,7 @@ void Comparison::send(const Step& step) {
   if (sent.empty() && ours_.closed(step.stream)) is_binary_.erase(step.stream);
   is_binary_.emplace(step.stream, static_cast<unsigned char>(bytes[0]) == 0x80);
   sent.push_back(bytes);
-  flush_waits_ = flush_waits_ || is_delayed_flush(bytes);
+  history_.add(bytes);
   ours_.send(step.stream, bytes);
   theirs_.send(step.stream, text_for(cas_of_theirs_));
 }
@@ -127,7 +131,10 @@ Comparison::Verdict Comparison::judge(const Parting& parting, size_t& at_ours, s
   for (const ListedDifference& listed : listed_differences()) {
     const Effect effect = listed.effect(parting);
     if (effect == Effect::kNone) continue;
-    if (effect == Effect::kAsAnswered && !pairs_.same_cas(*parting.ours.unit, *parting.theirs.unit))
+    const bool both = parting.ours.unit != nullptr && parting.theirs.unit != nullptr;
+    if (effect == Effect::kAsAnswered && both &&
+        parting.ours.unit->cas.size() == parting.theirs.unit->cas.size() &&
+        !pairs_.same_cas(*parting.ours.unit, *parting.theirs.unit))
       return Verdict::kDiffers;
     ++compared_.listed[listed.name];
     if (effect == Effect::kEndsScript) return Verdict::kEndsScript;
@@ -170,8 +177,8 @@ Comparison::Verdict Comparison::compare_stream(uint32_t round, int stream) {
     }
     const bool neither = left.unit == nullptr && right.unit == nullptr;
     if (neither && ours_stand == theirs_stand)
-      return judge_hidden({sent_[stream], left, right, binary, flush_waits_});
-    const Verdict verdict = judge({sent_[stream], left, right, binary, flush_waits_}, i, j);
+      return judge_hidden({sent_[stream], left, right, binary, history_});
+    const Verdict verdict = judge({sent_[stream], left, right, binary, history_}, i, j);
     if (verdict == Verdict::kDiffers) {
       compared_.difference = Unlisted{round, stream, side_text(left), side_text(right)};
     }

@@ -62,7 +62,7 @@ class Comparison {
   ServerProcess& ours_;
   ServerProcess& theirs_;
   CasPairs pairs_;
-  bool flush_waits_ = false;
+  History history_;
   std::map<std::string, uint64_t> cas_of_ours_;  // by key, before the round
   std::map<std::string, uint64_t> cas_of_theirs_;
   std::map<int, bool> is_binary_;                 // what the connection of a stream speaks

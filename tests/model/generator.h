@@ -135,7 +135,8 @@ class Generator {
   std::string prefix_;  // of the keys of this message
   size_t bytes_ = 0;
   uint32_t round_ = 0;
-  bool may_flush_ = false;
+  bool flushes_ = true;     // in this script
+  bool may_flush_ = false;  // in this message
   bool in_datagram_ = false;
 };
 

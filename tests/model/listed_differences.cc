@@ -26,6 +26,16 @@ bool says_value(const Side& side) {
          (side.unit->shown.starts_with("VALUE ") || side.unit->shown.starts_with("VA "));
 }
 
+// The value, or the body of a packet, without the blanks behind it.
+std::string value_of(const AnswerUnit& unit) {
+  constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
+  const bool packet = unit.shown.starts_with('\x81');
+  const size_t begin =
+      packet ? unit.shown.find(kCasPlace) + kCasPlace.size() : unit.shown.find('\n') + 1;
+  const std::string value = unit.shown.substr(begin);
+  return value.substr(0, value.find_last_not_of(" \r\n") + 1);
+}
+
 // `watch`: memcached makes the connection a log from here on.
 Effect watch(const Parting& parting) {
   const bool met = sent_contains(parting, "watch") && says(parting.ours, "ERROR\r\n");
@@ -130,14 +140,21 @@ Effect debug_of_binary_key(const Parting& parting) {
 // memcached writes a number in place only while no reply before it holds the item: else it makes a
 // new one, without the blanks behind the old number.
 Effect count_behind_get(const Parting& parting) {
-  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr || parting.binary) {
-    return Effect::kNone;
-  }
-  const bool met = any_sent(parting, [](const std::string& bytes) {
-    return bytes.starts_with("incr ") || bytes.starts_with("decr ") || bytes.starts_with("ma ");
-  });
-  const bool values = says_value(parting.ours) && says_value(parting.theirs);
-  return met && values ? Effect::kEndsScript : Effect::kNone;
+  const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
+                                   : says_value(parting.ours) && says_value(parting.theirs);
+  if (!parting.before.count || !said) return Effect::kNone;
+  if (parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) return Effect::kNone;
+  return value_of(*parting.ours.unit) == value_of(*parting.theirs.unit) ? Effect::kEndsScript
+                                                                        : Effect::kNone;
+}
+
+// memcached makes a new item of a number that grows, and of the old one keeps the value alone.
+Effect number_that_grew(const Parting& parting) {
+  const auto own = [](const std::string& word) {
+    return word == "W" || word == "X" || word == "Z" || is_time_left(word) || is_key(word) ||
+           word == "h0" || word == "h1" || is_time_of_access(word);
+  };
+  return parting.before.count && equal_without(parting, own) ? Effect::kEndsScript : Effect::kNone;
 }
 
 // A line end in a reply of memcached ends the unit.
@@ -253,7 +270,54 @@ Effect wrong_lengths(const Parting& parting) {
 
 // What is stored in the last second of a delay is missed in memcached at once.
 Effect delayed_flush(const Parting& parting) {
-  return parting.flush_waits ? Effect::kEndsScript : Effect::kNone;
+  return parting.before.delayed_flush ? Effect::kEndsScript : Effect::kNone;
+}
+
+// memcached spares what a refused `add` has used in the same second.
+Effect spared_by_flush(const Parting& parting) {
+  return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
+}
+
+bool is_no_packet(const std::string& bytes) {
+  Header header;
+  return !read_header(bytes, header) || header.body_size + kBinaryHeaderSize != bytes.size();
+}
+
+// Ours closes at the first byte; memcached waits for a whole header, and then loses replies that it
+// has not sent.
+Effect wrong_magic(const Parting& parting) {
+  const bool closed = parting.ours.standing == Standing::kClosed;
+  const bool met = parting.binary && closed && any_sent(parting, is_no_packet);
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
+// memcached has statistics of these names in text alone.
+Effect text_statistic(const Parting& parting) {
+  const bool met = parting.binary && any_sent(parting, [](const std::string& bytes) {
+                     return bytes.ends_with("conns") || bytes.ends_with("extstore");
+                   });
+  return met ? Effect::kAsAnswered : Effect::kNone;
+}
+
+Effect extstore(const Parting& parting) {
+  return sent_contains(parting, "extstore free_memchunks") && says(parting.ours, "ERROR\r\n")
+             ? Effect::kAsAnswered
+             : Effect::kNone;
+}
+
+// memcached starts and stops a thread.
+Effect crawler_thread(const Parting& parting) {
+  return says(parting.theirs, "ERROR failed to start lru crawler thread\r\n") &&
+                 says(parting.ours, "OK\r\n")
+             ? Effect::kAsAnswered
+             : Effect::kNone;
+}
+
+// memcached refuses a dump behind another command of the same read.
+Effect dump_in_pipeline(const Parting& parting) {
+  const bool met = parting.theirs.unit != nullptr && parting.ours.unit != nullptr &&
+                   parting.theirs.unit->shown.starts_with("ERROR cannot pipeline");
+  return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
 // memcached keeps its replies back until it has read the whole body of the next request.
@@ -264,44 +328,94 @@ Effect reply_ahead_of_body(const Parting& parting) {
   return met ? Effect::kOursMore : Effect::kNone;
 }
 
-Effect statistic_names(const Parting& parting) {
-  const bool met = parting.ours.unit != nullptr && parting.theirs.unit != nullptr &&
-                   !parting.ours.unit->names.empty() && !parting.theirs.unit->names.empty();
-  return met ? Effect::kAsAnswered : Effect::kNone;
+bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit->names.empty(); }
+
+bool is_name_of_ours(const std::string& name) {
+  constexpr std::string_view kNames[] = {"segments_",
+                                         "items_moved",
+                                         "replies_deferred",
+                                         "connections_refused",
+                                         "connections_stalled",
+                                         "large_values_missed",
+                                         "udp_",
+                                         "index_splits",
+                                         "slab_reassign_evictions_nomem"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&name](std::string_view ours) { return name.starts_with(ours); });
+}
+
+// `stats` has names of our own beside memcached's, which stand in memcached's order.
+Effect names_of_ours(const Parting& parting) {
+  if (!is_statistic(parting.ours) || !is_statistic(parting.theirs)) return Effect::kNone;
+  std::vector<std::string> names = parting.ours.unit->names;
+  std::erase_if(names, is_name_of_ours);
+  return names == parting.theirs.unit->names ? Effect::kAsAnswered : Effect::kNone;
+}
+
+// Names that begin with a class or a connection, as 1:chunk_size.
+Effect numbered_names(const Parting& parting) {
+  const auto numbered = [](const Side& side) {
+    return is_statistic(side) && side.unit->names[0].find(':') != std::string::npos;
+  };
+  const bool ours = numbered(parting.ours);
+  const bool theirs = numbered(parting.theirs);
+  if (ours && theirs) return Effect::kAsAnswered;
+  if (ours && !is_statistic(parting.theirs)) return Effect::kOursMore;
+  if (theirs && !is_statistic(parting.ours)) return Effect::kTheirsMore;
+  return Effect::kNone;
 }
 
 constexpr ListedDifference kListed[] = {
     {"watch", "| `watch ...` | absent |", watch},
-    {"key of 251 bytes in a get", "a key of more than 250 bytes in a `get`", long_key_in_get},
     {"replies ahead of an unfinished body", "ahead of an unfinished body", reply_ahead_of_body},
-    {"time of access", "`l`", time_of_access},
+    {"time of access", "| `l` | **differs**", time_of_access},
     {"binary key of an item made by a command", "`mg` with `N` on a binary key", binary_key},
     {"line end in a binary key", "`mg` with `N` on a binary key", line_end_in_key},
-    {"time that is over", "a time that is over", time_over},
+    {"time that is over", "`t` of what is over", time_over},
     {"time beyond 2038", "times behind 2038", time_beyond_2038},
     {"me with a binary key", "`me` with `b`", debug_of_binary_key},
-    {"number behind a get", "a number that is counted behind a get", count_behind_get},
+    {"number behind a get", "in the same read behind a `get` of it", count_behind_get},
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
+    {"item that a flush spares", "a refused `add`", spared_by_flush},
+    {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
+    {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
+    {"number that grew", "`ma` where the number grows longer", number_that_grew},
+    {"extstore", "| `extstore ...`, `misbehave` | absent |", extstore},
+    {"crawler thread", "failed to start lru crawler thread", crawler_thread},
+    {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
-    {"unknown opcode with a body", "unknown opcodes with a body", unknown_opcode_with_body},
+    {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",
+     unknown_opcode_with_body},
     {"value of stat and touch", "leaves the value of `stat` and `touch` in the stream",
      useless_value},
     {"lengths that do not add up", "lengths that do not add up", wrong_lengths},
-    {"names of statistics", "| `stats` | differs |", statistic_names},
+    {"statistics of ours", "Ours behind them: `segments_*`", names_of_ours},
+    {"classes and connections", "class 1 is the whole log", numbered_names},
+    {"key of 251 bytes in a get", "a key of more than 250 bytes in a `get`", long_key_in_get},
 };
 
 }  // namespace
 
-bool is_delayed_flush(const std::string& bytes) {
+void History::add(const std::string& bytes) {
   Header header;
   if (read_header(bytes, header)) {
-    return (header.opcode == 0x08 || header.opcode == 0x18) && header.extras_size == 4;
+    const bool flushes = header.opcode == 0x08 || header.opcode == 0x18;
+    flush = flush || flushes;
+    delayed_flush = delayed_flush || (flushes && header.extras_size == 4);
+    count = count || header.opcode == 0x05 || header.opcode == 0x06 || header.opcode == 0x15 ||
+            header.opcode == 0x16;
+    return;
   }
-  const size_t at = bytes.find("flush_all ");
-  return at != std::string::npos && at + 10 < bytes.size() && bytes[at + 10] >= '1' &&
-         bytes[at + 10] <= '9';
+  const size_t at = bytes.find("flush_all");
+  flush = flush || at != std::string::npos;
+  const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
+  delayed_flush =
+      delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
+  for (const char* command : {"incr ", "decr ", "ma "}) {
+    count = count || bytes.find(command) != std::string::npos;
+  }
 }
 
 std::span<const ListedDifference> listed_differences() { return kListed; }

@@ -22,13 +22,22 @@ struct Side {
   Standing standing = Standing::kInStep;
 };
 
+// What was sent in this script that can make a later answer differ.
+struct History {
+  bool flush = false;
+  bool delayed_flush = false;
+  bool count = false;  // incr, decr, ma
+
+  void add(const std::string& bytes);
+};
+
 // Where the answers to the messages of one stream in one round part.
 struct Parting {
   const std::vector<std::string>& sent;
   Side ours;
   Side theirs;
   bool binary = false;
-  bool flush_waits = false;  // a flush with a delay was sent in this script
+  History before;  // with this round
 };
 
 enum class Effect : uint8_t {
@@ -47,9 +56,6 @@ struct ListedDifference {
   // round as well.
   bool hidden = false;
 };
-
-// A message that empties the server later.
-bool is_delayed_flush(const std::string& bytes);
 
 std::span<const ListedDifference> listed_differences();
 

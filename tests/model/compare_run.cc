@@ -17,6 +17,8 @@ namespace {
 // A difference counts if it shows again with more patience: see ProcessConfig::patience_ms.
 constexpr int kPatienceMs[] = {20, 300, 2000};
 
+constexpr uint32_t kMessagesMax = 10;  // of a stream in a round, most of the time
+
 class Run {
  public:
   explicit Run(const CompareConfig& config) : config_(config) {}
@@ -25,6 +27,7 @@ class Run {
   int play_one(const Script& script);
 
  private:
+  GeneratorConfig generator_config() const;
   Compared play(const Script& script, int patience_ms) const;
   Compared play_until_sure(const Script& script);
   void report(uint64_t seed, const Script& script, const Unlisted& difference);
@@ -62,6 +65,20 @@ Script last_rounds(const Script& script, uint32_t last,
     });
     if (rounds > last || differs(tail)) return tail;
   }
+}
+
+GeneratorConfig Run::generator_config() const {
+  const ServerProcess theirs(process_config(config_.memcached, Script{}, kPatienceMs[0]));
+  if (!theirs.ok()) throw std::runtime_error(config_.memcached + " does not start");
+  GeneratorConfig generator;
+  generator.protocol = config_.protocol;
+  generator.common = theirs.version().starts_with("1.6.18");
+  generator.wide = !generator.common;
+  generator.clock = theirs.clock_moves();
+  generator.datagrams = false;
+  generator.messages_max = kMessagesMax;
+  generator.steps = config_.steps;
+  return generator;
 }
 
 Compared Run::play(const Script& script, int patience_ms) const {
@@ -106,11 +123,7 @@ void Run::report(uint64_t seed, const Script& script, const Unlisted& difference
 }
 
 int Run::play_all() {
-  GeneratorConfig generator;
-  generator.protocol = config_.protocol;
-  generator.wide = true;
-  generator.datagrams = false;
-  generator.steps = config_.steps;
+  const GeneratorConfig generator = generator_config();
   uint64_t seed = config_.seed;
   for (; commands_ < config_.commands; ++seed) {
     if (differences_ != 0 && !config_.keep_going) break;

@@ -100,12 +100,12 @@ std::string Generator::wide_packet() {
   constexpr uint64_t kNumbers[] = {
       0, 1, 9, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
   // memcached falls out of step at an unknown opcode with a body.
-  if (dice_.one_in(8)) {
-    const auto unknown = static_cast<uint8_t>(dice_.roll(256));
-    const std::string rest = dice_.one_in(10) ? "abc" : "";
-    if (unknown >= sizeof kExtras) return packet(unknown, "", "", rest, rest.size(), "");
+  const auto opcode = static_cast<uint8_t>(dice_.roll(dice_.one_in(8) ? 256 : sizeof kExtras));
+  const bool known = opcode < 0x1f && opcode != 0x1b;
+  if (opcode >= sizeof kExtras || (!known && opcode < 0x23)) {
+    const std::string rest = dice_.one_in(50) ? "abc" : "";
+    return packet(opcode, "", "", rest, rest.size(), "");
   }
-  const auto opcode = static_cast<uint8_t>(dice_.roll(sizeof kExtras));
   size_t extras_size = kExtras[opcode];
   const bool is_flush = opcode == 0x08 || opcode == 0x18;
   if (is_flush && !may_flush_) return packet(0x0a, "", "", "", 0, "");

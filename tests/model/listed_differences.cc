@@ -26,6 +26,8 @@ bool says_value(const Side& side) {
          (side.unit->shown.starts_with("VALUE ") || side.unit->shown.starts_with("VA "));
 }
 
+bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit->names.empty(); }
+
 // The value, or the body of a packet, without the blanks behind it.
 std::string value_of(const AnswerUnit& unit) {
   constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
@@ -45,7 +47,7 @@ Effect watch(const Parting& parting) {
 constexpr size_t kBinaryHeaderSize = 24;
 constexpr uint8_t kLastKnownOpcode = 0x24;
 constexpr size_t kLineSizeMax = 2048;
-constexpr size_t kOpaqueSizeMax = 31;  // without its O
+constexpr size_t kOpaqueSizeMax = 32;  // with its O
 
 constexpr size_t kKeySizeMax = 250;
 constexpr uint64_t kClockReachS = 86400;  // scripts move the clock by less
@@ -200,7 +202,7 @@ Effect long_line(const Parting& parting) {
 }
 
 bool has_long_opaque(const std::string& bytes) {
-  const std::vector<std::string> words = split_words(bytes.substr(0, bytes.find('\n')));
+  const std::vector<std::string> words = split_words(bytes.substr(0, bytes.find_first_of("\r\n")));
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word[0] == 'O' && word.size() > kOpaqueSizeMax;
   });
@@ -273,6 +275,17 @@ Effect delayed_flush(const Parting& parting) {
   return parting.before.delayed_flush ? Effect::kEndsScript : Effect::kNone;
 }
 
+// 1.6.18 tells of a number that it makes, quiet or not.
+Effect quiet_count(const Parting& parting) {
+  const bool met = any_sent(parting, [](const std::string& bytes) {
+    return bytes.starts_with("ma ") && bytes.find(" q") != std::string::npos &&
+           bytes.find(" N") != std::string::npos;
+  });
+  const bool told = parting.theirs.unit != nullptr &&
+                    (parting.theirs.unit->shown.starts_with("HD") || says_value(parting.theirs));
+  return met && told ? Effect::kTheirsMore : Effect::kNone;
+}
+
 // memcached spares what a refused `add` has used in the same second.
 Effect spared_by_flush(const Parting& parting) {
   return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
@@ -293,10 +306,13 @@ Effect wrong_magic(const Parting& parting) {
 
 // memcached has statistics of these names in text alone.
 Effect text_statistic(const Parting& parting) {
-  const bool met = parting.binary && any_sent(parting, [](const std::string& bytes) {
-                     return bytes.ends_with("conns") || bytes.ends_with("extstore");
-                   });
-  return met ? Effect::kAsAnswered : Effect::kNone;
+  const bool asked = parting.binary && any_sent(parting, [](const std::string& bytes) {
+                       return bytes.ends_with("conns") || bytes.ends_with("extstore");
+                     });
+  const bool refused =
+      parting.theirs.unit != nullptr && parting.theirs.unit->shown.ends_with("Not found");
+  if (!asked || !refused || parting.ours.unit == nullptr) return Effect::kNone;
+  return is_statistic(parting.ours) ? Effect::kOursMore : Effect::kAsAnswered;
 }
 
 Effect extstore(const Parting& parting) {
@@ -305,12 +321,12 @@ Effect extstore(const Parting& parting) {
              : Effect::kNone;
 }
 
-// memcached starts and stops a thread.
+// memcached starts and stops a thread, and refuses to use it where it does not run.
 Effect crawler_thread(const Parting& parting) {
-  return says(parting.theirs, "ERROR failed to start lru crawler thread\r\n") &&
-                 says(parting.ours, "OK\r\n")
-             ? Effect::kAsAnswered
-             : Effect::kNone;
+  if (parting.ours.unit == nullptr || parting.binary) return Effect::kNone;
+  const bool met = says(parting.theirs, "ERROR failed to start lru crawler thread\r\n") ||
+                   says(parting.theirs, "CLIENT_ERROR lru crawler disabled\r\n");
+  return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
 // memcached refuses a dump behind another command of the same read.
@@ -327,8 +343,6 @@ Effect reply_ahead_of_body(const Parting& parting) {
                    parting.ours.standing == Standing::kWaits;
   return met ? Effect::kOursMore : Effect::kNone;
 }
-
-bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit->names.empty(); }
 
 bool is_name_of_ours(const std::string& name) {
   constexpr std::string_view kNames[] = {"segments_",
@@ -382,8 +396,9 @@ constexpr ListedDifference kListed[] = {
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
     {"number that grew", "`ma` where the number grows longer", number_that_grew},
     {"extstore", "| `extstore ...`, `misbehave` | absent |", extstore},
-    {"crawler thread", "failed to start lru crawler thread", crawler_thread},
+    {"crawler thread", "`failed to start lru crawler thread`", crawler_thread},
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
+    {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",

@@ -55,6 +55,7 @@ struct ListedDifference {
   // What is stored may differ though the answers do not: asked for each stream at the end of a
   // round as well.
   bool hidden = false;
+  bool of_1_6_18 = false;  // and not of the yardstick
 };
 
 std::span<const ListedDifference> listed_differences();

@@ -63,8 +63,9 @@ std::optional<int64_t> read_number(std::string_view text, int64_t min, int64_t m
 }
 
 std::optional<double> read_fraction(std::string_view text, double min, double max) {
-  if (text.empty() || !(is_digit(text[0]) || text[0] == '.'))
-    return std::nullopt;  // no inf, nan or sign
+  const std::string_view amount = text.substr(min < 0 && text.starts_with('-') ? 1 : 0);
+  if (amount.empty() || !(is_digit(amount[0]) || amount[0] == '.'))
+    return std::nullopt;  // no inf or nan, no sign that the range does not ask for
   const auto value = read_whole<double>(text, std::chars_format::fixed);
   if (!value || !(*value >= min && *value <= max)) return std::nullopt;
   return value;

@@ -23,6 +23,9 @@ TEST(ReadFraction, TakesTheWholeTextInItsRange) {
   EXPECT_EQ(read_fraction("1.25", 1.0, 2.0), 1.25);
   EXPECT_EQ(read_fraction("2", 1.0, 2.0), 2.0);
   EXPECT_EQ(read_fraction(".5", 0.0, 2.0), 0.5);
+  EXPECT_EQ(read_fraction("-1.5", -2.0, 2.0), -1.5);
+  EXPECT_EQ(read_fraction("-1.5", 0.0, 2.0), std::nullopt);
+  EXPECT_EQ(read_fraction("-", -2.0, 2.0), std::nullopt);
   for (const std::string_view bad :
        {"", "2.1", "0.9", "-1", "nan", "inf", "1.5x", " 1.5", "1e0", "."}) {
     EXPECT_EQ(read_fraction(bad, 1.0, 2.0), std::nullopt) << bad;

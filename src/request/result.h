@@ -47,10 +47,10 @@ WC_HD inline void set_error(wire::Result& result, Status status) {
 }
 
 // The CAS id of an item about to be published in place of one with the id `old`: the client's, or
-// one of the store's.
+// one of the store's; with -C none.
 WC_HD inline uint64_t new_cas(const Context& context, const wire::Request& request, uint64_t old) {
-  if ((request.bits & wire::kCasSet) != 0) return request.cas_set;
   if (!context.cas_enabled) return 0;
+  if ((request.bits & wire::kCasSet) != 0) return request.cas_set;
   return context.store.next_cas(*context.thread, old);
 }
 

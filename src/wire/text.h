@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The classic text protocol: from lines to Requests. What is taken and what is refused, and with
-// which error, is memcached's, as of 1.6.40.
+// which error, is memcached's, as of 1.6.45.
 #pragma once
 
 #include <cstdint>

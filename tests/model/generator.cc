@@ -27,6 +27,10 @@ std::string Generator::key() {
   if (dice_.one_in(50))
     return prefix_ + std::string("{k*") + std::to_string(250 - prefix_.size()) + "}";
   if (!config_.common && dice_.one_in(300)) return "{k*251}";
+  return short_key();
+}
+
+std::string Generator::short_key() {
   return prefix_ + pick({"a", "b", "c", "d", "key5", "n", "num"});
 }
 
@@ -34,8 +38,10 @@ std::string Generator::cas(const std::string& key) {
   if (key.find('{') != std::string::npos || dice_.one_in(8)) {
     return pick({"0", "1", "2", "9223372036854775999", "18446744073709551615"});
   }
-  // The next number may be one that the server has given out and not told.
-  const std::string near = !config_.shared && dice_.one_in(20) ? pick({"+1", "-1"}) : "";
+  // The next number may be one that the server has given out and not told. Which one it is differs
+  // between two servers.
+  const bool guesses = !config_.shared && dice_.one_in(20);
+  const std::string near = !guesses ? "" : config_.wide ? "-1" : pick({"+1", "-1"});
   return "{cas:" + key + near + "}";
 }
 
@@ -104,7 +110,7 @@ std::string Generator::value(size_t& size) {
   if (config_.large && kind >= 197) size = 16384 - 40 + dice_.roll(80);
   if (config_.large && kind == 198) size = 32768 - 100 + dice_.roll(200);
   if (config_.large && kind == 199)
-    size = dice_.one_in(3) ? 61440 + dice_.roll(2000) : 60000 * dice_.roll(20);
+    size = dice_.one_in(3) ? 61440 + dice_.roll(2000) : 60000 * dice_.roll(config_.wide ? 3 : 20);
   if (bytes_ + size > config_.bytes_max) size = 3;
   bytes_ += size;
   return "{val:" + std::to_string(dice_.roll(26)) + "*" + std::to_string(size) + "}";
@@ -117,7 +123,9 @@ std::string Generator::text_get() {
   uint32_t keys = 1;
   if (dice_.one_in(4)) keys = 2 + dice_.roll(5);
   if (dice_.one_in(60)) keys = 200 + dice_.roll(700);
-  for (uint32_t i = 0; i < keys; ++i) line += " " + key();
+  // A single key that is too long would spoil nearly every long line.
+  const bool short_alone = config_.wide && keys >= 200;
+  for (uint32_t i = 0; i < keys; ++i) line += " " + (short_alone ? short_key() : key());
   return line + "\\r\\n";
 }
 
@@ -143,7 +151,11 @@ std::string Generator::text_change() {
 }
 
 std::string Generator::text_command() {
-  const uint32_t kind = dice_.roll(100);
+  if (config_.wide && dice_.one_in(3)) return wide_command();
+  uint32_t kind = dice_.roll(100);
+  // A script of one protocol has the other's commands replaced.
+  if (config_.protocol == Protocol::kText && kind >= 42 && kind < 90) kind %= 42;
+  if (config_.protocol == Protocol::kMeta && kind < 42) kind += 43;
   if (kind < 16) return text_get();
   if (kind < 32) return text_store();
   if (kind < 42) return text_change();
@@ -166,10 +178,21 @@ void Generator::add_message(Script& script, int stream, Language language, bool 
   step.round = round_;
   step.stream = stream;
   prefix_ = config_.prefix + (alone ? "" : "s" + std::to_string(stream + 5));
-  may_flush_ = alone && !config_.shared;
+  may_flush_ = alone && !config_.shared && flushes_;
   in_datagram_ = stream == kDatagram;
   step.text = language == Language::kText ? text_command() : binary_command();
   script.steps.push_back(std::move(step));
+}
+
+// What is stored under the keys that are used most, and what is known of it.
+void Generator::add_last_look(Script& script) {
+  ++round_;
+  for (const std::string prefix : {"", "s6", "s7", "s8", "s9"}) {
+    for (const char* name : {"a", "b", "c", "d", "key5", "n", "num"}) {
+      script.steps.push_back(
+          {.round = round_, .stream = 1, .text = "mg " + prefix + name + " k f s h t c v\\r\\n"});
+    }
+  }
 }
 
 // Streams of one round do not disturb each other: either there is one alone, or each has its own
@@ -189,8 +212,13 @@ void Generator::add_round(Script& script) {
     return;
   }
   const bool many = kind == 8;
-  const int first = many ? 1 : 1 + static_cast<int>(dice_.roll(kTextStreams + kBinaryStreams));
-  const int last = many ? kTextStreams + kBinaryStreams : first;
+  const int lowest = config_.protocol == Protocol::kBinary ? kTextStreams + 1 : 1;
+  const bool has_binary =
+      config_.protocol == Protocol::kBinary || config_.protocol == Protocol::kAll;
+  const int highest = kTextStreams + (has_binary ? kBinaryStreams : 0);
+  const auto streams = static_cast<uint32_t>(highest - lowest + 1);
+  const int first = many ? lowest : lowest + static_cast<int>(dice_.roll(streams));
+  const int last = many ? highest : first;
   // memcached counts in another way while a reply holds the item: so one message at a time.
   const uint32_t most = config_.common ? 1 : dice_.one_in(20) ? 60 : config_.messages_max;
   for (int stream = first; stream <= last; ++stream) {
@@ -216,9 +244,15 @@ Script Generator::generate() {
     while (round_ < config_.last_round) add_round(script);
     return script;
   }
-  if (!config_.common && dice_.one_in(4)) script.item_size_max = 1024 + dice_.roll(100) * 700;
+  if (!config_.common && dice_.one_in(4)) {
+    script.item_size_max =
+        config_.wide ? 8192 * (1 + dice_.roll(16)) : 1024 + dice_.roll(100) * 700;
+  }
   if (!config_.common && dice_.roll(3) != 0) script.cuts = 1 + dice_.roll(1000);
+  // memcached's flush spares some items, and the rest of a script cannot be compared then.
+  if (config_.wide) flushes_ = dice_.one_in(4);
   while (script.steps.size() < config_.steps && !dice_.spent()) add_round(script);
+  if (config_.wide) add_last_look(script);
   return script;
 }
 

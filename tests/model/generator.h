@@ -49,7 +49,12 @@ class ByteDice final : public Dice {
   size_t at_ = 0;
 };
 
+enum class Protocol : uint8_t { kAll, kText, kMeta, kBinary };
+
 struct GeneratorConfig {
+  Protocol protocol = Protocol::kAll;
+  // Also what the model does not know: administration, wrong numbers and words of all kinds.
+  bool wide = false;
   size_t steps = 60;
   size_t bytes_max = 16u << 20;  // of all values together
   bool clock = true;
@@ -79,6 +84,7 @@ class Generator {
   void add_round(Script& script);
   void add_clock(Script& script, uint32_t seconds);
   void add_message(Script& script, int stream, Language language, bool alone);
+  void add_last_look(Script& script);
 
   // Message texts, as in a Script.
   std::string text_command();
@@ -93,12 +99,25 @@ class Generator {
   std::string meta_flags(std::string_view flags, uint32_t most);
   std::string meta_key(bool& base64);
   std::string broken_command();
+  std::string wide_command();
+  std::string wide_admin();
+  std::string wide_line();
+  std::string wide_numbers();
+  std::string wide_sizes();
+  std::string wide_long_line();
+  std::string wide_number();
+  std::string wide_word();
+  std::string wide_meta_flag();
+  std::string with_words_changed(const std::string& text);
+  std::string wide_packet();
+  std::string with_header_changed(const std::string& text);
   std::string binary_command();
   std::string binary_store(uint8_t opcode);
   std::string packet(uint8_t opcode, const std::string& extras, const std::string& key,
                      const std::string& value, size_t value_size, const std::string& cas);
 
   std::string key();
+  std::string short_key();
   std::string cas(const std::string& key);
   std::string cas8(const std::string& key);
   std::string flags();
@@ -116,7 +135,8 @@ class Generator {
   std::string prefix_;  // of the keys of this message
   size_t bytes_ = 0;
   uint32_t round_ = 0;
-  bool may_flush_ = false;
+  bool flushes_ = true;     // in this script
+  bool may_flush_ = false;  // in this message
   bool in_datagram_ = false;
 };
 

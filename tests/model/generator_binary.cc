@@ -29,7 +29,8 @@ std::string Generator::packet(uint8_t opcode, const std::string& extras, const s
 }
 
 std::string Generator::cas8(const std::string& key) {
-  const std::string near = config_.shared ? "" : pick({"", "", "", "", "", "", "+1", "-1"});
+  const std::string near =
+      config_.shared ? "" : pick({"", "", "", "", "", "", config_.wide ? "-1" : "+1", "-1"});
   return "{cas8:" + key + near + "}";
 }
 
@@ -49,6 +50,7 @@ std::string Generator::binary_store(uint8_t opcode) {
 }
 
 std::string Generator::binary_command() {
+  if (config_.wide && dice_.one_in(3)) return wide_packet();
   const uint32_t kind = dice_.roll(100);
   const std::string name = key();
   const bool plain = name.find('{') == std::string::npos;
@@ -87,6 +89,73 @@ std::string Generator::binary_command() {
   if (kind == 99 && dice_.one_in(4))
     return packet(dice_.one_in(2) ? 0x07 : 0x17, "", "", "", 0, "");
   return packet(dice_.one_in(3) && !config_.common ? 0x0b : 0x0a, "", "", "", 0, "");
+}
+
+// Opcodes, lengths and numbers of all kinds.
+std::string Generator::wide_packet() {
+  constexpr uint8_t kExtras[] = {0, 8, 8,  8,  0, 20, 20, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8,
+                                 8, 0, 20, 20, 0, 4,  0,  0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4};
+  constexpr uint32_t kTimes[] = {0,       1,          2,          100,        2592000,
+                                 2592001, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
+  constexpr uint64_t kNumbers[] = {
+      0, 1, 9, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
+  // memcached falls out of step at an unknown opcode with a body.
+  const auto opcode = static_cast<uint8_t>(dice_.roll(dice_.one_in(8) ? 256 : sizeof kExtras));
+  const bool known = opcode < 0x1f && opcode != 0x1b;
+  if (opcode >= sizeof kExtras || (!known && opcode < 0x23)) {
+    const std::string rest = dice_.one_in(50) ? "abc" : "";
+    return packet(opcode, "", "", rest, rest.size(), "");
+  }
+  size_t extras_size = kExtras[opcode];
+  const bool is_flush = opcode == 0x08 || opcode == 0x18;
+  if (is_flush && !may_flush_) return packet(0x0a, "", "", "", 0, "");
+  if (dice_.one_in(10)) extras_size = dice_.roll(30);
+  std::string extras;
+  if (extras_size == 20) {
+    extras = big_endian(kNumbers[dice_.roll(6)], 8) + big_endian(kNumbers[dice_.roll(6)], 8);
+  } else if (extras_size >= 8) {
+    extras = big_endian(kTimes[dice_.roll(10)], 4);
+  }
+  while (extras.size() < extras_size) extras += big_endian(kTimes[dice_.roll(10)], 4);
+  extras.resize(extras_size);
+
+  std::string name = key();
+  const bool plain = name.find('{') == std::string::npos;
+  const std::string cas = plain && dice_.one_in(3) ? cas8(name)
+                          : dice_.one_in(10)       ? escape(big_endian(dice_.roll(3), 8))
+                                                   : "";
+  if (opcode == 0x10) {
+    name = pick({"", "settings", "items", "slabs", "reset", "detail", "detail on", "detail off",
+                 "detail dump", "bogus", "extstore", "cachedump", "conns", "sizes_", "{x*300}"});
+  } else if (dice_.one_in(10)) {
+    name = pick({"", "", "{k*251}", "{k*300}", "{k*2100}", "a b", "\\r\\n", "\\x00", "\\xff\\x7f"});
+  }
+  const bool has_value = (opcode >= 1 && opcode <= 3) || opcode == 0x0e || opcode == 0x0f ||
+                         (opcode >= 0x11 && opcode <= 0x13) || opcode == 0x19 || opcode == 0x1a;
+  size_t size = 0;
+  std::string body;
+  if (has_value != dice_.one_in(20)) body = value(size);
+  std::string text = packet(opcode, extras, name, body, size, cas);
+  if (!dice_.one_in(20)) return text;
+  return with_header_changed(text);
+}
+
+// One byte of the header is another.
+std::string Generator::with_header_changed(const std::string& text) {
+  constexpr size_t kFields[] = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 11};
+  // The header is script text, of which each escape stands for a byte.
+  std::vector<std::string> bytes;
+  size_t at = 0;
+  while (bytes.size() < 16 && at < text.size()) {
+    const size_t size = text[at] != '\\' ? 1 : text[at + 1] == 'x' ? 4 : 2;
+    bytes.push_back(text.substr(at, size));
+    at += size;
+  }
+  const size_t field = kFields[dice_.roll(sizeof kFields / sizeof kFields[0])];
+  bytes[field] = escape(std::string(1, static_cast<char>(dice_.roll(field == 8 ? 2 : 256))));
+  std::string changed;
+  for (const std::string& byte : bytes) changed += byte;
+  return changed + text.substr(at);
 }
 
 }  // namespace warpcache::model

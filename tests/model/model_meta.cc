@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meta commands, with the errors of memcached 1.6.40.
+// The meta commands, with the errors of memcached 1.6.45.
 #include <utility>
 
 #include "model/model.h"

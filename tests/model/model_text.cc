@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The classic text protocol, with the errors of memcached 1.6.40.
+// The classic text protocol, with the errors of memcached 1.6.45.
 #include <algorithm>
 #include <array>
 #include <set>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/pipeline.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -47,28 +46,14 @@ Pipeline::Pipeline(const PipelineConfig& config)
     : rig_(make_rig(config)),
       admin_(rig_->store()),
       worker_(worker_config(config), transport_, rig_->make_engine(admin_)),
-      random_(static_cast<uint32_t>(config.cuts)),
-      cuts_(config.cuts != 0),
+      cuts_(config.cuts),
       follows_requests_(config.engine == engine::RigKind::kCpu) {
-  transport_.cut = [this](size_t available) { return next_cut(available); };
+  transport_.cut = [this](size_t available) { return cuts_.next(available); };
   // A GPU runs the datagrams of a batch in any order; the model takes them one after the other.
   if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_turn = 1;
 }
 
 Pipeline::~Pipeline() { (void)finish(); }
-
-size_t Pipeline::next_cut(size_t available) {
-  if (!cuts_) return available;
-  const size_t most = std::max<size_t>(available, 1);
-  switch (random_() % 4) {
-    case 0:
-      return most > 4096 ? most / 8 : 1 + random_() % std::min<size_t>(most, 16);
-    case 1:
-      return 1 + random_() % most;
-    default:
-      return most;
-  }
-}
 
 void Pipeline::send(int stream, const std::string& bytes) {
   batcher::FakeTransport::Stream*& place = streams_[stream];

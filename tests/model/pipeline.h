@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "batcher/worker.h"
 #include "engine/testing/rig.h"
 #include "engine/testing/store_admin.h"
+#include "model/cuts.h"
 #include "model/server.h"
 
 namespace warpcache::model {
@@ -52,7 +52,6 @@ class Pipeline final : public Server {
  private:
   static std::unique_ptr<engine::Rig> make_rig(const PipelineConfig& config);
   batcher::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
-  size_t next_cut(size_t available);
 
   std::unique_ptr<engine::Rig> rig_;
   engine::StoreAdmin admin_;
@@ -61,8 +60,7 @@ class Pipeline final : public Server {
   std::map<int, batcher::FakeTransport::Stream*> streams_;
   std::vector<batcher::FakeTransport::Stream*> all_streams_;
   size_t datagrams_taken_ = 0;
-  std::minstd_rand random_;
-  bool cuts_ = false;
+  Cuts cuts_;
   bool follows_requests_;
 };
 

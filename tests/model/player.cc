@@ -16,7 +16,7 @@ ModelConfig config_for(const Script& script, const Server& server) {
   config.now = server.now();
   config.unix_start = server.unix_start();
   config.version = server.version();
-  config.as_1_6_18 = config.version == "1.6.18";
+  config.as_1_6_18 = config.version.starts_with("1.6.18");
   return config;
 }
 

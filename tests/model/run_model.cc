@@ -14,10 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "model/compare_run.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
-#include "model/reference.h"
+#include "model/server_process.h"
 
 namespace {
 
@@ -28,18 +29,26 @@ constexpr char kUsage[] =
     "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values | --memcached PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
-    "       run_model [--engine NAME | --memcached PROGRAM] --replay FILE\n"
+    "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"
+    "       run_model --compare PROGRAM --memcached PROGRAM [--protocol text|meta|binary]\n"
+    "                 [--commands N] [--first SEED] [--steps N] [--keep-going]\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
     "--jobs so many such crowds at a time, a thread and a pipeline each. --details: what differs\n"
     "in a crowd is written there at full length, with the scripts.\n"
-    "--replay prints a script with its answers.\n";
+    "--replay prints a script with its answers.\n"
+    "--compare sends the same random commands to warpcached, given by its program, and to\n"
+    "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
+
+const std::vector<std::string> kMemcachedOptions = {"-m", "128", "-o",
+                                                    "no_lru_maintainer,no_lru_crawler"};
 
 struct Arguments {
   double seconds = 10;
   uint64_t first = 1'000'000;
-  size_t steps = 60;
+  size_t steps = 0;  // 0: as many as is usual
   std::string memcached;
+  CompareConfig compare;  // where it names a program
   warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
   CrowdConfig crowd{.players = 0};
@@ -47,6 +56,14 @@ struct Arguments {
   std::string details;  // a folder; empty: none
   bool keep_going = false;
 };
+
+bool read_protocol(const std::string& word, Protocol& protocol) {
+  const std::map<std::string, Protocol> protocols = {
+      {"text", Protocol::kText}, {"meta", Protocol::kMeta}, {"binary", Protocol::kBinary}};
+  const auto found = protocols.find(word);
+  if (found != protocols.end()) protocol = found->second;
+  return found != protocols.end();
+}
 
 bool read_arguments(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
@@ -75,6 +92,12 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.memcached = value;
     } else if (word == "--engine") {
       if (!warpcache::engine::read_rig_kind(value, &arguments.engine)) return false;
+    } else if (word == "--compare") {
+      arguments.compare.warpcached = value;
+    } else if (word == "--commands") {
+      arguments.compare.commands = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--protocol") {
+      if (!read_protocol(value, arguments.compare.protocol)) return false;
     } else if (word == "--details") {
       arguments.details = value;
     } else if (word == "--replay") {
@@ -83,7 +106,8 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       return false;
     }
   }
-  return arguments.jobs != 0;
+  const bool compares = !arguments.compare.warpcached.empty();
+  return arguments.jobs != 0 && (!compares || !arguments.memcached.empty());
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
@@ -91,7 +115,7 @@ Played play_on(const Arguments& arguments, const Script& script) {
   // Its clock may have moved on in between: what differs must differ again.
   Played played;
   for (int i = 0; i < 3; ++i) {
-    Reference reference(arguments.memcached);
+    ServerProcess reference({arguments.memcached, kMemcachedOptions});
     if (!reference.ok()) {
       std::cerr << arguments.memcached << " does not start\n";
       std::exit(2);
@@ -102,6 +126,15 @@ Played play_on(const Arguments& arguments, const Script& script) {
   return played;
 }
 
+CompareConfig compare_config(const Arguments& arguments) {
+  CompareConfig config = arguments.compare;
+  config.memcached = arguments.memcached;
+  config.seed = arguments.first;
+  if (arguments.steps != 0) config.steps = arguments.steps;
+  config.keep_going = arguments.keep_going;
+  return config;
+}
+
 int replay(const Arguments& arguments) {
   std::ifstream file(arguments.replay);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -110,6 +143,9 @@ int replay(const Arguments& arguments) {
   if (!read_script(text, script, error)) {
     std::cerr << arguments.replay << ": " << error << "\n";
     return 2;
+  }
+  if (!arguments.compare.warpcached.empty()) {
+    return compare_script(compare_config(arguments), script);
   }
   const Played played = play_on(arguments, script);
   std::cout << write_script(played.transcript);
@@ -187,7 +223,7 @@ int run_crowds(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   GeneratorConfig config;
-  config.steps = arguments.steps;
+  if (arguments.steps != 0) config.steps = arguments.steps;
   if (!arguments.memcached.empty()) {
     config.clock = config.datagrams = false;
     config.common = true;
@@ -227,8 +263,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (!arguments.replay.empty()) return replay(arguments);
+    if (!arguments.compare.warpcached.empty()) return run_comparison(compare_config(arguments));
     if (arguments.crowd.players != 0) return run_crowds(arguments);
-    return arguments.replay.empty() ? run(arguments) : replay(arguments);
+    return run(arguments);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << "\n";
     return 2;

@@ -67,7 +67,12 @@ std::string fill_cas(std::string_view text, bool binary, const Surroundings& sur
     text = text.substr(0, sign);
   }
   const uint64_t cas = surroundings.cas_of(unescape(text)) + static_cast<uint64_t>(offset);
-  if (!binary) return std::to_string(cas);
+  if (!binary) {
+    const std::string digits = std::to_string(cas);
+    return std::string(surroundings.cas_digits - std::min(surroundings.cas_digits, digits.size()),
+                       '0') +
+           digits;
+  }
   std::string bytes;
   for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(cas >> shift & 0xff);
   return bytes;

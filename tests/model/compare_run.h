@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random commands to warpcached and to memcached until enough were sent: the long form of
+// Comparison, with a report. A memcached with `debugtime` has its clock moved as well; to 1.6.18,
+// which is not the yardstick, goes only what both versions answer alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "model/generator.h"
+
+namespace warpcache::model {
+
+struct CompareConfig {
+  std::string warpcached;  // programs
+  std::string memcached;
+  size_t commands = 100'000;  // at least so many in all scripts together
+  size_t steps = 300;         // of a script
+  uint64_t seed = 1;
+  Protocol protocol = Protocol::kAll;
+  bool keep_going = false;  // prints one script of each kind of difference
+};
+
+// The exit status: 0, or 1 if something differs that is not listed, or 2 if a program does not
+// start.
+int run_comparison(const CompareConfig& config);
+// Plays one script and prints it with the answers of warpcached.
+int compare_script(const CompareConfig& config, const Script& script);
+
+}  // namespace warpcache::model

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/server_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+namespace warpcache::model {
+
+namespace {
+
+constexpr int kStartTriesMax = 5000;  // of 1 ms
+constexpr int kSilenceMs = 20'000;    // no server needs so long to answer or to close
+constexpr useconds_t kPieceGapUs = 20;
+
+constexpr int kIdsGivenOut = 1100;
+
+constexpr char kTextBarrier[] = "mg :barrier: k\r\n";
+constexpr char kTextBarrierAnswer[] = "EN k:barrier:\r\n";
+
+// noop with an opaque of its own; the answer differs in its first byte.
+const std::string& binary_barrier() {
+  static const std::string kPacket = std::string("\x80\x0a", 2) + std::string(10, '\0') +
+                                     "\xfe\xed\xbe\xef" + std::string(8, '\0');
+  return kPacket;
+}
+
+std::vector<std::string> command_line(const ProcessConfig& config, const std::string& socket) {
+  std::vector<std::string> words = {config.program, "-s",     socket, "-t",  "1",
+                                    "-u",           "nobody", "-a",   "0777"};
+  words.insert(words.end(), config.options.begin(), config.options.end());
+  return words;
+}
+
+}  // namespace
+
+ServerProcess::ServerProcess(const ProcessConfig& config)
+    : patience_ms_(config.patience_ms), cuts_(config.cuts) {
+  start(config);
+  for (int i = 0; i < kStartTriesMax && control_ < 0 && folder_ != ""; ++i) {
+    control_ = connect_once();
+    if (control_ < 0) usleep(1000);
+  }
+  if (control_ < 0) return;
+  version_ = ask("version");
+  ok_ = version_.starts_with("VERSION ");
+  version_.erase(0, std::min<size_t>(version_.size(), 8));
+  // Scripts use CAS ids up to 1000 as numbers that no item has.
+  std::string sets;
+  for (int i = 0; i < kIdsGivenOut; ++i) sets += "ms :first: 0 q\r\n\r\n";
+  (void)ask(sets + "md :first:");
+  clock_moves_ = ask("debugtime p") == "OK";
+  stopped_at_ = time(nullptr);
+}
+
+void ServerProcess::start(const ProcessConfig& config) {
+  char folder[] = "/tmp/model-XXXXXX";
+  if (mkdtemp(folder) == nullptr || chmod(folder, 0777) != 0) return;
+  folder_ = folder;
+  std::vector<std::string> words = command_line(config, folder_ + "/s");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ != 0) return;
+  // What it logs, by `verbosity` for instance, is not compared.
+  const int nowhere = open("/dev/null", O_RDWR);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
+  execvp(arguments[0], arguments.data());
+  _exit(127);
+}
+
+ServerProcess::~ServerProcess() {
+  for (auto& [number, connection] : connections_) {
+    if (connection.fd >= 0) close(connection.fd);
+  }
+  if (control_ >= 0) close(control_);
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (folder_.empty()) return;
+  unlink((folder_ + "/s").c_str());
+  rmdir(folder_.c_str());
+}
+
+int ServerProcess::connect_once() const {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (folder_ + "/s").c_str(), sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+int64_t ServerProcess::now() const {
+  return clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr);
+}
+
+std::string ServerProcess::ask(const std::string& line) {
+  const std::string request = line + "\r\n";
+  (void)::send(control_, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  while (!answer.ends_with("\r\n")) {
+    pollfd wait = {control_, POLLIN, 0};
+    char buffer[4096];
+    if (poll(&wait, 1, kSilenceMs) <= 0) return {};
+    const ssize_t got = recv(control_, buffer, sizeof buffer, 0);
+    if (got <= 0) return {};
+    answer.append(buffer, static_cast<size_t>(got));
+  }
+  answer.resize(answer.size() - 2);
+  return answer;
+}
+
+void ServerProcess::advance(uint32_t seconds) {
+  if (!clock_moves_) return;
+  // memcached moves its clock by the sum of all steps that it was ever given.
+  const bool sums_up = !version_.ends_with("-warpcache");
+  const int64_t step = static_cast<int64_t>(seconds) - (sums_up ? last_step_ : 0);
+  (void)ask("debugtime " + std::to_string(step));
+  last_step_ = seconds;
+  moved_seconds_ += seconds;
+}
+
+void ServerProcess::write_all(Connection& connection, const std::string& bytes) const {
+  size_t at = 0;
+  while (connection.fd >= 0 && at < bytes.size()) {
+    const ssize_t put =
+        ::send(connection.fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put > 0) {
+      at += static_cast<size_t>(put);
+      continue;
+    }
+    // Its answers may have to be read first.
+    pollfd wait = {connection.fd, POLLIN | POLLOUT, 0};
+    if (poll(&wait, 1, kSilenceMs) <= 0 || (wait.revents & (POLLERR | POLLHUP)) != 0) return;
+    char buffer[65536];
+    const ssize_t got = recv(connection.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got > 0) connection.output.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+void ServerProcess::send(int stream, const std::string& bytes) {
+  Connection& connection = connections_[stream];
+  if (connection.fd < 0 && !connection.asked) {
+    std::string output = std::move(connection.output);
+    connection = Connection{};
+    connection.output = std::move(output);
+    connection.fd = connect_once();
+    connection.binary = !bytes.empty() && static_cast<uint8_t>(bytes[0]) == 0x80;
+  }
+  connection.asked = true;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = cuts_.next(bytes.size() - at);
+    write_all(connection, bytes.substr(at, size));
+    at += size;
+    if (at < bytes.size()) usleep(kPieceGapUs);
+  }
+}
+
+bool ServerProcess::barrier_seen(const Connection& connection) const {
+  std::string answer = kTextBarrierAnswer;
+  if (connection.binary) {
+    answer = binary_barrier();
+    answer[0] = '\x81';
+  }
+  return connection.output.ends_with(answer);
+}
+
+// False: nothing came for so long.
+bool ServerProcess::read_some(Connection& connection, int wait_ms) const {
+  pollfd wait = {connection.fd, POLLIN, 0};
+  if (poll(&wait, 1, wait_ms) <= 0) return false;
+  char buffer[65536];
+  const ssize_t got = recv(connection.fd, buffer, sizeof buffer, 0);
+  if (got > 0) {
+    connection.output.append(buffer, static_cast<size_t>(got));
+  } else {
+    close(connection.fd);
+    connection.fd = -1;
+  }
+  return true;
+}
+
+bool ServerProcess::read_to_barrier(Connection& connection) const {
+  connection.standing = Standing::kClosed;
+  bool ended = false;
+  while (connection.fd >= 0 && !barrier_seen(connection)) {
+    if (read_some(connection, ended ? kSilenceMs : patience_ms_)) continue;
+    if (ended) return false;
+    connection.standing = Standing::kWaits;
+    shutdown(connection.fd, SHUT_WR);
+    ended = true;
+  }
+  if (!barrier_seen(connection)) return true;
+  connection.standing = Standing::kInStep;
+  const size_t size = connection.binary ? binary_barrier().size() : sizeof kTextBarrierAnswer - 1;
+  connection.output.resize(connection.output.size() - size);
+  // A connection that was ended in impatience is opened again by the next send().
+  if (ended && connection.fd >= 0) close(connection.fd);
+  if (ended) connection.fd = -1;
+  return true;
+}
+
+// Asks each connection something at the end, and reads until that is answered.
+bool ServerProcess::run() {
+  for (auto& [number, connection] : connections_) {
+    if (!connection.asked) continue;
+    write_all(connection, connection.binary ? binary_barrier() : kTextBarrier);
+    connection.asked = false;
+    if (!read_to_barrier(connection)) return false;
+  }
+  return true;
+}
+
+std::string ServerProcess::take_output(int stream) {
+  return std::exchange(connections_[stream].output, {});
+}
+
+std::string ServerProcess::finish() {
+  int status = 0;
+  if (pid_ <= 0 || waitpid(pid_, &status, WNOHANG) != pid_) return {};
+  pid_ = -1;
+  return "the server has ended by itself, status " + std::to_string(status);
+}
+
+}  // namespace warpcache::model

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that speaks memcached's protocol (memcached itself, or warpcached) as the server of a
+// script: a process of its own, spoken to over a Unix socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/cuts.h"
+#include "model/server.h"
+
+namespace warpcache::model {
+
+// How a connection stands once everything that was sent has been worked off.
+enum class Standing : uint8_t {
+  kInStep,  // the question at the end was answered
+  kClosed,  // the server has closed it
+  kWaits,   // the question became a part of a request whose end has not come
+};
+
+struct ProcessConfig {
+  std::string program;
+  std::vector<std::string> options;  // beside socket, user and one thread
+  uint64_t cuts = 0;
+  // A connection that says nothing for so long waits. It is ended then; a slow server still tells
+  // all that it has to say, and is taken for kWaits only if it would have closed the connection.
+  int patience_ms = 5000;
+};
+
+class ServerProcess final : public Server {
+ public:
+  // Starts the program; ok() says whether it answers.
+  explicit ServerProcess(const ProcessConfig& config);
+  ~ServerProcess() override;
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  bool ok() const { return ok_; }
+  // Its clock stands still and can be moved: the program has `debugtime`.
+  bool clock_moves() const { return clock_moves_; }
+  Standing standing(int stream) { return connections_[stream].standing; }
+  // The answer to a line of text, up to its first line end, over a connection of its own.
+  std::string ask(const std::string& line);
+
+  void send(int stream, const std::string& bytes) override;
+  void send_datagram(const std::string&) override {}
+  bool run() override;
+  std::string take_output(int stream) override;
+  std::vector<std::string> take_datagrams() override { return {}; }
+  // Also what waits: its connection has been ended.
+  bool closed(int stream) override { return standing(stream) != Standing::kInStep; }
+  void advance(uint32_t seconds) override;
+  // Says that the process has ended by itself.
+  std::string finish() override;
+  int64_t now() const override;
+  int64_t unix_start() const override { return 0; }
+  std::string version() const override { return version_; }
+  uint64_t first_cas() const override { return 1; }
+
+ private:
+  struct Connection {
+    int fd = -1;
+    bool binary = false;
+    bool asked = false;  // something was sent in this round
+    Standing standing = Standing::kInStep;
+    std::string output;
+  };
+
+  void start(const ProcessConfig& config);
+  int connect_once() const;
+  bool barrier_seen(const Connection& connection) const;
+  bool read_some(Connection& connection, int wait_ms) const;
+  // False: it neither answers nor closes.
+  bool read_to_barrier(Connection& connection) const;
+  void write_all(Connection& connection, const std::string& bytes) const;
+
+  const int patience_ms_;
+  Cuts cuts_;
+  std::string folder_;
+  std::string version_;
+  pid_t pid_ = -1;
+  bool ok_ = false;
+  bool clock_moves_ = false;
+  int64_t stopped_at_ = 0;     // Unix time at which the clock was stopped
+  int64_t moved_seconds_ = 0;  // since then
+  int64_t last_step_ = 0;
+  int control_ = -1;
+  std::map<int, Connection> connections_;
+};
+
+}  // namespace warpcache::model

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same random commands to warpcached and to memcached, few and from fixed seeds; docs/reliability.md has the long form."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import require_target
+
+COMMANDS = 3000
+TIME_S_MAX = 600
+
+
+def compare(warpcached: str, memcached: str, protocol: str) -> subprocess.CompletedProcess:
+    run_model = Path(require_target("warpcached").path).resolve().parent / "run_model"
+    command = [run_model, "--compare", warpcached, "--memcached", memcached, "--first", "1"]
+    command += ["--protocol", protocol, "--commands", str(COMMANDS)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
+
+
+@pytest.mark.parametrize("protocol", ["text", "meta", "binary"])
+def test_warpcached_answers_as_memcached(protocol):
+    memcached = require_target("memcached").path
+    result = compare(require_target("warpcached").path, memcached, protocol)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert " 0 differences that are not listed" in result.stdout
+
+
+def test_a_program_that_does_not_start_is_no_success():
+    result = compare(require_target("warpcached").path, "/bin/false", "text")
+    assert result.returncode == 2 and "does not start" in result.stderr

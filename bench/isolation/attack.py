@@ -105,7 +105,7 @@ class Reader:
                     self._take(key.fileobj)
                     if key.fileobj not in self.waiting:
                         selector.unregister(key.fileobj)
-        if not self.waiting:
+        if not self.waiting and self.closed == 0:
             self.attack.answer_s = round(time.monotonic() - started, 3)
         self.attack.facts.update(
             reply_mib=round(self.bytes / (1 << 20), 1),

@@ -68,7 +68,7 @@ def cells(row: dict) -> tuple[str, ...]:
         row["program"],
         "" if row.get("p50_ms") is None else f"{row['p50_ms']:.2f}",
         against(row.get("p99_ms"), P99_MS_MAX, "{:.2f}"),
-        against(row.get("longest_ms"), LONGEST_MS_MAX, "{:.1f}"),
+        (">" if row.get("failed") else "") + against(row.get("longest_ms"), LONGEST_MS_MAX, "{:.1f}"),
         "" if quiet is None else f"{quiet:.1f}",
         against(row["peak_mib"], row["bound_mib"], "{:.0f}") + f" ({row['bound_mib']:.0f})",
         "" if answer is None else f"{answer:.2f}",

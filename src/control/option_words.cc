@@ -133,6 +133,13 @@ const Word kWords[] = {
      },
      "seconds from 0 to 1073741824", "",
      "close connections idle for this many seconds\n(default: 0, never)"},
+    {"stall_timeout", ValueRule::kRequired,
+     [](OptionDraft& d, std::string_view v) {
+       return store_u32(d.options.server.stall_timeout_s, v, 0, 1 << 30);
+     },
+     "seconds from 0 to 1073741824", "",
+     "close connections that hold memory of the store (half of a\nlarge value sent, large values "
+     "unread) or a dump, and send\nor read nothing for this many seconds (default: 60;\n0: never)"},
     {"hashpower", ValueRule::kRequired,
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.store.hash_power, v, 12, 32);

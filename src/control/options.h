@@ -80,6 +80,7 @@ struct ServerOptions {
   uint32_t connections_max = 1024;   // -c
   bool connections_max_fast = true;  // -o (no_)maxconns_fast: refuse at once instead of waiting
   uint32_t idle_timeout_s = 0;       // -o idle_timeout; 0: none
+  uint32_t stall_timeout_s = 60;     // -o stall_timeout; 0: none
   uint32_t requests_per_event_max = 1024;           // -R
   uint64_t read_buffer_bytes_max = 0;               // -o read_buf_mem_limit; 0: no limit
   ProtocolChoice protocol = ProtocolChoice::kAuto;  // -B

@@ -336,9 +336,12 @@ TEST(Options, UnknownAndIncompleteArguments) {
 }
 
 TEST(Options, ExtendedWordsThatCount) {
-  const Options options = accept({"-o", "idle_timeout=30,no_maxconns_fast,hashpower=20",
-                                  "-otrack_sizes,", "--extended=read_buf_mem_limit=8"});
+  const Options options =
+      accept({"-o", "idle_timeout=30,no_maxconns_fast,hashpower=20", "-otrack_sizes,",
+              "--extended=read_buf_mem_limit=8", "-o", "stall_timeout=0"});
   EXPECT_EQ(options.server.idle_timeout_s, 30u);
+  EXPECT_EQ(options.server.stall_timeout_s, 0u);
+  EXPECT_EQ(accept({}).server.stall_timeout_s, 60u);
   EXPECT_FALSE(options.server.connections_max_fast);
   EXPECT_EQ(options.store.hash_power, 20u);
   EXPECT_TRUE(options.stats.track_sizes);
@@ -455,6 +458,7 @@ TEST(Options, ExtendedWordsRefused) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"idle_timeout=x", "seconds"},
       {"idle_timeout=-1", "seconds"},
+      {"stall_timeout=1m", "seconds"},
       {"hashpower=11", "12 to 32"},
       {"hashpower=33", "12 to 32"},
       {"read_buf_mem_limit=x", "megabytes"},

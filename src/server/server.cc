@@ -162,6 +162,7 @@ transport::UdpGuard Server::udp_guard() const {
 std::string Server::make_lanes() {
   transport::SocketTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
+  config.stall_timeout_s = options_.server.stall_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
   config.unix_path = options_.listen.unix_path;
   lanes_.reserve(options_.server.threads);

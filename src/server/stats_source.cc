@@ -94,6 +94,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   uint64_t large_missed = 0;
   uint64_t refused = 0;
   uint64_t stalled = 0;
+  uint64_t timed_out = 0;
   uint64_t deferred = 0;
   uint64_t amplified = 0;
   uint64_t malformed = 0;
@@ -111,6 +112,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
     snapshot.read_buffer_bytes += worker.transport->input_bytes();
     refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
+    timed_out += traffic.stall_timeouts.get();
     deferred += traffic.replies_deferred.get();
     amplified += traffic.replies_amplified.get();
     malformed += traffic.datagrams_malformed.get();
@@ -126,6 +128,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   snapshot.own.insert(snapshot.own.end(), {{"replies_deferred", deferred},
                                            {"connections_refused", refused + accepts.refused.get()},
                                            {"connections_stalled", stalled},
+                                           {"connections_stall_timeouts", timed_out},
                                            {"large_values_missed", large_missed},
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},

@@ -30,6 +30,7 @@ struct alignas(64) TransportCounters {
   Counter connections_refused;  // closed because the system refused what one takes
   Counter idle_closed;          // by idle_timeout
   Counter stalled_closed;       // because unsent replies were over their bound
+  Counter stall_timeouts;       // by stall_timeout
   Counter input_refused;        // closed because left-over input was over its bound
   Counter replies_deferred;     // sends that the kernel did not take whole
   Counter yields;               // turns of a stream that ended before its requests did

@@ -11,8 +11,6 @@ from soak.shared import Moment, Situation
 # much early. It stays longer where the server does not get to look at its clock.
 EARLY_S = 2.0
 LATE_S = 15.0
-# Values above it are sent from where they lie, and missed while slow readers hold too much.
-COPIED_VALUE_MAX = 16 * 1024
 
 
 @dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from faults.support import packet, pattern
 from harness.channels import UDP_HEADER
 from soak.channel import Channel, Hit, Wrong
-from soak.knowledge import COPIED_VALUE_MAX, Known, may_be_absent, must_be_absent
+from soak.knowledge import Known, may_be_absent, must_be_absent
 from soak.shared import Moment, Situation
 
 KEYS = 300
@@ -60,9 +60,9 @@ class Owner:
             self._ask_udp(self.chance.choice(self.keys))
 
     def verify(self) -> None:
-        """Reads everything. REQUIRES: no slow reader holds memory."""
+        """Reads everything."""
         for key in self.keys:
-            self._pipeline([self._get(key, strict=True)])
+            self._pipeline([self._get(key)])
 
     # --- Pipelines of text and meta commands
 
@@ -90,22 +90,20 @@ class Owner:
     def _new_ttl(self) -> int:
         return self.chance.choice([0, 0, 0, 0, 100, 1000, 3, 6, 12])
 
-    def _observe(self, key: bytes, absent: bool, start: Moment, conclusive: bool = True) -> Moment:
+    def _observe(self, key: bytes, absent: bool, start: Moment) -> Moment:
         """Raises unless the key may be there, or absent, as it has just been found."""
         end = self.where.now()
         known = self.known[key]
         if absent:
-            large = known.value is not None and len(known.value) > COPIED_VALUE_MAX
-            if (conclusive or not large) and not may_be_absent(known, self.where, start, end):
+            if not may_be_absent(known, self.where, start, end):
                 raise Wrong(f"{key!r} is lost: {describe(known)}, {start}, {end}")
-            if conclusive or not large:
-                known.forget()
+            known.forget()
         elif must_be_absent(known, self.where, start, end):
             raise Wrong(f"{key!r} came back: {describe(known)}, {start}, {end}")
         return end
 
-    def _check_hit(self, key: bytes, hit: Hit | None, start: Moment, strict: bool = False) -> None:
-        self._observe(key, hit is None, start, conclusive=strict)
+    def _check_hit(self, key: bytes, hit: Hit | None, start: Moment) -> None:
+        self._observe(key, hit is None, start)
         known = self.known[key]
         if hit is None:
             return
@@ -114,24 +112,24 @@ class Owner:
             got = f"{hit.flags} {hit.value[:60]!r} of {len(hit.value)} bytes"
             raise Wrong(f"{key!r} is {got}, and should be {describe(known)}")
 
-    def _get(self, key: bytes, strict: bool = False) -> Command:
+    def _get(self, key: bytes) -> Command:
         how = self.chance.randrange(4)
         if how == 0:
             return b"mg %s v f c\r\n" % key, lambda start: self._check_hit(
-                key, self.text.meta_get(), start, strict
+                key, self.text.meta_get(), start
             )
         if how == 1 and self.known[key].value is not None:
-            return self._get_and_touch(key, strict)
+            return self._get_and_touch(key)
         return (b"get %s\r\n", b"gets %s\r\n")[how % 2] % key, lambda start: self._check_hit(
-            key, self.text.text_get(key), start, strict
+            key, self.text.text_get(key), start
         )
 
-    def _get_and_touch(self, key: bytes, strict: bool) -> Command:
+    def _get_and_touch(self, key: bytes) -> Command:
         ttl_s = self._new_ttl()
 
         def on_reply(start: Moment) -> None:
             hit = self.text.text_get(key)
-            self._check_hit(key, hit, start, strict)
+            self._check_hit(key, hit, start)
             if hit is not None:
                 self.known[key].touch(ttl_s, start, self.where.now())
 
@@ -313,7 +311,7 @@ class Owner:
         came, _, total, _ = UDP_HEADER.unpack_from(answer)
         if came == number and total == 1:
             known = self.known[key]
-            self._observe(key, answer[8:] == b"END\r\n", start, conclusive=False)
+            self._observe(key, answer[8:] == b"END\r\n", start)
             value = known.value or b""
             whole = b"VALUE %s %d %d\r\n%s\r\nEND\r\n" % (key, known.flags, len(value), value)
             if answer[8:] not in (b"END\r\n", whole):

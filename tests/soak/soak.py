@@ -111,6 +111,7 @@ class Party:
 
     def __init__(self, target: Target, lossy: bool, seed: int, shim: Path | None, folder: Path):
         options = ["-m", str(MEGABYTES), "-t", str(THREADS), "-c", str(CONNECTIONS_MAX)]
+        options += ["-o", "stall_timeout=600"]  # half requests are held for up to four minutes
         environment = {}
         wall_shift = None
         if shim is not None:

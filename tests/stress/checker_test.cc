@@ -338,7 +338,7 @@ TEST(Checker, ATouchIsNotLost) {
 }
 
 TEST(Checker, AReadThatWasMissedForWantOfPinsHasTouchedNothing) {
-  const std::string large(20'000, 'v');
+  const std::string large(1'100'000, 'v');
   for (const bool gone : {false, true}) {
     HistoryBuilder history;
     history.set(0, 0, 1, large).exptime = 100;

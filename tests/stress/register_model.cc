@@ -10,7 +10,7 @@ namespace warpcache::stress {
 namespace {
 
 constexpr uint32_t kNumericValueMax = 16 * 1024;  // bytes; longer values are no numbers
-constexpr uint32_t kInlineValueMax = 16 * 1024;   // bytes; larger values are pinned to be sent
+constexpr uint32_t kHeapValueMax = 1024 * 1024;   // bytes; larger values are sent pinned, or missed
 
 uint32_t expiry_second(int32_t exptime, uint32_t clock) {
   if (exptime < 0) return 1;
@@ -58,7 +58,7 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
     state->expiry = expiry_second(op.vivify_exptime, clock);
     signs = kWon;
   } else if (unpinned) {
-    return state->value.size > kInlineValueMax;  // and nothing of it has changed
+    return state->value.size > kHeapValueMax;  // and nothing of it has changed
   } else {
     const bool soon = op.has(kRecaches) && state->expiry != 0 &&
                       seconds_left(state->expiry, clock) < op.recache_ttl;

@@ -28,7 +28,7 @@ CpuEngine::CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHa
   context_.counters = &counters_;
   context_.item_size_max = config.item_size_max;
   context_.cas_enabled = config.cas_enabled;
-  context_.copied_value_max = kInlineValueMax;
+  context_.copied_value_max = kHeapValueMax;
 }
 
 CpuEngine::~CpuEngine() { store_.unregister_thread(&thread_); }
@@ -45,6 +45,7 @@ void CpuEngine::submit(Batch* batch) {
   context_.clock = context_.store.clock();
   wants_keys_ = admin_.wants_keys();
   batch_admin_ = 0;
+  heap_bytes_ = 0;
   batch->left_out = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
@@ -93,7 +94,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
   if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
     BatchEntry& entry = batch.entries[open_entry_];
-    const bool no_space = !writer_.has_room(kGroupReplyMax);
+    const bool no_space = !has_room();
     if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
     const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
     if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
@@ -101,7 +102,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
       next_frame = entry.first_frame + entry.frame_count;
     }
   }
-  if (!writer_.has_room(kGroupReplyMax)) return 0;
+  if (!has_room()) return 0;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
     const wire::Frame& frame = batch.frames[next_frame++];
@@ -137,6 +138,7 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
     run_admin(batch, entry, index, count);
   } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
     stopped_ = true;
+    batch.left_out = batch.left_out || entry.frames_done == 0;
     return;
   } else {
     run_on_store(entry, index, count);
@@ -150,7 +152,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   context_.reservation = (state.request.bits & wire::kReserved) != 0 ? entry.reservation : 0;
   wire::Result result;
   execute(state, index, count, result);
-  answer(state, result);
+  answer(entry, state, result);
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_) && request::acts_on_key(state.request.op)) {
     admin_.saw_key(state.request.op, context_.key(state.request), counts_as_hit(result.outcome));
@@ -222,10 +224,11 @@ void CpuEngine::drop_hints(uint32_t from, uint32_t count) {
   for (uint32_t i = from; i < count; ++i) group_[i].state.hint = {};
 }
 
-void CpuEngine::answer(const request::RequestState& state, wire::Result& result) {
+void CpuEngine::answer(BatchEntry& entry, const request::RequestState& state,
+                       wire::Result& result) {
   const bool large =
       result.value_size > kCopiedValueMax && wire::reply_carries_value(state.request, result);
-  if (WC_UNLIKELY(large)) return answer_pinned(state, result);
+  if (WC_UNLIKELY(large)) return answer_pinned(entry, state, result);
   answer_copied(state, result);
 }
 
@@ -237,10 +240,16 @@ void CpuEngine::answer_copied(const request::RequestState& state, const wire::Re
   entry_reply_bytes_ += static_cast<uint32_t>(end - start);
 }
 
-// Whether the request at `index` reads a value that would have to be pinned while too much is
-// pinned already. The stream then waits until other clients have taken what they asked for. Not for
-// ever, since some may never do; not a datagram; and not when a base64 key of the entry has been
-// decoded in this group, because what waits is decoded again.
+// Whether a group can start.
+bool CpuEngine::has_room() const {
+  return writer_.has_room(kGroupReplyMax) && heap_bytes_ < kBatchHeapBytesMax;
+}
+
+// Whether the request at `index` reads a value that cannot be pinned, since too much is, and is not
+// copied in this batch: too many others were, or it is too long. In the second case the stream
+// waits until other clients have read what they asked for; not for ever, since some never do. A
+// datagram does not wait, nor does an entry of which a base64 key has been decoded in this group,
+// because what waits is decoded again.
 bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t count) {
   const request::RequestState& state = group_[index].state;
   if (WC_LIKELY(store::slot_lines(state.hint.slot) < store::kSlotLinesMax)) return false;
@@ -248,7 +257,10 @@ bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t coun
   for (uint32_t i = index; i < count && group_[i].entry == open_entry_; ++i) {
     if ((group_[i].state.request.bits & wire::kKeyIsBase64) != 0) return false;
   }
-  return !entry.datagram && !waited_too_long();
+  if (entry.datagram) return false;
+  const store::Item& item = *context_.store.core.item_in(state.hint.slot);
+  if (item.value_size <= kHeapValueMax) return heap_bytes_ >= kBatchHeapBytesMax;
+  return !waited_too_long();
 }
 
 bool CpuEngine::waited_too_long() {
@@ -257,24 +269,16 @@ bool CpuEngine::waited_too_long() {
   return now - refused_since_ >= std::chrono::milliseconds(pin_wait_ms_max_);
 }
 
-// The pin goes with the last piece: it is given back when that has been sent. Where too much is
-// pinned the value is copied; where it is too long for that, and waiting has not helped, its key is
-// missed: an error between the values of a multiget would put clients out of step.
-void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& result) {
-  const bool must = result.value_size > kInlineValueMax;
+// The pin goes with the last piece: it is given back when that has been sent.
+void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& state,
+                              wire::Result& result) {
   uint32_t pin = state.pin;
   if (pin == 0) {
-    pin = context_.store.pin(*state.item, must ? store::PinNeed::kMust : store::PinNeed::kMay);
+    const bool may = result.value_size <= kInlineValueMax;
+    pin = context_.store.pin(*state.item, may ? store::PinNeed::kMay : store::PinNeed::kMust);
   }
-  if (pin == 0) {
-    if (must) {
-      counters_.add(request::Counter::kLargeMissed);
-      result = {};
-      result.outcome = wire::Outcome::kMiss;
-    }
-    return answer_copied(state, result);
-  }
-  if (must) pins_refused_ = false;
+  if (pin == 0) return answer_unpinned(entry, state, result);
+  if (result.value_size > kHeapValueMax) pins_refused_ = false;
   writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
   store::ValuePieces pieces = context_.store.pieces(*state.item);
   uint32_t left = result.value_size;
@@ -285,6 +289,40 @@ void CpuEngine::answer_pinned(const request::RequestState& state, wire::Result& 
   }
   writer_.advance(wire::compose_tail(state.request, result, context_.input, writer_.cursor()));
   entry_reply_bytes_ += result.value_size;
+}
+
+// Where too much is pinned the value is copied. Where it is too long for that, and waiting has not
+// helped, its key is missed: an error between the values of a multiget would put clients out of
+// step.
+void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& state,
+                                wire::Result& result) {
+  if (result.value_size <= kInlineValueMax) return answer_copied(state, result);
+  if (result.value_size <= kHeapValueMax) return answer_from_heap(entry, state, result);
+  counters_.add(request::Counter::kLargeMissed);
+  result = {};
+  result.outcome = wire::Outcome::kMiss;
+  answer_copied(state, result);
+}
+
+// Where the system refuses the memory for the copy, the connection is closed: the request may have
+// changed the item, so a miss would be wrong.
+void CpuEngine::answer_from_heap(BatchEntry& entry, const request::RequestState& state,
+                                 const wire::Result& result) {
+  try {
+    std::string value;
+    value.reserve(result.value_size);
+    store::ValuePieces pieces = context_.store.pieces(*state.item);
+    for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) {
+      value.append(reinterpret_cast<const char*>(piece.data), piece.size);
+    }
+    writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
+    writer_.add_text(std::move(value));
+    writer_.advance(wire::compose_tail(state.request, result, context_.input, writer_.cursor()));
+  } catch (const std::bad_alloc&) {
+    entry.close = true;
+  }
+  entry_reply_bytes_ += result.value_size;
+  heap_bytes_ += result.value_size;
 }
 
 void CpuEngine::open_entry(Batch& batch, uint32_t entry) {

@@ -26,9 +26,17 @@ inline constexpr uint32_t kGroupSize = 32;
 // Values up to this are copied into the reply: a piece of its own would cost more than the copy.
 inline constexpr uint32_t kCopiedValueMax = 4 * 1024;
 
-// Longer values are sent from where they lie, pinned. Up to this they are copied where much is
-// pinned already; beyond it they wait.
+// Longer values are sent from where they lie, pinned. Up to this they are copied into the reply
+// arena where much is pinned already.
 inline constexpr uint32_t kInlineValueMax = 16 * 1024;
+
+// Longer values, up to this (a default item), are copied to heap memory where no pin is to be had;
+// beyond it they wait for a pin. The copy counts as output of the stream that does not read it.
+inline constexpr uint32_t kHeapValueMax = 1024 * 1024;
+
+// Bytes of such copies after which a batch takes no further one. It may pass this by one value, and
+// where base64 keys keep a group from waiting, by a group of them.
+inline constexpr uint32_t kBatchHeapBytesMax = 4 * kHeapValueMax;
 
 // Reply space that a group may take, checked before it starts, so that nothing takes effect that
 // cannot be answered.
@@ -40,7 +48,7 @@ static_assert(kReplyArenaBytes >= 2 * kGroupReplyMax);
 struct CpuEngineConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes, as memcached counts them
   bool cas_enabled = true;           // not -C
-  // How long large values may wait for others to be sent, see may_wait(). After that they are
+  // How long values above kHeapValueMax may wait for others to be sent. After that they are
   // missed.
   uint32_t pin_wait_ms_max = 100;
 };
@@ -79,9 +87,13 @@ class CpuEngine final : public Engine {
   bool may_run_admin(const BatchEntry& entry, const wire::Request& request) const;
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
   void execute(request::RequestState& state, uint32_t index, uint32_t count, wire::Result& result);
-  void answer(const request::RequestState& state, wire::Result& result);
+  void answer(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
   void answer_copied(const request::RequestState& state, const wire::Result& result);
-  void answer_pinned(const request::RequestState& state, wire::Result& result);
+  void answer_pinned(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
+  void answer_unpinned(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
+  void answer_from_heap(BatchEntry& entry, const request::RequestState& state,
+                        const wire::Result& result);
+  bool has_room() const;
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);
   void fail_datagram(Batch& batch, BatchEntry& entry, Bytes error);
@@ -103,6 +115,7 @@ class CpuEngine final : public Engine {
   uint32_t entry_reply_bytes_ = 0;
   uint32_t entry_admin_ = 0;  // administrative commands of the open entry that were run
   uint32_t batch_admin_ = 0;  // and of the batch
+  uint32_t heap_bytes_ = 0;   // of the batch: values copied for want of pins
   bool wants_keys_ = false;
   bool stopped_ = false;  // the open entry waits for another batch
   uint32_t pin_wait_ms_max_;

@@ -17,6 +17,7 @@
 namespace warpcache::transport {
 
 inline constexpr uint32_t kNotReady = 0xffffffffu;
+inline constexpr uint32_t kNoConnection = 0xffffffffu;
 
 // Owner's thread only, but for the atomic members, which any thread may read under the table's
 // lock.
@@ -31,12 +32,14 @@ struct Connection {
   BytePipe* long_reply = nullptr;  // is sent behind `out`
   uint32_t need = 0;               // bytes that the stash must reach before it is delivered
   uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
-  std::atomic<uint32_t> active_at{0};  // second of the last delivery
-  std::atomic<bool> in_turn{false};    // delivered, not completed
-  std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
-  std::atomic<bool> answering{false};  // has a long reply: nothing is read
-  std::atomic<bool> in_body{false};    // the rest of a message of known length is awaited
-  bool admin = true;                   // see RxChunk
+  std::atomic<uint32_t> active_at{0};       // second of the last delivery
+  std::atomic<bool> in_turn{false};         // delivered, not completed
+  std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
+  std::atomic<bool> answering{false};       // has a long reply: nothing is read
+  std::atomic<bool> in_body{false};         // the rest of a message of known length is awaited
+  uint32_t stalled_before = kNoConnection;  // in StallOrder
+  uint32_t stalled_after = kNoConnection;
+  bool admin = true;  // see RxChunk
   bool body_ends = false;
   bool more_now = false;  // deliver the stash again as soon as nothing is unsent
   bool closing = false;   // close as soon as nothing is unsent
@@ -94,6 +97,37 @@ class ConnectionTable {
 
   std::vector<std::unique_ptr<Connection[]>> blocks_;
   std::vector<uint32_t> free_;
+};
+
+// Connections with copied unsent output, in the order of their last progress: the first is the one
+// whose client has read nothing for the longest time.
+class StallOrder {
+ public:
+  explicit StallOrder(ConnectionTable& connections) : connections_(connections) {}
+
+  uint32_t first() const { return first_; }  // kNoConnection: none
+
+  void add_last(uint32_t index) {
+    Connection& connection = connections_[index];
+    connection.stalled_before = last_;
+    connection.stalled_after = kNoConnection;
+    (last_ == kNoConnection ? first_ : connections_[last_].stalled_after) = index;
+    last_ = index;
+  }
+
+  // REQUIRES: it was added.
+  void remove(uint32_t index) {
+    const Connection& connection = connections_[index];
+    const uint32_t before = connection.stalled_before;
+    const uint32_t after = connection.stalled_after;
+    (before == kNoConnection ? first_ : connections_[before].stalled_after) = after;
+    (after == kNoConnection ? last_ : connections_[after].stalled_before) = before;
+  }
+
+ private:
+  ConnectionTable& connections_;
+  uint32_t first_ = kNoConnection;
+  uint32_t last_ = kNoConnection;
 };
 
 }  // namespace warpcache::transport

@@ -96,6 +96,10 @@ OutQueue::OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip)
   }
 }
 
+bool OutQueue::holds_pins() const {
+  return std::any_of(spans_.begin() + first_, spans_.end(), has_pin_to_release);
+}
+
 OutQueue::Progress OutQueue::send(int fd, PinReleaser& releaser, uint64_t& sent) {
   const auto count = static_cast<uint32_t>(spans_.size()) - first_;
   const SendResult result = send_spans(fd, spans_.data() + first_, count, skip_);

@@ -37,6 +37,9 @@ class OutQueue {
 
   uint64_t copied_bytes() const { return copied_bytes_; }
 
+  // Whether values that it sends from where they lie are still unsent.
+  bool holds_pins() const;
+
   // Sends on. Pins of spans that have left are given back. `sent` grows by the bytes that left.
   Progress send(int fd, PinReleaser& releaser, uint64_t& sent);
 

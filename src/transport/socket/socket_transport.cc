@@ -29,11 +29,6 @@ void finish_politely(int fd) {
   (void)recv(fd, nullptr, kDiscardBytesMax, MSG_TRUNC | MSG_DONTWAIT);
 }
 
-bool has_input(int fd) {
-  uint8_t byte = 0;
-  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
 // For whatever one connection has to say.
 bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
   return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
@@ -128,9 +123,7 @@ void SocketTransport::close_stream(uint32_t index) {
   Connection& connection = connections_[index];
   observer_->closed(connection.session);
   if (connection.out) {
-    output_bytes_ -= connection.out->copied_bytes();
-    connection.out->drop(*releaser_);
-    connection.out.reset();
+    take_output(index)->drop(*releaser_);
   }
   if (connection.long_reply != nullptr) {
     std::exchange(connection.long_reply, nullptr)->leave();
@@ -187,7 +180,9 @@ void SocketTransport::wait_for_events(int timeout_ms) {
   if (next_event_ < event_count_) return;
   next_event_ = event_count_ = 0;
   constexpr int kSweepMs = 1000;
-  if (config_.idle_timeout_s != 0) timeout_ms = std::min(timeout_ms, kSweepMs);
+  if (config_.idle_timeout_s != 0 || config_.stall_timeout_s != 0) {
+    timeout_ms = std::min(timeout_ms, kSweepMs);
+  }
   if (!ready_.empty()) timeout_ms = 0;
   event_count_ = epoll_.wait(events_.data(), kEventsMax, timeout_ms);
   now_s_.store(coarse_now_s(), std::memory_order_relaxed);
@@ -385,8 +380,8 @@ bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chun
   return true;
 }
 
-// Returns false when the connection is gone or over the bound on unsent output. All pins are dealt
-// with: given back, or the OutQueue's.
+// Returns false when the connection is gone or there is no memory for its unsent output. All pins
+// are dealt with: given back, or the OutQueue's.
 bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count) {
   Connection& connection = connections_[index];
   const SendResult result = send_spans(connection.fd, spans, span_count, 0);
@@ -398,10 +393,11 @@ bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t s
     release_pins(spans, span_count, *releaser_);
     return true;
   }
-  const uint64_t copied = OutQueue::bytes_to_copy(spans, span_count, result.sent);
-  const bool over = output_bytes_ + copied > config_.output_bytes_max;
-  if (!result.failed && !over) connection.out = OutQueue::create(spans, span_count, result.sent);
-  if (!connection.out) {
+  std::unique_ptr<OutQueue> out;
+  if (!result.failed && make_output_room(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
+    out = OutQueue::create(spans, span_count, result.sent);
+  }
+  if (!out) {
     if (!result.failed) counters_.stalled_closed.add(1);
     release_pins(spans, span_count, *releaser_);
     connection.closing = false;
@@ -409,7 +405,7 @@ bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t s
   }
   counters_.replies_deferred.add(1);
   release_pins(spans, whole, *releaser_);
-  output_bytes_ += copied;
+  add_output(index, std::move(out));
   connection.writing.store(true, std::memory_order_relaxed);
   watch_for(index, EPOLLOUT);
   return true;
@@ -421,13 +417,15 @@ void SocketTransport::continue_sending(uint32_t index) {
   const OutQueue::Progress progress = connection.out->send(connection.fd, *releaser_, sent);
   counters_.bytes_written.add(sent);
   if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
-  if (progress == OutQueue::Progress::kBlocked) return;
+  if (progress == OutQueue::Progress::kBlocked) {
+    if (sent > 0) add_output(index, take_output(index));  // it is the last to be closed
+    return;
+  }
   if (progress == OutQueue::Progress::kFailed) {
     connection.closing = false;
     return close_stream(index);
   }
-  output_bytes_ -= connection.out->copied_bytes();
-  connection.out.reset();
+  take_output(index).reset();
   connection.writing.store(false, std::memory_order_relaxed);
   if (connection.long_reply != nullptr) return send_long_reply(index);
   if (!connection.closing) watch_for(index, EPOLLIN);
@@ -543,24 +541,6 @@ void SocketTransport::stop_all() {
   adopt_new();
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     if (connections_[index].fd != -1) close_stream(index);
-  }
-}
-
-void SocketTransport::once_a_second() {
-  swept_at_s_ = now_s_;
-  if (config_.idle_timeout_s != 0) close_idle();
-}
-
-void SocketTransport::close_idle() {
-  for (uint32_t index = 0; index < connections_.size(); ++index) {
-    const Connection& connection = connections_[index];
-    if (connection.fd == -1) continue;
-    const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
-    if (idle_s <= config_.idle_timeout_s) continue;
-    // After this process has stood still, requests may wait that came in time.
-    if (!connection.out && connection.long_reply == nullptr && has_input(connection.fd)) continue;
-    counters_.idle_closed.add(1);
-    close_stream(index);
   }
 }
 

@@ -9,7 +9,8 @@
 //
 // Bounds. Left-over input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
 // over all. Unsent output: one batch's replies per stream, and output_bytes_max over all; the
-// stream that would exceed it is closed. A long reply is sent no faster than its client reads: it
+// streams whose clients have read nothing for the longest time are closed for one that would exceed
+// it. A long reply is sent no faster than its client reads: it
 // waits in its pipe.
 #pragma once
 
@@ -32,7 +33,10 @@
 namespace warpcache::transport {
 
 struct SocketTransportConfig {
-  uint32_t idle_timeout_s = 0;   // 0: none
+  uint32_t idle_timeout_s = 0;  // 0: none
+  // Of a stream that holds what others need, and neither sends nor reads: memory of the store (a
+  // body under way, a pinned value) or the writer of a long reply. 0: none.
+  uint32_t stall_timeout_s = 0;
   uint64_t input_bytes_max = 0;  // left-over input of all streams; 0: the bound per stream alone
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
   std::string unix_path = {};                      // -s, for list_connections()
@@ -130,6 +134,10 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
   void close_idle();
+  void close_stalled();
+  void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
+  std::unique_ptr<OutQueue> take_output(uint32_t index);
+  bool make_output_room(uint64_t bytes);
   void once_a_second();
   bool is_over();
   void stop_all();
@@ -157,7 +165,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint32_t next_event_ = 0;  // those before it are dealt with
   std::vector<uint32_t> ready_;
   std::vector<uint32_t> long_replies_;  // connections that have one under way
-  uint64_t output_bytes_ = 0;
+  uint64_t output_bytes_ = 0;           // copied, of all streams
+  StallOrder stalls_{connections_};
   std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;
   std::atomic<Mode> mode_{Mode::kRunning};

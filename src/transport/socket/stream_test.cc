@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -219,6 +220,19 @@ TEST(StreamTest, UnsentOutputIsBounded) {
   EXPECT_LT(client.receive(30'000'000).size(), 30'000'000u);
 }
 
+// The client that does not read is closed, not the one whose reply needs the room.
+TEST(StreamTest, WhoHasReadNothingForLongestMakesRoomForUnsentOutput) {
+  LineServer server({.workers = 1, .output_bytes_max = 12'000'000});
+  Client stalled(server.port());
+  stalled.send("big 10000000\n");
+  ASSERT_TRUE(eventually([&] { return server.sum(&TransportCounters::replies_deferred) == 1; }));
+  Client reading(server.port());
+  EXPECT_EQ(reading.ask("big 10000000\n", 10'000'000), std::string(10'000'000, 'x'));
+  EXPECT_EQ(reading.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(server.sum(&TransportCounters::stalled_closed), 1u);
+  EXPECT_LT(stalled.receive(10'000'000).size(), 10'000'000u);
+}
+
 TEST(StreamTest, LeftOverInputIsBounded) {
   LineServer server({.workers = 1, .input_bytes_max = 100'000});
   Client first(server.port());
@@ -361,6 +375,53 @@ TEST(StreamTest, IdleConnectionsAreClosed) {
   }
   EXPECT_TRUE(idle.closed());
   EXPECT_EQ(server.sum(&TransportCounters::idle_closed), 1u);
+}
+
+// Half a body, a pinned value and a long reply, none of which goes on; idle ones hold nothing.
+TEST(StreamTest, WhoHoldsSharedMemoryWithoutProgressIsClosed) {
+  LineServer server({.workers = 1, .stall_timeout_s = 1});
+  Client idle(server.port());
+  EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
+  Client unread(server.port());
+  unread.send("big 10000000\n");
+  Client body(server.port());
+  body.send("body 100000\n" + std::string(1000, 'a'));
+  Client pin(server.port());
+  pin.send("pin 10000000\n");
+  Client dump(server.port());
+  dump.send("long 100000000\n");
+  EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::stall_timeouts) == 3; }));
+  EXPECT_TRUE(body.closed());
+  EXPECT_LT(pin.receive(10'000'000).size(), 10'000'000u);
+  EXPECT_LT(dump.receive(100'000'000).size(), 100'000'000u);
+  EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(unread.receive(10'000'000), std::string(10'000'000, 'x'));
+  EXPECT_EQ(server.sum(&TransportCounters::stall_timeouts), 3u);
+}
+
+// Progress of any size keeps the connection, however long the whole takes. Where the machine has
+// kept this client from sending for too long, it is tried again.
+TEST(StreamTest, WhoMakesProgressIsNotStalled) {
+  constexpr int kTriesMax = 20;
+  bool answered = false;
+  for (int i = 0; i < kTriesMax && !answered; ++i) {
+    LineServer server({.workers = 1, .stall_timeout_s = 2});
+    Client body(server.port());
+    body.send("body 40\n");
+    auto last = std::chrono::steady_clock::now();
+    auto longest = last - last;
+    for (int sent = 0; sent < 39; ++sent) {
+      body.send("a");
+      std::this_thread::sleep_for(milliseconds(100));
+      longest = std::max(longest, std::chrono::steady_clock::now() - last);
+      last = std::chrono::steady_clock::now();
+    }
+    answered = body.ask("a", 3) == "40 ";
+    if (longest < milliseconds(1000)) {
+      EXPECT_TRUE(answered);
+    }
+  }
+  EXPECT_TRUE(answered);
 }
 
 TEST(StreamTest, DrainingAnswersWhatWasAsked) {

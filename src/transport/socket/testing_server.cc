@@ -222,8 +222,9 @@ LineServer::LineServer(const LineServerConfig& config) {
   }
   acceptor_ = std::make_unique<Acceptor>(
       AcceptorConfig{config.connections_max, config.reject_when_full}, std::move(listeners));
-  const SocketTransportConfig transport_config{config.idle_timeout_s, config.input_bytes_max,
-                                               config.output_bytes_max, config.unix_path};
+  const SocketTransportConfig transport_config{config.idle_timeout_s, config.stall_timeout_s,
+                                               config.input_bytes_max, config.output_bytes_max,
+                                               config.unix_path};
   std::vector<ConnectionSink*> sinks;
   for (uint32_t i = 0; i < config.workers; ++i) {
     std::vector<UdpSocket> sockets;

@@ -102,6 +102,7 @@ struct LineServerConfig {
   bool udp = false;
   std::string unix_path = "";  // instead of TCP
   uint32_t idle_timeout_s = 0;
+  uint32_t stall_timeout_s = 0;
   uint64_t input_bytes_max = 0;
   uint64_t output_bytes_max = uint64_t{64} << 20;
   uint32_t udp_amplification_max = UINT32_MAX;

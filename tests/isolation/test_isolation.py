@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client asks for too much; what the others still get. Facts about order and bounds, no times:
+the times are bench/isolation's."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+
+import pytest
+from faults.support import (
+    UNSENT_MIB_MAX,
+    allowed_mib,
+    ask,
+    cpu_seconds,
+    eventually,
+    is_sanitized,
+    peak_mib,
+    receive_until,
+    reset,
+    resident_mib,
+    stats,
+)
+from harness.channels import UDP_HEADER
+from harness.servers import start_server as start
+
+ITEMS = 100_000
+DUMP = b"lru_crawler metadump all\r\n"
+DEADLINE_S = 60.0  # generous: it ends a test that would otherwise never end
+WALK_MIB_MAX = 1
+THREADS = 2
+
+
+def fill(server, items: int = ITEMS) -> None:
+    with server.connect(60.0) as sock:
+        for start in range(0, items, 1000):
+            sets = (
+                b"set key:%06d 0 0 10 noreply\r\n0123456789\r\n" % i
+                for i in range(start, start + 1000)
+            )
+            assert ask(sock, b"".join(sets) + b"mn\r\n") == b"MN\r\n"
+
+
+@pytest.fixture
+def server(start_server):
+    server = start_server("-m", "64", "-t", str(THREADS), "-c", "2000", udp=True)
+    fill(server)
+    return server
+
+
+def say(sock: socket.socket, request: bytes) -> None:
+    """Sends what is taken at once: the server need not read on."""
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        sock.send(request)
+
+
+def is_unread(sock: socket.socket) -> bool:
+    """Whether part of the reply still waits for this client to read. The connection is there."""
+    try:
+        return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return False
+
+
+def others_are_answered(server, attack, count: int = 200) -> None:
+    """The others, on all workers, are answered `count` times behind the attack."""
+    others = [server.connect(DEADLINE_S) for _ in range(4 * THREADS)]
+    for other in others:
+        assert ask(other, b"mn\r\n") == b"MN\r\n"
+    attack()
+    for turn in range(count):
+        assert ask(others[turn % len(others)], b"mn\r\n") == b"MN\r\n"
+    for other in others:
+        other.close()
+
+
+def check_peak(server, before: float, connections: int) -> None:
+    """Unsent replies of all threads and a walk's buffer come on top of what there was."""
+    if is_sanitized(server.target.path):
+        return
+    unsent = THREADS * UNSENT_MIB_MAX + WALK_MIB_MAX
+    assert peak_mib(server) <= max(
+        allowed_mib(64, busy=connections, unsent_mib=unsent), before + unsent
+    )
+
+
+def test_others_are_answered_while_dumps_are_unread(server, closing):
+    """100 connections ask for 30 dumps each and read nothing."""
+
+    def attack():
+        for _ in range(100):
+            closing.append(server.connect(DEADLINE_S))
+            say(closing[-1], DUMP * 30)
+
+    before = resident_mib(server)
+    others_are_answered(server, attack)
+    assert eventually(lambda: any(is_unread(sock) for sock in closing), DEADLINE_S)
+    check_peak(server, before, 110)
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+
+
+def test_32_dumps_in_one_write(server, closing):
+    """They are 190 MB of text: unread while the others are answered, then each has its answer."""
+
+    def attack():
+        closing.append(server.connect(DEADLINE_S))
+        say(closing[0], DUMP * 32 + b"mn\r\n")
+
+    before = resident_mib(server)
+    others_are_answered(server, attack)
+    closing[0].settimeout(DEADLINE_S)
+    reply = receive_until(closing[0], b"MN\r\n")
+    assert len(re.findall(rb"^(?:END|BUSY[^\r]*)\r\n", reply, re.MULTILINE)) == 32
+    check_peak(server, before, 10)
+
+
+def test_a_dump_that_is_read_has_every_key(server):
+    """Whatever its size: what was there all the time is in it, once, and it ends with END."""
+    with server.connect(DEADLINE_S) as sock:
+        keys = re.findall(rb"^key=key%3A(\d{6}) ", ask(sock, DUMP, b"END\r\n"), re.MULTILINE)
+        assert sorted(keys) == [b"%06d" % i for i in range(ITEMS)]
+        assert ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
+def test_a_dump_larger_than_any_buffer_comes_whole(start_server):
+    """Keys of 250 bytes make 200,000 of them a dump of more than 60 MB."""
+    server = start_server("-m", "256", "-t", str(THREADS))
+    items, tail = 200_000, b"k" * 243
+    with server.connect(DEADLINE_S) as sock:
+        for start in range(0, items, 1000):
+            sets = (
+                b"set %06d:%s 0 0 1 noreply\r\nx\r\n" % (i, tail)
+                for i in range(start, start + 1000)
+            )
+            assert ask(sock, b"".join(sets) + b"mn\r\n") == b"MN\r\n"
+        dump = ask(sock, DUMP, b"\nEND\r\n")
+        keys = re.findall(rb"^key=(\d{6})%3A" + tail + b" ", dump, re.MULTILINE)
+        assert sorted(keys) == [b"%06d" % i for i in range(items)]
+
+
+def test_a_second_dump_gets_busy_while_one_is_unread(server, closing):
+    first = server.connect(DEADLINE_S)
+    closing.append(first)
+    say(first, DUMP)
+    assert eventually(lambda: is_unread(first), DEADLINE_S)
+    with server.connect(DEADLINE_S) as second:
+        assert ask(second, DUMP).startswith(b"BUSY")
+        assert ask(second, b"mn\r\n") == b"MN\r\n"
+        first.settimeout(DEADLINE_S)
+        assert receive_until(first, b"\nEND\r\n").count(b"\n") > ITEMS
+        assert ask(second, DUMP, b"\nEND\r\n").count(b"\n") > ITEMS
+
+
+def test_a_dump_ends_with_its_connection(server):
+    first = server.connect(DEADLINE_S)
+    say(first, DUMP)
+    assert eventually(lambda: is_unread(first), DEADLINE_S)
+    reset(first)
+
+    def dumped() -> bool:
+        with server.connect(DEADLINE_S) as sock:
+            sock.sendall(DUMP + b"mn\r\n")
+            return receive_until(sock, b"MN\r\n").count(b"\n") > ITEMS
+
+    assert eventually(dumped, DEADLINE_S)
+
+
+def test_no_dump_by_datagram(server):
+    """100 dumps in one datagram: none is made, the next datagram is answered."""
+    before = resident_mib(server)
+    with server.connect_udp() as sock:
+        sock.settimeout(DEADLINE_S)
+        sock.send(UDP_HEADER.pack(1, 0, 1, 0) + DUMP * 100)
+        sock.send(UDP_HEADER.pack(2, 0, 1, 0) + b"mn\r\n")
+        received = 0
+        while (reply := sock.recv(65536)) != UDP_HEADER.pack(2, 0, 1, 0) + b"MN\r\n":
+            assert b"key=" not in reply
+            received += len(reply)
+    assert received < 64_000
+    check_peak(server, before, 0)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "command"),
+    [
+        (b"stats sizes_enable\r\n", b"stats sizes\r\n"),
+        (b"", b"stats cachedump 1 0\r\n"),
+        (b"stats detail on\r\n", b"stats detail dump\r\n"),
+        (b"", b"stats\r\n"),
+    ],
+    ids=lambda text: text.decode().strip() or None,
+)
+def test_others_are_answered_while_statistics_are_unread(server, closing, prepare, command):
+    """20 connections ask for the same 1,000 times and read nothing."""
+    with server.connect(DEADLINE_S) as sock:
+        if prepare:
+            ask(sock, prepare)
+        for start in range(0, 20_000, 1000):
+            gets = b"".join(b"get prefix%d:x\r\n" % i for i in range(start, start + 1000))
+            ask(sock, gets + b"mn\r\n", b"MN\r\n")
+
+    def attack():
+        for _ in range(20):
+            closing.append(server.connect(DEADLINE_S))
+            say(closing[-1], command * 1000)
+
+    before = resident_mib(server)
+    others_are_answered(server, attack)
+    check_peak(server, before, 30)
+    for sock in closing:
+        reset(sock)
+    closing.clear()
+
+
+def stats_cpu_s(server) -> float:
+    """The server's CPU time for 200 `stats`; the least of some, since others run meanwhile."""
+    with server.connect(DEADLINE_S) as sock:
+        found = []
+        for _ in range(5):
+            used = cpu_seconds(server)
+            for _ in range(200):
+                ask(sock, b"stats\r\n", b"END\r\n")
+            found.append(cpu_seconds(server) - used)
+    return min(found)
+
+
+def test_stats_costs_the_same_after_the_memory_limit_was_high(server):
+    """What `stats` costs does not grow with the segments that there ever were."""
+    before, cost = resident_mib(server), stats_cpu_s(server)
+    with server.connect(DEADLINE_S) as sock:
+        for _ in range(5):
+            assert ask(sock, b"cache_memlimit 20000\r\n") == b"OK\r\n"
+            assert ask(sock, b"cache_memlimit 64\r\n") == b"OK\r\n"
+    assert int(stats(server)["limit_maxbytes"]) == 64 << 20
+    assert stats_cpu_s(server) < 4 * cost
+    check_peak(server, before, 10)
+
+
+def test_connections_that_clients_closed_are_gone(server, closing):
+    """Half of the clients go while the other half keep the server busy with dumps and statistics."""
+    opened = int(stats(server)["curr_connections"])
+    for i in range(200):
+        sock = server.connect(DEADLINE_S)
+        say(sock, (DUMP if i % 2 else b"stats sizes\r\n") * 10)
+        closing.append(sock)
+    for sock in closing[:100]:
+        sock.close()
+    del closing[:100]
+    assert eventually(lambda: int(stats(server)["curr_connections"]) <= opened + 100, DEADLINE_S)
+
+
+def test_the_server_ends_while_it_is_asked_for_statistics(target, closing):
+    """`stats sizes` are under way in any number; SIGTERM ends the server before all are answered."""
+    server = start(target, ["-m", "64", "-t", "1"])
+    try:
+        fill(server)
+        sock = server.connect(DEADLINE_S)
+        closing.append(sock)
+        ask(sock, b"stats sizes_enable\r\n", b"END\r\n")
+        sock.sendall(b"stats sizes\r\n" * 4000)
+        receive_until(sock, b"END\r\n")
+        server.process.terminate()
+        replies = 0
+        with contextlib.suppress(ConnectionError):
+            while data := sock.recv(1 << 20):
+                replies += data.count(b"END\r\n")
+        assert replies < 4000
+        assert server.wait_exit(DEADLINE_S) == 0
+    finally:
+        server.stop()

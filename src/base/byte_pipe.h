@@ -91,10 +91,10 @@ class BytePipe {
     return {buffer_.get() + first_, std::min(filled_, capacity_ - first_)};
   }
 
-  // REQUIRES: readable() gave at least as many.
+  // REQUIRES: readable() gave at least as many, and it is not 0: it counts as a sign of life.
   void consume(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    WC_ASSERT(bytes <= filled_);
+    WC_ASSERT(bytes > 0 && bytes <= filled_);
     first_ = (first_ + bytes) % capacity_;
     filled_ -= bytes;
     moved_at_ = std::chrono::steady_clock::now();

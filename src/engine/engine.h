@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_pipe.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "wire/frame.h"
 #include "wire/message.h"
+
+namespace warpcache {
+class BytePipe;
+}
 
 namespace warpcache::engine {
 

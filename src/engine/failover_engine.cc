@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/assert.h"
+#include "base/byte_pipe.h"
 #include "base/mem.h"
 #include "wire/frame.h"
 

@@ -64,8 +64,11 @@ class AdminTest : public testing::Test {
     while (pipe.state() == BytePipe::State::kOpen) {
       const Bytes bytes = pipe.readable();
       text.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-      pipe.consume(bytes.size);
-      if (bytes.empty()) std::this_thread::yield();
+      if (bytes.empty()) {
+        std::this_thread::yield();
+      } else {
+        pipe.consume(bytes.size);
+      }
     }
     pipe.leave();
     return text;

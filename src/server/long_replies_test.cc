@@ -44,9 +44,12 @@ int64_t read_all(BytePipe* pipe) {
   int64_t bytes = 0;
   while (pipe->state() == BytePipe::State::kOpen) {
     const size_t count = pipe->readable().size;
+    if (count == 0) {
+      std::this_thread::yield();
+      continue;
+    }
     pipe->consume(count);
     bytes += static_cast<int64_t>(count);
-    if (count == 0) std::this_thread::yield();
   }
   const bool broken = pipe->state() == BytePipe::State::kBroken;
   pipe->leave();

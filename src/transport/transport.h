@@ -19,8 +19,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/byte_pipe.h"
 #include "base/bytes.h"
+
+namespace warpcache {
+class BytePipe;
+}
 
 namespace warpcache::transport {
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_pipe.h"
+
 namespace warpcache::engine {
 namespace {
 

@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/byte_pipe.h"
 #include "transport/socket/acceptor.h"
 #include "transport/socket/listener.h"
 #include "transport/socket/socket_transport.h"

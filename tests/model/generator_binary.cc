@@ -29,8 +29,8 @@ std::string Generator::packet(uint8_t opcode, const std::string& extras, const s
 }
 
 std::string Generator::cas8(const std::string& key) {
-  const std::string near =
-      config_.shared ? "" : pick({"", "", "", "", "", "", config_.wide ? "-1" : "+1", "-1"});
+  const bool guesses = !config_.shared && !config_.wide;
+  const std::string near = guesses ? pick({"", "", "", "", "", "", "+1", "-1"}) : "";
   return "{cas8:" + key + near + "}";
 }
 

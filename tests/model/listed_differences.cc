@@ -150,13 +150,19 @@ Effect count_behind_get(const Parting& parting) {
                                                                         : Effect::kNone;
 }
 
+bool is_size(const std::string& word) {
+  return word.starts_with("s") && word.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
 // memcached makes a new item of a number that grows, and of the old one keeps the value alone.
 Effect number_that_grew(const Parting& parting) {
   const auto own = [](const std::string& word) {
     return word == "W" || word == "X" || word == "Z" || is_time_left(word) || is_key(word) ||
-           word == "h0" || word == "h1" || is_time_of_access(word);
+           word == "h0" || word == "h1" || is_size(word) || is_time_of_access(word);
   };
-  return parting.before.count && equal_without(parting, own) ? Effect::kEndsScript : Effect::kNone;
+  const bool met =
+      parting.before.timed_count || (parting.before.count && equal_without(parting, own));
+  return met && !parting.binary ? Effect::kEndsScript : Effect::kNone;
 }
 
 // A line end in a reply of memcached ends the unit.
@@ -176,10 +182,23 @@ Effect line_end_in_key(const Parting& parting) {
   return Effect::kNone;
 }
 
+// The reply of `me` shows the key in front.
+bool equal_but_for_key_of_me(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return false;
+  const std::string& ours = parting.ours.unit->shown;
+  const std::string& theirs = parting.theirs.unit->shown;
+  if (!ours.starts_with("ME ") || !theirs.starts_with("ME ")) return false;
+  const size_t ours_end = ours.find(" exp=");
+  const size_t theirs_end = theirs.find(" exp=");
+  return ours_end != std::string::npos && theirs_end != std::string::npos &&
+         ours.substr(ours_end) == theirs.substr(theirs_end);
+}
+
 // memcached forgets of an item that a command made by itself, or copied, that its key is binary.
 Effect binary_key(const Parting& parting) {
   const auto own = [](const std::string& word) { return is_key(word) || is_time_of_access(word); };
-  return equal_without(parting, own) ? Effect::kAsAnswered : Effect::kNone;
+  return equal_without(parting, own) || equal_but_for_key_of_me(parting) ? Effect::kAsAnswered
+                                                                         : Effect::kNone;
 }
 
 bool has_long_line(const std::string& bytes) {
@@ -286,6 +305,21 @@ Effect quiet_count(const Parting& parting) {
   return met && told ? Effect::kTheirsMore : Effect::kNone;
 }
 
+bool has_blank_word(const std::string& bytes) {
+  const std::string line = bytes.substr(0, bytes.find('\n'));
+  const std::vector<std::string> words =
+      split_words(line.substr(0, line.find_last_not_of('\r') + 1));
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find_first_not_of("\t\r\v\f") == std::string::npos;
+  });
+}
+
+// memcached reads the number of the next word in its place.
+Effect blank_word(const Parting& parting) {
+  const bool met = !parting.binary && any_sent(parting, has_blank_word);
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
 // memcached spares what a refused `add` has used in the same second.
 Effect spared_by_flush(const Parting& parting) {
   return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
@@ -369,7 +403,8 @@ Effect names_of_ours(const Parting& parting) {
 // Names that begin with a class or a connection, as 1:chunk_size.
 Effect numbered_names(const Parting& parting) {
   const auto numbered = [](const Side& side) {
-    return is_statistic(side) && side.unit->names[0].find(':') != std::string::npos;
+    return is_statistic(side) && (side.unit->names[0].find(':') != std::string::npos ||
+                                  side.unit->names[0] == "active_slabs");
   };
   const bool ours = numbered(parting.ours);
   const bool theirs = numbered(parting.theirs);
@@ -383,22 +418,25 @@ constexpr ListedDifference kListed[] = {
     {"watch", "| `watch ...` | absent |", watch},
     {"replies ahead of an unfinished body", "ahead of an unfinished body", reply_ahead_of_body},
     {"time of access", "| `l` | **differs**", time_of_access},
-    {"binary key of an item made by a command", "`mg` with `N` on a binary key", binary_key},
-    {"line end in a binary key", "`mg` with `N` on a binary key", line_end_in_key},
+    {"binary key of an item made by a command",
+     "`mg` with `N` on a binary key, `append` and `prepend`", binary_key},
+    {"line end in a binary key", "`mg` with `N` on a binary key, `append` and `prepend`",
+     line_end_in_key},
     {"time that is over", "`t` of what is over", time_over},
     {"time beyond 2038", "times behind 2038", time_beyond_2038},
     {"me with a binary key", "`me` with `b`", debug_of_binary_key},
-    {"number behind a get", "in the same read behind a `get` of it", count_behind_get},
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
     {"item that a flush spares", "a refused `add`", spared_by_flush},
     {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
     {"number that grew", "`ma` where the number grows longer", number_that_grew},
+    {"number behind a get", "in the same read behind a `get` of it", count_behind_get},
     {"extstore", "| `extstore ...`, `misbehave` | absent |", extstore},
     {"crawler thread", "`failed to start lru crawler thread`", crawler_thread},
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
+    {"word of white space", "a word of tabs or carriage returns alone", blank_word},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",
@@ -428,6 +466,9 @@ void History::add(const std::string& bytes) {
   const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
   delayed_flush =
       delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
+  timed_count = timed_count ||
+                (bytes.starts_with("ma ") &&
+                 (bytes.find(" T") != std::string::npos || bytes.find(" E0") != std::string::npos));
   for (const char* command : {"incr ", "decr ", "ma "}) {
     count = count || bytes.find(command) != std::string::npos;
   }

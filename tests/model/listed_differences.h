@@ -26,7 +26,8 @@ struct Side {
 struct History {
   bool flush = false;
   bool delayed_flush = false;
-  bool count = false;  // incr, decr, ma
+  bool count = false;        // incr, decr, ma
+  bool timed_count = false;  // ma with a time or E0, which memcached loses where the number grows
 
   void add(const std::string& bytes);
 };

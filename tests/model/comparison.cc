@@ -132,10 +132,12 @@ Comparison::Verdict Comparison::judge(const Parting& parting, size_t& at_ours, s
     const Effect effect = listed.effect(parting);
     if (effect == Effect::kNone) continue;
     const bool both = parting.ours.unit != nullptr && parting.theirs.unit != nullptr;
-    if (effect == Effect::kAsAnswered && both &&
-        parting.ours.unit->cas.size() == parting.theirs.unit->cas.size() &&
-        !pairs_.same_cas(*parting.ours.unit, *parting.theirs.unit))
-      return Verdict::kDiffers;
+    // Where the entry is not about ids, these must be the same two items.
+    const bool of_ids = both && parting.ours.unit->cas.size() == parting.theirs.unit->cas.size();
+    if (effect == Effect::kAsAnswered && of_ids &&
+        !pairs_.same_cas(*parting.ours.unit, *parting.theirs.unit)) {
+      continue;
+    }
     ++compared_.listed[listed.name];
     if (effect == Effect::kEndsScript) return Verdict::kEndsScript;
     if (effect != Effect::kTheirsMore && parting.ours.unit != nullptr) ++at_ours;

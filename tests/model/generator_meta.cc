@@ -92,7 +92,7 @@ std::string Generator::meta_count() {
   if (dice_.one_in(2)) line += " M" + pick({"I", "D", "+", "-"});
   return line +
          meta_flags(config_.common ? "vtcOkqNJDTC"
-                    : lasting      ? "vtcOkqNJDCE"
+                    : lasting      ? "vtcOkqNJDC"
                                    : "vtcOkqNJDTCE",
                     6) +
          "\\r\\n";

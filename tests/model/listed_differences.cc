@@ -28,14 +28,15 @@ bool says_value(const Side& side) {
 
 bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit->names.empty(); }
 
-// The value, or the body of a packet, without the blanks behind it.
+// The value, or the body of a packet, without its blanks.
 std::string value_of(const AnswerUnit& unit) {
   constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
   const bool packet = unit.shown.starts_with('\x81');
   const size_t begin =
       packet ? unit.shown.find(kCasPlace) + kCasPlace.size() : unit.shown.find('\n') + 1;
-  const std::string value = unit.shown.substr(begin);
-  return value.substr(0, value.find_last_not_of(" \r\n") + 1);
+  std::string value = unit.shown.substr(begin);
+  std::erase(value, ' ');
+  return value;
 }
 
 // `watch`: memcached makes the connection a log from here on.
@@ -67,9 +68,12 @@ bool gets_long_key(const std::string& bytes) {
 }
 
 // memcached ends the error with a second line end, and takes back one reply that went before for
-// each key that was missed.
+// each key that was missed. Its gat has touched the keys before.
 Effect long_key_in_get(const Parting& parting) {
-  if (parting.binary || !any_sent(parting, gets_long_key)) return Effect::kNone;
+  if (parting.binary) return Effect::kNone;
+  if (!any_sent(parting, gets_long_key)) {
+    return parting.before.refused_gat ? Effect::kEndsScript : Effect::kNone;
+  }
   if (says(parting.theirs, "\r\n")) return Effect::kTheirsMore;
   return parting.ours.unit != nullptr ? Effect::kOursMore : Effect::kNone;
 }
@@ -466,9 +470,10 @@ void History::add(const std::string& bytes) {
   const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
   delayed_flush =
       delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
+  refused_gat = refused_gat || (bytes.starts_with("gat") && gets_long_key(bytes));
   timed_count = timed_count ||
                 (bytes.starts_with("ma ") &&
-                 (bytes.find(" T") != std::string::npos || bytes.find(" E0") != std::string::npos));
+                 (bytes.find(" T") != std::string::npos || bytes.find(" E") != std::string::npos));
   for (const char* command : {"incr ", "decr ", "ma "}) {
     count = count || bytes.find(command) != std::string::npos;
   }

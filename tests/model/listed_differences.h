@@ -27,7 +27,8 @@ struct History {
   bool flush = false;
   bool delayed_flush = false;
   bool count = false;        // incr, decr, ma
-  bool timed_count = false;  // ma with a time or E0, which memcached loses where the number grows
+  bool refused_gat = false;  // for a key that is too long
+  bool timed_count = false;  // ma with a time or id, which memcached loses where the number grows
 
   void add(const std::string& bytes);
 };

@@ -324,6 +324,17 @@ Effect blank_word(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
+// memcached looks at the size of a value before it compares ids.
+Effect count_with_id(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return Effect::kNone;
+  const std::string& ours = parting.ours.unit->shown;
+  const std::string& theirs = parting.theirs.unit->shown;
+  const bool exists = ours.ends_with("Data exists for key.") || ours.starts_with("EX");
+  const bool met = exists && (theirs.find("Non-numeric") != std::string::npos ||
+                              theirs.find("non-numeric") != std::string::npos);
+  return met ? Effect::kAsAnswered : Effect::kNone;
+}
+
 // memcached spares what a refused `add` has used in the same second.
 Effect spared_by_flush(const Parting& parting) {
   return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
@@ -441,6 +452,8 @@ constexpr ListedDifference kListed[] = {
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
     {"word of white space", "a word of tabs or carriage returns alone", blank_word},
+    {"count with an id of an empty or long value",
+     "id that does not fit, on an empty or long value", count_with_id},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",

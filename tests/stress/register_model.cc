@@ -159,7 +159,7 @@ bool apply_delete(const Operation& op, const Choice& choice, const CasBook& book
   if (op.has(kInvalidates)) state->stale = true;
   state->token_sent = false;
   if (op.has(kTouches)) state->expiry = expiry_second(op.exptime, clock);
-  renew_cas(true, state);
+  if (op.has(kInvalidates)) renew_cas(true, state);
   return true;
 }
 
@@ -228,10 +228,12 @@ std::string describe(const State& state) {
 }
 
 bool CasBook::note(uint64_t cas, const Value& value) {
+  if (value.size == 0) return true;
   return values_.emplace(cas, value.hash).first->second == value.hash;
 }
 
 bool CasBook::fits(uint64_t cas, const Value& value) const {
+  if (value.size == 0) return true;
   const auto found = values_.find(cas);
   return found == values_.end() || found->second == value.hash;
 }

@@ -29,7 +29,8 @@ struct State {
 
 std::string describe(const State& state);
 
-// Which value each CAS id has been seen with: an id that was another value's is not this one's.
+// Which value each CAS id has been seen with: an id that was another value's is not this one's. The
+// empty value may have any: md x leaves an item its id.
 class CasBook {
  public:
   // False: the id belongs to another value.

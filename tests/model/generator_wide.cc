@@ -317,6 +317,7 @@ std::string Generator::wide_admin() {
 }
 
 std::string Generator::wide_command() {
+  unframed_round_ = round_;
   switch (dice_.roll(10)) {
     case 0:
       return wide_line();

@@ -41,12 +41,13 @@ std::string value_of(const AnswerUnit& unit) {
 
 // `watch`: memcached makes the connection a log from here on.
 Effect watch(const Parting& parting) {
-  const bool met = sent_contains(parting, "watch") && says(parting.ours, "ERROR\r\n");
+  const bool met = sent_contains(parting, "watch") && parting.theirs.standing == Standing::kWaits;
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
 constexpr size_t kBinaryHeaderSize = 24;
 constexpr uint8_t kLastKnownOpcode = 0x24;
+constexpr size_t kLongValue = 8192;  // two of them make one that is too long for a number
 constexpr size_t kLineSizeMax = 2048;
 constexpr size_t kOpaqueSizeMax = 32;  // with its O
 
@@ -324,6 +325,14 @@ Effect blank_word(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
+// memcached counts in long values, whatever stands behind the number.
+Effect long_number(const Parting& parting) {
+  const bool met = parting.before.long_value && parting.ours.unit != nullptr &&
+                   (parting.ours.unit->shown.find("Non-numeric") != std::string::npos ||
+                    parting.ours.unit->shown.find("non-numeric") != std::string::npos);
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
 // memcached looks at the size of a value before it compares ids.
 Effect count_with_id(const Parting& parting) {
   if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return Effect::kNone;
@@ -455,6 +464,7 @@ constexpr ListedDifference kListed[] = {
     {"word of white space", "a word of tabs or carriage returns alone", blank_word},
     {"count with an id of an empty or long value",
      "id that does not fit, on an empty or long value", count_with_id},
+    {"number in a long value", "`incr`, `decr` on a long value", long_number},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",
@@ -470,6 +480,7 @@ constexpr ListedDifference kListed[] = {
 }  // namespace
 
 void History::add(const std::string& bytes) {
+  long_value = long_value || bytes.size() > kLongValue;
   Header header;
   if (read_header(bytes, header)) {
     const bool flushes = header.opcode == 0x08 || header.opcode == 0x18;

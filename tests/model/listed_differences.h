@@ -26,7 +26,8 @@ struct Side {
 struct History {
   bool flush = false;
   bool delayed_flush = false;
-  bool count = false;        // incr, decr, ma
+  bool count = false;  // incr, decr, ma
+  bool long_value = false;
   bool refused_gat = false;  // for a key that is too long
   bool timed_count = false;  // ma with a time or id, which memcached loses where the number grows
 

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "model/numbers.h"
+#include "model/sent.h"
 
 namespace warpcache::model {
 
@@ -45,27 +46,14 @@ Effect watch(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
-constexpr size_t kBinaryHeaderSize = 24;
 constexpr uint8_t kLastKnownOpcode = 0x24;
-constexpr size_t kLongValue = 8192;  // two of them make one that is too long for a number
 constexpr size_t kLineSizeMax = 2048;
 constexpr size_t kOpaqueSizeMax = 32;  // with its O
 
-constexpr size_t kKeySizeMax = 250;
 constexpr uint64_t kClockReachS = 86400;  // scripts move the clock by less
 
 bool any_sent(const Parting& parting, bool (*holds)(const std::string& bytes)) {
   return std::any_of(parting.sent.begin(), parting.sent.end(), holds);
-}
-
-// A line of the get family has a key that is too long.
-bool gets_long_key(const std::string& bytes) {
-  size_t word = 0;
-  for (size_t at = 0; at < bytes.size(); ++at) {
-    word = bytes[at] == ' ' || bytes[at] == '\r' || bytes[at] == '\n' ? 0 : word + 1;
-    if (word > kKeySizeMax && (bytes.starts_with("get") || bytes.starts_with("gat"))) return true;
-  }
-  return false;
 }
 
 // memcached ends the error with a second line end, and takes back one reply that went before for
@@ -236,23 +224,6 @@ bool has_long_opaque(const std::string& bytes) {
 Effect long_opaque(const Parting& parting) {
   return !parting.binary && any_sent(parting, has_long_opaque) ? Effect::kEndsScript
                                                                : Effect::kNone;
-}
-
-struct Header {
-  uint8_t opcode = 0;
-  size_t key_size = 0;
-  size_t extras_size = 0;
-  size_t body_size = 0;
-};
-
-bool read_header(const std::string& packet, Header& header) {
-  if (packet.size() < kBinaryHeaderSize || packet[0] != '\x80') return false;
-  const auto byte = [&packet](size_t at) { return size_t{static_cast<uint8_t>(packet[at])}; };
-  header.opcode = static_cast<uint8_t>(packet[1]);
-  header.key_size = byte(2) << 8 | byte(3);
-  header.extras_size = byte(4);
-  header.body_size = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
-  return true;
 }
 
 bool has_unknown_opcode_with_body(const std::string& packet) {
@@ -478,31 +449,6 @@ constexpr ListedDifference kListed[] = {
 };
 
 }  // namespace
-
-void History::add(const std::string& bytes) {
-  long_value = long_value || bytes.size() > kLongValue;
-  Header header;
-  if (read_header(bytes, header)) {
-    const bool flushes = header.opcode == 0x08 || header.opcode == 0x18;
-    flush = flush || flushes;
-    delayed_flush = delayed_flush || (flushes && header.extras_size == 4);
-    count = count || header.opcode == 0x05 || header.opcode == 0x06 || header.opcode == 0x15 ||
-            header.opcode == 0x16;
-    return;
-  }
-  const size_t at = bytes.find("flush_all");
-  flush = flush || at != std::string::npos;
-  const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
-  delayed_flush =
-      delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
-  refused_gat = refused_gat || (bytes.starts_with("gat") && gets_long_key(bytes));
-  timed_count = timed_count ||
-                (bytes.starts_with("ma ") &&
-                 (bytes.find(" T") != std::string::npos || bytes.find(" E") != std::string::npos));
-  for (const char* command : {"incr ", "decr ", "ma "}) {
-    count = count || bytes.find(command) != std::string::npos;
-  }
-}
 
 std::span<const ListedDifference> listed_differences() { return kListed; }
 

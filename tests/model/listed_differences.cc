@@ -344,10 +344,11 @@ Effect text_statistic(const Parting& parting) {
   return is_statistic(parting.ours) ? Effect::kOursMore : Effect::kAsAnswered;
 }
 
+// memcached is built with extstore and takes its settings.
 Effect extstore(const Parting& parting) {
-  return sent_contains(parting, "extstore free_memchunks") && says(parting.ours, "ERROR\r\n")
-             ? Effect::kAsAnswered
-             : Effect::kNone;
+  const bool met = sent_contains(parting, "extstore free_memchunks") &&
+                   says(parting.ours, "ERROR\r\n") && says(parting.theirs, "OK\r\n");
+  return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
 // memcached starts and stops a thread, and refuses to use it where it does not run.

@@ -138,7 +138,10 @@ Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
   if (!parting.before.count || !said) return Effect::kNone;
-  if (parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) return Effect::kNone;
+  if (parting.ours.unit->shown == parting.theirs.unit->shown) return Effect::kNone;
+  if (parting.binary && parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) {
+    return Effect::kNone;
+  }
   return value_of(*parting.ours.unit) == value_of(*parting.theirs.unit) ? Effect::kEndsScript
                                                                         : Effect::kNone;
 }

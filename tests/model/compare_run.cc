@@ -17,6 +17,7 @@ namespace {
 // A difference counts if it shows again with more patience: see ProcessConfig::patience_ms.
 constexpr int kPatienceMs[] = {20, 300, 2000};
 
+constexpr size_t kProgressCommands = 50'000;
 constexpr uint32_t kMessagesMax = 10;  // of a stream in a round, most of the time
 
 class Run {
@@ -130,7 +131,11 @@ int Run::play_all() {
     SeededDice dice(seed);
     const Script script = Generator(generator, dice).generate();
     const Compared compared = play_until_sure(script);
+    const size_t before = commands_;
     commands_ += compared.commands;
+    if (before / kProgressCommands != commands_ / kProgressCommands) {
+      std::cerr << commands_ << " commands, " << differences_ << " differences so far\n";
+    }
     for (const auto& [name, count] : compared.listed) listed_[name] += count;
     if (compared.difference.has_value()) report(seed, script, *compared.difference);
   }

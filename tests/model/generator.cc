@@ -35,13 +35,15 @@ std::string Generator::short_key() {
 }
 
 std::string Generator::cas(const std::string& key) {
-  if (key.find('{') != std::string::npos || dice_.one_in(8)) {
+  // An id behind a command of a wrong size may become a value, which differs between two servers.
+  const bool unframed = unframed_round_ == round_;
+  if (unframed || key.find('{') != std::string::npos || dice_.one_in(8)) {
     return pick({"0", "1", "2", "9223372036854775999", "18446744073709551615"});
   }
-  // The next number may be one that the server has given out and not told. Which one it is differs
+  // The next number may be one that the server has given out and not told. Which key has it differs
   // between two servers.
-  const bool guesses = !config_.shared && dice_.one_in(20);
-  const std::string near = !guesses ? "" : config_.wide ? "-1" : pick({"+1", "-1"});
+  const bool guesses = !config_.shared && !config_.wide && dice_.one_in(20);
+  const std::string near = guesses ? pick({"+1", "-1"}) : "";
   return "{cas:" + key + near + "}";
 }
 

@@ -135,8 +135,9 @@ class Generator {
   std::string prefix_;  // of the keys of this message
   size_t bytes_ = 0;
   uint32_t round_ = 0;
-  bool flushes_ = true;     // in this script
-  bool may_flush_ = false;  // in this message
+  uint32_t unframed_round_ = 0;  // the last one with a message whose size may be wrong
+  bool flushes_ = true;          // in this script
+  bool may_flush_ = false;       // in this message
   bool in_datagram_ = false;
 };
 

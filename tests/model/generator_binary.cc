@@ -29,8 +29,9 @@ std::string Generator::packet(uint8_t opcode, const std::string& extras, const s
 }
 
 std::string Generator::cas8(const std::string& key) {
-  const std::string near =
-      config_.shared ? "" : pick({"", "", "", "", "", "", config_.wide ? "-1" : "+1", "-1"});
+  if (unframed_round_ == round_) return "";  // an id would become a value, which differs
+  const bool guesses = !config_.shared && !config_.wide;
+  const std::string near = guesses ? pick({"", "", "", "", "", "", "+1", "-1"}) : "";
   return "{cas8:" + key + near + "}";
 }
 
@@ -142,6 +143,7 @@ std::string Generator::wide_packet() {
 
 // One byte of the header is another.
 std::string Generator::with_header_changed(const std::string& text) {
+  unframed_round_ = round_;
   constexpr size_t kFields[] = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 11};
   // The header is script text, of which each escape stands for a byte.
   std::vector<std::string> bytes;

@@ -86,9 +86,16 @@ std::string Generator::meta_delete() {
 std::string Generator::meta_count() {
   bool is_base64 = false;
   const std::string name = meta_key(is_base64);
+  // memcached loses a time with the old number, and the rest of a script cannot be compared then.
+  const bool lasting = config_.wide && !dice_.one_in(20);
   std::string line = "ma " + name + (is_base64 ? " b" : "");
   if (dice_.one_in(2)) line += " M" + pick({"I", "D", "+", "-"});
-  return line + meta_flags(config_.common ? "vtcOkqNJDTC" : "vtcOkqNJDTCE", 6) + "\\r\\n";
+  return line +
+         meta_flags(config_.common ? "vtcOkqNJDTC"
+                    : lasting      ? "vtcOkqNJDC"
+                                   : "vtcOkqNJDTCE",
+                    6) +
+         "\\r\\n";
 }
 
 std::string Generator::broken_command() {

@@ -158,7 +158,7 @@ std::string Generator::wide_numbers() {
     }
   }
   const std::string store = pick({"set ", "add ", "replace ", "append ", "prepend ", "cas "});
-  const std::string cas = store == "cas " ? " " + this->cas(name) : "";
+  const std::string cas = store == "cas " ? " 7" : "";
   switch (dice_.roll(9)) {
     case 0:
       return "touch " + name + " " + number + noreply() + kEnd;
@@ -317,6 +317,7 @@ std::string Generator::wide_admin() {
 }
 
 std::string Generator::wide_command() {
+  unframed_round_ = round_;
   switch (dice_.roll(10)) {
     case 0:
       return wide_line();

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "model/numbers.h"
+#include "model/sent.h"
 
 namespace warpcache::model {
 
@@ -28,48 +29,40 @@ bool says_value(const Side& side) {
 
 bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit->names.empty(); }
 
-// The value, or the body of a packet, without the blanks behind it.
+// The value, or the body of a packet, without its blanks.
 std::string value_of(const AnswerUnit& unit) {
   constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
   const bool packet = unit.shown.starts_with('\x81');
   const size_t begin =
       packet ? unit.shown.find(kCasPlace) + kCasPlace.size() : unit.shown.find('\n') + 1;
-  const std::string value = unit.shown.substr(begin);
-  return value.substr(0, value.find_last_not_of(" \r\n") + 1);
+  std::string value = unit.shown.substr(begin);
+  std::erase(value, ' ');
+  return value;
 }
 
 // `watch`: memcached makes the connection a log from here on.
 Effect watch(const Parting& parting) {
-  const bool met = sent_contains(parting, "watch") && says(parting.ours, "ERROR\r\n");
+  const bool met = sent_contains(parting, "watch") && parting.theirs.standing == Standing::kWaits;
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
-constexpr size_t kBinaryHeaderSize = 24;
 constexpr uint8_t kLastKnownOpcode = 0x24;
 constexpr size_t kLineSizeMax = 2048;
 constexpr size_t kOpaqueSizeMax = 32;  // with its O
 
-constexpr size_t kKeySizeMax = 250;
 constexpr uint64_t kClockReachS = 86400;  // scripts move the clock by less
 
 bool any_sent(const Parting& parting, bool (*holds)(const std::string& bytes)) {
   return std::any_of(parting.sent.begin(), parting.sent.end(), holds);
 }
 
-// A line of the get family has a key that is too long.
-bool gets_long_key(const std::string& bytes) {
-  size_t word = 0;
-  for (size_t at = 0; at < bytes.size(); ++at) {
-    word = bytes[at] == ' ' || bytes[at] == '\r' || bytes[at] == '\n' ? 0 : word + 1;
-    if (word > kKeySizeMax && (bytes.starts_with("get") || bytes.starts_with("gat"))) return true;
-  }
-  return false;
-}
-
 // memcached ends the error with a second line end, and takes back one reply that went before for
-// each key that was missed.
+// each key that was missed. Its gat has touched the keys before.
 Effect long_key_in_get(const Parting& parting) {
-  if (parting.binary || !any_sent(parting, gets_long_key)) return Effect::kNone;
+  if (parting.binary) return Effect::kNone;
+  if (!any_sent(parting, gets_long_key)) {
+    return parting.before.refused_gat ? Effect::kEndsScript : Effect::kNone;
+  }
   if (says(parting.theirs, "\r\n")) return Effect::kTheirsMore;
   return parting.ours.unit != nullptr ? Effect::kOursMore : Effect::kNone;
 }
@@ -145,18 +138,27 @@ Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
   if (!parting.before.count || !said) return Effect::kNone;
-  if (parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) return Effect::kNone;
+  if (parting.ours.unit->shown == parting.theirs.unit->shown) return Effect::kNone;
+  if (parting.binary && parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) {
+    return Effect::kNone;
+  }
   return value_of(*parting.ours.unit) == value_of(*parting.theirs.unit) ? Effect::kEndsScript
                                                                         : Effect::kNone;
+}
+
+bool is_size(const std::string& word) {
+  return word.starts_with("s") && word.find_first_not_of("0123456789", 1) == std::string::npos;
 }
 
 // memcached makes a new item of a number that grows, and of the old one keeps the value alone.
 Effect number_that_grew(const Parting& parting) {
   const auto own = [](const std::string& word) {
     return word == "W" || word == "X" || word == "Z" || is_time_left(word) || is_key(word) ||
-           word == "h0" || word == "h1" || is_time_of_access(word);
+           word == "h0" || word == "h1" || is_size(word) || is_time_of_access(word);
   };
-  return parting.before.count && equal_without(parting, own) ? Effect::kEndsScript : Effect::kNone;
+  const bool met =
+      parting.before.timed_count || (parting.before.count && equal_without(parting, own));
+  return met && !parting.binary ? Effect::kEndsScript : Effect::kNone;
 }
 
 // A line end in a reply of memcached ends the unit.
@@ -176,10 +178,23 @@ Effect line_end_in_key(const Parting& parting) {
   return Effect::kNone;
 }
 
+// The reply of `me` shows the key in front.
+bool equal_but_for_key_of_me(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return false;
+  const std::string& ours = parting.ours.unit->shown;
+  const std::string& theirs = parting.theirs.unit->shown;
+  if (!ours.starts_with("ME ") || !theirs.starts_with("ME ")) return false;
+  const size_t ours_end = ours.find(" exp=");
+  const size_t theirs_end = theirs.find(" exp=");
+  return ours_end != std::string::npos && theirs_end != std::string::npos &&
+         ours.substr(ours_end) == theirs.substr(theirs_end);
+}
+
 // memcached forgets of an item that a command made by itself, or copied, that its key is binary.
 Effect binary_key(const Parting& parting) {
   const auto own = [](const std::string& word) { return is_key(word) || is_time_of_access(word); };
-  return equal_without(parting, own) ? Effect::kAsAnswered : Effect::kNone;
+  return equal_without(parting, own) || equal_but_for_key_of_me(parting) ? Effect::kAsAnswered
+                                                                         : Effect::kNone;
 }
 
 bool has_long_line(const std::string& bytes) {
@@ -212,23 +227,6 @@ bool has_long_opaque(const std::string& bytes) {
 Effect long_opaque(const Parting& parting) {
   return !parting.binary && any_sent(parting, has_long_opaque) ? Effect::kEndsScript
                                                                : Effect::kNone;
-}
-
-struct Header {
-  uint8_t opcode = 0;
-  size_t key_size = 0;
-  size_t extras_size = 0;
-  size_t body_size = 0;
-};
-
-bool read_header(const std::string& packet, Header& header) {
-  if (packet.size() < kBinaryHeaderSize || packet[0] != '\x80') return false;
-  const auto byte = [&packet](size_t at) { return size_t{static_cast<uint8_t>(packet[at])}; };
-  header.opcode = static_cast<uint8_t>(packet[1]);
-  header.key_size = byte(2) << 8 | byte(3);
-  header.extras_size = byte(4);
-  header.body_size = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
-  return true;
 }
 
 bool has_unknown_opcode_with_body(const std::string& packet) {
@@ -286,6 +284,40 @@ Effect quiet_count(const Parting& parting) {
   return met && told ? Effect::kTheirsMore : Effect::kNone;
 }
 
+bool has_blank_word(const std::string& bytes) {
+  const std::string line = bytes.substr(0, bytes.find('\n'));
+  const std::vector<std::string> words =
+      split_words(line.substr(0, line.find_last_not_of('\r') + 1));
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find_first_not_of("\t\r\v\f") == std::string::npos;
+  });
+}
+
+// memcached reads the number of the next word in its place.
+Effect blank_word(const Parting& parting) {
+  const bool met = !parting.binary && any_sent(parting, has_blank_word);
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
+// memcached counts in long values, whatever stands behind the number.
+Effect long_number(const Parting& parting) {
+  const bool met = parting.before.long_value && parting.ours.unit != nullptr &&
+                   (parting.ours.unit->shown.find("Non-numeric") != std::string::npos ||
+                    parting.ours.unit->shown.find("non-numeric") != std::string::npos);
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
+// memcached looks at the size of a value before it compares ids.
+Effect count_with_id(const Parting& parting) {
+  if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return Effect::kNone;
+  const std::string& ours = parting.ours.unit->shown;
+  const std::string& theirs = parting.theirs.unit->shown;
+  const bool exists = ours.ends_with("Data exists for key.") || ours.starts_with("EX");
+  const bool met = exists && (theirs.find("Non-numeric") != std::string::npos ||
+                              theirs.find("non-numeric") != std::string::npos);
+  return met ? Effect::kAsAnswered : Effect::kNone;
+}
+
 // memcached spares what a refused `add` has used in the same second.
 Effect spared_by_flush(const Parting& parting) {
   return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
@@ -315,10 +347,11 @@ Effect text_statistic(const Parting& parting) {
   return is_statistic(parting.ours) ? Effect::kOursMore : Effect::kAsAnswered;
 }
 
+// memcached is built with extstore and takes its settings.
 Effect extstore(const Parting& parting) {
-  return sent_contains(parting, "extstore free_memchunks") && says(parting.ours, "ERROR\r\n")
-             ? Effect::kAsAnswered
-             : Effect::kNone;
+  const bool met = sent_contains(parting, "extstore free_memchunks") &&
+                   says(parting.ours, "ERROR\r\n") && says(parting.theirs, "OK\r\n");
+  return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
 // memcached starts and stops a thread, and refuses to use it where it does not run.
@@ -369,7 +402,8 @@ Effect names_of_ours(const Parting& parting) {
 // Names that begin with a class or a connection, as 1:chunk_size.
 Effect numbered_names(const Parting& parting) {
   const auto numbered = [](const Side& side) {
-    return is_statistic(side) && side.unit->names[0].find(':') != std::string::npos;
+    return is_statistic(side) && (side.unit->names[0].find(':') != std::string::npos ||
+                                  side.unit->names[0] == "active_slabs");
   };
   const bool ours = numbered(parting.ours);
   const bool theirs = numbered(parting.theirs);
@@ -383,22 +417,29 @@ constexpr ListedDifference kListed[] = {
     {"watch", "| `watch ...` | absent |", watch},
     {"replies ahead of an unfinished body", "ahead of an unfinished body", reply_ahead_of_body},
     {"time of access", "| `l` | **differs**", time_of_access},
-    {"binary key of an item made by a command", "`mg` with `N` on a binary key", binary_key},
-    {"line end in a binary key", "`mg` with `N` on a binary key", line_end_in_key},
+    {"binary key of an item made by a command",
+     "`mg` with `N` on a binary key, `append` and `prepend`", binary_key},
+    {"line end in a binary key", "`mg` with `N` on a binary key, `append` and `prepend`",
+     line_end_in_key},
     {"time that is over", "`t` of what is over", time_over},
     {"time beyond 2038", "times behind 2038", time_beyond_2038},
     {"me with a binary key", "`me` with `b`", debug_of_binary_key},
-    {"number behind a get", "in the same read behind a `get` of it", count_behind_get},
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
-    {"item that a flush spares", "a refused `add`", spared_by_flush},
+    {"item that a flush spares", "spares an item that a refused `add`", spared_by_flush},
     {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
     {"number that grew", "`ma` where the number grows longer", number_that_grew},
+    {"number behind a get", "drops the blanks behind it where the item was just read",
+     count_behind_get},
     {"extstore", "| `extstore ...`, `misbehave` | absent |", extstore},
     {"crawler thread", "`failed to start lru crawler thread`", crawler_thread},
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
+    {"word of white space", "a word of tabs or carriage returns alone", blank_word},
+    {"count with an id of an empty or long value",
+     "id that does not fit, on an empty or long value", count_with_id},
+    {"number in a long value", "`incr`, `decr` on a long value", long_number},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",
@@ -412,26 +453,6 @@ constexpr ListedDifference kListed[] = {
 };
 
 }  // namespace
-
-void History::add(const std::string& bytes) {
-  Header header;
-  if (read_header(bytes, header)) {
-    const bool flushes = header.opcode == 0x08 || header.opcode == 0x18;
-    flush = flush || flushes;
-    delayed_flush = delayed_flush || (flushes && header.extras_size == 4);
-    count = count || header.opcode == 0x05 || header.opcode == 0x06 || header.opcode == 0x15 ||
-            header.opcode == 0x16;
-    return;
-  }
-  const size_t at = bytes.find("flush_all");
-  flush = flush || at != std::string::npos;
-  const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
-  delayed_flush =
-      delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
-  for (const char* command : {"incr ", "decr ", "ma "}) {
-    count = count || bytes.find(command) != std::string::npos;
-  }
-}
 
 std::span<const ListedDifference> listed_differences() { return kListed; }
 

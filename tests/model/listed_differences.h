@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/answer_units.h"
+#include "model/sent.h"
 #include "model/server_process.h"
 
 namespace warpcache::model {
@@ -20,15 +21,6 @@ struct Side {
   const AnswerUnit* unit = nullptr;  // null: it says nothing more
   const AnswerUnit* next = nullptr;
   Standing standing = Standing::kInStep;
-};
-
-// What was sent in this script that can make a later answer differ.
-struct History {
-  bool flush = false;
-  bool delayed_flush = false;
-  bool count = false;  // incr, decr, ma
-
-  void add(const std::string& bytes);
 };
 
 // Where the answers to the messages of one stream in one round part.

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kStartTriesMax = 5000;  // of 1 ms
 constexpr int kSilenceMs = 20'000;    // no server needs so long to answer or to close
+constexpr int kPatienceToEnd = 50;    // of an ended connection, beside one that may say more
 constexpr useconds_t kPieceGapUs = 20;
 
 constexpr int kIdsGivenOut = 1100;
@@ -200,7 +201,8 @@ bool ServerProcess::read_to_barrier(Connection& connection) const {
   connection.standing = Standing::kClosed;
   bool ended = false;
   while (connection.fd >= 0 && !barrier_seen(connection)) {
-    if (read_some(connection, ended ? kSilenceMs : patience_ms_)) continue;
+    const int end_ms = std::min(patience_ms_ * kPatienceToEnd, kSilenceMs);
+    if (read_some(connection, ended ? end_ms : patience_ms_)) continue;
     if (ended) return false;
     connection.standing = Standing::kWaits;
     shutdown(connection.fd, SHUT_WR);

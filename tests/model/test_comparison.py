@@ -31,3 +31,11 @@ def test_warpcached_answers_as_memcached(protocol):
 def test_a_program_that_does_not_start_is_no_success():
     result = compare(require_target("warpcached").path, "/bin/false", "text")
     assert result.returncode == 2 and "does not start" in result.stderr
+
+
+def test_a_server_that_answers_otherwise_is_noticed(tmp_path):
+    without_cas = tmp_path / "warpcached"
+    without_cas.write_text(f'#!/bin/sh\nexec {require_target("warpcached").path} -C "$@"\n')
+    without_cas.chmod(0o755)
+    result = compare(str(without_cas), require_target("memcached").path, "text")
+    assert result.returncode == 1 and "warpcached: VALUE" in result.stdout, result.stdout

@@ -443,7 +443,7 @@ constexpr ListedDifference kListed[] = {
     {"crawler thread", "`failed to start lru crawler thread`", crawler_thread},
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
-    {"word of white space", "a word of tabs or carriage returns alone", blank_word},
+    {"word of white space", "a word of tabs or carriage returns alone", blank_word, true},
     {"count with an id of an empty or long value",
      "id that does not fit, on an empty or long value", count_with_id},
     {"number in a long value", "`incr`, `decr` on a long value", long_number},

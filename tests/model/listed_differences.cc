@@ -64,7 +64,8 @@ Effect long_key_in_get(const Parting& parting) {
     return parting.before.refused_gat ? Effect::kEndsScript : Effect::kNone;
   }
   if (says(parting.theirs, "\r\n")) return Effect::kTheirsMore;
-  return parting.ours.unit != nullptr ? Effect::kOursMore : Effect::kNone;
+  // Also for a get that ends with `noreply`, which here silences the error.
+  return parting.ours.unit != nullptr ? Effect::kOursMore : Effect::kTheirsMore;
 }
 
 // A text unit without the words that `own` tells.
@@ -307,6 +308,12 @@ Effect long_number(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
+// memcached does not count a meta get that misses.
+Effect prefixes(const Parting& parting) {
+  const bool met = parting.ours.unit != nullptr && parting.ours.unit->shown.starts_with("PREFIX ");
+  return met ? Effect::kEndsScript : Effect::kNone;
+}
+
 // memcached looks at the size of a value before it compares ids.
 Effect count_with_id(const Parting& parting) {
   if (parting.ours.unit == nullptr || parting.theirs.unit == nullptr) return Effect::kNone;
@@ -436,10 +443,11 @@ constexpr ListedDifference kListed[] = {
     {"crawler thread", "`failed to start lru crawler thread`", crawler_thread},
     {"dump in a pipeline", "cannot pipeline", dump_in_pipeline},
     {"number made quietly", "`ma` with `N` and `q` that makes a number", quiet_count, false, true},
-    {"word of white space", "a word of tabs or carriage returns alone", blank_word},
+    {"word of white space", "a word of tabs or carriage returns alone", blank_word, true},
     {"count with an id of an empty or long value",
      "id that does not fit, on an empty or long value", count_with_id},
     {"number in a long value", "`incr`, `decr` on a long value", long_number},
+    {"counted prefixes", "a meta get that misses is counted", prefixes},
     {"long line", "a line of more than 2048 bytes", long_line},
     {"long opaque", "opaque too long", long_opaque, true},
     {"unknown opcode with a body", "skips extras and key twice after an unknown opcode",

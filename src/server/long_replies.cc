@@ -3,10 +3,9 @@
 
 #include <pthread.h>
 
-#include <algorithm>
+#include <array>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 
@@ -91,19 +90,19 @@ bool LongReplies::advance(Job& job) {
   return false;
 }
 
+// Takes no memory of its own, at its start either: it could not say that there is none.
 void LongReplies::run() {
-  std::vector<Job*> jobs;
-  jobs.reserve(kRepliesMax);
+  std::array<Job*, kRepliesMax> jobs;
   while (wait_for_work()) {
-    jobs.clear();
+    size_t count = 0;
     {
       const std::lock_guard lock(jobs_mutex_);
       jobs_.remove_if([](const Job& job) { return job.pipe.reader_left(); });
       WC_ASSERT(jobs_.size() <= kRepliesMax);
-      for (Job& job : jobs_) jobs.push_back(&job);
+      for (Job& job : jobs_) jobs[count++] = &job;
     }
     bool goes_on = false;
-    for (Job* job : jobs) goes_on = advance(*job) || goes_on;
+    for (size_t i = 0; i < count; ++i) goes_on = advance(*jobs[i]) || goes_on;
     if (goes_on) wake();
   }
   const std::lock_guard lock(jobs_mutex_);

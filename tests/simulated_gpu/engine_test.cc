@@ -58,13 +58,16 @@ TEST_P(SimulatedGpu, AdministrativeCommandsKeepTheirOrder) {
   model::PipelineConfig config;
   config.engine = GetParam();
   model::Pipeline pipeline(config);
-  std::string sent;
   std::string expected;
-  for (int i = 0; i < 50; ++i) {
-    sent += "set k 0 0 1\r\nx\r\nflush_all\r\nget k\r\n";
-    expected += "STORED\r\nOK\r\nEND\r\n";
+  for (int i = 0; i < 50; ++i) expected += "STORED\r\nOK\r\nEND\r\n";
+  for (int stream = 1; stream <= 8; ++stream) {
+    const std::string key = "k" + std::to_string(stream);
+    std::string sent;
+    for (int i = 0; i < 50; ++i) {
+      sent += "set " + key + " 0 0 1\r\nx\r\nflush_all\r\nget " + key + "\r\n";
+    }
+    pipeline.send(stream, sent);
   }
-  for (int stream = 1; stream <= 8; ++stream) pipeline.send(stream, sent);
   ASSERT_TRUE(pipeline.run());
   for (int stream = 1; stream <= 8; ++stream) EXPECT_EQ(pipeline.take_output(stream), expected);
 }

@@ -33,6 +33,7 @@ ITEM_OVERHEAD = 50  # bytes that a server may well add to an item: only to choos
 THREADS = 4  # -t, of both servers
 OVERHEAD_MIB = 6
 OVERHEAD_MIB_THREAD = 2.5
+COPIES_MIB_THREAD = 4  # of values above 16 KB, while a quarter of the memory is being sent uncopied
 OVERHEAD_SHARE = 1 / 256  # of -m
 CONNECTION_KIB = 2  # one that waits for its client
 BUSY_CONNECTION_KIB = 80  # one in the middle of a request
@@ -127,12 +128,15 @@ def resident_kib(server: Server) -> dict[str, int]:
     return fields
 
 
-def allowed_kib(megabytes: int, connections: int = 0, busy_connections: int = 0) -> int:
+def allowed_kib(
+    megabytes: int, connections: int = 0, busy_connections: int = 0, large_values: bool = False
+) -> int:
     """The most that warpcached may occupy."""
     memory = megabytes * 1024
     overhead = (OVERHEAD_MIB + THREADS * OVERHEAD_MIB_THREAD) * 1024 + memory * OVERHEAD_SHARE
     clients = connections * CONNECTION_KIB + busy_connections * BUSY_CONNECTION_KIB
-    return int(memory + overhead + clients)
+    copies = THREADS * COPIES_MIB_THREAD * 1024 if large_values else 0
+    return int(memory + overhead + clients + copies)
 
 
 def eventually(check, time_s_max: float = SETTLE_S_MAX) -> bool:
@@ -247,7 +251,7 @@ def resident(target: Target, megabytes: int, shape: Shape) -> dict:
             "shape": shape.name,
             "items_held": held["hits"],
             "out_of_memory": filled["out_of_memory"],
-            "allowed_kib": allowed_kib(megabytes),
+            "allowed_kib": allowed_kib(megabytes, large_values=shape is LARGE),
             **resident_kib(server),
         }
 
@@ -266,7 +270,7 @@ def at_once(target: Target, megabytes: int, shape: Shape, count: int) -> dict:
             "stored": filled["stored"],
             "hits": read["hits"],
             "evictions": int(stats(server)["evictions"]),
-            "allowed_kib": allowed_kib(megabytes),
+            "allowed_kib": allowed_kib(megabytes, large_values=shape is LARGE),
             **resident_kib(server),
         }
 

@@ -337,7 +337,7 @@ ENDLESS = [b"", b"set ", b"mg ", b"\0", b" ", b"stats ", b"get ", b"gat 0 ", b"g
 
 @pytest.mark.parametrize("start", ENDLESS, ids=lambda start: repr(start[:6]))
 def test_line_without_an_end(server, start):
-    """The connection is closed, or what cannot be a key any more is refused and swallowed."""
+    """The connection is closed, or what cannot be a key any more is swallowed, and refused when the line ends."""
     with bystander(server), server.connect(10.0) as sock:
         said, closed = bytearray(), False
         try:
@@ -352,9 +352,10 @@ def test_line_without_an_end(server, start):
                         break
         except OSError:
             closed = True
-        assert closed or said == b"CLIENT_ERROR bad command line format\r\n", said[:200]
+        assert closed or not said, said[:200]
         if not closed:
-            assert ask(sock, b"\r\nmn\r\n", b"MN\r\n") == b"MN\r\n"
+            refusal = b"CLIENT_ERROR bad command line format\r\n"
+            assert ask(sock, b"\r\nmn\r\n", b"MN\r\n") == refusal + b"MN\r\n"
     check_memory(server, allowed_mib(64, busy=20))
 
 

@@ -36,7 +36,7 @@ inline constexpr uint32_t kHeapValueMax = 1024 * 1024;
 
 // Bytes of such copies after which a batch takes no further one. It may pass this by one value, and
 // where base64 keys keep a group from waiting, by a group of them.
-inline constexpr uint32_t kBatchHeapBytesMax = 4 * kHeapValueMax;
+inline constexpr uint32_t kBatchHeapBytesMax = kHeapValueMax;
 
 // Reply space that a group may take, checked before it starts, so that nothing takes effect that
 // cannot be answered.

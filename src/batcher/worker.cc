@@ -162,9 +162,11 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
   entry.admin = chunk.admin;
-  entry.authenticated = !config_.authentication || session.authenticated;
-  plan.secret = !entry.authenticated;
-  entry.failed_logins = session.failed_logins;
+  if (WC_UNLIKELY(config_.authentication)) {
+    entry.authenticated = session.authenticated;
+    entry.failed_logins = session.failed_logins;
+    plan.secret = !entry.authenticated;
+  }
   entry.connection_id = chunk.connection_id;
   batch_.entries.push_back(entry);
 }
@@ -309,9 +311,11 @@ bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) 
 // What the engine made of a stream's entry.
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
-  session.authenticated = entry.authenticated;
+  if (WC_UNLIKELY(config_.authentication)) {
+    session.authenticated = entry.authenticated;
+    session.failed_logins = entry.failed_logins;
+  }
   plan.next.long_reply = entry.long_reply;
-  session.failed_logins = entry.failed_logins;
   if (WC_UNLIKELY(plan.big != 0)) {
     if (entry.frames_done == 0 && !entry.close) {
       session.big_waiting = plan.big;

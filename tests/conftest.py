@@ -25,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "not_on_gpu(reason): does not hold for a server on a GPU; tests/gpu/run leaves it out"
+    )
+
+
 class ServerPool:
     """Keeps servers running between tests that ask for the same options."""
 

@@ -25,9 +25,9 @@ inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing 
 
 // Administrative commands that a batch runs at most: they take as long as hundreds of requests.
 // What is left waits for the next batch.
-inline constexpr uint32_t kBatchAdminMax = 16;
+inline constexpr uint32_t kBatchAdminMax = 8;
 // And of one stream, so that those who send many leave others their share.
-inline constexpr uint32_t kEntryAdminMax = 4;
+inline constexpr uint32_t kEntryAdminMax = 2;
 // Of a datagram, which cannot wait. One with more of them is answered with this alone.
 inline constexpr uint32_t kDatagramAdminMax = 1;
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";

@@ -167,6 +167,7 @@ def test_half_bodies_take_a_bounded_share(server, closing):
     check_all_is_back(server, closing, busy=110)
 
 
+@pytest.mark.not_on_gpu(reason="values are not sent from the store there")
 def test_readers_of_megabyte_values_that_do_not_read(server, closing):
     """They pin all that may be pinned. The others' values come all the same, and right."""
     keys = [b"mega%d" % i for i in range(30)]
@@ -201,6 +202,7 @@ def test_readers_of_megabyte_values_that_do_not_read(server, closing):
     check_all_is_back(server, closing, busy=70, unsent_mib=2 * UNSENT_MIB_MAX)
 
 
+@pytest.mark.not_on_gpu(reason="an entry is cut off at 256 KB there, so that the bound is not reached")
 def test_readers_of_many_values_that_do_not_read(start_server, closing):
     """Unsent replies that have to be copied are bounded per worker: those are closed that have read
     nothing for the longest time."""
@@ -230,7 +232,16 @@ def test_readers_of_many_values_that_do_not_read(start_server, closing):
     assert closed + survivors == count and survivors >= 100
 
 
-@pytest.mark.parametrize("what", ["half bodies", "values that nobody reads"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "half bodies",
+        pytest.param(
+            "values that nobody reads",
+            marks=pytest.mark.not_on_gpu(reason="values are not sent from the store there"),
+        ),
+    ],
+)
 def test_memory_that_stalled_clients_hold_comes_back(start_server, closing, what):
     """By default after a minute, in which nothing is sent or read."""
     server = start_server("-m", "64", "-t", "2", "-o", "stall_timeout=1")

@@ -264,6 +264,7 @@ def test_a_password_file_that_is_a_fifo_stops_nothing(begin, tmp_path):
     assert process.end() == 0
 
 
+@pytest.mark.not_on_gpu(reason="it is about a machine without one")
 @pytest.mark.parametrize(
     ("driver", "sentence"),
     [

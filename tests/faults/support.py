@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.binary import HEADER, HEADER_SIZE, MAGIC_REQUEST, MAGIC_RESPONSE, OPCODES
-from harness.servers import Server
+from harness.servers import Server, is_sanitized
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
 
@@ -261,17 +261,6 @@ def bystander(server: Server):
         for sock in other.socks:
             sock.close()
     other.check()
-
-
-_sanitized: dict[str, bool] = {}
-
-
-def is_sanitized(path: str) -> bool:
-    """Whether the program carries a sanitizer, which occupies memory of its own."""
-    if path not in _sanitized:
-        text = Path(path).read_bytes()
-        _sanitized[path] = b"__asan_init" in text or b"__tsan_init" in text
-    return _sanitized[path]
 
 
 def others_wait_s_max(server: Server) -> float:

@@ -7,6 +7,7 @@ process of it, listening on loopback only. Processes are ended by their own pid.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -48,6 +49,13 @@ def find_target(name: str) -> Target:
     if name == "memcached":
         return Target(name, os.environ.get("MEMCACHED", "memcached"))
     raise ValueError(f"unknown target {name!r}")
+
+
+@functools.cache
+def is_sanitized(path: str) -> bool:
+    """Whether the program carries a sanitizer, which occupies memory of its own."""
+    text = Path(path).read_bytes()
+    return b"__asan_init" in text or b"__tsan_init" in text
 
 
 def free_port(family: int = socket.AF_INET) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import require_target
-from harness.servers import free_port
+from harness.servers import free_port, is_sanitized
 
 TIMEOUT_S = 20.0
 EXIT_REFUSED = 71
@@ -120,8 +120,14 @@ def test_a_socket_file_of_another_server_stays(begin, tmp_path):
     assert [p.name for p in tmp_path.iterdir() if p.is_socket()] == []
 
 
+def skip_where_sanitized() -> None:
+    if is_sanitized(require_target("warpcached").path):
+        pytest.skip("the sanitizers end a program that is refused memory")
+
+
 def test_a_refused_start_leaves_no_socket(begin, tmp_path):
     """What fails after the socket is bound removes it, and what was there before stays."""
+    skip_where_sanitized()
     path = tmp_path / "s"
     process = begin("-s", str(path), "-m", "100000", preexec_fn=lambda: limit_memory(1 << 30))
     assert process.status() == EXIT_REFUSED, process.log()
@@ -207,6 +213,7 @@ def test_a_port_that_is_taken_is_refused(begin):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_the_end_needs_nothing_of_the_system(begin, number):
     """A server to which the system gives neither memory nor a thread any more ends with status 0."""
+    skip_where_sanitized()
     process = begin_port(begin, shared_port(), "127.0.0.1", "-l", "127.0.0.1")
     resource.prlimit(process.process.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
     assert process.end(number) == 0, process.log()

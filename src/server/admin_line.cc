@@ -95,7 +95,10 @@ void Admin::run_line(const wire::Request& request, std::string_view line, engine
   if (command == "watch" && !options_.server.watch_enabled) {
     answer = "CLIENT_ERROR watch commands not allowed\r\n";
   }
-  if (command == "refresh_certs") answer = "Error TLS not enabled\r\n";
+  if (command == "refresh_certs") {
+    reply += "Error TLS not enabled\r\n";  // whatever stands behind it
+    return;
+  }
   if ((request.bits & wire::kNoReply) == 0) reply += answer;
 }
 

@@ -285,6 +285,7 @@ TEST_F(AdminTest, LinesThatSteerNothing) {
   EXPECT_EQ(say("slabs reassign 1 2\r\n"), "BADCLASS invalid src or dst class id\r\n");
   EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
   EXPECT_EQ(say("lru_crawler sleep 5 noreply\r\n"), "");
+  EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error TLS not enabled\r\n");  // as memcached
 }
 
 TEST_F(AdminTest, LoginTakesTheFirstSetWithAPassword) {

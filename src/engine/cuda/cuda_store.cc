@@ -335,6 +335,8 @@ Status CudaStore::walk(uint64_t& cursor,
   {
     const std::lock_guard guard(service_mutex_);
     if (faults_.failed()) return Status::kNotSupported;
+    // The caller is a thread that makes long replies, none of the engine's.
+    if (!faults_.check(attach_thread(), "walking the store")) return Status::kNotSupported;
     launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
     if (!wait("walking the store")) return Status::kNotSupported;
   }

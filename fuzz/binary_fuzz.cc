@@ -5,7 +5,7 @@
 #include "fuzz/mutate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  warpcache::fuzz::run_stream_target(data, size, warpcache::wire::kProtocolBinary, "");
+  warpcache::fuzz::run_stream_target(data, size, warpcache::protocol::kProtocolBinary, "");
   return 0;
 }
 

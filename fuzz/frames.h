@@ -10,10 +10,10 @@
 #include <string>
 
 #include "base/assert.h"
-#include "wire/compose.h"
-#include "wire/frame.h"
-#include "wire/parse.h"
-#include "wire/testing.h"
+#include "protocol/compose/compose.h"
+#include "protocol/framing/frame.h"
+#include "protocol/parse/parse.h"
+#include "protocol/testing/messages.h"
 
 namespace warpcache::fuzz {
 
@@ -35,8 +35,8 @@ class Steering {
   size_t size_;
 };
 
-inline wire::FrameLimits limits_of(Steering& steering, uint8_t protocol) {
-  wire::FrameLimits limits = wire::testing::default_limits();
+inline protocol::FrameLimits limits_of(Steering& steering, uint8_t protocol) {
+  protocol::FrameLimits limits = protocol::testing::default_limits();
   const uint32_t choice = steering.next();
   limits.item_size_max = (choice & 1) != 0 ? 300 : 1 << 20;
   limits.inline_body_max = (choice & 2) != 0 ? 100 : 60 * 1024;
@@ -45,10 +45,10 @@ inline wire::FrameLimits limits_of(Steering& steering, uint8_t protocol) {
   return limits;
 }
 
-inline wire::Result result_of(Steering& steering) {
-  wire::Result result = {};
-  result.outcome = static_cast<wire::Outcome>(steering.next() %
-                                              (static_cast<uint32_t>(wire::Outcome::kError) + 1));
+inline protocol::Result result_of(Steering& steering) {
+  protocol::Result result = {};
+  result.outcome = static_cast<protocol::Outcome>(
+      steering.next() % (static_cast<uint32_t>(protocol::Outcome::kError) + 1));
   result.status = static_cast<Status>(steering.next() % static_cast<uint32_t>(Status::kDeferred));
   result.cas = steering.next64();
   result.number = steering.next64();
@@ -61,63 +61,63 @@ inline wire::Result result_of(Steering& steering) {
 }
 
 // `base` has `size` bytes.
-inline void parse_and_compose(const wire::Frame& frame, uint8_t* base, size_t size,
-                              wire::Result result) {
-  wire::Request request;
-  wire::parse_request(frame, base, request);
+inline void parse_and_compose(const protocol::Frame& frame, uint8_t* base, size_t size,
+                              protocol::Result result) {
+  protocol::Request request;
+  protocol::parse_request(frame, base, request);
   WC_ASSERT(uint64_t{request.key_offset} + request.key_size <= size);
   WC_ASSERT(uint64_t{request.meta_offset} + request.meta_size <= size);
   if (request.status == Status::kOk) {
     WC_ASSERT(uint64_t{request.value_offset} + request.value_size <= size);
   }
-  if (request.op <= wire::Op::kTouch) {
-    WC_ASSERT(request.key_size > 0 && request.key_size <= wire::kKeySizeMax);
+  if (request.op <= protocol::Op::kTouch) {
+    WC_ASSERT(request.key_size > 0 && request.key_size <= protocol::kKeySizeMax);
   }
-  if (request.op == wire::Op::kInvalid) result.outcome = wire::Outcome::kError;
+  if (request.op == protocol::Op::kInvalid) result.outcome = protocol::Outcome::kError;
   // Nothing else shows an item.
-  const bool shows = request.op == wire::Op::kGet || request.op == wire::Op::kMetaDebug;
-  if (result.outcome == wire::Outcome::kHit && !shows) result.outcome = wire::Outcome::kOk;
+  const bool shows = request.op == protocol::Op::kGet || request.op == protocol::Op::kMetaDebug;
+  if (result.outcome == protocol::Outcome::kHit && !shows) result.outcome = protocol::Outcome::kOk;
   // As large as the bound says and no larger.
-  const uint32_t bound = wire::reply_bound(request, result);
+  const uint32_t bound = protocol::reply_bound(request, result);
   const auto out = std::make_unique<uint8_t[]>(bound);
-  uint8_t* end = wire::compose_head(request, result, base, out.get());
-  end = wire::compose_tail(request, result, base, end);
+  uint8_t* end = protocol::compose_head(request, result, base, out.get());
+  end = protocol::compose_tail(request, result, base, end);
   WC_ASSERT(end - out.get() <= static_cast<ptrdiff_t>(bound));
 }
 
 // Frames what lies whole in memory, and goes on to replies.
-inline void run_whole(const std::string& bytes, const wire::FrameLimits& limits, bool datagram,
-                      const wire::Result& result) {
-  wire::testing::HeapCopy input(bytes);
-  wire::FrameState state = {};
-  wire::Frame frames[16];
+inline void run_whole(const std::string& bytes, const protocol::FrameLimits& limits, bool datagram,
+                      const protocol::Result& result) {
+  protocol::testing::HeapCopy input(bytes);
+  protocol::FrameState state = {};
+  protocol::Frame frames[16];
   uint32_t at = 0;
   for (size_t calls = 0;; ++calls) {
     WC_ASSERT(calls <= bytes.size() + 1);
     const Bytes rest = input.bytes().from(at);
-    const wire::FrameResult framed =
-        datagram ? wire::frame_datagram(state, limits, rest, at, 0, frames, 16)
-                 : wire::frame(state, limits, rest, at, 0, frames, 16);
+    const protocol::FrameResult framed =
+        datagram ? protocol::frame_datagram(state, limits, rest, at, 0, frames, 16)
+                 : protocol::frame(state, limits, rest, at, 0, frames, 16);
     WC_ASSERT(framed.consumed <= rest.size);
     for (uint32_t i = 0; i < framed.count; ++i) {
       parse_and_compose(frames[i], input.data(), bytes.size(), result);
     }
     at += framed.consumed;
-    if (framed.end != wire::FrameEnd::kFull) return;
+    if (framed.end != protocol::FrameEnd::kFull) return;
   }
 }
 
 // However the stream is cut, it yields the same frames.
-inline void check_cuts(const std::string& bytes, const wire::FrameLimits& limits, size_t cut) {
-  wire::testing::Stream whole(limits, 64);
+inline void check_cuts(const std::string& bytes, const protocol::FrameLimits& limits, size_t cut) {
+  protocol::testing::Stream whole(limits, 64);
   whole.feed(bytes);
-  wire::testing::Stream halves(limits, 1);
+  protocol::testing::Stream halves(limits, 1);
   const size_t at = bytes.empty() ? 0 : cut % bytes.size();
   halves.feed(bytes.substr(0, at));
   halves.feed(bytes.substr(at));
   WC_ASSERT(halves.seen() == whole.seen());
   if (bytes.size() > 200) return;
-  wire::testing::Stream single(limits, 3);
+  protocol::testing::Stream single(limits, 3);
   for (const char byte : bytes) single.feed(std::string(1, byte));
   WC_ASSERT(single.seen() == whole.seen());
 }
@@ -125,9 +125,9 @@ inline void check_cuts(const std::string& bytes, const wire::FrameLimits& limits
 inline void run_stream_target(const uint8_t* data, size_t size, uint8_t protocol,
                               const std::string& lead) {
   Steering steering(data, size);
-  const wire::FrameLimits limits = limits_of(steering, protocol);
+  const protocol::FrameLimits limits = limits_of(steering, protocol);
   const size_t cut = steering.next() << 8 | steering.next();
-  const wire::Result result = result_of(steering);
+  const protocol::Result result = result_of(steering);
   const std::string bytes = lead + steering.rest();
   run_whole(bytes, limits, false, result);
   check_cuts(bytes, limits, cut);

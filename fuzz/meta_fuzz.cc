@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   constexpr const char* kLeads[] = {"mg ", "ms ", "md ", "ma ", "me ", "mn"};
   const std::string lead = kLeads[data[0] % 6];
-  warpcache::fuzz::run_stream_target(data + 1, size - 1, warpcache::wire::kProtocolText, lead);
+  warpcache::fuzz::run_stream_target(data + 1, size - 1, warpcache::protocol::kProtocolText, lead);
   return 0;
 }
 

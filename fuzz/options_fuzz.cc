@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "control/options.h"
+#include "options/options.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kWordsMax = 64;

@@ -12,45 +12,45 @@
 
 #include "fuzz/frames.h"
 #include "fuzz/mutate.h"
-#include "wire/lone_get.h"
-#include "wire/lone_set.h"
-#include "wire/packet.h"
-#include "wire/packet_testing.h"
-#include "wire/udp_frame.h"
+#include "net/packet.h"
+#include "net/testing/packets.h"
+#include "protocol/framing/udp_frame.h"
+#include "protocol/single_key/get.h"
+#include "protocol/single_key/set.h"
 
 namespace {
 
 using namespace warpcache;
-using wire::testing::kTestPort;
+using net::testing::kTestPort;
 
 constexpr size_t kReplySizeBytes = 2;  // what is taken from the end
 
-void check_bounds(const wire::Packet& packet, const std::string& frame) {
-  WC_ASSERT(packet.vlan_count <= wire::kVlanTagsMax);
-  WC_ASSERT(packet.l3_offset == wire::ethernet_header_size(packet.vlan_count));
-  WC_ASSERT(packet.l4_offset >= packet.l3_offset + wire::ip_reply_header_size(packet.ip_version));
-  WC_ASSERT(packet.payload_offset == packet.l4_offset + wire::kUdpProtocolHeaderSize);
+void check_bounds(const net::Packet& packet, const std::string& frame) {
+  WC_ASSERT(packet.vlan_count <= net::kVlanTagsMax);
+  WC_ASSERT(packet.l3_offset == net::ethernet_header_size(packet.vlan_count));
+  WC_ASSERT(packet.l4_offset >= packet.l3_offset + net::ip_reply_header_size(packet.ip_version));
+  WC_ASSERT(packet.payload_offset == packet.l4_offset + net::kUdpProtocolHeaderSize);
   WC_ASSERT(size_t{packet.payload_offset} + packet.payload_size <= frame.size());
-  const uint16_t checksum = wire::testing::get16(frame, packet.l4_offset + 6u);
+  const uint16_t checksum = net::testing::get16(frame, packet.l4_offset + 6u);
   WC_ASSERT(packet.has_udp_checksum == (checksum != 0));
-  WC_ASSERT(checksum == 0 || checksum == wire::testing::udp_checksum_of(frame));
+  WC_ASSERT(checksum == 0 || checksum == net::testing::udp_checksum_of(frame));
 }
 
 // The reply is a frame that the client would take.
-void check_reply(const uint8_t* frame, const wire::Packet& packet, uint32_t size) {
-  const uint32_t frame_size = wire::reply_frame_size(packet, size);
-  const uint32_t headers_size = wire::reply_headers_size(packet);
-  WC_ASSERT(headers_size <= wire::kReplyHeadersMax);
+void check_reply(const uint8_t* frame, const net::Packet& packet, uint32_t size) {
+  const uint32_t frame_size = net::reply_frame_size(packet, size);
+  const uint32_t headers_size = net::reply_headers_size(packet);
+  WC_ASSERT(headers_size <= net::kReplyHeadersMax);
   const auto reply = std::make_unique<uint8_t[]>(frame_size);
-  wire::compose_reply_headers(frame, packet, size, reply.get());
+  net::compose_reply_headers(frame, packet, size, reply.get());
   std::memset(reply.get() + headers_size, static_cast<int>(size), size);
-  wire::finish_udp_checksum(packet, size, reply.get());
-  WC_ASSERT(wire::pad_frame(reply.get(), headers_size + size) == frame_size);
+  net::finish_udp_checksum(packet, size, reply.get());
+  WC_ASSERT(net::pad_frame(reply.get(), headers_size + size) == frame_size);
   const uint16_t client_port = load_big16(frame + packet.l4_offset);
-  wire::Packet back;
-  const wire::PacketVerdict verdict =
-      wire::parse_packet({reply.get(), frame_size}, client_port, back);
-  WC_ASSERT(verdict == wire::PacketVerdict::kRequest);
+  net::Packet back;
+  const net::PacketVerdict verdict =
+      net::parse_packet({reply.get(), frame_size}, client_port, back);
+  WC_ASSERT(verdict == net::PacketVerdict::kRequest);
   WC_ASSERT(back.payload_offset == headers_size && back.payload_size == size);
   WC_ASSERT(back.vlan_count == packet.vlan_count && back.ip_version == packet.ip_version);
   WC_ASSERT(back.has_udp_checksum == packet.has_udp_checksum);
@@ -65,29 +65,29 @@ void check_short_ways(const std::string& frame, bool is_packet) {
   if (words.empty()) return;
   std::memcpy(words.data(), frame.data(), frame.size());
   const auto* const data = reinterpret_cast<const uint8_t*>(words.data());
-  const wire::LoneGet get = wire::parse_lone_get(data, size, kTestPort);
-  const wire::LoneSet set = wire::parse_lone_set(data, size, kTestPort);
+  const protocol::LoneGet get = protocol::parse_lone_get(data, size, kTestPort);
+  const protocol::LoneSet set = protocol::parse_lone_set(data, size, kTestPort);
   WC_ASSERT(get.key_size == 0 || set.key_size == 0);
   if (get.key_size != 0) {
-    WC_ASSERT(is_packet && wire::kLoneKeyOffset + get.key_size + 2 <= size);
+    WC_ASSERT(is_packet && protocol::kLoneKeyOffset + get.key_size + 2 <= size);
   }
   if (set.key_size == 0) return;
-  WC_ASSERT(is_packet && wire::kLoneKeyOffset + set.key_size < set.value_offset);
+  WC_ASSERT(is_packet && protocol::kLoneKeyOffset + set.key_size < set.value_offset);
   WC_ASSERT(uint64_t{set.value_offset} + set.value_size + 2 <= size);
 }
 
 // One change to the frame's parts.
 void mutate_parts(std::string& frame, std::mt19937& random) {
-  const size_t l3 = std::min(wire::testing::l3_offset_of(frame), frame.size());
-  const size_t l4 = std::min(wire::testing::l4_offset_of(frame), frame.size());
-  const size_t payload = std::min(l4 + wire::kUdpProtocolHeaderSize, frame.size());
+  const size_t l3 = std::min(net::testing::l3_offset_of(frame), frame.size());
+  const size_t l4 = std::min(net::testing::l4_offset_of(frame), frame.size());
+  const size_t payload = std::min(l4 + net::kUdpProtocolHeaderSize, frame.size());
   switch (random() % 6) {
     case 0:
-      frame.insert(std::min<size_t>(wire::kEtherTypeOffset, frame.size()),
+      frame.insert(std::min<size_t>(net::kEtherTypeOffset, frame.size()),
                    std::string(random() % 2 == 0 ? "\x81\x00\x00\x05" : "\x88\xa8\x20\x06", 4));
       break;
     case 1:
-      if (l3 >= 18) frame.erase(wire::kEtherTypeOffset, wire::kVlanTagSize);
+      if (l3 >= 18) frame.erase(net::kEtherTypeOffset, net::kVlanTagSize);
       break;
     case 2:
       frame.insert(l4, std::string(4, '\x01'));
@@ -115,19 +115,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Steering steering(data, size);
   const uint32_t reply_size = steering.next() << 8 | steering.next();
   const std::string frame = steering.rest();
-  wire::testing::HeapCopy copy(frame);
-  wire::Packet packet;
+  protocol::testing::HeapCopy copy(frame);
+  net::Packet packet;
   const bool is_packet =
-      wire::parse_packet(copy.bytes(), kTestPort, packet) == wire::PacketVerdict::kRequest;
+      net::parse_packet(copy.bytes(), kTestPort, packet) == net::PacketVerdict::kRequest;
   check_short_ways(frame, is_packet);
   if (!is_packet) return 0;
   check_bounds(packet, frame);
-  check_reply(copy.data(), packet, std::min(reply_size, wire::kReplyUdpPayloadMax));
-  wire::UdpHeader header;
+  check_reply(copy.data(), packet, std::min(reply_size, net::kReplyUdpPayloadMax));
+  protocol::UdpHeader header;
   const Bytes payload = copy.bytes().sub(packet.payload_offset, packet.payload_size);
-  if (wire::parse_udp_header(payload, header) != wire::UdpVerdict::kRequest) return 0;
-  fuzz::run_whole(wire::testing::text_of(payload.from(wire::kUdpHeaderSize)),
-                  wire::testing::default_limits(), true, {});
+  if (protocol::parse_udp_header(payload, header) != protocol::UdpVerdict::kRequest) return 0;
+  fuzz::run_whole(protocol::testing::text_of(payload.from(protocol::kUdpHeaderSize)),
+                  protocol::testing::default_limits(), true, {});
   return 0;
 }
 
@@ -147,10 +147,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t siz
   }
   frame.resize(std::min(frame.size(), size_max - kReplySizeBytes));
   const size_t padding = random() % 4 == 0 ? random() % 8 : 0;
-  wire::testing::mend(
-      frame,
-      random() % 4 == 0 ? static_cast<uint32_t>(random() % 16) : uint32_t{wire::testing::kMendAll},
-      padding);
+  net::testing::mend(frame,
+                     random() % 4 == 0 ? static_cast<uint32_t>(random() % 16)
+                                       : uint32_t{net::testing::kMendAll},
+                     padding);
   frame += tail;
   std::memcpy(data, frame.data(), frame.size());
   return frame.size();

@@ -9,8 +9,8 @@ namespace warpcache::ablation {
 
 namespace {
 
-using engine::cuda::kWarpSize;
-using engine::cuda::warp_id;
+using gpu::kWarpSize;
+using gpu::warp_id;
 
 constexpr uint32_t kThreads = 64;    // of a block: two warps, also where one helps the other
 constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: leaves a thread 72 registers
@@ -25,9 +25,10 @@ __host__ __device__ uint32_t stage_words(uint32_t requests, const StageShape& in
 // lane. Returns its size, 0 if there is none.
 __device__ uint32_t serve_spilled(const store::Core& core, const GetBatch& batch,
                                   const uint8_t* frame, uint8_t* out) {
-  const wire::LoneGet request = wire::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
+  const protocol::LoneGet request =
+      protocol::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
   if (request.key_size == 0) return 0;
-  const Bytes key = {frame + wire::kLoneKeyOffset, request.key_size};
+  const Bytes key = {frame + protocol::kLoneKeyOffset, request.key_size};
   const store::Found found = store::find_key(core, hash_key(core.seed, key), key);
   if (!found) return 0;
   QuickFound quick = header_of(found.item);
@@ -93,9 +94,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     bring_in<kWarpSize>(batch.input + uint64_t{first} * batch.slot_bytes, slots, in, input,
                         lane_id());
     __syncwarp();
-    wire::LoneGet request;
+    protocol::LoneGet request;
     const bool here = Lanes::number() < slots;
-    if (here) request = wire::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
+    if (here) request = protocol::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
     const QuickFound found = Lanes::find(core, facts.pairs, request, frame);
     const uint32_t size = reply_size(request, found, facts, batch.now, batch.reply_slot_bytes);
     if (size != 0 && Lanes::lane() == 0) engine::cuda::quick_record_hit(found, batch.now);
@@ -122,15 +123,15 @@ struct Exchange {
 
 // Bytes of the key of a frame whose headers are right, and whose payload may be anything; 0: none.
 __device__ uint32_t key_size_of(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace wire::lone_detail;
-  const uint32_t end = kUdp + big16(word16(frame, kUdp + wire::kUdpLengthOffset));
-  const bool fits = end >= kKey + 3 && end <= kKey + wire::kKeySizeMax + 2 && end <= slot_bytes;
+  using namespace protocol::lone_detail;
+  const uint32_t end = kUdp + big16(word16(frame, kUdp + net::kUdpLengthOffset));
+  const bool fits = end >= kKey + 3 && end <= kKey + protocol::kKeySizeMax + 2 && end <= slot_bytes;
   return fits ? end - 2 - kKey : 0;
 }
 
-// The part of wire::parse_lone_get() that is about the payload.
-__device__ wire::LoneGet parse_command(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace wire::lone_detail;
+// The part of protocol::parse_lone_get() that is about the payload.
+__device__ protocol::LoneGet parse_command(const uint8_t* frame, uint32_t slot_bytes) {
+  using namespace protocol::lone_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (key_size == 0) return {};
   const Head head = load_head(frame);
@@ -140,14 +141,14 @@ __device__ wire::LoneGet parse_command(const uint8_t* frame, uint32_t slot_bytes
   if (!get || frame[end] != '\r' || frame[end + 1] != '\n') return {};
   if (!is_one_word(frame, end)) return {};
   if (has_wrong_checksum(head, frame, end + 2 - kUdp)) return {};
-  return {key_size, head.half(kUdp + wire::kUdpChecksumOffset) != 0};
+  return {key_size, head.half(kUdp + net::kUdpChecksumOffset) != 0};
 }
 
 // All of the reply that does not depend on what is found; lengths are 0. Returns whether the
 // request's headers are right.
 __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, uint16_t udp_port,
                      uint8_t* out) {
-  using namespace wire::lone_detail;
+  using namespace protocol::lone_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (!has_usual_headers(load_head(frame), slot_bytes, udp_port)) return false;
   if (key_size == 0 || kPayload + kHitText + key_size > room) return false;
@@ -158,17 +159,17 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
 }
 
 // The rest of the reply.
-__device__ void complete(const wire::LoneGet& request, const QuickFound& found, uint32_t size,
+__device__ void complete(const protocol::LoneGet& request, const QuickFound& found, uint32_t size,
                          uint8_t* out) {
-  using namespace wire::lone_detail;
+  using namespace protocol::lone_detail;
   const uint32_t length = big16(size - kIp);
-  const uint32_t sum = ~uint32_t{word16(out, kIp + wire::kIpv4ChecksumOffset)} & 0xffff;
-  put16(out, kIp + wire::kIpv4LengthOffset, length);
-  put16(out, kIp + wire::kIpv4ChecksumOffset, ~uint32_t{wire::checksum_fold(sum + length)});
-  put16(out, kUdp + wire::kUdpLengthOffset, big16(size - kUdp));
+  const uint32_t sum = ~uint32_t{word16(out, kIp + net::kIpv4ChecksumOffset)} & 0xffff;
+  put16(out, kIp + net::kIpv4LengthOffset, length);
+  put16(out, kIp + net::kIpv4ChecksumOffset, ~uint32_t{net::checksum_fold(sum + length)});
+  put16(out, kUdp + net::kUdpLengthOffset, big16(size - kUdp));
   uint8_t* const place = put_around_value(found, out + kPayload + 6 + request.key_size);
   engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
-  wire::finish_lone_hit(request, size, out);
+  protocol::finish_lone_hit(request, size, out);
 }
 
 // A block is a main warp, which looks up, and its helper: barriers of the block are theirs alone.
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     bring_in<kThreads>(batch.input + uint64_t{first} * batch.slot_bytes, slots, in, input,
                        threadIdx.x);
     __syncthreads();
-    wire::LoneGet request;
+    protocol::LoneGet request;
     QuickFound found;
     if (helps) {
       exchange.headers_right[lane_id()] =
@@ -239,8 +240,8 @@ Variant<GetBatch> variant_of(const char* experiment, const std::string& name, Ke
   const uint32_t shared_bytes = 16 * stage_words(requests, in, out);
   const Plan plan = plan_for(kernel, kThreads, shared_bytes, requests);
   const auto launch = [=](const GetBatch& batch, cudaStream_t stream) {
-    engine::cuda::start_kernel(kernel, plan.shape_for(batch.count), plan.shared_bytes, stream, core,
-                               batch, in, out);
+    gpu::start_kernel(kernel, plan.shape_for(batch.count), plan.shared_bytes, stream, core, batch,
+                      in, out);
   };
   return {experiment, name, plan.footprint, launch};
 }

@@ -14,17 +14,17 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/cuda/quick_find.cuh"
-#include "engine/cuda/warp.cuh"
-#include "wire/lone_get.h"
+#include "engine/cuda/packets/quick_find.cuh"
+#include "gpu/warp.cuh"
+#include "protocol/single_key/get.h"
 
 namespace warpcache::ablation {
 
-using engine::cuda::kAllLanes;
-using engine::cuda::lane_id;
 using engine::cuda::QuickFound;
 using engine::cuda::quick_detail::load_past_l1;
 using engine::cuda::quick_detail::same_key;
+using gpu::kAllLanes;
+using gpu::lane_id;
 
 // As they are when a kernel begins; nobody changes them.
 struct StoreFacts {
@@ -37,12 +37,12 @@ struct StoreFacts {
 };
 
 // Bytes of the reply frame; 0: it is no hit that can be answered.
-__device__ inline uint32_t reply_size(const wire::LoneGet& request, const QuickFound& found,
+__device__ inline uint32_t reply_size(const protocol::LoneGet& request, const QuickFound& found,
                                       const StoreFacts& facts, uint32_t now, uint32_t room) {
   if (found.item == nullptr || found.chained()) return 0;
   const bool expired = found.expiry != 0 && found.expiry <= now;
   if (expired || found.flush_generation != facts.flush_generation) return 0;
-  const uint32_t size = wire::lone_hit_size(request, found.client_flags, found.value_size);
+  const uint32_t size = protocol::lone_hit_size(request, found.client_flags, found.value_size);
   return size <= room ? size : 0;
 }
 
@@ -56,19 +56,19 @@ __device__ inline QuickFound header_of(store::Item* item) {
 }
 
 // The reply frame of `size` bytes at `out`, by one lane.
-__device__ inline void compose_alone(const wire::LoneGet& request, const QuickFound& found,
+__device__ inline void compose_alone(const protocol::LoneGet& request, const QuickFound& found,
                                      const uint8_t* frame, uint32_t size, uint8_t* out) {
   uint8_t* const place =
-      wire::compose_lone_hit(frame, request, found.client_flags, found.value_size, size, out);
+      protocol::compose_lone_hit(frame, request, found.client_flags, found.value_size, size, out);
   engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
-  wire::finish_lone_hit(request, size, out);
+  protocol::finish_lone_hit(request, size, out);
 }
 
 template <uint32_t kLanes>
 class Group {
  public:
   static_assert(kLanes >= 1 && kLanes <= 32 && (kLanes & (kLanes - 1)) == 0);
-  static constexpr uint32_t kCount = engine::cuda::kWarpSize / kLanes;  // groups of a warp
+  static constexpr uint32_t kCount = gpu::kWarpSize / kLanes;  // groups of a warp
 
   __device__ static uint32_t number() { return lane_id() / kLanes; }
   __device__ static uint32_t lane() { return lane_id() % kLanes; }
@@ -76,10 +76,10 @@ class Group {
   // The key of `request`, which was read from `frame`, if it is in its home set. All lanes of the
   // group have the result. Without a key nothing is found.
   __device__ static QuickFound find(const store::Core& core, uint32_t pairs,
-                                    const wire::LoneGet& request, const uint8_t* frame);
+                                    const protocol::LoneGet& request, const uint8_t* frame);
   // The reply frame of `size` bytes at `out`; nothing if that is 0. All of it is written when this
   // returns.
-  __device__ static void compose(const wire::LoneGet& request, const QuickFound& found,
+  __device__ static void compose(const protocol::LoneGet& request, const QuickFound& found,
                                  const uint8_t* frame, uint32_t size, uint8_t* out);
 
  private:
@@ -134,9 +134,9 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
 // of which there is seldom a second.
 template <uint32_t kLanes>
 __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pairs,
-                                          const wire::LoneGet& request, const uint8_t* frame) {
+                                          const protocol::LoneGet& request, const uint8_t* frame) {
   const uint32_t key_size = request.key_size;
-  const uint8_t* const key = frame + wire::kLoneKeyOffset;
+  const uint8_t* const key = frame + protocol::kLoneKeyOffset;
   bool searches = key_size != 0;
   const uint64_t hash = searches ? hash_key(core.seed, {key, key_size}) : 0;
   if constexpr (kLanes == 1) {
@@ -189,8 +189,8 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
 // than one. No byte behind the key is written: these are another lane's.
 template <uint32_t kLanes>
 __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  static_assert((wire::lone_detail::kPayload + 6) % 4 == 0);
-  const auto* words = reinterpret_cast<const uint32_t*>(frame + wire::kLoneKeyOffset - 2);
+  static_assert((protocol::lone_detail::kPayload + 6) % 4 == 0);
+  const auto* words = reinterpret_cast<const uint32_t*>(frame + protocol::kLoneKeyOffset - 2);
   for (uint32_t i = lane(); i < (size + 3) / 4; i += kLanes) {
     const uint32_t next = 4 * i + 2 < size ? words[i + 1] : 0;
     const uint32_t word = __funnelshift_r(words[i], next, 16);
@@ -206,7 +206,7 @@ __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint
 
 // What follows the key, the value left out; returns the place of that.
 __device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at) {
-  using namespace wire::lone_detail;
+  using namespace protocol::lone_detail;
   *at++ = ' ';
   at = put_number(found.client_flags, digits_of(found.client_flags), at);
   *at++ = ' ';
@@ -218,16 +218,16 @@ __device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at
 }
 
 __device__ inline void put_value_word(uint8_t* out) {
-  using namespace wire::lone_detail;
+  using namespace protocol::lone_detail;
   put16(out, kPayload, 'V' | 'A' << 8);
   put16(out, kPayload + 2, 'L' | 'U' << 8);
   put16(out, kPayload + 4, 'E' | ' ' << 8);
 }
 
 template <uint32_t kLanes>
-__device__ void Group<kLanes>::compose(const wire::LoneGet& request, const QuickFound& found,
+__device__ void Group<kLanes>::compose(const protocol::LoneGet& request, const QuickFound& found,
                                        const uint8_t* frame, uint32_t size, uint8_t* out) {
-  using namespace wire::lone_detail;
+  using namespace protocol::lone_detail;
   const bool hit = size != 0;
   if constexpr (kLanes == 1) {
     if (hit) compose_alone(request, found, frame, size, out);
@@ -250,7 +250,7 @@ __device__ void Group<kLanes>::compose(const wire::LoneGet& request, const Quick
     }
   }
   __syncwarp();
-  if (hit && lane() == 0) wire::finish_lone_hit(request, size, out);
+  if (hit && lane() == 0) protocol::finish_lone_hit(request, size, out);
   __syncwarp();
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "store/core.h"
+#include "store/layout/core.h"
 
 namespace warpcache::ablation {
 

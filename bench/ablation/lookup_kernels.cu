@@ -3,18 +3,18 @@
 
 #include "ablation/kernels.h"
 #include "ablation/stage.cuh"
-#include "engine/cuda/quick_find.cuh"
+#include "engine/cuda/packets/quick_find.cuh"
 
 namespace warpcache::ablation {
 
 namespace {
 
-using engine::cuda::kAllLanes;
-using engine::cuda::kWarpSize;
-using engine::cuda::lane_id;
-using engine::cuda::warp_id;
 using engine::cuda::quick_detail::load_past_l1;
 using engine::cuda::quick_detail::same_key;
+using gpu::kAllLanes;
+using gpu::kWarpSize;
+using gpu::lane_id;
+using gpu::warp_id;
 
 constexpr uint32_t kThreads = 64;
 constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: leaves a thread 72 registers
@@ -160,8 +160,8 @@ Variant<LookupBatch> variant_of(const char* name, const Index& index, const stor
   const uint32_t shared_bytes = 16 * kThreads * stage.stride();
   const Plan plan = plan_for(look_up_keys<Index>, kThreads, shared_bytes, kThreads);
   const auto launch = [=](const LookupBatch& batch, cudaStream_t stream) {
-    engine::cuda::start_kernel(look_up_keys<Index>, plan.shape_for(batch.count), plan.shared_bytes,
-                               stream, core, index, batch, stage);
+    gpu::start_kernel(look_up_keys<Index>, plan.shape_for(batch.count), plan.shared_bytes, stream,
+                      core, index, batch, stage);
   };
   return {"index", name, plan.footprint, launch};
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ablation/hopscotch.h"
-#include "store/index.h"
+#include "store/index/index.h"
 
 namespace warpcache::ablation {
 

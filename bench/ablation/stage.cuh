@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "engine/cuda/start_kernel.cuh"
-#include "engine/cuda/warp.cuh"
+#include "gpu/start_kernel.cuh"
+#include "gpu/warp.cuh"
 
 namespace warpcache::ablation {
 
@@ -78,7 +78,7 @@ struct Plan {
   uint32_t requests = 0;
   uint32_t blocks_max = 0;  // that run at once
 
-  engine::cuda::LaunchShape shape_for(uint32_t count) const {
+  gpu::LaunchShape shape_for(uint32_t count) const {
     return {std::clamp((count + requests - 1) / requests, 1u, blocks_max), threads};
   }
 };
@@ -107,7 +107,7 @@ Plan plan_for(void (*kernel)(Parameters...), uint32_t threads, uint32_t shared_b
   plan.footprint.local_bytes = static_cast<int>(attributes.localSizeBytes);
   plan.footprint.shared_bytes = static_cast<int>(attributes.sharedSizeBytes + shared_bytes);
   plan.footprint.threads = static_cast<int>(threads);
-  plan.footprint.warps = blocks * static_cast<int>(threads / engine::cuda::kWarpSize);
+  plan.footprint.warps = blocks * static_cast<int>(threads / gpu::kWarpSize);
   return plan;
 }
 

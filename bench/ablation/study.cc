@@ -11,17 +11,17 @@
 #include "ablation/hopscotch.h"
 #include "ablation/launches.h"
 #include "ablation/shadow.h"
-#include "engine/cuda/device.h"
+#include "gpu/device.h"
 #include "offline/gpu_fabric.h"
 #include "offline/parallel.h"
-#include "wire/lone_frame.h"
+#include "protocol/single_key/packet.h"
 
 namespace warpcache::ablation {
 
 namespace {
 
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStream;
+using gpu::CudaMemory;
+using gpu::CudaStream;
 using offline::in_parallel;
 using offline::Progress;
 using offline::Workload;
@@ -82,9 +82,9 @@ class Study {
     config.gpu = config_.gpu;
     // The variants' kernels are in no epoch: nothing may be reclaimed or moved beside them.
     config.maintenance = false;
-    const std::string failure = engine::cuda::open_device(static_cast<int>(config.gpu), &facts_);
+    const std::string failure = gpu::open_device(static_cast<int>(config.gpu), &facts_);
     if (!failure.empty()) throw std::runtime_error(failure);
-    engine::cuda::CudaStore* store = nullptr;
+    store::CudaStore* store = nullptr;
     fabric_ = make_gpu_fabric(config, &store);
     offline::fill(workload_, *fabric_, progress_);
     if (store->host_bytes() != 0) throw std::runtime_error("the GPU has too little memory");
@@ -235,7 +235,7 @@ class Study {
   // --- Indexes
 
   Bytes key_of(const uint8_t* frame) const {
-    return {frame + wire::kLoneKeyOffset, config_.workload.key_size};
+    return {frame + protocol::kLoneKeyOffset, config_.workload.key_size};
   }
 
   // Of all keys, in the order in which they were stored.
@@ -371,7 +371,7 @@ class Study {
   Workload workload_;
   uint64_t batches_;
   uint64_t requests_;
-  engine::cuda::DeviceFacts facts_;
+  gpu::DeviceFacts facts_;
   std::unique_ptr<offline::Fabric> fabric_;
   store::Core core_;
   uint32_t now_ = 0;

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "batcher/worker.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
-#include "store/store.h"
-#include "wire/frame.h"
+#include "protocol/framing/frame.h"
+#include "store/host/store.h"
+#include "worker/worker.h"
 
 namespace warpcache::bench {
 namespace {
@@ -33,7 +33,7 @@ constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 constexpr uint64_t kHashSeed = 12345;
 
 // Gives one stream or datagram a turn, and forgets the replies after a look at their first byte.
-class MemoryTransport final : public transport::Transport {
+class MemoryTransport final : public io::Transport {
  public:
   explicit MemoryTransport(bool datagrams) : datagrams_(datagrams) {}
 
@@ -41,12 +41,9 @@ class MemoryTransport final : public transport::Transport {
   uint64_t reply_bytes() const { return reply_bytes_; }
   void close() { observer_->closed(session_); }
 
-  void attach(transport::SessionObserver& observer, transport::PinReleaser&) override {
-    observer_ = &observer;
-  }
-  bool receive(transport::InputArena& arena, std::vector<transport::RxChunk>& chunks,
-               int) override {
-    transport::RxChunk chunk;
+  void attach(io::SessionObserver& observer, io::PinReleaser&) override { observer_ = &observer; }
+  bool receive(io::InputArena& arena, std::vector<io::RxChunk>& chunks, int) override {
+    io::RxChunk chunk;
     chunk.size = static_cast<uint32_t>(input_.size());
     chunk.datagram = datagrams_;
     chunk.session = datagrams_ ? nullptr : &session_;
@@ -56,8 +53,8 @@ class MemoryTransport final : public transport::Transport {
     chunks.push_back(chunk);
     return true;
   }
-  void complete(const transport::RxChunk& chunk, const transport::RxNext& next,
-                const transport::TxSpan* spans, uint32_t span_count) override {
+  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::TxSpan* spans,
+                uint32_t span_count) override {
     WC_ASSERT(datagrams_ || next.consumed == chunk.size);
     for (uint32_t i = 0; i < span_count; ++i) {
       WC_ASSERT(spans[i].pin == 0 && std::memcmp(spans[i].data, "ERR", 3) != 0);
@@ -70,8 +67,8 @@ class MemoryTransport final : public transport::Transport {
  private:
   bool datagrams_;
   std::string input_;
-  transport::SessionStorage session_{};
-  transport::SessionObserver* observer_ = nullptr;
+  io::SessionStorage session_{};
+  io::SessionObserver* observer_ = nullptr;
   uint64_t reply_bytes_ = 0;
 };
 
@@ -140,16 +137,16 @@ std::unique_ptr<store::Store> make_store() {
 
 // Stores every key, not through turn(), which is what is counted.
 void fill(engine::Engine& engine) {
-  constexpr wire::FrameLimits kLimits = {1 << 20, 1 << 16, true, wire::kProtocolAuto};
+  constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 16, true, protocol::kProtocolAuto};
   const std::string value(kValueSize, 'v');
   for (uint32_t i = 0; i < kKeys; ++i) {
     std::string text = fmt::format("set key:{:026} 0 0 {}\r\n{}\r\n", i, value.size(), value);
-    wire::FrameState state{};
+    protocol::FrameState state{};
     engine::Batch batch;
     batch.input = reinterpret_cast<uint8_t*>(text.data());
     batch.frames.resize(1);
-    const wire::FrameResult framed =
-        wire::frame(state, kLimits, {batch.input, text.size()}, 0, 0, batch.frames.data(), 1);
+    const protocol::FrameResult framed =
+        protocol::frame(state, kLimits, {batch.input, text.size()}, 0, 0, batch.frames.data(), 1);
     WC_ASSERT(framed.count == 1 && framed.consumed == text.size());
     engine::BatchEntry entry;
     entry.frame_count = 1;
@@ -165,7 +162,7 @@ void run(const Workload& workload, uint32_t turns) {
   engine::StoreAdmin admin(*store);
   engine::CpuEngine engine({}, *store, admin);
   MemoryTransport transport(workload.datagrams);
-  batcher::Worker worker({}, transport, engine);
+  worker::Worker worker({}, transport, engine);
   fill(engine);
   std::minstd_rand random(1);
   for (uint32_t i = 0; i < turns; ++i) {

@@ -7,15 +7,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/cuda/device.h"
+#include "gpu/device.h"
 #include "offline/background.h"
 
 namespace warpcache::offline {
 
 namespace {
 
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStream;
+using gpu::CudaMemory;
+using gpu::CudaStream;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint32_t kThreads = 1024;

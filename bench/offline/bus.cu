@@ -4,15 +4,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/cuda/device.h"
+#include "gpu/device.h"
 #include "offline/yardstick.h"
 
 namespace warpcache::offline {
 
 namespace {
 
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStream;
+using gpu::CudaMemory;
+using gpu::CudaStream;
 
 constexpr uint64_t kBytes = uint64_t{256} << 20;
 constexpr int kRounds = 5;

@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <thread>
 
-#include "batcher/worker.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
+#include "io/frames/replay_transport.h"
 #include "offline/fabric.h"
-#include "store/store.h"
-#include "transport/replay/replay_transport.h"
+#include "store/host/store.h"
+#include "worker/worker.h"
 
 namespace warpcache::offline {
 
@@ -35,10 +35,9 @@ class Lane {
     for (uint64_t i = first; i < end; ++i) {
       frames_.add({input + i * pass.slot_bytes, pass.slot_bytes});
     }
-    replay_ = std::make_unique<transport::ReplayTransport>(
-        transport::ReplayConfig{.udp_port = Workload::kPort, .burst_frames_max = pass.batch},
-        frames_);
-    worker_ = std::make_unique<batcher::Worker>(batcher::WorkerConfig{}, *replay_, engine_);
+    replay_ = std::make_unique<io::ReplayTransport>(
+        io::ReplayConfig{.udp_port = Workload::kPort, .burst_frames_max = pass.batch}, frames_);
+    worker_ = std::make_unique<worker::Worker>(worker::WorkerConfig{}, *replay_, engine_);
     batch_us_.clear();
   }
 
@@ -55,7 +54,7 @@ class Lane {
   // To be called behind the last run(), before reply(). Requests are answered in their order, so a
   // datagram with number 0 begins the next one's answer.
   void sort_replies() {
-    const transport::FrameList& replies = replay_->replies();
+    const io::FrameList& replies = replay_->replies();
     answers_.clear();
     for (size_t i = 0; i < replies.size(); ++i) {
       if (Workload::sequence_of(replies[i]) == 0) answers_.push_back(i);
@@ -71,9 +70,9 @@ class Lane {
 
  private:
   engine::CpuEngine engine_;
-  transport::FrameList frames_;
-  std::unique_ptr<transport::ReplayTransport> replay_;
-  std::unique_ptr<batcher::Worker> worker_;
+  io::FrameList frames_;
+  std::unique_ptr<io::ReplayTransport> replay_;
+  std::unique_ptr<worker::Worker> worker_;
   std::vector<size_t> answers_;  // where each request's begins in the replies, and their end
   std::vector<float> batch_us_;
   uint64_t first_ = 0;

@@ -10,18 +10,18 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/cuda/packet_engine.h"
-#include "engine/cuda/reply_frames.h"
+#include "engine/cuda/packets/packet_engine.h"
+#include "engine/cuda/packets/reply_frames.h"
 
 namespace warpcache::offline {
 
 namespace {
 
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStore;
 using engine::cuda::PacketBatch;
 using engine::cuda::PacketEngine;
 using engine::cuda::PacketResult;
+using gpu::CudaMemory;
+using store::CudaStore;
 using SteadyClock = std::chrono::steady_clock;
 
 // The batches of a pass, and when each of them comes: now, or at its time.
@@ -60,12 +60,13 @@ void check(const std::string& failure) {
 class GpuFabric final : public Fabric {
  public:
   explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
-    check(engine::cuda::open_device(static_cast<int>(config.gpu), &facts_));
+    check(gpu::open_device(static_cast<int>(config.gpu), &facts_));
     const uint32_t engines = config.threads * config.depth;
     if (config_.blocks == 0) {
       config_.blocks = config.persistent ? staying_blocks() : facts_.multiprocessors;
     }
-    engine::cuda::CudaStoreConfig store;
+    store::CudaStoreConfig store;
+    store.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     store.store.memory_limit = config.memory_bytes;
     store.store.hash_power = config.hash_power;
     store.store.maintenance_thread = config.maintenance;
@@ -77,7 +78,7 @@ class GpuFabric final : public Fabric {
       packets.udp_port = Workload::kPort;
       packets.jobs.blocks_max = config_.blocks;
       packets.jobs.persistent = config.persistent;
-      if (config.high_priority) packets.jobs.priority = engine::cuda::CudaStream::Priority::kHigh;
+      if (config.high_priority) packets.jobs.priority = gpu::CudaStream::Priority::kHigh;
       packets.copied_packets_min = config.copied_batch_min;
       check(PacketEngine::create(packets, *store_, faults_, &engines_.emplace_back()));
     }
@@ -161,7 +162,7 @@ class GpuFabric final : public Fabric {
     uint64_t next = 0;
     bool taken = false;  // the next one
     uint32_t busy = 0;
-    (void)faults_.check(engine::cuda::attach_thread(), "starting a thread");
+    (void)faults_.check(gpu::attach_thread(), "starting a thread");
     while (!faults_.failed()) {
       for (uint32_t i = 0; i < config_.depth; ++i) {
         Running& slot = running[i];
@@ -246,8 +247,8 @@ class GpuFabric final : public Fabric {
 
   FabricConfig config_;
   EnergyMeter energy_;
-  engine::cuda::DeviceFacts facts_;
-  engine::cuda::DeviceFaults faults_;
+  gpu::DeviceFacts facts_;
+  gpu::DeviceFaults faults_;
   std::unique_ptr<CudaStore> store_;
   std::vector<std::unique_ptr<PacketEngine>> engines_;
   std::unique_ptr<BackgroundWork> background_;

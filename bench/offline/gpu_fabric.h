@@ -3,13 +3,12 @@
 
 #include <memory>
 
-#include "engine/cuda/cuda_store.h"
 #include "offline/fabric.h"
+#include "store/cuda/cuda_store.h"
 
 namespace warpcache::offline {
 
 // As make_gpu_fabric(). Sets the store that requests are run on, which stays as long as the fabric.
-std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config,
-                                        engine::cuda::CudaStore** store);
+std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config, store::CudaStore** store);
 
 }  // namespace warpcache::offline

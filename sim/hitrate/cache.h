@@ -54,7 +54,7 @@ class Cache {
   virtual void prefetch(uint64_t hash) const { (void)hash; }
 };
 
-// One of `count` places, by the lower half of a hash. (Tags use higher bits: store/set.h.)
+// One of `count` places, by the lower half of a hash. (Tags use higher bits: store/layout/set.h.)
 inline uint32_t place_of(uint64_t hash, uint32_t count) {
   return static_cast<uint32_t>((hash & 0xffffffff) * count >> 32);
 }

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "hitrate/cache.h"
-#include "store/store.h"
+#include "store/host/store.h"
 #include "workload/item_maker.h"
 
 namespace warpcache::sim {

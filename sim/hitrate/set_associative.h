@@ -10,7 +10,7 @@
 
 #include "hitrate/cache.h"
 #include "hitrate/set_policies.h"
-#include "store/set.h"
+#include "store/layout/set.h"
 
 namespace warpcache::sim {
 

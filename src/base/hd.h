@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Markers for code that runs on the host and on a CUDA device. Code under base/, wire/, store/ and
+// Markers for code that runs on the host and on a CUDA device. Code under base/, net/, protocol/, store/ and
 // request/ that a kernel may call is marked WC_HD and keeps to what both compilers accept: no
 // allocation, no recursion, no exceptions, no virtual calls.
 #pragma once

@@ -11,8 +11,8 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "wire/frame.h"
-#include "wire/message.h"
+#include "protocol/framing/frame.h"
+#include "protocol/message.h"
 
 namespace warpcache {
 class BytePipe;
@@ -37,7 +37,7 @@ struct ReplySpan {
 // One connection's, or one datagram's, share of a batch. Its frames are contiguous and in order; a
 // stream connection is in at most one batch at a time.
 struct BatchEntry {
-  // Filled by the batcher.
+  // Filled by the worker.
   uint32_t first_frame = 0;
   uint32_t frame_count = 0;
   uint32_t reservation =
@@ -59,17 +59,17 @@ struct BatchEntry {
   BytePipe* long_reply = nullptr;
 };
 
-// What the batcher and the engines have room for from the start, so that a batch goes on where the
+// What the worker and the engines have room for from the start, so that a batch goes on where the
 // system refuses memory. An engine may need more spans only where values are in thousands of
 // pieces.
 inline constexpr uint32_t kBatchEntriesMax = 64 * 1024;
 inline constexpr uint32_t kBatchSpansMax = 128 * 1024;
 
-// Memory is owned by the batcher, reused from turn to turn.
+// Memory is owned by the worker, reused from turn to turn.
 struct Batch {
   uint8_t* input = nullptr;  // the input arena; Frame::offset counts from here. Writable: keys are
                              // decoded in place
-  std::vector<wire::Frame> frames;
+  std::vector<protocol::Frame> frames;
   std::vector<BatchEntry> entries;
   std::vector<ReplySpan> spans;  // filled by the engine
   bool left_out = false;         // by the engine: of some stream no frame was done
@@ -82,22 +82,22 @@ class AdminHandler {
  public:
   virtual ~AdminHandler() = default;
 
-  // Runs `request` (wire::Op kFlushAll to kSasl) and appends its whole reply to `reply`, in the
+  // Runs `request` (protocol::Op kFlushAll to kSasl) and appends its whole reply to `reply`, in the
   // protocol it came in; nothing where it is noreply or quiet. A reply that is long or takes time
   // comes through entry.long_reply instead. `input` is the batch's input base. Takes some tens of
   // microseconds, whatever is stored.
-  virtual void run(const wire::Request& request, const uint8_t* input, BatchEntry& entry,
+  virtual void run(const protocol::Request& request, const uint8_t* input, BatchEntry& entry,
                    std::string& reply) = 0;
 
   // A request on a connection that has not logged in (-Y). Appends the reply; sets
   // entry.authenticated on success; counts in entry.failed_logins, and may set entry.close.
-  virtual void authenticate(const wire::Request& request, const uint8_t* input, BatchEntry& entry,
-                            std::string& reply) = 0;
+  virtual void authenticate(const protocol::Request& request, const uint8_t* input,
+                            BatchEntry& entry, std::string& reply) = 0;
 
   // `stats detail on`: false in the common case, asked once per batch.
   virtual bool wants_keys() const = 0;
   // Only while wants_keys().
-  virtual void saw_key(wire::Op op, Bytes key, bool hit) = 0;
+  virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
 };
 
 class Engine {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/byte_pipe.h"
 #include "base/mem.h"
-#include "wire/frame.h"
+#include "protocol/framing/frame.h"
 
 namespace warpcache::engine {
 namespace {
@@ -80,7 +80,7 @@ void FailoverEngine::close_all(Batch& batch) {
 
 // The body that the primary was to store, in a reservation of the spare's. 0: there is no room.
 uint32_t FailoverEngine::move_body(const Batch& batch, const BatchEntry& entry) {
-  const wire::Frame& frame = batch.frames[entry.first_frame];
+  const protocol::Frame& frame = batch.frames[entry.first_frame];
   uint32_t id = 0;
   if (spare_->reserve(key_sizes_.at(entry.reservation), frame.body_size, &id) != Status::kOk)
     return 0;
@@ -105,7 +105,7 @@ void FailoverEngine::submit_to_spare(Batch& batch) {
     }
     entry.reservation = move_body(batch, entry);
     if (entry.reservation != 0) continue;
-    wire::refuse_store(batch.frames[entry.first_frame], Status::kOutOfMemory);
+    protocol::refuse_store(batch.frames[entry.first_frame], Status::kOutOfMemory);
   }
   spare_->submit(&batch);
 }

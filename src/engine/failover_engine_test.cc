@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "engine/cpu/cpu_engine.h"
-#include "engine/cuda/incoming_bodies.h"
+#include "engine/cuda/messages/incoming_bodies.h"
 #include "engine/testing/store_admin.h"
-#include "store/store_test_util.h"
-#include "wire/frame.h"
+#include "protocol/framing/frame.h"
+#include "store/testing/store_fixture.h"
 
 namespace warpcache::engine {
 namespace {
@@ -78,12 +78,12 @@ class FailoverTest : public ::testing::Test {
   // `fails`.
   std::string say(const std::string& text, bool fails = false) {
     std::copy(text.begin(), text.end(), input_);
-    wire::FrameState state = {};
-    const wire::FrameLimits limits = {1 << 20, 1 << 20, true, wire::kProtocolAuto};
+    protocol::FrameState state = {};
+    const protocol::FrameLimits limits = {1 << 20, 1 << 20, true, protocol::kProtocolAuto};
     batch_.input = input_;
     batch_.frames.resize(1000);
-    const wire::FrameResult framed =
-        wire::frame(state, limits, {input_, text.size()}, 0, 0, batch_.frames.data(), 1000);
+    const protocol::FrameResult framed =
+        protocol::frame(state, limits, {input_, text.size()}, 0, 0, batch_.frames.data(), 1000);
     batch_.frames.resize(framed.count);
     BatchEntry entry;
     entry.frame_count = framed.count;
@@ -112,10 +112,10 @@ class FailoverTest : public ::testing::Test {
     const std::string line = "set a 0 0 " + std::to_string(size) + "\r\n";
     std::copy(line.begin(), line.end(), input_);
     batch_.input = input_;
-    wire::Frame frame = {};
+    protocol::Frame frame = {};
     frame.head_size = static_cast<uint16_t>(line.size());
     frame.body_size = size;
-    frame.verdict = wire::Verdict::kTextStore;
+    frame.verdict = protocol::Verdict::kTextStore;
     batch_.frames.assign(1, frame);
     BatchEntry entry;
     entry.frame_count = 1;
@@ -215,7 +215,8 @@ TEST_F(FailoverTest, ALoginIsAskedForAgainOnlyIfItWasNotThere) {
   const std::string text = "get a\r\n";
   std::copy(text.begin(), text.end(), input_);
   batch_.input = input_;
-  batch_.frames.assign(1, wire::Frame{4, 0, 1, wire::Verdict::kTextKey, wire::kKeyLast, 0});
+  batch_.frames.assign(
+      1, protocol::Frame{4, 0, 1, protocol::Verdict::kTextKey, protocol::kKeyLast, 0});
   entry.frame_count = 1;
   entry.authenticated = true;
   EXPECT_EQ(run(entry, true), "END\r\n");

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "wire/message.h"
+#include "protocol/message.h"
 
 namespace warpcache::engine {
 
@@ -33,8 +33,8 @@ inline constexpr uint32_t kDatagramAdminMax = 1;
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
 
 // For `stats detail`.
-inline bool counts_as_hit(wire::Outcome outcome) {
-  return outcome != wire::Outcome::kMiss && outcome != wire::Outcome::kNotFound;
+inline bool counts_as_hit(protocol::Outcome outcome) {
+  return outcome != protocol::Outcome::kMiss && outcome != protocol::Outcome::kNotFound;
 }
 
 }  // namespace warpcache::engine

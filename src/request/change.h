@@ -17,18 +17,18 @@ namespace detail {
 // further one means that another client changed the number's length in between.
 inline constexpr int kDeltaRoundsMax = 16;
 
-WC_HD inline bool cas_differs(const wire::Request& request, const store::Item& item) {
-  return (request.bits & wire::kCasCompare) != 0 && request.cas_compare != item.load_cas();
+WC_HD inline bool cas_differs(const protocol::Request& request, const store::Item& item) {
+  return (request.bits & protocol::kCasCompare) != 0 && request.cas_compare != item.load_cas();
 }
 
 // md I: the item stays, marked for recaching by the next client that reads it. For the order of the
 // writes see ItemMoment.
-WC_HD inline void mark_stale(const Context& context, const wire::Request& request,
+WC_HD inline void mark_stale(const Context& context, const protocol::Request& request,
                              const store::Found& found) {
   store::Item& item = *found.item;
   const uint8_t cleared = static_cast<uint8_t>(item.load_bits() & ~store::kItemTokenSent);
   item.store_bits(static_cast<uint8_t>(cleared | store::kItemStale));
-  if ((request.bits & wire::kTouchBit) != 0) {
+  if ((request.bits & protocol::kTouchBit) != 0) {
     context.store.set_expiry(found, expiry_second(request.exptime, context.clock));
   }
   item.store_cas(new_cas(context, request, item.load_cas()));
@@ -36,19 +36,19 @@ WC_HD inline void mark_stale(const Context& context, const wire::Request& reques
 
 // md x: an empty item with the request's flags and time takes the place of `found`. It keeps the
 // CAS id, unless I or E asks for another one.
-WC_HD inline void publish_emptied(const Context& context, const wire::Request& request,
+WC_HD inline void publish_emptied(const Context& context, const protocol::Request& request,
                                   store::LockedPair& pair, const store::Found& found,
                                   store::Allocation& empty) {
   const store::Item& old = *found.item;
   store::Item& item = *empty.item;
   item.client_flags = request.client_flags;
   uint8_t bits = static_cast<uint8_t>(old.load_bits() & store::kItemBinaryKey);
-  if ((request.bits & wire::kInvalidate) != 0)
+  if ((request.bits & protocol::kInvalidate) != 0)
     bits = static_cast<uint8_t>(bits | store::kItemStale);
   item.store_bits(bits);
-  const bool touch = (request.bits & wire::kTouchBit) != 0;
+  const bool touch = (request.bits & protocol::kTouchBit) != 0;
   item.store_expiry(touch ? expiry_second(request.exptime, context.clock) : 0);
-  const bool renews = (request.bits & (wire::kInvalidate | wire::kCasSet)) != 0;
+  const bool renews = (request.bits & (protocol::kInvalidate | protocol::kCasSet)) != 0;
   item.store_cas(renews ? new_cas(context, request, old.load_cas()) : old.load_cas());
   pair.publish(*context.thread, empty, found);
 }
@@ -56,10 +56,10 @@ WC_HD inline void publish_emptied(const Context& context, const wire::Request& r
 }  // namespace detail
 
 WC_HD inline Status execute_delete(const Context& context, RequestState& state,
-                                   wire::Result& result) {
-  const wire::Request& request = state.request;
+                                   protocol::Result& result) {
+  const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
-  const bool empties = (request.bits & wire::kDropValue) != 0;
+  const bool empties = (request.bits & protocol::kDropValue) != 0;
   store::Allocation empty = {};
   if (empties) {
     const Status status = allocate_for(context, state, 0, 0, empty);
@@ -69,15 +69,15 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
     store::LockedPair pair(context.store, request.hash);
     const store::Found found = pair.find(key);
     if (!found || !pair.alive(*found.item, context.clock.now)) {
-      result.outcome = wire::Outcome::kNotFound;
+      result.outcome = protocol::Outcome::kNotFound;
     } else if (detail::cas_differs(request, *found.item)) {
-      result.outcome = wire::Outcome::kExists;
+      result.outcome = protocol::Outcome::kExists;
     } else {
-      result.outcome = wire::Outcome::kDeleted;
+      result.outcome = protocol::Outcome::kDeleted;
       if (empties) {
         detail::publish_emptied(context, request, pair, found, empty);
         empty = {};
-      } else if ((request.bits & wire::kInvalidate) != 0) {
+      } else if ((request.bits & protocol::kInvalidate) != 0) {
         detail::mark_stale(context, request, found);
       } else {
         pair.unlink(*context.thread, found);
@@ -85,14 +85,14 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
     }
   }
   if (empty) context.store.abandon(*context.thread, empty);
-  const bool hit = result.outcome == wire::Outcome::kDeleted;
+  const bool hit = result.outcome == protocol::Outcome::kDeleted;
   context.counters->add(hit ? Counter::kDeleteHits : Counter::kDeleteMisses);
   return Status::kOk;
 }
 
 WC_HD inline Status execute_touch(const Context& context, const RequestState& state,
-                                  wire::Result& result) {
-  const wire::Request& request = state.request;
+                                  protocol::Result& result) {
+  const protocol::Request& request = state.request;
   store::LockedPair pair(context.store, request.hash);
   const store::Found found = pair.find(context.key(request));
   const bool alive = found && pair.alive(*found.item, context.clock.now);
@@ -102,7 +102,7 @@ WC_HD inline Status execute_touch(const Context& context, const RequestState& st
     result.cas = found.item->load_cas();
     result.client_flags = found.item->client_flags;
   }
-  result.outcome = alive ? wire::Outcome::kTouched : wire::Outcome::kNotFound;
+  result.outcome = alive ? protocol::Outcome::kTouched : protocol::Outcome::kNotFound;
   context.counters->add(Counter::kCmdTouch);
   context.counters->add(alive ? Counter::kTouchHits : Counter::kTouchMisses);
   return Status::kOk;
@@ -110,13 +110,13 @@ WC_HD inline Status execute_touch(const Context& context, const RequestState& st
 
 namespace detail {
 
-WC_HD inline uint64_t apply_delta(wire::Op op, uint64_t value, uint64_t delta) {
-  if (op == wire::Op::kIncr) return value + delta;  // wraps at 2^64, as memcached's does
+WC_HD inline uint64_t apply_delta(protocol::Op op, uint64_t value, uint64_t delta) {
+  if (op == protocol::Op::kIncr) return value + delta;  // wraps at 2^64, as memcached's does
   return value > delta ? value - delta : 0;
 }
 
-WC_HD inline void count_delta(const Context& context, wire::Op op, bool hit) {
-  if (op == wire::Op::kIncr) {
+WC_HD inline void count_delta(const Context& context, protocol::Op op, bool hit) {
+  if (op == protocol::Op::kIncr) {
     context.counters->add(hit ? Counter::kIncrHits : Counter::kIncrMisses);
   } else {
     context.counters->add(hit ? Counter::kDecrHits : Counter::kDecrMisses);
@@ -132,11 +132,11 @@ WC_HD inline void write_number(const Context& context, store::Item& item, uint64
   for (uint32_t i = size; i < item.value_size; ++i) value[i] = ' ';
 }
 
-WC_HD inline void fill_number(const store::Item& item, uint64_t number, wire::Result& result) {
+WC_HD inline void fill_number(const store::Item& item, uint64_t number, protocol::Result& result) {
   result.number = number;
   result.cas = item.load_cas();
   result.client_flags = item.client_flags;
-  result.outcome = wire::Outcome::kNumber;
+  result.outcome = protocol::Outcome::kNumber;
 }
 
 // A longer value is no number. Counting on one writes it whole, its padding included.
@@ -156,10 +156,10 @@ struct DeltaSpace {
 };
 
 // `old`: the number that is counted on, null where one is made.
-WC_HD inline MetaTimes times_of_number(const Context& context, const wire::Request& request,
+WC_HD inline MetaTimes times_of_number(const Context& context, const protocol::Request& request,
                                        const store::Item* old) {
   const uint32_t before = old == nullptr ? 0 : old->load_expiry();
-  if (request.protocol == wire::Protocol::kMeta) {
+  if (request.protocol == protocol::Protocol::kMeta) {
     return take_times(context, request, before, old == nullptr);
   }
   const uint32_t expiry =
@@ -168,8 +168,8 @@ WC_HD inline MetaTimes times_of_number(const Context& context, const wire::Reque
 }
 
 // One try under the lock. kNeedSpace: `space.value_size` says how much the new value takes.
-WC_HD inline DeltaStep change_number(const Context& context, const wire::Request& request,
-                                     Bytes key, DeltaSpace& space, wire::Result& result) {
+WC_HD inline DeltaStep change_number(const Context& context, const protocol::Request& request,
+                                     Bytes key, DeltaSpace& space, protocol::Result& result) {
   store::LockedPair pair(context.store, request.hash);
   const store::Found found = pair.find(key);
   const bool alive = found && pair.alive(*found.item, context.clock.now);
@@ -183,7 +183,7 @@ WC_HD inline DeltaStep change_number(const Context& context, const wire::Request
       return DeltaStep::kDone;
     }
     if (request.cas_compare != 0 && cas_differs(request, *found.item)) {
-      result.outcome = wire::Outcome::kExists;
+      result.outcome = protocol::Outcome::kExists;
       return DeltaStep::kDone;
     }
     if (!read_number(*found.item, number)) {
@@ -192,8 +192,8 @@ WC_HD inline DeltaStep change_number(const Context& context, const wire::Request
     }
     number = apply_delta(request.op, number, request.delta);
     old_size = found.item->value_size;
-  } else if ((request.bits & wire::kVivify) == 0) {
-    result.outcome = wire::Outcome::kNotFound;
+  } else if ((request.bits & protocol::kVivify) == 0) {
+    result.outcome = protocol::Outcome::kNotFound;
     return DeltaStep::kDone;
   }
   const uint32_t digits = decimal_size(number);
@@ -205,7 +205,7 @@ WC_HD inline DeltaStep change_number(const Context& context, const wire::Request
   store::Item& item = *space.allocation.item;
   item.client_flags = 0;
   uint8_t bits = 0;
-  if ((request.bits & wire::kKeyIsBase64) != 0) bits = store::kItemBinaryKey;
+  if ((request.bits & protocol::kKeyIsBase64) != 0) bits = store::kItemBinaryKey;
   if (alive) {
     item.client_flags = found.item->client_flags;
     bits = found.item->load_bits();
@@ -228,13 +228,13 @@ WC_HD inline DeltaStep change_number(const Context& context, const wire::Request
 
 // kDeferred: nothing took effect, run again after making room.
 WC_HD inline Status execute_delta(const Context& context, RequestState& state,
-                                  wire::Result& result) {
-  const wire::Request& request = state.request;
+                                  protocol::Result& result) {
+  const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   detail::DeltaSpace space;
   // A guess from what is there without the lock saves the first try.
   const store::Found guess = context.store.find(request.hash, key, state.hint);
-  if (guess || (request.bits & wire::kVivify) != 0) {
+  if (guess || (request.bits & protocol::kVivify) != 0) {
     uint64_t number = request.initial;
     const bool numeric = guess && detail::read_number(*guess.item, number);
     if (numeric) number = detail::apply_delta(request.op, number, request.delta);
@@ -251,8 +251,8 @@ WC_HD inline Status execute_delta(const Context& context, RequestState& state,
     if (space.allocation) context.store.abandon(*context.thread, space.allocation);
     space.allocation = {};
     if (step == detail::DeltaStep::kDone) {
-      const bool hit = result.outcome == wire::Outcome::kNumber;
-      const bool miss = result.outcome == wire::Outcome::kNotFound;
+      const bool hit = result.outcome == protocol::Outcome::kNumber;
+      const bool miss = result.outcome == protocol::Outcome::kNotFound;
       if (hit || miss) detail::count_delta(context, request.op, hit);
       return Status::kOk;
     }

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/hd.h"
-#include "store/clock.h"
+#include "store/layout/clock.h"
 
 namespace warpcache::request {
 

@@ -4,9 +4,9 @@
 // as they stand in the line, so t may show a time that a later flag changes.
 #pragma once
 
+#include "protocol/parse/words.h"
 #include "request/expiry.h"
 #include "request/state.h"
-#include "wire/words.h"
 
 namespace warpcache::request {
 
@@ -17,11 +17,11 @@ struct MetaTimes {
 };
 
 // REQUIRES: a meta request. `before`: the expiry of the item as found, or 0 where it was `made`.
-WC_HD inline MetaTimes take_times(const Context& context, const wire::Request& request,
+WC_HD inline MetaTimes take_times(const Context& context, const protocol::Request& request,
                                   uint32_t before, bool made) {
   MetaTimes times = {before, before, false};
   bool shown = false;
-  wire::Words words({context.input + request.meta_offset, request.meta_size});
+  protocol::Words words({context.input + request.meta_offset, request.meta_size});
   Bytes word;
   while (words.next(word)) {
     switch (word.data[0]) {

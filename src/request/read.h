@@ -6,20 +6,20 @@
 // lock proves nothing.
 #pragma once
 
+#include "protocol/compose/compose.h"
 #include "request/expiry.h"
 #include "request/meta_times.h"
 #include "request/result.h"
 #include "request/state.h"
-#include "wire/compose.h"
 
 namespace warpcache::request {
 
 namespace detail {
 
-WC_HD inline void count_read(const Context& context, const wire::Request& request, bool hit) {
+WC_HD inline void count_read(const Context& context, const protocol::Request& request, bool hit) {
   Counters& counters = *context.counters;
   counters.add(Counter::kCmdGet);
-  if ((request.bits & wire::kTouchBit) != 0) {
+  if ((request.bits & protocol::kTouchBit) != 0) {
     counters.add(Counter::kCmdTouch);
     counters.add(hit ? Counter::kTouchHits : Counter::kTouchMisses);
   }
@@ -28,19 +28,19 @@ WC_HD inline void count_read(const Context& context, const wire::Request& reques
 
 // Whether this mg is to be told that it may recache: once per token, for an item that is stale or
 // about to expire.
-WC_HD inline bool wins_token(const Context& context, const wire::Request& request,
+WC_HD inline bool wins_token(const Context& context, const protocol::Request& request,
                              const ItemMoment& moment) {
   if ((moment.bits & store::kItemTokenSent) != 0) return false;
   if ((moment.bits & store::kItemStale) != 0) return true;
-  if ((request.bits & wire::kRecache) == 0) return false;
+  if ((request.bits & protocol::kRecache) == 0) return false;
   return take_times(context, request, moment.expiry, false).wants_recache;
 }
 
 // The new expiry of what was found. REQUIRES: the pair's lock is held.
-WC_HD inline void touch_found(const Context& context, const wire::Request& request,
-                              const store::Found& found, wire::Result& result) {
+WC_HD inline void touch_found(const Context& context, const protocol::Request& request,
+                              const store::Found& found, protocol::Result& result) {
   MetaTimes times = {};
-  if (request.protocol == wire::Protocol::kMeta) {
+  if (request.protocol == protocol::Protocol::kMeta) {
     times = take_times(context, request, found.item->load_expiry(), false);
   } else {
     times.expiry = times.shown = expiry_second(request.exptime, context.clock);
@@ -51,9 +51,9 @@ WC_HD inline void touch_found(const Context& context, const wire::Request& reque
 
 // Takes the pin that sending a long value needs. False: too much is pinned.
 WC_HD inline bool pin_for_reply(const Context& context, RequestState& state,
-                                const wire::Result& result) {
+                                const protocol::Result& result) {
   if (WC_LIKELY(result.value_size <= context.copied_value_max)) return true;
-  if (!wire::reply_carries_value(state.request, result)) return true;
+  if (!protocol::reply_carries_value(state.request, result)) return true;
   state.pin = context.store.pin(*state.item, store::PinNeed::kMust);
   return state.pin != 0;
 }
@@ -63,78 +63,78 @@ WC_HD inline bool pin_for_reply(const Context& context, RequestState& state,
 // touch may have come since the item was found alive; what meta shows of recaching is read under
 // the lock.
 WC_HD inline bool read_found(const Context& context, RequestState& state, const store::Found& found,
-                             bool locked, wire::Result& result) {
-  const wire::Request& request = state.request;
+                             bool locked, protocol::Result& result) {
+  const protocol::Request& request = state.request;
   store::Item& item = *found.item;
   state.item = &item;
   const ItemMoment moment(item);
   if (!locked && moment.expired(context.clock.now)) return false;
   fill_from_item(context, item, moment, result);
-  result.outcome = wire::Outcome::kHit;
+  result.outcome = protocol::Outcome::kHit;
   if (locked && !pin_for_reply(context, state, result)) {
     context.counters->add(Counter::kLargeMissed);
     result = {};
-    result.outcome = wire::Outcome::kMiss;
+    result.outcome = protocol::Outcome::kMiss;
     return true;
   }
-  if (request.protocol == wire::Protocol::kMeta) {
+  if (request.protocol == protocol::Protocol::kMeta) {
     const bool wins = wins_token(context, request, moment);
     if (!locked && (wins || moment.recaching())) return false;
-    if ((moment.bits & store::kItemStale) != 0) result.bits |= wire::kStale;
-    if ((moment.bits & store::kItemTokenSent) != 0) result.bits |= wire::kAlreadySent;
+    if ((moment.bits & store::kItemStale) != 0) result.bits |= protocol::kStale;
+    if ((moment.bits & store::kItemTokenSent) != 0) result.bits |= protocol::kAlreadySent;
     if (wins) {
       item.store_bits(static_cast<uint8_t>(moment.bits | store::kItemTokenSent));
-      result.bits |= wire::kWon;
+      result.bits |= protocol::kWon;
     }
   }
-  if (locked && (request.bits & wire::kTouchBit) != 0) {
+  if (locked && (request.bits & protocol::kTouchBit) != 0) {
     touch_found(context, request, found, result);
   }
-  if ((request.bits & wire::kNoBump) == 0) context.store.record_hit(found, context.clock.now);
+  if ((request.bits & protocol::kNoBump) == 0) context.store.record_hit(found, context.clock.now);
   return true;
 }
 
 // The stub that mg N leaves on a miss: no value, won by this client. Its lock is held.
 WC_HD inline void publish_stub(const Context& context, RequestState& state, store::LockedPair& pair,
                                const store::Found& dead, const store::Allocation& stub,
-                               wire::Result& result) {
-  const wire::Request& request = state.request;
+                               protocol::Result& result) {
+  const protocol::Request& request = state.request;
   store::Item& item = *stub.item;
   state.item = &item;
   item.client_flags = 0;
   const MetaTimes times = take_times(context, request, 0, true);
   item.store_expiry(times.expiry);
   item.store_cas(new_cas(context, request, 0));
-  const uint8_t binary = (request.bits & wire::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
+  const uint8_t binary = (request.bits & protocol::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
   item.store_bits(static_cast<uint8_t>(store::kItemTokenSent | binary));
   pair.publish(*context.thread, stub, dead);
   fill_from_item(context, item, ItemMoment(item), result);
   result.ttl = seconds_left(times.shown, context.clock);
-  if ((request.bits & wire::kNoBump) == 0) item.note_fetched();
-  result.bits |= wire::kWon;
-  result.outcome = wire::Outcome::kHit;
+  if ((request.bits & protocol::kNoBump) == 0) item.note_fetched();
+  result.bits |= protocol::kWon;
+  result.outcome = protocol::Outcome::kHit;
 }
 
 }  // namespace detail
 
 // kDeferred: nothing took effect, run again after making room.
 WC_HD inline Status execute_read(const Context& context, RequestState& state,
-                                 wire::Result& result) {
-  const wire::Request& request = state.request;
+                                 protocol::Result& result) {
+  const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   store::Found found = context.store.find(request.hash, key, state.hint);
   bool alive = found && context.store.alive(*found.item, context.clock.now);
-  const bool touches = (request.bits & wire::kTouchBit) != 0;
+  const bool touches = (request.bits & protocol::kTouchBit) != 0;
   if (alive && !touches && detail::read_found(context, state, found, false, result)) {
     detail::count_read(context, request, true);
     return Status::kOk;
   }
   result = {};
-  const bool vivify = (request.bits & wire::kVivify) != 0;
+  const bool vivify = (request.bits & protocol::kVivify) != 0;
   if (!alive && !vivify) {
     count_dead(context, found);
     detail::count_read(context, request, false);
-    result.outcome = wire::Outcome::kMiss;
+    result.outcome = protocol::Outcome::kMiss;
     return Status::kOk;
   }
 
@@ -153,7 +153,7 @@ WC_HD inline Status execute_read(const Context& context, RequestState& state,
       detail::publish_stub(context, state, pair, found, stub, result);
       stub = {};
     } else {
-      result.outcome = wire::Outcome::kMiss;
+      result.outcome = protocol::Outcome::kMiss;
     }
   }
   if (stub) context.store.abandon(*context.thread, stub);

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "request/dialogue.h"
+#include "request/testing/dialogue.h"
 
 namespace warpcache::request {
 namespace {

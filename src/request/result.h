@@ -28,7 +28,7 @@ struct ItemMoment {
 // Everything a reply may show of `item`. The value's bytes stay where they are: the epoch of the
 // batch protects them.
 WC_HD inline void fill_from_item(const Context& context, const store::Item& item,
-                                 const ItemMoment& moment, wire::Result& result) {
+                                 const ItemMoment& moment, protocol::Result& result) {
   result.value = context.store.pieces(item).first();
   result.chained = item.chained();
   result.value_size = item.value_size;
@@ -37,20 +37,21 @@ WC_HD inline void fill_from_item(const Context& context, const store::Item& item
   result.ttl = seconds_left(moment.expiry, context.clock);
   const uint32_t accessed = item.load_access_time();
   result.idle = context.clock.now > accessed ? context.clock.now - accessed : 0;
-  if ((moment.bits & store::kItemFetched) != 0) result.bits |= wire::kHitBefore;
-  if ((moment.bits & store::kItemBinaryKey) != 0) result.bits |= wire::kItemKeyIsBinary;
+  if ((moment.bits & store::kItemFetched) != 0) result.bits |= protocol::kHitBefore;
+  if ((moment.bits & store::kItemBinaryKey) != 0) result.bits |= protocol::kItemKeyIsBinary;
 }
 
-WC_HD inline void set_error(wire::Result& result, Status status) {
-  result.outcome = wire::Outcome::kError;
+WC_HD inline void set_error(protocol::Result& result, Status status) {
+  result.outcome = protocol::Outcome::kError;
   result.status = status;
 }
 
 // The CAS id of an item about to be published in place of one with the id `old`: the client's, or
 // one of the store's; with -C none.
-WC_HD inline uint64_t new_cas(const Context& context, const wire::Request& request, uint64_t old) {
+WC_HD inline uint64_t new_cas(const Context& context, const protocol::Request& request,
+                              uint64_t old) {
   if (!context.cas_enabled) return 0;
-  if ((request.bits & wire::kCasSet) != 0) return request.cas_set;
+  if ((request.bits & protocol::kCasSet) != 0) return request.cas_set;
   return context.store.next_cas(*context.thread, old);
 }
 
@@ -70,7 +71,7 @@ WC_HD inline Status allocate_for(const Context& context, RequestState& state, ui
 // Space for a big body that was received into a Reservation, with key and body in place.
 WC_HD inline Status allocate_reserved(const Context& context, RequestState& state,
                                       store::Allocation& allocation) {
-  const wire::Request& request = state.request;
+  const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   state.want(store::item_bytes(request.key_size, request.value_size));
   const Status status =
@@ -81,7 +82,7 @@ WC_HD inline Status allocate_reserved(const Context& context, RequestState& stat
 }
 
 // What allocation refused: deferred while there is hope for room, else an answer.
-WC_HD inline Status fail_store(const Context& context, Status status, wire::Result& result) {
+WC_HD inline Status fail_store(const Context& context, Status status, protocol::Result& result) {
   if (status == Status::kDeferred && !context.out_of_memory) return Status::kDeferred;
   const bool too_large = status == Status::kTooLarge;
   context.counters->add(too_large ? Counter::kStoreTooLarge : Counter::kStoreNoMemory);

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "protocol/message.h"
 #include "request/counters.h"
 #include "store/store_ref.h"
-#include "wire/message.h"
 
 namespace warpcache::request {
 
 // REQUIRES: the input, and with it every offset in `request`, outlives the state.
 struct RequestState {
-  wire::Request request;
+  protocol::Request request;
   store::Candidate
       hint;  // what locate() saw; execute() trusts it for nothing but the place to look first
   const store::Item* item;  // what execute() found and the reply may show; null: nothing
@@ -46,7 +46,7 @@ struct Context {
   bool out_of_memory =
       false;  // make_room() has failed for this request: answer instead of deferring again
 
-  WC_HD Bytes key(const wire::Request& request) const {
+  WC_HD Bytes key(const protocol::Request& request) const {
     return {input + request.key_offset, request.key_size};
   }
 };

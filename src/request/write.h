@@ -5,10 +5,10 @@
 // locks the pair, decides again on what is there by now, and swaps one slot.
 #pragma once
 
+#include "protocol/binary.h"
+#include "protocol/framing/item_size.h"
 #include "request/result.h"
 #include "request/state.h"
-#include "wire/binary.h"
-#include "wire/item_size.h"
 
 namespace warpcache::request {
 
@@ -20,20 +20,21 @@ inline constexpr int kRetriesMax = 16;
 
 enum class Decision : uint8_t { kStore, kStoreStale, kNotStored, kExists, kNotFound };
 
-WC_HD inline bool is_concatenation(wire::Op op) {
-  return op == wire::Op::kAppend || op == wire::Op::kPrepend;
+WC_HD inline bool is_concatenation(protocol::Op op) {
+  return op == protocol::Op::kAppend || op == protocol::Op::kPrepend;
 }
 
 // What `request` does where `old` (null: nothing alive) is stored.
-WC_HD inline Decision decide(const wire::Request& request, const store::Item* old) {
-  const bool compare = (request.bits & wire::kCasCompare) != 0;
-  if (request.op == wire::Op::kAdd) return old == nullptr ? Decision::kStore : Decision::kNotStored;
+WC_HD inline Decision decide(const protocol::Request& request, const store::Item* old) {
+  const bool compare = (request.bits & protocol::kCasCompare) != 0;
+  if (request.op == protocol::Op::kAdd)
+    return old == nullptr ? Decision::kStore : Decision::kNotStored;
   if (old == nullptr) {
     if (is_concatenation(request.op)) {
-      return (request.bits & wire::kVivify) != 0 ? Decision::kStore : Decision::kNotStored;
+      return (request.bits & protocol::kVivify) != 0 ? Decision::kStore : Decision::kNotStored;
     }
     if (compare) return Decision::kNotFound;
-    return request.op == wire::Op::kReplace ? Decision::kNotStored : Decision::kStore;
+    return request.op == protocol::Op::kReplace ? Decision::kNotStored : Decision::kStore;
   }
   if (!compare) return Decision::kStore;
   // 0 is the CAS id of nothing; append and prepend, which need none, take it for none.
@@ -43,47 +44,47 @@ WC_HD inline Decision decide(const wire::Request& request, const store::Item* ol
   const uint64_t cas = old->load_cas();
   if (request.cas_compare == cas) return Decision::kStore;
   const bool older = request.cas_compare < cas;
-  if ((request.bits & wire::kInvalidate) != 0 && older && !is_concatenation(request.op)) {
+  if ((request.bits & protocol::kInvalidate) != 0 && older && !is_concatenation(request.op)) {
     return Decision::kStoreStale;
   }
   return Decision::kExists;
 }
 
-WC_HD inline void count_cas(const Context& context, const wire::Request& request,
+WC_HD inline void count_cas(const Context& context, const protocol::Request& request,
                             Decision decision) {
-  if ((request.bits & wire::kCasCompare) == 0 || is_concatenation(request.op)) return;
+  if ((request.bits & protocol::kCasCompare) == 0 || is_concatenation(request.op)) return;
   if (decision == Decision::kNotFound) context.counters->add(Counter::kCasMisses);
   if (decision == Decision::kExists) context.counters->add(Counter::kCasBadval);
   if (decision == Decision::kStore || decision == Decision::kStoreStale)
     context.counters->add(Counter::kCasHits);
 }
 
-WC_HD inline void set_outcome(Decision decision, wire::Result& result) {
+WC_HD inline void set_outcome(Decision decision, protocol::Result& result) {
   switch (decision) {
     case Decision::kStore:
     case Decision::kStoreStale:
-      result.outcome = wire::Outcome::kStored;
+      result.outcome = protocol::Outcome::kStored;
       break;
     case Decision::kNotStored:
-      result.outcome = wire::Outcome::kNotStored;
+      result.outcome = protocol::Outcome::kNotStored;
       break;
     case Decision::kExists:
-      result.outcome = wire::Outcome::kExists;
+      result.outcome = protocol::Outcome::kExists;
       break;
     case Decision::kNotFound:
-      result.outcome = wire::Outcome::kNotFound;
+      result.outcome = protocol::Outcome::kNotFound;
       break;
   }
 }
 
-WC_HD inline Bytes inline_body(const Context& context, const wire::Request& request) {
+WC_HD inline Bytes inline_body(const Context& context, const protocol::Request& request) {
   return {context.input + request.value_offset, request.value_size};
 }
 
 // Copies the request's body, wherever it was received, into `item`'s value from `offset` on.
-WC_HD inline void copy_body(const Context& context, const wire::Request& request, store::Item& item,
-                            uint32_t offset) {
-  if ((request.bits & wire::kReserved) == 0) {
+WC_HD inline void copy_body(const Context& context, const protocol::Request& request,
+                            store::Item& item, uint32_t offset) {
+  if ((request.bits & protocol::kReserved) == 0) {
     context.store.write_value(item, offset, inline_body(context, request));
     return;
   }
@@ -92,9 +93,9 @@ WC_HD inline void copy_body(const Context& context, const wire::Request& request
 }
 
 // What the new item says besides its value. REQUIRES: the pair's lock is held; `old` may be null.
-WC_HD inline void finish_item(const Context& context, const wire::Request& request,
+WC_HD inline void finish_item(const Context& context, const protocol::Request& request,
                               Decision decision, const store::Item* old, store::Item& item) {
-  const uint8_t binary = (request.bits & wire::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
+  const uint8_t binary = (request.bits & protocol::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
   uint8_t bits = binary;
   uint32_t expiry = expiry_second(request.exptime, context.clock);
   item.client_flags = request.client_flags;
@@ -115,11 +116,11 @@ WC_HD inline void finish_item(const Context& context, const wire::Request& reque
 }
 
 // The value of a concatenation: old and new bytes in their order. `old` may be null (vivified).
-WC_HD inline void fill_value(const Context& context, const wire::Request& request,
+WC_HD inline void fill_value(const Context& context, const protocol::Request& request,
                              const store::Item* old, store::Item& item) {
   if (!is_concatenation(request.op) || old == nullptr) {
     copy_body(context, request, item, 0);
-  } else if (request.op == wire::Op::kAppend) {
+  } else if (request.op == protocol::Op::kAppend) {
     context.store.copy_value(item, 0, *old);
     copy_body(context, request, item, old->value_size);
   } else {
@@ -129,11 +130,11 @@ WC_HD inline void fill_value(const Context& context, const wire::Request& reques
 }
 
 // Whether the old value and the new bytes together pass -I, or what the store can ever hold.
-WC_HD inline bool joined_too_large(const Context& context, const wire::Request& request,
+WC_HD inline bool joined_too_large(const Context& context, const protocol::Request& request,
                                    const store::Item& old, uint64_t value_size) {
   return context.store.too_large(request.key_size, value_size) ||
-         wire::item_size_as_memcached(request.key_size, old.client_flags, value_size,
-                                      context.cas_enabled) > context.item_size_max;
+         protocol::item_size_as_memcached(request.key_size, old.client_flags, value_size,
+                                          context.cas_enabled) > context.item_size_max;
 }
 
 enum class Step : uint8_t { kDone, kAgain };
@@ -141,9 +142,10 @@ enum class Step : uint8_t { kDone, kAgain };
 // Locks the pair, decides on what is there now and publishes `allocation`, filled for `seen` (what
 // the unlocked look found alive, or nothing). kAgain: a concatenation found another item than the
 // one it copied.
-WC_HD inline Step publish_if_still(const Context& context, const wire::Request& request, Bytes key,
-                                   const store::Item* seen, store::Allocation& allocation,
-                                   Decision& decision, wire::Result& result) {
+WC_HD inline Step publish_if_still(const Context& context, const protocol::Request& request,
+                                   Bytes key, const store::Item* seen,
+                                   store::Allocation& allocation, Decision& decision,
+                                   protocol::Result& result) {
   store::LockedPair pair(context.store, request.hash);
   const store::Found current = pair.find(key);
   const bool alive = current && pair.alive(*current.item, context.clock.now);
@@ -159,11 +161,12 @@ WC_HD inline Step publish_if_still(const Context& context, const wire::Request& 
   return Step::kDone;
 }
 
-WC_HD inline void finish_store(const Context& context, const wire::Request& request,
-                               Decision decision, const store::Found& found, wire::Result& result) {
+WC_HD inline void finish_store(const Context& context, const protocol::Request& request,
+                               Decision decision, const store::Found& found,
+                               protocol::Result& result) {
   // A failed add counts for eviction, so that a key that clients keep adding stays. Nobody has
   // fetched it, though.
-  if (decision == Decision::kNotStored && request.op == wire::Op::kAdd && found) {
+  if (decision == Decision::kNotStored && request.op == protocol::Op::kAdd && found) {
     const uint32_t counter = found.set->counter(found.way);
     if (counter < 3) found.set->set_counter(found.way, counter + 1);
     found.item->store_access_time(context.clock.now);
@@ -176,30 +179,30 @@ WC_HD inline void finish_store(const Context& context, const wire::Request& requ
 
 // Removes what is stored under a key whose new value was refused: clients must not read the old one
 // after a set.
-WC_HD inline void drop_old_value(const Context& context, const wire::Request& request) {
+WC_HD inline void drop_old_value(const Context& context, const protocol::Request& request) {
   store::LockedPair pair(context.store, request.hash);
   const store::Found found = pair.find(context.key(request));
   if (found) pair.unlink(*context.thread, found);
 }
 
 // Whether a storage command that finds no memory must not leave the old value to be read. (For
-// those that framing has refused, parse() says so by wire::kDropOld.)
-WC_HD inline bool failure_drops_value(const wire::Request& request) {
-  if (request.protocol == wire::Protocol::kMeta) return true;
-  if (request.protocol == wire::Protocol::kBinary) {
-    return request.binary_opcode == wire::kOpSet || request.binary_opcode == wire::kOpSetQ;
+// those that framing has refused, parse() says so by protocol::kDropOld.)
+WC_HD inline bool failure_drops_value(const protocol::Request& request) {
+  if (request.protocol == protocol::Protocol::kMeta) return true;
+  if (request.protocol == protocol::Protocol::kBinary) {
+    return request.binary_opcode == protocol::kOpSet || request.binary_opcode == protocol::kOpSetQ;
   }
-  return request.op == wire::Op::kSet && (request.bits & wire::kCasCompare) == 0;
+  return request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0;
 }
 
 // Whether a storage command, as things are, will store its body and nothing else, so that space can
 // be taken and filled beforehand. A hint: execute() decides.
 WC_HD inline bool will_store_body(const Context& context, const RequestState& state) {
-  const wire::Request& request = state.request;
-  const bool stores = request.op == wire::Op::kSet || request.op == wire::Op::kAdd ||
-                      request.op == wire::Op::kReplace;
+  const protocol::Request& request = state.request;
+  const bool stores = request.op == protocol::Op::kSet || request.op == protocol::Op::kAdd ||
+                      request.op == protocol::Op::kReplace;
   if (!stores || request.status != Status::kOk) return false;
-  if (request.op == wire::Op::kSet && (request.bits & wire::kCasCompare) == 0) return true;
+  if (request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0) return true;
   const store::Found found = context.store.find(request.hash, context.key(request), state.hint);
   const bool alive = found && context.store.alive(*found.item, context.clock.now);
   const detail::Decision decision = detail::decide(request, alive ? found.item : nullptr);
@@ -208,8 +211,8 @@ WC_HD inline bool will_store_body(const Context& context, const RequestState& st
 
 // kDeferred: nothing took effect, run again after making room.
 WC_HD inline Status execute_store(const Context& context, RequestState& state,
-                                  wire::Result& result) {
-  const wire::Request& request = state.request;
+                                  protocol::Result& result) {
+  const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   store::Candidate hint = state.hint;
   for (int round = 0; round < detail::kRetriesMax; ++round) {
@@ -225,12 +228,12 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
     const bool joins = detail::is_concatenation(request.op) && old != nullptr;
     const uint64_t value_size = uint64_t{request.value_size} + (joins ? old->value_size : 0);
     if (joins && detail::joined_too_large(context, request, *old, value_size)) {
-      result.outcome = wire::Outcome::kNotStored;
+      result.outcome = protocol::Outcome::kNotStored;
       return Status::kOk;
     }
     // A concatenation may have to run again, so it never uses its reservation up.
     const bool takes_reservation =
-        (request.bits & wire::kReserved) != 0 && !detail::is_concatenation(request.op);
+        (request.bits & protocol::kReserved) != 0 && !detail::is_concatenation(request.op);
     store::Allocation allocation = {};
     const Status status = takes_reservation
                               ? allocate_reserved(context, state, allocation)

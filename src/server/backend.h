@@ -3,27 +3,16 @@
 // What requests run on: a store and an engine for each worker, as --engine says.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "control/options.h"
 #include "engine/engine.h"
+#include "options/options.h"
 #include "request/counters.h"
-#include "store/owner.h"
+#include "store/host/active_store.h"
 
 namespace warpcache::server {
-
-// The store in use. It changes when a device fails.
-class ActiveStore {
- public:
-  void set(store::StoreOwner& store) { current_.store(&store); }
-  store::StoreOwner* operator->() const { return current_.load(); }
-
- private:
-  std::atomic<store::StoreOwner*> current_{nullptr};
-};
 
 class Backend {
  public:
@@ -44,10 +33,10 @@ class Backend {
   // Bytes that are in use as -m.
   virtual uint64_t memory_bytes() const = 0;
 
-  const ActiveStore& store() const { return active_; }
+  const store::ActiveStore& store() const { return active_; }
 
  protected:
-  ActiveStore active_;
+  store::ActiveStore active_;
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const Options& options);

@@ -3,7 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "store/memory.h"
+#include "store/host/memory.h"
 
 namespace warpcache::server {
 

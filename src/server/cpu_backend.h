@@ -8,7 +8,7 @@
 
 #include "engine/cpu/cpu_engine.h"
 #include "server/backend.h"
-#include "store/store.h"
+#include "store/host/store.h"
 
 namespace warpcache::server {
 

@@ -9,11 +9,11 @@
 #include <new>
 #include <utility>
 
-#include "batcher/worker.h"
-#include "engine/cuda/cuda_engine.h"
-#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/messages/cuda_engine.h"
 #include "engine/failover_engine.h"
 #include "server/cpu_backend.h"
+#include "store/cuda/cuda_store.h"
+#include "worker/worker.h"
 
 namespace warpcache::server {
 
@@ -21,8 +21,8 @@ namespace {
 
 using engine::cuda::CudaEngine;
 using engine::cuda::CudaEngineConfig;
-using engine::cuda::CudaStore;
-using engine::cuda::CudaStoreConfig;
+using store::CudaStore;
+using store::CudaStoreConfig;
 
 // Without -m: half of what is free, at most what the card translates addresses for without delay.
 constexpr uint64_t kDefaultShare = 2;
@@ -51,8 +51,8 @@ class CudaBackend final : public Backend {
 
   const Options& options_;
   std::function<void()> stop_;
-  engine::cuda::DeviceFaults faults_;
-  engine::cuda::DeviceFacts device_;
+  gpu::DeviceFaults faults_;
+  gpu::DeviceFacts device_;
   CudaStoreConfig config_;
   std::unique_ptr<CudaStore> store_;
   std::mutex spare_mutex_;  // guards what follows
@@ -61,8 +61,7 @@ class CudaBackend final : public Backend {
 };
 
 std::string CudaBackend::start() {
-  const std::string failure =
-      engine::cuda::open_device(static_cast<int>(options_.gpu.number), &device_);
+  const std::string failure = gpu::open_device(static_cast<int>(options_.gpu.number), &device_);
   if (!failure.empty()) return "--engine=cuda: " + failure + ".";
   store::StoreConfig& store = config_.store;
   store.memory_limit = options_.store.memory_given
@@ -71,12 +70,13 @@ std::string CudaBackend::start() {
   store.hash_power = options_.store.hash_power;
   store.keep_all = !options_.store.evict;
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
+  config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   config_.engines = options_.server.threads;
   // Kernels that stay have their blocks beside each other.
   const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
   config_.blocks_per_engine =
       std::clamp(device_.multiprocessors / config_.engines, blocks_min, kBlocksPerEngineMax);
-  config_.engine_bytes = CudaEngine::device_bytes(engine_config(), batcher::Worker::kInputBytes);
+  config_.engine_bytes = CudaEngine::device_bytes(engine_config(), worker::Worker::kInputBytes);
   const std::string refusal = CudaStore::create(config_, faults_, &store_);
   if (!refusal.empty()) return "--engine=cuda: " + refusal + ".";
   active_.set(*store_);

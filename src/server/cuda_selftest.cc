@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/cuda_engine.h"
-#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/messages/cuda_engine.h"
+#include "protocol/framing/frame.h"
 #include "server/selftest.h"
-#include "wire/frame.h"
+#include "store/cuda/cuda_store.h"
 
 namespace warpcache::server {
 
 namespace {
 
 using engine::cuda::CudaEngine;
-using engine::cuda::CudaStore;
+using store::CudaStore;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint64_t kMemoryBytes = uint64_t{256} << 20;
@@ -37,11 +37,11 @@ void say(const std::string& line) {
 // Knows no administrative commands.
 class NoAdmin final : public engine::AdminHandler {
  public:
-  void run(const wire::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {}
-  void authenticate(const wire::Request&, const uint8_t*, engine::BatchEntry&,
+  void run(const protocol::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {}
+  void authenticate(const protocol::Request&, const uint8_t*, engine::BatchEntry&,
                     std::string&) override {}
   bool wants_keys() const override { return false; }
-  void saw_key(wire::Op, Bytes, bool) override {}
+  void saw_key(protocol::Op, Bytes, bool) override {}
 };
 
 std::string key_of(uint32_t i) { return fmt::format("selftest:{:08}", i); }
@@ -56,7 +56,7 @@ std::string hit_of(uint32_t i) {
 // One engine, and what was found of it.
 class Bench {
  public:
-  Bench(engine::Engine& engine, const engine::cuda::DeviceFaults& faults)
+  Bench(engine::Engine& engine, const gpu::DeviceFaults& faults)
       : engine_(engine), faults_(faults), input_(engine.input_memory(kInputBytes)) {}
 
   // Sends `requests` as one batch, each on a stream of its own; counts replies that are not as
@@ -83,7 +83,7 @@ class Bench {
 
  private:
   void fill(const std::vector<std::string>& requests) {
-    const wire::FrameLimits limits = {1 << 20, 1 << 20, true, wire::kProtocolText};
+    const protocol::FrameLimits limits = {1 << 20, 1 << 20, true, protocol::kProtocolText};
     batch_.input = input_;
     batch_.frames.clear();
     batch_.entries.clear();
@@ -91,13 +91,13 @@ class Bench {
     for (const std::string& request : requests) {
       const auto size = static_cast<uint32_t>(request.size());
       std::copy(request.begin(), request.end(), input_ + used);
-      wire::FrameState state = {};
-      wire::Frame frames[4];
+      protocol::FrameState state = {};
+      protocol::Frame frames[4];
       engine::BatchEntry entry;
       entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
       const auto number = static_cast<uint32_t>(batch_.entries.size());
       entry.frame_count =
-          wire::frame(state, limits, {input_ + used, size}, used, number, frames, 4).count;
+          protocol::frame(state, limits, {input_ + used, size}, used, number, frames, 4).count;
       batch_.frames.insert(batch_.frames.end(), frames, frames + entry.frame_count);
       batch_.entries.push_back(entry);
       used += size;
@@ -115,7 +115,7 @@ class Bench {
   }
 
   engine::Engine& engine_;
-  const engine::cuda::DeviceFaults& faults_;
+  const gpu::DeviceFaults& faults_;
   uint8_t* input_;
   engine::Batch batch_;
   double seconds_ = 0;
@@ -178,8 +178,9 @@ bool exercise(Bench& bench, std::string* figures) {
 
 // False: something is wrong.
 bool test_way(bool persistent) {
-  engine::cuda::DeviceFaults faults;
-  engine::cuda::CudaStoreConfig store_config;
+  gpu::DeviceFaults faults;
+  store::CudaStoreConfig store_config;
+  store_config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   store_config.store.memory_limit = kMemoryBytes;
   store_config.blocks_per_engine = 128;
   std::unique_ptr<CudaStore> store;
@@ -209,9 +210,8 @@ bool test_way(bool persistent) {
 }  // namespace
 
 int run_selftest(const Options& options) {
-  engine::cuda::DeviceFacts device;
-  const std::string failure =
-      engine::cuda::open_device(static_cast<int>(options.gpu.number), &device);
+  gpu::DeviceFacts device;
+  const std::string failure = gpu::open_device(static_cast<int>(options.gpu.number), &device);
   if (!failure.empty()) {
     say(fmt::format("selftest: GPU {}: {}", options.gpu.number, failure));
     return kExitNoCard;

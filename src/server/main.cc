@@ -14,10 +14,10 @@
 #include <string>
 #include <utility>
 
-#include "control/banner.h"
-#include "control/logging.h"
-#include "control/options.h"
-#include "control/process.h"
+#include "options/banner.h"
+#include "options/logging.h"
+#include "options/options.h"
+#include "options/process.h"
 #include "server/selftest.h"
 #include "server/server.h"
 
@@ -60,36 +60,37 @@ int read_signal(int signal_fd) {
   return read(signal_fd, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
-StopKind stop_kind_of(int signal_number) {
-  if (signal_number == SIGUSR1) return StopKind::kGraceful;
-  return signal_number == SIGINT || signal_number == SIGTERM ? StopKind::kNow : StopKind::kNone;
+admin::StopKind stop_kind_of(int signal_number) {
+  if (signal_number == SIGUSR1) return admin::StopKind::kGraceful;
+  return signal_number == SIGINT || signal_number == SIGTERM ? admin::StopKind::kNow
+                                                             : admin::StopKind::kNone;
 }
 
 // Waits until a signal or a command ends the server.
-StopKind wait_for_end(Server& server, int signal_fd) {
+admin::StopKind wait_for_end(Server& server, int signal_fd) {
   while (true) {
     pollfd fds[2] = {{signal_fd, POLLIN, 0}, {server.stop_fd(), POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) return StopKind::kNow;
-    if (server.asked_to_stop() != StopKind::kNone) return server.asked_to_stop();
+    if (poll(fds, 2, -1) < 0 && errno != EINTR) return admin::StopKind::kNow;
+    if (server.asked_to_stop() != admin::StopKind::kNone) return server.asked_to_stop();
     const int number = read_signal(signal_fd);
     if (number == SIGHUP) {
       const std::string failure = server.reload_auth();
       if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
     }
-    const StopKind kind = stop_kind_of(number);
-    if (kind != StopKind::kNone) return kind;
+    const admin::StopKind kind = stop_kind_of(number);
+    if (kind != admin::StopKind::kNone) return kind;
   }
 }
 
 // Ends the server. A second signal ends a graceful stop at once. Nothing is asked of the system
 // that it could refuse by now.
-void stop(Server& server, StopKind kind, int signal_fd) {
-  spdlog::info("{}", kind == StopKind::kGraceful ? "stopping gracefully" : "stopping");
+void stop(Server& server, admin::StopKind kind, int signal_fd) {
+  spdlog::info("{}", kind == admin::StopKind::kGraceful ? "stopping gracefully" : "stopping");
   server.begin_stop(kind);
   while (!server.has_ended()) {
     pollfd fds[2] = {{signal_fd, POLLIN, 0}, {server.ended_fd(), POLLIN, 0}};
     (void)poll(fds, 2, -1);
-    if (stop_kind_of(read_signal(signal_fd)) == StopKind::kNow) server.hurry();
+    if (stop_kind_of(read_signal(signal_fd)) == admin::StopKind::kNow) server.hurry();
   }
   server.finish_stop();
 }
@@ -163,7 +164,7 @@ int serve(const Options& options) {
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);
   if (!failure.empty()) return fail(failure);
-  const StopKind kind = wait_for_end(server, signal_fd);
+  const admin::StopKind kind = wait_for_end(server, signal_fd);
   stop(server, kind, signal_fd);
   (void)close(signal_fd);
   return server.has_failed() ? kExitFailed : 0;

@@ -14,10 +14,10 @@
 #include <tuple>
 #include <vector>
 
-#include "control/options.h"
+#include "io/socket/unique_fd.h"
+#include "options/options.h"
 #include "server/server.h"
 #include "server/testing/refusal.h"
-#include "transport/socket/unique_fd.h"
 
 namespace warpcache::server {
 namespace {
@@ -144,7 +144,7 @@ class Client {
   }
 
  private:
-  transport::UniqueFd fd_;
+  io::UniqueFd fd_;
   bool datagram_;
 };
 

@@ -3,7 +3,7 @@
 // --selftest: whether a card and the engine on it do what they should, in less than a minute.
 #pragma once
 
-#include "control/options.h"
+#include "options/options.h"
 
 namespace warpcache::server {
 

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "control/logging.h"
+#include "options/logging.h"
 
 namespace warpcache::server {
 namespace {
 
-transport::ListenTarget target_of(const ListenAddress& address) {
+io::ListenTarget target_of(const ListenAddress& address) {
   return {address.host, address.port, address.admin};
 }
 
@@ -28,14 +28,14 @@ Server::Server(const Options& options)
     : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
 
 Server::~Server() {
-  begin_stop(StopKind::kNow);
+  begin_stop(admin::StopKind::kNow);
   finish_stop();
 }
 
 std::string Server::open_ports() {
   std::vector<std::string> left_out;
   for (const ListenAddress& address : options_.listen.tcp) {
-    std::string failure = transport::open_tcp(
+    std::string failure = io::open_tcp(
         target_of(address), static_cast<int>(options_.listen.backlog), listeners_, left_out);
     if (!failure.empty()) return failure;
   }
@@ -44,14 +44,14 @@ std::string Server::open_ports() {
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
-        transport::open_udp(target_of(address), options_.server.threads, udp_listeners_, left_out);
+        io::open_udp(target_of(address), options_.server.threads, udp_listeners_, left_out);
     if (!failure.empty()) return failure;
   }
   for (const std::string& sentence : left_out) spdlog::warn("{}", sentence);
-  for (const transport::Listener& listener : listeners_) {
+  for (const io::Listener& listener : listeners_) {
     ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }
-  for (const transport::UdpListener& listener : udp_listeners_) {
+  for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
   return "";
@@ -61,7 +61,7 @@ std::string Server::open_backend() {
   if (options_.server.engine == EngineChoice::kCuda) {
     backend_ = make_cuda_backend(options_, [this] {
       failed_.store(true);
-      stop_request_.ask(StopKind::kNow);
+      stop_request_.ask(admin::StopKind::kNow);
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
@@ -78,21 +78,19 @@ std::string Server::start() {
     if (!failure.empty()) return failure;
   }
   if (!options_.listen.unix_path.empty()) {
-    std::string failure =
-        transport::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
-                             static_cast<int>(options_.listen.backlog), listeners_);
+    std::string failure = io::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
+                                        static_cast<int>(options_.listen.backlog), listeners_);
     if (!failure.empty()) return failure;
   }
   std::string failure = open_backend();
   if (!failure.empty()) return failure;
-  acceptor_ = std::make_unique<transport::Acceptor>(
-      transport::AcceptorConfig{options_.server.connections_max,
-                                options_.server.connections_max_fast},
+  acceptor_ = std::make_unique<io::Acceptor>(
+      io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ = std::make_unique<Admin>(options_, backend_->store(), *stats_, long_replies_, prefixes_,
-                                   auth, state_, stop_request_);
+  admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
+                                          prefixes_, auth, state_, stop_request_);
   failure = make_lanes();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -104,11 +102,11 @@ std::string Server::start() {
 // In memcached's words, for which some programs wait.
 void Server::log_listeners() const {
   const uint8_t protocol = worker_config().protocol;
-  const char* const name = protocol == wire::kProtocolText     ? "ascii"
-                           : protocol == wire::kProtocolBinary ? "binary"
-                                                               : "auto-negotiate";
+  const char* const name = protocol == protocol::kProtocolText     ? "ascii"
+                           : protocol == protocol::kProtocolBinary ? "binary"
+                                                                   : "auto-negotiate";
   std::string lines;
-  for (const transport::ListenerInfo& listener : acceptor_->listener_infos()) {
+  for (const io::ListenerInfo& listener : acceptor_->listener_infos()) {
     lines += "<" + std::to_string(listener.fd) + " server listening (" + name + ")\n";
   }
   for (const int fd : udp_fds_) lines += "<" + std::to_string(fd) + " server listening (udp)\n";
@@ -116,7 +114,7 @@ void Server::log_listeners() const {
 }
 
 void Server::serve() {
-  std::vector<transport::ConnectionSink*> sinks;
+  std::vector<io::ConnectionSink*> sinks;
   attached_.emplace(static_cast<std::ptrdiff_t>(lanes_.size()));
   lanes_running_.store(lanes_.size());
   for (Lane& lane : lanes_) {
@@ -134,25 +132,25 @@ void Server::run_lane(const Lane& lane) {
   attached_->count_down();
   lane.worker->run();
   lane.engine->yield();
-  if (lanes_running_.fetch_sub(1) == 1) ended_.ask(StopKind::kNow);
+  if (lanes_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
 }
 
-batcher::WorkerConfig Server::worker_config() const {
-  batcher::WorkerConfig config;
+worker::WorkerConfig Server::worker_config() const {
+  worker::WorkerConfig config;
   config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
   config.cas_enabled = options_.store.use_cas;
   config.authentication = !options_.server.auth_file.empty();
   if (options_.server.protocol == ProtocolChoice::kText || config.authentication) {
-    config.protocol = wire::kProtocolText;
+    config.protocol = protocol::kProtocolText;
   } else if (options_.server.protocol == ProtocolChoice::kBinary) {
-    config.protocol = wire::kProtocolBinary;
+    config.protocol = protocol::kProtocolBinary;
   }
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }
 
-transport::UdpGuard Server::udp_guard() const {
-  std::vector<transport::Network> allowed;
+io::UdpGuard Server::udp_guard() const {
+  std::vector<io::Network> allowed;
   for (const Cidr& cidr : options_.udp_guard.allow) {
     allowed.push_back({cidr.address, cidr.prefix_bits});
   }
@@ -160,15 +158,15 @@ transport::UdpGuard Server::udp_guard() const {
 }
 
 std::string Server::make_lanes() {
-  transport::SocketTransportConfig config;
+  io::SocketTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
   config.unix_path = options_.listen.unix_path;
   lanes_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
-    std::vector<transport::UdpSocket> udp_sockets;
-    for (transport::UdpListener& listener : udp_listeners_) {
+    std::vector<io::UdpSocket> udp_sockets;
+    for (io::UdpListener& listener : udp_listeners_) {
       udp_fds_.push_back(listener.fds[i].get());
       udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
@@ -177,9 +175,9 @@ std::string Server::make_lanes() {
     std::string failure = backend_->make_lane(*admin_, &made);
     if (!failure.empty()) return failure;
     lane.engine = std::move(made.engine);
-    lane.transport = std::make_unique<transport::SocketTransport>(
-        config, acceptor_->budget(), std::move(udp_sockets), udp_guard());
-    lane.worker = std::make_unique<batcher::Worker>(worker_config(), *lane.transport, *lane.engine);
+    lane.transport = std::make_unique<io::SocketTransport>(config, acceptor_->budget(),
+                                                           std::move(udp_sockets), udp_guard());
+    lane.worker = std::make_unique<worker::Worker>(worker_config(), *lane.transport, *lane.engine);
     stats_->add_worker(*made.counters, *lane.transport);
     lanes_.push_back(std::move(lane));
   }
@@ -192,10 +190,10 @@ std::string Server::reload_auth() {
   return auth_.load(options_.server.auth_file);
 }
 
-void Server::begin_stop(StopKind kind) {
+void Server::begin_stop(admin::StopKind kind) {
   if (acceptor_ != nullptr) acceptor_->stop();
   for (const Lane& lane : lanes_) {
-    if (kind == StopKind::kGraceful) {
+    if (kind == admin::StopKind::kGraceful) {
       lane.transport->drain();
     } else {
       lane.transport->stop_now();

@@ -14,20 +14,20 @@
 #include <thread>
 #include <vector>
 
-#include "batcher/worker.h"
-#include "control/auth_file.h"
-#include "control/options.h"
-#include "control/prefix_stats.h"
-#include "control/process.h"
+#include "admin/admin.h"
+#include "admin/long_replies.h"
+#include "admin/prefix_stats.h"
+#include "admin/server_state.h"
 #include "engine/engine.h"
-#include "server/admin.h"
+#include "io/socket/accept/acceptor.h"
+#include "io/socket/accept/listener.h"
+#include "io/socket/socket_transport.h"
+#include "options/auth_file.h"
+#include "options/options.h"
+#include "options/process.h"
 #include "server/backend.h"
-#include "server/long_replies.h"
-#include "server/server_state.h"
 #include "server/stats_source.h"
-#include "transport/socket/acceptor.h"
-#include "transport/socket/listener.h"
-#include "transport/socket/socket_transport.h"
+#include "worker/worker.h"
 
 namespace warpcache::server {
 
@@ -58,7 +58,7 @@ class Server {
 
   // Readable when a command has asked for the end.
   int stop_fd() const { return stop_request_.fd(); }
-  StopKind asked_to_stop() const { return stop_request_.kind(); }
+  admin::StopKind asked_to_stop() const { return stop_request_.kind(); }
   // Whether it ends because something has failed.
   bool has_failed() const { return failed_.load(); }
 
@@ -67,10 +67,10 @@ class Server {
 
   // Closes the listeners, and has the workers close the connections: at once, or as soon as each is
   // between requests. Starts no thread and takes no memory.
-  void begin_stop(StopKind kind);
+  void begin_stop(admin::StopKind kind);
   // Readable once all workers have ended. REQUIRES: serving.
   int ended_fd() const { return ended_.fd(); }
-  bool has_ended() const { return ended_.kind() != StopKind::kNone; }
+  bool has_ended() const { return ended_.kind() != admin::StopKind::kNone; }
   // Turns a graceful stop under way into one at once.
   void hurry();
   // Waits until all threads have ended. REQUIRES: begin_stop() was called.
@@ -80,8 +80,8 @@ class Server {
   // What one thread needs; the engine is above the transport, since pins outlive connections.
   struct Lane {
     std::unique_ptr<engine::Engine> engine;
-    std::unique_ptr<transport::SocketTransport> transport;
-    std::unique_ptr<batcher::Worker> worker;
+    std::unique_ptr<io::SocketTransport> transport;
+    std::unique_ptr<worker::Worker> worker;
     std::thread thread;
   };
 
@@ -89,28 +89,28 @@ class Server {
   std::string make_lanes();
   void log_listeners() const;
   void run_lane(const Lane& lane);
-  batcher::WorkerConfig worker_config() const;
-  transport::UdpGuard udp_guard() const;
+  worker::WorkerConfig worker_config() const;
+  io::UdpGuard udp_guard() const;
 
   const Options& options_;
-  ServerState state_;
-  StopRequest stop_request_;
+  admin::ServerState state_;
+  admin::StopRequest stop_request_;
   std::atomic<bool> failed_{false};
   AuthFile auth_;
-  PrefixStats prefixes_;
-  std::vector<transport::Listener> listeners_;
-  std::vector<transport::UdpListener> udp_listeners_;
+  admin::PrefixStats prefixes_;
+  std::vector<io::Listener> listeners_;
+  std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the lanes, for the log
   std::vector<BoundPort> ports_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<transport::Acceptor> acceptor_;
+  std::unique_ptr<io::Acceptor> acceptor_;
   std::unique_ptr<ServerStats> stats_;
-  LongReplies long_replies_;
-  std::unique_ptr<Admin> admin_;
+  admin::LongReplies long_replies_;
+  std::unique_ptr<admin::Admin> admin_;
   std::vector<Lane> lanes_;
   std::optional<std::latch> attached_;  // their threads
   std::atomic<size_t> lanes_running_{0};
-  StopRequest ended_;
+  admin::StopRequest ended_;
 };
 
 }  // namespace warpcache::server

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "control/logging.h"
-#include "wire/version.h"
+#include "options/logging.h"
+#include "protocol/version.h"
 
 namespace warpcache::server {
 namespace {
@@ -16,37 +16,37 @@ using store::StoreCounter;
 
 constexpr uint32_t kSlotsPerPair = 32;
 
-constexpr std::pair<StatCounter, Counter> kRequestCounters[] = {
-    {StatCounter::kCmdGet, Counter::kCmdGet},
-    {StatCounter::kCmdSet, Counter::kCmdSet},
-    {StatCounter::kCmdTouch, Counter::kCmdTouch},
-    {StatCounter::kCmdMeta, Counter::kCmdMeta},
-    {StatCounter::kGetHits, Counter::kGetHits},
-    {StatCounter::kGetMisses, Counter::kGetMisses},
-    {StatCounter::kGetExpired, Counter::kGetExpired},
-    {StatCounter::kGetFlushed, Counter::kGetFlushed},
-    {StatCounter::kDeleteMisses, Counter::kDeleteMisses},
-    {StatCounter::kDeleteHits, Counter::kDeleteHits},
-    {StatCounter::kIncrMisses, Counter::kIncrMisses},
-    {StatCounter::kIncrHits, Counter::kIncrHits},
-    {StatCounter::kDecrMisses, Counter::kDecrMisses},
-    {StatCounter::kDecrHits, Counter::kDecrHits},
-    {StatCounter::kCasMisses, Counter::kCasMisses},
-    {StatCounter::kCasHits, Counter::kCasHits},
-    {StatCounter::kCasBadval, Counter::kCasBadval},
-    {StatCounter::kTouchHits, Counter::kTouchHits},
-    {StatCounter::kTouchMisses, Counter::kTouchMisses},
-    {StatCounter::kStoreTooLarge, Counter::kStoreTooLarge},
-    {StatCounter::kStoreNoMemory, Counter::kStoreNoMemory},
+constexpr std::pair<admin::StatCounter, Counter> kRequestCounters[] = {
+    {admin::StatCounter::kCmdGet, Counter::kCmdGet},
+    {admin::StatCounter::kCmdSet, Counter::kCmdSet},
+    {admin::StatCounter::kCmdTouch, Counter::kCmdTouch},
+    {admin::StatCounter::kCmdMeta, Counter::kCmdMeta},
+    {admin::StatCounter::kGetHits, Counter::kGetHits},
+    {admin::StatCounter::kGetMisses, Counter::kGetMisses},
+    {admin::StatCounter::kGetExpired, Counter::kGetExpired},
+    {admin::StatCounter::kGetFlushed, Counter::kGetFlushed},
+    {admin::StatCounter::kDeleteMisses, Counter::kDeleteMisses},
+    {admin::StatCounter::kDeleteHits, Counter::kDeleteHits},
+    {admin::StatCounter::kIncrMisses, Counter::kIncrMisses},
+    {admin::StatCounter::kIncrHits, Counter::kIncrHits},
+    {admin::StatCounter::kDecrMisses, Counter::kDecrMisses},
+    {admin::StatCounter::kDecrHits, Counter::kDecrHits},
+    {admin::StatCounter::kCasMisses, Counter::kCasMisses},
+    {admin::StatCounter::kCasHits, Counter::kCasHits},
+    {admin::StatCounter::kCasBadval, Counter::kCasBadval},
+    {admin::StatCounter::kTouchHits, Counter::kTouchHits},
+    {admin::StatCounter::kTouchMisses, Counter::kTouchMisses},
+    {admin::StatCounter::kStoreTooLarge, Counter::kStoreTooLarge},
+    {admin::StatCounter::kStoreNoMemory, Counter::kStoreNoMemory},
 };
 
-constexpr std::pair<StatCounter, StoreCounter> kStoreCounters[] = {
-    {StatCounter::kTotalItems, StoreCounter::kTotalItems},
-    {StatCounter::kExpiredUnfetched, StoreCounter::kExpiredUnfetched},
-    {StatCounter::kEvictedUnfetched, StoreCounter::kEvictedUnfetched},
-    {StatCounter::kEvictions, StoreCounter::kEvicted},
-    {StatCounter::kReclaimed, StoreCounter::kReclaimed},
-    {StatCounter::kItemsMoved, StoreCounter::kMovedItems},
+constexpr std::pair<admin::StatCounter, StoreCounter> kStoreCounters[] = {
+    {admin::StatCounter::kTotalItems, StoreCounter::kTotalItems},
+    {admin::StatCounter::kExpiredUnfetched, StoreCounter::kExpiredUnfetched},
+    {admin::StatCounter::kEvictedUnfetched, StoreCounter::kEvictedUnfetched},
+    {admin::StatCounter::kEvictions, StoreCounter::kEvicted},
+    {admin::StatCounter::kReclaimed, StoreCounter::kReclaimed},
+    {admin::StatCounter::kItemsMoved, StoreCounter::kMovedItems},
 };
 
 std::string_view text_of(Bytes bytes) {
@@ -57,19 +57,19 @@ int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.uni
 
 }  // namespace
 
-ServerStats::ServerStats(const ActiveStore& store, const ServerState& state,
-                         const transport::Acceptor& acceptor)
+ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
+                         const io::Acceptor& acceptor)
     : store_(store), state_(state), acceptor_(acceptor) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
-                             const transport::SocketTransport& transport) {
+                             const io::SocketTransport& transport) {
   workers_.push_back({&counters, &transport});
 }
 
-StatsSnapshot ServerStats::snapshot() {
-  StatsSnapshot snapshot;
+admin::StatsSnapshot ServerStats::snapshot() {
+  admin::StatsSnapshot snapshot;
   const store::Clock clock = store_->clock();
-  snapshot.version = text_of(wire::server_version());
+  snapshot.version = text_of(protocol::server_version());
   snapshot.uptime_s = clock.now - store::kClockStart;
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
@@ -78,19 +78,19 @@ StatsSnapshot ServerStats::snapshot() {
   return snapshot;
 }
 
-void ServerStats::add_requests(StatCounters& counters) const {
+void ServerStats::add_requests(admin::StatCounters& counters) const {
   for (const Worker& worker : workers_) {
     for (const auto& [stat, counter] : kRequestCounters) {
       counters[stat] += worker.counters->read(counter);
     }
   }
-  counters[StatCounter::kCmdFlush] = state_.flushes.load(std::memory_order_relaxed);
-  counters[StatCounter::kAuthCmds] = state_.auth_commands.load(std::memory_order_relaxed);
-  counters[StatCounter::kAuthErrors] = state_.auth_errors.load(std::memory_order_relaxed);
+  counters[admin::StatCounter::kCmdFlush] = state_.flushes.load(std::memory_order_relaxed);
+  counters[admin::StatCounter::kAuthCmds] = state_.auth_commands.load(std::memory_order_relaxed);
+  counters[admin::StatCounter::kAuthErrors] = state_.auth_errors.load(std::memory_order_relaxed);
 }
 
-void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
-  StatCounters& counters = snapshot.counters;
+void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
+  admin::StatCounters& counters = snapshot.counters;
   uint64_t large_missed = 0;
   uint64_t refused = 0;
   uint64_t stalled = 0;
@@ -101,13 +101,13 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
   uint64_t dropped = 0;
   for (const Worker& worker : workers_) {
     large_missed += worker.counters->read(Counter::kLargeMissed);
-    const transport::TransportCounters& traffic = worker.transport->counters();
-    counters[StatCounter::kBytesRead] += traffic.bytes_read.get();
-    counters[StatCounter::kBytesWritten] += traffic.bytes_written.get();
-    counters[StatCounter::kConnYields] += traffic.yields.get();
-    counters[StatCounter::kIdleKicks] += traffic.idle_closed.get();
-    counters[StatCounter::kReadBufferOom] += traffic.input_refused.get();
-    counters[StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
+    const io::TransportCounters& traffic = worker.transport->counters();
+    counters[admin::StatCounter::kBytesRead] += traffic.bytes_read.get();
+    counters[admin::StatCounter::kBytesWritten] += traffic.bytes_written.get();
+    counters[admin::StatCounter::kConnYields] += traffic.yields.get();
+    counters[admin::StatCounter::kIdleKicks] += traffic.idle_closed.get();
+    counters[admin::StatCounter::kReadBufferOom] += traffic.input_refused.get();
+    counters[admin::StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
     snapshot.connections += worker.transport->connection_count();
     snapshot.read_buffer_bytes += worker.transport->input_bytes();
     refused += traffic.connections_refused.get();
@@ -118,11 +118,11 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
     malformed += traffic.datagrams_malformed.get();
     dropped += traffic.replies_dropped.get();
   }
-  const transport::AcceptCounters& accepts = acceptor_.counters();
-  counters[StatCounter::kTotalConnections] = accepts.accepted.get();
-  counters[StatCounter::kRejectedConnections] = accepts.rejected.get();
-  counters[StatCounter::kListenDisabled] = accepts.accept_disabled.get();
-  counters[StatCounter::kListenDisabledUs] = accepts.accept_disabled_us.get();
+  const io::AcceptCounters& accepts = acceptor_.counters();
+  counters[admin::StatCounter::kTotalConnections] = accepts.accepted.get();
+  counters[admin::StatCounter::kRejectedConnections] = accepts.rejected.get();
+  counters[admin::StatCounter::kListenDisabled] = accepts.accept_disabled.get();
+  counters[admin::StatCounter::kListenDisabledUs] = accepts.accept_disabled_us.get();
   snapshot.connection_structures = snapshot.connections;
   snapshot.accepting = acceptor_.accepting();
   snapshot.own.insert(snapshot.own.end(), {{"replies_deferred", deferred},
@@ -135,7 +135,7 @@ void ServerStats::add_traffic(StatsSnapshot& snapshot) const {
                                            {"udp_replies_dropped", dropped}});
 }
 
-void ServerStats::add_store(StatsSnapshot& snapshot) const {
+void ServerStats::add_store(admin::StatsSnapshot& snapshot) const {
   const store::StoreStats stats = store_->stats();
   for (const auto& [stat, counter] : kStoreCounters) snapshot.counters[stat] = stats.get(counter);
   snapshot.memory_limit_bytes = state_.memory_limit_bytes.load(std::memory_order_relaxed);
@@ -153,8 +153,8 @@ void ServerStats::add_store(StatsSnapshot& snapshot) const {
                                            {"index_splits", stats.get(StoreCounter::kSplits)}});
 }
 
-SettingsSnapshot ServerStats::settings() {
-  SettingsSnapshot settings;
+admin::SettingsSnapshot ServerStats::settings() {
+  admin::SettingsSnapshot settings;
   settings.memory_limit_bytes = state_.memory_limit_bytes.load(std::memory_order_relaxed);
   settings.verbosity = log_verbosity();
   settings.oldest_live_s = state_.flushed_at_s.load(std::memory_order_relaxed);
@@ -163,11 +163,11 @@ SettingsSnapshot ServerStats::settings() {
 
 // The cursor: 0 for the listeners, then worker + 1 in the high half and, in the low one, the place
 // in that worker's table.
-void ServerStats::list_connections(uint64_t& cursor,
-                                   const std::function<void(const ConnectionSnapshot&)>& visit) {
+void ServerStats::list_connections(
+    uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   if (cursor == 0) {
-    for (const transport::ListenerInfo& listener : acceptor_.listener_infos()) {
-      ConnectionSnapshot snapshot;
+    for (const io::ListenerInfo& listener : acceptor_.listener_infos()) {
+      admin::ConnectionSnapshot snapshot;
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
@@ -179,14 +179,14 @@ void ServerStats::list_connections(uint64_t& cursor,
   }
   const uint64_t worker = (cursor >> 32) - 1;
   if (worker >= workers_.size()) {
-    cursor = kWalkEnd;
+    cursor = admin::kWalkEnd;
     return;
   }
   auto place = static_cast<uint32_t>(cursor);
-  std::vector<transport::ConnectionInfo> streams;
+  std::vector<io::ConnectionInfo> streams;
   const bool more = workers_[worker].transport->list_connections(place, streams);
-  for (transport::ConnectionInfo& stream : streams) {
-    ConnectionSnapshot snapshot;
+  for (io::ConnectionInfo& stream : streams) {
+    admin::ConnectionSnapshot snapshot;
     snapshot.id = static_cast<uint64_t>(stream.fd);
     snapshot.address = std::move(stream.address);
     snapshot.listen_address = std::move(stream.listen_address);
@@ -200,11 +200,12 @@ void ServerStats::list_connections(uint64_t& cursor,
   cursor = more ? (worker + 1) << 32 | place : (worker + 2) << 32;
 }
 
-Status ServerStats::walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) {
+Status ServerStats::walk(uint64_t& cursor,
+                         const std::function<void(const admin::DumpItem&)>& visit) {
   const store::Clock clock = store_->clock();
   return store_->walk(cursor, [&](const store::WalkedItem& walked) {
     const store::Item& item = *walked.item;
-    DumpItem dump;
+    admin::DumpItem dump;
     dump.key = text_of(walked.key);
     dump.value_bytes = item.value_size;
     dump.item_bytes = walked.footprint;

@@ -7,43 +7,44 @@
 #include <functional>
 #include <vector>
 
-#include "control/stats_command.h"
+#include "admin/server_state.h"
+#include "admin/stats_command.h"
+#include "io/socket/accept/acceptor.h"
+#include "io/socket/socket_transport.h"
 #include "request/counters.h"
 #include "server/backend.h"
-#include "server/server_state.h"
-#include "transport/socket/acceptor.h"
-#include "transport/socket/socket_transport.h"
 
 namespace warpcache::server {
 
-class ServerStats final : public StatsSource {
+class ServerStats final : public admin::StatsSource {
  public:
   // All of them outlive this.
-  ServerStats(const ActiveStore& store, const ServerState& state,
-              const transport::Acceptor& acceptor);
+  ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
+              const io::Acceptor& acceptor);
 
   // A worker's share. Before the first request.
-  void add_worker(const request::Counters& counters, const transport::SocketTransport& transport);
+  void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
 
-  [[nodiscard]] StatsSnapshot snapshot() override;
-  [[nodiscard]] SettingsSnapshot settings() override;
-  void list_connections(uint64_t& cursor,
-                        const std::function<void(const ConnectionSnapshot&)>& visit) override;
-  Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) override;
+  [[nodiscard]] admin::StatsSnapshot snapshot() override;
+  [[nodiscard]] admin::SettingsSnapshot settings() override;
+  void list_connections(
+      uint64_t& cursor,
+      const std::function<void(const admin::ConnectionSnapshot&)>& visit) override;
+  Status walk(uint64_t& cursor, const std::function<void(const admin::DumpItem&)>& visit) override;
 
  private:
   struct Worker {
     const request::Counters* counters;
-    const transport::SocketTransport* transport;
+    const io::SocketTransport* transport;
   };
 
-  void add_requests(StatCounters& counters) const;
-  void add_traffic(StatsSnapshot& snapshot) const;
-  void add_store(StatsSnapshot& snapshot) const;
+  void add_requests(admin::StatCounters& counters) const;
+  void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_store(admin::StatsSnapshot& snapshot) const;
 
-  const ActiveStore& store_;
-  const ServerState& state_;
-  const transport::Acceptor& acceptor_;
+  const store::ActiveStore& store_;
+  const admin::ServerState& state_;
+  const io::Acceptor& acceptor_;
   std::vector<Worker> workers_;
 };
 

@@ -26,14 +26,14 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "store/allocate.h"
-#include "store/clock.h"
-#include "store/index.h"
-#include "store/index_write.h"
-#include "store/pin.h"
-#include "store/reservation.h"
-#include "store/split.h"
-#include "store/value.h"
+#include "store/index/index.h"
+#include "store/index/index_write.h"
+#include "store/index/split.h"
+#include "store/layout/clock.h"
+#include "store/log/allocate.h"
+#include "store/log/pin.h"
+#include "store/log/reservation.h"
+#include "store/log/value.h"
 
 namespace warpcache::store {
 

@@ -17,24 +17,24 @@
 
 #include "base/atomic.h"
 #include "engine/cpu/cpu_engine.h"
-#include "engine/cuda/cuda_engine.h"
-#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/messages/cuda_engine.h"
 #include "engine/failover_engine.h"
 #include "engine/testing/store_admin.h"
 #include "gpu/device_kernels.h"
 #include "gpu/talker.h"
-#include "store/store_test_util.h"
+#include "store/cuda/cuda_store.h"
+#include "store/testing/store_fixture.h"
 
 namespace warpcache::gpu_tests {
 namespace {
 
 using engine::FailoverEngine;
 using engine::cuda::CudaEngine;
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStore;
-using engine::cuda::CudaStream;
-using engine::cuda::DeviceFacts;
-using engine::cuda::DeviceFaults;
+using gpu::CudaMemory;
+using gpu::CudaStream;
+using gpu::DeviceFacts;
+using gpu::DeviceFaults;
+using store::CudaStore;
 
 constexpr unsigned kChildSecondsMax = 60;
 constexpr uint64_t kMemoryBytes = 64 * store::kMiB;
@@ -75,8 +75,9 @@ class Served {
  public:
   explicit Served(const ServedConfig& config) {
     faults_.listen([this](const std::string&) { ++failures_; });
-    require_text(engine::cuda::open_device(0, &device_), "", "opening the device");
-    engine::cuda::CudaStoreConfig store;
+    require_text(gpu::open_device(0, &device_), "", "opening the device");
+    store::CudaStoreConfig store;
+    store.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     store.store.memory_limit = kMemoryBytes;
     store.blocks_per_engine = 16;
     require_text(CudaStore::create(store, faults_, &store_), "", "making the store");
@@ -160,7 +161,7 @@ class DeviceFaultTest : public testing::Test {
  protected:
   void SetUp() override {
     DeviceFacts facts;
-    const std::string why = engine::cuda::open_device(0, &facts);
+    const std::string why = gpu::open_device(0, &facts);
     if (!why.empty()) GTEST_SKIP() << why;
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not a copy
   }
@@ -280,11 +281,12 @@ TEST_F(DeviceFaultTest, ABatchThatDoesNotEndIsAnsweredByTheCpu) {
 TEST_F(DeviceFaultTest, TooLittleMemoryIsTold) {
   EXPECT_LIFE([] {
     DeviceFacts device;
-    require_text(engine::cuda::open_device(0, &device), "", "opening the device");
+    require_text(gpu::open_device(0, &device), "", "opening the device");
     // What the card does not hold goes to the host, which does not have as much either.
     for (const uint64_t bytes : {uint64_t{8} << 40, uint64_t{16} << 40}) {
       DeviceFaults faults;
-      engine::cuda::CudaStoreConfig config;
+      store::CudaStoreConfig config;
+      config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
       config.store.memory_limit = bytes;
       std::unique_ptr<CudaStore> store;
       const std::string why = CudaStore::create(config, faults, &store);

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "store/core.h"
+#include "store/layout/core.h"
 
 namespace warpcache::gpu_tests {
 

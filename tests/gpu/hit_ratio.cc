@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/talker.h"
-#include "store/item.h"
+#include "store/layout/item.h"
 #include "workload/item_maker.h"
 #include "workload/random.h"
 #include "workload/sizes.h"

@@ -15,7 +15,7 @@
 #include "engine/testing/store_admin.h"
 #include "gpu/stalled_reader.h"
 #include "gpu/talker.h"
-#include "store/store_test_util.h"
+#include "store/testing/store_fixture.h"
 
 namespace warpcache::gpu_tests {
 namespace {

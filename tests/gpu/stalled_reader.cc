@@ -8,17 +8,17 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
-#include "engine/cuda/cuda_store.h"
 #include "gpu/device_kernels.h"
-#include "store/store.h"
+#include "store/cuda/cuda_store.h"
+#include "store/host/store.h"
 
 namespace warpcache::gpu_tests {
 
 namespace {
 
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStore;
-using engine::cuda::CudaStream;
+using gpu::CudaMemory;
+using gpu::CudaStream;
+using store::CudaStore;
 
 constexpr uint64_t kHoldNsMax = 15'000'000'000;  // more than a test needs
 constexpr auto kLookUpPatience = std::chrono::seconds(5);

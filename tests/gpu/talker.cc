@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "wire/frame.h"
+#include "protocol/framing/frame.h"
 
 namespace warpcache::gpu_tests {
 
 namespace {
 
 constexpr uint32_t kFramesMax = 64 * 1024;
-constexpr wire::FrameLimits kLimits = {1 << 20, 1 << 20, true, wire::kProtocolAuto};
+constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 20, true, protocol::kProtocolAuto};
 constexpr auto kPatience = std::chrono::seconds(30);  // more than an engine has with its device
 
 }  // namespace
@@ -40,11 +40,11 @@ void Talker::frame(const std::vector<std::string>& connections) {
   for (const std::string& bytes : connections) {
     WC_ASSERT(frames < kFramesMax && bytes.size() <= kInputBytes - used);
     std::copy(bytes.begin(), bytes.end(), input_ + used);
-    wire::FrameState state = {};
+    protocol::FrameState state = {};
     const auto number = static_cast<uint32_t>(batch_.entries.size());
-    const wire::FrameResult framed =
-        wire::frame(state, kLimits, {input_ + used, bytes.size()}, used, number,
-                    batch_.frames.data() + frames, kFramesMax - frames);
+    const protocol::FrameResult framed =
+        protocol::frame(state, kLimits, {input_ + used, bytes.size()}, used, number,
+                        batch_.frames.data() + frames, kFramesMax - frames);
     WC_ASSERT(framed.consumed == bytes.size());
     engine::BatchEntry entry;
     entry.first_frame = frames;
@@ -88,7 +88,7 @@ bool Talker::take(std::vector<Answer>& answers) {
 // What has no answer yet is the next batch.
 void Talker::keep_rest() {
   std::vector<engine::BatchEntry> entries;
-  std::vector<wire::Frame> frames;
+  std::vector<protocol::Frame> frames;
   std::vector<uint32_t> connections;
   for (size_t i = 0; i < batch_.entries.size(); ++i) {
     const engine::BatchEntry& old = batch_.entries[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says commands to an engine as a batcher would, and gives back what each connection is answered.
+// Says commands to an engine as a worker would, and gives back what each connection is answered.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "wire/version.h"
+#include "protocol/version.h"
 
 namespace warpcache::model {
 
@@ -15,8 +15,8 @@ constexpr uint64_t kHashSeed = 12345;
 constexpr int kTurnsMax = 2'000'000;
 constexpr uint32_t kPinWaitMsMax = 60'000;  // the model knows no value that has waited too long
 
-batcher::WorkerConfig worker_config(const PipelineConfig& config) {
-  batcher::WorkerConfig worker;
+worker::WorkerConfig worker_config(const PipelineConfig& config) {
+  worker::WorkerConfig worker;
   worker.item_size_max = config.item_size_max;
   if (config.cuts % 3 == 1) worker.requests_per_stream_max = 3;
   return worker;
@@ -56,7 +56,7 @@ Pipeline::Pipeline(const PipelineConfig& config)
 Pipeline::~Pipeline() { (void)finish(); }
 
 void Pipeline::send(int stream, const std::string& bytes) {
-  batcher::FakeTransport::Stream*& place = streams_[stream];
+  worker::FakeTransport::Stream*& place = streams_[stream];
   if (place == nullptr || place->closed) {
     place = &transport_.open();
     all_streams_.push_back(place);
@@ -101,7 +101,7 @@ std::optional<std::map<std::string, std::string>> Pipeline::contents() {
 }
 
 std::string Pipeline::finish() {
-  for (batcher::FakeTransport::Stream* stream : all_streams_) {
+  for (worker::FakeTransport::Stream* stream : all_streams_) {
     if (!stream->closed) transport_.close(*stream);
   }
   rig_->rest();
@@ -112,7 +112,7 @@ std::string Pipeline::finish() {
 }
 
 std::string Pipeline::version() const {
-  const Bytes version = wire::server_version();
+  const Bytes version = protocol::server_version();
   return {reinterpret_cast<const char*>(version.data), version.size};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole pipeline in one thread, without sockets: batcher, framing, engine, store.
+// The whole pipeline in one thread, without sockets: worker, framing, engine, store.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "batcher/testing/fake_transport.h"
-#include "batcher/worker.h"
 #include "engine/testing/rig.h"
 #include "engine/testing/store_admin.h"
 #include "model/cuts.h"
 #include "model/server.h"
+#include "worker/testing/fake_transport.h"
+#include "worker/worker.h"
 
 namespace warpcache::model {
 
@@ -51,14 +51,14 @@ class Pipeline final : public Server {
 
  private:
   static std::unique_ptr<engine::Rig> make_rig(const PipelineConfig& config);
-  batcher::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
+  worker::FakeTransport::Stream& stream_at(int stream) { return *streams_.at(stream); }
 
   std::unique_ptr<engine::Rig> rig_;
   engine::StoreAdmin admin_;
-  batcher::FakeTransport transport_;
-  batcher::Worker worker_;
-  std::map<int, batcher::FakeTransport::Stream*> streams_;
-  std::vector<batcher::FakeTransport::Stream*> all_streams_;
+  worker::FakeTransport transport_;
+  worker::Worker worker_;
+  std::map<int, worker::FakeTransport::Stream*> streams_;
+  std::vector<worker::FakeTransport::Stream*> all_streams_;
   size_t datagrams_taken_ = 0;
   Cuts cuts_;
   bool follows_requests_;

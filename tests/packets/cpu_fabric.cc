@@ -5,7 +5,7 @@
 #include "engine/testing/store_admin.h"
 #include "packets/fabric.h"
 #include "packets/host_path.h"
-#include "store/store_test_util.h"
+#include "store/testing/store_fixture.h"
 
 namespace warpcache::packets {
 
@@ -24,7 +24,7 @@ class CpuFabric final : public Fabric {
   }
   void advance(uint32_t seconds) override { store_->set_clock(store_->clock().now + seconds); }
   uint64_t malformed() const override { return path_.malformed(); }
-  uint64_t count(wire::PacketVerdict verdict) const override { return path_.count(verdict); }
+  uint64_t count(net::PacketVerdict verdict) const override { return path_.count(verdict); }
 
  private:
   std::unique_ptr<store::Store> store_ = store::make_store(store::quiet_config(uint64_t{64} << 20));

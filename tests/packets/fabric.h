@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "wire/packet_types.h"
+#include "net/packet_types.h"
 
 namespace warpcache::packets {
 
@@ -25,7 +25,7 @@ class Fabric {
   virtual void advance(uint32_t seconds) = 0;
   // Frames so far with this verdict; those of them with kRequest that were no datagram of
   // memcached's.
-  virtual uint64_t count(wire::PacketVerdict verdict) const = 0;
+  virtual uint64_t count(net::PacketVerdict verdict) const = 0;
   virtual uint64_t malformed() const = 0;
 };
 

@@ -2,9 +2,9 @@
 //
 // Headers and requests on the GPU; what it leaves to the host takes the host's path, to an engine
 // on the same store.
-#include "engine/cuda/cuda_engine.h"
-#include "engine/cuda/packet_engine.h"
-#include "engine/cuda/reply_frames.h"
+#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/packets/packet_engine.h"
+#include "engine/cuda/packets/reply_frames.h"
 #include "engine/testing/store_admin.h"
 #include "packets/fabric.h"
 #include "packets/host_path.h"
@@ -14,12 +14,12 @@ namespace warpcache::packets {
 namespace {
 
 using engine::cuda::CudaEngine;
-using engine::cuda::CudaMemory;
-using engine::cuda::CudaStore;
 using engine::cuda::PacketEngine;
 using engine::cuda::PacketResult;
 using engine::cuda::PacketSlot;
 using engine::cuda::PacketState;
+using gpu::CudaMemory;
+using store::CudaStore;
 
 constexpr uint32_t kBlocks = 4;
 constexpr uint32_t kBufferBytes = 16 * 1024 * 1024;
@@ -71,15 +71,16 @@ class GpuFabric final : public Fabric {
   }
   void advance(uint32_t seconds) override { store_->set_clock(store_->clock().now + seconds); }
   uint64_t malformed() const override { return malformed_ + path_.malformed(); }
-  uint64_t count(wire::PacketVerdict verdict) const override {
+  uint64_t count(net::PacketVerdict verdict) const override {
     return verdicts_[static_cast<uint32_t>(verdict)];
   }
 
  private:
   std::unique_ptr<CudaStore> make_store() {
-    engine::cuda::DeviceFacts facts;
-    WC_ASSERT(engine::cuda::open_device(0, &facts).empty());
-    engine::cuda::CudaStoreConfig config;
+    gpu::DeviceFacts facts;
+    WC_ASSERT(gpu::open_device(0, &facts).empty());
+    store::CudaStoreConfig config;
+    config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     config.store.memory_limit = uint64_t{64} << 20;
     config.store.maintenance_thread = false;
     config.store.manual_clock = true;
@@ -110,10 +111,10 @@ class GpuFabric final : public Fabric {
     const PacketResult result = results_.as<PacketResult>()[index];
     if (result.state() == PacketState::kDropped) {
       ++verdicts_[static_cast<uint32_t>(result.verdict())];
-      if (result.verdict() == wire::PacketVerdict::kRequest) ++malformed_;
+      if (result.verdict() == net::PacketVerdict::kRequest) ++malformed_;
       return;
     }
-    ++verdicts_[static_cast<uint32_t>(wire::PacketVerdict::kRequest)];
+    ++verdicts_[static_cast<uint32_t>(net::PacketVerdict::kRequest)];
     if (result.state() != PacketState::kHost) {
       const engine::cuda::ReplyFrames frames(replies_.data(), result);
       for (uint32_t i = 0; i < frames.count(); ++i) {
@@ -125,7 +126,7 @@ class GpuFabric final : public Fabric {
     path_.run(replies);
   }
 
-  engine::cuda::DeviceFaults faults_;
+  gpu::DeviceFaults faults_;
   std::unique_ptr<CudaStore> store_;
   engine::StoreAdmin admin_;
   std::unique_ptr<CudaEngine> engine_;
@@ -137,15 +138,15 @@ class GpuFabric final : public Fabric {
   CudaMemory replies_;
   CudaMemory slots_;
   CudaMemory results_;
-  uint64_t verdicts_[wire::kPacketVerdicts] = {};
+  uint64_t verdicts_[net::kPacketVerdicts] = {};
   uint64_t malformed_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port, bool persistent) {
-  engine::cuda::DeviceFacts facts;
-  if (!engine::cuda::open_device(0, &facts).empty()) return nullptr;
+  gpu::DeviceFacts facts;
+  if (!gpu::open_device(0, &facts).empty()) return nullptr;
   return std::make_unique<GpuFabric>(udp_port, persistent);
 }
 

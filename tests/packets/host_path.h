@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "batcher/testing/fake_transport.h"
-#include "batcher/worker.h"
 #include "engine/engine.h"
-#include "transport/replay/replay_transport.h"
+#include "io/frames/replay_transport.h"
+#include "worker/testing/fake_transport.h"
+#include "worker/worker.h"
 
 namespace warpcache::packets {
 
@@ -43,15 +43,15 @@ class HostPath {
     }
   }
   uint64_t malformed() const { return replay_.counters().datagrams_malformed.get(); }
-  uint64_t count(wire::PacketVerdict verdict) const { return replay_.frame_count(verdict); }
+  uint64_t count(net::PacketVerdict verdict) const { return replay_.frame_count(verdict); }
 
  private:
-  transport::FrameList input_;
-  transport::ReplayTransport replay_;
-  batcher::Worker worker_;
-  batcher::FakeTransport setup_;
-  batcher::Worker setup_worker_;
-  batcher::FakeTransport::Stream& stream_;
+  io::FrameList input_;
+  io::ReplayTransport replay_;
+  worker::Worker worker_;
+  worker::FakeTransport setup_;
+  worker::Worker setup_worker_;
+  worker::FakeTransport::Stream& stream_;
   size_t seen_ = 0;
 };
 

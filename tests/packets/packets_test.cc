@@ -14,14 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "net/packet.h"
 #include "packets/fabric.h"
-#include "wire/packet.h"
 
 namespace warpcache::packets {
 namespace {
 
 using Json = nlohmann::json;
-using wire::PacketVerdict;
+using net::PacketVerdict;
 
 // Where the cases are.
 std::string folder() {
@@ -78,7 +78,7 @@ bool matches(const std::string& want, const std::string& got) {
 
 // Frames so far with a verdict of README.md.
 uint64_t count_of(const Fabric& fabric, const std::string& verdict) {
-  static constexpr std::array<const char*, wire::kPacketVerdicts> kNames = {
+  static constexpr std::array<const char*, net::kPacketVerdicts> kNames = {
       "request", "not_for_us", "truncated", "bad_checksum", "fragment", "unsupported"};
   if (verdict == "malformed") return fabric.malformed();
   const auto* const name = std::find(kNames.begin(), kNames.end(), verdict);

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/cuda_store.h"
-#include "engine/cuda/packet_engine.h"
+#include "engine/cuda/packets/packet_engine.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/pipeline.h"
 #include "model/player.h"
+#include "store/cuda/cuda_store.h"
 #include "stress/scenario.h"
 
 namespace warpcache {
@@ -180,20 +180,21 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
 // whose tables were cleared after they had been filled lost its limit.
 TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
   constexpr uint64_t kBytes = 100'000;
-  engine::cuda::CudaMemory memory;
-  ASSERT_TRUE(memory.allocate(engine::cuda::CudaMemory::Place::kDevice, kBytes));
+  gpu::CudaMemory memory;
+  ASSERT_TRUE(memory.allocate(gpu::CudaMemory::Place::kDevice, kBytes));
   EXPECT_EQ(std::count(memory.data(), memory.data() + kBytes, 0), static_cast<long>(kBytes));
 }
 
 // Kernels that stay wait for each other in vain if one of them has no room: that is said before.
 TEST(SimulatedGpuKernels, ThatStayAreRefusedWithoutRoom) {
-  engine::cuda::DeviceFaults faults;
-  std::unique_ptr<engine::cuda::CudaStore> store;
-  engine::cuda::CudaStoreConfig config;
+  gpu::DeviceFaults faults;
+  std::unique_ptr<store::CudaStore> store;
+  store::CudaStoreConfig config;
+  config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   config.store.memory_limit = uint64_t{32} << 20;
   config.engines = 2;
   config.blocks_per_engine = 200;  // of 256 that the device takes
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   engine::cuda::PacketEngineConfig packets;
   packets.jobs.blocks_max = config.blocks_per_engine;
   packets.jobs.persistent = true;
@@ -213,28 +214,29 @@ class SmallCard : public testing::Test {
 };
 
 TEST_F(SmallCard, WhatItDoesNotHoldIsInTheHostsMemory) {
-  engine::cuda::DeviceFaults faults;
-  std::unique_ptr<engine::cuda::CudaStore> store;
-  engine::cuda::CudaStoreConfig config;
+  gpu::DeviceFaults faults;
+  std::unique_ptr<store::CudaStore> store;
+  store::CudaStoreConfig config;
+  config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   config.store.memory_limit = uint64_t{48} << 20;
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   EXPECT_EQ(store->host_bytes(), 0u);
   config.store.memory_limit = uint64_t{128} << 20;
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   EXPECT_GT(store->host_bytes(), uint64_t{128 - 64} << 20);
   EXPECT_LT(store->host_bytes(), uint64_t{128} << 20);
   EXPECT_EQ(store->stats().memory_limit, config.store.memory_limit);
   config.values_on_host = true;
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   EXPECT_GT(store->host_bytes(), uint64_t{100} << 20);
   config.values_on_host = false;
   config.store.memory_limit = uint64_t{48} << 20;
   config.engines = 2;
   config.engine_bytes = uint64_t{16} << 20;
-  ASSERT_EQ(engine::cuda::CudaStore::create(config, faults, &store), "");
+  ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   EXPECT_GE(store->host_bytes(), uint64_t{48 - (64 - 2 * 16)} << 20) << "no room for the engines";
   (void)setenv("SIMT_GPU_MIB", "4", 1);
-  EXPECT_NE(engine::cuda::CudaStore::create(config, faults, &store).find("too few for the index"),
+  EXPECT_NE(store::CudaStore::create(config, faults, &store).find("too few for the index"),
             std::string::npos);
 }
 

@@ -2,7 +2,7 @@
 //
 // The packets' engine on the simulated GPU: what tests/packets cannot ask for, since it hands in
 // one batch at a time and knows nothing of the index.
-#include "engine/cuda/packet_engine.h"
+#include "engine/cuda/packets/packet_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/cuda_store.h"
-#include "engine/cuda/reply_frames.h"
-#include "store/index.h"
-#include "wire/packet_testing.h"
-#include "wire/udp_frame.h"
+#include "engine/cuda/packets/reply_frames.h"
+#include "net/testing/packets.h"
+#include "protocol/framing/udp_frame.h"
+#include "store/cuda/cuda_store.h"
+#include "store/index/index.h"
 
 namespace warpcache::engine::cuda {
 namespace {
@@ -28,11 +28,12 @@ constexpr uint64_t kMemory = uint64_t{16} << 20;  // of the store
 // An engine with buffers for a batch of commands, a datagram each.
 class Packets {
  public:
-  Packets(const PacketEngineConfig& config, CudaStore& store, DeviceFaults& faults) {
+  Packets(const PacketEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults) {
     EXPECT_EQ(PacketEngine::create(config, store, faults, &engine_), "");
-    EXPECT_TRUE(input_.allocate(CudaMemory::Place::kHost, kBufferBytes));
-    EXPECT_TRUE(replies_.allocate(CudaMemory::Place::kHost, kBufferBytes));
-    EXPECT_TRUE(results_.allocate(CudaMemory::Place::kHost, kPacketsMax * sizeof(PacketResult)));
+    EXPECT_TRUE(input_.allocate(gpu::CudaMemory::Place::kHost, kBufferBytes));
+    EXPECT_TRUE(replies_.allocate(gpu::CudaMemory::Place::kHost, kBufferBytes));
+    EXPECT_TRUE(
+        results_.allocate(gpu::CudaMemory::Place::kHost, kPacketsMax * sizeof(PacketResult)));
   }
 
   // The batch of these commands, in slots of the same size.
@@ -40,7 +41,7 @@ class Packets {
     std::vector<std::string> frames;
     size_t slot = 0;
     for (const std::string& command : commands) {
-      frames.push_back(wire::testing::frame_of(std::string("\0\7\0\0\0\1\0\0", 8) + command));
+      frames.push_back(net::testing::frame_of(std::string("\0\7\0\0\0\1\0\0", 8) + command));
       slot = std::max(slot, frames.back().size());
     }
     slot = (slot + granule - 1) / granule * granule;
@@ -88,21 +89,22 @@ class Packets {
 
  private:
   std::unique_ptr<PacketEngine> engine_;
-  CudaMemory input_;
-  CudaMemory replies_;
-  CudaMemory results_;
+  gpu::CudaMemory input_;
+  gpu::CudaMemory replies_;
+  gpu::CudaMemory results_;
 };
 
 class SimulatedGpuPackets : public testing::Test {
  protected:
   void open(uint32_t engines, uint32_t copied_min = 0, bool persistent = false) {
-    CudaStoreConfig config;
+    store::CudaStoreConfig config;
+    config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     config.store.memory_limit = kMemory;
     config.engines = engines;
     config.blocks_per_engine = 4;
-    ASSERT_EQ(CudaStore::create(config, faults_, &store_), "");
+    ASSERT_EQ(store::CudaStore::create(config, faults_, &store_), "");
     PacketEngineConfig packets;
-    packets.udp_port = wire::testing::kTestPort;
+    packets.udp_port = net::testing::kTestPort;
     packets.jobs.blocks_max = config.blocks_per_engine;
     packets.jobs.persistent = persistent;
     packets.copied_packets_min = copied_min;
@@ -143,16 +145,16 @@ class SimulatedGpuPackets : public testing::Test {
     std::string text;
     for (size_t i = 0; i < frames.size(); ++i) {
       const std::string& frame = frames[i];
-      EXPECT_EQ(wire::testing::get16(frame, kTextOffset - 6), i);
-      EXPECT_EQ(wire::testing::get16(frame, kTextOffset - 4), frames.size());
-      EXPECT_EQ(wire::testing::get16(frame, 14 + 20 + 6), wire::testing::udp_checksum_of(frame));
-      text += frame.substr(kTextOffset, wire::testing::get16(frame, 14 + 20 + 4) - 16u);
+      EXPECT_EQ(net::testing::get16(frame, kTextOffset - 6), i);
+      EXPECT_EQ(net::testing::get16(frame, kTextOffset - 4), frames.size());
+      EXPECT_EQ(net::testing::get16(frame, 14 + 20 + 6), net::testing::udp_checksum_of(frame));
+      text += frame.substr(kTextOffset, net::testing::get16(frame, 14 + 20 + 4) - 16u);
     }
     return text;
   }
 
-  DeviceFaults faults_;
-  std::unique_ptr<CudaStore> store_;
+  gpu::DeviceFaults faults_;
+  std::unique_ptr<store::CudaStore> store_;
   std::vector<std::unique_ptr<Packets>> packets_;
 };
 
@@ -243,7 +245,8 @@ TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
         continue;
       }
       const std::vector<std::string> frames = packets_[0]->replies(i);
-      EXPECT_EQ(frames.size(), wire::udp_datagram_count(static_cast<uint32_t>(texts[i].size())));
+      EXPECT_EQ(frames.size(),
+                protocol::udp_datagram_count(static_cast<uint32_t>(texts[i].size())));
       EXPECT_EQ(text_of(frames), texts[i]) << i;
     }
     // Of six with 20,000 bytes one has room, if it comes first.

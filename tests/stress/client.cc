@@ -20,9 +20,9 @@ constexpr uint32_t kFramesMax = 256;            // of one call
 constexpr uint32_t kInputBytes = 32u << 20;     // of a batch at most
 constexpr size_t kFailuresMax = 3;              // told of one client
 
-const wire::FrameLimits& limits() {
-  static const wire::FrameLimits made = [] {
-    wire::FrameLimits limits = {};
+const protocol::FrameLimits& limits() {
+  static const protocol::FrameLimits made = [] {
+    protocol::FrameLimits limits = {};
     limits.item_size_max = kItemSizeMax;
     limits.inline_body_max = kInlineBodyMax;
     limits.cas_enabled = true;
@@ -65,7 +65,7 @@ void Client::fail(const std::string& what, std::string_view replies) {
 
 // --- Making a batch
 
-void Client::open_share(wire::FrameState* framing) {
+void Client::open_share(protocol::FrameState* framing) {
   Share share;
   share.first_command = static_cast<uint32_t>(commands_.size());
   share.input_first = static_cast<uint32_t>(input_.size());
@@ -109,7 +109,7 @@ void Client::add_session_share(Session& session) {
   close_share();
 }
 
-void Client::take_big_body(const Share& share, wire::Frame frame, uint32_t body_at,
+void Client::take_big_body(const Share& share, protocol::Frame frame, uint32_t body_at,
                            uint32_t index) {
   const std::string key =
       key_name(batch_operations_[commands_[share.first_command].first_operation].key);
@@ -118,7 +118,7 @@ void Client::take_big_body(const Share& share, wire::Frame frame, uint32_t body_
   frame.entry = index;
   if (status != Status::kOk) {
     const Status why = status == Status::kTooLarge ? status : Status::kOutOfMemory;
-    wire::frame_refuse_big(*share.framing, frame, why);
+    protocol::frame_refuse_big(*share.framing, frame, why);
   } else {
     for (uint32_t at = 0; at < frame.body_size;) {
       const MutableBytes window = engine_.reservation_window(id, at);
@@ -127,7 +127,7 @@ void Client::take_big_body(const Share& share, wire::Frame frame, uint32_t body_
       at += static_cast<uint32_t>(count);
     }
     const auto* end = reinterpret_cast<const uint8_t*>(input_.data()) + body_at + frame.body_size;
-    wire::frame_big_done(frame, {end, wire::body_end_size(frame)});
+    protocol::frame_big_done(frame, {end, protocol::body_end_size(frame)});
     batch_.entries[index].reservation = id;
   }
   batch_.frames.push_back(frame);
@@ -141,17 +141,17 @@ void Client::frame_share(uint32_t index) {
   entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
   batch_.entries.push_back(entry);
   entry_share_.push_back(index);
-  std::array<wire::Frame, kFramesMax> frames;
+  std::array<protocol::Frame, kFramesMax> frames;
   for (uint32_t at = share.input_first; at < end;) {
     const Bytes rest = {batch_.input + at, end - at};
-    const wire::FrameResult result =
-        wire::frame(*share.framing, limits(), rest, at, index, frames.data(), kFramesMax);
+    const protocol::FrameResult result =
+        protocol::frame(*share.framing, limits(), rest, at, index, frames.data(), kFramesMax);
     batch_.frames.insert(batch_.frames.end(), frames.begin(), frames.begin() + result.count);
     at += result.consumed;
-    if (result.end == wire::FrameEnd::kBigBody) {
+    if (result.end == protocol::FrameEnd::kBigBody) {
       take_big_body(share, result.big, at, index);
       const bool taken = batch_.entries[index].reservation != 0;
-      if (taken) at += result.big.body_size + wire::body_end_size(result.big);
+      if (taken) at += result.big.body_size + protocol::body_end_size(result.big);
     } else {
       WC_ASSERT(result.consumed != 0);
     }
@@ -163,7 +163,7 @@ void Client::frame_share(uint32_t index) {
 // --- Running it
 
 // What the engine has left for a later batch becomes that batch.
-bool Client::keep_unfinished(std::vector<wire::Frame>* frames) {
+bool Client::keep_unfinished(std::vector<protocol::Frame>* frames) {
   std::vector<engine::BatchEntry> entries;
   std::vector<uint32_t> shares;
   frames->clear();
@@ -237,7 +237,7 @@ void Client::collect_replies() {
 }
 
 void Client::submit_all() {
-  std::vector<wire::Frame> frames;
+  std::vector<protocol::Frame> frames;
   bool unfinished = true;
   while (unfinished) {
     engine_.submit(&batch_);

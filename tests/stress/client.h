@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "store/owner.h"
+#include "protocol/framing/frame.h"
+#include "store/host/owner.h"
 #include "stress/filler.h"
 #include "stress/generator.h"
 #include "stress/scenario.h"
-#include "wire/frame.h"
 
 namespace warpcache::stress {
 
@@ -53,7 +53,7 @@ class Client {
   struct Session {
     uint32_t number = 0;
     Form form = Form::kText;
-    wire::FrameState framing = {};
+    protocol::FrameState framing = {};
   };
   // One command of the batch under way.
   struct Command {
@@ -68,7 +68,7 @@ class Client {
     bool filler = false;
     uint32_t input_first = 0;
     uint32_t input_size = 0;
-    wire::FrameState* framing = nullptr;
+    protocol::FrameState* framing = nullptr;
     std::string replies;
   };
   struct HeldPin {
@@ -80,12 +80,12 @@ class Client {
   void add_session_share(Session& session);
   void add_command(Session& session, Form form, std::span<const Operation> operations,
                    std::string_view body);
-  void open_share(wire::FrameState* framing);
+  void open_share(protocol::FrameState* framing);
   void close_share();
   void frame_share(uint32_t index);
-  void take_big_body(const Share& share, wire::Frame frame, uint32_t body_at, uint32_t index);
+  void take_big_body(const Share& share, protocol::Frame frame, uint32_t body_at, uint32_t index);
   void submit_all();
-  bool keep_unfinished(std::vector<wire::Frame>* frames);
+  bool keep_unfinished(std::vector<protocol::Frame>* frames);
   void collect_replies();
   void collect_entry(const engine::BatchEntry& entry, std::string* replies);
   void hold(std::vector<Bytes> pieces, uint32_t pin);
@@ -102,7 +102,7 @@ class Client {
   Filler filler_;
   std::vector<Session> sessions_;
   Session final_session_;
-  wire::FrameState filler_framing_ = {};
+  protocol::FrameState filler_framing_ = {};
   engine::Batch batch_;
   std::vector<uint32_t> entry_share_;  // of each entry of batch_
   std::vector<Share> shares_;

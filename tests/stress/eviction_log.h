@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "store/shared.h"
+#include "store/layout/shared.h"
 #include "stress/operation.h"
 
 namespace warpcache::stress {

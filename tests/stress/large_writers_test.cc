@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "batcher/testing/fake_transport.h"
-#include "batcher/worker.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
-#include "store/store.h"
+#include "store/host/store.h"
+#include "worker/testing/fake_transport.h"
+#include "worker/worker.h"
 
 namespace warpcache {
 namespace {
@@ -25,9 +25,9 @@ constexpr int kWrites = 200;
 std::string write_large_values(store::Store& store, uint32_t number) {
   engine::StoreAdmin admin(store);
   engine::CpuEngine engine({}, store, admin);
-  batcher::FakeTransport transport;
-  batcher::Worker worker({}, transport, engine);
-  batcher::FakeTransport::Stream& stream = transport.open();
+  worker::FakeTransport transport;
+  worker::Worker worker({}, transport, engine);
+  worker::FakeTransport::Stream& stream = transport.open();
   std::string failure;
   for (int i = 0; i < kWrites && failure.empty(); ++i) {
     const std::string value(static_cast<size_t>(70'000 + i % 13 * 10'000), 'v');

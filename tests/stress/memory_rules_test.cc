@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "store/store_test_util.h"
+#include "store/testing/store_fixture.h"
 #include "stress/speaker.h"
 
 namespace warpcache::stress {

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "store/store_test_util.h"
+#include "store/testing/store_fixture.h"
 #include "stress/speaker.h"
 #include "stress/value.h"
 

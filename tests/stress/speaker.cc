@@ -14,8 +14,8 @@ namespace {
 constexpr uint32_t kItemSizeMax = 8 << 20;  // bytes
 constexpr uint32_t kFramesMax = 256;
 
-wire::FrameLimits limits() {
-  wire::FrameLimits limits = {};
+protocol::FrameLimits limits() {
+  protocol::FrameLimits limits = {};
   limits.item_size_max = kItemSizeMax;
   limits.inline_body_max = kItemSizeMax;
   limits.cas_enabled = true;
@@ -39,7 +39,7 @@ void Speaker::release_pins() {
 
 // What was not answered becomes the next batch. False: there is nothing left.
 bool Speaker::keep_unfinished() {
-  std::vector<wire::Frame> frames;
+  std::vector<protocol::Frame> frames;
   std::vector<engine::BatchEntry> entries;
   std::vector<uint32_t> connections;
   for (uint32_t i = 0; i < batch_.entries.size(); ++i) {
@@ -90,11 +90,11 @@ void Speaker::frame_connection(uint32_t connection, uint32_t first, uint32_t end
   engine::BatchEntry entry;
   entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t index = static_cast<uint32_t>(batch_.entries.size());
-  std::array<wire::Frame, kFramesMax> frames;
+  std::array<protocol::Frame, kFramesMax> frames;
   for (uint32_t at = first; at < end;) {
     const Bytes rest = {batch_.input + at, end - at};
-    const wire::FrameResult result =
-        wire::frame(framing_[connection], limits(), rest, at, index, frames.data(), kFramesMax);
+    const protocol::FrameResult result =
+        protocol::frame(framing_[connection], limits(), rest, at, index, frames.data(), kFramesMax);
     WC_ASSERT(result.consumed != 0);
     batch_.frames.insert(batch_.frames.end(), frames.begin(), frames.begin() + result.count);
     at += result.consumed;
@@ -137,8 +137,8 @@ std::string Speaker::set_reserved(const std::string& key, const std::string& val
   }
   std::string head = "set " + key + " 0 0 " + std::to_string(size) + "\r\n";
   batch_.input = reinterpret_cast<uint8_t*>(head.data());
-  wire::Frame frame = {};
-  frame.verdict = wire::Verdict::kTextStore;
+  protocol::Frame frame = {};
+  frame.verdict = protocol::Verdict::kTextStore;
   frame.head_size = static_cast<uint16_t>(head.size());
   frame.body_size = size;
   batch_.frames.assign(1, frame);

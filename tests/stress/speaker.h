@@ -9,8 +9,8 @@
 
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
-#include "store/store.h"
-#include "wire/frame.h"
+#include "protocol/framing/frame.h"
+#include "store/host/store.h"
 
 namespace warpcache::stress {
 
@@ -43,8 +43,8 @@ class Speaker {
   engine::StoreAdmin admin_;
   engine::CpuEngine engine_;
   engine::Batch batch_;
-  std::vector<wire::FrameState> framing_;    // by connection
-  std::vector<uint32_t> entry_connections_;  // of the batch's entries
+  std::vector<protocol::FrameState> framing_;  // by connection
+  std::vector<uint32_t> entry_connections_;    // of the batch's entries
   std::vector<uint32_t> pins_;
   uint32_t batches_ = 0;
   uint64_t reply_bytes_max_ = 0;

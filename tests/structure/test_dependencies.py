@@ -10,24 +10,30 @@ import pytest
 from source_tree import REPO_ROOT, cpp_files, read
 
 # Each part and the other parts whose headers it may include.
+REQUEST = {"base", "net", "protocol", "store", "request"}
 ALLOWED = {
     "base": set(),
-    "wire": {"base"},
-    "store": {"base", "wire"},
-    "request": {"base", "wire", "store"},
-    "engine": {"base", "wire", "store", "request"},
-    "transport": {"base", "wire"},
-    "control": {"base", "wire", "store", "request"},
-    "batcher": {"base", "wire", "store", "request", "engine", "transport", "control"},
-    "server": {"base", "wire", "store", "request", "engine", "transport", "control", "batcher"},
+    "gpu": {"base"},
+    "net": {"base"},
+    "protocol": {"base", "net"},
+    "store": {"base", "protocol"},
+    "request": {"base", "net", "protocol", "store"},
+    "engine": REQUEST,
+    "io": {"base", "net", "protocol"},
+    "options": {"base"},
+    "admin": REQUEST | {"engine", "options"},
+    "worker": REQUEST | {"engine", "io", "options"},
+    "server": REQUEST | {"engine", "io", "options", "admin", "worker"},
 }
+# Folders that may include the CUDA runtime's part, gpu/, besides: only these know of a GPU.
+SEES_GPU = ("gpu", "store/cuda", "engine/cuda", "engine/testing", "server")
 # The simulators: what each may include besides itself. `workload` is bench/workload. A simulator has
 # no access to engines or transports; nic_cache takes the store as a simulated cache from hitrate.
 ALLOWED_IN_SIM = {
     "traces": {"workload"},
     "hitrate": {"traces", "workload", "base", "store"},
     "nic_cache": {"traces", "hitrate", "workload", "base"},
-    "simt": {"workload", "base", "wire", "store", "request"},
+    "simt": {"workload", "base", "net", "protocol", "store", "request"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCE = REPO_ROOT / "src"
@@ -40,6 +46,8 @@ def violations(part: str, text: str) -> list[str]:
         target = name.split("/")[0]
         if "/" not in name or target not in ALLOWED | {"warpcache": set()}:
             found.append(f'"{name}" is not of the form "part/file.h"')
+        elif target == "gpu" and part != "gpu":
+            continue  # test_only_these_folders_know_of_a_gpu
         elif target not in ALLOWED[part] | {part, "warpcache"}:
             found.append(f'{part} must not include "{name}"')
     return found
@@ -85,31 +93,52 @@ def test_included_files_exist():
     assert missing == []
 
 
-def test_only_batcher_and_server_see_both_engine_and_transport():
-    assert {p for p, seen in ALLOWED.items() if {"engine", "transport"} <= seen} == {
-        "batcher",
-        "server",
-    }
+def gpu_includes(folder: str, text: str) -> list[str]:
+    """The includes of gpu/ in `text`, a file of `folder`, that the rule forbids."""
+    if any(f"{folder}/".startswith(f"{known}/") for known in SEES_GPU):
+        return []
+    return [name for name in INCLUDE.findall(text) if name.startswith("gpu/")]
 
 
-def test_control_is_not_on_the_way_of_a_request():
-    on_the_way = ("base", "wire", "store", "request", "engine", "transport")
-    assert all("control" not in ALLOWED[part] for part in on_the_way)
+def test_only_these_folders_know_of_a_gpu():
+    found = [
+        f"{path.relative_to(REPO_ROOT)}: {name}"
+        for path in cpp_files(SOURCE)
+        for name in gpu_includes(str(path.parent.relative_to(SOURCE)), read(path))
+    ]
+    assert found == []
+
+
+def test_only_worker_and_server_see_both_engine_and_io():
+    assert {p for p, seen in ALLOWED.items() if {"engine", "io"} <= seen} == {"worker", "server"}
+
+
+def test_options_and_admin_are_not_on_the_way_of_a_request():
+    on_the_way = ("base", "net", "protocol", "store", "request", "engine", "io")
+    assert all(not {"options", "admin"} & ALLOWED[part] for part in on_the_way)
 
 
 @pytest.mark.parametrize(
     ("part", "line", "forbidden"),
     [
-        ("wire", '#include "base/status.h"', False),
-        ("wire", '#include "store/store.h"', True),
-        ("engine", '#include "transport/transport.h"', True),
-        ("transport", '  #  include "engine/engine.h"', True),
-        ("store", '#include "control/stats.h"', True),
+        ("protocol", '#include "base/status.h"', False),
+        ("protocol", '#include "store/host/store.h"', True),
+        ("engine", '#include "io/transport.h"', True),
+        ("io", '  #  include "engine/engine.h"', True),
+        ("store", '#include "admin/stats.h"', True),
         ("request", '#include "../store/store.h"', True),
         ("request", '#include "stages.h"', True),
-        ("server", '#include "control/options.h"', False),
+        ("server", '#include "options/options.h"', False),
         ("base", "#include <cstdint>", False),
     ],
 )
 def test_the_check_itself(part, line, forbidden):
     assert bool(violations(part, f"// text\n{line}\n")) == forbidden
+
+
+@pytest.mark.parametrize(
+    ("folder", "forbidden"),
+    [("store/cuda", False), ("store/host", True), ("engine/cuda/packets", False), ("engine/cpu", True)],
+)
+def test_the_check_of_gpu_itself(folder, forbidden):
+    assert bool(gpu_includes(folder, '#include "gpu/device.h"\n')) == forbidden

@@ -13,7 +13,7 @@
 #include "simt/record/requests.h"
 #include "simt/record/serve.h"
 #include "simt/record/stepper.h"
-#include "store/store.h"
+#include "store/host/store.h"
 
 namespace warpcache::simt {
 namespace {
@@ -48,7 +48,7 @@ class Server {
     serve_.context.thread = &thread_;
     serve_.context.clock = store_->clock();
     serve_.context.counters = &counters_;
-    serve_.limits = {1 << 20, 1 << 20, true, wire::kProtocolAuto};
+    serve_.limits = {1 << 20, 1 << 20, true, protocol::kProtocolAuto};
     return true;
   }
   ~Server() {

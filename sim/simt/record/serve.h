@@ -7,15 +7,15 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "protocol/framing/frame_types.h"
 #include "request/state.h"
-#include "wire/frame_types.h"
 
 namespace warpcache::simt {
 
 // What a thread is given, and where it has put the end of its reply.
 struct Thread {
   request::Context context;
-  wire::FrameLimits limits;
+  protocol::FrameLimits limits;
   Bytes request;
   uint8_t* out;
 };

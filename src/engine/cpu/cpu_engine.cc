@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/mem.h"
-#include "wire/admin_reply.h"
+#include "protocol/compose/admin_reply.h"
 
 namespace warpcache::engine {
 
@@ -105,14 +105,15 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   if (!has_room()) return 0;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
-    const wire::Frame& frame = batch.frames[next_frame++];
+    const protocol::Frame& frame = batch.frames[next_frame++];
     Slot& slot = group_[count++];
     slot.entry = frame.entry;
     request::decode(context_, frame, slot.state);
     if (WC_UNLIKELY(request::is_administrative(slot.state.request.op))) break;
     const BatchEntry& entry = batch.entries[frame.entry];
     const bool first = next_frame == entry.first_frame + 1;
-    if (WC_UNLIKELY(entry.reservation != 0) && first) slot.state.request.bits |= wire::kReserved;
+    if (WC_UNLIKELY(entry.reservation != 0) && first)
+      slot.state.request.bits |= protocol::kReserved;
   }
   return count;
 }
@@ -125,7 +126,7 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   }
   BatchEntry& entry = batch.entries[slot.entry];
   if (entry.close || stopped_) return;
-  const wire::Op op = slot.state.request.op;
+  const protocol::Op op = slot.state.request.op;
   if (WC_UNLIKELY(!entry.authenticated)) {
     run_admin(batch, entry, index, count);
   } else if (WC_UNLIKELY(request::is_administrative(op))) {
@@ -144,13 +145,13 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
     run_on_store(entry, index, count);
   }
   ++entry.frames_done;
-  if (WC_UNLIKELY(op == wire::Op::kQuit)) entry.close = true;
+  if (WC_UNLIKELY(op == protocol::Op::kQuit)) entry.close = true;
 }
 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
   request::RequestState& state = group_[index].state;
-  context_.reservation = (state.request.bits & wire::kReserved) != 0 ? entry.reservation : 0;
-  wire::Result result;
+  context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
+  protocol::Result result;
   execute(state, index, count, result);
   answer(entry, state, result);
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
@@ -160,17 +161,17 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
 }
 
 // A base64 key has been decoded, and would be decoded again if it waited.
-bool CpuEngine::may_run_admin(const BatchEntry& entry, const wire::Request& request) const {
-  if ((request.bits & wire::kKeyIsBase64) != 0) return true;
+bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) const {
+  if ((request.bits & protocol::kKeyIsBase64) != 0) return true;
   const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
   return entry_admin_ < most && batch_admin_ < kBatchAdminMax;
 }
 
 // Between requests no epoch is held, so that what an administrative command waits for can happen.
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
-  const wire::Request& request = group_[index].state.request;
+  const protocol::Request& request = group_[index].state.request;
   context_.store.leave_batch(thread_);
-  if (request.op != wire::Op::kQuit) {
+  if (request.op != protocol::Op::kQuit) {
     try {
       std::string text;
       if (entry.authenticated) {
@@ -196,8 +197,8 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
 
 // Texts grow with what is stored, and the system may refuse the memory for one. The error takes
 // none.
-void CpuEngine::refuse_for_memory(const wire::Request& request) {
-  wire::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) { write(bytes); });
+void CpuEngine::refuse_for_memory(const protocol::Request& request) {
+  protocol::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) { write(bytes); });
 }
 
 void CpuEngine::write(Bytes bytes) {
@@ -206,7 +207,7 @@ void CpuEngine::write(Bytes bytes) {
 }
 
 void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t count,
-                        wire::Result& result) {
+                        protocol::Result& result) {
   for (uint32_t round = 0; request::execute(context_, state, result) == Status::kDeferred;
        ++round) {
     context_.store.leave_batch(thread_);
@@ -225,14 +226,14 @@ void CpuEngine::drop_hints(uint32_t from, uint32_t count) {
 }
 
 void CpuEngine::answer(BatchEntry& entry, const request::RequestState& state,
-                       wire::Result& result) {
+                       protocol::Result& result) {
   const bool large =
-      result.value_size > kCopiedValueMax && wire::reply_carries_value(state.request, result);
+      result.value_size > kCopiedValueMax && protocol::reply_carries_value(state.request, result);
   if (WC_UNLIKELY(large)) return answer_pinned(entry, state, result);
   answer_copied(state, result);
 }
 
-void CpuEngine::answer_copied(const request::RequestState& state, const wire::Result& result) {
+void CpuEngine::answer_copied(const request::RequestState& state, const protocol::Result& result) {
   uint8_t* start = writer_.cursor();
   uint8_t* end = request::emit(context_, state, result, start);
   WC_DASSERT(static_cast<uint64_t>(end - start) <= request::size(state, result));
@@ -253,9 +254,9 @@ bool CpuEngine::has_room() const {
 bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t count) {
   const request::RequestState& state = group_[index].state;
   if (WC_LIKELY(store::slot_lines(state.hint.slot) < store::kSlotLinesMax)) return false;
-  if (state.request.op != wire::Op::kGet || !context_.store.pins_are_exhausted()) return false;
+  if (state.request.op != protocol::Op::kGet || !context_.store.pins_are_exhausted()) return false;
   for (uint32_t i = index; i < count && group_[i].entry == open_entry_; ++i) {
-    if ((group_[i].state.request.bits & wire::kKeyIsBase64) != 0) return false;
+    if ((group_[i].state.request.bits & protocol::kKeyIsBase64) != 0) return false;
   }
   if (entry.datagram) return false;
   const store::Item& item = *context_.store.core.item_in(state.hint.slot);
@@ -271,7 +272,7 @@ bool CpuEngine::waited_too_long() {
 
 // The pin goes with the last piece: it is given back when that has been sent.
 void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& state,
-                              wire::Result& result) {
+                              protocol::Result& result) {
   uint32_t pin = state.pin;
   if (pin == 0) {
     const bool may = result.value_size <= kInlineValueMax;
@@ -279,7 +280,7 @@ void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& st
   }
   if (pin == 0) return answer_unpinned(entry, state, result);
   if (result.value_size > kHeapValueMax) pins_refused_ = false;
-  writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
+  writer_.advance(protocol::compose_head(state.request, result, context_.input, writer_.cursor()));
   store::ValuePieces pieces = context_.store.pieces(*state.item);
   uint32_t left = result.value_size;
   for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) {
@@ -287,7 +288,7 @@ void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& st
     writer_.add_pinned(piece.data, static_cast<uint32_t>(piece.size),
                        left == 0 ? pin : kPinFollows);
   }
-  writer_.advance(wire::compose_tail(state.request, result, context_.input, writer_.cursor()));
+  writer_.advance(protocol::compose_tail(state.request, result, context_.input, writer_.cursor()));
   entry_reply_bytes_ += result.value_size;
 }
 
@@ -295,19 +296,19 @@ void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& st
 // helped, its key is missed: an error between the values of a multiget would put clients out of
 // step.
 void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& state,
-                                wire::Result& result) {
+                                protocol::Result& result) {
   if (result.value_size <= kInlineValueMax) return answer_copied(state, result);
   if (result.value_size <= kHeapValueMax) return answer_from_heap(entry, state, result);
   counters_.add(request::Counter::kLargeMissed);
   result = {};
-  result.outcome = wire::Outcome::kMiss;
+  result.outcome = protocol::Outcome::kMiss;
   answer_copied(state, result);
 }
 
 // Where the system refuses the memory for the copy, the connection is closed: the request may have
 // changed the item, so a miss would be wrong.
 void CpuEngine::answer_from_heap(BatchEntry& entry, const request::RequestState& state,
-                                 const wire::Result& result) {
+                                 const protocol::Result& result) {
   try {
     std::string value;
     value.reserve(result.value_size);
@@ -315,9 +316,11 @@ void CpuEngine::answer_from_heap(BatchEntry& entry, const request::RequestState&
     for (Bytes piece = pieces.first(); !piece.empty(); piece = pieces.next()) {
       value.append(reinterpret_cast<const char*>(piece.data), piece.size);
     }
-    writer_.advance(wire::compose_head(state.request, result, context_.input, writer_.cursor()));
+    writer_.advance(
+        protocol::compose_head(state.request, result, context_.input, writer_.cursor()));
     writer_.add_text(std::move(value));
-    writer_.advance(wire::compose_tail(state.request, result, context_.input, writer_.cursor()));
+    writer_.advance(
+        protocol::compose_tail(state.request, result, context_.input, writer_.cursor()));
   } catch (const std::bad_alloc&) {
     entry.close = true;
   }

@@ -15,7 +15,7 @@
 #include "engine/engine.h"
 #include "engine/replies.h"
 #include "request/stages.h"
-#include "store/store.h"
+#include "store/host/store.h"
 
 namespace warpcache::engine {
 
@@ -82,17 +82,20 @@ class CpuEngine final : public Engine {
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
-  void refuse_for_memory(const wire::Request& request);
+  void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
-  bool may_run_admin(const BatchEntry& entry, const wire::Request& request) const;
+  bool may_run_admin(const BatchEntry& entry, const protocol::Request& request) const;
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
-  void execute(request::RequestState& state, uint32_t index, uint32_t count, wire::Result& result);
-  void answer(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
-  void answer_copied(const request::RequestState& state, const wire::Result& result);
-  void answer_pinned(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
-  void answer_unpinned(BatchEntry& entry, const request::RequestState& state, wire::Result& result);
+  void execute(request::RequestState& state, uint32_t index, uint32_t count,
+               protocol::Result& result);
+  void answer(BatchEntry& entry, const request::RequestState& state, protocol::Result& result);
+  void answer_copied(const request::RequestState& state, const protocol::Result& result);
+  void answer_pinned(BatchEntry& entry, const request::RequestState& state,
+                     protocol::Result& result);
+  void answer_unpinned(BatchEntry& entry, const request::RequestState& state,
+                       protocol::Result& result);
   void answer_from_heap(BatchEntry& entry, const request::RequestState& state,
-                        const wire::Result& result);
+                        const protocol::Result& result);
   bool has_room() const;
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);

@@ -16,21 +16,21 @@ namespace {
 // Answers every administrative command with a line of its own.
 class FakeAdmin : public AdminHandler {
  public:
-  void run(const wire::Request& request, const uint8_t*, BatchEntry& entry,
+  void run(const protocol::Request& request, const uint8_t*, BatchEntry& entry,
            std::string& reply) override {
-    if (request.op == wire::Op::kAdmin) {
+    if (request.op == protocol::Op::kAdmin) {
       entry.long_reply = &long_reply;
     } else {
       reply += "ADMIN\r\n";
     }
   }
-  void authenticate(const wire::Request& request, const uint8_t*, BatchEntry& entry,
+  void authenticate(const protocol::Request& request, const uint8_t*, BatchEntry& entry,
                     std::string& reply) override {
-    entry.authenticated = request.op == wire::Op::kSet;
+    entry.authenticated = request.op == protocol::Op::kSet;
     reply += entry.authenticated ? "STORED\r\n" : "CLIENT_ERROR unauthenticated\r\n";
   }
   bool wants_keys() const override { return wants_keys_now; }
-  void saw_key(wire::Op, Bytes key, bool hit) override {
+  void saw_key(protocol::Op, Bytes key, bool hit) override {
     seen.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
     hits += hit ? 1 : 0;
   }
@@ -87,15 +87,15 @@ class TestBatch {
 
  private:
   void frame_entry(uint32_t index, uint32_t offset) {
-    wire::FrameState state = {};
-    wire::FrameLimits limits = {};
+    protocol::FrameState state = {};
+    protocol::FrameLimits limits = {};
     limits.item_size_max = 64 * 1024 * 1024;
     limits.inline_body_max = 64 * 1024 * 1024;
     limits.cas_enabled = true;
-    std::vector<wire::Frame> frames(10000);
+    std::vector<protocol::Frame> frames(10000);
     const Bytes text = {batch_.input + offset, texts_[index].size()};
-    const wire::FrameResult result = wire::frame(state, limits, text, offset, index, frames.data(),
-                                                 static_cast<uint32_t>(frames.size()));
+    const protocol::FrameResult result = protocol::frame(
+        state, limits, text, offset, index, frames.data(), static_cast<uint32_t>(frames.size()));
     BatchEntry& entry = batch_.entries[index];
     entry.first_frame = static_cast<uint32_t>(batch_.frames.size());
     entry.frame_count = result.count;

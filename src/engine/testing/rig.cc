@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "engine/cpu/cpu_engine.h"
-#include "store/store.h"
+#include "store/host/store.h"
 
 #if defined(WARPCACHE_HAVE_CUDA)
-#include "engine/cuda/cuda_engine.h"
-#include "engine/cuda/cuda_store.h"
+#include "engine/cuda/messages/cuda_engine.h"
+#include "store/cuda/cuda_store.h"
 #endif
 
 namespace warpcache::engine {
@@ -54,16 +54,17 @@ class CudaRig final : public Rig {
   std::string start() {
     // Once: it sets a variable of the environment, and others may be at work by then.
     static const std::string kFailure = [] {
-      cuda::DeviceFacts facts;
-      return cuda::open_device(0, &facts);
+      gpu::DeviceFacts facts;
+      return gpu::open_device(0, &facts);
     }();
     if (!kFailure.empty()) return kFailure;
-    cuda::CudaStoreConfig config;
+    store::CudaStoreConfig config;
+    config.block_scratch_bytes = cuda::block_scratch_bytes();
     config.store = config_.store;
     config.values_on_host = kind_ == RigKind::kCudaHostValues;
     config.engines = config_.engines;
     config.blocks_per_engine = config_.gpu_blocks;
-    return cuda::CudaStore::create(config, faults_, &store_);
+    return store::CudaStore::create(config, faults_, &store_);
   }
 
   store::StoreOwner& store() override { return *store_; }
@@ -88,8 +89,8 @@ class CudaRig final : public Rig {
  private:
   RigConfig config_;
   RigKind kind_;
-  cuda::DeviceFaults faults_;
-  std::unique_ptr<cuda::CudaStore> store_;
+  gpu::DeviceFaults faults_;
+  std::unique_ptr<store::CudaStore> store_;
   std::vector<std::unique_ptr<cuda::CudaEngine>> engines_;
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "store/owner.h"
+#include "store/host/owner.h"
 
 namespace warpcache::engine {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "store/owner.h"
-#include "wire/admin_reply.h"
+#include "protocol/compose/admin_reply.h"
+#include "store/host/owner.h"
 
 namespace warpcache::engine {
 
@@ -18,20 +18,21 @@ class StoreAdmin final : public AdminHandler {
   // `store` outlives it.
   explicit StoreAdmin(store::StoreOwner& store) : store_(store) {}
 
-  void run(const wire::Request& request, const uint8_t*, BatchEntry&, std::string& reply) override {
+  void run(const protocol::Request& request, const uint8_t*, BatchEntry&,
+           std::string& reply) override {
     const auto sink = [&reply](Bytes bytes) {
       reply.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
     };
-    if (request.op == wire::Op::kFlushAll) {
+    if (request.op == protocol::Op::kFlushAll) {
       store_.flush_all(static_cast<uint32_t>(std::max(request.exptime, 0)));
-    } else if (request.op != wire::Op::kVerbosity) {
-      return wire::reply_error(request, Status::kUnknownCommand, sink);
+    } else if (request.op != protocol::Op::kVerbosity) {
+      return protocol::reply_error(request, Status::kUnknownCommand, sink);
     }
-    wire::reply_ok(request, sink);
+    protocol::reply_ok(request, sink);
   }
-  void authenticate(const wire::Request&, const uint8_t*, BatchEntry&, std::string&) override {}
+  void authenticate(const protocol::Request&, const uint8_t*, BatchEntry&, std::string&) override {}
   bool wants_keys() const override { return false; }
-  void saw_key(wire::Op, Bytes, bool) override {}
+  void saw_key(protocol::Op, Bytes, bool) override {}
 
  private:
   store::StoreOwner& store_;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admin/admin.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "admin/dump_replies.h"
+#include "admin/reply_sink.h"
+#include "options/logging.h"
+#include "protocol/compose/admin_reply.h"
+#include "request/expiry.h"
+
+namespace warpcache::admin {
+namespace {
+
+constexpr uint64_t kMemoryLimitMbMin = 8;
+constexpr uint64_t kMemoryLimitMbMax = 1'000'000'000;
+
+using Sink = ReplySink;
+
+// memcached's own line.
+constexpr std::string_view kBusy = "BUSY currently processing crawler request";
+
+std::string_view words_of(const protocol::Request& request, const uint8_t* input) {
+  return {reinterpret_cast<const char*>(input) + request.value_offset, request.value_size};
+}
+
+}  // namespace
+
+Admin::Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
+             LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth,
+             ServerState& state, StopRequest& stop)
+    : options_(options),
+      store_(store),
+      prefixes_(prefixes),
+      auth_(auth),
+      state_(state),
+      stop_(stop),
+      source_(stats),
+      long_replies_(long_replies),
+      stats_(options, stats, prefixes) {}
+
+void Admin::run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+                std::string& reply) {
+  const Sink sink(reply);
+  if (!is_allowed(request, input, entry)) {
+    if (request.protocol == protocol::Protocol::kBinary) {
+      return protocol::reply_error(request, Status::kNotSupported, sink);
+    }
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR not allowed here"), sink);
+  }
+  switch (request.op) {
+    case protocol::Op::kMetaDebug:
+      return debug_item(request, input, reply);
+    case protocol::Op::kFlushAll:
+      return flush_all(request, reply);
+    case protocol::Op::kVerbosity:
+      set_log_verbosity(static_cast<uint32_t>(request.delta));
+      return protocol::reply_ok(request, sink);
+    case protocol::Op::kStats:
+      return show_stats(request, words_of(request, input), entry, reply);
+    case protocol::Op::kCacheMemlimit:
+      return set_memory_limit(request, reply);
+    case protocol::Op::kShutdown:
+      return shut_down(request, words_of(request, input), entry, reply);
+    case protocol::Op::kAdmin:
+      return run_line(request, words_of(request, input), entry, reply);
+    default:
+      return protocol::reply_error(request, Status::kUnknownCommand, sink);
+  }
+}
+
+// What changes the server may be kept from all clients, or from those of an address.
+bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
+                       const engine::BatchEntry& entry) const {
+  if (entry.admin && options_.server.admin_enabled) return true;
+  switch (request.op) {
+    case protocol::Op::kFlushAll:
+    case protocol::Op::kVerbosity:
+    case protocol::Op::kCacheMemlimit:
+    case protocol::Op::kShutdown:
+      return false;
+    case protocol::Op::kStats:
+      return !StatsCommand::changes_something(words_of(request, input));
+    case protocol::Op::kAdmin:
+      return is_dump_line(words_of(request, input));
+    default:
+      return true;
+  }
+}
+
+// me: everything that is known of an item, without counting as an access.
+void Admin::debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply) {
+  protocol::Result result = {};
+  result.outcome = protocol::Outcome::kMiss;
+  store::Item item;
+  if (store_->inspect({input + request.key_offset, request.key_size}, &item)) {
+    const store::Clock clock = store_->clock();
+    const uint8_t bits = item.load_bits();
+    const uint32_t accessed = item.load_access_time();
+    result.outcome = protocol::Outcome::kHit;
+    result.ttl = request::seconds_left(item.load_expiry(), clock);
+    result.idle = clock.now > accessed ? clock.now - accessed : 0;
+    result.cas = item.load_cas();
+    result.item_size = static_cast<uint32_t>(store::item_footprint(item));
+    if ((bits & store::kItemFetched) != 0) result.bits |= protocol::kHitBefore;
+    if ((bits & store::kItemBinaryKey) != 0) result.bits |= protocol::kItemKeyIsBinary;
+  }
+  protocol::reply_result(request, result, input, Sink(reply));
+}
+
+void Admin::flush_all(const protocol::Request& request, std::string& reply) {
+  const Sink sink(reply);
+  if (!options_.server.flush_enabled) {
+    return protocol::reply_error(request, Status::kFlushDisabled, sink);
+  }
+  const store::Clock clock = store_->clock();
+  const uint32_t when = request::expiry_second(request.exptime, clock);
+  const uint32_t delay = when > clock.now ? when - clock.now : 0;
+  // Nothing can have been stored before a date that lies before the server's start.
+  const bool before_start = request.exptime > 0 && when == request::kExpired;
+  if (before_start) {
+    store_->cancel_flush();
+  } else {
+    store_->flush_all(delay);
+  }
+  state_.flushes.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t last = delay != 0 ? clock.now + delay - 1 : clock.now - 1;
+  state_.flushed_at_s.store(before_start ? 0 : last, std::memory_order_relaxed);
+  protocol::reply_ok(request, sink);
+}
+
+void Admin::set_memory_limit(const protocol::Request& request, std::string& reply) {
+  const Sink sink(reply);
+  if (request.delta < kMemoryLimitMbMin) {
+    return protocol::reply_line(
+        request, bytes_of("MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"), sink);
+  }
+  if (request.delta > kMemoryLimitMbMax) {
+    return protocol::reply_line(
+        request, bytes_of("MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"), sink);
+  }
+  const uint64_t wanted = request.delta << 20;
+  if (!store_->set_memory_limit(wanted)) {
+    return protocol::reply_line(
+        request, bytes_of("MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust"), sink);
+  }
+  state_.memory_limit_bytes.store(wanted, std::memory_order_relaxed);
+  spdlog::info("memory limit is now {} MB", request.delta);
+  protocol::reply_ok(request, sink);
+}
+
+void Admin::shut_down(const protocol::Request& request, std::string_view words,
+                      engine::BatchEntry& entry, std::string& reply) {
+  const Sink sink(reply);
+  if (!options_.server.shutdown_enabled) {
+    return protocol::reply_error(request, Status::kShutdownDisabled, sink);
+  }
+  if (!words.empty() && words != "graceful") {
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR invalid shutdown mode"), sink);
+  }
+  entry.close = true;
+  stop_.ask(words.empty() ? StopKind::kNow : StopKind::kGraceful);
+}
+
+void Admin::show_stats(const protocol::Request& request, std::string_view words,
+                       engine::BatchEntry& entry, std::string& reply) {
+  const Sink sink(reply);
+  std::unique_ptr<StatsWalk> walk;
+  const StatsVerdict verdict = stats_.run(
+      words,
+      [&](std::string_view name, std::string_view value) {
+        protocol::reply_stat(request, bytes_of(name.substr(0, protocol::kKeySizeMax)),
+                             bytes_of(value), sink);
+      },
+      walk);
+  if (walk != nullptr) {
+    const bool is_text = verdict == StatsVerdict::kTextWalk;
+    return reply_later(LongReplies::Kind::kStats,
+                       std::make_unique<StatsReply>(request, is_text, std::move(walk)), request,
+                       entry, reply);
+  }
+  if (request.protocol != protocol::Protocol::kBinary) {
+    reply += verdict_line(verdict);
+    return;
+  }
+  switch (verdict) {
+    case StatsVerdict::kEnd:
+    case StatsVerdict::kReset:
+    case StatsVerdict::kOk:
+      return protocol::reply_stats_end(request, sink);
+    default:
+      protocol::Result result = {};
+      result.outcome = protocol::Outcome::kNotFound;
+      return protocol::reply_result(request, result, nullptr, sink);
+  }
+}
+
+// Hands over a reply that is made while the worker goes on. Not over UDP, where nobody could slow
+// it down and anybody could be its target.
+void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_reply,
+                        const protocol::Request& request, engine::BatchEntry& entry,
+                        std::string& reply) {
+  const Sink sink(reply);
+  if (entry.datagram) {
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR not available over UDP"), sink);
+  }
+  entry.long_reply = long_replies_.add(kind, std::move(long_reply));
+  if (entry.long_reply == nullptr) protocol::reply_line(request, bytes_of(kBusy), sink);
+}
+
+// -Y: the first command must be a `set` of any key, whose value is a name and a password.
+void Admin::authenticate(const protocol::Request& request, const uint8_t* input,
+                         engine::BatchEntry& entry, std::string& reply) {
+  const Sink sink(reply);
+  // Every key of a multiget comes here; one of them answers.
+  if (request.op == protocol::Op::kGet && request.protocol == protocol::Protocol::kText &&
+      (request.bits & protocol::kLastKey) == 0) {
+    return;
+  }
+  protocol::Request said = request;
+  said.bits &= ~static_cast<uint32_t>(protocol::kNoReply | protocol::kQuiet);
+  const bool is_login = request.op == protocol::Op::kSet &&
+                        request.protocol == protocol::Protocol::kText &&
+                        (request.bits & protocol::kCasCompare) == 0;
+  if (!is_login) return protocol::reply_error(said, Status::kUnauthenticated, sink);
+  if (request.status == Status::kBadDataChunk) {
+    return protocol::reply_line(said, bytes_of("CLIENT_ERROR bad command line termination"), sink);
+  }
+  if (request.status != Status::kOk) return protocol::reply_error(said, request.status, sink);
+  state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
+  const AuthResult result = auth_->check(words_of(request, input));
+  if (result == AuthResult::kAccepted) {
+    entry.authenticated = true;
+    reply += "STORED\r\n";
+    return;
+  }
+  state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
+  entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
+  protocol::reply_line(
+      said,
+      bytes_of(result == AuthResult::kRefused ? "CLIENT_ERROR authentication failure"
+                                              : "CLIENT_ERROR bad authentication token format"),
+      sink);
+}
+
+void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {
+  const std::string_view text(reinterpret_cast<const char*>(key.data), key.size);
+  switch (op) {
+    case protocol::Op::kGet:
+      return prefixes_.record(hit ? PrefixEvent::kGetHit : PrefixEvent::kGet, text);
+    case protocol::Op::kSet:
+    case protocol::Op::kAdd:
+    case protocol::Op::kReplace:
+    case protocol::Op::kAppend:
+    case protocol::Op::kPrepend:
+      return prefixes_.record(PrefixEvent::kSet, text);
+    case protocol::Op::kDelete:
+      return prefixes_.record(PrefixEvent::kDelete, text);
+    default:
+      return;
+  }
+}
+
+}  // namespace warpcache::admin

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands that are not about one key: what they do, and what they answer. One for the server;
+// every worker's engine calls it, several at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "admin/long_replies.h"
+#include "admin/prefix_stats.h"
+#include "admin/server_state.h"
+#include "admin/stats_command.h"
+#include "engine/engine.h"
+#include "options/auth_file.h"
+#include "options/options.h"
+#include "store/host/active_store.h"
+
+namespace warpcache::admin {
+
+class Admin final : public engine::AdminHandler {
+ public:
+  // Everything outlives this. `auth` is null without -Y.
+  Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
+        LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth, ServerState& state,
+        StopRequest& stop);
+
+  void run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+           std::string& reply) override;
+  void authenticate(const protocol::Request& request, const uint8_t* input,
+                    engine::BatchEntry& entry, std::string& reply) override;
+  bool wants_keys() const override { return prefixes_.enabled(); }
+  void saw_key(protocol::Op op, Bytes key, bool hit) override;
+
+ private:
+  bool is_allowed(const protocol::Request& request, const uint8_t* input,
+                  const engine::BatchEntry& entry) const;
+  void debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply);
+  void flush_all(const protocol::Request& request, std::string& reply);
+  void set_memory_limit(const protocol::Request& request, std::string& reply);
+  void shut_down(const protocol::Request& request, std::string_view words,
+                 engine::BatchEntry& entry, std::string& reply);
+  void show_stats(const protocol::Request& request, std::string_view words,
+                  engine::BatchEntry& entry, std::string& reply);
+  void reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_reply,
+                   const protocol::Request& request, engine::BatchEntry& entry, std::string& reply);
+  void run_line(const protocol::Request& request, std::string_view line, engine::BatchEntry& entry,
+                std::string& reply);
+  std::string crawler(std::string_view words);
+  void dump(const protocol::Request& request, std::string_view words, engine::BatchEntry& entry,
+            std::string& reply);
+  static bool is_dump_line(std::string_view line);  // metadump and mgdump, which change nothing
+  // Which classes a command of the crawler names.
+  enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
+  static Classes read_classes(std::string_view text);
+  static std::string slabs(std::string_view words);
+  static std::string lru(std::string_view words);
+  std::string debug_time(std::string_view words);
+
+  const Options& options_;
+  const store::ActiveStore& store_;
+  PrefixStats& prefixes_;
+  const AuthFile* auth_;
+  ServerState& state_;
+  StopRequest& stop_;
+  StatsSource& source_;
+  LongReplies& long_replies_;
+  StatsCommand stats_;
+};
+
+}  // namespace warpcache::admin

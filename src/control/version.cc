@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "control/version.h"
-
-namespace warpcache {
-
-std::string_view version() { return WARPCACHE_VERSION; }
-
-}  // namespace warpcache

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/messages/cuda_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "engine/replies.h"
+#include "protocol/framing/frame.h"
+#include "request/stages.h"
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+constexpr uint32_t kBounceBytes = 4 * 1024 * 1024;
+constexpr uint64_t kDeviceRoundingBytes = uint64_t{4} << 20;
+constexpr uint64_t kIncomingBytesMin = uint64_t{256} << 20;
+
+bool is_done(FrameState state) { return state == FrameState::kDone || state == FrameState::kQuit; }
+
+uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Of a buffer for a value that has one of its own.
+uint32_t large_bytes(const CudaEngineConfig& config) {
+  return aligned(std::max(config.item_size_max, CudaEngine::kArenaValueMax) + 4096);
+}
+
+bool has_large_buffers(const CudaEngineConfig& config) {
+  return config.item_size_max > CudaEngine::kArenaValueMax;
+}
+
+}  // namespace
+
+CudaEngine::CudaEngine(const CudaEngineConfig& config, store::CudaStore& store,
+                       gpu::DeviceFaults& faults, AdminHandler& admin)
+    : config_(config),
+      store_(store),
+      faults_(faults),
+      admin_(admin),
+      incoming_(std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)),
+      runner_(config.jobs, store, faults) {}
+
+std::string CudaEngine::create(const CudaEngineConfig& config, store::CudaStore& store,
+                               gpu::DeviceFaults& faults, AdminHandler& admin,
+                               std::unique_ptr<CudaEngine>* engine) {
+  std::unique_ptr<CudaEngine> made(new CudaEngine(config, store, faults, admin));
+  std::string failure = made->start();
+  if (failure.empty()) *engine = std::move(made);
+  return failure;
+}
+
+std::string CudaEngine::start() {
+  const auto device = gpu::CudaMemory::Place::kDevice;
+  const auto host = gpu::CudaMemory::Place::kHost;
+  bool taken = frames_.allocate(host, sizeof(protocol::Frame) * kFramesMax) &&
+               entries_.allocate(host, sizeof(EntryInfo) * kBatchEntriesMax) &&
+               groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
+               frame_replies_.allocate(host, sizeof(FrameReply) * kFramesMax) &&
+               reply_arena_.allocate(host, config_.reply_arena_bytes) &&
+               reply_copy_.allocate(device, config_.reply_arena_bytes) &&
+               bounce_.allocate(host, kBounceBytes);
+  const uint64_t bytes = large_bytes(config_);
+  taken = taken && apart_.allocate(host, bytes);
+  if (has_large_buffers(config_)) {
+    for (gpu::CudaMemory& large : large_) taken = taken && large.allocate(host, bytes);
+    taken = taken && large_copy_.allocate(device, bytes);
+  }
+  if (!taken) {
+    return "there is too little memory for the buffers of the GPU's engines: fewer threads, or a "
+           "smaller -m or -I";
+  }
+  origin_.reserve(kFramesMax);
+  answers_.reserve(kFramesMax);
+  for (auto* by_entry : {&entry_bytes_, &entry_admin_, &bodies_, &again_, &round_})
+    by_entry->reserve(kBatchEntriesMax);
+  return runner_.start();
+}
+
+uint64_t CudaEngine::device_bytes(const CudaEngineConfig& config, uint32_t input_bytes) {
+  return uint64_t{config.reply_arena_bytes} + input_bytes +
+         (has_large_buffers(config) ? large_bytes(config) : 0) + kDeviceRoundingBytes;
+}
+
+uint8_t* CudaEngine::input_memory(uint32_t bytes) {
+  const bool taken = input_.allocate(gpu::CudaMemory::Place::kHost, bytes) &&
+                     input_copy_.allocate(gpu::CudaMemory::Place::kDevice, bytes);
+  if (!taken) throw std::bad_alloc();  // at the start, as for all memory
+  return input_.data();
+}
+
+void CudaEngine::attach_thread() {
+  (void)faults_.check(gpu::attach_thread(), "starting the engine's thread");
+}
+
+// --- The batch
+
+void CudaEngine::submit(Batch* batch) {
+  WC_ASSERT(batch_ == nullptr && batch->entries.size() <= kBatchEntriesMax);
+  batch_ = batch;
+  begin(*batch);
+  begin_round();
+}
+
+void CudaEngine::begin(Batch& batch) {
+  batch.spans.clear();
+  texts_.clear();
+  again_.clear();
+  answers_.assign(batch.frames.size(), {});
+  entry_bytes_.assign(batch.entries.size(), 0);
+  entry_admin_.assign(batch.entries.size(), 0);
+  batch_admin_ = 0;
+  batch.left_out = false;
+  bodies_.assign(batch.entries.size(), 0);
+  batch.spans.reserve(batch.frames.size());
+  arena_used_ = 0;
+  defers_ = 0;
+  out_of_memory_ = false;
+  wants_keys_ = admin_.wants_keys();
+  for (uint32_t i = 0; i < batch.entries.size(); ++i) {
+    BatchEntry& entry = batch.entries[i];
+    entry.frames_done = entry.first_span = entry.span_count = 0;
+    entry.long_reply = nullptr;
+    authenticate(entry);
+    if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
+  }
+  place_bodies();
+}
+
+// Bodies that came in pieces go to the store's memory, so that the request finds them there.
+void CudaEngine::place_bodies() {
+  for (uint32_t i : again_) {
+    const BatchEntry& entry = batch_->entries[i];
+    if (entry.reservation == 0 || entry.frames_done != 0) continue;
+    const IncomingBodies::Body& body = incoming_.body(entry.reservation);
+    store::CudaStore& store = runner_.store_alone();
+    const Status status = store.reserve(body.key_size, body.size, &bodies_[i]);
+    if (faults_.failed()) return;
+    if (status != Status::kOk) {
+      // Framed as a store that was refused, it is answered as one.
+      bodies_[i] = 0;
+      protocol::refuse_store(batch_->frames[entry.first_frame], status);
+      continue;
+    }
+    for (uint32_t at = 0; at < body.size; at += kBounceBytes) {
+      const uint32_t size = std::min(kBounceBytes, body.size - at);
+      std::memcpy(bounce_.data(), body.bytes.get() + at, size);
+      if (!store.fill(bodies_[i], at, bounce_.data(), size)) return;
+    }
+  }
+}
+
+protocol::Request CudaEngine::parse(uint32_t frame) {
+  protocol::Request request;
+  protocol::parse_request(batch_->frames[frame], batch_->input, request);
+  return request;
+}
+
+// `reply` stays where it is.
+void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
+  Answer& answer = answers_[frame];
+  answer = {};
+  answer.data = reply.data;
+  answer.size = static_cast<uint32_t>(reply.size);
+  answer.state = FrameState::kHost;
+  answer.answered = true;
+}
+
+// --- Rounds
+
+void CudaEngine::begin_round() {
+  origin_.clear();
+  job_ = &prepare_job(reply_arena_.data() + arena_used_, reply_copy_.data() + arena_used_,
+                      config_.reply_arena_bytes - arena_used_);
+  uint32_t group_first = 0;
+  for (uint32_t index : again_) {
+    const uint32_t before = static_cast<uint32_t>(origin_.size());
+    if (before == kFramesMax) break;  // the others come in the next round
+    add_entry(index);
+    const uint32_t after = static_cast<uint32_t>(origin_.size());
+    // A group holds whole entries, or one alone.
+    if (after - group_first > kSliceFrames) {
+      if (before > group_first) add_group(group_first, before - group_first);
+      group_first = before;
+      if (after - before > kSliceFrames) {
+        add_group(before, after - before);
+        group_first = after;
+      }
+    }
+  }
+  const auto count = static_cast<uint32_t>(origin_.size());
+  if (count > group_first) add_group(group_first, count - group_first);
+  under_way_ = count != 0 && !faults_.failed();
+  if (under_way_) {
+    runner_.launch();
+  } else {
+    finish();
+  }
+}
+
+void CudaEngine::add_group(uint32_t first, uint32_t count) {
+  groups_.as<Group>()[job_->shares++] = {first, count};
+}
+
+// The frames of an entry that have no answer yet.
+void CudaEngine::add_entry(uint32_t index) {
+  const BatchEntry& entry = batch_->entries[index];
+  EntryInfo& info = entries_.as<EntryInfo>()[index];
+  info = {};
+  info.datagram = entry.datagram ? 1 : 0;
+  auto* frames = frames_.as<protocol::Frame>();
+  for (uint32_t i = entry.frames_done; i < entry.frame_count && origin_.size() < kFramesMax; ++i) {
+    const uint32_t frame = entry.first_frame + i;
+    if (answers_[frame].answered) continue;
+    const auto place = static_cast<uint32_t>(origin_.size());
+    if (i == 0 && bodies_[index] != 0) {
+      info.reserved_frame = place;
+      info.reservation = bodies_[index];
+    }
+    frames[place] = batch_->frames[frame];
+    frames[place].entry = index;
+    origin_.push_back(frame);
+  }
+}
+
+FrameJob& CudaEngine::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size) {
+  FrameJob& job = runner_.next();
+  job.input = input_.data();
+  job.frames = frames_.as<protocol::Frame>();
+  job.entries = entries_.as<EntryInfo>();
+  job.groups = groups_.as<Group>();
+  job.replies = frame_replies_.as<FrameReply>();
+  job.reply_out = reply_out;
+  job.input_copy = input_copy_.data();
+  job.reply_copy = reply_copy;
+  job.reply_size = reply_size;
+  job.value_size_max = kArenaValueMax;
+  job.item_size_max = config_.item_size_max;
+  job.clock = store_.clock();
+  job.cas_enabled = config_.cas_enabled;
+  job.out_of_memory = out_of_memory_;
+  return job;
+}
+
+Batch* CudaEngine::poll() {
+  if (batch_ == nullptr) return nullptr;
+  if (under_way_) {
+    if (!runner_.ended()) return nullptr;
+    if (!faults_.failed()) {
+      arena_used_ += take_results(reply_arena_.data() + arena_used_);
+      after_round();
+    } else {
+      under_way_ = false;
+      finish();
+    }
+  }
+  return under_way_ ? nullptr : std::exchange(batch_, nullptr);
+}
+
+// Returns the bytes of the arena at `reply_out` that hold replies.
+uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
+  const auto* replies = frame_replies_.as<FrameReply>();
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < origin_.size(); ++i) {
+    const FrameReply& reply = replies[i];
+    Answer& answer = answers_[origin_[i]];
+    answer.state = reply.state;
+    answer.bytes = reply.bytes;
+    if (!is_done(reply.state)) continue;
+    answer.answered = true;
+    answer.data = reply_out + reply.offset;
+    answer.size = reply.size;
+    used = std::max(used, reply.offset + reply.size);
+    entry_bytes_[batch_->frames[origin_[i]].entry] += reply.size;
+  }
+  runner_.take_counts(counters_);
+  return aligned(used);
+}
+
+// Decides for each entry of the round whether it needs another one.
+void CudaEngine::after_round() {
+  room_wanted_ = room_missing_ = 0;
+  round_.swap(again_);
+  again_.clear();
+  for (uint32_t entry : round_) {
+    if (next_of(entry) == EntryNext::kAgain) again_.push_back(entry);
+  }
+  if (room_wanted_ == 0) {
+    defers_ = 0;
+    out_of_memory_ = false;
+  } else {
+    const Status room = room_wanted_ == 1
+                            ? Status::kOk
+                            : runner_.store_alone().make_room(room_wanted_, room_missing_);
+    out_of_memory_ = room != Status::kOk || ++defers_ > kMakeRoomRoundsMax;
+  }
+  begin_round();
+}
+
+CudaEngine::EntryNext CudaEngine::next_of(uint32_t index) {
+  BatchEntry& entry = batch_->entries[index];
+  while (true) {
+    while (entry.frames_done < entry.frame_count &&
+           answers_[entry.first_frame + entry.frames_done].answered) {
+      if (answers_[entry.first_frame + entry.frames_done].state == FrameState::kQuit) {
+        entry.close = true;
+      }
+      ++entry.frames_done;
+    }
+    if (entry.close || entry.frames_done == entry.frame_count) return EntryNext::kFinished;
+    const uint32_t first = entry.first_frame + entry.frames_done;
+    bool has_hole = false;
+    for (uint32_t i = entry.frames_done; i < entry.frame_count && !has_hole; ++i) {
+      has_hole = answers_[entry.first_frame + i].answered;
+    }
+    if (answers_[first].state == FrameState::kHost) {
+      if (run_on_host(index, first, has_hole)) continue;
+      return EntryNext::kFinished;
+    }
+    return next_of_first(index, first, has_hole);
+  }
+}
+
+// What to do about the first frame without an answer.
+CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, bool has_hole) {
+  BatchEntry& entry = batch_->entries[index];
+  const Answer& answer = answers_[frame];
+  switch (answer.state) {
+    case FrameState::kDeferred:
+      room_wanted_ = std::max<uint64_t>(room_wanted_, std::max(answer.bytes, 1u));
+      room_missing_ += answer.bytes;
+      return EntryNext::kAgain;
+    case FrameState::kLargeValue:
+      if (has_hole) {
+        fetch_apart(frame);
+      } else if (fetch_large(entry, frame) == EntryNext::kFinished) {
+        return EntryNext::kFinished;
+      }
+      return next_of(index);
+    case FrameState::kNoReplySpace:
+    case FrameState::kNotReached:
+      break;
+    case FrameState::kDone:
+    case FrameState::kQuit:
+    case FrameState::kHost:
+      WC_ASSERT(false);
+  }
+  const bool space = config_.reply_arena_bytes - arena_used_ > 2 * kArenaValueMax;
+  if (entry.datagram || has_hole) {
+    // Must be answered now.
+    if (space) return EntryNext::kAgain;
+    if (entry.datagram) {
+      fail_datagram(entry, bytes_of(kDatagramTooLarge));
+    } else {
+      fetch_apart(frame);
+    }
+    return next_of(index);
+  }
+  const bool had_share = entry_bytes_[index] >= kEntryReplySlice;
+  return had_share || !space ? EntryNext::kFinished : EntryNext::kAgain;
+}
+
+// The error is all of its answer.
+void CudaEngine::fail_datagram(const BatchEntry& entry, Bytes error) {
+  for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
+  answer_with(entry.first_frame, error);
+}
+
+// --- Bodies that come in pieces
+
+Status CudaEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
+  return incoming_.reserve(key_size, body_size, id);
+}
+
+MutableBytes CudaEngine::reservation_window(uint32_t id, uint32_t offset) {
+  return incoming_.window(id, offset);
+}
+
+void CudaEngine::abandon(uint32_t id) { incoming_.abandon(id); }
+
+// --- The end
+
+// From answers to spans. What follows each other in memory is one span.
+void CudaEngine::finish() {
+  Batch& batch = *batch_;
+  for (uint32_t index = 0; index < batch.entries.size(); ++index) {
+    BatchEntry& entry = batch.entries[index];
+    entry.first_span = static_cast<uint32_t>(batch.spans.size());
+    for (uint32_t i = 0; i < entry.frames_done; ++i) {
+      const Answer& answer = answers_[entry.first_frame + i];
+      if (answer.size == 0) continue;
+      const bool first = batch.spans.size() == entry.first_span;
+      if (!first && answer.pin == 0 && batch.spans.back().pin == 0 &&
+          batch.spans.back().data + batch.spans.back().size == answer.data) {
+        batch.spans.back().size += answer.size;
+      } else {
+        batch.spans.push_back({answer.data, answer.size, answer.pin});
+      }
+    }
+    entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
+    batch.left_out = batch.left_out || (entry.frames_done == 0 && !entry.datagram);
+    if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
+    const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
+    if (used_up && !faults_.failed()) abandon(entry.reservation);
+    if (WC_UNLIKELY(wants_keys_)) show_keys(entry);
+  }
+}
+
+void CudaEngine::show_keys(const BatchEntry& entry) {
+  for (uint32_t i = 0; i < entry.frames_done; ++i) {
+    const Answer& answer = answers_[entry.first_frame + i];
+    if (!is_done(answer.state)) continue;
+    const protocol::Request request = parse(entry.first_frame + i);
+    if (!request::acts_on_key(request.op)) continue;
+    admin_.saw_key(request.op, {batch_->input + request.key_offset, request.key_size},
+                   counts_as_hit(static_cast<protocol::Outcome>(answer.bytes)));
+  }
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine that runs requests on a GPU. A batch becomes one or more jobs (job.h): all frames are
+// handed in, and what comes back undone (no room in the store, no space for the reply, behind a
+// command that the host runs) is handed in again, until every entry is answered from its front on.
+// Replies are written by the device, straight into pinned memory that the spans point to.
+// When the device fails during a batch, its reservations stay the caller's, to be stored elsewhere
+// (failover_engine.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/messages/incoming_bodies.h"
+#include "engine/cuda/runtime/job_runner.h"
+#include "engine/engine.h"
+#include "request/counters.h"
+
+namespace warpcache::engine::cuda {
+
+struct CudaEngineConfig {
+  uint32_t item_size_max = 1 << 20;  // -I, bytes
+  bool cas_enabled = true;           // not -C
+  JobRunnerConfig jobs;
+  uint32_t reply_arena_bytes = 16 * 1024 * 1024;
+  // How long the largest values may wait for others to be sent. After that they are missed.
+  uint32_t pin_wait_ms_max = 100;
+};
+
+class CudaEngine final : public Engine {
+ public:
+  // Values up to this go through the reply arena; longer ones have buffers of their own.
+  static constexpr uint32_t kArenaValueMax = 1024 * 1024;
+  // Buffers for such values that are on their way to clients.
+  static constexpr uint32_t kLargeBuffers = 4;
+
+  // Returns what is wrong, or "". All outlive the engine.
+  static std::string create(const CudaEngineConfig& config, store::CudaStore& store,
+                            gpu::DeviceFaults& faults, AdminHandler& admin,
+                            std::unique_ptr<CudaEngine>* engine);
+
+  // What an engine takes of the device's memory, with what the driver rounds up. `input_bytes`: of
+  // input_memory().
+  static uint64_t device_bytes(const CudaEngineConfig& config, uint32_t input_bytes);
+
+  uint8_t* input_memory(uint32_t bytes) override;
+  void attach_thread() override;
+  void submit(Batch* batch) override;
+  Batch* poll() override;
+  void release(uint32_t pin) override;
+  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
+  void abandon(uint32_t id) override;
+  void yield() override { runner_.yield(); }
+
+  const request::Counters& counters() const { return counters_; }
+  request::Counters& counters() { return counters_; }
+
+ private:
+  // The answer to a frame of the batch, or what it waits for.
+  struct Answer {
+    const uint8_t* data = nullptr;
+    uint32_t size = 0;
+    uint32_t pin = 0;
+    FrameState state = FrameState::kNotReached;
+    uint32_t bytes = 0;
+    bool answered = false;
+  };
+  enum class EntryNext : uint8_t { kFinished, kAgain };
+
+  CudaEngine(const CudaEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults,
+             AdminHandler& admin);
+  std::string start();
+
+  void begin(Batch& batch);
+  void begin_round();
+  void add_entry(uint32_t entry);
+  void add_group(uint32_t first, uint32_t count);
+  FrameJob& prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size);
+  uint32_t take_results(const uint8_t* reply_out);
+  void after_round();
+  EntryNext next_of(uint32_t entry);
+  EntryNext next_of_first(uint32_t entry, uint32_t frame, bool has_hole);
+  bool run_on_host(uint32_t entry, uint32_t frame, bool must);
+  void fail_datagram(const BatchEntry& entry, Bytes error);
+  void authenticate(BatchEntry& entry);
+  EntryNext fetch_large(BatchEntry& entry, uint32_t frame);
+  void fetch_apart(uint32_t frame);
+  void run_alone(uint32_t frame, const gpu::CudaMemory& reply);
+  void answer_miss(uint32_t frame);
+  void answer_with(uint32_t frame, Bytes reply);
+  template <typename... Text>
+  void answer_text(uint32_t frame, Text&&... text);
+  template <typename Run>
+  void run_admin(const protocol::Request& request, uint32_t frame, Run run);
+  protocol::Request parse(uint32_t frame);
+  bool waited_too_long();
+  void place_bodies();
+  void finish();
+  void show_keys(const BatchEntry& entry);
+
+  CudaEngineConfig config_;
+  store::CudaStore& store_;
+  gpu::DeviceFaults& faults_;
+  AdminHandler& admin_;
+  request::Counters counters_;
+  IncomingBodies incoming_;
+
+  gpu::CudaMemory input_;                 // pinned: what Batch::input points to
+  gpu::CudaMemory input_copy_;            // device
+  gpu::CudaMemory frames_;                // pinned: protocol::Frame
+  gpu::CudaMemory entries_;               // pinned: EntryInfo
+  gpu::CudaMemory reply_arena_;           // pinned
+  gpu::CudaMemory reply_copy_;            // device
+  gpu::CudaMemory groups_;                // pinned: Group
+  gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job
+  gpu::CudaMemory bounce_;                // pinned: bodies on their way to the store
+  gpu::CudaMemory large_[kLargeBuffers];  // pinned
+  gpu::CudaMemory large_copy_;            // device
+  gpu::CudaMemory apart_;                 // pinned: one reply of any size, on its way to a text
+  bool large_used_[kLargeBuffers] = {};
+  // Goes first: giving memory back waits for kernels that run.
+  JobRunner<FrameJob> runner_;
+
+  Batch* batch_ = nullptr;
+  FrameJob* job_ = nullptr;  // the round's
+  bool under_way_ = false;
+  std::vector<Answer> answers_;        // by frame of the batch
+  std::vector<uint32_t> entry_bytes_;  // reply bytes so far
+  std::vector<uint32_t> entry_admin_;  // administrative commands so far
+  uint32_t batch_admin_ = 0;           // and of all entries
+  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
+  std::vector<uint32_t> again_;        // entries of the next round
+  std::vector<uint32_t> round_;        // entries of the last one
+  std::deque<std::string> texts_;      // replies that the host made
+  uint32_t arena_used_ = 0;
+  uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
+  uint64_t room_missing_ = 0;  // of all that were
+  uint32_t defers_ = 0;        // rounds in a row in which something was deferred
+  bool out_of_memory_ = false;
+  bool wants_keys_ = false;
+  bool pins_refused_ = false;  // since `refused_since_`
+  std::chrono::steady_clock::time_point refused_since_;
+};
+
+}  // namespace warpcache::engine::cuda

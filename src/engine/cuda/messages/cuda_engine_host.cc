@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine does beside handing in jobs: logins, administrative commands, values that are too
+// long for the reply arena.
+#include <new>
+#include <utility>
+
+#include "base/mem.h"
+#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/replies.h"
+#include "protocol/compose/admin_reply.h"
+#include "request/stages.h"
+
+namespace warpcache::engine::cuda {
+
+// `text` makes a std::string, which is kept until the batch has been sent. Where the system refuses
+// the memory for it, the connection is closed.
+template <typename... Text>
+void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
+  try {
+    texts_.emplace_back(std::forward<Text>(text)...);
+    answer_with(frame, bytes_of(texts_.back()));
+  } catch (const std::bad_alloc&) {
+    answer_with(frame, {});
+    answers_[frame].state = FrameState::kQuit;
+  }
+}
+
+// Until a connection has logged in, what it sends is the login.
+void CudaEngine::authenticate(BatchEntry& entry) {
+  while (!entry.authenticated && entry.frames_done < entry.frame_count && !entry.close) {
+    const uint32_t frame = entry.first_frame + entry.frames_done;
+    const protocol::Request request = parse(frame);
+    if (request.op == protocol::Op::kQuit) {
+      entry.close = true;
+      answer_with(frame, {});
+    } else {
+      run_admin(request, frame, [&](std::string& text) {
+        admin_.authenticate(request, batch_->input, entry, text);
+      });
+      if (answers_[frame].state == FrameState::kQuit) entry.close = true;
+    }
+    ++entry.frames_done;
+  }
+}
+
+// False: the entry ends here for this batch, before the command where too many were run, or behind
+// it where its reply comes later. `must`: it cannot wait.
+bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
+  BatchEntry& entry = batch_->entries[index];
+  const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
+  if (!must && (entry_admin_[index] >= most || batch_admin_ >= kBatchAdminMax)) {
+    if (!entry.datagram) return false;
+    fail_datagram(entry, bytes_of(kDatagramBusy));
+    return true;
+  }
+  ++entry_admin_[index];
+  ++batch_admin_;
+  const protocol::Request request = parse(frame);
+  runner_.yield();  // as for store_alone(): it may call the store
+  run_admin(request, frame,
+            [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
+  entry_bytes_[index] += answers_[frame].size;
+  wants_keys_ = admin_.wants_keys();
+  if (entry.long_reply == nullptr) return true;
+  ++entry.frames_done;
+  return false;
+}
+
+// Answers with the text that `run` makes, or says that the system refuses the memory for it: texts
+// grow with what is stored.
+template <typename Run>
+void CudaEngine::run_admin(const protocol::Request& request, uint32_t frame, Run run) {
+  try {
+    std::string text;
+    run(text);
+    answer_text(frame, std::move(text));
+  } catch (const std::bad_alloc&) {
+    uint8_t error[kReplyFrameMax];
+    size_t size = 0;
+    protocol::reply_error(request, Status::kOutOfMemory, [&](Bytes bytes) {
+      mem_copy(error + size, bytes.data, bytes.size);
+      size += bytes.size;
+    });
+    answer_text(frame, reinterpret_cast<const char*>(error), size);
+  }
+}
+
+void CudaEngine::answer_miss(uint32_t frame) {
+  const protocol::Request request = parse(frame);
+  protocol::Result result = {};
+  result.outcome = protocol::Outcome::kMiss;
+  uint8_t text[kReplyFrameMax];
+  uint8_t* end = protocol::compose_head(request, result, batch_->input, text);
+  end = protocol::compose_tail(request, result, batch_->input, end);
+  counters_.add(request::Counter::kLargeMissed);
+  answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
+}
+
+// --- Values that are too long for the arena
+
+// Runs the one request with a buffer of its own for the reply, which stays until it has been sent.
+// kFinished: the entry waits for a buffer.
+CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame) {
+  uint32_t buffer = 0;
+  while (buffer < kLargeBuffers && (large_used_[buffer] || large_[buffer].bytes() == 0)) ++buffer;
+  if (buffer == kLargeBuffers) {
+    if (!entry.datagram && !waited_too_long()) return EntryNext::kFinished;
+    answer_miss(frame);
+    return EntryNext::kAgain;
+  }
+  pins_refused_ = false;
+  run_alone(frame, large_[buffer]);
+  if (faults_.failed()) return EntryNext::kFinished;
+  Answer& answer = answers_[frame];
+  if (answer.answered) {
+    answer.pin = buffer + 1;
+    large_used_[buffer] = true;
+  } else if (answer.state != FrameState::kDeferred) {
+    answer_miss(frame);
+  }
+  return EntryNext::kAgain;
+}
+
+// The same where frames behind it are answered already, so that it can wait for nothing: the reply
+// becomes a text. Only where the system has no memory for that the key is missed.
+void CudaEngine::fetch_apart(uint32_t frame) {
+  run_alone(frame, apart_);
+  Answer& answer = answers_[frame];
+  if (answer.state == FrameState::kDeferred) return;  // to be made room for, as any other
+  if (!answer.answered) return answer_miss(frame);
+  try {
+    texts_.emplace_back(reinterpret_cast<const char*>(answer.data), answer.size);
+    answer.data = bytes_of(texts_.back()).data;
+  } catch (const std::bad_alloc&) {
+    answer_miss(frame);
+  }
+}
+
+// A job of one frame. `reply` has room for any.
+void CudaEngine::run_alone(uint32_t frame, const gpu::CudaMemory& reply) {
+  const auto size = static_cast<uint32_t>(reply.bytes());
+  const bool large = large_copy_.bytes() != 0;
+  const uint32_t index = batch_->frames[frame].entry;
+  const BatchEntry& entry = batch_->entries[index];
+  EntryInfo& info = entries_.as<EntryInfo>()[index];
+  info = {};
+  info.datagram = entry.datagram ? 1 : 0;
+  if (frame == entry.first_frame) info.reservation = bodies_[index];
+  origin_.assign(1, frame);
+  frames_.as<protocol::Frame>()[0] = batch_->frames[frame];
+  job_ = &prepare_job(reply.data(), large ? large_copy_.data() : reply_copy_.data(), size);
+  job_->value_size_max = config_.item_size_max;
+  add_group(0, 1);
+  runner_.launch();
+  if (runner_.wait()) (void)take_results(reply.data());
+}
+
+bool CudaEngine::waited_too_long() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!std::exchange(pins_refused_, true)) refused_since_ = now;
+  return now - refused_since_ >= std::chrono::milliseconds(config_.pin_wait_ms_max);
+}
+
+void CudaEngine::release(uint32_t pin) { large_used_[pin - 1] = false; }
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A warp works off a chunk: up to 32 whole Ethernet frames, a lane each, after MemcachedGPU and
+// GNoM (SoCC 2015). Packets are datagrams, each for itself: nothing orders them. Input and replies
+// pass through shared memory, so that the bus sees nothing but coalesced 16-byte words.
+//
+// As many of the frames as the stage has room for come in at a time. Lone gets that hit a short
+// value take the short way (lone_gets.cuh), which is a part of the kernel itself. All else is left
+// to functions of their own, with registers and stack of their own: long values, misses, lone sets
+// (lone_sets.cuh), and the general way. A warp that has none of them neither fetches their code nor
+// carries their state. What a lane keeps beyond such a call is little: it goes to the stack.
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packets/general_packets.cuh"
+#include "engine/cuda/packets/single_key_gets.cuh"
+#include "engine/cuda/packets/single_key_sets.cuh"
+
+namespace warpcache::engine::cuda {
+
+namespace chunk_detail {
+
+__device__ __noinline__ bool run_long_hits(const BlockResources& resources, const PacketJob& job,
+                                           WarpStage& stage, Tally& tally, Bytes frame,
+                                           bool is_long, PacketResult& result) {
+  LoneGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
+  return gets.run(frame, is_long, result) == LoneFate::kDone;
+}
+
+__device__ __noinline__ bool run_lone_misses(const BlockResources& resources, const PacketJob& job,
+                                             WarpStage& stage, Tally& tally, Bytes frame,
+                                             bool missed, PacketResult& result) {
+  return answer_lone_misses(resources.core, job, stage, tally, frame, missed, result);
+}
+
+__device__ __noinline__ bool run_lone_sets(const BlockResources& resources, const PacketJob& job,
+                                           WarpStage& stage, Tally& tally, Bytes frame,
+                                           uint32_t offset, bool here, PacketResult& result) {
+  LoneSets sets(resources, job, stage, tally);
+  return sets.run(frame, offset, here, result);
+}
+
+__device__ __noinline__ PacketResult run_general(const BlockResources& resources,
+                                                 const PacketJob& job, WarpStage& stage,
+                                                 Tally& tally, Bytes frame, uint32_t offset,
+                                                 bool here) {
+  GeneralPackets packets(resources, job, stage, tally);
+  return packets.run(frame, offset, here);
+}
+
+// What was no lone get that hit a short value. Returns what became of those that are `here`.
+__device__ __noinline__ PacketResult run_others(const BlockResources& resources,
+                                                const PacketJob& job, WarpStage& stage,
+                                                Tally& tally, Bytes frame, uint32_t offset,
+                                                bool here, LoneFate fate) {
+  PacketResult result = {};
+  bool waits = here;
+  const bool is_long = here && fate == LoneFate::kLong;
+  if (__any_sync(gpu::kAllLanes, is_long)) {
+    waits = !run_long_hits(resources, job, stage, tally, frame, is_long, result) && waits;
+  }
+  const bool missed = here && fate == LoneFate::kMissed;
+  if (__any_sync(gpu::kAllLanes, missed)) {
+    waits = !run_lone_misses(resources, job, stage, tally, frame, missed, result) && waits;
+  }
+  if (!__any_sync(gpu::kAllLanes, waits)) return result;
+  waits = !run_lone_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;
+  if (!__any_sync(gpu::kAllLanes, waits)) return result;
+  const PacketResult last = run_general(resources, job, stage, tally, frame, offset, waits);
+  return waits ? last : result;
+}
+
+}  // namespace chunk_detail
+
+// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+class PacketChunk {
+ public:
+  __device__ PacketChunk(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
+                         Tally& tally)
+      : resources_(resources), job_(job), stage_(stage), tally_(tally) {}
+
+  // Works off `count` packets from `first` on, none perhaps. All is written when it returns.
+  // `wait_for_epoch` is called before the store is looked at, also by who has no packets, and
+  // returns when the block is in its epoch.
+  template <typename Wait>
+  __device__ void run(uint32_t first, uint32_t count, const Wait& wait_for_epoch) {
+    PacketResult result = PacketResult::not_done(PacketState::kHost);
+    uint32_t waiting = count < gpu::kWarpSize ? (1u << count) - 1 : gpu::kAllLanes;  // lanes
+    do {
+      LoneGets<ValueSizes::kShort> gets(resources_.core, job_, stage_, tally_);
+      const bool waits = (waiting >> gpu::lane_id() & 1) != 0;
+      PacketSlot slot = {0, 0};
+      if (waits) slot = load_slot(first + gpu::lane_id());
+      const uint32_t words = (slot.offset % 16 + slot.size + 15) / 16;
+      const bool fits = waits && words <= kStageWords;  // what does not is the host's
+      const gpu::LaneRanges ranges(fits ? words : 0);
+      const bool taken = fits && ranges.end() <= kStageWords;
+      waiting &= ~__ballot_sync(gpu::kAllLanes, taken || !fits);
+      bring_in(ranges, slot.offset / 16,
+               __reduce_max_sync(gpu::kAllLanes, taken ? ranges.end() : 0));
+      wait_for_epoch();
+      if (count == 0) return;
+      const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
+      const LoneFate fate = gets.run(frame, taken, result);
+      const bool other = taken && fate != LoneFate::kDone;
+      if (__any_sync(gpu::kAllLanes, other)) {
+        const PacketResult what = chunk_detail::run_others(resources_, job_, stage_, tally_, frame,
+                                                           slot.offset, other, fate);
+        if (other) result = what;
+      }
+    } while (waiting != 0);
+    const bool here = gpu::lane_id() < count;
+    if (here) job_.packets[first + gpu::lane_id()] = result;
+    const PacketState state = result.state();
+    const bool undone = here && state != PacketState::kDone && state != PacketState::kDropped;
+    const uint32_t count_undone = __popc(__ballot_sync(gpu::kAllLanes, undone));
+    if (gpu::lane_id() == 0 && count_undone != 0) atomicAdd(&tally_.undone, count_undone);
+  }
+
+ private:
+  __device__ PacketSlot load_slot(uint32_t number) const {
+    if (job_.slots == nullptr) return {number * job_.slot_bytes, job_.slot_bytes};
+    const volatile PacketSlot& slot = job_.slots[number];
+    return {slot.offset, slot.size};
+  }
+
+  // The first `total` words of the lanes' frames, this one's from word `from` of the input on, come
+  // to the stage. All are asked for before the first is waited for.
+  __device__ void bring_in(const gpu::LaneRanges& frames, uint32_t from, uint32_t total) {
+    constexpr uint32_t kAtOnce = kStageWords / gpu::kWarpSize;
+    const auto* const source = reinterpret_cast<const uint4*>(job_.input);
+    auto* const target = reinterpret_cast<uint4*>(stage_.input);
+    const auto load = [source](uint32_t at) { return gpu::load_from_host(source + at); };
+    const auto store = [target](uint32_t at, const uint4& word) { target[at] = word; };
+    __syncwarp();
+    if (job_.inline_bytes != 0) {
+      const auto* const brought = reinterpret_cast<const uint4*>(job_.inline_input);
+      const auto load_brought = [brought](uint32_t at) { return brought[at]; };
+      frames.for_each<1>(from, total, load_brought, store);
+    } else if (job_.slots == nullptr && job_.slot_bytes % 16 == 0) {
+      // Slots of whole words: these follow each other, from those of the first lane that has any.
+      const uint32_t lanes = __ballot_sync(gpu::kAllLanes, frames.begin() != frames.end());
+      if (lanes != 0) from = __shfl_sync(gpu::kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);
+      gpu::in_batches<kAtOnce>(
+          total, [from](uint32_t word) { return from + word; }, load, store);
+    } else {
+      frames.for_each<kAtOnce>(from, total, load, store);
+    }
+    __syncwarp();
+  }
+
+  const BlockResources& resources_;
+  const PacketJob& job_;
+  WarpStage& stage_;
+  Tally& tally_;
+};
+
+}  // namespace warpcache::engine::cuda

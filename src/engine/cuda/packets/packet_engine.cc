@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/packets/packet_engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/replies.h"
+#include "protocol/framing/udp_frame.h"
+
+namespace warpcache::engine::cuda {
+
+std::string PacketEngine::create(const PacketEngineConfig& config, store::CudaStore& store,
+                                 gpu::DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine) {
+  std::unique_ptr<PacketEngine> made(new PacketEngine(config, store, faults));
+  std::string failure = made->start();
+  if (failure.empty()) *engine = std::move(made);
+  return failure;
+}
+
+std::string PacketEngine::start() {
+  const auto device = gpu::CudaMemory::Place::kDevice;
+  const auto host = gpu::CudaMemory::Place::kHost;
+  bool taken = claims_.allocate(device, sizeof(uint64_t) * kClaims) &&
+               reply_end_.allocate(host, sizeof(uint32_t)) &&
+               again_slots_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
+               again_.allocate(host, sizeof(PacketResult) * kPacketsMax);
+  if (config_.copied_packets_min != 0) {
+    taken = taken && input_copy_.allocate(device, config_.copied_input_bytes) &&
+            reply_copy_.allocate(device, config_.copied_reply_bytes);
+  }
+  if (!taken) return "there is too little memory for the buffers of the packets' engine";
+  if (!copies_.create(gpu::CudaStream::Priority::kNormal)) return "the GPU gives no stream";
+  origin_.reserve(kPacketsMax);
+  return runner_.start();
+}
+
+bool PacketEngine::run(const PacketBatch& batch) {
+  begin(batch);
+  return finish();
+}
+
+void PacketEngine::begin(const PacketBatch& batch) {
+  WC_ASSERT(stage_ == Stage::kNone);
+  WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
+  batch_ = batch;
+  reply_used_ = 0;
+  out_of_memory_ = false;
+  stage_ = batch.count == 0 ? Stage::kEnded : Stage::kKernel;
+  if (stage_ == Stage::kEnded) return;
+  copied_ = is_copied(batch);
+  if (copied_) {
+    begin_copied();
+  } else {
+    begin_in_place(batch_);
+  }
+}
+
+bool PacketEngine::ended() {
+  if (stage_ == Stage::kKernel && runner_.ended()) {
+    stage_ = Stage::kEnded;
+    if (!faults_.failed()) reply_used_ = *reply_end_.as<uint32_t>();
+    if (copied_ && reply_used_ != 0) begin_copying_back();
+  }
+  if (stage_ == Stage::kCopyingBack && copies_ended()) stage_ = Stage::kEnded;
+  return stage_ == Stage::kEnded || faults_.failed();
+}
+
+bool PacketEngine::finish() {
+  while (!ended()) {
+  }
+  stage_ = Stage::kNone;
+  if (faults_.failed()) return false;
+  if (batch_.count == 0) return true;
+  runner_.take_counts(counters_);
+  return runner_.result().undone == 0 || run_again();
+}
+
+bool PacketEngine::is_copied(const PacketBatch& batch) const {
+  return !batch.on_device && config_.copied_packets_min != 0 &&
+         batch.count >= config_.copied_packets_min &&
+         batch.input_bytes <= config_.copied_input_bytes &&
+         batch.reply_bytes <= config_.copied_reply_bytes;
+}
+
+PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
+  PacketJob& job = runner_.next();
+  job.item_size_max = config_.item_size_max;
+  job.clock = store_.clock();
+  job.cas_enabled = config_.cas_enabled;
+  job.out_of_memory = out_of_memory_;
+  job.input = batch.input;
+  job.slots = batch.slots;
+  job.slot_bytes = batch.slot_bytes;
+  if (batch.count == 1 && batch.slots != nullptr && batch.slots[0].offset == 0) {
+    job.slots = nullptr;
+    job.slot_bytes = batch.slots[0].size;
+  }
+  const bool with_job = config_.jobs.persistent && !batch.on_device;
+  if (with_job && batch.input_bytes <= PacketJob::kInlineMax) {
+    job.inline_bytes = batch.input_bytes;
+    std::memcpy(job.inline_input, batch.input, batch.input_bytes);
+  }
+  job.count = batch.count;
+  job.shares = (batch.count + kChunkPackets - 1) / kChunkPackets;
+  job.packets = batch.results;
+  job.reply_out = batch.replies;
+  job.reply_begin = reply_used_;
+  job.reply_size = batch.reply_bytes;
+  job.reply_end = reply_end_.as<uint32_t>();
+  job.udp_port = config_.udp_port;
+  job.claims = claims_.as<uint64_t>();
+  job.claim_round = next_claim_round();
+  return job;
+}
+
+// Claims of an earlier round with the same number must not be seen.
+uint32_t PacketEngine::next_claim_round() {
+  if (claim_round_ == kClaimRoundMax) {
+    const cudaError_t error = cudaMemsetAsync(claims_.data(), 0, claims_.bytes(), copies_.get());
+    (void)(faults_.check(error, "clearing claims") && finish_copies());
+    claim_round_ = 0;
+  }
+  return ++claim_round_;
+}
+
+void PacketEngine::begin_in_place(const PacketBatch& batch) {
+  (void)prepare_job(batch);
+  runner_.launch();
+}
+
+// Frames in, kernel, replies out: the driver orders the first two, but for a kernel that stays.
+void PacketEngine::begin_copied() {
+  PacketJob& job = prepare_job(batch_);
+  const bool stays = config_.jobs.persistent;
+  const cudaError_t in =
+      cudaMemcpyAsync(input_copy_.data(), batch_.input, batch_.input_bytes, cudaMemcpyHostToDevice,
+                      stays ? copies_.get() : runner_.stream());
+  if (!faults_.check(in, "frames to the GPU")) return;
+  if (stays && !finish_copies()) return;
+  job.input = input_copy_.data();
+  job.reply_out = reply_copy_.data();
+  runner_.launch();
+}
+
+void PacketEngine::begin_copying_back() {
+  const cudaError_t out = cudaMemcpyAsync(batch_.replies, reply_copy_.data(), reply_used_,
+                                          cudaMemcpyDeviceToHost, copies_.get());
+  if (faults_.check(out, "replies from the GPU")) stage_ = Stage::kCopyingBack;
+}
+
+bool PacketEngine::copies_ended() {
+  const cudaError_t state = cudaStreamQuery(copies_.get());
+  if (state == cudaErrorNotReady) return false;
+  (void)faults_.check(state, "copying");
+  return true;
+}
+
+bool PacketEngine::finish_copies() {
+  while (!copies_ended()) {
+  }
+  return !faults_.failed();
+}
+
+// Rounds of what the ones before have left. They are few, and not copied.
+bool PacketEngine::run_again() {
+  const JobResult& round = runner_.result();
+  for (uint32_t defers = 0;;) {
+    collect();
+    if (origin_.empty()) return true;
+    if (round.room_wanted > 1) {
+      const Status room = runner_.store_alone().make_room(round.room_wanted, round.room_missing);
+      out_of_memory_ = room != Status::kOk;
+    }
+    if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;
+    PacketBatch again = batch_;
+    again.slots = again_slots_.as<PacketSlot>();
+    again.results = again_.as<PacketResult>();
+    again.count = static_cast<uint32_t>(origin_.size());
+    begin_in_place(again);
+    if (!runner_.wait()) return false;
+    reply_used_ = *reply_end_.as<uint32_t>();
+    runner_.take_counts(counters_);
+    const uint32_t settled = hand_back();
+    if (settled != 0 || round.room_wanted == 0) {
+      defers = 0;
+      out_of_memory_ = false;
+    }
+    // The arena does not grow: what finds no place in what is left of it has none.
+    if (settled == 0 && round.room_wanted == 0) {
+      for (const uint32_t packet : origin_) {
+        if (batch_.results[packet].state() != PacketState::kNoReplySpace) continue;
+        batch_.results[packet] = PacketResult::not_done(PacketState::kHost);
+      }
+    }
+  }
+}
+
+// Who comes again.
+void PacketEngine::collect() {
+  origin_.clear();
+  for (uint32_t i = 0; i < batch_.count; ++i) {
+    const PacketState state = batch_.results[i].state();
+    if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) continue;
+    again_slots_.as<PacketSlot>()[origin_.size()] =
+        batch_.slots != nullptr ? batch_.slots[i]
+                                : PacketSlot{i * batch_.slot_bytes, batch_.slot_bytes};
+    origin_.push_back(i);
+  }
+}
+
+// Returns how many need not come again.
+uint32_t PacketEngine::hand_back() {
+  uint32_t settled = 0;
+  for (size_t i = 0; i < origin_.size(); ++i) {
+    const PacketResult result = again_.as<PacketResult>()[i];
+    batch_.results[origin_[i]] = result;
+    const PacketState state = result.state();
+    if (state != PacketState::kDeferred && state != PacketState::kNoReplySpace) ++settled;
+  }
+  return settled;
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shortest way: lone gets (protocol/single_key/get.h), a lane each, up to 32 frames that lie in
+// the warp's stage. Hits are answered here, those with short values first: the others are looked up
+// once more. What has not been found where it should be is asked for again, with all that
+// store::find_key() knows, by answer_lone_misses(). Both are for functions of their own: a warp
+// with hits on short values alone does not fetch their code.
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packets/packet_stage.cuh"
+#include "engine/cuda/packets/quick_find.cuh"
+#include "protocol/single_key/get.h"
+
+namespace warpcache::engine::cuda {
+
+// The largest reply frame: headers as in protocol/single_key/get.h, and what a datagram may carry.
+inline constexpr uint32_t kLoneReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
+                                          net::kUdpProtocolHeaderSize + protocol::kUdpDatagramMax;
+static_assert(kLoneReplyMax <= kStageBytes);
+
+namespace lone_gets_detail {
+
+// Called by one lane. `frame` lies in the stage.
+__device__ inline protocol::LoneGet open(const PacketJob& job, Bytes frame) {
+  if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return {};
+  return protocol::parse_lone_get(frame.data, static_cast<uint32_t>(frame.size), job.udp_port);
+}
+
+__device__ inline Bytes key_of(Bytes frame, const protocol::LoneGet& request) {
+  return {frame.data + protocol::kLoneKeyOffset, request.key_size};
+}
+
+}  // namespace lone_gets_detail
+
+// What became of a packet on this way.
+enum class LoneFate : uint8_t {
+  kOther,   // this is none, or not for this way
+  kMissed,  // a lone get whose key is not where it should be: see answer_lone_misses()
+  kLong,    // a hit on a long value, where short ones are answered
+  kDone     // `result` says what became of it
+};
+
+// Which hits are answered: values of up to kLaneValueMax, copied by a lane each, or longer ones,
+// copied by the whole warp.
+enum class ValueSizes : uint8_t { kShort, kLong };
+
+// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+template <ValueSizes kSizes>
+class LoneGets {
+ public:
+  // REQUIRES: the block is in its epoch when run() is called.
+  __device__ LoneGets(const store::Core& core, const PacketJob& job, WarpStage& stage, Tally& tally)
+      : core_(core),
+        job_(job),
+        stage_(stage),
+        tally_(tally),
+        pairs_(load_relaxed(&core.shared->pair_count)),
+        flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
+
+  // Works off this lane's `frame` if it has one (`here`) and it is a lone get.
+  __device__ LoneFate run(Bytes frame, bool here, PacketResult& result);
+
+ private:
+  __device__ LoneFate look_up(Bytes frame);
+  __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
+  // REQUIRES: it is a hit.
+  __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
+
+  const store::Core& core_;
+  const PacketJob& job_;
+  WarpStage& stage_;
+  Tally& tally_;
+  // A younger index only makes the search longer, and what was flushed since takes the general way.
+  uint32_t pairs_;
+  uint32_t flush_generation_;
+  // Of the lane's packet:
+  protocol::LoneGet request_;
+  QuickFound found_;
+  uint32_t size_ = 0;  // of the reply frame
+};
+
+// Called by one lane.
+template <ValueSizes kSizes>
+__device__ inline LoneFate LoneGets<kSizes>::look_up(Bytes frame) {
+  request_ = lone_gets_detail::open(job_, frame);
+  const uint32_t key_size = request_.key_size;
+  if (key_size == 0) return LoneFate::kOther;
+  const Bytes key = lone_gets_detail::key_of(frame, request_);
+  found_ = quick_find(core_, pairs_, hash_key(core_.seed, key), key.data, key_size);
+  if (found_.item == nullptr) return LoneFate::kMissed;
+  const bool expired = found_.expiry != 0 && found_.expiry <= job_.clock.now;
+  if (expired || found_.flush_generation != flush_generation_ || found_.chained()) {
+    return LoneFate::kOther;
+  }
+  if (kSizes == ValueSizes::kShort && found_.value_size > kLaneValueMax) return LoneFate::kLong;
+  if (found_.value_size > protocol::kUdpPayloadMax) return LoneFate::kOther;
+  size_ = protocol::lone_hit_size(request_, found_.client_flags, found_.value_size);
+  if (size_ > kLoneReplyMax) return LoneFate::kOther;
+  quick_record_hit(found_, job_.clock.now);
+  return LoneFate::kDone;
+}
+
+template <ValueSizes kSizes>
+__device__ inline LoneFate LoneGets<kSizes>::run(Bytes frame, bool here, PacketResult& result) {
+  LoneFate fate = LoneFate::kOther;
+  if (here) fate = look_up(frame);
+  __syncwarp();
+  const bool hit = fate == LoneFate::kDone;
+  const uint32_t words = (size_ + 15) / 16;
+  bool waits = hit;
+  while (__any_sync(gpu::kAllLanes, waits)) {
+    const gpu::LaneRanges room(waits ? words : 0);
+    const bool mine = waits && room.end() <= kStageWords;
+    const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? room.end() : 0);
+    // The place is asked for before it is needed.
+    const ReplyArena arena(job_);
+    uint64_t answer = 0;
+    if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
+    compose(frame.data, stage_.reply + room.begin() * 16, mine);
+    uint32_t base = 0;
+    uint32_t fits = 0;
+    if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
+    base = __shfl_sync(gpu::kAllLanes, base, 0);
+    const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+    if (sent) send_staged(job_, stage_, total, base);
+    if (mine) {
+      result = sent ? PacketResult::done((base + room.begin()) * 16, size_)
+                    : PacketResult::not_done(PacketState::kNoReplySpace);
+    }
+    waits = waits && !mine;
+  }
+  const uint32_t hits = __popc(__ballot_sync(gpu::kAllLanes, hit));
+  if (gpu::lane_id() == 0 && hits != 0) {
+    tally_.counters.add(request::Counter::kCmdGet, hits);
+    tally_.counters.add(request::Counter::kGetHits, hits);
+  }
+  return fate;
+}
+
+// The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
+template <ValueSizes kSizes>
+__device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* out, bool mine) {
+  uint8_t* place = nullptr;
+  if (mine) {
+    place = protocol::compose_lone_hit(frame, request_, found_.client_flags, found_.value_size,
+                                       size_, out);
+  }
+  if (kSizes == ValueSizes::kShort) {
+    if (mine) quick_copy(place, value(), found_.value_size);
+    __syncwarp();
+  } else {
+    copy_values(mine, place, mine ? value() : nullptr, found_.value_size);
+  }
+  if (mine) protocol::finish_lone_hit(request_, size_, out);
+  __syncwarp();
+}
+
+// Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is
+// there, since it has moved meanwhile, is for the general way. Called by the whole
+// warp.
+__device__ inline bool answer_lone_misses(const store::Core& core, const PacketJob& job,
+                                          WarpStage& stage, Tally& tally, Bytes frame, bool missed,
+                                          PacketResult& result) {
+  constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
+  static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
+  protocol::LoneGet request;
+  bool mine = missed;
+  if (missed) {
+    request = lone_gets_detail::open(job, frame);
+    const Bytes key = lone_gets_detail::key_of(frame, request);
+    mine = !store::find_key(core, hash_key(core.seed, key), key);
+  }
+  const uint32_t lanes = __ballot_sync(gpu::kAllLanes, mine);
+  if (lanes == 0) return false;
+  const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;
+  const uint32_t words = __popc(lanes) * kReplyWords;
+  uint32_t base = 0;
+  uint32_t fits = 0;
+  if (gpu::lane_id() == 0) fits = ReplyArena(job).take(words, 0, &base) ? 1 : 0;
+  if (mine) {
+    uint8_t* const out = stage.reply + place * 16;
+    const uint32_t size = protocol::compose_lone_miss(frame.data, request, out);
+    for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
+  }
+  base = __shfl_sync(gpu::kAllLanes, base, 0);
+  const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+  __syncwarp();
+  if (sent) send_staged(job, stage, words, base);
+  if (mine) {
+    result = sent ? PacketResult::done((base + place) * 16, net::kEthernetFrameMin)
+                  : PacketResult::not_done(PacketState::kNoReplySpace);
+  }
+  if (gpu::lane_id() == 0) {
+    tally.counters.add(request::Counter::kCmdGet, __popc(lanes));
+    tally.counters.add(request::Counter::kGetMisses, __popc(lanes));
+  }
+  return mine;
+}
+
+}  // namespace warpcache::engine::cuda

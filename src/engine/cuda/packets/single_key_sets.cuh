@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The usual writes (protocol/single_key/set.h), a lane each: up to 32 frames that lie in the warp's
+// stage. What can be had for all of them at once is had so: room in the index, CAS ids, space, the
+// place of the replies. Then each lane locks its pair and swaps one slot.
+//
+// Device code.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/packets/packet_writes.cuh"
+#include "protocol/single_key/set.h"
+
+namespace warpcache::engine::cuda {
+
+// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+class LoneSets {
+ public:
+  // REQUIRES: the block is in its epoch, as the reader of this block.
+  __device__ LoneSets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
+                      Tally& tally)
+      : store_{resources.core},
+        job_(job),
+        stage_(stage),
+        tally_(tally),
+        arena_(job),
+        thread_(thread_of_block(resources, job)) {}
+
+  // Works off this lane's `frame` if it has one (`here`) and it is a lone set; in the job's input
+  // it lies at `offset`. Returns whether it has; then `result` says what became of it.
+  __device__ bool run(Bytes frame, uint32_t offset, bool here, PacketResult& result);
+
+ private:
+  static constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
+  static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
+
+  __device__ void open(uint32_t size);
+  __device__ bool is_usual() const;
+  __device__ bool promise(uint32_t replies) const;
+  __device__ void publish();
+  __device__ void write_item(store::Item& item) const;
+  __device__ void answer(bool done, uint32_t promised, PacketResult& result);
+  __device__ Bytes key() const { return {frame_ + protocol::kLoneKeyOffset, request_.key_size}; }
+
+  const store::StoreRef store_;
+  const PacketJob& job_;
+  WarpStage& stage_;
+  Tally& tally_;
+  ReplyArena arena_;
+  store::ThreadContext thread_;
+  // Of the lane's packet:
+  const uint8_t* frame_ = nullptr;
+  protocol::LoneSet request_;
+  uint64_t hash_ = 0;
+};
+
+// Called by one lane.
+__device__ inline void LoneSets::open(uint32_t size) {
+  if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
+  request_ = protocol::parse_lone_set(frame_, size, job_.udp_port);
+  const bool fits = protocol::item_fits(packet_limits(job_), request_.key_size,
+                                        request_.client_flags, request_.value_size);
+  if (!fits) request_ = {};
+}
+
+// Whether this lane has a request that is for this way: none has where the items do not fit into a
+// segment together, or where the general way has to say that there is no room.
+__device__ inline bool LoneSets::is_usual() const {
+  const bool mine = request_.key_size != 0;
+  const uint32_t bytes = footprint_of(mine, request_.key_size, request_.value_size);
+  const uint32_t all = gpu::warp_last(gpu::warp_sum_to(bytes));
+  const store::Core& core = store_.core;
+  return mine && all <= core.plain_size_max() && !job_.out_of_memory &&
+         !(core.shared->keep_all && store::is_crowded(core));
+}
+
+__device__ inline bool LoneSets::promise(uint32_t replies) const {
+  uint32_t fits = 0;
+  if (gpu::lane_id() == 0) fits = arena_.promise(replies * kReplyWords) ? 1 : 0;
+  return __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+}
+
+__device__ inline bool LoneSets::run(Bytes frame, uint32_t offset, bool here,
+                                     PacketResult& result) {
+  frame_ = frame.data;
+  if (here) open(static_cast<uint32_t>(frame.size));
+  const bool mine = is_usual();
+  const uint32_t count = __popc(__ballot_sync(gpu::kAllLanes, mine));
+  if (count == 0) return false;
+  if (!promise(count)) {
+    if (mine) result = PacketResult::not_done(PacketState::kNoReplySpace);
+    return mine;
+  }
+  const store::Core& core = store_.core;
+  if (mine) hash_ = store_.hash(key());
+  const bool yields =
+      mine && leaves_to_another(job_, hash_, key(), offset + protocol::kLoneKeyOffset);
+  const bool stores = mine && !yields;
+  const int expected = expect_items(core, thread_, stores);
+  take_cas_ids(core, thread_);
+  prepare_items(core, thread_, stores, request_.key_size, request_.value_size, 0, 0);
+  const bool stored = stores && thread_.prepared != nullptr;
+  if (stored) publish();
+  settle_items(core, thread_, expected);
+  if (stores && !stored) {
+    result = defer_packet(tally_, static_cast<uint32_t>(store::item_bytes(
+                                      request_.key_size, uint64_t{request_.value_size})));
+  }
+  const uint32_t left = __popc(__ballot_sync(gpu::kAllLanes, yields));
+  const uint32_t done = __popc(__ballot_sync(gpu::kAllLanes, yields || stored));
+  if (gpu::lane_id() == 0) {
+    if (done != 0) tally_.counters.add(request::Counter::kCmdSet, done);
+    if (left != 0) thread_.counters->add(store::StoreCounter::kTotalItems, left);
+  }
+  answer(yields || stored, count, result);
+  return mine;
+}
+
+// Called by the lanes that have space for their items.
+__device__ inline void LoneSets::publish() {
+  store::Item& item = *thread_.prepared;
+  thread_.prepared = nullptr;
+  item.client_flags = request_.client_flags;
+  write_item(item);
+  store::LockedPair pair(store_, hash_);
+  const store::Found found = pair.find(key());
+  const bool alive = found && pair.alive(*found.item, job_.clock.now);
+  const uint64_t old = alive ? found.item->load_cas() : 0;
+  const uint64_t cas = job_.cas_enabled ? store_.next_cas(thread_, old) : 0;
+  item.init_words(cas, 0, 0);
+  const auto bytes = static_cast<uint32_t>(store::item_footprint(item));
+  pair.publish(thread_, {&item, bytes, false}, found);
+}
+
+// Key and value, and whatever is up to the item's end. Called by one lane.
+__device__ inline void LoneSets::write_item(store::Item& item) const {
+  const uint8_t* const key_bytes = frame_ + protocol::kLoneKeyOffset;
+  const uint8_t* const value_bytes = frame_ + request_.value_offset - request_.key_size;
+  const uint32_t size = request_.key_size + request_.value_size;
+  auto* const out = reinterpret_cast<uint4*>(item.key_data());
+  for (uint32_t at = 0; at < size; at += 16) {
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) {
+      const uint32_t byte = min(at + i, size - 1);
+      const uint32_t read = byte < request_.key_size ? key_bytes[byte] : value_bytes[byte];
+      words[i / 4] |= read << (8 * (i % 4));
+    }
+    out[at / 16] = {words[0], words[1], words[2], words[3]};
+  }
+}
+
+// The replies of those that are `done`, of `promised` for which there is space.
+__device__ inline void LoneSets::answer(bool done, uint32_t promised, PacketResult& result) {
+  const uint32_t lanes = __ballot_sync(gpu::kAllLanes, done);
+  const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;
+  const uint32_t words = __popc(lanes) * kReplyWords;
+  uint32_t base = 0;
+  if (gpu::lane_id() == 0) {
+    (void)arena_.take(words, words, &base);
+    const uint32_t spare = promised * kReplyWords - words;
+    if (spare != 0) arena_.give_back(spare);
+  }
+  if (done) {
+    uint8_t* const out = stage_.reply + place * 16;
+    const uint32_t size = protocol::compose_lone_stored(frame_, request_, out);
+    for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
+  }
+  base = __shfl_sync(gpu::kAllLanes, base, 0);
+  __syncwarp();
+  send_staged(job_, stage_, words, base);
+  if (done) result = PacketResult::done((base + place) * 16, net::kEthernetFrameMin);
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels' frame: a block takes its share of a job, alone or within a kernel that stays. What a
+// share is, a Work says:
+//
+//   struct Work {
+//     using JobKind = ...;  // derived from Job
+//     // Whether a block that waits for jobs is to be in its epoch when one comes.
+//     static constexpr bool kStandsBy = ...;
+//     // Called by the whole block; `shared` is the kernel's dynamic shared memory. `entered`: the
+//     // block has stood by, and is in its epoch.
+//     static __device__ void run(const BlockResources&, const JobKind&, Tally&, uint8_t* shared,
+//                                uint32_t blocks, bool entered);
+//     // Called by one thread of the block, when what it has looked at is no longer needed.
+//     static __device__ void leave(const BlockResources&, const JobKind&);
+//     // Called by one thread of all, when all shares (one at least) are done.
+//     static __device__ void finish(const JobKind&);
+//   };
+//
+// Device code.
+#pragma once
+
+#include <cuda/atomic>
+
+#include "engine/cuda/runtime/kernels.h"
+#include "gpu/block.cuh"
+
+namespace warpcache::engine::cuda {
+
+// What a block counts during its share. In shared memory.
+struct Tally {
+  request::Counters counters;
+  uint32_t undone;
+  uint32_t room_wanted;
+  uint32_t room_missing;
+};
+
+template <typename T>
+__device__ T load_relaxed_system(const T* word) {
+  return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*const_cast<T*>(word))
+      .load(::cuda::memory_order_relaxed);
+}
+
+template <typename T>
+__device__ T load_acquire_system(const T* word) {
+  return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*const_cast<T*>(word))
+      .load(::cuda::memory_order_acquire);
+}
+
+template <typename T>
+__device__ void store_relaxed_system(T* word, T value) {
+  ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*word).store(value,
+                                                                  ::cuda::memory_order_relaxed);
+}
+
+template <typename T>
+__device__ void store_release_system(T* word, T value) {
+  ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(*word).store(value,
+                                                                  ::cuda::memory_order_release);
+}
+
+// Between what this thread (and, behind a barrier, its block) has done and what it does next, for
+// everybody who can see it.
+__device__ inline void fence_system() {
+  ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);
+}
+
+// Called by a whole block.
+template <typename JobKind>
+__device__ void load_job(JobKind& job, const JobKind* from) {
+  for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
+    reinterpret_cast<uint32_t*>(&job)[i] = reinterpret_cast<const volatile uint32_t*>(from)[i];
+  }
+  __syncthreads();
+}
+
+// What a block of several has found. Called by the whole block.
+__device__ inline void add_up(JobResult& totals, const Tally& tally) {
+  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
+    const auto count = static_cast<uint32_t>(tally.counters.value[i]);
+    if (count != 0) atomicAdd(&totals.counts[i], count);
+  }
+  if (threadIdx.x != 0 || tally.undone == 0) return;
+  atomicAdd(&totals.undone, tally.undone);
+  atomicMax(&totals.room_wanted, tally.room_wanted);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&totals.room_missing), tally.room_missing);
+}
+
+// Both ways to tell the host ask for all that they tell at once, and then wait.
+
+// Called by one thread, when all blocks have added theirs: tells the host, and clears for the next
+// job.
+template <typename Work>
+__device__ void tell_totals(const store::Shared& store, const typename Work::JobKind& job) {
+  constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
+  auto* const totals = reinterpret_cast<uint4*>(&job.words->totals);
+  auto* const told = reinterpret_cast<uint4*>(job.result);
+  uint4 words[kWords];
+#pragma unroll
+  for (uint32_t i = 0; i < kWords; ++i) words[i] = __ldcg(totals + i);
+  words[kWords - 1].z = load_relaxed(&store.free_count);
+  words[kWords - 1].w = load_relaxed(&store.low_water);
+  Work::finish(job);
+#pragma unroll
+  for (uint32_t i = 0; i < kWords; ++i) {
+    told[i] = words[i];
+    totals[i] = {0, 0, 0, 0};
+  }
+}
+static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
+              offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
+
+// The same for a job of one block, but for tell_room(). Called by the whole block.
+template <typename Work>
+__device__ void tell_own(const typename Work::JobKind& job, const Tally& tally) {
+  JobResult& told = *job.result;
+  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
+    told.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
+  }
+  if (threadIdx.x != 0) return;
+  if (job.shares != 0) Work::finish(job);
+  told.undone = tally.undone;
+  told.room_wanted = tally.room_wanted;
+  told.room_missing = tally.room_missing;
+}
+
+// What a job of one block tells of the store: while the others begin with the job, since the memory
+// is far. Called by one thread.
+__device__ inline void tell_room(const store::Shared& store, JobResult& told) {
+  const uint32_t free_segments = load_relaxed(&store.free_count);
+  told.low_water = load_relaxed(&store.low_water);
+  told.free_segments = free_segments;
+}
+
+// All that the block has read and written comes before this: its epoch, its count, and after all
+// blocks' counts the job's number. A fence waits for the bus; a job of one block has one, behind
+// which nothing is written but what the same thread reads next. Called by one thread.
+template <typename Work>
+__device__ void end_share(const BlockResources& resources, const typename Work::JobKind& job,
+                          uint32_t blocks) {
+  fence_system();
+  Work::leave(resources, job);
+  if (blocks == 1) {
+    store_relaxed(&job.words->reply_used, 0);
+    store_relaxed_system(job.done, job.number);
+    return;
+  }
+  if (atomicAdd(&job.words->blocks_done, 1u) + 1 != blocks) return;
+  fence_system();
+  tell_totals<Work>(*resources.core.shared, job);
+  store_relaxed(&job.words->blocks_done, 0);
+  store_relaxed(&job.words->reply_used, 0);
+  store_release_system(job.done, job.number);
+}
+
+// The share of one of `blocks` blocks. Called by the whole block.
+template <typename Work>
+__device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
+                          Tally& tally, uint8_t* shared, uint32_t blocks, bool entered) {
+  for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) tally.counters.value[i] = 0;
+  if (threadIdx.x == 0) tally.undone = tally.room_wanted = tally.room_missing = 0;
+  __syncthreads();
+  if (blocks == 1 && threadIdx.x == blockDim.x / 2) tell_room(*resources.core.shared, *job.result);
+  Work::run(resources, job, tally, shared, blocks, entered);
+  __syncthreads();
+  if (blocks == 1) {
+    tell_own<Work>(job, tally);
+  } else {
+    add_up(job.words->totals, tally);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) end_share<Work>(resources, job, blocks);
+}
+
+template <typename Work>
+__device__ void run_job(const BlockResources& resources, const typename Work::JobKind& job) {
+  extern __shared__ __align__(16) uint8_t shared[];
+  __shared__ Tally tally;
+  run_share<Work>(resources, job, tally, shared, gridDim.x, false);
+}
+
+// --- The kernel that stays
+
+// One turn of waiting for work: at once while some has come lately, seldom when none comes.
+__device__ inline void rest(uint32_t turn) {
+  if (turn < 2000) return;
+  __nanosleep(turn < 20000 ? 500 : 5000);
+}
+
+// Waits for a job later than `last`, which comes to `job`, in shared memory. Returns what Turn::go
+// says of it, without the blocks. Called by a whole warp.
+template <typename JobKind>
+__device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
+  constexpr uint32_t kWords = 1 + Doorbell<JobKind>::kJobWords;
+  constexpr uint32_t kEach = (kWords + gpu::kWarpSize - 1) / gpu::kWarpSize;
+  for (uint32_t turn = 0;; ++turn) {
+    uint64_t words[kEach];
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      const uint32_t at = i * gpu::kWarpSize + gpu::lane_id();
+      words[i] = load_relaxed_system(&bell->words[at < kWords ? at : 0]);
+    }
+    const uint64_t first = __shfl_sync(~0u, words[0], 0);
+    const auto number = static_cast<uint32_t>(first >> 32);
+    const bool ends = static_cast<uint32_t>(first) == static_cast<uint32_t>(Call::kEnd);
+    bool whole = number != last;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      whole = whole && (ends || static_cast<uint32_t>(words[i] >> 32) == number);
+    }
+    if (__any_sync(~0u, !whole)) {
+      rest(turn);
+      continue;
+    }
+    if (ends) return first | kStopAll;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      const uint32_t at = i * gpu::kWarpSize + gpu::lane_id();
+      if (at == 0 || at >= kWords) continue;
+      reinterpret_cast<uint32_t*>(&job)[at - 1] = static_cast<uint32_t>(words[i]);
+    }
+    __syncwarp();
+    // What the job leads to has been written before its words.
+    if (job.reads_host()) fence_system();
+    return uint64_t{number} << 32;
+  }
+}
+
+__device__ inline uint64_t wait_for_turn(const uint64_t* turn_word, uint32_t last) {
+  uint64_t go = uint64_t{last} << 32;
+  for (uint32_t turn = 0; static_cast<uint32_t>(go >> 32) == last; ++turn) {
+    go = load_acquire_system(turn_word);
+    if (static_cast<uint32_t>(go >> 32) == last) rest(turn);
+  }
+  return go;
+}
+
+// Called by the whole first block: others are woken if they have a share. Returns the blocks that
+// work on it.
+template <typename JobKind>
+__device__ uint32_t begin_job(const JobKind& job, Turn<JobKind>* turn, uint32_t number) {
+  const uint32_t blocks = job.shares < gridDim.x ? job.shares : gridDim.x;
+  if (blocks <= 1) return 1;  // a job of nothing has to end as well
+  for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
+    reinterpret_cast<uint32_t*>(&turn->job)[i] = reinterpret_cast<const uint32_t*>(&job)[i];
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) store_release_system(&turn->go, uint64_t{number} << 32 | blocks);
+  return blocks;
+}
+
+// An epoch that a waiting block is in grows old, and holds back memory: clock cycles after which it
+// takes the current one, and how often before it leaves.
+inline constexpr int64_t kStandByCycles = 40000;
+inline constexpr uint32_t kStandBysMax = 100;
+
+// Is in an epoch while the block waits for a job later than `last`: it takes a fence to enter one,
+// which a lone request would wait for. Returns whether it still is when `called` says that the job
+// has come; after some milliseconds it leaves. Called by one thread of a warp that does not wait
+// itself.
+__device__ inline bool stand_by(const store::Core& core, store::EpochSlot& slot, uint32_t* called,
+                                uint32_t last) {
+  for (uint32_t i = 0; i < kStandBysMax; ++i) {
+    store::enter_epoch(&slot, &core.shared->epoch);
+    const int64_t begin = clock64();
+    do {
+      if (atomicOr(called, 0u) != last) return true;
+    } while (clock64() - begin < kStandByCycles);
+  }
+  store::leave_epoch(&slot);
+  return false;
+}
+
+template <typename Work>
+__device__ void run_jobs(const BlockResources& resources,
+                         const Doorbell<typename Work::JobKind>* bell,
+                         Turn<typename Work::JobKind>* turn, uint32_t last) {
+  extern __shared__ __align__(16) uint8_t shared[];
+  __shared__ typename Work::JobKind job;
+  __shared__ Tally tally;
+  __shared__ uint64_t signal;
+  __shared__ uint32_t called;  // the first block's latest job, as soon as it is known
+  __shared__ bool entered;
+  const bool leads = blockIdx.x == 0;
+  const bool stands_by =
+      Work::kStandsBy && leads && threadIdx.x == blockDim.x - 1 && gpu::warp_id() != 0;
+  store::EpochSlot* slot = nullptr;  // the block's own, known from its first job on
+  if (threadIdx.x == 0) {
+    called = last;
+    entered = false;
+  }
+  __syncthreads();
+  while (true) {
+    if (leads && gpu::warp_id() == 0) {
+      const uint64_t go = wait_for_host(bell, last, job);
+      if (gpu::lane_id() == 0) {
+        signal = go;
+        atomicExch(&called, static_cast<uint32_t>(go >> 32));
+      }
+    }
+    if (!leads && threadIdx.x == 0) signal = wait_for_turn(&turn->go, last);
+    if (stands_by && slot != nullptr) entered = stand_by(resources.core, *slot, &called, last);
+    __syncthreads();
+    last = static_cast<uint32_t>(signal >> 32);
+    uint32_t blocks = static_cast<uint32_t>(signal);
+    if (blocks == kStopAll) {
+      if (leads && threadIdx.x == 0) store_release_system(&turn->go, signal);
+      if (stands_by && entered) store::leave_epoch(slot);
+      return;
+    }
+    if (leads) {
+      blocks = begin_job(job, turn, last);
+    } else if (blockIdx.x < blocks) {
+      load_job(job, &turn->job);
+    }
+    if (blockIdx.x < blocks) {
+      run_share<Work>(resources, job, tally, shared, blocks, entered);
+      slot = &resources.core.epochs[job.first_reader + blockIdx.x];
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/runtime/job_runner.h"
+
+#include "base/atomic.h"
+
+namespace warpcache::engine::cuda {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Asking the driver takes longer than looking, and holds up others that launch: every tenth of a
+// millisecond or so.
+constexpr uint32_t kPollsPerLook = 1 << 17;
+
+}  // namespace
+
+template <typename JobKind>
+JobRunner<JobKind>::~JobRunner() {
+  if (stream_.get() == nullptr || faults_.failed()) return;
+  yield();
+  if (!faults_.failed()) (void)cudaStreamSynchronize(stream_.get());
+}
+
+template <typename JobKind>
+std::string JobRunner<JobKind>::start() {
+  const auto device = gpu::CudaMemory::Place::kDevice;
+  const auto host = gpu::CudaMemory::Place::kHost;
+  if (!result_.allocate(host, sizeof(JobResult)) ||
+      !bell_.allocate(host, sizeof(Doorbell<JobKind>)) ||
+      !turn_.allocate(device, sizeof(Turn<JobKind>)) ||
+      !words_.allocate(device, sizeof(JobWords))) {
+    return "there is too little memory for the GPU's jobs";
+  }
+  if (!stream_.create(config_.priority)) return "the GPU gives no stream";
+  const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
+  if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
+  if (config_.persistent && !fits()) {
+    return "the GPU has no room for the blocks of all engines' kernels that stay: fewer engines, "
+           "or fewer blocks each";
+  }
+  resources_ = store_.resources();
+  first_reader_ = store_.take_readers();
+  (void)next();
+  launch();
+  if (wait()) yield();
+  return faults_.failed() ? faults_.why() : "";
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::fits() const {
+  const uint64_t wanted = uint64_t{store_.engines()} * config_.blocks_max;
+  return wanted <= persistent_blocks_at_once(static_cast<const JobKind*>(nullptr));
+}
+
+template <typename JobKind>
+JobKind& JobRunner<JobKind>::next() {
+  job_ = {};
+  job_.result = result_.as<JobResult>();
+  job_.done = &bell().done;
+  job_.words = words_.as<JobWords>();
+  job_.first_reader = first_reader_;
+  return job_;
+}
+
+template <typename JobKind>
+void JobRunner<JobKind>::take_counts(request::Counters& counters) {
+  for (uint32_t i = 0; i < kCounterCount; ++i) {
+    const uint32_t count = result().counts[i];
+    if (count != 0) add_owned(&counters.value[i], count);
+  }
+  store_.saw_free_segments(result().free_segments, result().low_water);
+}
+
+template <typename JobKind>
+void JobRunner<JobKind>::launch() {
+  const uint32_t last = number_;
+  job_.number = next_number();
+  began_ = SteadyClock::now();
+  polls_ = 0;
+  if (!config_.persistent) {
+    const gpu::LaunchShape shape = shape_for(&job_, job_.shares, config_.blocks_max);
+    launch_job(resources_, job_, shape, stream_.get());
+    (void)faults_.check(cudaGetLastError(), "starting a batch");
+    return;
+  }
+  if (!kernel_runs_) {
+    const gpu::LaunchShape all = persistent_shape(&job_, config_.blocks_max);
+    launch_persistent(resources_, &bell(), turn_.as<Turn<JobKind>>(), last, all, stream_.get());
+    kernel_runs_ = faults_.check(cudaGetLastError(), "starting the kernel that stays");
+  }
+  ring(bell(), Call::kWork, job_, number_);
+}
+
+template <typename JobKind>
+void JobRunner<JobKind>::yield() {
+  if (!kernel_runs_ || faults_.failed()) return;
+  ring(bell(), Call::kEnd, job_, next_number());
+  began_ = SteadyClock::now();
+  cudaError_t state = cudaErrorNotReady;
+  while (state == cudaErrorNotReady && !takes_too_long()) state = cudaStreamQuery(stream_.get());
+  if (!faults_.check(state, "ending the kernel that stays")) return;
+  kernel_runs_ = false;
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::takes_too_long() const {
+  return SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max);
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::ended() {
+  if (load_acquire(&bell().done) == number_) return true;
+  return ++polls_ % kPollsPerLook == 0 && look_at_kernel();
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::look_at_kernel() {
+  const cudaError_t state = cudaStreamQuery(stream_.get());
+  if (state == cudaErrorNotReady) {
+    if (takes_too_long()) faults_.fail("a batch does not end");
+  } else if (state != cudaSuccess) {
+    (void)faults_.check(state, "running a batch");
+  } else if (load_acquire(&bell().done) != number_) {
+    faults_.fail("a kernel has ended without its batch");
+  } else {
+    return true;
+  }
+  return faults_.failed();
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::wait() {
+  while (!ended()) {
+  }
+  return !faults_.failed();
+}
+
+template class JobRunner<FrameJob>;
+template class JobRunner<PacketJob>;
+
+}  // namespace warpcache::engine::cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts the spans of one reply into the datagrams that carry it (protocol/framing/udp_frame.h), for
+// every transport that sends datagrams.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/assert.h"
+#include "io/transport.h"
+#include "protocol/framing/udp_frame.h"
+
+namespace warpcache::io {
+
+class DatagramCutter {
+ public:
+  // `spans` stay valid as long as the cutter is used.
+  DatagramCutter(uint16_t request_id, const TxSpan* spans, uint32_t span_count)
+      : request_id_(request_id), span_(spans) {
+    for (uint32_t i = 0; i < span_count; ++i) bytes_ += spans[i].size;
+    if (fits()) count_ = protocol::udp_datagram_count(static_cast<uint32_t>(bytes_));
+  }
+
+  // There is nothing to send.
+  bool empty() const { return bytes_ == 0; }
+  // Whether datagrams can be numbered that high.
+  bool fits() const { return bytes_ <= protocol::kUdpReplyMax; }
+  // Of all datagrams, with memcached's headers but none below.
+  uint64_t bytes_on_wire() const { return bytes_ + uint64_t{count_} * protocol::kUdpHeaderSize; }
+  // No datagram is left; there never was one if there is nothing to send, or too much.
+  bool done() const { return sequence_ == count_; }
+
+  // Bytes that the next datagram carries behind its header. REQUIRES: !done().
+  uint32_t next_payload_size() const {
+    return protocol::udp_payload_size(static_cast<uint32_t>(bytes_), sequence_);
+  }
+
+  // The next datagram: writes kUdpHeaderSize bytes to `header` and calls piece(data, size) for each
+  // contiguous part of what follows. Returns next_payload_size(). REQUIRES: !done().
+  template <typename Piece>
+  uint32_t next(uint8_t* header, Piece&& piece) {
+    WC_DASSERT(!done());
+    const uint32_t payload = next_payload_size();
+    protocol::compose_udp_header(
+        {request_id_, static_cast<uint16_t>(sequence_), static_cast<uint16_t>(count_)}, header);
+    for (uint32_t left = payload; left > 0;) {
+      const uint32_t bytes = std::min(left, span_->size - span_offset_);
+      if (bytes > 0) piece(span_->data + span_offset_, bytes);
+      left -= bytes;
+      span_offset_ += bytes;
+      if (span_offset_ == span_->size && left > 0) {
+        ++span_;
+        span_offset_ = 0;
+      }
+    }
+    ++sequence_;
+    return payload;
+  }
+
+ private:
+  uint64_t bytes_ = 0;
+  uint32_t count_ = 0;
+  uint32_t sequence_ = 0;
+  uint16_t request_id_;
+  const TxSpan* span_;
+  uint32_t span_offset_ = 0;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/socket/accept/acceptor.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/assert.h"
+#include "io/socket/accept/address_text.h"
+
+namespace warpcache::io {
+namespace {
+
+constexpr char kTooMany[] = "ERROR Too many open connections\r\n";
+
+int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+uint64_t data_of(int fd) { return static_cast<uint32_t>(fd); }
+
+}  // namespace
+
+Acceptor::Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners)
+    : config_(config), listeners_(std::move(listeners)), budget_(config.connections_max, wake_) {
+  for (const Listener& listener : listeners_) {
+    listener_infos_.push_back({listener.fd.get(), listener.is_unix
+                                                      ? "unix:" + listener.host
+                                                      : local_address_text(listener.fd.get())});
+  }
+  epoll_.add_or_throw(wake_.fd(), EPOLLIN, data_of(wake_.fd()));
+}
+
+Acceptor::~Acceptor() { stop(); }
+
+std::string Acceptor::listen() {
+  for (Listener& listener : listeners_) {
+    std::string failure = start_listening(listener);
+    if (!failure.empty()) return failure;
+  }
+  return "";
+}
+
+void Acceptor::start(std::vector<ConnectionSink*> sinks) {
+  WC_ASSERT(!sinks.empty() && !thread_.joinable());
+  sinks_ = std::move(sinks);
+  resume();
+  thread_ = std::thread([this] { run(); });
+}
+
+void Acceptor::stop() {
+  stopping_.store(true);
+  wake_.raise();
+  if (thread_.joinable()) thread_.join();
+  accepting_.store(false, std::memory_order_relaxed);
+  for (Listener& listener : listeners_) {
+    listener.file.remove();
+    listener.fd.reset();
+  }
+}
+
+void Acceptor::run() {
+  constexpr int kEventsMax = 16;
+  epoll_event events[kEventsMax];
+  while (!stopping_.load()) {
+    const uint32_t count = epoll_.wait(events, kEventsMax, refused_ ? kRetryMs : -1);
+    wake_.clear();
+    if (!accepting() && !stopping_.load()) {
+      budget_.set_waiting(false);
+      refused_ = false;
+      resume();
+      if (accepting() && !config_.reject_when_full && budget_.full()) pause();
+      continue;
+    }
+    for (uint32_t i = 0; i < count && accepting() && !stopping_.load(); ++i) {
+      const auto fd = static_cast<int>(events[i].data.u64);
+      for (const Listener& listener : listeners_) {
+        if (listener.fd.get() == fd) accept_from(listener);
+      }
+    }
+  }
+}
+
+void Acceptor::accept_from(const Listener& listener) {
+  for (int i = 0; i < kAcceptsPerTurnMax; ++i) {
+    if (!config_.reject_when_full && budget_.full()) {
+      pause();
+      return;
+    }
+    UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        refused_ = true;
+        pause();
+        return;
+      }
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      continue;  // the client has gone again, or a signal came
+    }
+    if (budget_.full()) {
+      reject(std::move(fd));
+    } else {
+      dispatch(std::move(fd), listener.admin);
+    }
+  }
+}
+
+void Acceptor::dispatch(UniqueFd fd, bool admin) {
+  const auto count = static_cast<uint32_t>(sinks_.size());
+  uint32_t best = next_sink_ % count;
+  for (uint32_t i = 1; i < count; ++i) {
+    const uint32_t candidate = (next_sink_ + i) % count;
+    if (sinks_[candidate]->connection_count() < sinks_[best]->connection_count()) best = candidate;
+  }
+  next_sink_ = best + 1;
+  budget_.take();
+  counters_.accepted.add(1);
+  if (sinks_[best]->adopt(std::move(fd), admin)) return;
+  counters_.refused.add(1);
+  budget_.give_back();
+}
+
+void Acceptor::reject(UniqueFd fd) {
+  counters_.rejected.add(1);
+  const ssize_t sent = send(fd.get(), kTooMany, sizeof kTooMany - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)sent;  // a new socket has room for it, or its client has gone
+}
+
+void Acceptor::pause() {
+  for (const Listener& listener : listeners_) epoll_.remove(listener.fd.get());
+  accepting_.store(false, std::memory_order_relaxed);
+  counters_.accept_disabled.add(1);
+  paused_since_us_ = now_us();
+  budget_.set_waiting(true);
+  // A connection may have closed between the look at the budget and set_waiting().
+  if (!refused_ && !budget_.full()) wake_.raise();
+}
+
+void Acceptor::resume() {
+  if (paused_since_us_ != 0) {
+    counters_.accept_disabled_us.add(static_cast<uint64_t>(now_us() - paused_since_us_));
+    paused_since_us_ = 0;
+  }
+  for (const Listener& listener : listeners_) {
+    const int fd = listener.fd.get();
+    if (epoll_.add(fd, EPOLLIN, data_of(fd))) continue;
+    refused_ = true;
+    pause();
+    return;
+  }
+  accepting_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace warpcache::io

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accepts connections in a thread of its own and gives each to the worker that has fewest. It alone
+// counts against the limit on connections (-c), so the limit is exact.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/counters.h"
+#include "io/socket/accept/listener.h"
+#include "io/socket/epoll_set.h"
+#include "io/socket/wake_event.h"
+
+namespace warpcache::io {
+
+// Connections that exist, over all workers. The acceptor takes, workers give back; any thread.
+class ConnectionBudget {
+ public:
+  ConnectionBudget(uint32_t max, const WakeEvent& freed) : max_(max), freed_(freed) {}
+
+  uint32_t max() const { return max_; }
+  uint32_t current() const { return current_.load(std::memory_order_relaxed); }
+  bool full() const { return current_.load() >= max_; }
+
+  // A number that no other connection of the process has; never 0.
+  uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  void take() { current_.fetch_add(1); }
+  void give_back() {
+    current_.fetch_sub(1);
+    if (waiting_.load()) freed_.raise();
+  }
+  // The acceptor waits for the next give_back(); it then looks at full() again.
+  void set_waiting(bool waiting) { waiting_.store(waiting); }
+
+ private:
+  uint32_t max_;
+  const WakeEvent& freed_;
+  std::atomic<uint32_t> current_{0};
+  std::atomic<bool> waiting_{false};
+  std::atomic<uint64_t> next_id_{1};
+};
+
+// Where accepted connections go: a worker's transport. Any thread.
+class ConnectionSink {
+ public:
+  virtual ~ConnectionSink() = default;
+  // False: there is no memory for it, and it has been closed.
+  // `admin`: see RxChunk.
+  virtual bool adopt(UniqueFd fd, bool admin) = 0;
+  virtual uint32_t connection_count() const = 0;  // those on the way included
+};
+
+struct AcceptorConfig {
+  uint32_t connections_max = 1024;
+  bool reject_when_full = true;  // else accepting waits until there is room again
+};
+
+// A listener, for `stats conns`.
+struct ListenerInfo {
+  int fd = -1;
+  std::string address;
+};
+
+class Acceptor {
+ public:
+  // Takes the listeners. The sinks are set before start() and outlive the acceptor's thread.
+  // Throws std::system_error when the system refuses what it takes.
+  Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners);
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+  ~Acceptor();
+
+  // From here on clients can connect, and wait to be accepted. Returns what is wrong, or "".
+  [[nodiscard]] std::string listen();
+  // REQUIRES: it listens.
+  void start(std::vector<ConnectionSink*> sinks);
+
+  // Ends the thread and closes the listeners (socket files are removed). Idempotent; not for use by
+  // the acceptor's own thread.
+  void stop();
+
+  ConnectionBudget& budget() { return budget_; }
+  // Any thread; they stay as they were when the listeners are closed.
+  const std::vector<ListenerInfo>& listener_infos() const { return listener_infos_; }
+  const AcceptCounters& counters() const { return counters_; }
+  bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr int kAcceptsPerTurnMax = 64;
+  static constexpr int kRetryMs = 10;  // after the system refused a descriptor or memory
+
+  void run();
+  void accept_from(const Listener& listener);
+  void dispatch(UniqueFd fd, bool admin);
+  void reject(UniqueFd fd);
+  void pause();
+  void resume();
+
+  AcceptorConfig config_;
+  std::vector<Listener> listeners_;
+  std::vector<ListenerInfo> listener_infos_;
+  WakeEvent wake_;
+  ConnectionBudget budget_;
+  AcceptCounters counters_;
+  EpollSet epoll_;
+  std::vector<ConnectionSink*> sinks_;
+  uint32_t next_sink_ = 0;
+  bool refused_ = false;  // by the system, at the last try
+  std::atomic<bool> accepting_{false};
+  std::atomic<bool> stopping_{false};
+  int64_t paused_since_us_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "io/socket/unique_fd.h"
+
+namespace warpcache::io {
+
+// The file of a listening Unix socket. bind() makes it under a name of its own beside `path`, and
+// publish() renames it to `path` once the socket listens: a client that sees the file can connect.
+// Start-up and end only, one thread. Functions that can fail return an empty string or one
+// sentence.
+class SocketFile {
+ public:
+  SocketFile() = default;
+  SocketFile(SocketFile&& other) noexcept { *this = std::move(other); }
+  SocketFile& operator=(SocketFile&& other) noexcept;
+  SocketFile(const SocketFile&) = delete;
+  SocketFile& operator=(const SocketFile&) = delete;
+  ~SocketFile() { remove(); }
+
+  // Binds `fd`, a Unix socket, with `mode` (9 bits). Fails where a server listens at `path` or a
+  // file of another kind lies there.
+  [[nodiscard]] std::string bind(int fd, const std::string& path, uint32_t mode);
+
+  // Replaces the file that an earlier server left at the path. Fails as bind() does, and then
+  // leaves what is there. REQUIRES: bound; the socket listens.
+  [[nodiscard]] std::string publish();
+
+  // Removes the file, unless another has taken its place since. REQUIRES: the socket is open, which
+  // keeps its inode number from being used again.
+  void remove();
+
+ private:
+  std::string path_;
+  std::string name_;  // of the file now: `path_`, or the name beside it; empty: none
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace warpcache::io

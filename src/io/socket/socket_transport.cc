@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/socket/socket_transport.h"
+
+#include <sys/socket.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/byte_pipe.h"
+
+namespace warpcache::io {
+namespace {
+
+uint32_t coarse_now_s() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint32_t>(now.tv_sec);
+}
+
+// Lets a reply that has just been sent arrive: closing a socket with unread input would make the
+// peer drop it.
+void finish_politely(int fd) {
+  constexpr size_t kDiscardBytesMax = 1 << 20;
+  (void)shutdown(fd, SHUT_WR);
+  (void)recv(fd, nullptr, kDiscardBytesMax, MSG_TRUNC | MSG_DONTWAIT);
+}
+
+// For whatever one connection has to say.
+bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
+  return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
+}
+
+}  // namespace
+
+SocketTransport::SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
+                                 std::vector<UdpSocket> udp_sockets, UdpGuard guard)
+    : config_(config),
+      budget_(budget),
+      stashes_(config.input_bytes_max),
+      udp_(std::move(udp_sockets), std::move(guard), counters_),
+      now_s_(coarse_now_s()) {
+  swept_at_s_ = now_s_;
+  epoll_.add_or_throw(wake_.fd(), EPOLLIN, kWakeData);
+  for (uint32_t i = 0; i < udp_.socket_count(); ++i) {
+    epoll_.add_or_throw(udp_.fd(i), EPOLLIN, kUdpData | i);
+  }
+}
+
+SocketTransport::~SocketTransport() {
+  WC_ASSERT(connection_count() == adopted_.size());
+  for (size_t i = 0; i < adopted_.size(); ++i) budget_.give_back();
+}
+
+void SocketTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
+  observer_ = &observer;
+  releaser_ = &releaser;
+}
+
+uint64_t SocketTransport::event_data(uint32_t index) const {
+  // Kept below 2^31, so that it is never taken for a wake-up or a UDP socket.
+  const uint64_t generation = connections_[index].generation & 0x7fffffffu;
+  return generation << 32 | index;
+}
+
+void SocketTransport::watch_for(uint32_t index, uint32_t events) {
+  epoll_.change(connections_[index].fd, events, event_data(index));
+}
+
+bool SocketTransport::adopt(UniqueFd fd, bool admin) {
+  {
+    const std::lock_guard lock(adopt_mutex_);
+    try {
+      adopted_.push_back({std::move(fd), admin});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    connection_count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  wake_.raise();
+  return true;
+}
+
+void SocketTransport::adopt_new() {
+  std::vector<Adopted> adopted;
+  {
+    const std::lock_guard lock(adopt_mutex_);
+    adopted.swap(adopted_);
+  }
+  for (Adopted& one : adopted) open_stream(std::move(one));
+}
+
+// Where the system refuses what another connection takes, it is closed.
+void SocketTransport::open_stream(Adopted adopted) {
+  uint32_t index = 0;
+  try {
+    const std::lock_guard lock(list_mutex_);
+    Connection& connection = connections_.take(index);
+    ready_.reserve(connections_.size());
+    long_replies_.reserve(connections_.size());
+    connection.fd = adopted.fd.release();
+    connection.admin = adopted.admin;
+    connection.id = budget_.next_id();
+    connection.session = {};
+    connection.active_at.store(now_s_, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    counters_.connections_refused.add(1);
+    connection_count_.fetch_sub(1, std::memory_order_relaxed);
+    budget_.give_back();
+    return;
+  }
+  observer_->opened(connections_[index].session, connections_[index].fd);
+  counters_.connections_opened.add(1);
+  if (epoll_.add(connections_[index].fd, EPOLLIN, event_data(index))) return;
+  counters_.connections_refused.add(1);
+  close_stream(index);
+}
+
+void SocketTransport::close_stream(uint32_t index) {
+  Connection& connection = connections_[index];
+  observer_->closed(connection.session);
+  if (connection.out) {
+    take_output(index)->drop(*releaser_);
+  }
+  if (connection.long_reply != nullptr) {
+    std::exchange(connection.long_reply, nullptr)->leave();
+    std::erase(long_replies_, index);
+  }
+  stashes_.give(connection.stash);
+  clear_ready(index);
+  if (connection.closing) finish_politely(connection.fd);
+  {
+    const std::lock_guard lock(list_mutex_);
+    ::close(connection.fd);
+    connection.fd = -1;
+    connections_.give(index);
+  }
+  counters_.connections_closed.add(1);
+  connection_count_.fetch_sub(1, std::memory_order_relaxed);
+  budget_.give_back();
+}
+
+bool SocketTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) {
+  WC_DASSERT(arena.size >= 2 * kChunkBytesMax);
+  arena_data_ = arena.data;
+  udp_.start_turn();
+  if (WC_UNLIKELY(mode() != Mode::kRunning)) {
+    if (is_over()) return false;
+    timeout_ms = std::min(timeout_ms, kDrainPollMs);
+  }
+  wait_for_events(timeout_ms);
+  if (now_s_ != swept_at_s_) once_a_second();
+  deliver_ready(arena, chunks);
+  while (next_event_ < event_count_) {
+    if (!take_event(events_[next_event_], arena, chunks)) break;
+    ++next_event_;
+  }
+  if (WC_UNLIKELY(draining_)) drain_idle(arena, chunks);
+  return true;
+}
+
+// Stopping, or draining and nothing is left: everything is closed.
+bool SocketTransport::is_over() {
+  const bool over = mode() == Mode::kStopping ||
+                    (draining_ && (connection_count() == 0 || coarse_now_s() >= drain_until_s_));
+  if (over) {
+    stop_all();
+    udp_.close();
+  } else if (!draining_) {
+    draining_ = true;
+    drain_until_s_ = coarse_now_s() + kDrainSecondsMax;
+  }
+  return over;
+}
+
+void SocketTransport::wait_for_events(int timeout_ms) {
+  if (next_event_ < event_count_) return;
+  next_event_ = event_count_ = 0;
+  constexpr int kSweepMs = 1000;
+  if (config_.idle_timeout_s != 0 || config_.stall_timeout_s != 0) {
+    timeout_ms = std::min(timeout_ms, kSweepMs);
+  }
+  if (!ready_.empty()) timeout_ms = 0;
+  event_count_ = epoll_.wait(events_.data(), kEventsMax, timeout_ms);
+  now_s_.store(coarse_now_s(), std::memory_order_relaxed);
+}
+
+// Returns false when the event must wait for the next turn, for want of room.
+bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
+                                 std::vector<RxChunk>& chunks) {
+  const uint64_t data = event.data.u64;
+  if (WC_UNLIKELY(data == kWakeData)) {
+    wake_.clear();
+    adopt_new();
+    send_long_replies();
+    return true;
+  }
+  const auto index = static_cast<uint32_t>(data);
+  if ((data & kUdpData) == kUdpData) return udp_.receive(index, arena, chunks);
+  Connection& connection = connections_[index];
+  if (connection.fd == -1 || (connection.generation & 0x7fffffffu) != data >> 32) return true;
+  if (connection.in_turn || connection.ready_at != kNotReady) return true;
+  if (connection.out) {
+    continue_sending(index);
+    return true;
+  }
+  if (WC_UNLIKELY(connection.long_reply != nullptr)) {
+    // Where nothing is there to be sent, a client that has gone shows here alone.
+    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+      close_stream(index);
+    } else {
+      send_long_reply(index);
+    }
+    return true;
+  }
+  if (!has_room(arena, chunks)) return false;
+  (void)receive_stream(index, arena, chunks);
+  return true;
+}
+
+// Takes half of the room at most, so that who waits here does not starve who has new bytes.
+void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chunks) {
+  uint32_t delivered = 0;
+  while (delivered < ready_.size() && arena.used < arena.size / 2 &&
+         chunks.size() < kChunksMax / 2) {
+    const uint32_t index = ready_[delivered++];
+    Connection& connection = connections_[index];
+    connection.ready_at = kNotReady;
+    connection.more_now = false;
+    const uint32_t size = connection.stash.size;
+    if (size > 0) std::memcpy(arena.data + arena.used, connection.stash.data, size);
+    deliver(index, size, 0, arena, chunks);
+  }
+  if (delivered == 0) return;
+  ready_.erase(ready_.begin(), ready_.begin() + delivered);
+  for (uint32_t i = 0; i < ready_.size(); ++i) connections_[ready_[i]].ready_at = i;
+}
+
+// Appends a chunk of `size` bytes that lie at the arena's end. The stash is part of it.
+void SocketTransport::deliver(uint32_t index, uint32_t size, uint32_t body_received,
+                              InputArena& arena, std::vector<RxChunk>& chunks) {
+  Connection& connection = connections_[index];
+  connection.in_turn.store(true, std::memory_order_relaxed);
+  connection.active_at.store(now_s_, std::memory_order_relaxed);
+  stashes_.give(connection.stash);
+  RxChunk chunk;
+  chunk.handle = index;
+  chunk.offset = arena.used;
+  chunk.size = size;
+  chunk.body_received = body_received;
+  chunk.admin = connection.admin;
+  chunk.session = &connection.session;
+  chunk.connection_id = connection.id;
+  chunks.push_back(chunk);
+  arena.used += size;
+}
+
+SocketTransport::Received SocketTransport::receive_stream(uint32_t index, InputArena& arena,
+                                                          std::vector<RxChunk>& chunks) {
+  const Connection& connection = connections_[index];
+  if (WC_UNLIKELY(!connection.body.empty())) return receive_body(index, arena, chunks);
+  if (connection.need > connection.stash.size) return receive_rest(index, arena, chunks);
+  return receive_more(index, arena, chunks);
+}
+
+SocketTransport::Received SocketTransport::nothing_received(uint32_t index, ssize_t result) {
+  if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    return Received::kNothing;
+  }
+  close_stream(index);
+  return Received::kClosed;
+}
+
+// Whatever comes is delivered, behind what was left over.
+SocketTransport::Received SocketTransport::receive_more(uint32_t index, InputArena& arena,
+                                                        std::vector<RxChunk>& chunks) {
+  Connection& connection = connections_[index];
+  const uint32_t kept = connection.stash.size;
+  uint8_t* const start = arena.data + arena.used;
+  const ssize_t got = recv(connection.fd, start + kept, kChunkBytesMax - kept, MSG_DONTWAIT);
+  if (WC_UNLIKELY(got <= 0)) return nothing_received(index, got);
+  if (kept > 0) std::memcpy(start, connection.stash.data, kept);
+  counters_.bytes_read.add(static_cast<uint64_t>(got));
+  deliver(index, kept + static_cast<uint32_t>(got), 0, arena, chunks);
+  return Received::kDelivered;
+}
+
+// A message of known size is unfinished: what is missing of it goes to the stash, what follows
+// straight to its place in the arena, so that a message in many pieces is copied once.
+SocketTransport::Received SocketTransport::receive_rest(uint32_t index, InputArena& arena,
+                                                        std::vector<RxChunk>& chunks) {
+  Connection& connection = connections_[index];
+  Stash& stash = connection.stash;
+  const uint32_t missing = connection.need - stash.size;
+  uint8_t* const start = arena.data + arena.used;
+  iovec pieces[2] = {{stash.data + stash.size, missing},
+                     {start + connection.need, kChunkBytesMax - connection.need}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  const ssize_t result = recvmsg(connection.fd, &message, MSG_DONTWAIT);
+  if (WC_UNLIKELY(result <= 0)) return nothing_received(index, result);
+  const auto got = static_cast<uint32_t>(result);
+  counters_.bytes_read.add(got);
+  if (got < missing) {
+    stash.size += got;
+    connection.active_at.store(now_s_, std::memory_order_relaxed);
+    return Received::kNothing;
+  }
+  std::memcpy(start, stash.data, connection.need);
+  deliver(index, stash.size + got, 0, arena, chunks);
+  return Received::kDelivered;
+}
+
+SocketTransport::Received SocketTransport::receive_body(uint32_t index, InputArena& arena,
+                                                        std::vector<RxChunk>& chunks) {
+  Connection& connection = connections_[index];
+  const MutableBytes body = connection.body;
+  iovec pieces[2] = {{body.data, body.size}, {arena.data + arena.used, kChunkBytesMax}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = connection.body_ends ? 2 : 1;
+  const ssize_t result = recvmsg(connection.fd, &message, MSG_DONTWAIT);
+  if (WC_UNLIKELY(result <= 0)) return nothing_received(index, result);
+  const auto got = static_cast<size_t>(result);
+  counters_.bytes_read.add(got);
+  const size_t into_body = std::min(got, body.size);
+  deliver(index, static_cast<uint32_t>(got - into_body), static_cast<uint32_t>(into_body), arena,
+          chunks);
+  return Received::kDelivered;
+}
+
+void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
+                               uint32_t span_count) {
+  if (chunk.datagram) return udp_.reply(chunk.handle, spans, span_count, *releaser_);
+  Connection& connection = connections_[chunk.handle];
+  WC_ASSERT(connection.in_turn);
+  connection.in_turn.store(false, std::memory_order_relaxed);
+  connection.body = next.body;
+  connection.body_ends = next.body_ends;
+  connection.more_now = next.more_now;
+  if (next.more_now) counters_.yields.add(1);
+  connection.closing = next.close;
+  if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
+  if (!keep_left_over(connection, chunk, next)) {
+    release_pins(spans, span_count, *releaser_);
+    return close_stream(chunk.handle);
+  }
+  if (span_count > 0 && !send_reply(chunk.handle, spans, span_count)) {
+    return close_stream(chunk.handle);
+  }
+  if (WC_UNLIKELY(connection.out || connection.long_reply != nullptr)) {
+    if (!connection.out) send_long_reply(chunk.handle);
+    return;
+  }
+  after_sending(chunk.handle);
+}
+
+// Returns false when the connection cannot go on.
+bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chunk,
+                                     const RxNext& next) {
+  WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
+  const uint32_t left = chunk.size - next.consumed;
+  connection.need = left > 0 ? next.need : 0;
+  connection.in_body.store(connection.need != 0 || !next.body.empty(), std::memory_order_relaxed);
+  if (WC_LIKELY(left == 0) || next.close) return true;
+  WC_ASSERT(next.body.empty());
+  // A whole chunk that nobody can use would never be followed by anything.
+  const bool stuck = left == kChunkBytesMax && !next.more_now;
+  if (!stuck) connection.stash = stashes_.take(std::max(left, next.need));
+  if (connection.stash.data == nullptr) {
+    counters_.input_refused.add(1);
+    return false;
+  }
+  std::memcpy(connection.stash.data, arena_data_ + chunk.offset + next.consumed, left);
+  connection.stash.size = left;
+  return true;
+}
+
+// Returns false when the connection is gone or there is no memory for its unsent output. All pins
+// are dealt with: given back, or the OutQueue's.
+bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count) {
+  Connection& connection = connections_[index];
+  const SendResult result = send_spans(connection.fd, spans, span_count, 0);
+  counters_.bytes_written.add(result.sent);
+  uint64_t end = 0;
+  uint32_t whole = 0;  // spans that have left
+  while (whole < span_count && end + spans[whole].size <= result.sent) end += spans[whole++].size;
+  if (WC_LIKELY(whole == span_count)) {
+    release_pins(spans, span_count, *releaser_);
+    return true;
+  }
+  std::unique_ptr<OutQueue> out;
+  if (!result.failed && make_output_room(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
+    out = OutQueue::create(spans, span_count, result.sent);
+  }
+  if (!out) {
+    if (!result.failed) counters_.stalled_closed.add(1);
+    release_pins(spans, span_count, *releaser_);
+    connection.closing = false;
+    return false;
+  }
+  counters_.replies_deferred.add(1);
+  release_pins(spans, whole, *releaser_);
+  add_output(index, std::move(out));
+  connection.writing.store(true, std::memory_order_relaxed);
+  watch_for(index, EPOLLOUT);
+  return true;
+}
+
+void SocketTransport::continue_sending(uint32_t index) {
+  Connection& connection = connections_[index];
+  uint64_t sent = 0;
+  const OutQueue::Progress progress = connection.out->send(connection.fd, *releaser_, sent);
+  counters_.bytes_written.add(sent);
+  if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
+  if (progress == OutQueue::Progress::kBlocked) {
+    if (sent > 0) add_output(index, take_output(index));  // it is the last to be closed
+    return;
+  }
+  if (progress == OutQueue::Progress::kFailed) {
+    connection.closing = false;
+    return close_stream(index);
+  }
+  take_output(index).reset();
+  connection.writing.store(false, std::memory_order_relaxed);
+  if (connection.long_reply != nullptr) return send_long_reply(index);
+  if (!connection.closing) watch_for(index, EPOLLIN);
+  after_sending(index);
+}
+
+void SocketTransport::after_sending(uint32_t index) {
+  const Connection& connection = connections_[index];
+  if (connection.closing) {
+    close_stream(index);
+  } else if (connection.more_now) {
+    set_ready(index);
+  }
+}
+
+void SocketTransport::flush() { udp_.flush(*releaser_); }
+
+void SocketTransport::set_ready(uint32_t index) {
+  connections_[index].ready_at = static_cast<uint32_t>(ready_.size());
+  ready_.push_back(index);
+}
+
+void SocketTransport::clear_ready(uint32_t index) {
+  const uint32_t at = connections_[index].ready_at;
+  if (at == kNotReady) return;
+  ready_[at] = ready_.back();
+  connections_[ready_[at]].ready_at = at;
+  ready_.pop_back();
+  connections_[index].ready_at = kNotReady;
+}
+
+void SocketTransport::stop_now() {
+  mode_.store(Mode::kStopping, std::memory_order_release);
+  wake_.raise();
+}
+
+void SocketTransport::drain() {
+  Mode running = Mode::kRunning;
+  (void)mode_.compare_exchange_strong(running, Mode::kDraining, std::memory_order_release);
+  wake_.raise();
+}
+
+// Closes the streams that are between requests and have nothing more to say.
+void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks) {
+  for (uint32_t index = 0; index < connections_.size(); ++index) {
+    Connection& connection = connections_[index];
+    if (connection.fd == -1 || connection.in_turn || connection.out) continue;
+    if (connection.long_reply != nullptr) continue;
+    if (connection.ready_at != kNotReady) continue;
+    if (!has_room(arena, chunks)) return;
+    if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
+    if (connection.stash.size == 0 && connection.body.empty()) {
+      connection.closing = true;
+      close_stream(index);
+    }
+  }
+}
+
+void SocketTransport::stop_all() {
+  adopt_new();
+  for (uint32_t index = 0; index < connections_.size(); ++index) {
+    if (connections_[index].fd != -1) close_stream(index);
+  }
+}
+
+}  // namespace warpcache::io

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams (TCP, Unix) and datagrams (UDP) of one worker thread, over epoll.
+//
+// What a turn costs: one epoll_wait(), one receive call per ready stream and burst of datagrams,
+// one send call per stream that has a reply and per burst. A stream is watched for input only while
+// it has nothing unsent; the change of what is watched is the only further system call, made when a
+// client does not keep up.
+//
+// Bounds. Left-over input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
+// over all. Unsent output: one batch's replies per stream, and output_bytes_max over all; the
+// streams whose clients have read nothing for the longest time are closed for one that would exceed
+// it. A long reply is sent no faster than its client reads: it
+// waits in its pipe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io/counters.h"
+#include "io/socket/accept/acceptor.h"
+#include "io/socket/epoll_set.h"
+#include "io/socket/stream/connection.h"
+#include "io/socket/stream/stash_pool.h"
+#include "io/socket/udp/udp_burst.h"
+#include "io/socket/wake_event.h"
+#include "io/transport.h"
+
+namespace warpcache::io {
+
+struct SocketTransportConfig {
+  uint32_t idle_timeout_s = 0;  // 0: none
+  // Of a stream that holds what others need, and neither sends nor reads: memory of the store (a
+  // body under way, a pinned value) or the writer of a long reply. 0: none.
+  uint32_t stall_timeout_s = 0;
+  uint64_t input_bytes_max = 0;  // left-over input of all streams; 0: the bound per stream alone
+  uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
+  std::string unix_path = {};                      // -s, for list_connections()
+};
+
+// One stream, for `stats conns`.
+struct ConnectionInfo {
+  uint64_t id = 0;
+  int fd = -1;
+  std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path
+  std::string listen_address;
+  bool in_turn = false;  // has a request at work
+  bool writing = false;  // waits for the client to read
+  bool in_body = false;  // waits for the rest of a message of known length
+  uint32_t idle_s = 0;
+};
+
+class SocketTransport final : public Transport, public ConnectionSink {
+ public:
+  // `budget` outlives the transport. `udp_sockets` may be empty. Throws
+  // std::system_error when the system refuses to watch them.
+  SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
+                  std::vector<UdpSocket> udp_sockets, UdpGuard guard);
+  SocketTransport(const SocketTransport&) = delete;
+  SocketTransport& operator=(const SocketTransport&) = delete;
+  // REQUIRES: receive() has returned false, or was never called.
+  ~SocketTransport() override;
+
+  void attach(SessionObserver& observer, PinReleaser& releaser) override;
+  bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) override;
+  void complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
+                uint32_t span_count) override;
+  void flush() override;
+  void wake() override { wake_.raise(); }
+
+  // ConnectionSink; any thread. The connection was counted in the budget.
+  bool adopt(UniqueFd fd, bool admin) override;
+  uint32_t connection_count() const override {
+    return connection_count_.load(std::memory_order_relaxed);
+  }
+
+  // Any thread. stop_now(): everything is closed in the next receive(). drain(): what has been
+  // asked is answered; each stream is closed once it is between requests, or after
+  // kDrainSecondsMax. No more adopt() after either.
+  void stop_now();
+  void drain();
+  static constexpr uint32_t kDrainSecondsMax = 9;
+
+  const TransportCounters& counters() const { return counters_; }
+  uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
+  // Any thread. Appends what is open among the kListedAtOnce places of the table from `next` on,
+  // and moves it. False: these were the last.
+  bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
+  static constexpr uint32_t kListedAtOnce = 64;
+
+ private:
+  static constexpr uint32_t kEventsMax = 512;
+  static constexpr uint64_t kLongReplyBytesAtOnce = 256 * 1024;
+  static constexpr int kDrainPollMs = 20;
+  struct Adopted {
+    UniqueFd fd;
+    bool admin;
+  };
+  enum class Mode : uint8_t { kRunning, kDraining, kStopping };
+  // What epoll_event::data says: a Connection's generation and index, or one of these with the
+  // socket's number below.
+  static constexpr uint64_t kWakeData = ~uint64_t{0};
+  static constexpr uint64_t kUdpData = uint64_t{0xfffffffe} << 32;
+
+  uint64_t event_data(uint32_t index) const;
+  void watch_for(uint32_t index, uint32_t events);
+  void adopt_new();
+  void open_stream(Adopted adopted);
+  void close_stream(uint32_t index);
+  void wait_for_events(int timeout_ms);
+  bool take_event(const epoll_event& event, InputArena& arena, std::vector<RxChunk>& chunks);
+  void deliver_ready(InputArena& arena, std::vector<RxChunk>& chunks);
+  void deliver(uint32_t index, uint32_t size, uint32_t body_received, InputArena& arena,
+               std::vector<RxChunk>& chunks);
+  enum class Received : uint8_t { kDelivered, kNothing, kClosed };
+  Received receive_stream(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
+  Received receive_body(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
+  Received receive_rest(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
+  Received receive_more(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
+  Received nothing_received(uint32_t index, ssize_t result);
+  // REQUIRES: the chunk came from the last receive(), whose arena is still there.
+  bool keep_left_over(Connection& connection, const RxChunk& chunk, const RxNext& next);
+  bool send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count);
+  void continue_sending(uint32_t index);
+  void after_sending(uint32_t index);
+  void begin_long_reply(uint32_t index, BytePipe* long_reply);
+  void send_long_reply(uint32_t index);
+  void send_long_replies();
+  void set_ready(uint32_t index);
+  void clear_ready(uint32_t index);
+  void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
+  void close_idle();
+  void close_stalled();
+  void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
+  std::unique_ptr<OutQueue> take_output(uint32_t index);
+  bool make_output_room(uint64_t bytes);
+  void once_a_second();
+  bool is_over();
+  void stop_all();
+  Mode mode() const { return mode_.load(std::memory_order_acquire); }
+
+  SocketTransportConfig config_;
+  ConnectionBudget& budget_;
+  WakeEvent wake_;
+  EpollSet epoll_;
+  TransportCounters counters_;
+  StashPool stashes_;
+  UdpBurst udp_;
+  SessionObserver* observer_ = nullptr;
+  PinReleaser* releaser_ = nullptr;
+
+  ConnectionTable connections_;    // changed under list_mutex_, by the owner alone
+  mutable std::mutex list_mutex_;  // opening, closing, listing: never on a request's way
+  std::atomic<uint32_t> connection_count_{0};
+  std::mutex adopt_mutex_;
+  std::vector<Adopted> adopted_;
+
+  const uint8_t* arena_data_ = nullptr;  // of the turn
+  std::array<epoll_event, kEventsMax> events_;
+  uint32_t event_count_ = 0;
+  uint32_t next_event_ = 0;  // those before it are dealt with
+  std::vector<uint32_t> ready_;
+  std::vector<uint32_t> long_replies_;  // connections that have one under way
+  uint64_t output_bytes_ = 0;           // copied, of all streams
+  StallOrder stalls_{connections_};
+  std::atomic<uint32_t> now_s_;
+  uint32_t swept_at_s_ = 0;
+  std::atomic<Mode> mode_{Mode::kRunning};
+  bool draining_ = false;
+  uint32_t drain_until_s_ = 0;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stream connections of one worker. Slots are taken in blocks that stay until the end, so an
+// idle connection costs its slot and nothing else, and a pointer to a slot stays good.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/assert.h"
+#include "io/socket/stream/out_queue.h"
+#include "io/socket/stream/stash_pool.h"
+#include "io/transport.h"
+
+namespace warpcache::io {
+
+inline constexpr uint32_t kNotReady = 0xffffffffu;
+inline constexpr uint32_t kNoConnection = 0xffffffffu;
+
+// Owner's thread only, but for the atomic members, which any thread may read under the table's
+// lock.
+struct Connection {
+  SessionStorage session{};
+  uint64_t id = 0;
+  int fd = -1;              // -1: the slot is free
+  uint32_t generation = 0;  // tells events of an earlier connection in this slot
+  Stash stash;              // input left over
+  MutableBytes body;        // where the next bytes go, if not empty
+  std::unique_ptr<OutQueue> out;
+  BytePipe* long_reply = nullptr;  // is sent behind `out`
+  uint32_t need = 0;               // bytes that the stash must reach before it is delivered
+  uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
+  std::atomic<uint32_t> active_at{0};       // second of the last delivery
+  std::atomic<bool> in_turn{false};         // delivered, not completed
+  std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
+  std::atomic<bool> answering{false};       // has a long reply: nothing is read
+  std::atomic<bool> in_body{false};         // the rest of a message of known length is awaited
+  uint32_t stalled_before = kNoConnection;  // in StallOrder
+  uint32_t stalled_after = kNoConnection;
+  bool admin = true;  // see RxChunk
+  bool body_ends = false;
+  bool more_now = false;  // deliver the stash again as soon as nothing is unsent
+  bool closing = false;   // close as soon as nothing is unsent
+};
+
+class ConnectionTable {
+ public:
+  ConnectionTable() = default;
+  ConnectionTable(const ConnectionTable&) = delete;
+  ConnectionTable& operator=(const ConnectionTable&) = delete;
+
+  // A cleared slot with a new generation; its index goes to `index`.
+  Connection& take(uint32_t& index) {
+    if (free_.empty()) add_block();
+    index = free_.back();
+    free_.pop_back();
+    return (*this)[index];
+  }
+
+  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue and no long reply.
+  void give(uint32_t index) {
+    Connection& connection = (*this)[index];
+    WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out &&
+              connection.long_reply == nullptr);
+    ++connection.generation;
+    connection.body = {};
+    connection.need = 0;
+    connection.writing.store(false, std::memory_order_relaxed);
+    connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.answering.store(false, std::memory_order_relaxed);
+    connection.in_body.store(false, std::memory_order_relaxed);
+    connection.body_ends = connection.more_now = connection.closing = false;
+    free_.push_back(index);
+  }
+
+  Connection& operator[](uint32_t index) {
+    WC_DASSERT(index < size());
+    return blocks_[index / kBlock][index % kBlock];
+  }
+  const Connection& operator[](uint32_t index) const {
+    return blocks_[index / kBlock][index % kBlock];
+  }
+  // Slots, the free ones included.
+  uint32_t size() const { return static_cast<uint32_t>(blocks_.size()) * kBlock; }
+
+ private:
+  static constexpr uint32_t kBlock = 256;
+
+  void add_block() {
+    const uint32_t first = size();
+    free_.reserve(first + kBlock);  // of which each may be given back: give() takes no memory
+    blocks_.push_back(std::make_unique<Connection[]>(kBlock));
+    for (uint32_t i = kBlock; i > 0; --i) free_.push_back(first + i - 1);
+  }
+
+  std::vector<std::unique_ptr<Connection[]>> blocks_;
+  std::vector<uint32_t> free_;
+};
+
+// Connections with copied unsent output, in the order of their last progress: the first is the one
+// whose client has read nothing for the longest time.
+class StallOrder {
+ public:
+  explicit StallOrder(ConnectionTable& connections) : connections_(connections) {}
+
+  uint32_t first() const { return first_; }  // kNoConnection: none
+
+  void add_last(uint32_t index) {
+    Connection& connection = connections_[index];
+    connection.stalled_before = last_;
+    connection.stalled_after = kNoConnection;
+    (last_ == kNoConnection ? first_ : connections_[last_].stalled_after) = index;
+    last_ = index;
+  }
+
+  // REQUIRES: it was added.
+  void remove(uint32_t index) {
+    const Connection& connection = connections_[index];
+    const uint32_t before = connection.stalled_before;
+    const uint32_t after = connection.stalled_after;
+    (before == kNoConnection ? first_ : connections_[before].stalled_after) = after;
+    (after == kNoConnection ? last_ : connections_[after].stalled_before) = before;
+  }
+
+ private:
+  ConnectionTable& connections_;
+  uint32_t first_ = kNoConnection;
+  uint32_t last_ = kNoConnection;
+};
+
+}  // namespace warpcache::io

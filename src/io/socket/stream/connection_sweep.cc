@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams that are closed because of what they hold: idle ones, and those whose clients neither
+// send nor read.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "io/socket/socket_transport.h"
+
+namespace warpcache::io {
+namespace {
+
+bool has_input(int fd) {
+  uint8_t byte = 0;
+  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool takes_output(int fd) {
+  pollfd poll_fd{fd, POLLOUT, 0};
+  return poll(&poll_fd, 1, 0) > 0;
+}
+
+bool is_answering(const Connection& connection) {
+  return connection.out != nullptr || connection.long_reply != nullptr;
+}
+
+// Whether it holds what others need.
+bool holds_shared(const Connection& connection) {
+  return !connection.body.empty() || connection.long_reply != nullptr ||
+         (connection.out != nullptr && connection.out->holds_pins());
+}
+
+}  // namespace
+
+void SocketTransport::once_a_second() {
+  swept_at_s_ = now_s_;
+  if (config_.idle_timeout_s != 0) close_idle();
+  if (config_.stall_timeout_s != 0) close_stalled();
+}
+
+void SocketTransport::close_idle() {
+  for (uint32_t index = 0; index < connections_.size(); ++index) {
+    const Connection& connection = connections_[index];
+    if (connection.fd == -1) continue;
+    const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
+    if (idle_s <= config_.idle_timeout_s) continue;
+    // After this process has stood still, requests may wait that came in time.
+    if (!is_answering(connection) && has_input(connection.fd)) continue;
+    counters_.idle_closed.add(1);
+    close_stream(index);
+  }
+}
+
+void SocketTransport::close_stalled() {
+  for (uint32_t index = 0; index < connections_.size(); ++index) {
+    Connection& connection = connections_[index];
+    if (connection.fd == -1) continue;
+    const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
+    if (still_s <= config_.stall_timeout_s || !holds_shared(connection)) continue;
+    // After this process has stood still, the client may have gone on in time.
+    const bool goes_on =
+        is_answering(connection) ? takes_output(connection.fd) : has_input(connection.fd);
+    if (goes_on) continue;
+    counters_.stall_timeouts.add(1);
+    connection.closing = false;  // there is no reply to wait for
+    close_stream(index);
+  }
+}
+
+// REQUIRES: it has none.
+void SocketTransport::add_output(uint32_t index, std::unique_ptr<OutQueue> out) {
+  output_bytes_ += out->copied_bytes();
+  if (out->copied_bytes() > 0) stalls_.add_last(index);
+  connections_[index].out = std::move(out);
+}
+
+// REQUIRES: it has one.
+std::unique_ptr<OutQueue> SocketTransport::take_output(uint32_t index) {
+  std::unique_ptr<OutQueue> out = std::move(connections_[index].out);
+  output_bytes_ -= out->copied_bytes();
+  if (out->copied_bytes() > 0) stalls_.remove(index);
+  return out;
+}
+
+// Closes streams, those first whose clients have read nothing for the longest time, until `bytes`
+// more can be copied. False: they never can.
+bool SocketTransport::make_output_room(uint64_t bytes) {
+  if (bytes > config_.output_bytes_max) return false;
+  while (output_bytes_ + bytes > config_.output_bytes_max) {
+    const uint32_t index = stalls_.first();
+    connections_[index].closing = false;
+    counters_.stalled_closed.add(1);
+    close_stream(index);
+  }
+  return true;
+}
+
+}  // namespace warpcache::io

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replies that another thread makes: sent piece by piece, as fast as their clients read.
+#include <sys/epoll.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/byte_pipe.h"
+#include "io/socket/socket_transport.h"
+
+namespace warpcache::io {
+
+// The connection is its reader from here on.
+void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
+  connections_[index].long_reply = long_reply;
+  connections_[index].answering.store(true, std::memory_order_relaxed);
+  long_replies_.push_back(index);
+  long_reply->set_wake_reader([this] { wake_.raise(); });
+}
+
+// Sends what the pipe holds, up to a bound, so that others are served in between. REQUIRES: nothing
+// is queued before it.
+void SocketTransport::send_long_reply(uint32_t index) {
+  Connection& connection = connections_[index];
+  BytePipe& pipe = *connection.long_reply;
+  uint64_t sent = 0;
+  while (sent < kLongReplyBytesAtOnce) {
+    const Bytes bytes = pipe.readable();
+    if (bytes.empty()) break;
+    const TxSpan span = {bytes.data, static_cast<uint32_t>(bytes.size), 0};
+    const SendResult result = send_spans(connection.fd, &span, 1, 0);
+    if (result.sent > 0) pipe.consume(result.sent);
+    counters_.bytes_written.add(result.sent);
+    sent += result.sent;
+    if (result.failed) {
+      connection.closing = false;
+      return close_stream(index);
+    }
+    if (result.sent < bytes.size) break;
+  }
+  if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
+  switch (pipe.state()) {
+    case BytePipe::State::kOpen:
+      // Where it holds nothing, its writer wakes this thread.
+      return watch_for(index, pipe.readable().empty() ? 0u : uint32_t{EPOLLOUT});
+    case BytePipe::State::kBroken:
+      connection.closing = false;
+      return close_stream(index);
+    case BytePipe::State::kEnded:
+      break;
+  }
+  std::exchange(connection.long_reply, nullptr)->leave();
+  std::erase(long_replies_, index);
+  connection.answering.store(false, std::memory_order_relaxed);
+  if (!connection.closing) watch_for(index, EPOLLIN);
+  after_sending(index);
+}
+
+// What pipes hold that were empty before.
+void SocketTransport::send_long_replies() {
+  for (size_t i = long_replies_.size(); i-- > 0;) {
+    if (!connections_[long_replies_[i]].out) send_long_reply(long_replies_[i]);
+  }
+}
+
+}  // namespace warpcache::io

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Test support: an acceptor and workers over real sockets on loopback, answering a small protocol
+// of lines, so that the transport is tested without an engine:
+//
+//   echo TEXT     TEXT and a line end
+//   big N         N bytes 'x', not pinned
+//   pin N         N bytes 'p', in two pinned pieces
+//   need N        the next N bytes are asked for whole, and their number and sum are answered
+//   body N        the same, but received piecewise into a buffer of the server
+//   long N        N bytes 'l', as a long reply that another thread writes
+//   cut N         the same, but broken off behind them
+//   slow          nothing now; delivered again once, then "slow"
+//   quit          "bye", then the connection is closed
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/byte_pipe.h"
+#include "io/socket/accept/acceptor.h"
+#include "io/socket/accept/listener.h"
+#include "io/socket/socket_transport.h"
+
+namespace warpcache::io {
+
+// A long reply and the thread that writes it.
+class LongWriter {
+ public:
+  LongWriter(size_t size, bool whole);
+  ~LongWriter();  // REQUIRES: the reader has left
+
+  BytePipe* pipe() { return &pipe_; }
+
+ private:
+  void run(size_t size, bool whole);
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  bool awake_ = false;
+  BytePipe pipe_;
+  std::thread thread_;
+};
+
+class LineWorker final : private SessionObserver, private PinReleaser {
+ public:
+  explicit LineWorker(SocketTransport& transport);
+  void run();
+
+  uint64_t turns() const { return turns_; }
+  uint64_t chunks() const { return chunk_count_; }
+  size_t open_pins() const { return pins_.size(); }
+  size_t open_sessions() const { return sessions_; }
+
+ private:
+  struct Session {
+    uint32_t number;     // 0: not known yet
+    uint32_t body_size;  // of a body under way
+    uint32_t body_received;
+    uint32_t body_sum;
+    uint8_t slow;
+    uint8_t* buffer;
+  };
+
+  void opened(SessionStorage&, int) override {}
+  void closed(SessionStorage& storage) override;
+  void release(uint32_t pin) override;
+  void serve(const RxChunk& chunk);
+  bool serve_body(const RxChunk& chunk, Session& session, RxNext& next);
+  bool serve_line(Session& session, std::string_view line, std::string_view rest, RxNext& next);
+  void add(std::string text);
+  void add_pinned(size_t size);
+
+  SocketTransport& transport_;
+  std::vector<uint8_t> memory_;
+  InputArena arena_;
+  std::vector<RxChunk> chunks_;
+  std::vector<std::unique_ptr<std::string>> replies_;
+  std::vector<TxSpan> spans_;
+  std::set<uint32_t> pins_;
+  std::vector<std::unique_ptr<std::string>> pinned_;
+  uint32_t next_pin_ = 1;
+  std::vector<std::unique_ptr<LongWriter>> long_replies_;
+  std::atomic<uint64_t> turns_{0};
+  std::atomic<uint64_t> chunk_count_{0};
+  size_t sessions_ = 0;
+};
+
+struct LineServerConfig {
+  uint32_t workers = 2;
+  uint32_t connections_max = 2000;
+  bool reject_when_full = true;
+  bool ipv6 = false;
+  bool udp = false;
+  std::string unix_path = "";  // instead of TCP
+  uint32_t idle_timeout_s = 0;
+  uint32_t stall_timeout_s = 0;
+  uint64_t input_bytes_max = 0;
+  uint64_t output_bytes_max = uint64_t{64} << 20;
+  uint32_t udp_amplification_max = UINT32_MAX;
+};
+
+class LineServer {
+ public:
+  explicit LineServer(const LineServerConfig& config);
+  ~LineServer();  // stops at once if it runs
+
+  uint16_t port() const { return port_; }
+  uint16_t udp_port() const { return udp_port_; }
+  Acceptor& acceptor() { return *acceptor_; }
+  SocketTransport& transport(size_t worker) { return *lanes_[worker]->transport; }
+  LineWorker& worker(size_t worker) { return *lanes_[worker]->worker; }
+  uint64_t sum(Counter TransportCounters::*counter) const;
+
+  void stop_now();
+  // Stops accepting and lets connections finish; returns when all threads have ended.
+  void drain();
+
+ private:
+  struct Lane {
+    std::unique_ptr<SocketTransport> transport;
+    std::unique_ptr<LineWorker> worker;
+    std::thread thread;
+  };
+
+  void join();
+
+  uint16_t port_ = 0;
+  uint16_t udp_port_ = 0;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+// Whether the condition comes true within ten seconds.
+bool eventually(const std::function<bool()>& condition);
+
+// A client's end of a stream, blocking, with a time limit on each receive.
+class Client {
+ public:
+  static constexpr int kTimeoutS = 10;
+
+  explicit Client(uint16_t port, bool ipv6 = false);
+  explicit Client(const std::string& unix_path);
+  Client(Client&&) = default;
+
+  bool connected() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+  void send(std::string_view text);
+  // Up to `size` bytes; fewer at the end of the stream or after the time limit.
+  std::string receive(size_t size);
+  std::string ask(std::string_view text, size_t reply_size);
+  // True when the server has closed (or does so in time) without another byte.
+  bool closed();
+  void shut_down_sending();
+  void reset();  // closes with a TCP reset
+  void close() { fd_.reset(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace warpcache::io

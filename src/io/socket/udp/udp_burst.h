@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datagrams of one worker: received in bursts, answered in bursts. Where the kernel coalesces
+// (UDP_GRO) or splits (UDP_SEGMENT) datagrams, one message carries several; where it does not, each
+// travels alone. Owner's thread only.
+//
+// A request is one datagram. Its replies form one sequence of datagrams
+// (protocol/framing/udp_frame.h).
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "io/counters.h"
+#include "io/datagram_cutter.h"
+#include "io/socket/udp/udp_guard.h"
+#include "io/socket/unique_fd.h"
+#include "io/transport.h"
+#include "protocol/framing/udp_frame.h"
+
+namespace warpcache::io {
+
+// Set in the handle of a datagram's RxChunk.
+inline constexpr uint32_t kDatagramHandle = 0x80000000u;
+
+// Bound, non-blocking.
+struct UdpSocket {
+  UniqueFd fd;
+  bool admin = true;  // see RxChunk
+};
+
+class UdpBurst {
+ public:
+  UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCounters& counters);
+  UdpBurst(const UdpBurst&) = delete;
+  UdpBurst& operator=(const UdpBurst&) = delete;
+  ~UdpBurst();
+
+  uint32_t socket_count() const { return static_cast<uint32_t>(sockets_.size()); }
+  int fd(uint32_t socket) const { return sockets_[socket].fd.get(); }
+
+  // Forgets the last turn's requests. REQUIRES: flush() since the last reply().
+  void start_turn();
+
+  // Takes what has arrived at a socket, one system call. Returns false when the arena or the turn
+  // has no room for a burst: call again next turn.
+  bool receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks);
+
+  // Queues a reply; empty ones are none. The bytes stay valid until flush().
+  void reply(uint32_t handle, const TxSpan* spans, uint32_t span_count, PinReleaser& releaser);
+
+  // Sends what is queued and gives the pins back.
+  void flush(PinReleaser& releaser);
+
+  void close();
+
+ private:
+  static constexpr uint32_t kMessagesPerCall = 32;
+  static constexpr uint32_t kMessagesPerTurn = 128;
+  // Room for the largest datagram, or as much as the kernel coalesces; not a multiple of the page
+  // size, so that the messages of a burst do not compete for the same cache sets.
+  static constexpr uint32_t kMessageBytes = 64 * 1024 + 192;
+  static constexpr uint32_t kPacketsMax = 1024;  // queued before a flush
+  static constexpr uint32_t kPiecesMax = 8192;   // and their iovecs
+  static constexpr uint32_t kPiecesPerPacketMax = 512;
+  static constexpr uint32_t kSegmentsMax = 64;  // of a message that the kernel splits
+  static constexpr uint32_t kSegmentedBytesMax = 65000;
+  static constexpr int kSendWaitMs = 5;  // for room in the socket, once a burst
+
+  struct Socket {
+    UniqueFd fd;
+    bool admin;
+    bool splits = true;  // UDP_SEGMENT, until the kernel refuses
+  };
+  struct Request {
+    uint32_t socket;
+    uint32_t source;  // index into sources_
+    uint32_t bytes;   // with the header
+    uint16_t id;
+  };
+  struct Packet {
+    uint32_t socket;
+    uint32_t source;
+    uint32_t first_piece;
+    uint32_t piece_count;
+    uint32_t bytes;
+  };
+  struct alignas(8) Control {
+    uint8_t bytes[64];
+  };
+
+  void take_message(uint32_t socket, uint32_t source, uint32_t offset, uint32_t size,
+                    uint32_t segment_size, InputArena& arena, std::vector<RxChunk>& chunks);
+  void add_packet(const Request& request, DatagramCutter& cutter);
+  bool same_source(const Packet& a, const Packet& b) const;
+  uint32_t gather(uint32_t first, bool split, mmsghdr& message, Control& control);
+  void send_queued();
+  uint32_t send_from(uint32_t first);
+
+  std::vector<Socket> sockets_;
+  UdpGuard guard_;
+  TransportCounters& counters_;
+  std::vector<sockaddr_storage> sources_;
+  std::vector<socklen_t> source_sizes_;
+  uint32_t source_count_ = 0;
+  std::vector<Request> requests_;
+  std::vector<Packet> packets_;
+  std::vector<iovec> pieces_;
+  std::unique_ptr<std::array<uint8_t, protocol::kUdpHeaderSize>[]> headers_;
+  std::vector<uint32_t> pins_;
+  bool waited_ = false;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include "io/socket/unique_fd.h"
+
+namespace warpcache::io {
+
+// Wakes an epoll_wait() from another thread. The fd is to be watched for EPOLLIN.
+class WakeEvent {
+ public:
+  // Throws std::system_error when the system gives no descriptor. For start-up and the end only.
+  WakeEvent() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+
+  int fd() const { return fd_.get(); }
+
+  // Any thread, also a signal handler.
+  void raise() const {
+    const uint64_t one = 1;
+    const ssize_t put = write(fd_.get(), &one, sizeof one);
+    (void)put;  // fails only when it is raised already
+  }
+
+  // The thread that was woken.
+  void clear() const {
+    uint64_t count;
+    const ssize_t got = read(fd_.get(), &count, sizeof count);
+    (void)got;  // fails only when it is clear already
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests as whole Ethernet frames, for transports that see the headers themselves: what a frame
+// is, and the headers of its reply. Ethernet, IP and UDP are in a file each.
+//
+//   parse_packet()           of the frame; goes on only with kRequest
+//   parse_udp_header()       of the payload (udp_frame.h), then as with a socket's datagram
+//   compose_reply_headers()  for each of the reply's datagrams, in front of its payload
+//   finish_udp_checksum()    when the payload is there
+//   pad_frame()              and the frame is ready (ethernet.h)
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/hd.h"
+#include "net/ethernet.h"
+#include "net/ip.h"
+#include "net/packet_types.h"
+#include "net/udp.h"
+
+namespace warpcache::net {
+
+// The most that reply headers take: two VLAN tags, IPv6, UDP.
+inline constexpr uint32_t kReplyHeadersMax =
+    kEthernetHeaderSize + kVlanTagsMax * kVlanTagSize + kIpv6HeaderSize + kUdpProtocolHeaderSize;
+
+// The most that a UDP datagram of a reply can carry, whatever the IP version.
+inline constexpr uint32_t kReplyUdpPayloadMax =
+    UINT16_MAX - kIpv4HeaderSize - kUdpProtocolHeaderSize;
+
+// Reads the headers of `frame` and verifies their lengths and checksums. `packet` is to be used
+// only after kRequest. Bytes behind the IP datagram are padding and ignored, as are the
+// destination's addresses, but that both ends must be single hosts.
+WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& packet) {
+  packet = Packet{};
+  uint16_t ether_type = 0;
+  PacketVerdict verdict = parse_ethernet(frame, packet, ether_type);
+  if (verdict != PacketVerdict::kRequest) return verdict;
+  uint32_t size = 0;
+  if (ether_type == kEtherTypeIpv4) {
+    verdict = parse_ipv4(frame, packet, size);
+  } else if (ether_type == kEtherTypeIpv6) {
+    verdict = parse_ipv6(frame, packet, size);
+  } else {
+    verdict = PacketVerdict::kNotForUs;
+  }
+  if (verdict != PacketVerdict::kRequest) return verdict;
+  return parse_udp(frame, size, udp_port, packet);
+}
+
+// Bytes of the headers before what UDP carries in a reply: options of the request are not repeated.
+WC_HD constexpr uint32_t reply_headers_size(const Packet& request) {
+  return ethernet_header_size(request.vlan_count) + ip_reply_header_size(request.ip_version) +
+         kUdpProtocolHeaderSize;
+}
+
+// Bytes of a reply frame, padding included.
+WC_HD constexpr uint32_t reply_frame_size(const Packet& request, uint32_t udp_payload_size) {
+  return padded_frame_size(reply_headers_size(request) + udp_payload_size);
+}
+
+// Writes the headers of a reply whose datagram carries `udp_payload_size` bytes, memcached's UDP
+// header among them; no UDP checksum yet. `request` is what parse_packet() has said about
+// `request_frame`. REQUIRES: room for reply_headers_size() bytes at `out`, which do not overlap the
+// request's headers; udp_payload_size <= kReplyUdpPayloadMax.
+WC_HD inline void compose_reply_headers(const uint8_t* request_frame, const Packet& request,
+                                        uint32_t udp_payload_size, uint8_t* out) {
+  compose_ethernet_reply(request_frame, request.vlan_count, out);
+  uint8_t* ip = out + ethernet_header_size(request.vlan_count);
+  const uint32_t ip_payload_size = kUdpProtocolHeaderSize + udp_payload_size;
+  if (request.ip_version == 4) {
+    compose_ipv4_reply(request_frame + request.l3_offset, ip_payload_size, ip);
+  } else {
+    compose_ipv6_reply(request_frame + request.l3_offset, ip_payload_size, ip);
+  }
+  compose_udp_reply(request_frame + request.l4_offset, udp_payload_size,
+                    ip + ip_reply_header_size(request.ip_version));
+}
+
+// finish_udp_checksum() for who has summed up the payload already: `payload_sum` is what
+// checksum_add(0, ...) says of it.
+WC_HD inline void finish_udp_checksum_of_sum(const Packet& request, uint32_t udp_payload_size,
+                                             uint64_t payload_sum, uint8_t* reply) {
+  if (!request.has_udp_checksum) return;
+  const uint32_t l3_offset = ethernet_header_size(request.vlan_count);
+  uint8_t* header = reply + l3_offset + ip_reply_header_size(request.ip_version);
+  const uint64_t pseudo =
+      udp_pseudo_header_sum(reply, l3_offset, request.ip_version,
+                            static_cast<uint16_t>(kUdpProtocolHeaderSize + udp_payload_size));
+  const uint64_t sum = checksum_add(pseudo, header, kUdpProtocolHeaderSize) + payload_sum;
+  store_as(header + kUdpChecksumOffset, udp_checksum(sum));
+}
+
+// Writes the UDP checksum of a reply, whose payload follows its headers: over IPv4 if the request
+// had one, over IPv6 always. REQUIRES: compose_reply_headers() with the same `request` and size has
+// written to `reply`, and the checksum has not been written yet.
+WC_HD inline void finish_udp_checksum(const Packet& request, uint32_t udp_payload_size,
+                                      uint8_t* reply) {
+  if (!request.has_udp_checksum) return;
+  const uint64_t payload_sum =
+      checksum_add(0, reply + reply_headers_size(request), udp_payload_size);
+  finish_udp_checksum_of_sum(request, udp_payload_size, payload_sum, reply);
+}
+
+}  // namespace warpcache::net

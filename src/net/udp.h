@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UDP headers (RFC 768) and their checksum, which covers the IP addresses, the header and the
+// payload. Over IPv4 it may be left out; over IPv6 it may not (RFC 8200, 8.1). memcached's own
+// header, which UDP carries, is in udp_frame.h.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/hd.h"
+#include "base/mem.h"
+#include "net/checksum.h"
+#include "net/ip.h"
+#include "net/packet_types.h"
+
+namespace warpcache::net {
+
+inline constexpr uint32_t kUdpProtocolHeaderSize = 8;
+inline constexpr uint32_t kUdpDestinationOffset = 2;
+inline constexpr uint32_t kUdpLengthOffset = 4;
+inline constexpr uint32_t kUdpChecksumOffset = 6;
+
+// The sum over the pseudo header: addresses, protocol and length. `frame` is what `packet` says it
+// is, as far as its IP addresses.
+WC_HD inline uint64_t udp_pseudo_header_sum(const uint8_t* frame, uint32_t l3_offset,
+                                            uint8_t ip_version, uint16_t udp_size) {
+  const uint8_t* ip = frame + l3_offset;
+  const uint64_t addresses = ip_version == 4
+                                 ? checksum_add(0, ip + kIpv4SourceOffset, 2 * kIpv4AddressSize)
+                                 : checksum_add(0, ip + kIpv6SourceOffset, 2 * kIpv6AddressSize);
+  return checksum_add16(checksum_add16(addresses, kIpProtocolUdp), udp_size);
+}
+
+// Reads the UDP header at packet.l4_offset, of a datagram of which IP carries `size` bytes; those
+// behind the length that UDP says are no part of it. Fills what is left of `packet`. A source port
+// of 0 is one that cannot be answered.
+WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_port,
+                                     Packet& packet) {
+  const uint8_t* header = frame.data + packet.l4_offset;
+  if (size < kUdpProtocolHeaderSize) return PacketVerdict::kTruncated;
+  if (load_big16(header + kUdpDestinationOffset) != udp_port || load_big16(header) == 0) {
+    return PacketVerdict::kNotForUs;
+  }
+  const uint16_t udp_size = load_big16(header + kUdpLengthOffset);
+  if (udp_size < kUdpProtocolHeaderSize || udp_size > size) return PacketVerdict::kTruncated;
+  packet.has_udp_checksum = load_as<uint16_t>(header + kUdpChecksumOffset) != 0;
+  if (packet.has_udp_checksum) {
+    const uint64_t pseudo =
+        udp_pseudo_header_sum(frame.data, packet.l3_offset, packet.ip_version, udp_size);
+    if (checksum_fold(checksum_add(pseudo, header, udp_size)) != 0xffff) {
+      return PacketVerdict::kBadChecksum;
+    }
+  } else if (packet.ip_version == 6) {
+    return PacketVerdict::kBadChecksum;
+  }
+  packet.payload_offset = static_cast<uint16_t>(packet.l4_offset + kUdpProtocolHeaderSize);
+  packet.payload_size = static_cast<uint16_t>(udp_size - kUdpProtocolHeaderSize);
+  return PacketVerdict::kRequest;
+}
+
+// The header of the answer to `request`: ports swapped, `payload_size` bytes, no checksum.
+// REQUIRES: room for 8 bytes at `out`, which do not overlap `request`; payload_size <= 65527.
+WC_HD inline void compose_udp_reply(const uint8_t* request, uint32_t payload_size, uint8_t* out) {
+  store_as(out, load_as<uint16_t>(request + kUdpDestinationOffset));
+  store_as(out + kUdpDestinationOffset, load_as<uint16_t>(request));
+  store_big16(out + kUdpLengthOffset, static_cast<uint16_t>(kUdpProtocolHeaderSize + payload_size));
+  store_big16(out + kUdpChecksumOffset, uint16_t{0});
+}
+
+// The checksum field for a datagram with this sum over pseudo header, header and payload: what sums
+// up to 0 is written as 0xffff, as 0 stands for none.
+WC_HD inline uint16_t udp_checksum(uint64_t sum) {
+  const uint16_t checksum = static_cast<uint16_t>(~checksum_fold(sum));
+  return checksum != 0 ? checksum : uint16_t{0xffff};
+}
+
+}  // namespace warpcache::net

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/auth_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "options/text_file.h"
+
+namespace warpcache {
+namespace {
+
+constexpr AuthFile::Clock::duration kFailurePrice =
+    AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
+
+}  // namespace
+
+std::string AuthFile::load(const std::string& path) {
+  std::string text;
+  const std::string failure = read_text_file(path, kFileSizeMax, &text);
+  if (!failure.empty()) return "-Y: the file " + path + " cannot be read: " + failure;
+  return parse(text, path);
+}
+
+std::string AuthFile::parse(std::string_view text, const std::string& name) {
+  if (text.size() > kFileSizeMax) {
+    return "-Y: the file " + name + " is larger than " + std::to_string(kFileSizeMax) + " bytes.";
+  }
+  Entries entries;
+  size_t line_number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty()) continue;
+    const size_t colon = line.find(':');
+    const bool good = colon != std::string_view::npos && colon >= 1 && colon <= kTextSizeMax &&
+                      line.size() - colon - 1 >= 1 && line.size() - colon - 1 <= kTextSizeMax;
+    if (!good) {
+      return "-Y: line " + std::to_string(line_number) + " of " + name +
+             " is not user:password with 1 to 255 bytes each.";
+    }
+    if (entries.size() == kEntriesMax) {
+      return "-Y: the file " + name + " has more than " + std::to_string(kEntriesMax) + " entries.";
+    }
+    entries.push_back({make_text(line.substr(0, colon)), make_text(line.substr(colon + 1))});
+  }
+  if (entries.empty()) return "-Y: the file " + name + " has no entry, so nobody could log in.";
+  auto table = std::make_shared<const Entries>(std::move(entries));
+  const std::lock_guard lock(mutex_);
+  entries_.swap(table);
+  return "";
+}
+
+std::shared_ptr<const AuthFile::Entries> AuthFile::entries() const {
+  const std::lock_guard lock(mutex_);
+  return entries_;
+}
+
+AuthResult AuthFile::check(std::string_view token, Clock::time_point now) const {
+  if (!may_try(now)) return AuthResult::kRefused;
+  const AuthResult result = compare(token);
+  if (result == AuthResult::kRefused) count_failure(now);
+  return result;
+}
+
+// Threads that look at the same time may exceed the bound by one failure each.
+bool AuthFile::may_try(Clock::time_point now) const {
+  return failures_until_.load(std::memory_order_relaxed) - now.time_since_epoch() <=
+         (kFailedLoginsAtOnce - 1) * kFailurePrice;
+}
+
+void AuthFile::count_failure(Clock::time_point now) const {
+  Clock::duration until = failures_until_.load(std::memory_order_relaxed);
+  while (!failures_until_.compare_exchange_weak(
+      until, std::max(until, now.time_since_epoch()) + kFailurePrice, std::memory_order_relaxed)) {
+  }
+}
+
+AuthResult AuthFile::compare(std::string_view token) const {
+  const size_t user_end = token.find(' ');
+  if (user_end == std::string_view::npos || user_end == 0) return AuthResult::kBadFormat;
+  const size_t password_begin = token.find_first_not_of(' ', user_end);
+  if (password_begin == std::string_view::npos) return AuthResult::kBadFormat;
+  const std::string_view user = token.substr(0, user_end);
+  std::string_view password = token.substr(password_begin);
+  password = password.substr(0, password.find_last_not_of(' ') + 1);
+  if (user.size() > kTextSizeMax || password.size() > kTextSizeMax) return AuthResult::kRefused;
+
+  const Text given_user = make_text(user);
+  const Text given_password = make_text(password);
+  const std::shared_ptr<const Entries> table = entries();
+  uint32_t matches = 0;
+  for (const Entry& entry : *table) {
+    const uint64_t different =
+        difference(entry.user, given_user) | difference(entry.password, given_password);
+    matches += static_cast<uint32_t>(different == 0);
+  }
+  return matches != 0 ? AuthResult::kAccepted : AuthResult::kRefused;
+}
+
+AuthFile::Text AuthFile::make_text(std::string_view text) {
+  Text result;
+  std::copy(text.begin(), text.end(), result.bytes.begin());
+  result.size = static_cast<uint8_t>(text.size());
+  return result;
+}
+
+// Non-zero if the texts differ. Looks at every byte, eight at a time.
+uint64_t AuthFile::difference(const Text& a, const Text& b) {
+  uint64_t different = 0;
+  for (size_t at = 0; at < sizeof(Text); at += sizeof(uint64_t)) {
+    uint64_t of_a = 0;
+    uint64_t of_b = 0;
+    std::memcpy(&of_a, reinterpret_cast<const char*>(&a) + at, sizeof of_a);
+    std::memcpy(&of_b, reinterpret_cast<const char*>(&b) + at, sizeof of_b);
+    different |= of_a ^ of_b;
+  }
+  return different;
+}
+
+}  // namespace warpcache

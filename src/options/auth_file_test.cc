@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/auth_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace warpcache {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(AuthFile, ChecksNamesAndPasswords) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\nv:q:r\nu:second\n", "f"), "");
+  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("v q:r"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u second"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u  p "), AuthResult::kAccepted);  // as memcached: blanks separate
+  for (const char* const wrong :
+       {"u q", "u", "v p", "v q", "U p", "u pp", "u p p", "uu p", "x p"}) {
+    EXPECT_NE(file.check(wrong), AuthResult::kAccepted) << wrong;
+  }
+  EXPECT_EQ(file.check("u q"), AuthResult::kRefused);
+  EXPECT_EQ(file.check(std::string("u p\0", 4)), AuthResult::kRefused);
+  for (const char* const malformed : {"", "u", "u ", " p", " ", "u:p"}) {
+    EXPECT_EQ(file.check(malformed), AuthResult::kBadFormat) << malformed;
+  }
+}
+
+TEST(AuthFile, NobodyGetsInWithoutEntries) {
+  const AuthFile file;
+  EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
+}
+
+TEST(AuthFile, TakesEveryLineEnd) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("\r\n\nu:p\r\nv:q", "f"), "");
+  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u p\r"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("v q"), AuthResult::kAccepted);
+}
+
+TEST(AuthFile, SizesUpToTheBound) {
+  AuthFile file;
+  const std::string longest(AuthFile::kTextSizeMax, 'a');
+  ASSERT_EQ(file.parse(longest + ":" + longest + "\n", "f"), "");
+  EXPECT_EQ(file.check(longest + " " + longest), AuthResult::kAccepted);
+  EXPECT_EQ(file.check(longest + " " + longest + "a"), AuthResult::kRefused);
+  EXPECT_EQ(file.check(longest + "a " + longest), AuthResult::kRefused);
+  EXPECT_THAT(file.parse(longest + "a:p\n", "f"), HasSubstr("line 1 of f"));
+  EXPECT_THAT(file.parse("u:" + longest + "a\n", "f"), HasSubstr("line 1 of f"));
+}
+
+TEST(AuthFile, EntriesUpToTheBound) {
+  std::string text;
+  for (size_t i = 0; i < AuthFile::kEntriesMax; ++i) text += "u" + std::to_string(i) + ":p\n";
+  AuthFile file;
+  ASSERT_EQ(file.parse(text, "f"), "");
+  EXPECT_EQ(file.check("u0 p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u1023 p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u1024 p"), AuthResult::kRefused);
+  EXPECT_THAT(file.parse(text + "one:more\n", "f"), HasSubstr("more than 1024"));
+  EXPECT_THAT(file.parse(std::string(AuthFile::kFileSizeMax + 1, '\n'), "f"),
+              HasSubstr("larger than"));
+}
+
+TEST(AuthFile, ABadFileChangesNothing) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\n", "f"), "");
+  EXPECT_THAT(file.parse("x:y\nnocolon\n", "f"), HasSubstr("line 2 of f"));
+  EXPECT_THAT(file.parse(":p\n", "f"), HasSubstr("line 1 of f"));
+  EXPECT_THAT(file.parse("u:\n", "f"), HasSubstr("line 1 of f"));
+  EXPECT_THAT(file.parse("", "f"), HasSubstr("no entry"));
+  EXPECT_THAT(file.load("/nonexistent/auth"),
+              HasSubstr("/nonexistent/auth cannot be read: No such file"));
+  EXPECT_THAT(file.load("/"), HasSubstr("cannot be read"));
+  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("x y"), AuthResult::kRefused);
+}
+
+TEST(AuthFile, LoadsAndReloads) {
+  const std::string path = testing::TempDir() + "warpcache_auth_file_test";
+  std::ofstream(path) << "u:p\n";
+  AuthFile file;
+  ASSERT_EQ(file.load(path), "");
+  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
+  std::ofstream(path) << "u:q\n";
+  ASSERT_EQ(file.load(path), "");
+  EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u q"), AuthResult::kAccepted);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(AuthFile, FailedLoginsAreBoundedInTime) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\n", "f"), "");
+  const AuthFile::Clock::time_point start = AuthFile::Clock::now();
+  for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
+    EXPECT_EQ(file.check("u p", start), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", start), AuthResult::kRefused) << i;
+  }
+  EXPECT_EQ(file.check("u p", start), AuthResult::kRefused);
+  // One more a thousandth of a second later.
+  const auto later =
+      start + AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
+  EXPECT_EQ(file.check("u p", later), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u q", later), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", later), AuthResult::kRefused);
+  // A day later there is room for as many at once, and for no more than that.
+  const auto next_day = start + std::chrono::hours(24);
+  for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
+    EXPECT_EQ(file.check("u p", next_day), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", next_day), AuthResult::kRefused) << i;
+  }
+  EXPECT_EQ(file.check("u p", next_day), AuthResult::kRefused);
+}
+
+// Entries are replaced while others compare: each sees the old ones or the new ones, whole.
+TEST(AuthFile, EntriesAreReplacedUnderThoseWhoCompare) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\nboth:p\n", "f"), "");
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (int i = 0; i < 2000; ++i) {
+      EXPECT_EQ(file.parse(i % 2 == 0 ? "both:p\n" : "u:p\nboth:p\n", "f"), "");
+    }
+    done.store(true);
+  });
+  while (!done.load()) {
+    ASSERT_EQ(file.check("both p"), AuthResult::kAccepted);
+  }
+  other.join();
+}
+
+TEST(AuthFile, AFifoIsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "warpcache_auth_fifo." + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  AuthFile file;
+  EXPECT_THAT(file.load(path), HasSubstr(path + " cannot be read: it is not a regular file."));
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace warpcache

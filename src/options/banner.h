@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the server says of itself when it is ready.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "options/options.h"
+#include "options/process.h"
+
+namespace warpcache {
+
+// What only the running server knows; the rest of the banner comes from its options.
+struct BannerFacts {
+  std::string engine;            // such as "cpu"
+  uint64_t memory_bytes = 0;     // for items and index
+  std::vector<BoundPort> ports;  // as bound, not as asked for
+  std::string unix_path;         // empty: none
+};
+
+// A few lines, the last with its line end: version, engine, threads, memory, addresses.
+[[nodiscard]] std::string banner_text(const Options& options, const BannerFacts& facts);
+
+// 64 MB, 1.5 GB, 512 KB, 100 bytes: at most one decimal, in powers of 1024.
+[[nodiscard]] std::string size_text(uint64_t bytes);
+
+}  // namespace warpcache

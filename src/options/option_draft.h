@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the readers of single options (options.cc) and of -o words (option_words.cc) share. Internal
+// to the parser.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "options/option_values.h"
+#include "options/options.h"
+
+namespace warpcache {
+
+// Options while they are read. `refusal` is set at most once; parsing stops there.
+struct OptionDraft {
+  Options options;
+  std::vector<ListenSpec> listen_specs;
+  bool tcp_port_given = false;
+  bool udp_port_given = false;
+  bool protocol_given = false;
+  bool item_size_given = false;
+  bool udp_allow_given = false;
+  bool license = false;
+  bool version = false;
+  bool help = false;
+  std::string refusal;
+};
+
+// Reads one value into the draft; false: the value is not accepted, and the draft is unchanged.
+using ApplyOption = bool (*)(OptionDraft&, std::string_view value);
+
+// `-t does not accept "0": give a number from 1 to 256.`
+[[nodiscard]] std::string refused_value(std::string_view option, std::string_view value,
+                                        std::string_view accepted);
+
+// Reads the comma-separated words of one -o. False: draft.refusal says why.
+[[nodiscard]] bool apply_extended_words(OptionDraft& draft, std::string_view words);
+
+// The lines of -h that describe the words of -o.
+[[nodiscard]] std::string extended_help();
+
+}  // namespace warpcache

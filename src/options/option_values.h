@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Readers for the values of options. Each takes the whole text or refuses it: no prefix is read, no
+// blank is skipped, nothing wraps. All are pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "options/options.h"
+
+namespace warpcache {
+
+// A decimal number from `min` to `max`, with an optional sign where `min` is negative.
+[[nodiscard]] std::optional<int64_t> read_number(std::string_view text, int64_t min, int64_t max);
+
+// A decimal fraction from `min` to `max`, such as 1.25.
+[[nodiscard]] std::optional<double> read_fraction(std::string_view text, double min, double max);
+
+// An octal number from 0 to `max`.
+[[nodiscard]] std::optional<uint32_t> read_octal(std::string_view text, uint32_t max);
+
+// A size in bytes: a number and one of k, m, g, t (either case, powers of 1024), or a bare number
+// that counts `bare_unit_bytes` each. Refused outside [min_bytes, max_bytes].
+[[nodiscard]] std::optional<uint64_t> read_size(std::string_view text, uint64_t bare_unit_bytes,
+                                                uint64_t min_bytes, uint64_t max_bytes);
+
+// One value of -l: `host`, `host:port`, `[ipv6]`, `[ipv6]:port`, a bare IPv6 address, `*`,
+// `*:port`. Host names are not looked up here. The port is absent where the text has none.
+struct ListenSpec {
+  std::string host;  // empty for `*`
+  std::optional<uint16_t> port;
+  bool admin = true;  // no prefix `noadmin:`
+};
+[[nodiscard]] std::optional<ListenSpec> read_listen(std::string_view text);
+
+// A network such as 192.0.2.0/24 or 2001:db8::/32; an address alone is a network of one. Bits
+// beyond the prefix are cleared.
+[[nodiscard]] std::optional<Cidr> read_cidr(std::string_view text);
+
+}  // namespace warpcache

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replies of the classic text protocol.
+#pragma once
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "protocol/compose/error_text.h"
+#include "protocol/message.h"
+#include "protocol/version.h"
+
+namespace warpcache::protocol {
+
+inline constexpr uint32_t kTextLineMax = 96;        // any reply but VALUE
+inline constexpr uint32_t kTextValueFrameMax = 64;  // VALUE line without its key, CRLF and END
+
+WC_HD inline bool text_is_silent(const Request& request) {
+  return (request.bits & kNoReply) != 0 || request.op == Op::kQuit;
+}
+
+WC_HD inline bool text_carries_value(const Request& request, const Result& result) {
+  return request.op == Op::kGet && result.outcome == Outcome::kHit;
+}
+
+WC_HD inline uint32_t text_bound(const Request& request, const Result& result) {
+  if (text_carries_value(request, result)) return kTextValueFrameMax + request.key_size;
+  return kTextLineMax;
+}
+
+WC_HD inline uint8_t* put_crlf(uint8_t* out) {
+  out[0] = '\r';
+  out[1] = '\n';
+  return out + 2;
+}
+
+// The line of an error in text and meta.
+WC_HD inline uint8_t* put_error_line(Op op, Status status, uint8_t* out) {
+  return put_crlf(put(out, error_text(op, status)));
+}
+
+namespace text_detail {
+
+WC_HD inline uint8_t* put_value_line(const Request& request, const Result& result,
+                                     const uint8_t* input, uint8_t* out) {
+  out = put(out, "VALUE ");
+  out = put_short(out, Bytes{input + request.key_offset, request.key_size});
+  *out++ = ' ';
+  out = format_u64(result.client_flags, out);
+  *out++ = ' ';
+  out = format_u64(result.value_size, out);
+  if ((request.bits & kReturnCas) != 0) {
+    *out++ = ' ';
+    out = format_u64(result.cas, out);
+  }
+  return put_crlf(out);
+}
+
+}  // namespace text_detail
+
+WC_HD inline uint8_t* compose_text_head(const Request& request, const Result& result,
+                                        const uint8_t* input, uint8_t* out) {
+  switch (result.outcome) {
+    case Outcome::kHit:
+      return text_detail::put_value_line(request, result, input, out);
+    case Outcome::kMiss:
+      return out;
+    case Outcome::kStored:
+      return put(out, "STORED\r\n");
+    case Outcome::kNotStored:
+      return put(out, "NOT_STORED\r\n");
+    case Outcome::kExists:
+      return put(out, "EXISTS\r\n");
+    case Outcome::kNotFound:
+      return put(out, "NOT_FOUND\r\n");
+    case Outcome::kDeleted:
+      return put(out, "DELETED\r\n");
+    case Outcome::kTouched:
+      return put(out, "TOUCHED\r\n");
+    case Outcome::kNumber:
+      return put_crlf(format_u64(result.number, out));
+    case Outcome::kOk:
+      return put(out, "OK\r\n");
+    case Outcome::kVersion:
+      return put_crlf(put(put(out, "VERSION "), server_version()));
+    case Outcome::kNoop:
+      return put(out, "MN\r\n");
+    case Outcome::kError:
+      break;
+  }
+  return put_error_line(request.op, result.status, out);
+}
+
+WC_HD inline uint8_t* compose_text_tail(const Request& request, const Result& result,
+                                        uint8_t* out) {
+  if (request.op != Op::kGet || result.outcome == Outcome::kError) return out;
+  if (result.outcome == Outcome::kHit) out = put_crlf(out);
+  return (request.bits & kLastKey) != 0 ? put(out, "END\r\n") : out;
+}
+
+}  // namespace warpcache::protocol

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// frame() alone finds message boundaries in a byte stream or datagram. What it says is binding for
+// everyone after: parse() never looks for a line end or a length of its own. (Two parsers that
+// disagree about a length are request smuggling.)
+//
+// However a stream is cut into calls, it yields the same frames.
+#pragma once
+
+#include "protocol/framing/frame_binary.h"
+#include "protocol/framing/frame_text.h"
+#include "protocol/framing/frame_types.h"
+#include "protocol/framing/framer.h"
+
+namespace warpcache::protocol {
+
+// Frames `input`, which lies at `offset` in the batch's input and belongs to batch entry `entry`.
+// REQUIRES: out_capacity > 0; the input holds everything that an earlier call left unconsumed, and
+// then new bytes.
+WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Bytes input,
+                               uint32_t offset, uint32_t entry, Frame* out, uint32_t out_capacity);
+
+// The same for the payload of one UDP datagram, behind its 8-byte header. Everything must be in it:
+// what is not finished is answered with an error. `end` is kClose, or kFull, in which case call
+// again with the rest and the same `state`, zero-initialised for the first call.
+WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& limits, Bytes payload,
+                                        uint32_t offset, uint32_t entry, Frame* out,
+                                        uint32_t out_capacity);
+
+// The body of `big` has been received; `line_end` is the body_end_size(big) bytes behind it. Makes
+// `big` a kRefusedStore if they are not CRLF.
+WC_HD inline void frame_big_done(Frame& big, Bytes line_end);
+
+// There is no room for the body of `big` (`why` is kOutOfMemory or kTooLarge): frame() will swallow
+// it.
+WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why);
+
+// A storage command that has been framed cannot be taken: `why` is its answer.
+WC_HD inline void refuse_store(Frame& store, Status why);
+
+namespace framing {
+
+WC_HD inline bool is_binary(Framer& framer) {
+  FrameState& state = framer.state();
+  if (state.protocol == kProtocolAuto) state.protocol = framer.limits().protocol;
+  if (state.protocol == kProtocolAuto) {
+    const bool binary = framer.at()[0] == kBinaryRequestMagic;
+    state.protocol = static_cast<uint8_t>(binary ? kProtocolBinary : kProtocolText);
+  }
+  return state.protocol == kProtocolBinary;
+}
+
+WC_HD inline FrameStep take_next(Framer& framer) {
+  FrameState& state = framer.state();
+  if (WC_UNLIKELY(state.swallow != 0)) {
+    framer.pass_swallowed();
+    return state.swallow == 0 ? FrameStep::kTaken : FrameStep::kMore;
+  }
+  if (WC_UNLIKELY(state.refused != 0)) return skip_refused(framer);
+  if (framer.full()) return FrameStep::kNoSpace;
+  if (WC_UNLIKELY(state.multiget != 0)) return take_keys(framer);
+  return is_binary(framer) ? take_binary(framer) : take_text(framer);
+}
+
+// Takes messages until something else than that happens.
+WC_HD inline FrameStep take_all(Framer& framer) {
+  if (framer.state().closed != 0) return FrameStep::kClosed;
+  FrameStep step = FrameStep::kTaken;
+  while (step == FrameStep::kTaken && framer.left() != 0) step = take_next(framer);
+  return step;
+}
+
+WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
+  FrameResult result;
+  result.consumed = framer.consumed();
+  result.count = framer.count();
+  result.need = end == FrameEnd::kNeedMore ? framer.need() : 0;
+  result.end = end;
+  result.big = framer.big();
+  return result;
+}
+
+// The answer to what a datagram has only a part of.
+WC_HD inline void refuse_unfinished(Framer& framer) {
+  FrameState& state = framer.state();
+  if (state.refused != 0) {
+    framer.emit_status(framer.at(), 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+    return;
+  }
+  if (state.swallow != 0 || (framer.left() == 0 && state.multiget == 0)) return;
+  if (state.protocol != kProtocolBinary) {
+    framer.emit_status(framer.at(), 0, Verdict::kInvalid, Status::kBadFormat);
+  } else if (framer.left() >= kBinaryHeaderSize) {
+    framer.emit_status(framer.at(), kBinaryHeaderSize, Verdict::kInvalidBinary,
+                       Status::kInvalidArguments);
+  }
+}
+
+}  // namespace framing
+
+WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Bytes input,
+                               uint32_t offset, uint32_t entry, Frame* out, uint32_t out_capacity) {
+  WC_DASSERT(out_capacity > 0);
+  Framer framer(state, limits, input, offset, entry, out, out_capacity);
+  switch (framing::take_all(framer)) {
+    case FrameStep::kNoSpace:
+      return framing::result_of(framer, FrameEnd::kFull);
+    case FrameStep::kBig:
+      return framing::result_of(framer, FrameEnd::kBigBody);
+    case FrameStep::kClosed:
+      return framing::result_of(framer, FrameEnd::kClose);
+    default:
+      return framing::result_of(framer, FrameEnd::kNeedMore);
+  }
+}
+
+WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& limits, Bytes payload,
+                                        uint32_t offset, uint32_t entry, Frame* out,
+                                        uint32_t out_capacity) {
+  WC_DASSERT(out_capacity > 0);
+  // Whatever fits into a datagram is in the input.
+  FrameLimits inline_limits = limits;
+  inline_limits.inline_body_max = UINT32_MAX;
+  Framer framer(state, inline_limits, payload, offset, entry, out, out_capacity);
+  const FrameStep step = framing::take_all(framer);
+  if (step == FrameStep::kNoSpace) return framing::result_of(framer, FrameEnd::kFull);
+  if (step == FrameStep::kMore) {
+    // The error takes a Frame as well.
+    if (framer.full()) return framing::result_of(framer, FrameEnd::kFull);
+    framing::refuse_unfinished(framer);
+    framer.pass_to(framer.end());
+  }
+  state.closed = 1;
+  return framing::result_of(framer, FrameEnd::kClose);
+}
+
+WC_HD inline void frame_big_done(Frame& big, Bytes line_end) {
+  if (body_end_size(big) == 0) return;
+  if (line_end.size == 2 && line_end[0] == '\r' && line_end[1] == '\n') return;
+  big.verdict = Verdict::kRefusedStore;
+  big.detail = static_cast<uint8_t>(Status::kBadDataChunk);
+}
+
+WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why) {
+  state.swallow = uint64_t{big.body_size} + body_end_size(big);
+  refuse_store(big, why);
+}
+
+WC_HD inline void refuse_store(Frame& store, Status why) {
+  const bool binary = store.verdict == Verdict::kBinary;
+  store.verdict = binary ? Verdict::kRefusedBinary : Verdict::kRefusedStore;
+  store.detail = static_cast<uint8_t>(why);
+}
+
+}  // namespace warpcache::protocol

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Framing of the get family: a Frame a key. A line of up to kLineSizeMax bytes is framed when it is
+// there whole, and refused whole if one of its keys is too long. A longer one is framed key by key
+// as it arrives; what came before a key that is too long has been answered by then. The refusal of
+// a line is answered at its end.
+#pragma once
+
+#include "base/number.h"
+#include "protocol/framing/framer.h"
+#include "protocol/framing/scan.h"
+#include "protocol/message.h"
+#include "protocol/parse/words.h"
+
+namespace warpcache::protocol::framing {
+
+// Of FrameState::multiget, beside TextKeyBit.
+inline constexpr uint8_t kInMultiget = 1u << 7;
+inline constexpr uint8_t kBeforeFirstKey = 1u << 6;
+
+// Blanks behind a key. They are kept, with the key, until it is known whether another one follows.
+inline constexpr uint32_t kBlanksMax = 32 * 1024;
+
+enum class KeyEnd : uint8_t { kNext, kLast, kUnknown, kTooFar };
+
+// What follows a key that ends at `at`, where a blank or LF stands: `next` is where the next key or
+// line starts.
+WC_HD inline KeyEnd behind_key(const Framer& framer, const uint8_t* at, const uint8_t*& next) {
+  const uint8_t* const end = framer.end();
+  const uint8_t* const stop = static_cast<uint64_t>(end - at) > kBlanksMax ? at + kBlanksMax : end;
+  while (at != stop && *at == ' ') ++at;
+  if (at == stop) return stop == end ? KeyEnd::kUnknown : KeyEnd::kTooFar;
+  next = at;
+  if (*at == '\r') {
+    if (at + 1 == end) return KeyEnd::kUnknown;
+    if (at[1] != '\n') return KeyEnd::kNext;
+    next = at + 2;
+    return KeyEnd::kLast;
+  }
+  if (*at != '\n') return KeyEnd::kNext;
+  next = at + 1;
+  return KeyEnd::kLast;
+}
+
+WC_HD inline FrameStep refuse_keys(Framer& framer, Status status) {
+  framer.state().multiget = 0;
+  framer.state().refused = static_cast<uint8_t>(status);
+  return FrameStep::kTaken;
+}
+
+// Passes the blanks before the first key. kTaken: it is there, or there will be none.
+WC_HD inline FrameStep find_first_key(Framer& framer) {
+  const uint8_t* at = framer.at();
+  const uint8_t* const end = framer.end();
+  while (at != end && *at == ' ') ++at;
+  framer.pass_to(at);
+  if (at == end || (*at == '\r' && at + 1 == end)) return FrameStep::kMore;
+  if (*at == '\n' || (*at == '\r' && at[1] == '\n')) return refuse_keys(framer, Status::kBadFormat);
+  framer.state().multiget &= static_cast<uint8_t>(~kBeforeFirstKey);
+  return FrameStep::kTaken;
+}
+
+// The keys of a get line, from at(), where one starts, to its end or as far as it has arrived.
+WC_HD inline FrameStep take_keys(Framer& framer) {
+  FrameState& state = framer.state();
+  if (WC_UNLIKELY((state.multiget & kBeforeFirstKey) != 0)) return find_first_key(framer);
+  const uint8_t flags = state.multiget & static_cast<uint8_t>(kKeyOfGets | kKeyOfGat);
+  const uint32_t exptime = static_cast<uint32_t>(state.multiget_exptime);
+  while (true) {
+    if (framer.full()) return FrameStep::kNoSpace;
+    const uint8_t* const key = framer.at();
+    const uint8_t* delimiter = find_delimiter(framer.begin(), key, framer.end());
+    if (delimiter == framer.end()) {
+      const uint64_t size = framer.left();
+      const bool may_fit =
+          size <= kKeySizeMax || (size == kKeySizeMax + 1 && delimiter[-1] == '\r');
+      return may_fit ? FrameStep::kMore : refuse_keys(framer, Status::kBadFormat);
+    }
+    const uint8_t* next = nullptr;
+    const KeyEnd what = behind_key(framer, delimiter, next);
+    const uint8_t* key_end = delimiter;
+    if (*delimiter == '\n' && delimiter[-1] == '\r' && delimiter - 1 != key) --key_end;
+    const auto size = static_cast<uint64_t>(key_end - key);
+    if (size > kKeySizeMax) return refuse_keys(framer, Status::kBadFormat);
+    if (what == KeyEnd::kUnknown) return FrameStep::kMore;
+    if (what == KeyEnd::kTooFar) return framer.close();
+    const bool last = what == KeyEnd::kLast;
+    framer.emit(key, size, exptime, Verdict::kTextKey,
+                last ? static_cast<uint8_t>(flags | kKeyLast) : flags);
+    framer.pass_to(next);
+    if (!last) continue;
+    state.multiget = 0;
+    return FrameStep::kTaken;
+  }
+}
+
+// Where the keys of a get line start, and its exptime. kOk, or what is wrong with the line as far
+// as it is there.
+WC_HD inline Status find_keys(Bytes text, Command command, int32_t& exptime, Bytes& keys) {
+  Words words(text);
+  Bytes word;
+  (void)words.next(word);
+  if (command == Command::kGat || command == Command::kGats) {
+    if (!words.next(word) || words.rest().empty()) return Status::kBadFormat;
+    if (!parse_i32_strict(word, exptime)) return Status::kBadExptime;
+  }
+  keys = words.rest();
+  return keys.empty() ? Status::kBadFormat : Status::kOk;
+}
+
+WC_HD inline void start_multiget(Framer& framer, Command command, int32_t exptime, Bytes keys) {
+  uint8_t flags = kInMultiget;
+  if (command == Command::kGets || command == Command::kGats) flags |= kKeyOfGets;
+  if (command == Command::kGat || command == Command::kGats) flags |= kKeyOfGat;
+  framer.state().multiget = flags;
+  framer.state().multiget_exptime = exptime;
+  framer.pass_to(keys.data);
+}
+
+// A line of the get family that is there whole; `text` is without its line end.
+WC_HD inline FrameStep take_get_line(Framer& framer, uint32_t line_size, Bytes text,
+                                     Command command) {
+  int32_t exptime = 0;
+  Bytes keys;
+  const Status status = find_keys(text, command, exptime, keys);
+  if (status != Status::kOk ||
+      has_longer_word(framer.begin(), keys.data, keys.data + keys.size, kKeySizeMax)) {
+    framer.emit(framer.at(), line_size, 0, Verdict::kTextLine, 0);
+    framer.pass(line_size);
+    return FrameStep::kTaken;
+  }
+  start_multiget(framer, command, exptime, keys);
+  return take_keys(framer);
+}
+
+// A line that is longer than kLineSizeMax, of which so much is there: only the get family may have
+// those.
+WC_HD inline FrameStep take_long_line(Framer& framer) {
+  const Bytes text = {framer.at(), kLineSizeMax};
+  Words words(text);
+  Bytes word;
+  const bool starts = text.data[0] != ' ' && words.next(word);
+  const Command command = starts ? command_of(word) : Command::kUnknown;
+  if (!is_get_family(command)) return framer.close();
+  int32_t exptime = 0;
+  Bytes keys;
+  const Status status = find_keys(text, command, exptime, keys);
+  if (status == Status::kBadExptime) return refuse_keys(framer, status);
+  const bool touches = command == Command::kGat || command == Command::kGats;
+  if (status == Status::kBadFormat && touches) return framer.close();
+  start_multiget(framer, command, exptime, keys);
+  framer.state().multiget |= kBeforeFirstKey;
+  return take_keys(framer);
+}
+
+}  // namespace warpcache::protocol::framing

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Framing of the text and meta protocols.
+#pragma once
+
+#include "base/number.h"
+#include "protocol/framing/frame_keys.h"
+#include "protocol/framing/framer.h"
+#include "protocol/framing/item_size.h"
+#include "protocol/framing/scan.h"
+#include "protocol/parse/meta.h"
+#include "protocol/parse/text.h"
+#include "protocol/parse/words.h"
+
+namespace warpcache::protocol::framing {
+
+// The 64 bits that say where the words of a line start, for a text of up to 63 bytes.
+struct WordMap {
+  uint64_t blanks;  // and everything behind the text
+  uint64_t starts;
+
+  WC_HD WordMap(uint64_t line_blanks, uint64_t text_size)
+      : blanks(line_blanks | ~uint64_t{0} << text_size), starts(~blanks & (blanks << 1 | 1)) {}
+};
+
+// The word with number `index` (from 0), or an empty one.
+WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
+  if (WC_LIKELY(text.size < 64)) {
+    const WordMap map(scan.blanks, text.size);
+    uint64_t starts = map.starts;
+    for (uint32_t i = 0; i < index; ++i) starts &= starts - 1;
+    if (starts == 0) return {};
+    const uint32_t start = scan_detail::lowest_bit(starts);
+    return {text.data + start, scan_detail::lowest_bit(map.blanks >> start)};
+  }
+  Words words(text);
+  Bytes word;
+  for (uint32_t i = 0; i <= index; ++i) {
+    if (!words.next(word)) return {};
+  }
+  return word;
+}
+
+// Whether every word of an ms line behind its length may be a flag: if not, the length counts for
+// nothing.
+WC_HD inline bool meta_words_may_be_flags(Bytes text) {
+  Words words(text);
+  Bytes word;
+  for (uint32_t i = 0; i < kWordsMax && words.next(word); ++i) {
+    if (i >= 3 && !may_be_flag(word.data[0])) return false;
+  }
+  return true;
+}
+
+// Why a storage command cannot be taken, or kOk. Asked only where the body is large: parse() looks
+// at the line of a small one when the body is there.
+WC_HD inline Status judge_large_store(const Framer& framer, uint32_t line_size, uint32_t body_size,
+                                      Command command) {
+  const Bytes head = {framer.at(), line_size};
+  Request request = {};
+  if (command == Command::kMetaSet) {
+    parse_meta_line(framer.at(), head, true, request);
+  } else {
+    parse_text_store(framer.at(), head, request);
+  }
+  if (request.op == Op::kInvalid) return request.status;
+  const bool fits = item_fits(framer.limits(), request.key_size, request.client_flags, body_size);
+  return fits ? Status::kOk : Status::kTooLarge;
+}
+
+WC_HD inline FrameStep refuse_store(Framer& framer, uint32_t line_size, uint32_t body_size,
+                                    Status status) {
+  framer.emit(framer.at(), line_size, body_size, Verdict::kRefusedStore,
+              static_cast<uint8_t>(status));
+  framer.pass(line_size);
+  framer.swallow(uint64_t{body_size} + 2);
+  return FrameStep::kTaken;
+}
+
+// The body's length on a storage command's line. False: there is none, or none that counts.
+WC_HD inline bool find_length(const LineScan& scan, Bytes text, bool meta, uint32_t& length) {
+  int32_t value = 0;
+  if (!parse_i32_strict(word_at(scan, text, meta ? 2 : 4), value)) return false;
+  if (value < 0 || value > INT32_MAX - 2) return false;
+  length = static_cast<uint32_t>(value);
+  return !meta || meta_words_may_be_flags(text);
+}
+
+// A storage command's line and, behind it, its body and CRLF.
+WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes text,
+                                  Command command) {
+  const bool meta = command == Command::kMetaSet;
+  uint32_t body_size = 0;
+  if (!find_length(scan, text, meta, body_size)) {
+    framer.emit(framer.at(), scan.size, 0, meta ? Verdict::kMetaLine : Verdict::kTextLine, 0);
+    framer.pass(scan.size);
+    return FrameStep::kTaken;
+  }
+  const Verdict verdict = meta ? Verdict::kMetaStore : Verdict::kTextStore;
+  const bool big = body_size > framer.limits().inline_body_max;
+  // What fits with the longest key and with flags, fits.
+  if (WC_UNLIKELY(big || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
+    const Status status = judge_large_store(framer, scan.size, body_size, command);
+    if (status != Status::kOk) return refuse_store(framer, scan.size, body_size, status);
+    if (big) return framer.stop_at_big(scan.size, body_size, verdict);
+  }
+  const uint64_t size = uint64_t{scan.size} + body_size + 2;
+  if (framer.left() < size) {
+    framer.set_need(size);
+    return FrameStep::kMore;
+  }
+  const uint8_t* const body_end = framer.at() + scan.size + body_size;
+  const bool valid = body_end[0] == '\r' && body_end[1] == '\n';
+  framer.emit(framer.at(), scan.size, body_size, valid ? verdict : Verdict::kRefusedStore,
+              static_cast<uint8_t>(valid ? Status::kOk : Status::kBadDataChunk));
+  framer.pass(size);
+  return FrameStep::kTaken;
+}
+
+// Web browsers are shown the door: an unknown command whose last word is a version of HTTP.
+WC_HD inline bool is_http(Bytes text) {
+  const text_detail::Line line = text_detail::split(text);
+  return line.count > 1 && line.last.size >= 5 && mem_equal(line.last.data, "HTTP/", 5);
+}
+
+// A line that is there whole, its command not a get.
+WC_HD inline FrameStep take_line(Framer& framer, const LineScan& scan, Bytes text,
+                                 Command command) {
+  if (is_text_store(command) || command == Command::kMetaSet) {
+    return take_store(framer, scan, text, command);
+  }
+  if (command == Command::kUnknown && is_http(text)) return framer.close();
+  const Verdict verdict = is_meta(command) ? Verdict::kMetaLine : Verdict::kTextLine;
+  framer.emit(framer.at(), scan.size, 0, verdict, 0);
+  framer.pass(scan.size);
+  return command == Command::kQuit ? framer.close() : FrameStep::kTaken;
+}
+
+// The key of a line "get <key>" if it has just this one.
+WC_HD inline Bytes lone_key(const Framer& framer, const LineScan& scan, Bytes text) {
+  constexpr uint64_t kCommand = 0xf;
+  if (text.size < 5 || load_as<uint32_t>(text.data) != load_as<uint32_t>("get ")) return {};
+  if ((scan.blanks & ~kCommand) != 0 || text.size > 4 + kKeySizeMax) return {};
+  if (scan.size > 64) {
+    const uint8_t* const line_end = framer.at() + scan.size;
+    const uint8_t* const found = find_delimiter(framer.begin(), framer.at() + 64, line_end);
+    if (found != line_end - 1) return {};
+  }
+  return text.from(4);
+}
+
+// The next message of a text stream. REQUIRES: !full(), left() > 0, not inside of a multiget.
+WC_HD inline FrameStep take_text(Framer& framer) {
+  const LineScan scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
+  if (scan.size == 0) {
+    return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
+  }
+  const Bytes text = without_line_end({framer.at(), scan.size});
+  const Bytes key = lone_key(framer, scan, text);
+  if (WC_LIKELY(!key.empty())) {
+    framer.emit(key.data, key.size, 0, Verdict::kTextKey, kKeyLast);
+    framer.pass(scan.size);
+    return FrameStep::kTaken;
+  }
+  const bool starts = !text.empty() && text.data[0] != ' ';
+  const Command command = starts ? command_of(word_at(scan, text, 0)) : Command::kUnknown;
+  if (is_get_family(command)) return take_get_line(framer, scan.size, text, command);
+  return take_line(framer, scan, text, command);
+}
+
+// The rest of a line that was refused, which is answered when its end has come.
+WC_HD inline FrameStep skip_refused(Framer& framer) {
+  const uint8_t* const newline = find_newline(framer.begin(), framer.at(), framer.end());
+  framer.pass_to(newline);
+  if (newline == framer.end()) return FrameStep::kMore;
+  if (framer.full()) return FrameStep::kNoSpace;
+  FrameState& state = framer.state();
+  framer.emit_status(newline, 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+  framer.pass(1);
+  state.refused = 0;
+  return FrameStep::kTaken;
+}
+
+}  // namespace warpcache::protocol::framing

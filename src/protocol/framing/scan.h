@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds line ends and blanks. On x86 16 bytes a step, elsewhere (the device) byte by byte; what is
+// found is the same. Nothing outside of [begin, end) is read, where `begin` is the start of the
+// whole input.
+#pragma once
+
+#include <cstdint>
+
+#include "base/assert.h"
+#include "base/hd.h"
+
+#if defined(__SSE2__) && !defined(__CUDA_ARCH__)
+#define WC_SCAN_SSE2 1
+#include <emmintrin.h>
+#else
+#define WC_SCAN_SSE2 0
+#endif
+
+namespace warpcache::protocol {
+
+struct LineScan {
+  uint32_t size = 0;    // of the line with its LF; 0: no LF within the limit
+  uint64_t blanks = 0;  // bit i: byte i of the line is a blank; of the first 64 bytes
+};
+
+namespace scan_detail {
+
+struct Masks {
+  uint32_t blanks;
+  uint32_t newlines;
+};
+
+WC_HD inline Masks masks_scalar(const uint8_t* at, uint32_t count) {
+  Masks masks = {0, 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    masks.blanks |= static_cast<uint32_t>(at[i] == ' ') << i;
+    masks.newlines |= static_cast<uint32_t>(at[i] == '\n') << i;
+  }
+  return masks;
+}
+
+#if WC_SCAN_SSE2
+inline Masks masks_of_16(const uint8_t* at) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const int blanks = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')));
+  const int newlines = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
+  return {static_cast<uint32_t>(blanks), static_cast<uint32_t>(newlines)};
+}
+#endif
+
+// Of the last bytes of the input, fewer than 16 where 16 can be taken at once.
+WC_HD inline Masks masks_at_end(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
+  const auto left = static_cast<uint64_t>(end - at);
+#if WC_SCAN_SSE2
+  if (WC_LIKELY(end - begin >= 16)) {
+    // Load the 16 that end with them and shift those in front out.
+    const Masks masks = masks_of_16(end - 16);
+    const uint32_t extra = 16 - static_cast<uint32_t>(left);
+    return {masks.blanks >> extra, masks.newlines >> extra};
+  }
+#else
+  (void)begin;
+#endif
+  return masks_scalar(at, left < 16 ? static_cast<uint32_t>(left) : 16);
+}
+
+// Of the up to 16 bytes from `at` on. REQUIRES: begin <= at < end.
+WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
+#if WC_SCAN_SSE2
+  if (WC_LIKELY(end - at >= 16)) return masks_of_16(at);
+#endif
+  return masks_at_end(begin, at, end);
+}
+
+WC_HD inline uint32_t lowest_bit(uint64_t mask) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(__ffsll(static_cast<long long>(mask)) - 1);
+#else
+  return static_cast<uint32_t>(__builtin_ctzll(mask));
+#endif
+}
+
+WC_HD inline uint32_t highest_bit(uint64_t mask) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(63 - __clzll(static_cast<long long>(mask)));
+#else
+  return static_cast<uint32_t>(63 - __builtin_clzll(mask));
+#endif
+}
+
+}  // namespace scan_detail
+
+// The line that starts at `at`, looked for in its first `limit` bytes. REQUIRES: limit is a
+// multiple of 16, plus one.
+WC_HD inline LineScan scan_line(const uint8_t* begin, const uint8_t* at, const uint8_t* end,
+                                uint32_t limit) {
+  LineScan scan;
+  for (uint32_t offset = 0; offset < limit && at + offset < end; offset += 16) {
+    const scan_detail::Masks masks = scan_detail::masks_at(begin, at + offset, end);
+    if (offset < 64) scan.blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+    if (masks.newlines == 0) continue;
+    const uint32_t size = offset + scan_detail::lowest_bit(masks.newlines) + 1;
+    if (size > limit) break;
+    scan.size = size;
+    if (size < 64) scan.blanks &= (uint64_t{1} << size) - 1;
+    break;
+  }
+  return scan;
+}
+
+// The first blank or LF from `at` on, or `end`.
+WC_HD inline const uint8_t* find_delimiter(const uint8_t* begin, const uint8_t* at,
+                                           const uint8_t* end) {
+  while (at < end) {
+    const scan_detail::Masks masks = scan_detail::masks_at(begin, at, end);
+    const uint32_t both = masks.blanks | masks.newlines;
+    if (both != 0) return at + scan_detail::lowest_bit(both);
+    at += 16;
+  }
+  return end;
+}
+
+// The first LF from `at` on, or `end`.
+WC_HD inline const uint8_t* find_newline(const uint8_t* begin, const uint8_t* at,
+                                         const uint8_t* end) {
+  while (at < end) {
+    const scan_detail::Masks masks = scan_detail::masks_at(begin, at, end);
+    if (masks.newlines != 0) return at + scan_detail::lowest_bit(masks.newlines);
+    at += 16;
+  }
+  return end;
+}
+
+// Whether [at, end) has more than `count` bytes in a row without a blank.
+WC_HD inline bool has_longer_word(const uint8_t* begin, const uint8_t* at, const uint8_t* end,
+                                  uint32_t count) {
+  uint32_t run = 0;
+  for (; at < end; at += 16) {
+    const auto left = static_cast<uint64_t>(end - at);
+    const uint32_t here = left < 16 ? static_cast<uint32_t>(left) : 16;
+    const uint32_t blanks = scan_detail::masks_at(begin, at, end).blanks;
+    if (blanks == 0) {
+      run += here;
+    } else {
+      if (run + scan_detail::lowest_bit(blanks) > count) return true;
+      // Within 16 bytes no run between two blanks can be long.
+      run = here - 1 - scan_detail::highest_bit(blanks);
+    }
+    if (run > count) return true;
+  }
+  return false;
+}
+
+}  // namespace warpcache::protocol

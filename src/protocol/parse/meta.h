@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The meta commands mg ms md ma mn me: from lines to Requests. All flags are taken by all commands,
+// as memcached does; each command makes of them what it can.
+#pragma once
+
+#include <cstdint>
+
+#include "base/base64.h"
+#include "base/number.h"
+#include "protocol/message.h"
+#include "protocol/parse/text.h"
+#include "protocol/parse/words.h"
+
+namespace warpcache::protocol {
+
+inline constexpr uint32_t kMetaWordsMax = 20;        // words of a line: command, key and flags
+inline constexpr uint32_t kOpaqueTokenSizeMax = 32;  // bytes of the O flag with its letter
+
+// Whether a word may stand where flags stand. Lines with others are refused before anything else is
+// looked at.
+WC_HD inline bool may_be_flag(uint8_t first) {
+  return (first >= 'A' && first <= 'z') || (first >= '0' && first <= '9');
+}
+
+namespace meta_detail {
+
+// Of a letter, in Flags::seen[1].
+WC_HD constexpr uint64_t letter_bit(char letter) { return uint64_t{1} << (letter & 63); }
+
+// The flags that are answered by what they ask for.
+inline constexpr uint64_t kAnswered = letter_bit('O') | letter_bit('c') | letter_bit('f') |
+                                      letter_bit('h') | letter_bit('k') | letter_bit('l') |
+                                      letter_bit('s') | letter_bit('t');
+
+// What the flags say, before the command makes something of it.
+struct Flags {
+  Bytes key;
+  uint64_t seen[2] = {0, 0};  // by character
+  uint32_t key_size = 0;      // decoded
+  uint8_t mode = 0;
+  bool key_binary = false;
+  bool opaque_too_long = false;
+  bool failed = false;
+  Status error = Status::kBadFormat;
+
+  WC_HD void fail(Status status) {
+    failed = true;
+    error = status;
+  }
+  WC_HD bool has(uint8_t flag) const { return (seen[flag >> 6] >> (flag & 63) & 1) != 0; }
+};
+
+// One flag. False: stop here, whatever else is on the line.
+WC_HD inline bool take_flag(Bytes word, Flags& flags, Request& request) {
+  const uint8_t flag = word.data[0];
+  if (flag >= 127 || flags.has(flag)) {
+    flags.fail(Status::kDuplicateFlag);
+    return false;
+  }
+  flags.seen[flag >> 6] |= uint64_t{1} << (flag & 63);
+  const Bytes token = word.from(1);
+  switch (flag) {
+    case 'b':
+      flags.key_binary = true;
+      flags.key_size = static_cast<uint32_t>(base64_decode(flags.key, nullptr));
+      if (flags.key_size == 0) flags.fail(Status::kBadKeyEncoding);
+      break;
+    case 'N':
+      if (!parse_i32_strict(token, request.vivify_exptime)) flags.fail(Status::kBadToken);
+      request.bits |= kVivify;
+      if (flags.has('t')) request.bits |= kTtlBeforeTouch;
+      break;
+    case 'T':
+      if (!parse_i32_strict(token, request.exptime)) flags.fail(Status::kBadToken);
+      request.bits |= kTouchBit;
+      if (flags.has('t')) request.bits |= kTtlBeforeTouch;
+      break;
+    case 'R':
+      if (!parse_i32_strict(token, request.recache_ttl)) flags.fail(Status::kBadToken);
+      request.bits |= kRecache;
+      break;
+    case 'F':
+      // memcached gives this one no error of its own: the last one stays.
+      if (!parse_u32_strict(token, request.client_flags)) flags.failed = true;
+      break;
+    case 'C':
+      if (!parse_u64_strict(token, request.cas_compare)) flags.fail(Status::kBadToken);
+      request.bits |= kCasCompare;
+      break;
+    case 'E':
+      if (!parse_u64_strict(token, request.cas_set)) flags.fail(Status::kBadToken);
+      request.bits |= kCasSet;
+      break;
+    case 'J':
+      if (!parse_u64_strict(token, request.initial)) flags.fail(Status::kBadInitial);
+      break;
+    case 'D':
+      if (!parse_u64_strict(token, request.delta)) flags.fail(Status::kBadMetaDelta);
+      break;
+    case 'M':
+      flags.mode = token.empty() ? static_cast<uint8_t>(' ') : token.data[0];
+      break;
+    case 'O':
+      flags.opaque_too_long = word.size > kOpaqueTokenSizeMax;
+      break;
+    case 'v':
+      request.bits |= kReturnValue;
+      break;
+    case 'u':
+      request.bits |= kNoBump;
+      break;
+    case 'q':
+      request.bits |= kQuiet;
+      break;
+    case 'x':
+      request.bits |= kDropValue;
+      break;
+    case 'I':
+      request.bits |= kInvalidate;
+      break;
+    case 'P':
+    case 'L':
+    case 'k':
+    case 's':
+    case 't':
+    case 'c':
+    case 'f':
+    case 'l':
+    case 'h':
+      break;
+    default:
+      flags.fail(Status::kBadFlag);
+      return false;
+  }
+  return true;
+}
+
+WC_HD inline bool set_store_mode(uint8_t mode, Request& request) {
+  switch (mode) {
+    case 0:
+    case 'S':
+      request.op = Op::kSet;
+      return true;
+    case 'E':
+      request.op = Op::kAdd;
+      return true;
+    case 'A':
+      request.op = Op::kAppend;
+      return true;
+    case 'P':
+      request.op = Op::kPrepend;
+      return true;
+    case 'R':
+      request.op = Op::kReplace;
+      return true;
+    default:
+      return false;
+  }
+}
+
+WC_HD inline bool set_arithmetic_mode(uint8_t mode, Request& request) {
+  switch (mode) {
+    case 0:
+    case 'I':
+    case '+':
+      request.op = Op::kIncr;
+      return true;
+    case 'D':
+    case '-':
+      request.op = Op::kDecr;
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Sets the op; what is wrong with the flags, or kOk.
+WC_HD inline Status finish(Command command, const Flags& flags, Request& request) {
+  if (flags.failed) return command == Command::kMetaArithmetic ? Status::kBadFlags : flags.error;
+  switch (command) {
+    case Command::kMetaGet:
+      request.op = Op::kGet;
+      break;
+    case Command::kMetaSet:
+      if (!set_store_mode(flags.mode, request)) return Status::kBadSetMode;
+      // E0 asks ms for an id of the store's. The other commands take 0 as it stands.
+      if (request.cas_set == 0) request.bits &= ~kCasSet;
+      break;
+    case Command::kMetaDelete:
+      request.op = Op::kDelete;
+      break;
+    default:
+      if (!set_arithmetic_mode(flags.mode, request)) return Status::kBadArithmeticMode;
+      break;
+  }
+  return flags.opaque_too_long ? Status::kBadOpaque : Status::kOk;
+}
+
+// Reads the flags, all that `words` has left. False: something is no flag, so that nothing on the
+// line counts.
+WC_HD inline bool read_flags(Words words, uint32_t words_before, Flags& flags, Request& request) {
+  uint32_t count = words_before;
+  bool going = flags.key.size <= kKeySizeMax;
+  if (!going) flags.fail(Status::kBadFormat);
+  Bytes word;
+  while (count < kWordsMax && words.next(word)) {
+    ++count;
+    if (!may_be_flag(word.data[0])) return false;
+    if (going) going = take_flag(word, flags, request);
+  }
+  if (count > kMetaWordsMax && flags.key.size <= kKeySizeMax) flags.fail(Status::kTooManyFlags);
+  return true;
+}
+
+WC_HD inline void set_key(const uint8_t* base, const Flags& flags, bool binary, Request& request) {
+  request.key_offset = text_detail::offset_of(base, flags.key);
+  request.key_size = static_cast<uint8_t>(flags.key.size);
+  if (!binary) return;
+  request.bits |= kKeyIsBase64;
+  request.opaque = request.key_size;
+  request.key_size = static_cast<uint8_t>(flags.key_size);
+}
+
+// me: its only flag is b, and it stands first.
+WC_HD inline void finish_debug(const uint8_t* base, const Flags& flags, Bytes meta,
+                               Request& request) {
+  Words words(meta);
+  Bytes word;
+  const bool binary = words.next(word) && equal(word, "b");
+  if (flags.key.size > kKeySizeMax || (binary && flags.key_size == 0)) {
+    return make_invalid(request, Status::kBadFormat);
+  }
+  request.op = Op::kMetaDebug;
+  request.bits = 0;
+  set_key(base, flags, binary, request);
+}
+
+}  // namespace meta_detail
+
+// The line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but the key
+// has not been decoded yet: decode_key() does. Pure. REQUIRES: the line starts with the command.
+WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body,
+                                  Request& request) {
+  request.protocol = Protocol::kMeta;
+  const Command command = words_detail::meta_command(head[1]);
+  if (command == Command::kMetaNoop) {
+    request.op = Op::kNoop;
+    if (head.size < kLineSizeMin) make_invalid(request, Status::kBadFormat);
+    return;
+  }
+  meta_detail::Flags flags;
+  Words words(without_line_end(head).from(2));
+  Bytes word;
+  bool valid = words.next(flags.key);
+  const bool store = command == Command::kMetaSet;
+  // Without a body ms is one that frame() could not take: its length, or too few words.
+  if (store) valid = has_body && words.next(word);
+  const Bytes meta = words.rest();
+  request.delta = 1;
+  valid = valid && meta_detail::read_flags(words, store ? 3 : 2, flags, request);
+  if (!valid) return make_invalid(request, Status::kBadFormat);
+  if (command == Command::kMetaDebug) return meta_detail::finish_debug(base, flags, meta, request);
+
+  const Status status = meta_detail::finish(command, flags, request);
+  if (status != Status::kOk) return make_invalid(request, status);
+  meta_detail::set_key(base, flags, flags.key_binary, request);
+  if ((flags.seen[1] & meta_detail::kAnswered) != 0) request.bits |= kAnswersFlags;
+  request.meta_offset = text_detail::offset_of(base, meta);
+  request.meta_size = static_cast<uint16_t>(meta.size);
+}
+
+// Decodes a base64 key where it lies.
+WC_HD inline void decode_key(uint8_t* base, const Request& request) {
+  uint8_t* const key = base + request.key_offset;
+  const size_t size = base64_decode({key, request.opaque}, key);
+  WC_ASSERT(size == request.key_size);
+}
+
+}  // namespace warpcache::protocol

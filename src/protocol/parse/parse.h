@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From frames to Requests, whatever the protocol.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/hd.h"
+#include "protocol/binary.h"
+#include "protocol/framing/frame_types.h"
+#include "protocol/message.h"
+#include "protocol/parse/meta.h"
+#include "protocol/parse/text.h"
+
+namespace warpcache::protocol {
+
+namespace parse_detail {
+
+WC_HD inline void set_body(const Frame& frame, Request& request) {
+  request.value_offset = frame.offset + frame.head_size;
+  request.value_size = frame.body_size;
+}
+
+// The line of a storage command that was refused, text or meta.
+WC_HD inline void parse_refused_line(const uint8_t* base, Bytes head, Request& request) {
+  if (head[0] == 'm') return parse_meta_line(base, head, true, request);
+  parse_text_store(base, head, request);
+}
+
+// A storage command without its body. What is wrong with its line counts more than why it was
+// refused.
+WC_HD inline void set_refusal(const Frame& frame, Request& request) {
+  if (request.op == Op::kInvalid) return;
+  request.status = static_cast<Status>(frame.detail);
+  request.value_size = frame.body_size;
+  if (request.status != Status::kTooLarge && request.status != Status::kOutOfMemory) return;
+  const bool plain_set = request.op == Op::kSet && (request.bits & kCasCompare) == 0;
+  const bool binary_set = request.protocol == Protocol::kBinary &&
+                          (request.binary_opcode == kOpSet || request.binary_opcode == kOpSetQ);
+  if (plain_set || binary_set || request.protocol == Protocol::kMeta) request.bits |= kDropOld;
+}
+
+}  // namespace parse_detail
+
+// Fills `request` from `frame`. Cannot fail: what is wrong with the message is said in op and
+// status. A base64 key is decoded where it lies, so a frame can be parsed
+// once only.
+WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
+  request = Request{};
+  const Bytes head = {base + frame.offset, frame.head_size};
+  switch (frame.verdict) {
+    case Verdict::kTextKey:
+      return parse_text_key(frame, request);
+    case Verdict::kTextLine:
+      return parse_text_line(base, head, request);
+    case Verdict::kMetaLine:
+      parse_meta_line(base, head, false, request);
+      break;
+    case Verdict::kTextStore:
+      parse_text_store(base, head, request);
+      return parse_detail::set_body(frame, request);
+    case Verdict::kMetaStore:
+      parse_meta_line(base, head, true, request);
+      parse_detail::set_body(frame, request);
+      break;
+    case Verdict::kRefusedStore:
+      parse_detail::parse_refused_line(base, head, request);
+      parse_detail::set_refusal(frame, request);
+      break;
+    case Verdict::kBinary:
+      parse_binary_head(base, frame.offset, request);
+      if (frame.body_size != 0 || request.op != Op::kStats) parse_detail::set_body(frame, request);
+      return;
+    case Verdict::kRefusedBinary:
+      parse_binary_head(base, frame.offset, request);
+      return parse_detail::set_refusal(frame, request);
+    case Verdict::kInvalidBinary:
+      return parse_binary_invalid(base, frame, request);
+    case Verdict::kInvalid:
+      return make_invalid(request, static_cast<Status>(frame.detail));
+  }
+  if ((request.bits & kKeyIsBase64) != 0 && request.op != Op::kInvalid) decode_key(base, request);
+}
+
+}  // namespace warpcache::protocol

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of a text line, and which command the first one names.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/hd.h"
+#include "base/mem.h"
+#include "protocol/framing/scan.h"
+
+namespace warpcache::protocol {
+
+// Words looked at in one line of anything but the get family; memcached's tokenizer stops there
+// too.
+inline constexpr uint32_t kWordsMax = 23;
+
+// A line without its line end: LF, or CRLF.
+WC_HD inline Bytes without_line_end(Bytes line) {
+  size_t size = line.size;
+  if (size > 0 && line.data[size - 1] == '\n') --size;
+  if (size < line.size && size > 0 && line.data[size - 1] == '\r') --size;
+  return {line.data, size};
+}
+
+// Walks over the words of a text, which are separated by blanks.
+class Words {
+ public:
+  WC_HD explicit Words(Bytes text)
+      : begin_(text.data), at_(text.data), end_(text.data + text.size) {}
+
+  // False at the end; `word` is empty then.
+  WC_HD bool next(Bytes& word) {
+    skip_blanks();
+    const uint8_t* const start = at_;
+    while (at_ < end_) {
+      const uint32_t blanks = scan_detail::masks_at(begin_, at_, end_).blanks;
+      if (blanks != 0) {
+        at_ += scan_detail::lowest_bit(blanks);
+        break;
+      }
+      at_ = end_ - at_ > 16 ? at_ + 16 : end_;
+    }
+    word = {start, static_cast<size_t>(at_ - start)};
+    return at_ != start;
+  }
+
+  // What next() has not passed yet, blanks in front left out.
+  WC_HD Bytes rest() {
+    skip_blanks();
+    return {at_, static_cast<size_t>(end_ - at_)};
+  }
+
+ private:
+  WC_HD void skip_blanks() {
+    while (at_ != end_ && *at_ == ' ') ++at_;
+  }
+
+  const uint8_t* begin_;
+  const uint8_t* at_;
+  const uint8_t* end_;
+};
+
+enum class Command : uint8_t {
+  kUnknown,
+  kGet,
+  kGets,
+  kGat,
+  kGats,
+  kSet,
+  kAdd,
+  kReplace,
+  kAppend,
+  kPrepend,
+  kCas,
+  kMetaGet,
+  kMetaSet,
+  kMetaDelete,
+  kMetaArithmetic,
+  kMetaNoop,
+  kMetaDebug,
+  kDelete,
+  kIncr,
+  kDecr,
+  kTouch,
+  kQuit,
+  kVersion,
+  kStats,
+  kFlushAll,
+  kVerbosity,
+  kCacheMemlimit,
+  kShutdown,
+  kAdmin,  // known, and left to the AdminHandler word by word
+};
+
+WC_HD inline bool is_get_family(Command command) {
+  return command >= Command::kGet && command <= Command::kGats;
+}
+WC_HD inline bool is_text_store(Command command) {
+  return command >= Command::kSet && command <= Command::kCas;
+}
+WC_HD inline bool is_meta(Command command) {
+  return command >= Command::kMetaGet && command <= Command::kMetaDebug;
+}
+
+namespace words_detail {
+
+WC_HD inline Command meta_command(uint8_t letter) {
+  switch (letter) {
+    case 'g':
+      return Command::kMetaGet;
+    case 's':
+      return Command::kMetaSet;
+    case 'd':
+      return Command::kMetaDelete;
+    case 'a':
+      return Command::kMetaArithmetic;
+    case 'n':
+      return Command::kMetaNoop;
+    case 'e':
+      return Command::kMetaDebug;
+    default:
+      return Command::kUnknown;
+  }
+}
+
+WC_HD inline Command short_command(Bytes word) {
+  if (word.size == 3) {
+    if (equal(word, "get")) return Command::kGet;
+    if (equal(word, "set")) return Command::kSet;
+    if (equal(word, "add")) return Command::kAdd;
+    if (equal(word, "cas")) return Command::kCas;
+    if (equal(word, "gat")) return Command::kGat;
+    return equal(word, "lru") ? Command::kAdmin : Command::kUnknown;
+  }
+  if (equal(word, "gets")) return Command::kGets;
+  if (equal(word, "incr")) return Command::kIncr;
+  if (equal(word, "decr")) return Command::kDecr;
+  if (equal(word, "gats")) return Command::kGats;
+  return equal(word, "quit") ? Command::kQuit : Command::kUnknown;
+}
+
+WC_HD inline Command long_command(Bytes word) {
+  switch (word.size) {
+    case 5:
+      if (equal(word, "touch")) return Command::kTouch;
+      if (equal(word, "stats")) return Command::kStats;
+      if (equal(word, "watch") || equal(word, "slabs")) return Command::kAdmin;
+      return Command::kUnknown;
+    case 6:
+      if (equal(word, "delete")) return Command::kDelete;
+      return equal(word, "append") ? Command::kAppend : Command::kUnknown;
+    case 7:
+      if (equal(word, "replace")) return Command::kReplace;
+      if (equal(word, "prepend")) return Command::kPrepend;
+      return equal(word, "version") ? Command::kVersion : Command::kUnknown;
+    case 8:
+      if (equal(word, "shutdown")) return Command::kShutdown;
+      return equal(word, "extstore") ? Command::kAdmin : Command::kUnknown;
+    case 9:
+      if (equal(word, "flush_all")) return Command::kFlushAll;
+      if (equal(word, "verbosity")) return Command::kVerbosity;
+      return equal(word, "debugtime") ? Command::kAdmin : Command::kUnknown;
+    case 11:
+      return equal(word, "lru_crawler") ? Command::kAdmin : Command::kUnknown;
+    case 13:
+      return equal(word, "refresh_certs") ? Command::kAdmin : Command::kUnknown;
+    case 14:
+      return equal(word, "cache_memlimit") ? Command::kCacheMemlimit : Command::kUnknown;
+    default:
+      return Command::kUnknown;
+  }
+}
+
+}  // namespace words_detail
+
+WC_HD inline Command command_of(Bytes word) {
+  if (word.size == 2) {
+    return word.data[0] == 'm' ? words_detail::meta_command(word.data[1]) : Command::kUnknown;
+  }
+  if (word.size == 3 || word.size == 4) return words_detail::short_command(word);
+  return words_detail::long_command(word);
+}
+
+}  // namespace warpcache::protocol

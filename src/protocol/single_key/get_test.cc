@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocol/single_key/get.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "protocol/testing/single_key.h"
+
+namespace warpcache::protocol {
+namespace {
+
+using net::testing::frame_of;
+using net::testing::FrameForm;
+using net::testing::kTestPort;
+using testing::Aligned;
+using testing::kHeader;
+using testing::LongWay;
+
+bool is_lone_get(const LongWay& way) {
+  const Request& request = way.request;
+  return way.lone && request.op == Op::kGet && request.protocol == Protocol::kText &&
+         (request.bits & ~uint32_t{kLastKey | kReturnValue}) == 0 && request.status == Status::kOk;
+}
+
+std::string short_hit(const Aligned& frame, const LoneGet& request, const Result& result) {
+  const uint32_t size = lone_hit_size(request, result.client_flags, result.value_size);
+  Aligned out(std::string(size, '\xee'));
+  uint8_t* const value = compose_lone_hit(frame.data(), request, result.client_flags,
+                                          result.value_size, size, out.data());
+  put(value, result.value);
+  finish_lone_hit(request, size, out.data());
+  return {reinterpret_cast<const char*>(out.data()), size};
+}
+
+std::string short_miss(const Aligned& frame, const LoneGet& request) {
+  Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
+  EXPECT_EQ(compose_lone_miss(frame.data(), request, out.data()), net::kEthernetFrameMin);
+  return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
+}
+
+// Both ways say the same of what the short one takes. Returns whether it takes the frame.
+bool expect_same(const std::string& bytes, uint32_t client_flags, const std::string& value) {
+  const Aligned frame(bytes);
+  const LoneGet request = parse_lone_get(frame.data(), frame.bytes(), kTestPort);
+  if (request.key_size == 0) return false;
+  Aligned copy(bytes);
+  const LongWay way = testing::long_way(copy);
+  EXPECT_TRUE(is_lone_get(way)) << ::testing::PrintToString(bytes);
+  if (!is_lone_get(way)) return true;
+  EXPECT_EQ(way.request.key_offset, kLoneKeyOffset);
+  EXPECT_EQ(way.request.key_size, request.key_size);
+  Result result = {};
+  result.outcome = Outcome::kMiss;
+  EXPECT_EQ(short_miss(frame, request), testing::long_reply(frame, way, result));
+  result.outcome = Outcome::kHit;
+  result.client_flags = client_flags;
+  result.value = {reinterpret_cast<const uint8_t*>(value.data()), value.size()};
+  result.value_size = static_cast<uint32_t>(value.size());
+  EXPECT_EQ(short_hit(frame, request, result), testing::long_reply(frame, way, result));
+  return true;
+}
+
+TEST(LoneGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
+  for (uint32_t size = 1; size <= kKeySizeMax; ++size) {
+    for (const bool checksum : {false, true}) {
+      for (const size_t padding : {size_t{0}, size_t{1}, size_t{2}, size_t{7}}) {
+        FrameForm form;
+        form.checksum = checksum;
+        form.padding = std::string(padding, '\n');
+        const std::string frame =
+            frame_of(kHeader + "get " + std::string(size, 'k') + "\r\n", form);
+        EXPECT_TRUE(expect_same(frame, size * 7919, std::string(size * 5 % 1300, 'v'))) << size;
+      }
+    }
+  }
+}
+
+TEST(LoneGet, LeavesAllElseToTheLongWay) {
+  const auto takes = [](const std::string& payload, const FrameForm& form = {}) {
+    return expect_same(frame_of(kHeader + payload, form), 0, "v");
+  };
+  EXPECT_TRUE(takes("get k\r\n"));
+  for (const char* payload :
+       {"get \r\n", "get k", "get k\r", "get k\n", "get k \r\n", "get a b\r\n", "get  k\r\n",
+        "gets k\r\n", "get k\r\nget k\r\n", "get\r\n", "mg k v\r\n", "GET k\r\n", "", "g"}) {
+    EXPECT_FALSE(takes(payload)) << payload;
+  }
+  EXPECT_FALSE(takes("get " + std::string(kKeySizeMax + 1, 'k') + "\r\n"));
+  FrameForm form;
+  form.ipv6 = true;
+  EXPECT_FALSE(takes("get k\r\n", form));
+  form = {};
+  form.vlan_tags = {0x8100};
+  EXPECT_FALSE(takes("get k\r\n", form));
+  form = {};
+  form.ip_options = std::string(4, '\1');
+  EXPECT_FALSE(takes("get k\r\n", form));
+  form = {};
+  form.source_port = 0;
+  EXPECT_FALSE(takes("get k\r\n", form));
+  form.source_port = 40000;
+  form.destination_port = 11212;
+  EXPECT_FALSE(takes("get k\r\n", form));
+  EXPECT_FALSE(expect_same(frame_of(std::string("\0\0\0\0\0\2\0\0get k\r\n", 15)), 0, "v"));
+}
+
+TEST(LoneGet, WhateverItTakesTheLongWayTakesToo) {
+  std::mt19937_64 random(1);
+  const auto payload = [](std::mt19937_64& dice) {
+    const std::string one = "get " + std::string(1 + dice() % 20, 'k') + "\r\n";
+    return dice() % 4 == 0 ? one + "get k\r\n" : one;
+  };
+  uint32_t taken = 0;
+  for (int round = 0; round < 300000 && !HasFailure(); ++round) {
+    const std::string frame = testing::damaged_frame(random, payload);
+    if (expect_same(frame, static_cast<uint32_t>(random() >> random() % 64), "value")) ++taken;
+  }
+  EXPECT_GT(taken, 50000u);
+}
+
+}  // namespace
+}  // namespace warpcache::protocol

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shortest way for the usual write, as lone_get.h for reads: "set <key> <flags> 0 <bytes>" with
+// its value in a frame as lone_frame.h describes, with one blank between two words and a reply
+// asked for.
+#pragma once
+
+#include "protocol/single_key/packet.h"
+
+namespace warpcache::protocol {
+
+struct LoneSet {
+  uint32_t key_size = 0;  // 0: this is no such request
+  uint32_t client_flags = 0;
+  uint32_t value_offset = 0;  // in the frame
+  uint32_t value_size = 0;
+  bool has_udp_checksum = false;
+};
+
+namespace lone_detail {
+
+inline constexpr uint32_t kNoBlank = 0;
+
+// Where the first blank is in [kKey, end), which has no line end before it; kNoBlank: nowhere.
+WC_HD inline uint32_t first_blank(const uint8_t* frame, uint32_t end) {
+  for (uint32_t at = kKey - 2; at < end; at += 4) {
+    uint32_t word = word32(frame, at);
+    if (at < kKey) word |= 0xffff;
+    const uint32_t blanks = zero_bytes(word ^ 0x20202020u);
+    const uint32_t lines = zero_bytes(word ^ 0x0a0a0a0au);
+    if ((blanks | lines) == 0) continue;
+    const uint32_t lowest = (blanks | lines) & ~((blanks | lines) - 1);
+    if ((lowest & lines) != 0) return kNoBlank;
+    uint32_t byte = 0;
+    while (lowest >> (8 * byte + 7) != 1) ++byte;
+    return at + byte < end ? at + byte : kNoBlank;
+  }
+  return kNoBlank;
+}
+
+// A decimal number at `at` of up to nine digits, and behind it `next`. Moves `at` behind that.
+// False: there is none.
+WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uint32_t* at,
+                              uint32_t* number) {
+  constexpr uint32_t kDigitsMax = 9;
+  uint32_t value = 0;
+  uint32_t digits = 0;
+  for (; digits <= kDigitsMax && *at + digits < end; ++digits) {
+    const uint32_t digit = frame[*at + digits] - uint32_t{'0'};
+    if (digit > 9) break;
+    value = value * 10 + digit;
+  }
+  if (digits == 0 || digits > kDigitsMax || *at + digits >= end) return false;
+  if (frame[*at + digits] != static_cast<uint8_t>(next)) return false;
+  *at += digits + 1;
+  *number = value;
+  return true;
+}
+
+}  // namespace lone_detail
+
+// Reads a frame of `size` bytes. REQUIRES: as parse_lone_get().
+WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
+  using namespace lone_detail;
+  constexpr uint32_t kShortest = kKey + sizeof("k 0 0 0\r\n\r\n") - 1;
+  if (size < kShortest) return {};
+  const Head head = load_head(frame);
+  const bool set =
+      head.half(kPayload) == ('s' | 'e' << 8) && head.half(kPayload + 2) == ('t' | ' ' << 8);
+  if (!set || !has_usual_headers(head, size, udp_port)) return {};
+  const uint32_t udp_size = big16(head.half(kUdp + net::kUdpLengthOffset));
+  const uint32_t end = kUdp + udp_size;
+  if (end < kShortest) return {};
+  const uint32_t key_end = first_blank(frame, end);
+  if (key_end < kKey + 1 || key_end > kKey + kKeySizeMax) return {};
+  LoneSet request;
+  uint32_t at = key_end + 1;
+  uint32_t exptime = 0;
+  if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
+      !take_number(frame, end, ' ', &at, &exptime) || exptime != 0 ||
+      !take_number(frame, end, '\r', &at, &request.value_size) || frame[at] != '\n') {
+    return {};
+  }
+  request.value_offset = at + 1;
+  if (request.value_size > size || request.value_offset + request.value_size + 2 != end) return {};
+  if (frame[end - 2] != '\r' || frame[end - 1] != '\n') return {};
+  if (has_wrong_checksum(head, frame, udp_size)) return {};
+  request.key_size = key_end - kKey;
+  request.has_udp_checksum = head.half(kUdp + net::kUdpChecksumOffset) != 0;
+  return request;
+}
+
+// Writes the reply frame to a set that took effect; returns its bytes, padding included. REQUIRES:
+// room for kEthernetFrameMin bytes at `out`, a multiple of 4.
+WC_HD inline uint32_t compose_lone_stored(const uint8_t* frame, const LoneSet& request,
+                                          uint8_t* out) {
+  lone_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
+  return net::kEthernetFrameMin;
+}
+
+}  // namespace warpcache::protocol

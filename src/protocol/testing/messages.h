@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Test support: streams cut into pieces of any size, framed as a worker does it, and frames in
+// words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/testing/heap_copy.h"
+#include "protocol/framing/frame.h"
+#include "protocol/message.h"
+
+namespace warpcache::protocol::testing {
+
+using warpcache::base::testing::HeapCopy;
+using warpcache::base::testing::text_of;
+
+inline FrameLimits default_limits() { return {1024 * 1024, 64 * 1024, true, kProtocolAuto}; }
+
+inline const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kTextLine:
+      return "line";
+    case Verdict::kTextStore:
+      return "store";
+    case Verdict::kTextKey:
+      return "key";
+    case Verdict::kMetaLine:
+      return "meta";
+    case Verdict::kMetaStore:
+      return "metastore";
+    case Verdict::kBinary:
+      return "binary";
+    case Verdict::kInvalid:
+      return "invalid";
+    case Verdict::kInvalidBinary:
+      return "invalidbinary";
+    case Verdict::kRefusedStore:
+      return "refused";
+    case Verdict::kRefusedBinary:
+      return "refusedbinary";
+  }
+  return "?";
+}
+
+inline bool has_inline_body(const Frame& frame) {
+  return frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ||
+         frame.verdict == Verdict::kBinary;
+}
+
+// All that a frame says but where it lies: "verdict<head>detail:body_size=body".
+inline std::string describe(const Frame& frame, const uint8_t* base) {
+  std::string text = std::string(name_of(frame.verdict)) + "<" +
+                     text_of({base + frame.offset, frame.head_size}) + ">" +
+                     std::to_string(frame.detail);
+  if (frame.body_size != 0) {
+    text += ":" + std::to_string(static_cast<int32_t>(frame.body_size));
+    if (has_inline_body(frame)) {
+      text += "=" + text_of({base + frame.offset + frame.head_size, frame.body_size});
+    }
+  }
+  return text;
+}
+
+// One stream and who reads it.
+class Stream {
+ public:
+  explicit Stream(const FrameLimits& limits, uint32_t capacity = 8)
+      : limits_(limits), frames_(capacity) {}
+
+  // What has arrived. Its frames are added to seen(); "close" follows the last.
+  void feed(const std::string& bytes) {
+    pending_ += bytes;
+    bool again = true;
+    while (again && !closed_) again = receives_big_ ? receive_big() : step();
+  }
+
+  const std::vector<std::string>& seen() const { return seen_; }
+  const std::string& pending() const { return pending_; }
+  uint32_t need() const { return need_; }
+
+  // What to say when asked for a Reservation; kOk by default.
+  Status reservation = Status::kOk;
+
+ private:
+  bool step() {
+    HeapCopy input(pending_);
+    constexpr uint32_t kOffset = 0;
+    const FrameResult result = frame(state_, limits_, input.bytes(), kOffset, 3, frames_.data(),
+                                     static_cast<uint32_t>(frames_.size()));
+    WC_ASSERT(result.consumed <= pending_.size());
+    WC_ASSERT(result.count <= frames_.size());
+    for (uint32_t i = 0; i < result.count; ++i) {
+      WC_ASSERT(frames_[i].entry == 3);
+      check_bounds(frames_[i], input.bytes());
+      seen_.push_back(describe(frames_[i], input.data()));
+    }
+    need_ = result.need;
+    if (result.end == FrameEnd::kBigBody) start_big(result, input);
+    pending_.erase(0, result.consumed);
+    if (result.end == FrameEnd::kClose) {
+      closed_ = true;
+      seen_.push_back("close");
+    }
+    return result.end == FrameEnd::kFull || result.end == FrameEnd::kBigBody;
+  }
+
+  void check_bounds(const Frame& frame, Bytes input) const {
+    const uint64_t body = has_inline_body(frame) ? frame.body_size : 0;
+    WC_ASSERT(uint64_t{frame.offset} + frame.head_size + body <= input.size);
+  }
+
+  void start_big(const FrameResult& result, HeapCopy& input) {
+    big_ = result.big;
+    big_head_ = text_of({input.data() + big_.offset, big_.head_size});
+    if (reservation == Status::kOk) {
+      receives_big_ = true;
+      return;
+    }
+    frame_refuse_big(state_, big_, reservation);
+    big_.offset = 0;
+    seen_.push_back(describe(big_, bytes_of(big_head_).data));
+  }
+
+  bool receive_big() {
+    const uint64_t size = uint64_t{big_.body_size} + body_end_size(big_);
+    if (pending_.size() < size) return false;
+    frame_big_done(big_, bytes_of(pending_.substr(big_.body_size, body_end_size(big_))));
+    const std::string whole = big_head_ + pending_.substr(0, big_.body_size);
+    pending_.erase(0, size);
+    big_.offset = 0;
+    seen_.push_back(describe(big_, bytes_of(whole).data));
+    receives_big_ = false;
+    return true;
+  }
+
+  FrameLimits limits_;
+  FrameState state_ = {};
+  std::vector<Frame> frames_;
+  std::vector<std::string> seen_;
+  std::string pending_;
+  std::string big_head_;
+  Frame big_ = {};
+  uint32_t need_ = 0;
+  bool receives_big_ = false;
+  bool closed_ = false;
+};
+
+// The frames of `bytes`, received at once.
+inline std::vector<std::string> frames_of(const std::string& bytes,
+                                          const FrameLimits& limits = default_limits()) {
+  Stream stream(limits);
+  stream.feed(bytes);
+  return stream.seen();
+}
+
+// The message of a binary request.
+inline std::string binary_request(uint8_t opcode, const std::string& extras, const std::string& key,
+                                  const std::string& value, uint64_t cas = 0) {
+  uint8_t header[24] = {0x80, opcode};
+  store_big16(header + 2, static_cast<uint16_t>(key.size()));
+  header[4] = static_cast<uint8_t>(extras.size());
+  store_big32(header + 8, static_cast<uint32_t>(extras.size() + key.size() + value.size()));
+  store_as(header + 12, uint32_t{0xa1b2c3d4});
+  store_big64(header + 16, cas);
+  return text_of({header, sizeof(header)}) + extras + key + value;
+}
+
+// `count` bytes of `value`, most significant first.
+inline std::string big_endian(uint64_t value, int count) {
+  std::string text;
+  for (int i = count - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+}  // namespace warpcache::protocol::testing

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/cuda/cuda_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <future>
+
+#include "store/reclaim/maintainer.h"
+
+namespace warpcache::store {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kEpochPause = std::chrono::microseconds(50);
+constexpr uint64_t kReachFactor = 4;
+constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items of 200 bytes
+constexpr uint64_t kRoomShare = 16;          // of the memory, that is made free at once at most
+// A batch takes as much at once as many clients of a CPU do in a second: more is kept free.
+constexpr uint32_t kLowWaterShare = 64;
+constexpr uint32_t kHandsMax = kGangMax - 1;
+// The limit can be raised later where that takes no more than this share of what is free.
+constexpr uint64_t kReachShare = 4;
+// Of the memory, what the device has at least: twice what the index starts with.
+constexpr uint64_t kNearShare = kIndexShareAtStart / 2;
+// Of what is free on the device, what is left for others, and for buffers of engines if they do not
+// want more.
+constexpr uint64_t kSpareShare = 8;
+
+// Of the device's memory; 0 after an error.
+uint64_t free_bytes(gpu::DeviceFaults& faults) {
+  size_t free = 0;
+  size_t total = 0;
+  return faults.check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory") ? free : 0;
+}
+
+}  // namespace
+
+CudaStore::CudaStore(const CudaStoreConfig& config, gpu::DeviceFaults& faults)
+    : StoreOwner(config.store.manual_clock), config_(config), faults_(faults) {}
+
+std::string CudaStore::create(const CudaStoreConfig& config, gpu::DeviceFaults& faults,
+                              std::unique_ptr<CudaStore>* store) {
+  std::unique_ptr<CudaStore> made(new CudaStore(config, faults));
+  std::string failure = made->start();
+  if (failure.empty()) *store = std::move(made);
+  return failure;
+}
+
+CudaStore::~CudaStore() {
+  {
+    const std::lock_guard guard(wake_mutex_);
+    stopping_ = true;
+  }
+  wake_condition_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string CudaStore::start() {
+  StoreConfig& config = config_.store;
+  config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
+  config.threads = config.readers_max;
+  config.low_water_share = kLowWaterShare;
+  config.hands_max = kHandsMax;
+  if (!stream_.create(gpu::CudaStream::Priority::kHigh) ||
+      !stats_stream_.create(gpu::CudaStream::Priority::kHigh)) {
+    return "the GPU gives no stream";
+  }
+  take_kernel_memory(stream_.get());
+  const cudaError_t first = cudaGetLastError();
+  if (first == cudaErrorMemoryAllocation) return "the GPU has too little memory for kernels alone";
+  if (!faults_.check(first, "starting a kernel") || !wait("starting a kernel"))
+    return faults_.why();
+  const uint64_t free = free_bytes(faults_);
+  if (faults_.failed()) return faults_.why();
+  if (config.memory_reach == 0) {
+    const bool may_grow =
+        !config_.values_on_host && kReachFactor * config.memory_limit <= free / kReachShare;
+    config.memory_reach = config.memory_limit * (may_grow ? kReachFactor : 1);
+  }
+  // Keys come by the hundred thousand at once: an index that is large from the start need not grow
+  // at that pace.
+  if (config.hash_power == 0) {
+    const uint64_t slots = config.memory_limit / kIndexShareAtStart / sizeof(Set) * kWays;
+    config.hash_power = static_cast<uint32_t>(std::bit_width(slots)) - 1;
+  }
+  const Geometry geometry = geometry_of(config);
+  hands_ = hands_for(geometry.segments_limit, kHandsMax);
+  tables_ = Tables(config, geometry);
+  const std::string refusal = take_memory(geometry);
+  if (!refusal.empty()) return refusal;
+
+  std::vector<uint8_t> filled(tables_.bytes(), 0);
+  const bool is_split = far_arena_.bytes() != 0;
+  const uint64_t seed = seed_of(config);
+  Core shadow = tables_.core_at(filled.data(), arena_.data(), seed);
+  if (is_split) shadow.near_bytes = arena_.bytes();
+  tables_.fill(config, shadow, unix_start());
+  shadow.shared->epoch_slots = config.readers_max;
+  core_ = tables_.core_at(device_tables_.data(), arena_.data(), seed);
+  if (is_split) {
+    core_.near_bytes = arena_.bytes();
+    core_.far_arena = far_arena_.data() - arena_.bytes();
+  }
+  const cudaError_t error = cudaMemcpyAsync(device_tables_.data(), filled.data(), tables_.bytes(),
+                                            cudaMemcpyHostToDevice, stream_.get());
+  if (!faults_.check(error, "filling the store's tables") || !wait("filling the store's tables")) {
+    return faults_.why();
+  }
+  if (!call(ServiceOp::kStart, 0)) return faults_.why();
+  tick();
+  if (config.maintenance_thread) start_thread();
+  return faults_.failed() ? faults_.why() : "";
+}
+
+// The arena last, of what the rest leaves.
+std::string CudaStore::take_memory(const Geometry& geometry) {
+  const auto device = gpu::CudaMemory::Place::kDevice;
+  const auto host = gpu::CudaMemory::Place::kHost;
+  if (!device_tables_.allocate(device, tables_.bytes()) ||
+      !maintainer_.allocate(device, maintainer_bytes(hands_)) ||
+      !scratch_.allocate(device, config_.block_scratch_bytes * config_.store.readers_max)) {
+    return "the GPU has too few megabytes free for the tables of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  if (!stats_copy_.allocate(host, tables_.stats_bytes()) ||
+      !call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
+      !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
+    return "the system does not give pinned memory";
+  }
+  return take_arena(geometry);
+}
+
+// The device's part, whole segments at the low end where the index is, then the host's.
+std::string CudaStore::take_arena(const Geometry& geometry) {
+  const uint64_t free = free_bytes(faults_);
+  if (faults_.failed()) return faults_.why();
+  const uint64_t bytes = geometry.arena_bytes();
+  const uint64_t piece = geometry.segment_size * kFreeWordSegments;
+  const uint64_t index = geometry.segment_size * geometry.index_segments;
+  const uint64_t spare = std::max(free / kSpareShare, config_.engines * config_.engine_bytes);
+  const uint64_t most = free - std::min(free, spare);
+  uint64_t near = config_.values_on_host ? std::max(bytes / kNearShare, index + piece) : bytes;
+  near = std::min(near, bytes);
+  if (near < bytes || near > most) near = std::min(near, most) / piece * piece;
+  if (near <= index) {
+    return "the GPU has " + std::to_string(free >> 20) +
+           " megabytes free, too few for the index of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  if (!arena_.allocate(gpu::CudaMemory::Place::kDevice, near)) {
+    return "the GPU does not give " + std::to_string(near >> 20) + " megabytes";
+  }
+  constexpr auto kHost = gpu::CudaMemory::Place::kHost;
+  constexpr auto kAny = gpu::CudaMemory::Content::kAny;
+  if (near < bytes && !far_arena_.allocate(kHost, bytes - near, kAny)) {
+    return "the system does not give " + std::to_string((bytes - near) >> 20) +
+           " megabytes of pinned memory for what the GPU does not hold of -m " +
+           std::to_string(config_.store.memory_limit >> 20);
+  }
+  return "";
+}
+
+BlockResources CudaStore::resources() const {
+  return {core_, tables_.counters_at(device_tables_.data()), scratch_.data()};
+}
+
+uint32_t CudaStore::take_readers() {
+  const uint32_t first = readers_taken_;
+  readers_taken_ += config_.blocks_per_engine;
+  WC_ASSERT(readers_taken_ <= config_.store.readers_max);
+  return first;
+}
+
+// --- Maintenance
+
+void CudaStore::wake() {
+  if (awake_.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard guard(wake_mutex_);
+    awake_.store(true, std::memory_order_relaxed);
+  }
+  wake_condition_.notify_one();
+}
+
+// Returns when the thread has what it needs.
+void CudaStore::start_thread() {
+  std::promise<void> attached;
+  const std::future<void> is_attached = attached.get_future();
+  thread_ = std::thread([this, attached = std::move(attached)]() mutable {
+    (void)faults_.check(gpu::attach_thread(), "starting the store's maintenance");
+    attached.set_value();
+    run();
+  });
+  is_attached.wait();
+}
+
+void CudaStore::run() {
+  SteadyClock::time_point second = next_second();
+  while (!faults_.failed()) {
+    {
+      std::unique_lock lock(wake_mutex_);
+      wake_condition_.wait_until(lock, second, [this] { return stopping_ || awake_.load(); });
+      if (stopping_) return;
+      awake_.store(false);
+    }
+    if (SteadyClock::now() >= second) {
+      second += std::chrono::seconds(1);
+      tick();
+    }
+    maintain();
+  }
+}
+
+bool CudaStore::is_stopping() {
+  const std::lock_guard guard(wake_mutex_);
+  return stopping_;
+}
+
+// Launch by launch, so that others who want something of the store wait for one at most.
+void CudaStore::maintain() {
+  ServiceCall result;
+  do {
+    if (!call(ServiceOp::kMaintain, 0, &result)) return;
+  } while (result.result != 0 && !is_stopping());
+}
+
+bool CudaStore::wait(const char* what) const {
+  return faults_.check(cudaGetLastError(), what) &&
+         faults_.check(cudaStreamSynchronize(stream_.get()), what);
+}
+
+bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key) {
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed()) return false;
+  ServiceCall& message = *call_.as<ServiceCall>();
+  message.op = op;
+  message.argument = argument;
+  message.key_size = static_cast<uint32_t>(key.size);
+  std::copy_n(key.data, key.size, message.key);
+  if (++shift_ == 0) ++shift_;
+  launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
+                 shift_, hands_, stream_.get());
+  if (!wait("maintaining the store")) return false;
+  if (result != nullptr) *result = message;
+  return true;
+}
+
+Status CudaStore::make_room(uint64_t bytes, uint64_t missing) {
+  bytes = std::max(bytes, std::min(missing, config_.store.memory_limit / kRoomShare));
+  const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
+  const SteadyClock::time_point deadline = SteadyClock::now() + patience;
+  while (true) {
+    ServiceCall result;
+    if (!call(ServiceOp::kMakeRoom, bytes, &result)) return Status::kOutOfMemory;
+    const auto room = static_cast<Maintainer::Room>(result.result);
+    if (room == Maintainer::Room::kReady) return Status::kOk;
+    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
+    if (SteadyClock::now() >= deadline) return Status::kOutOfMemory;
+    std::this_thread::sleep_for(kEpochPause);
+  }
+}
+
+void CudaStore::apply_clock(uint32_t now) { (void)call(ServiceOp::kClock, now); }
+
+void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
+
+void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
+
+// Not what the card was told last: while it is busy with others that may be seconds ago.
+Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
+
+bool CudaStore::set_memory_limit(uint64_t bytes) {
+  const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
+  ServiceCall result;
+  if (!call(ServiceOp::kSetTarget, segments, &result) || result.result == 0) return false;
+  wake();
+  return true;
+}
+
+// --- Reservations
+
+Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
+  const uint64_t sizes = uint64_t{key_size} << 32 | value_size;
+  // A reservation takes whole segments, also for a small item.
+  const uint64_t bytes =
+      std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+  for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
+    ServiceCall result;
+    if (!call(ServiceOp::kReserve, sizes, &result)) break;
+    *id = static_cast<uint32_t>(result.result);
+    if (result.status != Status::kDeferred) return result.status;
+    if (make_room(bytes, bytes) != Status::kOk) break;
+  }
+  return Status::kOutOfMemory;
+}
+
+bool CudaStore::fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size) {
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed()) return false;
+  launch_fill(core_, id, offset, pinned, size, stream_.get());
+  return wait("storing a large value");
+}
+
+void CudaStore::abandon(uint32_t id) { (void)call(ServiceOp::kAbandon, id); }
+
+// --- Looking at it all
+
+StoreStats CudaStore::stats() const {
+  const std::lock_guard guard(stats_mutex_);
+  if (faults_.failed()) return {};
+  const cudaError_t error =
+      cudaMemcpyAsync(stats_copy_.data(), device_tables_.data(), tables_.stats_bytes(),
+                      cudaMemcpyDeviceToHost, stats_stream_.get());
+  if (!faults_.check(error, "reading the store's tables") ||
+      !faults_.check(cudaStreamSynchronize(stats_stream_.get()), "reading the store's tables")) {
+    return {};
+  }
+  const Core copy = tables_.core_at(stats_copy_.data(), arena_.data(), core_.seed);
+  copy.shared->segment_lock = 0;  // somebody may have held it at that moment
+  return tables_.stats(copy, tables_.counters_at(stats_copy_.data()));
+}
+
+Status CudaStore::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) {
+  const std::lock_guard walker(walk_mutex_);
+  WalkCall& message = *walk_call_.as<WalkCall>();
+  message = {};
+  message.first_pair = static_cast<uint32_t>(cursor);
+  {
+    const std::lock_guard guard(service_mutex_);
+    if (faults_.failed()) return Status::kNotSupported;
+    // The caller is a thread that makes long replies, none of the engine's.
+    if (!faults_.check(gpu::attach_thread(), "walking the store")) return Status::kNotSupported;
+    launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
+    if (!wait("walking the store")) return Status::kNotSupported;
+  }
+  for (uint32_t i = 0; i < message.count; ++i) {
+    const auto* item =
+        reinterpret_cast<const Item*>(walk_buffer_.data() + uint64_t{i} * kWalkedBytes);
+    visit({item, item->key(), item_footprint(*item)});
+  }
+  cursor = message.next_pair < message.pair_count ? message.next_pair : kWalkEnd;
+  return Status::kOk;
+}
+
+bool CudaStore::inspect(Bytes key, Item* header) {
+  ServiceCall result;
+  if (!call(ServiceOp::kInspect, 0, &result, key) || result.result == 0) return false;
+  *header = result.item;
+  return true;
+}
+
+}  // namespace warpcache::store

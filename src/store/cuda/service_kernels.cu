@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <new>
+
+#include "gpu/start_kernel.cuh"
+#include "gpu/warp.cuh"
+#include "store/cuda/service_kernels.h"
+#include "store/reclaim/maintainer.h"
+
+namespace warpcache::store {
+
+namespace {
+
+struct DeviceMaintainer {
+  ThreadContext thread;
+  Crew crew;
+  Gang gang;
+  Maintainer maintainer;
+};
+
+// The hands lie behind it.
+__device__ Hand* hands_of(DeviceMaintainer* state) { return reinterpret_cast<Hand*>(state + 1); }
+static_assert(sizeof(DeviceMaintainer) % alignof(Hand) == 0);
+
+// A block: one thread leads, whole warps work. The leader's warp has no worker, so that nobody
+// waits for it in one branch while it is in another. Where there are hands, each is such a block.
+constexpr uint32_t kWorkers = 256;
+constexpr uint32_t kServiceThreads = gpu::kWarpSize + kWorkers;
+// The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
+// that never ends, and what those leave must do.
+constexpr uint32_t kServiceBlocksMin = 3;
+
+// Of one launch of maintenance, for others wait for its end.
+constexpr uint32_t kMaintainSteps = 64;
+
+__device__ void inspect(const Core& core, ServiceCall& call) {
+  const StoreRef store{core};
+  uint8_t key[256];
+  for (uint32_t i = 0; i < call.key_size; ++i) key[i] = call.key[i];
+  const Bytes bytes = {key, call.key_size};
+  const Found found = store.find(store.hash(bytes), bytes);
+  call.result = 0;
+  if (!found || !store.alive(*found.item, store.clock().now)) return;
+  call.item = *found.item;
+  call.result = 1;
+}
+
+__device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& call) {
+  switch (call.op) {
+    case ServiceOp::kStart:
+      break;
+    case ServiceOp::kMaintain:
+      call.result = maintainer.maintain(kMaintainSteps) ? 1 : 0;
+      break;
+    case ServiceOp::kMakeRoom: {
+      Maintainer::Room room = Maintainer::Room::kProgress;
+      while (room == Maintainer::Room::kProgress) room = maintainer.make_room(call.argument);
+      call.result = static_cast<uint64_t>(room);
+      break;
+    }
+    case ServiceOp::kFlush:
+      maintainer.flush();
+      break;
+    case ServiceOp::kClock:
+      store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
+      break;
+    case ServiceOp::kExpire:
+      maintainer.expire();
+      for (uint32_t i = 0; i < Maintainer::kSweepStepsMax && maintainer.sweep(); ++i) {
+      }
+      break;
+    case ServiceOp::kSetTarget:
+      call.result = maintainer.set_target(static_cast<uint32_t>(call.argument)) ? 1 : 0;
+      break;
+    case ServiceOp::kReserve: {
+      uint32_t id = 0;
+      call.status = reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
+                                 static_cast<uint32_t>(call.argument), &id);
+      call.result = id;
+      break;
+    }
+    case ServiceOp::kAbandon:
+      abandon_reservation(core, static_cast<uint32_t>(call.argument));
+      break;
+    case ServiceOp::kInspect:
+      inspect(core, call);
+      break;
+  }
+}
+
+// What the leader does. The first reader is maintenance's, which enters only to inspect.
+__device__ void lead(const Core& core, DeviceMaintainer& state, ServiceCall& call) {
+  const StoreRef store{core};
+  const bool reads = call.op == ServiceOp::kInspect;
+  if (reads) store.enter_batch(state.thread);
+  serve(core, state.maintainer, call);
+  if (reads) store.leave_batch(state.thread);
+  call.free_segments = load_relaxed(&core.shared->free_count);
+  call.low_water = load_relaxed(&core.shared->low_water);
+  call.segment_limit = load_relaxed(&core.shared->segment_limit);
+  call.clock = store.clock();
+  state.gang.dismiss();
+  state.crew.dismiss();
+}
+
+__device__ void build(const Core& core, ThreadCounters* counters, DeviceMaintainer& state,
+                      uint32_t hands) {
+  state.thread = {};
+  state.thread.slot = &core.epochs[0];
+  state.thread.counters = &counters[0];
+  new (&state.crew) Crew();
+  new (&state.gang) Gang();
+  state.gang.hands = hands_of(&state);
+  state.gang.count = hands;
+  for (uint32_t i = 0; i < hands; ++i) new (&state.gang.hands[i]) Hand(core, &counters[0]);
+  new (&state.maintainer) Maintainer(core, &state.thread, &state.crew, &state.gang);
+}
+
+// The first block leads; the others, if there are any, are hands. Without a call there is nothing
+// to be done.
+__global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
+    service_kernel(Core core, ThreadCounters* counters, DeviceMaintainer* state,
+                   ServiceCall* host_call, uint32_t shift, uint32_t hands) {
+  __shared__ uint16_t sizes[kWindowGranules];
+  if (host_call == nullptr) return;
+  const bool leads = blockIdx.x == 0;
+  Hand* const hand = leads ? nullptr : hands_of(state) + (blockIdx.x - 1);
+  Crew& crew = leads ? state->crew : hand->crew;
+  if (threadIdx.x == 0) {
+    if (leads && host_call->op == ServiceOp::kStart) build(core, counters, *state, hands);
+    if (leads) state->gang.shift = shift;
+    crew.muster(kWorkers, sizes);
+  }
+  __syncthreads();  // the last one: from here on the crew's words alone join leader and workers
+  if (threadIdx.x == 0) {
+    if (leads) {
+      lead(core, *state, *host_call);
+    } else {
+      hand->serve(shift, &state->gang.over);
+    }
+  }
+  if (threadIdx.x < gpu::kWarpSize) return;
+  ThreadContext thread;
+  thread.counters = &counters[0];
+  crew.serve(core, thread, threadIdx.x - gpu::kWarpSize);
+}
+
+constexpr uint32_t kFillThreads = 256;
+
+__global__ void __launch_bounds__(kFillThreads)
+    fill_kernel(Core core, uint32_t reservation, uint32_t offset, const uint8_t* from,
+                uint32_t size) {
+  __shared__ Item* item;
+  if (threadIdx.x == 0) item = reservation_item(core, reservation);
+  __syncthreads();
+  if (item == nullptr) return;
+  for (uint32_t at = 0; at < size;) {
+    const MutableBytes window = value_window(core, *item, offset + at);
+    const uint32_t count = window.size < size - at ? static_cast<uint32_t>(window.size) : size - at;
+    gpu::block_copy(window.data, from + at, count);
+    at += count;
+  }
+}
+
+// Warps that walk, a pair each at a time: like the service block they find room beside a kernel
+// that never ends.
+constexpr uint32_t kWalkWarps = 8;
+// What these find at most. A launch ends when the buffer has no more room for so much.
+constexpr uint32_t kWalkedAtOnce = kWalkWarps * (2 + kOverflowChainMax) * kWays;
+static_assert(kWalkedAtOnce <= kWalkedMax);
+// And when it has lasted for some milliseconds, for the store's other work waits meanwhile.
+constexpr uint32_t kWalkRoundsMax = 2048;
+
+// Called by a warp: a lane for each slot.
+__device__ void walk_pair(const Core& core, PairNumber number, uint8_t* buffer, uint32_t* count) {
+  Set* pair = pair_at(core, number);
+  const uint32_t now = load_relaxed(&core.shared->now);
+  if (gpu::lane_id() == 0) spin_lock(&pair->lock);
+  __syncwarp();
+  const PairSets sets = sets_of(core, pair);
+  for (uint32_t i = gpu::lane_id(); i < sets.count * kWays; i += gpu::kWarpSize) {
+    const Slot slot = load_relaxed(&sets.set[i / kWays]->slots[i % kWays]);
+    if (slot == 0) continue;
+    const Item* item = core.item_in(slot);
+    if (!is_alive(core, *item, now)) continue;
+    uint8_t* out = buffer + uint64_t{atomicAdd(count, 1u)} * kWalkedBytes;
+    *reinterpret_cast<Item*>(out) = *item;
+    mem_copy(out + sizeof(Item), item->key_data(), item->key_size);
+  }
+  __syncwarp();
+  if (gpu::lane_id() == 0) spin_unlock(&pair->lock);
+}
+
+__global__ void __launch_bounds__(kWalkWarps* gpu::kWarpSize, kServiceBlocksMin)
+    walk_kernel(Core core, WalkCall* call, uint8_t* buffer) {
+  __shared__ uint32_t first;  // of the pairs of a round
+  __shared__ uint32_t pairs;
+  __shared__ uint32_t count;
+  __shared__ bool goes_on;
+  if (threadIdx.x == 0) {
+    first = call->first_pair;
+    pairs = load_acquire(&core.shared->pair_count);
+    count = 0;
+  }
+  for (uint32_t round = 0;; ++round) {
+    if (threadIdx.x == 0) {
+      if (round != 0) first += kWalkWarps;
+      goes_on = first < pairs && count + kWalkedAtOnce <= kWalkedMax && round < kWalkRoundsMax;
+    }
+    __syncthreads();
+    if (!goes_on) break;
+    if (first + gpu::warp_id() < pairs) walk_pair(core, first + gpu::warp_id(), buffer, &count);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  call->next_pair = first;
+  call->pair_count = pairs;
+  call->count = count;
+}
+
+}  // namespace
+
+uint64_t maintainer_bytes(uint32_t hands) {
+  return sizeof(DeviceMaintainer) + hands * sizeof(Hand);
+}
+
+void take_kernel_memory(cudaStream_t stream) {
+  gpu::start_kernel(service_kernel, {1, kServiceThreads}, 0, stream, Core{}, nullptr, nullptr,
+                    nullptr, 0u, 0u);
+}
+
+void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
+                    uint32_t shift, uint32_t hands, cudaStream_t stream) {
+  const bool frees = call->op == ServiceOp::kMaintain || call->op == ServiceOp::kMakeRoom;
+  gpu::start_kernel(service_kernel, {frees ? 1 + hands : 1, kServiceThreads}, 0, stream, core,
+                    counters, static_cast<DeviceMaintainer*>(maintainer), call, shift, hands);
+}
+
+void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,
+                 uint32_t size, cudaStream_t stream) {
+  gpu::start_kernel(fill_kernel, {1, kFillThreads}, 0, stream, core, reservation, offset, from,
+                    size);
+}
+
+void launch_walk(const Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {
+  gpu::start_kernel(walk_kernel, {1, kWalkWarps * gpu::kWarpSize}, 0, stream, core, call, buffer);
+}
+
+}  // namespace warpcache::store

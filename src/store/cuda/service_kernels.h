@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of the store's own work, as the host starts them: a block of the device, whose first
+// thread leads, and hands (store/reclaim/gang.h). All are asynchronous on the given stream; what
+// pointers point to must stay until they have ended. Errors are CUDA's, to be looked for with
+// cudaGetLastError() and at the next synchronisation.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "store/host/owner.h"
+
+namespace warpcache::store {
+
+enum class ServiceOp : uint32_t {
+  kStart,     // builds the maintainer
+  kMaintain,  // see Maintainer::maintain(). `result` 1: there is more to do at once
+  kMakeRoom,  // argument: bytes. `result` is a Maintainer::Room
+  kFlush,
+  kClock,  // argument: the second
+  kExpire,
+  kSetTarget,  // argument: segments. `result` 0: see Maintainer::set_target()
+  kReserve,    // argument: key size << 32 | value size. `result` is the id, `status` says more
+  kAbandon,    // argument: the id
+  kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
+};
+
+// In pinned host memory.
+struct ServiceCall {
+  ServiceOp op;
+  uint32_t key_size;
+  uint64_t argument;
+  uint64_t result;
+  Status status;
+  uint32_t free_segments;
+  uint32_t low_water;
+  uint64_t segment_limit;
+  Clock clock;
+  alignas(16) Item item;
+  uint8_t key[256];
+};
+
+// Makes the driver take the memory of the device that kernels keep for what their threads have no
+// registers for: hundreds of megabytes, and else taken at the first launch, when there may be too
+// little. Of all kernels the store's want most.
+void take_kernel_memory(cudaStream_t stream);
+
+// `maintainer`: device memory of maintainer_bytes(). `hands`: as many at each call; `shift`:
+// another number at each, never 0.
+uint64_t maintainer_bytes(uint32_t hands);
+void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
+                    uint32_t shift, uint32_t hands, cudaStream_t stream);
+
+// Copies `size` bytes of pinned host memory into the value of a reservation, from `offset` on.
+void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,
+                 uint32_t size, cudaStream_t stream);
+
+// Live items, header and key, of the pairs from `first_pair` on until the buffer is full, or some
+// milliseconds are over.
+struct WalkCall {
+  uint32_t first_pair;
+  uint32_t next_pair;   // out: where to go on, unless it is behind the last
+  uint32_t pair_count;  // out
+  uint32_t count;       // out: items in the buffer
+};
+inline constexpr uint32_t kWalkedBytes = sizeof(Item) + 256;  // a key has at most 250 bytes
+inline constexpr uint32_t kWalkedMax = 2048;
+void launch_walk(const Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream);
+
+}  // namespace warpcache::store

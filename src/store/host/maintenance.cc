@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/host/maintenance.h"
+
+#include <chrono>
+
+namespace warpcache::store {
+
+namespace {
+
+constexpr auto kEpochPause = std::chrono::microseconds(50);
+constexpr uint32_t kPausesMax = 20;  // that maintenance makes for callers before it goes on
+
+// Holds the mutex, and has maintenance leave it to this thread first.
+class Caller {
+ public:
+  Caller(std::atomic<uint32_t>& callers, std::mutex& mutex) : callers_(callers), mutex_(mutex) {
+    callers_.fetch_add(1, std::memory_order_relaxed);
+    mutex_.lock();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() {
+    mutex_.unlock();
+    callers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t>& callers_;
+  std::mutex& mutex_;
+};
+
+}  // namespace
+
+Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max)
+    : core_(core), room_wait_ms_max_(room_wait_ms_max), maintainer_(core, thread, &crew_, &gang_) {}
+
+Maintenance::~Maintenance() { stop(); }
+
+void Maintenance::start(std::chrono::steady_clock::time_point first, void (*every_second)(void*),
+                        void* context) {
+  every_second_ = every_second;
+  context_ = context;
+  thread_ = std::thread([this, first] { run(first); });
+}
+
+void Maintenance::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard guard(wake_mutex_);
+    stopping_ = true;
+  }
+  wake_condition_.notify_one();
+  thread_.join();
+}
+
+void Maintenance::wake() {
+  if (load_relaxed(&awake_) != 0) return;
+  {
+    const std::lock_guard guard(wake_mutex_);
+    store_relaxed(&awake_, 1);
+  }
+  wake_condition_.notify_one();
+}
+
+void Maintenance::run(std::chrono::steady_clock::time_point second) {
+  using SteadyClock = std::chrono::steady_clock;
+  while (true) {
+    {
+      std::unique_lock lock(wake_mutex_);
+      wake_condition_.wait_until(lock, second,
+                                 [this] { return stopping_ || load_relaxed(&awake_) != 0; });
+      if (stopping_) return;
+      store_relaxed(&awake_, 0);
+    }
+    if (SteadyClock::now() >= second) {
+      second += std::chrono::seconds(1);
+      every_second_(context_);
+    }
+    maintain();
+  }
+}
+
+bool Maintenance::is_stopping() {
+  const std::lock_guard guard(wake_mutex_);
+  return stopping_;
+}
+
+void Maintenance::let_callers_go_first() const {
+  for (uint32_t i = 0; i < kPausesMax && callers_.load(std::memory_order_relaxed) != 0; ++i) {
+    std::this_thread::sleep_for(kEpochPause);
+  }
+}
+
+// A step at a time, so that a worker that wants room or a flush waits for one step at most.
+void Maintenance::maintain() {
+  bool more = true;
+  while (more && !is_stopping()) {
+    let_callers_go_first();
+    const std::lock_guard guard(mutex_);
+    more = maintainer_.maintain(1);
+  }
+}
+
+Status Maintenance::make_room(uint64_t bytes) {
+  using SteadyClock = std::chrono::steady_clock;
+  const auto patience = std::chrono::milliseconds(room_wait_ms_max_);
+  SteadyClock::time_point deadline = SteadyClock::now() + patience;
+  for (uint32_t i = 0; i < Maintainer::kStepsMax; ++i) {
+    Maintainer::Room room = Maintainer::Room::kNone;
+    {
+      const Caller caller(callers_, mutex_);
+      room = maintainer_.make_room(bytes);
+    }
+    if (room == Maintainer::Room::kReady) return Status::kOk;
+    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
+    if (room == Maintainer::Room::kProgress) {
+      deadline = SteadyClock::now() + patience;
+      continue;
+    }
+    if (SteadyClock::now() >= deadline) return Status::kOutOfMemory;
+    std::this_thread::sleep_for(kEpochPause);
+  }
+  return Status::kOutOfMemory;
+}
+
+void Maintenance::flush() {
+  const Caller caller(callers_, mutex_);
+  maintainer_.flush();
+}
+
+void Maintenance::expire() {
+  {
+    const std::lock_guard guard(mutex_);
+    maintainer_.expire();
+  }
+  for (uint32_t i = 0; i < Maintainer::kSweepStepsMax && !is_stopping(); ++i) {
+    let_callers_go_first();
+    const std::lock_guard guard(mutex_);
+    if (!maintainer_.sweep()) break;
+  }
+}
+
+bool Maintenance::set_limit(uint32_t segments) {
+  {
+    const Caller caller(callers_, mutex_);
+    if (!maintainer_.set_target(segments)) return false;
+  }
+  wake();
+  return true;
+}
+
+}  // namespace warpcache::store

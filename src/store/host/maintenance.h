@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeps segments free on the host: a thread of its own runs the Maintainer ahead of need; a worker
+// that has run out does the same steps itself, between batches.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "base/status.h"
+#include "store/reclaim/maintainer.h"
+
+namespace warpcache::store {
+
+class Maintenance {
+ public:
+  // What `core` points to outlives this. `thread` is maintenance's own.
+  Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max);
+  ~Maintenance();
+
+  // The thread calls `every_second` once a second, from `first` on, and reclaims when segments get
+  // few.
+  void start(std::chrono::steady_clock::time_point first, void (*every_second)(void*),
+             void* context);
+  void stop();
+
+  // From any thread, with locks held: there is work.
+  void wake();
+
+  // See Store. Outside batches.
+  Status make_room(uint64_t bytes);
+  // All that is to be done now.
+  void maintain();
+  // The limit that maintenance moves to in small steps, which nobody waits for. False, and nothing
+  // changes: see Maintainer::set_target().
+  bool set_limit(uint32_t segments);
+  void flush();   // everything stored before is dead
+  void expire();  // once a second: bulk expiry, and removing some of what is dead
+
+ private:
+  void run(std::chrono::steady_clock::time_point second);
+  bool is_stopping();
+  void let_callers_go_first() const;
+
+  Core core_;
+  uint32_t room_wait_ms_max_;
+
+  std::atomic<uint32_t> callers_{0};  // that wait for the mutex, or have it
+
+  std::mutex mutex_;  // one reclaims at a time; guards what follows
+  Crew crew_;         // without workers
+  Gang gang_;         // without hands
+  Maintainer maintainer_;
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_condition_;
+  uint32_t awake_ = 0;     // atomic: work is known
+  bool stopping_ = false;  // guarded by wake_mutex_
+  void (*every_second_)(void*) = nullptr;
+  void* context_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace warpcache::store

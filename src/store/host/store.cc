@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/host/store.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "store/host/maintenance.h"
+#include "store/host/memory.h"
+
+namespace warpcache::store {
+
+namespace {
+
+// The owner's own registrations, maintenance's, the inspector's and the walker's, which use no
+// lane.
+constexpr uint32_t kOwnReaders = 3;
+constexpr uint64_t kPairsWalkedAtOnce = 8;
+constexpr uint32_t kLooksMax = 4;  // at a pair, before it is locked
+
+struct PairItems {
+  uint32_t count = 0;
+  const Item* item[(2 + kOverflowChainMax) * kWays];
+};
+
+PairItems look_at(const Core& core, Set* pair) {
+  PairItems seen;
+  const PairSets sets = sets_of(core, pair);
+  for (uint32_t i = 0; i < sets.count * kWays; ++i) {
+    const Slot slot = load_acquire(&sets.set[i / kWays]->slots[i % kWays]);
+    if (slot != 0) seen.item[seen.count++] = core.item_in(slot);
+  }
+  return seen;
+}
+
+// All items of a pair. Keys that moved within it during a look may have escaped it.
+PairItems items_of(const Core& core, Set* pair) {
+  for (uint32_t look = 0; look < kLooksMax; ++look) {
+    const uint32_t before = load_acquire(&pair->state);
+    const PairItems seen = look_at(core, pair);
+    if (same_places(before, load_acquire(&pair->state))) return seen;
+  }
+  const SpinGuard guard(&pair->lock);
+  return look_at(core, pair);
+}
+
+}  // namespace
+
+struct Store::Memory {
+  Mapping arena;
+  Mapping tables;
+  ThreadContext maintenance_thread;
+  std::mutex registration;
+  std::mutex inspection;  // guards what follows
+  ThreadContext inspector;
+  std::mutex walking;  // guards what follows
+  ThreadContext walker;
+};
+
+Store::Store(const StoreConfig& config)
+    : StoreOwner(config.manual_clock), config_(config), memory_(std::make_unique<Memory>()) {}
+
+Store::~Store() {
+  if (maintenance_ != nullptr) maintenance_->stop();
+}
+
+Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store) {
+  std::unique_ptr<Store> made(new Store(config));
+  const Status status = made->start();
+  if (status == Status::kOk) *store = std::move(made);
+  return status;
+}
+
+Status Store::start() {
+  Geometry geometry = geometry_of(config_);
+  // Where the system counts address space as memory, the limit must do.
+  if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages)) {
+    geometry.segments_max = geometry.segments_limit;
+    if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages))
+      return Status::kOutOfMemory;
+  }
+  tables_ = Tables(config_, geometry);
+  if (!memory_->tables.map(tables_.bytes(), false)) return Status::kOutOfMemory;
+  core_ = tables_.core_at(memory_->tables.data(), memory_->arena.data(), seed_of(config_));
+  counters_ = tables_.counters_at(memory_->tables.data());
+  tables_.fill(config_, core_, unix_start());
+  core_.shared->drop_pages_context = this;
+  core_.shared->drop_pages = [](void* self, SegmentId id) {
+    const Store& store = *static_cast<Store*>(self);
+    store.memory_->arena.drop(uint64_t{id} << store.core_.segment_shift,
+                              store.core_.segment_size());
+  };
+
+  for (ThreadContext* own : {&memory_->maintenance_thread, &memory_->inspector, &memory_->walker}) {
+    const Status registered = register_thread(own);
+    WC_ASSERT(registered == Status::kOk);
+  }
+  maintenance_ =
+      std::make_unique<Maintenance>(core_, &memory_->maintenance_thread, config_.room_wait_ms_max);
+  tick();
+  if (config_.maintenance_thread) {
+    core_.shared->low_on_segments = [](void* maintenance) {
+      static_cast<Maintenance*>(maintenance)->wake();
+    };
+    core_.shared->low_on_segments_context = maintenance_.get();
+    maintenance_->start(
+        next_second(), [](void* store) { static_cast<Store*>(store)->tick(); }, this);
+  }
+  return Status::kOk;
+}
+
+// --- Threads
+
+Status Store::register_thread(ThreadContext* thread) {
+  const std::lock_guard guard(memory_->registration);
+  for (uint32_t i = 0; i < tables_.readers_max(); ++i) {
+    EpochSlot& slot = core_.epochs[i];
+    if (slot.taken != 0) continue;
+    slot.taken = 1;
+    // Before its owner can enter: who unlinks afterwards looks at it.
+    if (i >= core_.shared->epoch_slots) exchange_seq_cst(&core_.shared->epoch_slots, i + 1);
+    *thread = {};
+    thread->slot = &slot;
+    thread->counters = &counters_[i];
+    thread->index = i;
+    thread->lane = (i < kOwnReaders ? 0 : i - kOwnReaders) % core_.shared->lane_count;
+    return Status::kOk;
+  }
+  return Status::kOutOfMemory;
+}
+
+void Store::unregister_thread(ThreadContext* thread) {
+  settle_growth(core_, *thread);
+  const std::lock_guard guard(memory_->registration);
+  WC_ASSERT(load_acquire(&thread->slot->epoch) == kEpochIdle);
+  thread->slot->taken = 0;
+  *thread = {};
+}
+
+// --- Room
+
+Status Store::make_room(uint64_t bytes) { return maintenance_->make_room(bytes); }
+
+void Store::maintain() { maintenance_->maintain(); }
+
+bool Store::set_memory_limit(uint64_t bytes) {
+  const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
+  const uint64_t before = load_relaxed(&core_.shared->segment_limit);
+  if (!maintenance_->set_limit(static_cast<uint32_t>(segments))) return false;
+  if (segments > before) memory_->arena.ask_for_huge_pages(segments << core_.segment_shift);
+  return true;
+}
+
+Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
+  // A reservation takes whole segments, also for a small item.
+  const uint64_t bytes =
+      std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+  for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
+    const Status status = reserve_item(core_, key_size, value_size, id);
+    if (status != Status::kDeferred) return status;
+    if (maintenance_->make_room(bytes) != Status::kOk) break;
+  }
+  return Status::kOutOfMemory;
+}
+
+MutableBytes Store::reservation_window(uint32_t id, uint32_t offset) const {
+  const Item* item = reservation_item(core_, id);
+  WC_ASSERT(item != nullptr && offset < item->value_size);
+  return value_window(core_, *item, offset);
+}
+
+void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_, id); }
+
+// --- Clock
+
+void Store::apply_clock(uint32_t now) { store_relaxed(&core_.shared->now, now); }
+
+void Store::apply_flush() { maintenance_->flush(); }
+
+void Store::apply_expiry() { maintenance_->expire(); }
+
+// --- Looking at it all
+
+bool Store::inspect(Bytes key, Item* header) {
+  const std::lock_guard guard(memory_->inspection);
+  const StoreRef store = ref();
+  store.enter_batch(memory_->inspector);
+  const Found found = store.find(store.hash(key), key);
+  const bool alive = found && store.alive(*found.item, store.clock().now);
+  if (alive) *header = *found.item;
+  store.leave_batch(memory_->inspector);
+  return alive;
+}
+
+// As any reader, so that no request waits for a walk: a pair is locked only where keys of it move
+// at each of several looks.
+Status Store::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) {
+  const std::lock_guard guard(memory_->walking);
+  const uint32_t now = load_relaxed(&core_.shared->now);
+  const StoreRef store = ref();
+  uint64_t pairs = load_acquire(&core_.shared->pair_count);
+  store.enter_batch(memory_->walker);
+  const uint64_t end = std::min(pairs, cursor + kPairsWalkedAtOnce);
+  for (; cursor < end; ++cursor) {
+    const PairItems seen = items_of(core_, pair_at(core_, static_cast<PairNumber>(cursor)));
+    for (uint32_t i = 0; i < seen.count; ++i) {
+      const Item* item = seen.item[i];
+      if (is_alive(core_, *item, now)) visit({item, item->key(), item_footprint(*item)});
+    }
+  }
+  store.leave_batch(memory_->walker);
+  if (cursor < pairs) return Status::kOk;
+  // A split that is under way may have moved keys to the pair behind the last.
+  {
+    const SpinGuard splits(&core_.shared->split_lock);
+    pairs = load_acquire(&core_.shared->pair_count);
+  }
+  if (cursor == pairs) cursor = kWalkEnd;
+  return Status::kOk;
+}
+
+}  // namespace warpcache::store

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The owner of a store in host memory: memory, threads, maintenance. Requests use the view that
+// ref() gives (store_ref.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "store/host/owner.h"
+#include "store/host/tables.h"
+
+namespace warpcache::store {
+
+class Maintenance;
+
+class Store final : public StoreOwner {
+ public:
+  // kOutOfMemory: the system refuses the address space.
+  static Status create(const StoreConfig& config, std::unique_ptr<Store>* store);
+  ~Store() override;  // REQUIRES: no thread is registered, no batch is under way
+
+  StoreRef ref() const { return {core_}; }
+
+  // A thread that is to use ref(). kOutOfMemory: as many as can be are registered.
+  Status register_thread(ThreadContext* thread);
+  // REQUIRES: `thread` is outside its epoch.
+  void unregister_thread(ThreadContext* thread);
+
+  // After kDeferred: tries to make an allocation of an item of `bytes` (item_bytes()) possible, by
+  // maintenance's own means, and waits for other threads' batches if need be. kOutOfMemory: answer
+  // that. Outside batches.
+  Status make_room(uint64_t bytes);
+
+  // --- Reservations: see reservation.h. Outside batches.
+  Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
+  // The contiguous writable bytes of the value from `offset` on. REQUIRES: offset < value_size, the
+  // id is the caller's.
+  MutableBytes reservation_window(uint32_t id, uint32_t offset) const;
+  // Nothing happens if it has been used up.
+  void abandon_reservation(uint32_t id);
+
+  bool set_memory_limit(uint64_t bytes) override;
+  StoreStats stats() const override { return tables_.stats(core_, counters_); }
+  // Looks at every segment.
+  SegmentCensus census() const { return tables_.census(core_); }
+  Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
+  bool inspect(Bytes key, Item* header) override;
+  Clock clock() const override { return ref().clock(); }
+
+  // One round of what the maintenance thread does: reclaims, makes room up to the low-water mark
+  // and moves the limit to what it was set to. Outside batches.
+  void maintain();
+
+ private:
+  explicit Store(const StoreConfig& config);
+  Status start();
+  void apply_clock(uint32_t now) override;
+  void apply_flush() override;
+  void apply_expiry() override;
+
+  struct Memory;
+  StoreConfig config_;
+  std::unique_ptr<Memory> memory_;
+  Tables tables_;
+  Core core_;
+  ThreadCounters* counters_ = nullptr;  // one a reader
+  std::unique_ptr<Maintenance> maintenance_;
+};
+
+}  // namespace warpcache::store

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/host/tables.h"
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "store/host/memory.h"
+#include "store/log/reservation.h"
+#include "store/reclaim/maintainer.h"
+
+namespace warpcache::store {
+
+namespace {
+
+constexpr uint64_t kSegmentSizeMin = 64 * 1024;
+constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
+constexpr uint64_t kSegmentsWanted = 1024;    // a segment is about this share of the memory
+constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with this share of the memory
+constexpr uint32_t kBaseDepthMin = 8;  // 256 pairs: what slots know of a hash begins at bit 8
+constexpr uint32_t kBaseDepthMax = 24;
+constexpr uint32_t kSegmentsPerLane =
+    64;  // open segments take at most a sixteenth, in all classes together
+constexpr uint32_t kSegmentsForTtlClasses = 4096;
+constexpr uint64_t kReachFactor = 4;
+constexpr uint64_t kReachMax = uint64_t{1} << 44;  // 16 TiB: 40 bits of granules
+
+uint64_t segment_size_for(uint64_t limit) {
+  return std::clamp(std::bit_floor(limit / kSegmentsWanted), kSegmentSizeMin, kSegmentSizeMax);
+}
+
+// A wish for more than half the memory is cut to that.
+uint32_t base_depth_for(uint64_t limit, uint32_t hash_power) {
+  const uint64_t share = hash_power == 0 ? limit / kIndexShareAtStart : limit / 2;
+  uint64_t pairs = share / (2 * sizeof(Set));
+  if (hash_power != 0) pairs = std::min(pairs, (uint64_t{1} << hash_power) / (2 * kWays));
+  const uint32_t depth = pairs == 0 ? 0 : static_cast<uint32_t>(std::bit_width(pairs)) - 1;
+  return std::clamp(depth, kBaseDepthMin, kBaseDepthMax);
+}
+
+}  // namespace
+
+uint64_t seed_of(const StoreConfig& config) {
+  if (config.seed != 0) return config.seed;
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+Geometry geometry_of(const StoreConfig& config) {
+  Geometry geometry;
+  geometry.segment_size = segment_size_for(config.memory_limit);
+  geometry.base_depth = base_depth_for(config.memory_limit, config.hash_power);
+  const uint64_t index_blocks = (uint64_t{1} << geometry.base_depth) / kBlockPairs + 1;
+  geometry.index_segments = static_cast<uint32_t>(
+      (index_blocks * kBlockSize + geometry.segment_size - 1) / geometry.segment_size);
+  const uint64_t least = segments_min(geometry.index_segments);
+  const uint64_t limit = std::max(config.memory_limit / geometry.segment_size, least);
+  uint64_t reach = config.memory_reach;
+  if (reach == 0) reach = std::max(kReachFactor * config.memory_limit, physical_memory_bytes());
+  geometry.segments_limit = static_cast<uint32_t>(limit);
+  geometry.segments_max =
+      static_cast<uint32_t>(std::max(std::min(reach, kReachMax) / geometry.segment_size, limit));
+  return geometry;
+}
+
+Tables::Tables(const StoreConfig& config, const Geometry& geometry)
+    : geometry_(geometry), readers_max_(config.readers_max) {
+  const auto place = [this](uint64_t bytes) {
+    const uint64_t at = bytes_;
+    bytes_ = (bytes_ + bytes + 63) / 64 * 64;
+    return at;
+  };
+  shared_ = place(sizeof(Shared));
+  epochs_ = place(sizeof(EpochSlot) * readers_max_);
+  counters_ = place(sizeof(ThreadCounters) * readers_max_);
+  lanes_ = place(sizeof(Lane) * readers_max_);
+  reservations_ = place(sizeof(Reservation) * kReservationsMax);
+  free_words_ = place(sizeof(uint64_t) * (geometry.segments_max / kFreeWordSegments + 1));
+  segments_ = place(sizeof(SegmentEntry) * uint64_t{geometry.segments_max});
+}
+
+Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
+  Core core;
+  core.arena = arena;
+  core.shared = reinterpret_cast<Shared*>(data + shared_);
+  core.epochs = reinterpret_cast<EpochSlot*>(data + epochs_);
+  core.lanes = reinterpret_cast<Lane*>(data + lanes_);
+  core.reservations = reinterpret_cast<Reservation*>(data + reservations_);
+  core.free_words = reinterpret_cast<uint64_t*>(data + free_words_);
+  core.segments = reinterpret_cast<SegmentEntry*>(data + segments_);
+  core.seed = seed;
+  core.segment_shift = static_cast<uint32_t>(std::bit_width(geometry_.segment_size)) - 1;
+  core.base_depth = geometry_.base_depth;
+  return core;
+}
+
+void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_start) const {
+  const uint32_t limit = geometry_.segments_limit;
+  Shared& shared = *core.shared;
+  shared.seed = core.seed;
+  shared.segment_shift = core.segment_shift;
+  shared.segments_max = geometry_.segments_max;
+  shared.base_depth = core.base_depth;
+  shared.lane_count =
+      std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
+  shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
+  shared.low_water_share = config.low_water_share;
+  shared.copy_reserve = kLeaderReserve + hands_for(limit, config.hands_max);
+  shared.keep_all = config.keep_all;
+  shared.hooks = config.hooks;
+  shared.pair_count = 1u << core.base_depth;
+  shared.index_segments = geometry_.index_segments;
+  shared.now = kClockStart;
+  shared.unix_start = unix_start;
+  shared.segment_limit = limit;
+  shared.segment_top = limit;
+  shared.segment_wanted = kNoSegment;
+  shared.epoch = kEpochFirst;
+  shared.low_water = low_water_for(shared, limit);
+  SpinGuard guard(&shared.segment_lock);
+  for (SegmentId id = 0; id < limit; ++id) {
+    const bool index = id < geometry_.index_segments;
+    detail::reset_entry(core.segment(id), index ? SegmentState::kIndex : SegmentState::kFree,
+                        Generation::kMain);
+    if (!index) detail::mark_free(core, id);
+  }
+}
+
+StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const {
+  const Shared& shared = *core.shared;
+  StoreStats stats;
+  for (uint32_t thread = 0; thread < readers_max_; ++thread) {
+    for (uint32_t i = 0; i < static_cast<uint32_t>(StoreCounter::kCount); ++i) {
+      stats.counter[i] += counters[thread].read(static_cast<StoreCounter>(i));
+    }
+  }
+  stats.segment_size = core.segment_size();
+  stats.segment_limit = load_relaxed(&shared.segment_limit);
+  stats.memory_limit = stats.segment_limit << core.segment_shift;
+  stats.index_pairs = load_relaxed(&shared.pair_count);
+  stats.index_bytes = uint64_t{load_relaxed(&shared.index_segments)} << core.segment_shift;
+  stats.pinned_segments = load_relaxed(&shared.pinned_segments);
+  SpinGuard guard(&core.shared->segment_lock);
+  stats.reserved_segments = shared.reserved_segments;
+  stats.young_segments = shared.young.segments;
+  stats.main_segments = shared.main.segments;
+  stats.limbo_segments = shared.limbo.segments;
+  stats.free_segments = shared.free_count;
+  stats.used_bytes = (stats.segment_limit - shared.free_count) << core.segment_shift;
+  return stats;
+}
+
+SegmentCensus Tables::census(const Core& core) const {
+  SegmentCensus census;
+  for (SegmentId id = 0; id < geometry_.segments_max; ++id) {
+    const SegmentEntry& entry = core.segment(id);
+    const SegmentState state = entry.load_state();
+    ++census.segments[static_cast<uint32_t>(state)];
+    const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
+                             state == SegmentState::kMain || state == SegmentState::kChain;
+    if (holds_items) census.live_bytes += load_relaxed(&entry.live);
+  }
+  return census;
+}
+
+}  // namespace warpcache::store

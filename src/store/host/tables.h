@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tables beside a store's arena: what they hold at the start, and where they lie in one piece
+// of memory. The same for every owner: on the host they are used where they are made, for a device
+// they are copied there.
+#pragma once
+
+#include <cstdint>
+
+#include "store/host/owner.h"
+#include "store/layout/core.h"
+
+namespace warpcache::store {
+
+// Numbers that follow from a configuration.
+struct Geometry {
+  uint64_t segment_size = 0;    // bytes
+  uint32_t segments_limit = 0;  // by the memory limit
+  uint32_t segments_max = 0;    // by the reach
+  uint32_t index_segments = 0;
+  uint32_t base_depth = 0;
+
+  uint64_t arena_bytes() const { return segment_size * segments_max; }
+};
+
+Geometry geometry_of(const StoreConfig& config);
+
+class Tables {
+ public:
+  Tables() = default;
+  Tables(const StoreConfig& config, const Geometry& geometry);
+
+  uint64_t bytes() const { return bytes_; }
+
+  // The view of tables that begin at `data`.
+  Core core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const;
+  ThreadCounters* counters_at(uint8_t* data) const {
+    return reinterpret_cast<ThreadCounters*>(data + counters_);
+  }
+  uint32_t readers_max() const { return readers_max_; }
+
+  // Fills zeroed tables. `unix_start`: of Clock. REQUIRES: `core` is core_at() of memory that the
+  // caller can write.
+  void fill(const StoreConfig& config, const Core& core, int64_t unix_start) const;
+
+  // What they say, in sums; nobody need stand still. Of the tables their first stats_bytes() are
+  // looked at.
+  StoreStats stats(const Core& core, const ThreadCounters* counters) const;
+  uint64_t stats_bytes() const { return lanes_; }
+  // A look at every segment.
+  SegmentCensus census(const Core& core) const;
+
+ private:
+  Geometry geometry_;
+  uint32_t readers_max_ = 0;
+  uint64_t bytes_ = 0;
+  // Offsets.
+  uint64_t shared_ = 0;
+  uint64_t epochs_ = 0;
+  uint64_t counters_ = 0;
+  uint64_t lanes_ = 0;
+  uint64_t reservations_ = 0;
+  uint64_t free_words_ = 0;
+  uint64_t segments_ = 0;
+};
+
+// The hash's seed: the configured one, or one drawn at random.
+uint64_t seed_of(const StoreConfig& config);
+
+}  // namespace warpcache::store

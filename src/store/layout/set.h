@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A set of the index: 16 ways in three cache lines. Line 0 has the tags and what a look-up or
+// writer needs to know of the set; lines 1 and 2 the slots. Two sets side by side are a pair, the
+// bucket of linear hashing: a key's home is one of them, and a full home spills into the other,
+// then into overflow sets.
+//
+// Words change only under the pair's lock (in the even set), except the access counters, which are
+// hints. Readers take no lock.
+//
+// Bits of a key's hash:  0..   pair, as many as the index is deep
+//                        8..23 kept in the slot, so that a split of the levels 8 to 23 needs no
+//                        look at the item
+//                       40..55 tag; 55, the tag's top bit, says which set of the pair is home
+//                       56..63 left for choosing a shard
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/atomic.h"
+#include "base/hd.h"
+#include "store/layout/item.h"
+
+#if defined(__SSE2__) && !defined(__CUDA_ARCH__)
+#include <emmintrin.h>
+#endif
+
+namespace warpcache::store {
+
+inline constexpr uint32_t kWays = 16;
+
+// --- Slots: 40 bits of offset in granules, 8 bits of size in cache lines (saturating), 16 hash
+// bits. 0: empty.
+
+using Slot = uint64_t;
+
+inline constexpr uint32_t kSlotOffsetBits = 40;
+inline constexpr uint32_t kSlotHashFirstBit = 8;  // of the hash
+inline constexpr uint32_t kSlotHashBits = 16;
+inline constexpr uint64_t kSlotOffsetMask = (uint64_t{1} << kSlotOffsetBits) - 1;
+
+inline constexpr uint32_t kSlotLinesMax = 255;  // stands for as many and more
+
+WC_HD inline uint64_t slot_hash_bits(uint64_t hash) { return (hash >> kSlotHashFirstBit) & 0xffff; }
+
+WC_HD inline Slot make_slot(uint64_t offset, uint64_t bytes, uint64_t hash) {
+  const uint64_t lines = (bytes + 63) / 64;
+  const uint64_t size_class = lines < kSlotLinesMax ? lines : kSlotLinesMax;
+  return offset / kItemGranule | size_class << kSlotOffsetBits | slot_hash_bits(hash) << 48;
+}
+
+WC_HD inline uint64_t slot_offset(Slot slot) { return (slot & kSlotOffsetMask) * kItemGranule; }
+WC_HD inline uint32_t slot_lines(Slot slot) {
+  return static_cast<uint32_t>(slot >> kSlotOffsetBits) & 0xff;
+}
+WC_HD inline bool slot_fits(Slot slot, uint64_t hash) {
+  return slot != 0 && slot >> 48 == slot_hash_bits(hash);
+}
+
+// --- Tags. 0: empty way, so the tag 0 becomes 1; the home bit is kept.
+
+WC_HD inline uint16_t tag_of(uint64_t hash) {
+  const uint16_t tag = static_cast<uint16_t>(hash >> 40);
+  return (tag & 0x7fff) != 0 ? tag : static_cast<uint16_t>(tag | 1);
+}
+WC_HD inline uint32_t home_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 55) & 1; }
+WC_HD inline uint32_t home_of_tag(uint16_t tag) { return tag >> 15; }
+
+// --- Set::state
+
+// One word, so that a look-up reads it all at once:
+inline constexpr uint32_t kStateDepthMask = 0xff;  // levels split beyond the index's first size
+inline constexpr uint32_t kStateSpilled =
+    1u << 8;  // keys with this home may lie in the other set or in overflow
+inline constexpr uint32_t kStateVersion =
+    1u << 9;  // bits 9..31 count the times that keys have been moved
+
+struct alignas(64) Set {
+  uint64_t tags[kWays / 4];
+  uint32_t lock;      // of the pair, in its even set
+  uint32_t state;     // kState...
+  uint32_t counters;  // two bits a way
+  uint32_t overflow;  // number of the pair's first overflow set (in its even set), or of the next
+                      // (in an overflow set)
+  uint8_t reserved[16];
+  Slot slots[kWays];
+
+  WC_HD uint16_t tag(uint32_t way) const {
+    return static_cast<uint16_t>(load_relaxed(&tags[way / 4]) >> (16 * (way % 4)));
+  }
+  // REQUIRES: the pair's lock is held.
+  WC_HD void set_tag(uint32_t way, uint16_t tag) {
+    uint64_t* word = &tags[way / 4];
+    const uint32_t shift = 16 * (way % 4);
+    store_release(word,
+                  (load_relaxed(word) & ~(uint64_t{0xffff} << shift)) | uint64_t{tag} << shift);
+  }
+  WC_HD uint32_t counter(uint32_t way) const { return load_relaxed(&counters) >> (2 * way) & 3; }
+  WC_HD void set_counter(uint32_t way, uint32_t value) {
+    const uint32_t word = load_relaxed(&counters);
+    store_relaxed(&counters, (word & ~(3u << (2 * way))) | value << (2 * way));
+  }
+};
+static_assert(sizeof(Set) == 192);
+static_assert(offsetof(Set, slots) == 64);
+static_assert(std::is_trivially_copyable_v<Set>);
+
+// The ways whose tag is `tag`, as a bit mask. Acquire: what is read after it is at least as new.
+WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
+  uint64_t words[kWays / 4];
+  for (uint32_t i = 0; i < kWays / 4; ++i) words[i] = load_acquire(&set.tags[i]);
+#if defined(__SSE2__) && !defined(__CUDA_ARCH__)
+  const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag));
+  const __m128i low =
+      _mm_set_epi64x(static_cast<int64_t>(words[1]), static_cast<int64_t>(words[0]));
+  const __m128i high =
+      _mm_set_epi64x(static_cast<int64_t>(words[3]), static_cast<int64_t>(words[2]));
+  const __m128i equal =
+      _mm_packs_epi16(_mm_cmpeq_epi16(low, wanted), _mm_cmpeq_epi16(high, wanted));
+  return static_cast<uint32_t>(_mm_movemask_epi8(equal));
+#else
+  uint32_t mask = 0;
+  for (uint32_t way = 0; way < kWays; ++way) {
+    if (static_cast<uint16_t>(words[way / 4] >> (16 * (way % 4))) == tag) mask |= 1u << way;
+  }
+  return mask;
+#endif
+}
+
+// The lowest way in `mask`. REQUIRES: mask != 0.
+WC_HD inline uint32_t first_way(uint32_t mask) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(__ffs(static_cast<int>(mask))) - 1;
+#else
+  return static_cast<uint32_t>(__builtin_ctz(mask));
+#endif
+}
+
+}  // namespace warpcache::store

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Space for items that requests write: the end of a lane's open segment, or a chain of segments of
+// its own above half a segment. An item's header is valid from the first moment on, so that whoever
+// later walks the segment can step over items that were never published.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "store/log/segments.h"
+
+namespace warpcache::store {
+
+// Space that belongs to the calling thread until publish() or abandon(), both within the same
+// batch.
+struct Allocation {
+  Item* item = nullptr;      // sizes and layout are set; the caller fills the rest
+  uint32_t bytes = 0;        // taken in the segment, or in the whole chain
+  bool holds_value = false;  // the value is in place already
+
+  WC_HD explicit operator bool() const { return item != nullptr; }
+};
+
+// Items whose remaining life is below these many seconds stand together in classes 1, 2, 3; the
+// rest is class 0.
+inline constexpr uint32_t kTtlClassSeconds[kTtlClassesMax] = {0, 24 * 3600, 3600, 300};
+
+WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
+  const uint32_t now = load_relaxed(&shared.now);
+  if (shared.ttl_classes == 1 || expiry == 0 || expiry <= now) return 0;
+  const uint32_t left = expiry - now;
+  if (left >= 24 * 3600) return 0;
+  if (left >= 3600) return 1;
+  return left >= 300 ? 2 : 3;
+}
+
+// Segments that an item above plain_size_max() takes.
+WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
+  return static_cast<uint32_t>((bytes + core.segment_size() - 1) >> core.segment_shift);
+}
+
+// Whether an item of these sizes can never be stored, however empty the store is: a chain takes at
+// most three quarters of what the index has left.
+WC_HD inline bool is_too_large(const Core& core, uint32_t key_size, uint64_t value_size) {
+  const uint64_t bytes = item_bytes(key_size, value_size);
+  if (bytes <= core.plain_size_max()) return false;
+  const uint64_t segments = (bytes + core.segment_size() - 1) >> core.segment_shift;
+  const uint64_t limit = load_relaxed(&core.shared->segment_limit);
+  const uint64_t index = load_relaxed(&core.shared->index_segments);
+  return value_size > UINT32_MAX || segments > (limit - index) * 3 / 4;
+}
+
+namespace detail {
+
+WC_HD inline Item* init_item(uint8_t* data, uint8_t key_size, uint32_t value_size, uint32_t expiry,
+                             Layout layout) {
+  Item* item = reinterpret_cast<Item*>(data);
+  item->value_size = value_size;
+  item->key_size = key_size;
+  item->layout = layout;
+  item->client_flags = 0;
+  item->flush_generation = 0;
+  store_relaxed(&item->dropped, uint8_t{0});
+  item->init_words(0, expiry, 0);
+  item->store_access_time(0);
+  return item;
+}
+
+WC_HD inline bool fails_on_demand(const Shared& shared) {
+#if defined(__CUDA_ARCH__)
+  (void)shared;
+  return false;
+#else
+  const HostHooks& hooks = shared.hooks;
+  return hooks.fail_allocation != nullptr && hooks.fail_allocation(hooks.context);
+#endif
+}
+
+// Space in `open` for `bytes`, or null. REQUIRES: nobody else takes space there meanwhile.
+WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
+  if (open == kNoSegment) return nullptr;
+  SegmentEntry& entry = core.segment(open);
+  const uint32_t used = load_relaxed(&entry.used);
+  if (used + bytes > core.segment_size()) return nullptr;
+  store_relaxed(&entry.used, used + bytes);
+  return core.segment_data(open) + used;
+}
+
+// `open`, a lane's, or a new one in its place, with at least `bytes` left. kNoSegment: too few
+// segments are free. REQUIRES: the lane's lock is held, `bytes` is at most plain_size_max().
+WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t bytes) {
+  if (open != kNoSegment && load_relaxed(&core.segment(open).used) + bytes <= core.segment_size()) {
+    return open;
+  }
+  const SegmentId fresh =
+      take_segments(core, 1, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
+  if (fresh == kNoSegment) return kNoSegment;
+  if (open != kNoSegment) seal_segment(core, open);
+  open = fresh;
+  return fresh;
+}
+
+}  // namespace detail
+
+// A chain of its own for the item. kDeferred: too few segments are free.
+WC_HD inline Status allocate_chain(const Core& core, uint32_t reserve, uint8_t key_size,
+                                   uint32_t value_size, uint32_t expiry, Allocation& allocation) {
+  const uint64_t bytes = item_bytes(key_size, value_size);
+  const SegmentId head = take_segments(core, chain_segments(core, bytes), reserve,
+                                       SegmentState::kStaged, Generation::kYoung);
+  if (head == kNoSegment) return Status::kDeferred;
+  allocation.item =
+      detail::init_item(core.segment_data(head), key_size, value_size, expiry, Layout::kChained);
+  allocation.bytes = static_cast<uint32_t>(bytes);
+  core.segment(head).note_expiry(expiry);
+  return Status::kOk;
+}
+
+// kDeferred: make room and try again. kTooLarge: hopeless.
+WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread, uint8_t key_size,
+                                  uint32_t value_size, uint32_t expiry, Allocation& allocation) {
+  allocation = {};
+  Shared& shared = *core.shared;
+  if (detail::fails_on_demand(shared)) return Status::kDeferred;
+  if (item_bytes(key_size, value_size) > core.plain_size_max()) {
+    if (is_too_large(core, key_size, value_size)) return Status::kTooLarge;
+    return allocate_chain(core, shared.copy_reserve, key_size, value_size, expiry, allocation);
+  }
+  const uint32_t bytes = static_cast<uint32_t>(item_footprint(key_size, value_size));
+  Lane& lane = core.lanes[thread.lane];
+  SpinGuard guard(&lane.lock);
+  const SegmentId open = detail::open_segment(core, lane.open[ttl_class(shared, expiry)], bytes);
+  if (open == kNoSegment) return Status::kDeferred;
+  core.segment(open).note_expiry(expiry);
+  allocation.item = detail::init_item(detail::append(core, open, bytes), key_size, value_size,
+                                      expiry, Layout::kPlain);
+  allocation.bytes = bytes;
+  return Status::kOk;
+}
+
+// Space for several items behind each other. For threads that run in lockstep, whose turns at a
+// lock would add up.
+struct Run {
+  uint8_t* data = nullptr;
+  uint32_t room = 0;  // bytes
+};
+
+// The rest of the lane's open segment, or a new one where less than `first` bytes are left, those
+// of the first item: no more is wasted at a segment's end than by items that come alone. The caller
+// makes items of what it uses (detail::init_item) and calls end_run(): until then the lane is
+// locked. Without data: there is no room, nothing is locked, and allocate_item() says why.
+WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
+                           uint32_t ttl_class) {
+  Lane& lane = core.lanes[thread.lane];
+  spin_lock(&lane.lock);
+  const SegmentId open = detail::open_segment(core, lane.open[ttl_class], first);
+  if (open == kNoSegment) {
+    spin_unlock(&lane.lock);
+    return {};
+  }
+  const uint32_t used = load_relaxed(&core.segment(open).used);
+  return {core.segment_data(open) + used, core.segment_size() - used};
+}
+
+// `bytes`: of the items that the run has become.
+WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
+                          uint32_t ttl_class) {
+  Lane& lane = core.lanes[thread.lane];
+  (void)detail::append(core, lane.open[ttl_class], bytes);
+  spin_unlock(&lane.lock);
+}
+
+// Gives unpublished space back: a chain at once, the last bytes of an open segment too; else they
+// stay unused until the segment is reclaimed.
+WC_HD inline void abandon_item(const Core& core, const ThreadContext& thread,
+                               Allocation& allocation) {
+  const SegmentId id = core.segment_of(allocation.item);
+  if (allocation.item->chained()) {
+    free_chain(core, id);
+  } else {
+    Lane& lane = core.lanes[thread.lane];
+    SpinGuard guard(&lane.lock);
+    SegmentEntry& entry = core.segment(id);
+    store_relaxed(&allocation.item->dropped, 1);
+    const uint64_t end = core.offset_of(allocation.item) + allocation.bytes;
+    const bool open = entry.load_state() == SegmentState::kOpen;
+    const bool last = end == (uint64_t{id} << core.segment_shift) + load_relaxed(&entry.used);
+    if (open && last) store_relaxed(&entry.used, load_relaxed(&entry.used) - allocation.bytes);
+  }
+  allocation = {};
+}
+
+}  // namespace warpcache::store

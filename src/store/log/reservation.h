@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Space for a value that arrives piece by piece, possibly over many batches: taken, filled, then
+// published or abandoned. It is a chain of segments that no walker visits, with the item's header
+// and room for the key in front. An item above half a segment is published as it lies; a smaller
+// one is copied when it is published.
+#pragma once
+
+#include <cstdint>
+
+#include "store/log/allocate.h"
+#include "store/log/value.h"
+
+namespace warpcache::store {
+
+inline constexpr uint32_t kReservationsMax = 1024;
+inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or one reservation
+
+// Guarded by the segment lock.
+struct Reservation {
+  SegmentId head;       // kNoSegment: not in use
+  uint32_t generation;  // changes with each use, so that an old id means nothing
+};
+
+namespace detail {
+
+// The reservation's first segment, or kNoSegment if it is used up or abandoned. With `close` it is
+// now: its segments stay taken.
+WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
+  SpinGuard guard(&core.shared->segment_lock);
+  Reservation& slot = core.reservations[id % kReservationsMax];
+  if (slot.head == kNoSegment || slot.generation != id / kReservationsMax) return kNoSegment;
+  const SegmentId head = slot.head;
+  if (close) {
+    core.shared->reserved_segments -= load_relaxed(&core.segment(head).chain_length);
+    slot.head = kNoSegment;
+  }
+  return head;
+}
+
+}  // namespace detail
+
+// Takes space for an item. `id` is not 0 on kOk. kTooLarge: never fits. kOutOfMemory: too much is
+// reserved already. kDeferred: make room first. Inside an epoch or not.
+WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t value_size,
+                                 uint32_t* id) {
+  Shared& shared = *core.shared;
+  if (is_too_large(core, key_size, value_size)) return Status::kTooLarge;
+  if (detail::fails_on_demand(shared)) return Status::kDeferred;
+  const uint64_t bytes = item_bytes(key_size, value_size);
+  const uint32_t count = chain_segments(core, bytes);
+  {
+    SpinGuard guard(&shared.segment_lock);
+    const uint32_t limit = load_relaxed(&shared.segment_limit) / kReservedShareMax;
+    if (shared.reserved_segments != 0 && shared.reserved_segments + count > limit)
+      return Status::kOutOfMemory;
+    shared.reserved_segments += count;
+  }
+  const SegmentId head =
+      take_segments(core, count, shared.copy_reserve, SegmentState::kStaged, Generation::kYoung);
+  if (head != kNoSegment) {
+    const Layout layout = bytes > core.plain_size_max() ? Layout::kChained : Layout::kPlain;
+    detail::init_item(core.segment_data(head), key_size, value_size, 0, layout);
+  }
+  SpinGuard guard(&shared.segment_lock);
+  for (uint32_t i = 0; head != kNoSegment && i < kReservationsMax; ++i) {
+    Reservation& slot = core.reservations[i];
+    if (slot.head != kNoSegment) continue;
+    slot.head = head;
+    slot.generation = slot.generation % (UINT32_MAX / kReservationsMax - 1) + 1;
+    *id = slot.generation * kReservationsMax + i;
+    return Status::kOk;
+  }
+  shared.reserved_segments -= count;
+  if (head == kNoSegment) return Status::kDeferred;
+  free_chain_locked(core, head);
+  return Status::kOutOfMemory;
+}
+
+// Null if the id is used up or abandoned.
+WC_HD inline Item* reservation_item(const Core& core, uint32_t id) {
+  const SegmentId head = detail::current_head(core, id, false);
+  return head == kNoSegment ? nullptr : reinterpret_cast<Item*>(core.segment_data(head));
+}
+
+WC_HD inline void abandon_reservation(const Core& core, uint32_t id) {
+  const SegmentId head = detail::current_head(core, id, true);
+  if (head != kNoSegment) free_chain(core, head);
+}
+
+// See StoreRef::allocate_reserved(). REQUIRES: `id` is current.
+WC_HD inline Status allocate_from_reservation(const Core& core, const ThreadContext& thread,
+                                              uint32_t id, uint32_t expiry,
+                                              Allocation& allocation) {
+  Item* staged = reservation_item(core, id);
+  WC_ASSERT(staged != nullptr);
+  if (staged->chained()) {
+    detail::current_head(core, id, true);
+    staged->store_expiry(expiry);
+    core.segment(core.segment_of(staged)).note_expiry(expiry);
+    allocation = {staged, static_cast<uint32_t>(item_bytes(staged->key_size, staged->value_size)),
+                  true};
+    return Status::kOk;
+  }
+  const Status status =
+      allocate_item(core, thread, staged->key_size, staged->value_size, expiry, allocation);
+  if (status != Status::kOk) return status;
+  copy_value(core, *allocation.item, 0, *staged);
+  allocation.holds_value = true;
+  abandon_reservation(core, id);
+  return Status::kOk;
+}
+
+}  // namespace warpcache::store

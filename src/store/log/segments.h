@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Handing segments out and taking them back; the queues they stand in. The segment lock guards it
+// all. It is taken while a pair or a lane is locked, never the other way round.
+#pragma once
+
+#include <cstdint>
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "store/layout/core.h"
+
+namespace warpcache::store {
+
+// --- Queues. REQUIRES for each: the segment lock is held.
+
+WC_HD inline void queue_push(const Core& core, SegmentQueue& queue, SegmentId id) {
+  SegmentEntry& entry = core.segment(id);
+  entry.queue_older = queue.newest;
+  entry.queue_newer = kNoSegment;
+  if (queue.newest != kNoSegment) core.segment(queue.newest).queue_newer = id;
+  if (queue.oldest == kNoSegment) queue.oldest = id;
+  queue.newest = id;
+  queue.segments += entry.chain_length;
+}
+
+WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId id) {
+  SegmentEntry& entry = core.segment(id);
+  if (entry.queue_older != kNoSegment) {
+    core.segment(entry.queue_older).queue_newer = entry.queue_newer;
+  } else {
+    queue.oldest = entry.queue_newer;
+  }
+  if (entry.queue_newer != kNoSegment) {
+    core.segment(entry.queue_newer).queue_older = entry.queue_older;
+  } else {
+    queue.newest = entry.queue_older;
+  }
+  queue.segments -= entry.chain_length;
+}
+
+// The queue of a sealed segment or of a published chain's head.
+WC_HD inline SegmentQueue& queue_of(const Core& core, SegmentId id) {
+  const bool young = core.segment(id).generation == static_cast<uint32_t>(Generation::kYoung);
+  return young ? core.shared->young : core.shared->main;
+}
+
+// --- Free segments
+
+namespace detail {
+
+WC_HD inline uint32_t highest_bit(uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - static_cast<uint32_t>(__clzll(static_cast<long long>(word)));
+#else
+  return 63 - static_cast<uint32_t>(__builtin_clzll(word));
+#endif
+}
+
+// REQUIRES: the segment lock is held.
+WC_HD inline void mark_free(const Core& core, SegmentId id) {
+  Shared& shared = *core.shared;
+  core.free_words[id / kFreeWordSegments] |= uint64_t{1} << (id % kFreeWordSegments);
+  core.segment(id).store_state(SegmentState::kFree);
+  uint32_t& top = core.is_near(id) ? shared.free_top : shared.far_free_top;
+  if (id >= top) top = id + 1;
+  store_relaxed(&shared.free_count, shared.free_count + 1);
+}
+
+// REQUIRES: the segment lock is held; `id` is free.
+WC_HD inline void unmark_free(const Core& core, SegmentId id) {
+  core.free_words[id / kFreeWordSegments] &= ~(uint64_t{1} << (id % kFreeWordSegments));
+  store_relaxed(&core.shared->free_count, core.shared->free_count - 1);
+}
+
+// The highest free segment from `low` on (a multiple of kFreeWordSegments) but the one that the
+// index waits for. `top`: none is free at or above it. REQUIRES: the segment lock is held. Bounded
+// by the table's size; in fact `top` is close.
+WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_t& top) {
+  const SegmentId wanted = load_relaxed(&core.shared->segment_wanted);
+  bool passed_wanted = false;
+  for (uint32_t i = (top + kFreeWordSegments - 1) / kFreeWordSegments;
+       i-- > low / kFreeWordSegments;) {
+    uint64_t word = core.free_words[i];
+    if (wanted / kFreeWordSegments == i && (word >> (wanted % kFreeWordSegments) & 1) != 0) {
+      word &= ~(uint64_t{1} << (wanted % kFreeWordSegments));
+      passed_wanted = true;
+    }
+    if (word == 0) continue;
+    const SegmentId id = i * kFreeWordSegments + highest_bit(word);
+    if (!passed_wanted) top = id + 1;
+    return id;
+  }
+  if (!passed_wanted) top = low;
+  return kNoSegment;
+}
+
+// The segment to be handed out next: the index grows from the low end, so a high one; of a split
+// arena one in the device's own memory while there is any. REQUIRES: the segment lock is held.
+WC_HD inline SegmentId highest_free(const Core& core) {
+  Shared& shared = *core.shared;
+  const SegmentId id = highest_free_from(core, 0, shared.free_top);
+  if (id != kNoSegment || core.is_near(shared.segments_max - 1)) return id;
+  const auto low = static_cast<uint32_t>(core.near_bytes >> core.segment_shift);
+  return highest_free_from(core, low, shared.far_free_top);
+}
+
+WC_HD inline void reset_entry(SegmentEntry& entry, SegmentState state, Generation generation) {
+  store_relaxed(&entry.used, 0);
+  store_relaxed(&entry.live, 0);
+  store_relaxed(&entry.deadline, 0);
+  store_relaxed(&entry.min_expiry, kNeverExpires);
+  store_relaxed(&entry.chain_next, kNoSegment);
+  store_relaxed(&entry.chain_length, 1);
+  store_relaxed(&entry.generation, static_cast<uint32_t>(generation));
+  entry.store_state(state);
+}
+
+WC_HD inline void call_maintenance(const Core& core) {
+#if !defined(__CUDA_ARCH__)
+  const Shared& shared = *core.shared;
+  if (shared.low_on_segments != nullptr) shared.low_on_segments(shared.low_on_segments_context);
+#endif
+}
+
+}  // namespace detail
+
+// Takes `count` free segments, linked as a chain, and leaves at least `reserve`. Gives the first,
+// or kNoSegment when there are too few: then nothing is taken. The caller owns them; their state is
+// `state`.
+WC_HD inline SegmentId take_segments(const Core& core, uint32_t count, uint32_t reserve,
+                                     SegmentState state, Generation generation) {
+  Shared& shared = *core.shared;
+  SegmentId first = kNoSegment;
+  bool low = false;
+  {
+    SpinGuard guard(&shared.segment_lock);
+    // The segment that the index waits for may be free and still not be had.
+    const SegmentId wanted = load_relaxed(&shared.segment_wanted);
+    const bool held_back =
+        wanted != kNoSegment && core.segment(wanted).load_state() == SegmentState::kFree;
+    if (shared.free_count >= uint64_t{count} + reserve + (held_back ? 1 : 0)) {
+      SegmentId last = kNoSegment;
+      for (uint32_t i = 0; i < count; ++i) {
+        const SegmentId id = detail::highest_free(core);
+        WC_ASSERT(id != kNoSegment);
+        detail::unmark_free(core, id);
+        detail::reset_entry(core.segment(id), state, generation);
+        if (last == kNoSegment) {
+          first = id;
+        } else {
+          store_relaxed(&core.segment(last).chain_next, id);
+        }
+        last = id;
+        store_relaxed(&core.segment(id).chain_head, first);
+      }
+      store_relaxed(&core.segment(first).chain_length, count);
+    }
+    low = shared.free_count < shared.low_water;
+  }
+  if (low || first == kNoSegment) detail::call_maintenance(core);
+  return first;
+}
+
+// Gives back a segment or chain that no reader can have seen. REQUIRES: the segment lock is held.
+WC_HD inline void free_chain_locked(const Core& core, SegmentId head) {
+  const uint32_t length = load_relaxed(&core.segment(head).chain_length);
+  SegmentId id = head;
+  for (uint32_t i = 0; i < length; ++i) {
+    WC_ASSERT(id != kNoSegment);
+    const SegmentId next = load_relaxed(&core.segment(id).chain_next);
+    detail::mark_free(core, id);
+    id = next;
+  }
+}
+
+WC_HD inline void free_chain(const Core& core, SegmentId head) {
+  SpinGuard guard(&core.shared->segment_lock);
+  free_chain_locked(core, head);
+}
+
+// Ends the appending to an open segment: it joins the queue of its generation. REQUIRES: the caller
+// owns the segment (holds its lane). Walkers wait until every batch active now has ended, because
+// it may still be writing here.
+WC_HD inline void seal_segment(const Core& core, SegmentId id) {
+  SegmentEntry& entry = core.segment(id);
+  const bool young = entry.generation == static_cast<uint32_t>(Generation::kYoung);
+  store_relaxed(&entry.epoch, draw_ticket(&core.shared->epoch));
+  SpinGuard guard(&core.shared->segment_lock);
+  queue_push(core, queue_of(core, id), id);
+  entry.store_state(young ? SegmentState::kYoung : SegmentState::kMain);
+}
+
+// A published chain joins the young generation.
+WC_HD inline void enqueue_chain(const Core& core, SegmentId head) {
+  SegmentEntry& entry = core.segment(head);
+  SpinGuard guard(&core.shared->segment_lock);
+  store_relaxed(&entry.generation, static_cast<uint32_t>(Generation::kYoung));
+  queue_push(core, core.shared->young, head);
+  entry.store_state(SegmentState::kChain);
+}
+
+// Takes a sealed segment or chain out of its queue into limbo. REQUIRES: nothing in the index
+// points into it any more, and the caller is who unlinked the last item or owns its reclamation.
+WC_HD inline void retire(const Core& core, SegmentId head) {
+  Shared& shared = *core.shared;
+  SegmentEntry& entry = core.segment(head);
+  store_relaxed(&entry.epoch, draw_ticket(&shared.epoch));
+  SpinGuard guard(&shared.segment_lock);
+  queue_remove(core, queue_of(core, head), head);
+  queue_push(core, shared.limbo, head);
+  entry.store_state(SegmentState::kLimbo);
+}
+
+}  // namespace warpcache::store

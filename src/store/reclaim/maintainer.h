@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What maintenance does, as single steps: decides which segment is emptied next and by which rule.
+// For one thread at a time, on the host or on a device; who runs it, when, and what waits meanwhile
+// is the owner's (maintenance.h on the host).
+//
+// Order of preference:
+//   1. what waits in limbo and is unseen
+//   2. segments with nothing alive in them: deleted, replaced, expired; then those flushed
+//   3. segments of which little is alive: compaction, keeping all
+//   4. with keep_all: any compaction that gains something. Else eviction: the oldest segment of the
+//   young generation when that has more than its share (what was used since it was stored moves to
+//   main), else the oldest of main (what was used stays, at the price of one access)
+#pragma once
+
+#include <cstdint>
+
+#include "store/reclaim/gang.h"
+
+namespace warpcache::store {
+
+namespace detail {
+
+inline constexpr uint32_t kSurveyMax = 4096;      // segments looked at before a choice
+inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs of a step of sweep()
+// Of a segment is wasted before compacting it is preferred to evicting, one part in so many; with
+// keep_all.
+inline constexpr uint32_t kWasteShare = 4;
+inline constexpr uint32_t kWasteShareKeepAll = 16;
+inline constexpr uint32_t kYoungPercent = 20;  // of the sealed segments
+// Compactions in a row that free no segment before something else is tried: packing items anew may
+// gain nothing.
+inline constexpr uint32_t kFruitlessMax = 2 * kWasteShare;
+inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kWasteShareKeepAll;
+
+template <typename T>
+WC_HD constexpr T least(T a, T b) {
+  return a < b ? a : b;
+}
+
+// Segments that one step takes out of the limit, or looks at to take them in: some tens of
+// microseconds, for requests may wait for a lock meanwhile.
+inline constexpr uint32_t kShrunkAtOnce = 16;
+inline constexpr uint32_t kGrownAtOnce = 1024;
+
+// Nothing but absent segments need be looked at above the last of the others. REQUIRES: the segment
+// lock is held. Goes on where it has stopped as more segments become absent.
+WC_HD inline void lower_segment_top(const Core& core) {
+  uint32_t top = core.shared->segment_top;
+  for (uint32_t i = 0; i < 2 * kShrunkAtOnce && top > 1; ++i, --top) {
+    if (core.segment(top - 1).load_state() != SegmentState::kAbsent) break;
+  }
+  store_relaxed(&core.shared->segment_top, top);
+}
+
+// A segment beyond the limit: where the system can take its pages back, it does.
+WC_HD inline void drop_pages(const Core& core, SegmentId id) {
+#if !defined(__CUDA_ARCH__)
+  const Shared& shared = *core.shared;
+  if (shared.drop_pages != nullptr) shared.drop_pages(shared.drop_pages_context, id);
+#else
+  (void)core;
+  (void)id;
+#endif
+}
+
+}  // namespace detail
+
+// Segments that are left to the leader: one for each generation that it copies to.
+inline constexpr uint32_t kLeaderReserve = 2;
+
+// The least number of segments that a store works with.
+WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
+
+// What the low-water mark is for a limit.
+WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
+  const uint32_t share = limit / shared.low_water_share;
+  return shared.copy_reserve + (share > 2 ? share : 2);
+}
+
+class Maintainer {
+ public:
+  // What `core` points to outlives this. `thread`, `crew` and `gang` are the maintainer's own and
+  // stay the caller's.
+  WC_HD Maintainer(const Core& core, ThreadContext* thread, Crew* crew, Gang* gang)
+      : core_(core),
+        thread_(*thread),
+        crew_(*crew),
+        gang_(*gang),
+        reclaimer_(core, thread, crew),
+        limit_target_(core.shared->segment_limit) {}
+
+  enum class Step : uint8_t {
+    kProgress,
+    kWait,     // batches must end first
+    kNothing,  // nothing can be had
+  };
+  enum class Room : uint8_t {
+    kReady,     // an allocation may succeed now
+    kProgress,  // call again
+    kWait,      // batches must end first
+    kNone,      // hopeless
+  };
+
+  // About 50,000 items a millisecond of one core at worst; 16 ms a second.
+  static constexpr uint32_t kSweepStepsMax = 8;
+  // Steps of one call; a bug, not a load, gets there.
+  static constexpr uint32_t kStepsMax = 1u << 20;
+
+  // Reclaims, makes room up to the low-water mark and moves the limit towards its target, in
+  // `steps_max` steps at most. True: there is more to do at once.
+  WC_HD bool maintain(uint32_t steps_max);
+  // One step towards room for an item of `bytes`.
+  WC_HD Room make_room(uint64_t bytes);
+  WC_HD void flush();   // everything stored before is dead
+  WC_HD void expire();  // bulk expiry: segments whose time has passed
+  // Removes what has expired or been flushed from the next pairs of the index. False: none is left
+  // to look at, until expire() finds that more has expired, or flush(). A caller makes at most
+  // kSweepStepsMax steps a second.
+  WC_HD bool sweep();
+  // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and
+  // nothing changes: that is out of reach, or less than the store works with.
+  WC_HD bool set_target(uint32_t segments);
+
+ private:
+  WC_HD Step step();
+  WC_HD SegmentId choose_compaction(const Survey& survey) const;
+  WC_HD Step compact(const Survey& survey);
+  WC_HD Step evict();
+  WC_HD Step empty(SegmentId id, const KeepRule& rule, bool must_keep);
+  WC_HD Step empty_all(const SegmentId* ids, uint32_t count, const KeepRule& rule);
+  WC_HD uint32_t at_once_max() const;
+  WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
+  WC_HD uint64_t copied_bytes() const;
+  WC_HD Step free_wanted();
+  WC_HD bool seal_lane_segment(SegmentId id);
+  WC_HD bool seal_sparse_lanes();
+  WC_HD Survey survey(uint32_t most);
+  WC_HD bool swap_absent(SegmentId wanted);
+  WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
+  WC_HD uint32_t coming() const { return free_count() + reclaimer_.limbo_unpinned(); }
+  WC_HD bool shrink_by_one();
+  WC_HD Step shrink();
+  WC_HD Step grow();
+  WC_HD Step move_limit();
+
+  Core core_;
+  ThreadContext& thread_;
+  Crew& crew_;
+  Gang& gang_;
+  Reclaimer reclaimer_;
+  uint32_t cursor_ = 0;        // where the next survey begins
+  uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
+  uint32_t limit_target_;      // segments; the limit moves there step by step
+  SegmentId grow_at_ = 1;      // where absent segments are looked for next
+  PairNumber sweep_at_ = 0;    // where the next step of sweep() begins
+  uint32_t sweep_left_ = 0;    // pairs that it has to look at
+  bool refilling_ = false;     // up to above the low-water mark
+  uint32_t fruitless_compactions_ = 0;
+  uint64_t fruitless_ = 0;  // bytes copied lately without gaining as much
+};
+
+// Empties a segment or chain; says what that means for whoever wants room.
+WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& rule,
+                                                bool must_keep) {
+  const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
+  if (chain) {
+    if (reclaimer_.judge_chain(id, rule) == Emptied::kNotYet) {
+      fruitless_ += uint64_t{load_relaxed(&core_.segment(id).chain_length)} << core_.segment_shift;
+    }
+    return Step::kProgress;
+  }
+  switch (reclaimer_.empty_segment(id, rule, must_keep)) {
+    case Emptied::kDone:
+      return Step::kProgress;
+    case Emptied::kNotYet:
+      return Step::kWait;
+    case Emptied::kNoSpace:
+      return reclaimer_.limbo_unpinned() != 0 ? Step::kWait : Step::kNothing;
+  }
+  return Step::kNothing;
+}
+
+// Empties several, the first itself and the others by hands. All go where the first does, which is
+// of the same generation. REQUIRES: at most at_once_max().
+WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32_t count,
+                                                    const KeepRule& rule) {
+  Hand* hands[kGangMax];
+  if (count > 1) (void)gang_.ready(hands);
+  for (uint32_t i = 1; i < count; ++i) hands[i - 1]->give(ids[i], rule);
+  Step step = empty(ids[0], rule, false);
+  for (uint32_t i = 1; i < count; ++i) {
+    if (hands[i - 1]->wait() == Emptied::kDone) step = Step::kProgress;
+  }
+  return step;
+}
+
+// How many segments can be emptied at the same time: each may take a fresh one for what stays.
+// Where all must stay, one after the other, since there may be too few of them.
+WC_HD inline uint32_t Maintainer::at_once_max() const {
+  if (gang_.count == 0 || core_.shared->keep_all) return 1;
+  Hand* hands[kGangMax];
+  const uint32_t free = free_count();
+  return detail::least(gang_.ready(hands) + 1, free > 1 ? free : 1);
+}
+
+WC_HD inline uint64_t Maintainer::copied_bytes() const {
+  uint64_t sum = reclaimer_.copied_bytes();
+  for (uint32_t i = 0; i < gang_.count; ++i) sum += gang_.hands[i].copied_bytes();
+  return sum;
+}
+
+// Looks at the next segments in turn, at most `most`, until one is dead.
+WC_HD inline Survey Maintainer::survey(uint32_t most) {
+  SurveyTask& task = crew_.survey;
+  task = {};
+  task.now = load_relaxed(&core_.shared->now);
+  // A segment sealed after this look has a higher ticket, so this is on the safe side.
+  task.oldest_inside = reclaimer_.oldest_inside();
+  task.flush_ticket = flush_ticket_;
+  task.first = load_relaxed(&core_.shared->index_segments);
+  task.end = load_relaxed(&core_.shared->segment_top);
+  task.start = cursor_ < task.first || cursor_ >= task.end ? task.first : cursor_;
+  task.count = detail::least(most, task.end - task.first);
+  if (task.count == 0) return {};
+  crew_.run(core_, thread_, Task::kSurvey);
+  const uint32_t last = task.dead != SurveyTask::kNowhere ? task.dead : task.count - 1;
+  cursor_ = task.id_at(last) + 1;
+  return surveyed(task);
+}
+
+// The segment that is worth compacting, if one is.
+WC_HD inline SegmentId Maintainer::choose_compaction(const Survey& survey) const {
+  const uint32_t size = core_.segment_size();
+  if (!core_.shared->keep_all)
+    return survey.waste >= size / detail::kWasteShare ? survey.wasteful : kNoSegment;
+  if (survey.outdated != kNoSegment) return survey.outdated;
+  const bool worth =
+      survey.waste >= size / detail::kWasteShareKeepAll && survey.waste_bytes >= size;
+  return worth ? survey.wasteful : kNoSegment;
+}
+
+// `victim` and others of its generation that waste about as much; returns how many.
+WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim,
+                                          SegmentId* victims) {
+  victims[0] = victim;
+  uint32_t count = 1;
+  const uint32_t most = at_once_max();
+  if (most == 1 || victim != survey.wasteful) return count;
+  CollectTask& more = crew_.collect;
+  more.waste_min = survey.waste - survey.waste / detail::kWasteShare;
+  more.count = 0;
+  crew_.run(core_, thread_, Task::kCollect);
+  const SegmentState state = core_.segment(victim).load_state();
+  for (uint32_t i = 0; i < detail::least(more.count, CollectTask::kMax) && count < most; ++i) {
+    const SegmentId id = more.found[i];
+    if (id != victim && core_.segment(id).load_state() == state) victims[count++] = id;
+  }
+  return count;
+}
+
+// Compacts a segment, or several, keeping all that is alive. kNothing: none is worth it.
+WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
+  const bool must_keep = core_.shared->keep_all;
+  const SegmentId victim = choose_compaction(survey);
+  if (victim == kNoSegment) return Step::kNothing;
+  if (++fruitless_compactions_ >
+      (must_keep ? detail::kFruitlessMaxKeepAll : detail::kFruitlessMax)) {
+    fruitless_compactions_ = 0;
+    return Step::kNothing;
+  }
+  // Copying takes what little is free: wait rather than evict when memory is already on its way.
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+    return Step::kWait;
+  KeepRule rule;
+  const bool young = core_.segment(victim).load_state() == SegmentState::kYoung;
+  rule.to = young ? Generation::kYoung : Generation::kMain;
+  const uint32_t before = coming();
+  SegmentId victims[kGangMax];
+  const uint32_t count = collect(survey, victim, victims);
+  const Step step = count == 1 ? empty(victim, rule, must_keep) : empty_all(victims, count, rule);
+  if (coming() > before) fruitless_compactions_ = 0;
+  return step;
+}
+
+WC_HD inline Maintainer::Step Maintainer::evict() {
+  Shared& shared = *core_.shared;
+  SegmentId victims[kGangMax];
+  uint32_t count = 0;
+  KeepRule rule;
+  const uint32_t most = at_once_max();
+  {
+    SpinGuard guard(&shared.segment_lock);
+    const uint64_t sealed = uint64_t{shared.young.segments} + shared.main.segments;
+    const bool young = shared.main.segments == 0 ||
+                       shared.young.segments * 100ull > sealed * detail::kYoungPercent;
+    const SegmentQueue& queue =
+        young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
+    rule.spend = &queue != &shared.young;
+    for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
+      // A chain is the leader's, alone; of a short queue the newest shall stay.
+      const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
+      if (count != 0 && (chain || count == most || count > queue.segments / 8)) break;
+      victims[count++] = id;
+      if (chain) break;
+    }
+  }
+  if (count == 0) return Step::kNothing;
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+    return Step::kWait;
+  // Guaranteed to end: the more was copied without gain, the more use an item must have seen to be
+  // copied again.
+  const uint64_t segment = core_.segment_size();
+  rule.counter_min =
+      1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
+  const uint64_t before = copied_bytes();
+  const Step step = empty_all(victims, count, rule);
+  fruitless_ += copied_bytes() - before;
+  fruitless_ -= detail::least(fruitless_, count * segment * 3 / 4);
+  return step;
+}
+
+// One step towards more free segments, beyond what already waits in limbo.
+WC_HD inline Maintainer::Step Maintainer::step() {
+  // With keep_all a failure is an answer to a client, so all is looked at first.
+  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : detail::kSurveyMax);
+  KeepRule rule;
+  const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
+  if (dead != kNoSegment) {
+    rule.to = Generation::kMain;
+    const Step done = empty(dead, rule, core_.shared->keep_all);
+    if (done == Step::kProgress) return done;
+  }
+  const Step compacted = compact(found);
+  if (compacted != Step::kNothing) return compacted;
+  if (!core_.shared->keep_all) return evict();
+  return seal_sparse_lanes() || found.waiting ? Step::kWait : Step::kNothing;
+}
+
+// Has lanes end open segments that are nearly full of what is dead. False: there are none.
+WC_HD inline bool Maintainer::seal_sparse_lanes() {
+  bool sealed = false;
+  const uint64_t size = core_.segment_size();
+  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
+    Lane& lane = core_.lanes[i];
+    SpinGuard guard(&lane.lock);
+    for (SegmentId& open : lane.open) {
+      if (open == kNoSegment) continue;
+      const SegmentEntry& entry = core_.segment(open);
+      const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
+      if (dead < size / detail::kWasteShareKeepAll || load_relaxed(&entry.used) * 2ull < size)
+        continue;
+      seal_segment(core_, open);
+      open = kNoSegment;
+      sealed = true;
+    }
+  }
+  return sealed;
+}
+
+// --- The segment that the index wants next
+
+// Has a lane end its open segment if it is `id`.
+WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
+  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
+    Lane& lane = core_.lanes[i];
+    SpinGuard guard(&lane.lock);
+    for (SegmentId& open : lane.open) {
+      if (open != id) continue;
+      seal_segment(core_, id);
+      open = kNoSegment;
+      return true;
+    }
+  }
+  for (uint32_t i = 0; i < gang_.count; ++i) {
+    if (gang_.hands[i].seal_own(id)) return true;
+  }
+  return reclaimer_.seal_own(id);
+}
+
+// Lets `wanted`, which is beyond the limit, change places with a free segment.
+WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
+  SegmentId other = kNoSegment;
+  {
+    SpinGuard guard(&core_.shared->segment_lock);
+    if (core_.shared->free_count <= core_.shared->copy_reserve) return false;
+    other = detail::highest_free(core_);
+    if (other == kNoSegment) return false;
+    detail::unmark_free(core_, other);
+    core_.segment(other).store_state(SegmentState::kAbsent);
+  }
+  detail::drop_pages(core_, other);
+  Shared& shared = *core_.shared;
+  SpinGuard guard(&shared.segment_lock);
+  detail::mark_free(core_, wanted);
+  if (wanted >= shared.segment_top) store_relaxed(&shared.segment_top, wanted + 1);
+  return true;
+}
+
+WC_HD inline Maintainer::Step Maintainer::free_wanted() {
+  const SegmentId wanted = load_relaxed(&core_.shared->segment_wanted);
+  if (wanted == kNoSegment) return Step::kNothing;
+  const bool must_keep = core_.shared->keep_all;
+  KeepRule rule;
+  switch (core_.segment(wanted).load_state()) {
+    case SegmentState::kAbsent:
+      return swap_absent(wanted) ? Step::kProgress : Step::kNothing;
+    case SegmentState::kOpen:
+      return seal_lane_segment(wanted) ? Step::kProgress : Step::kWait;
+    case SegmentState::kYoung:
+      rule.to = Generation::kYoung;
+      return empty(wanted, rule, must_keep);
+    case SegmentState::kMain:
+      return empty(wanted, rule, must_keep);
+    case SegmentState::kChain:
+    case SegmentState::kStaged: {
+      const SegmentId head = load_relaxed(&core_.segment(wanted).chain_head);
+      if (core_.segment(head).load_state() != SegmentState::kChain) return Step::kWait;
+      return reclaimer_.move_chain(head, must_keep) == Emptied::kDone ? Step::kProgress
+                                                                      : Step::kNothing;
+    }
+    case SegmentState::kFree:
+    case SegmentState::kLimbo:
+    case SegmentState::kIndex:
+    case SegmentState::kCount:
+      break;
+  }
+  return Step::kNothing;
+}
+
+// --- What the owner calls
+
+WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
+  reclaimer_.free_limbo();
+  free_wanted();
+  const bool moves = move_limit() == Step::kProgress;
+  const Shared& shared = *core_.shared;
+  const uint32_t low = load_relaxed(&shared.low_water);
+  if (!refilling_ && free_count() >= low) return moves;
+  refilling_ = true;
+  const uint32_t target = low + (low - shared.copy_reserve) / 2;
+  for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
+    if (step() != Step::kProgress) {
+      reclaimer_.free_limbo();
+      refilling_ = false;
+      return moves;
+    }
+    reclaimer_.free_limbo();
+  }
+  refilling_ = coming() < target;
+  return moves || refilling_;
+}
+
+WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
+  const uint32_t count = bytes > core_.plain_size_max() ? chain_segments(core_, bytes) : 1;
+  // One more, that the index may hold back.
+  const uint32_t need = core_.shared->copy_reserve + count + 1;
+  reclaimer_.free_limbo();
+  free_wanted();
+  if (free_count() >= need) return Room::kReady;
+  const Step done = coming() < need ? step() : Step::kWait;
+  if (done == Step::kProgress) return Room::kProgress;
+  if (done == Step::kWait) return Room::kWait;
+  if (free_count() + 1 >= need) return Room::kReady;
+  return reclaimer_.limbo_unpinned() == 0 ? Room::kNone : Room::kWait;
+}
+
+WC_HD inline bool Maintainer::set_target(uint32_t segments) {
+  if (segments > core_.shared->segments_max ||
+      segments < segments_min(load_relaxed(&core_.shared->index_segments))) {
+    return false;
+  }
+  limit_target_ = segments;
+  grow_at_ = 1;
+  if (gang_.count != 0) {
+    // What they have begun would be out of reach.
+    for (uint32_t i = 0; i < gang_.count; ++i) gang_.hands[i].seal_all();
+    store_relaxed(&core_.shared->copy_reserve,
+                  kLeaderReserve + hands_for(limit_target_, gang_.count));
+  }
+  return true;
+}
+
+WC_HD inline void Maintainer::flush() {
+  Shared& shared = *core_.shared;
+  store_release(&shared.flush_generation, load_relaxed(&shared.flush_generation) + 1);
+  flush_ticket_ = draw_ticket(&shared.epoch);
+  sweep_left_ = load_acquire(&shared.pair_count);
+}
+
+WC_HD inline void Maintainer::expire() {
+  KeepRule rule;
+  for (uint32_t i = 0; i < detail::kSurveyMax; ++i) {
+    const Survey found = survey(detail::kSurveyMax);
+    if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
+    if (found.dead == kNoSegment ||
+        empty(found.dead, rule, core_.shared->keep_all) != Step::kProgress)
+      break;
+  }
+  reclaimer_.free_limbo();
+}
+
+WC_HD inline bool Maintainer::sweep() {
+  if (sweep_left_ == 0) return false;
+  const uint32_t pairs = load_acquire(&core_.shared->pair_count);
+  if (sweep_at_ >= pairs) sweep_at_ = 0;
+  SweepTask& task = crew_.sweep;
+  task.first = sweep_at_;
+  task.count = detail::least(detail::least(sweep_left_, pairs - sweep_at_), detail::kSweepPairsMax);
+  crew_.run(core_, thread_, Task::kSweep);
+  settle_growth(core_, thread_);
+  sweep_at_ += task.count;
+  sweep_left_ -= task.count;
+  return sweep_left_ != 0;
+}
+
+// Takes one free segment out of the limit. False: none is free.
+WC_HD inline bool Maintainer::shrink_by_one() {
+  Shared& shared = *core_.shared;
+  SegmentId id = kNoSegment;
+  {
+    SpinGuard guard(&shared.segment_lock);
+    if (shared.free_count <= shared.copy_reserve) return false;
+    id = detail::highest_free(core_);
+    if (id == kNoSegment) return false;
+    detail::unmark_free(core_, id);
+    core_.segment(id).store_state(SegmentState::kAbsent);
+    store_relaxed(&shared.segment_limit, shared.segment_limit - 1);
+    detail::lower_segment_top(core_);
+  }
+  detail::drop_pages(core_, id);
+  return true;
+}
+
+// Goes on with shrinking. kProgress: there is more to be done at once.
+WC_HD inline Maintainer::Step Maintainer::shrink() {
+  for (uint32_t i = 0; i < detail::kShrunkAtOnce; ++i) {
+    if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kNothing;
+    reclaimer_.free_limbo();
+    if (shrink_by_one()) continue;
+    return coming() > core_.shared->copy_reserve ? Step::kWait : step();
+  }
+  return Step::kProgress;
+}
+
+// Goes on with making absent segments free. kProgress: there is more to be done at once.
+WC_HD inline Maintainer::Step Maintainer::grow() {
+  Shared& shared = *core_.shared;
+  SpinGuard lock(&shared.segment_lock);
+  for (uint32_t i = 0; i < detail::kGrownAtOnce && grow_at_ < shared.segments_max;
+       ++i, ++grow_at_) {
+    const SegmentId id = grow_at_;
+    if (shared.segment_limit >= limit_target_) return Step::kNothing;
+    if (core_.segment(id).load_state() != SegmentState::kAbsent) continue;
+    detail::reset_entry(core_.segment(id), SegmentState::kFree, Generation::kYoung);
+    detail::mark_free(core_, id);
+    store_relaxed(&shared.segment_limit, shared.segment_limit + 1);
+    if (id >= shared.segment_top) store_relaxed(&shared.segment_top, id + 1);
+  }
+  // One that has changed places with another may be below.
+  if (grow_at_ == shared.segments_max) grow_at_ = 1;
+  return Step::kProgress;
+}
+
+WC_HD inline Maintainer::Step Maintainer::move_limit() {
+  Shared& shared = *core_.shared;
+  const uint32_t limit = load_relaxed(&shared.segment_limit);
+  if (limit == limit_target_) return Step::kNothing;
+  const Step step = limit < limit_target_ ? grow() : shrink();
+  SpinGuard lock(&shared.segment_lock);
+  shared.low_water = low_water_for(shared, shared.segment_limit);
+  return step;
+}
+
+}  // namespace warpcache::store

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Emptying segments, one at a time: what is dead is dropped, of what is alive a rule keeps some and
+// evicts the rest. Keeping means copying to the open segment of the copier's own lane. An emptied
+// segment goes to limbo, and from there to the free ones when every batch that could have seen it
+// has ended and no pin holds it.
+//
+// For maintenance alone, one thread at a time, which a crew may help. Requests go on meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "store/reclaim/crew.h"
+
+namespace warpcache::store {
+
+enum class Emptied : uint8_t {
+  kDone,     // it is in limbo
+  kNotYet,   // a batch that may still write to it has not ended, or its owner holds it
+  kNoSpace,  // there was nowhere to copy to; what was moved is moved
+};
+
+class Reclaimer {
+ public:
+  // `thread` and `crew` are the reclaimer's own and stay the caller's.
+  WC_HD Reclaimer(const Core& core, ThreadContext* thread, Crew* crew)
+      : core_(core), thread_(*thread), crew_(*crew) {}
+
+  // Frees what waits in limbo and is unseen. Returns how many segments.
+  WC_HD uint32_t free_limbo();
+  // Segments in limbo that no pin holds: free as soon as the batches under way have ended.
+  WC_HD uint32_t limbo_unpinned() const;
+
+  // Empties a sealed segment. With `must_keep` a live item is never evicted for want of space.
+  WC_HD Emptied empty_segment(SegmentId id, const KeepRule& rule, bool must_keep);
+  // The same for a chain, by its head: it stays by going to the newest place of the main
+  // generation. kNotYet: it stayed.
+  WC_HD Emptied judge_chain(SegmentId head, const KeepRule& rule);
+  // Copies a chain to other segments, so that its own become free. Evicts it if there is no space,
+  // unless must_keep.
+  WC_HD Emptied move_chain(SegmentId head, bool must_keep);
+
+  // The oldest epoch that a reader is in: what was sealed or unlinked with a lower ticket is
+  // unseen.
+  WC_HD uint64_t oldest_inside();
+  // Whether every batch that could write to a sealed segment has ended.
+  WC_HD bool walkable(SegmentId id) {
+    return load_relaxed(&core_.segment(id).epoch) < oldest_inside();
+  }
+  // Ends appending to the copier's own open segment if it is `id`.
+  WC_HD bool seal_own(SegmentId id);
+  WC_HD void seal_all();
+
+  WC_HD uint64_t copied_bytes() const { return copied_bytes_; }
+
+ private:
+  WC_HD bool walk_items(const KeepRule& rule, bool must_keep);
+  WC_HD uint32_t list_item(uint32_t at);
+  WC_HD uint32_t list_items(uint32_t at);
+  WC_HD bool place_stays(Generation generation);
+  WC_HD uint32_t stays_before(uint32_t room) const;
+
+  Core core_;
+  ThreadContext& thread_;
+  Crew& crew_;
+  SegmentId open_[2] = {kNoSegment, kNoSegment};  // by generation
+  uint64_t copied_bytes_ = 0;
+};
+
+WC_HD inline uint64_t Reclaimer::oldest_inside() {
+  crew_.oldest_epoch = UINT64_MAX;
+  crew_.run(core_, thread_, Task::kOldestEpoch);
+  return crew_.oldest_epoch;
+}
+
+WC_HD inline uint32_t Reclaimer::free_limbo() {
+  Shared& shared = *core_.shared;
+  uint32_t freed = 0;
+  SpinGuard guard(&shared.segment_lock);
+  if (shared.limbo.oldest == kNoSegment) return 0;
+  const uint64_t oldest = oldest_inside();  // after every ticket in the queue was drawn
+  SegmentId next = kNoSegment;
+  for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = next) {
+    SegmentEntry& entry = core_.segment(id);
+    next = entry.queue_newer;
+    // Those behind it came later (two at the same moment may stand the other way round, and wait a
+    // little longer than they had to).
+    if (load_relaxed(&entry.epoch) >= oldest) break;
+    if (load_acquire(&entry.pins) != 0) continue;
+    queue_remove(core_, shared.limbo, id);
+    freed += entry.chain_length;
+    free_chain_locked(core_, id);
+  }
+  return freed;
+}
+
+WC_HD inline uint32_t Reclaimer::limbo_unpinned() const {
+  Shared& shared = *core_.shared;
+  uint32_t count = 0;
+  SpinGuard guard(&shared.segment_lock);
+  if (load_acquire(&shared.pinned_segments) == 0) return shared.limbo.segments;
+  for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
+    if (load_acquire(&core_.segment(id).pins) == 0) count += core_.segment(id).chain_length;
+  }
+  return count;
+}
+
+WC_HD inline bool Reclaimer::seal_own(SegmentId id) {
+  for (SegmentId& open : open_) {
+    if (open != id) continue;
+    seal_segment(core_, id);
+    open = kNoSegment;
+    return true;
+  }
+  return false;
+}
+
+WC_HD inline void Reclaimer::seal_all() {
+  for (SegmentId& open : open_) {
+    if (open != kNoSegment) seal_segment(core_, open);
+    open = kNoSegment;
+  }
+}
+
+// --- Segments of many items
+
+// Lists the next item from `at` on that is not known to be dropped: what is decided on an item by a
+// leader alone is done before the next one is looked at. Returns where the one after it begins.
+WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
+  Walk& walk = crew_.walk;
+  for (walk.count = 0; at < walk.used && walk.count == 0;) {
+    const Item* item = walk.item_at(at);
+    if (load_acquire(&item->dropped) == 0) walk.items[walk.count++] = at;
+    at += static_cast<uint32_t>(item_footprint(*item));
+  }
+  return at;
+}
+
+// Lists a batch for the workers.
+WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
+  Walk& walk = crew_.walk;
+  const uint32_t used = walk.used;
+  const uint16_t* sizes = walk.sizes;
+  uint32_t count = 0;
+  while (at < used && count < kWalkMax) {
+    if (at >= walk.window_end) {
+      walk.window = at;
+      walk.window_end = at + (used - at < kWindowBytes ? used - at : kWindowBytes);
+      crew_.run(core_, thread_, Task::kSizes);
+    }
+    const uint32_t window = walk.window;
+    const uint32_t window_end = walk.window_end;
+    while (at < window_end && count < kWalkMax) {
+      walk.items[count++] = at;
+      at += uint32_t{sizes[(at - window) / kItemGranule]} * kItemGranule;
+    }
+  }
+  walk.count = count;
+  return at;
+}
+
+// How many bytes of what stays fit into `room`, without cutting an item.
+WC_HD inline uint32_t Reclaimer::stays_before(uint32_t room) const {
+  const Walk& walk = crew_.walk;
+  if (walk.stay_bytes() <= room) return walk.stay_bytes();
+  // The first that ends behind the room is in [low, high]; places go up.
+  uint32_t low = 0;
+  uint32_t high = walk.stay_count() - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (walk.stay[middle].at + walk.stay[middle].bytes > room) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return walk.stay[low].at;
+}
+
+// Takes space for what stays: the rest of the copier's open segment, then a fresh one. False: not
+// for all.
+WC_HD inline bool Reclaimer::place_stays(Generation generation) {
+  Walk& walk = crew_.walk;
+  SegmentId& open = open_[static_cast<uint32_t>(generation)];
+  const uint32_t total = walk.stay_bytes();
+  const uint32_t room =
+      open == kNoSegment ? 0 : core_.segment_size() - load_relaxed(&core_.segment(open).used);
+  walk.split = stays_before(room);
+  walk.place[0] = walk.split == 0 ? nullptr : detail::append(core_, open, walk.split);
+  walk.place[1] = nullptr;
+  if (walk.split == total) return true;
+  const SegmentId fresh = take_segments(core_, 1, 0, SegmentState::kOpen, generation);
+  if (fresh == kNoSegment) return false;
+  if (open != kNoSegment) seal_segment(core_, open);
+  open = fresh;
+  walk.place[1] = detail::append(core_, open, total - walk.split);
+  return true;
+}
+
+// Does to each item of the walk's segment what the rule says. False: some must stay and there is no
+// space to copy them to.
+WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
+  Walk& walk = crew_.walk;
+  walk.window_end = 0;
+  walk.rule = rule;
+  walk.must_keep = must_keep;
+  for (uint32_t at = 0; at < walk.used;) {
+    at = crew_.has_workers() ? list_items(at) : list_item(at);
+    walk.stays = 0;
+    walk.long_bodies = 0;
+    walk.copied = 0;
+    crew_.run(core_, thread_, Task::kJudge);
+    if (walk.stay_count() == 0) continue;
+    const bool placed = place_stays(rule.to);
+    if (walk.long_bodies != 0) crew_.run(core_, thread_, Task::kCopy);
+    crew_.run(core_, thread_, Task::kMove);
+    copied_bytes_ += walk.copied;
+    if (!placed && must_keep) return false;
+  }
+  return true;
+}
+
+WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule, bool must_keep) {
+  SegmentEntry& entry = core_.segment(id);
+  if (!walkable(id)) return Emptied::kNotYet;
+  // Who publishes adds to it before the slot is written, and nobody can publish here any more: at
+  // zero no slot points here.
+  if (load_acquire(&entry.live) != 0) {
+    crew_.walk.data = core_.segment_data(id);
+    crew_.walk.used = load_relaxed(&entry.used);
+    if (!walk_items(rule, must_keep)) return Emptied::kNoSpace;
+  }
+  WC_ASSERT(load_acquire(&entry.live) == 0);
+  retire(core_, id);
+  settle_growth(core_, thread_);
+  return Emptied::kDone;
+}
+
+// --- Chains
+
+WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule) {
+  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  const uint64_t hash = hash_key(core_.seed, item->key());
+  const Judged judged = judge_item(core_, thread_, item, hash, rule);
+  if (judged.fate != Fate::kStays) return Emptied::kDone;
+  Set* pair = lock_pair(core_, hash);
+  const Way place = detail::locate(core_, pair, item, hash);
+  if (place.set != nullptr) {
+    if (rule.spend && judged.counter != 0) place.set->set_counter(place.way, judged.counter - 1);
+    SpinGuard guard(&core_.shared->segment_lock);
+    queue_remove(core_, queue_of(core_, head), head);
+    store_relaxed(&core_.segment(head).generation, static_cast<uint32_t>(Generation::kMain));
+    queue_push(core_, core_.shared->main, head);
+  }
+  unlock_pair(pair);
+  return Emptied::kNotYet;
+}
+
+WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
+  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  const uint64_t hash = hash_key(core_.seed, item->key());
+  Allocation copy;
+  const KeepRule all = {};
+  if (judge_item(core_, thread_, item, hash, all).fate != Fate::kStays) return Emptied::kDone;
+  if (allocate_chain(core_, core_.shared->copy_reserve, item->key_size, item->value_size, 0,
+                     copy) != Status::kOk) {
+    if (must_keep) return Emptied::kNoSpace;
+    evict_item(core_, thread_, item, hash);
+    return Emptied::kDone;
+  }
+  copy.item->client_flags = item->client_flags;
+  copy.item->flush_generation = item->flush_generation;
+  mem_copy(copy.item->key_data(), item->key_data(), item->key_size);
+  copy_value(core_, *copy.item, 0, *item);
+  if (!swap_item(core_, thread_, item, copy.item, hash, all))
+    free_chain(core_, core_.segment_of(copy.item));
+  return Emptied::kDone;
+}
+
+}  // namespace warpcache::store

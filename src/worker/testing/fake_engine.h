@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine over a std::map that speaks a little of the text protocol: get, set, delete, quit and
+// errors by number. It checks what the worker owes an engine, and can run out of reply space at
+// will.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "engine/engine.h"
+#include "protocol/parse/parse.h"
+
+namespace warpcache::worker {
+
+class FakeEngine final : public engine::Engine {
+ public:
+  uint32_t frames_per_entry_max = 1u << 30;  // then frames_done stays below frame_count
+  uint32_t frames_per_batch_max = 1u << 30;  // the same, over all entries
+  uint32_t window_max = 1u << 30;            // bytes of a reservation_window()
+  uint32_t reservations_max = 16;            // at a time
+  size_t pinned_above = 100;                 // values beyond this are sent pinned
+
+  ~FakeEngine() override { WC_ASSERT(pins_.empty() && reservations_.empty()); }
+
+  uint8_t* input_memory(uint32_t bytes) override {
+    input_.resize(bytes);
+    return input_.data();
+  }
+  void submit(engine::Batch* batch) override {
+    WC_ASSERT(done_ == nullptr);
+    ++batches;
+    frames_most = std::max(frames_most, batch->frames.size());
+    batch->spans.clear();
+    batch->left_out = false;
+    replies_.clear();
+    batch_frames_ = 0;
+    uint32_t next_frame = 0;
+    for (uint32_t i = 0; i < batch->entries.size(); ++i) {
+      engine::BatchEntry& entry = batch->entries[i];
+      WC_ASSERT(entry.frame_count > 0 && entry.first_frame == next_frame);
+      next_frame += entry.frame_count;
+      entry.long_reply = nullptr;
+      run_entry(*batch, i);
+      batch->left_out = batch->left_out || entry.frames_done == 0;
+    }
+    WC_ASSERT(next_frame == batch->frames.size());
+    done_ = batch;
+  }
+
+  // Ready at the second question, so that callers are seen to ask again.
+  engine::Batch* poll() override {
+    asked_ = !asked_;
+    return asked_ ? nullptr : std::exchange(done_, nullptr);
+  }
+
+  void release(uint32_t pin) override { WC_ASSERT(pins_.erase(pin) == 1); }
+
+  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override {
+    WC_ASSERT(key_size > 0);
+    if (reservations_.size() >= reservations_max) return Status::kOutOfMemory;
+    *id = ++last_id_;
+    reservations_[*id].resize(body_size);
+    return Status::kOk;
+  }
+  MutableBytes reservation_window(uint32_t id, uint32_t offset) override {
+    std::string& body = reservations_.at(id);
+    WC_ASSERT(offset < body.size());
+    return {reinterpret_cast<uint8_t*>(body.data()) + offset,
+            std::min<size_t>(window_max, body.size() - offset)};
+  }
+  void abandon(uint32_t id) override { WC_ASSERT(reservations_.erase(id) == 1); }
+  void yield() override {
+    WC_ASSERT(done_ == nullptr);
+    ++yields;
+  }
+
+  size_t reservation_count() const { return reservations_.size(); }
+  size_t pin_count() const { return pins_.size(); }
+  uint64_t batches = 0;
+  uint64_t yields = 0;
+  size_t frames_most = 0;  // in one batch
+  uint64_t requests = 0;
+
+ private:
+  std::vector<uint8_t> input_;
+  void run_entry(engine::Batch& batch, uint32_t index) {
+    engine::BatchEntry& entry = batch.entries[index];
+    entry.first_span = static_cast<uint32_t>(batch.spans.size());
+    entry.frames_done = 0;
+    while (entry.frames_done < entry.frame_count && !entry.close) {
+      if (entry.frames_done == frames_per_entry_max) break;
+      if (batch_frames_ == frames_per_batch_max) break;
+      const protocol::Frame& frame = batch.frames[entry.first_frame + entry.frames_done];
+      WC_ASSERT(frame.entry == index);
+      run_frame(batch, entry, frame);
+      ++entry.frames_done;
+      ++batch_frames_;
+      ++requests;
+    }
+    entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
+  }
+
+  void run_frame(engine::Batch& batch, engine::BatchEntry& entry, const protocol::Frame& frame) {
+    protocol::Request request;
+    protocol::parse_request(frame, batch.input, request);
+    const std::string key(reinterpret_cast<const char*>(batch.input) + request.key_offset,
+                          request.key_size);
+    const bool quiet = (request.bits & protocol::kNoReply) != 0;
+    const bool reserved = entry.frames_done == 0 && entry.reservation != 0;
+    std::string reply;
+    if (request.op == protocol::Op::kInvalid || request.status != Status::kOk) {
+      reply = "ERROR " + std::to_string(static_cast<int>(request.status)) + "\r\n";
+    } else if (request.op == protocol::Op::kSet) {
+      std::string value =
+          reserved ? reservations_.at(entry.reservation)
+                   : std::string(reinterpret_cast<const char*>(batch.input) + request.value_offset,
+                                 request.value_size);
+      values_[key] = std::move(value);
+      reply = "STORED\r\n";
+    } else if (request.op == protocol::Op::kGet) {
+      get(batch, key, (request.bits & protocol::kLastKey) != 0);
+      return;
+    } else if (request.op == protocol::Op::kDelete) {
+      reply = values_.erase(key) == 1 ? "DELETED\r\n" : "NOT_FOUND\r\n";
+    } else if (request.op == protocol::Op::kQuit) {
+      entry.close = true;
+    } else if (request.op == protocol::Op::kVersion) {
+      reply = "VERSION\r\n";
+    }
+    if (reserved) abandon(entry.reservation);
+    if (!quiet) add(batch, std::move(reply), false);
+  }
+
+  void get(engine::Batch& batch, const std::string& key, bool last) {
+    const auto found = values_.find(key);
+    if (found != values_.end()) {
+      add(batch, "VALUE " + key + " 0 " + std::to_string(found->second.size()) + "\r\n", false);
+      add(batch, found->second, found->second.size() > pinned_above);
+      add(batch, "\r\n", false);
+    }
+    if (last) add(batch, "END\r\n", false);
+  }
+
+  void add(engine::Batch& batch, std::string text, bool pinned) {
+    if (text.empty()) return;
+    const uint32_t pin = pinned ? ++last_pin_ : 0;
+    std::string& kept =
+        pinned ? pins_[pin] = std::move(text) : replies_.emplace_back(std::move(text));
+    batch.spans.push_back(
+        {reinterpret_cast<const uint8_t*>(kept.data()), static_cast<uint32_t>(kept.size()), pin});
+  }
+
+  std::map<std::string, std::string> values_;
+  std::map<uint32_t, std::string> reservations_;
+  std::map<uint32_t, std::string> pins_;
+  std::deque<std::string> replies_;
+  engine::Batch* done_ = nullptr;
+  uint32_t batch_frames_ = 0;
+  bool asked_ = false;
+  uint32_t last_id_ = 0;
+  uint32_t last_pin_ = 0;
+};
+
+}  // namespace warpcache::worker

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A transport whose streams say what the test has written, cut where the test wants it cut. It
+// holds the worker to the contract of transport.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "io/transport.h"
+
+namespace warpcache::worker {
+
+class FakeTransport final : public io::Transport {
+ public:
+  struct Stream {
+    std::string input;   // not received yet
+    std::string kept;    // received, not consumed
+    std::string output;  // sent
+    bool closed = false;
+    bool more_now = false;
+    uint32_t need = 0;
+    MutableBytes body;
+    bool body_ends = false;
+    bool in_turn = false;
+    io::SessionStorage session{};
+  };
+
+  static constexpr int kFirstFd = 30;  // of the streams, counted up
+
+  // How many of the available bytes come next; at least one.
+  std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
+
+  // Datagrams that one receive() brings at most.
+  size_t datagrams_per_turn = SIZE_MAX;
+
+  // Streams are closed by the test before it ends, or by the worker.
+  ~FakeTransport() override {
+    for (const auto& stream : streams_) WC_ASSERT(stream->closed);
+  }
+
+  Stream& open() {
+    streams_.push_back(std::make_unique<Stream>());
+    observer_->opened(streams_.back()->session, kFirstFd + static_cast<int>(streams_.size()) - 1);
+    return *streams_.back();
+  }
+  // As if the client had gone.
+  void close(Stream& stream) {
+    WC_ASSERT(!stream.closed && !stream.in_turn);
+    observer_->closed(stream.session);
+    stream.closed = true;
+  }
+  void add_datagram(std::string text) { datagrams_.push_back(std::move(text)); }
+  const std::vector<std::string>& datagram_replies() const { return datagram_replies_; }
+
+  // Nothing will happen before the test writes more.
+  bool idle() const {
+    if (!datagrams_.empty()) return false;
+    return std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
+      return stream->closed || (stream->input.empty() && !stream->more_now);
+    });
+  }
+
+  void attach(io::SessionObserver& observer, io::PinReleaser& releaser) override {
+    observer_ = &observer;
+    releaser_ = &releaser;
+  }
+
+  bool receive(io::InputArena& arena, std::vector<io::RxChunk>& chunks, int) override {
+    WC_ASSERT(arena.used == 0 && chunks.empty());
+    arena_ = arena.data;
+    const std::vector<uint32_t> again = std::exchange(again_, {});
+    for (const uint32_t i : again) receive_stream(i, arena, chunks);
+    for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
+    const size_t count = std::min(datagrams_.size(), datagrams_per_turn);
+    for (size_t i = 0; i < count; ++i) {
+      io::RxChunk chunk;
+      chunk.datagram = true;
+      put(arena, chunk, datagrams_[i]);
+      chunks.push_back(chunk);
+    }
+    datagrams_.erase(datagrams_.begin(), datagrams_.begin() + static_cast<ptrdiff_t>(count));
+    return true;
+  }
+
+  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::TxSpan* spans,
+                uint32_t span_count) override {
+    std::string reply;
+    for (uint32_t i = 0; i < span_count; ++i) {
+      reply.append(reinterpret_cast<const char*>(spans[i].data), spans[i].size);
+    }
+    io::release_pins(spans, span_count, *releaser_);
+    if (chunk.datagram) {
+      datagram_replies_.push_back(std::move(reply));
+      return;
+    }
+    Stream& stream = *streams_[chunk.handle];
+    WC_ASSERT(stream.in_turn && next.consumed <= chunk.size);
+    WC_ASSERT(next.need <= io::kChunkBytesMax);
+    stream.in_turn = false;
+    stream.output += reply;
+    WC_ASSERT(next.long_reply == nullptr);  // no engine of a test's makes one
+    stream.kept.assign(reinterpret_cast<const char*>(arena_) + chunk.offset + next.consumed,
+                       chunk.size - next.consumed);
+    WC_ASSERT(next.body.empty() || stream.kept.empty());
+    stream.need = next.need;
+    stream.more_now = next.more_now;
+    if (next.more_now) again_.push_back(chunk.handle);
+    stream.body = next.body;
+    stream.body_ends = next.body_ends;
+    if (next.close) close(stream);
+  }
+
+  void flush() override {}
+  void wake() override {}
+
+ private:
+  static void put(io::InputArena& arena, io::RxChunk& chunk, const std::string& bytes) {
+    WC_ASSERT(arena.size - arena.used >= bytes.size());
+    chunk.offset = arena.used;
+    chunk.size = static_cast<uint32_t>(bytes.size());
+    std::memcpy(arena.data + arena.used, bytes.data(), bytes.size());
+    arena.used += chunk.size;
+  }
+
+  void receive_stream(uint32_t index, io::InputArena& arena, std::vector<io::RxChunk>& chunks) {
+    Stream& stream = *streams_[index];
+    if (stream.closed || stream.in_turn || arena.size - arena.used < io::kChunkBytesMax) return;
+    if (stream.input.empty() && !stream.more_now) return;
+    io::RxChunk chunk;
+    chunk.handle = index;
+    chunk.session = &stream.session;
+    chunk.connection_id = index + 1;
+    if (!stream.more_now && !receive_bytes(stream, chunk)) return;
+    stream.in_turn = true;
+    put(arena, chunk, stream.kept);
+    chunks.push_back(chunk);
+  }
+
+  static std::string take(std::string& from, size_t count) {
+    std::string taken = from.substr(0, count);
+    from.erase(0, count);
+    return taken;
+  }
+
+  // Returns false when what is there must not be delivered yet.
+  bool receive_bytes(Stream& stream, io::RxChunk& chunk) {
+    size_t count = std::clamp<size_t>(cut(stream.input.size()), 1, stream.input.size());
+    if (!stream.body.empty()) {
+      const std::string body = take(stream.input, std::min(count, stream.body.size));
+      std::memcpy(stream.body.data, body.data(), body.size());
+      chunk.body_received = static_cast<uint32_t>(body.size());
+      count = stream.body_ends ? count - body.size() : 0;
+    }
+    count = std::min(count, io::kChunkBytesMax - stream.kept.size());
+    stream.kept += take(stream.input, count);
+    return chunk.body_received > 0 || stream.kept.size() >= stream.need;
+  }
+
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<uint32_t> again_;  // streams to be delivered again, in the order of complete()
+  std::vector<std::string> datagrams_;
+  std::vector<std::string> datagram_replies_;
+  const uint8_t* arena_ = nullptr;
+  io::SessionObserver* observer_ = nullptr;
+  io::PinReleaser* releaser_ = nullptr;
+};
+
+}  // namespace warpcache::worker

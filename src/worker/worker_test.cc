@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/testing/fake_engine.h"
+#include "worker/testing/fake_transport.h"
+
+namespace warpcache::worker {
+namespace {
+
+constexpr int kTurnsMax = 2'000'000;
+
+std::string set(const std::string& key, const std::string& value) {
+  return "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+}
+
+std::string value(const std::string& key, const std::string& bytes) {
+  return "VALUE " + key + " 0 " + std::to_string(bytes.size()) + "\r\n" + bytes + "\r\n";
+}
+
+class WorkerTest : public testing::Test {
+ protected:
+  void start(const WorkerConfig& config = {}) {
+    worker_.emplace(config, transport_, engine_);
+    stream_ = &transport_.open();
+  }
+
+  void run_until_idle() {
+    for (int i = 0; i < kTurnsMax && !transport_.idle(); ++i) ASSERT_TRUE(worker_->turn(0));
+    ASSERT_TRUE(transport_.idle());
+  }
+
+  std::string ask(const std::string& text) {
+    stream_->input += text;
+    run_until_idle();
+    return std::move(stream_->output);
+  }
+
+  void TearDown() override {
+    if (stream_ != nullptr && !stream_->closed) transport_.close(*stream_);
+    EXPECT_EQ(engine_.reservation_count(), 0u);
+    EXPECT_EQ(engine_.pin_count(), 0u);
+  }
+
+  FakeEngine engine_;
+  FakeTransport transport_;
+  std::optional<Worker> worker_;
+  FakeTransport::Stream* stream_ = nullptr;
+};
+
+TEST_F(WorkerTest, APipelineIsOneBatch) {
+  start();
+  EXPECT_EQ(ask(set("a", "1") + "get a\r\nget a b\r\n"),
+            "STORED\r\n" + value("a", "1") + "END\r\n" + value("a", "1") + "END\r\n");
+  EXPECT_EQ(engine_.batches, 1u);
+}
+
+TEST_F(WorkerTest, StreamsShareABatch) {
+  start();
+  FakeTransport::Stream& other = transport_.open();
+  other.input = "get a\r\n";
+  EXPECT_EQ(ask(set("a", "1")), "STORED\r\n");
+  EXPECT_EQ(other.output, value("a", "1") + "END\r\n");
+  EXPECT_EQ(engine_.batches, 1u);
+  transport_.close(other);
+}
+
+TEST_F(WorkerTest, RequestsPerStreamAreBounded) {
+  WorkerConfig config;
+  config.requests_per_stream_max = 10;
+  start(config);
+  std::string asked;
+  std::string expected;
+  for (int i = 0; i < 95; ++i) {
+    asked += "version\r\n";
+    expected += "VERSION\r\n";
+  }
+  EXPECT_EQ(ask(asked), expected);
+  EXPECT_EQ(engine_.batches, 10u);
+}
+
+TEST_F(WorkerTest, AnEngineYieldsWhenNothingHasComeForAWhile) {
+  WorkerConfig config;
+  config.yield_after = std::chrono::milliseconds(30);
+  start(config);
+  const auto turns_for = [this](std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(worker_->turn(0));
+  };
+  EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(worker_->turn(0));  // nothing comes, but not for long
+    EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
+  }
+  EXPECT_EQ(engine_.yields, 0u);
+  turns_for(std::chrono::milliseconds(60));
+  EXPECT_GT(engine_.yields, 0u);
+  EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
+}
+
+TEST_F(WorkerTest, EveryCutOfAStreamGivesTheSameReplies) {
+  start();
+  const std::string asked = set("key", "value with \r\n in it") +
+                            "get key key nokey key\r\nbogus\r\n" + "set key 0 0 2\r\nabc\r\n" +
+                            "delete key\r\nversion\r\nget key\r\n";
+  const std::string whole = ask(asked);
+  EXPECT_NE(whole.find("DELETED\r\nVERSION\r\nEND\r\n"), std::string::npos) << whole;
+  for (size_t at = 1; at < asked.size(); ++at) {
+    std::string replies = ask(asked.substr(0, at));
+    replies += ask(asked.substr(at));
+    EXPECT_EQ(replies, whole) << "cut at " << at;
+  }
+  transport_.cut = [](size_t) { return size_t{1}; };
+  EXPECT_EQ(ask(asked), whole) << "byte by byte";
+}
+
+TEST_F(WorkerTest, ABigBodyGoesStraightToItsReservation) {
+  start();
+  const std::string big(Worker::kInlineBodyMax + 12345, 'b');
+  transport_.cut = [](size_t available) { return std::min<size_t>(available, 20000); };
+  EXPECT_EQ(ask("version\r\n" + set("big", big) + "get big\r\n"),
+            "VERSION\r\nSTORED\r\n" + value("big", big) + "END\r\n");
+}
+
+TEST_F(WorkerTest, ABigBodyThatEndsInItsFirstChunk) {
+  start();
+  const std::string big(Worker::kInlineBodyMax + 1, 'b');
+  EXPECT_EQ(ask(set("big", big) + "get big\r\n"), "STORED\r\n" + value("big", big) + "END\r\n");
+  EXPECT_EQ(ask("version\r\n" + set("big", big) + "delete big\r\n"),
+            "VERSION\r\nSTORED\r\nDELETED\r\n");
+}
+
+TEST_F(WorkerTest, ABigBodyWithoutItsLineEndIsRefused) {
+  start();
+  const std::string big(Worker::kInlineBodyMax + 1, 'b');
+  std::string asked = set("big", big);
+  asked[asked.size() - 2] = 'x';
+  const std::string reply = ask(asked + "get big\r\n");
+  EXPECT_EQ(reply.substr(0, 6), "ERROR ");
+  EXPECT_EQ(reply.substr(reply.size() - 5), "END\r\n");
+}
+
+TEST_F(WorkerTest, WithoutRoomABigBodyIsSwallowed) {
+  start();
+  engine_.reservations_max = 0;
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  EXPECT_EQ(ask(set("big", big) + "version\r\n"),
+            "ERROR " + std::to_string(static_cast<int>(Status::kOutOfMemory)) + "\r\nVERSION\r\n");
+}
+
+TEST_F(WorkerTest, WhoGoesAwayLeavesNoReservation) {
+  start();
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  EXPECT_EQ(ask(set("big", big).substr(0, big.size())), "");
+  EXPECT_EQ(engine_.reservation_count(), 1u);
+  transport_.close(*stream_);
+  EXPECT_EQ(engine_.reservation_count(), 0u);
+}
+
+TEST_F(WorkerTest, WhoHasNotLoggedInReservesNothing) {
+  WorkerConfig config;
+  config.authentication = true;
+  start(config);
+  (void)ask(set("big", std::string(3 * Worker::kInlineBodyMax, 'b')).substr(0, 100000));
+  EXPECT_EQ(engine_.reservation_count(), 0u);
+}
+
+TEST_F(WorkerTest, QuitClosesAndTheRestIsNotRun) {
+  start();
+  EXPECT_EQ(ask("version\r\nquit\r\nversion\r\n"), "VERSION\r\n");
+  EXPECT_TRUE(stream_->closed);
+}
+
+TEST_F(WorkerTest, FramesWithoutReplySpaceWait) {
+  start();
+  engine_.frames_per_entry_max = 1;
+  EXPECT_EQ(ask(set("a", "1") + "get a a b a\r\nbogus\r\nbogus\r\nversion\r\nquit\r\n"),
+            "STORED\r\n" + value("a", "1") + value("a", "1") + value("a", "1") + "END\r\n" +
+                "ERROR 1\r\nERROR 1\r\nVERSION\r\n");
+  EXPECT_TRUE(stream_->closed);
+}
+
+TEST_F(WorkerTest, StreamsTakeTurnsWhenReplySpaceIsShort) {
+  start();
+  engine_.frames_per_entry_max = 1;
+  engine_.frames_per_batch_max = 3;
+  std::vector<FakeTransport::Stream*> streams = {stream_};
+  while (streams.size() < 8) streams.push_back(&transport_.open());
+  const std::string one = "VERSION\r\n";
+  for (FakeTransport::Stream* stream : streams) {
+    for (int i = 0; i < 20; ++i) stream->input += "version\r\n";
+  }
+  while (!transport_.idle()) {
+    ASSERT_TRUE(worker_->turn(0));
+    const auto [least, most] = std::minmax_element(
+        streams.begin(), streams.end(),
+        [](const auto* a, const auto* b) { return a->output.size() < b->output.size(); });
+    ASSERT_LE((*most)->output.size() - (*least)->output.size(), one.size());
+  }
+  for (FakeTransport::Stream* stream : streams) EXPECT_EQ(stream->output.size(), 20 * one.size());
+  for (size_t i = 1; i < streams.size(); ++i) transport_.close(*streams[i]);
+}
+
+// Four fifths of the streams would fill every batch, if they were always first. The engine serves
+// all of a batch, or leaves most of it waiting.
+TEST_F(WorkerTest, StreamsTakeTurnsWhenTheBatchIsFull) {
+  constexpr uint32_t kRequests = 10000;
+  const std::string one = "ERROR 7\r\n";
+  for (const uint32_t served : {1u << 30, 40000u, 700u}) {
+    SCOPED_TRACE(served);
+    engine_.frames_per_batch_max = served;
+    start();
+    std::vector<FakeTransport::Stream*> streams = {stream_};
+    while (streams.size() < 80) streams.push_back(&transport_.open());
+    for (FakeTransport::Stream* stream : streams) {
+      for (uint32_t i = 0; i < kRequests; ++i) stream->input += "a\r\n";
+    }
+    const size_t slice = one.size() * WorkerConfig{}.requests_per_stream_max;
+    while (!transport_.idle()) {
+      ASSERT_TRUE(worker_->turn(0));
+      const auto [least, most] = std::minmax_element(
+          streams.begin(), streams.end(),
+          [](const auto* a, const auto* b) { return a->output.size() < b->output.size(); });
+      if (served > Worker::kBatchFramesMax) {
+        ASSERT_LE((*most)->output.size() - (*least)->output.size(), 2 * slice);
+      }
+    }
+    for (FakeTransport::Stream* stream : streams) {
+      EXPECT_EQ(stream->output.size(), kRequests * one.size());
+      transport_.close(*stream);
+    }
+  }
+  EXPECT_LE(engine_.frames_most, Worker::kBatchFramesMax);
+  EXPECT_GE(engine_.frames_most, Worker::kBatchFramesMax - 1);
+}
+
+TEST_F(WorkerTest, WhoGoesAwayLeavesNoWaitingFrames) {
+  start();
+  engine_.frames_per_entry_max = 0;
+  const std::string big(Worker::kInlineBodyMax + 1, 'b');
+  stream_->input = set("big", big) + "version\r\n" + set("big", big);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker_->turn(0));
+  EXPECT_GE(engine_.reservation_count(), 1u);
+}
+
+TEST_F(WorkerTest, ADatagramIsABatchEntryOfItsOwn) {
+  start();
+  transport_.add_datagram(set("a", "1") + "get a\r\n");
+  transport_.add_datagram("get a b\r\n");
+  transport_.add_datagram("get a");
+  run_until_idle();
+  ASSERT_EQ(transport_.datagram_replies().size(), 3u);
+  EXPECT_EQ(transport_.datagram_replies()[0], "STORED\r\n" + value("a", "1") + "END\r\n");
+  EXPECT_EQ(transport_.datagram_replies()[1], value("a", "1") + "END\r\n");
+}
+
+TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameTurn) {
+  start();
+  engine_.frames_per_batch_max = 3;
+  ask(set("a", "1"));
+  for (int i = 0; i < 10; ++i) transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 10u);
+  for (const std::string& reply : transport_.datagram_replies()) {
+    EXPECT_EQ(reply, value("a", "1") + "END\r\n");
+  }
+}
+
+// More than a batch holds: they are run one batch after the other, in the same turn.
+TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
+  start();
+  constexpr uint32_t kDatagrams = 2 * Worker::kBatchFramesMax / Worker::kDatagramFramesMax + 1;
+  std::string many;
+  std::string replies;
+  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) {
+    many += "get a\n";
+    replies += "END\r\n";
+  }
+  for (uint32_t i = 0; i < kDatagrams; ++i) transport_.add_datagram(many);
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), kDatagrams + 1);
+  for (uint32_t i = 0; i < kDatagrams; ++i) {
+    EXPECT_TRUE(transport_.datagram_replies()[i] == replies) << i;
+  }
+  EXPECT_EQ(transport_.datagram_replies()[kDatagrams], "END\r\n");
+  EXPECT_LE(engine_.frames_most, Worker::kBatchFramesMax);
+}
+
+TEST_F(WorkerTest, ADatagramOfTooManyRequestsIsLostWhole) {
+  start();
+  std::string many = set("a", "1");
+  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) many += "get\n";
+  transport_.add_datagram(many);
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 2u);
+  EXPECT_EQ(transport_.datagram_replies()[0], "");
+  EXPECT_EQ(transport_.datagram_replies()[1], "END\r\n");
+}
+
+TEST_F(WorkerTest, ADatagramThatNeverFindsReplySpaceIsLost) {
+  start();
+  engine_.frames_per_batch_max = 0;
+  transport_.add_datagram("get a\r\n");
+  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_EQ(transport_.datagram_replies().size(), 1u);
+  EXPECT_EQ(transport_.datagram_replies()[0], "");
+}
+
+// Random dialogues, cut at random, with an engine that leaves frames undone at random: always the
+// replies of the dialogue run whole.
+class WorkerRandomTest : public testing::TestWithParam<uint32_t> {};
+
+uint32_t below(std::mt19937& random, uint32_t bound) {
+  return static_cast<uint32_t>(random()) % bound;
+}
+
+std::string random_dialogue(std::mt19937& random) {
+  const auto up_to = [&](uint32_t bound) { return below(random, bound); };
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = "key" + std::to_string(up_to(4));
+    switch (up_to(9)) {
+      case 0:
+        text += set(key, std::string(Worker::kInlineBodyMax - 50 + up_to(6000), 'a'));
+        break;
+      case 1:
+        text += set(key, std::string(up_to(300), 'b'));
+        break;
+      case 2:
+        text += "set " + key + " 0 0 5 noreply\r\nabcde\r\n";
+        break;
+      case 3:
+        text += "get " + key + " key0 key1 key2 key3\r\n";
+        break;
+      case 4:
+        text += "delete " + key + "\r\n";
+        break;
+      case 5:
+        text += "bogus\r\n";
+        break;
+      case 6:
+        text += "set " + key + " 0 0 3\r\nabcde\r\n";
+        break;
+      case 7:
+        text += "get " + key + "\r\n";
+        break;
+      default:
+        text += "version\n";
+        break;
+    }
+  }
+  return text;
+}
+
+std::string run_dialogue(const std::string& text, uint32_t seed, bool rough) {
+  std::mt19937 random(seed);
+  FakeEngine engine;
+  FakeTransport transport;
+  WorkerConfig config;
+  if (rough) {
+    config.requests_per_stream_max = 1 + below(random, 20);
+    engine.frames_per_entry_max = 1 + below(random, 4);
+    engine.window_max = 1 + below(random, 20000);
+    const uint32_t bytes = 1 + below(random, 70000);
+    transport.cut = [bytes, &random](size_t) { return 1 + below(random, bytes); };
+  }
+  Worker worker(config, transport, engine);
+  FakeTransport::Stream& stream = transport.open();
+  stream.input = text;
+  for (int i = 0; i < kTurnsMax && !transport.idle(); ++i) EXPECT_TRUE(worker.turn(0));
+  EXPECT_TRUE(transport.idle());
+  EXPECT_EQ(engine.reservation_count(), 0u);
+  if (!stream.closed) transport.close(stream);
+  return stream.output;
+}
+
+TEST_P(WorkerRandomTest, CutsAndPausesDoNotMatter) {
+  std::mt19937 random(GetParam());
+  const std::string text = random_dialogue(random);
+  const std::string whole = run_dialogue(text, 0, false);
+  EXPECT_NE(whole.find("STORED"), std::string::npos);
+  EXPECT_GT(std::count(whole.begin(), whole.end(), '\n'), 50);
+  for (uint32_t i = 0; i < 5; ++i) {
+    const uint32_t seed = GetParam() * 100 + i;
+    ASSERT_EQ(run_dialogue(text, seed, true), whole) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WorkerRandomTest, testing::Range(1u, 21u));
+
+}  // namespace
+}  // namespace warpcache::worker

@@ -42,6 +42,11 @@ def load() -> float:
     return round(os.getloadavg()[0], 1)
 
 
+def version_of(program: str) -> str:
+    """What a memcached calls itself with -V, without its name."""
+    return subprocess.run([program, "-V"], capture_output=True, text=True).stdout.strip().split(" ")[-1]
+
+
 def provenance() -> dict[str, str]:
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {"machine": machine(), "commit": commit(), "date": date}

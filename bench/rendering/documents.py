@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Markers in documents, and what stands between them.
 
-    <!-- report: NAME -->          a table: lines of their own
-    <!-- /report -->
-    <!--= NAME-->TEXT<!--/-->      a value in a sentence
+<!-- report: NAME -->          a table: lines of their own
+<!-- /report -->
+<!--= NAME-->TEXT<!--/-->      a value in a sentence
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MEASURED = re.compile(
     r"|(?<=\.\d)(?![\w.])|(?<=\.\d\d)(?![\w.]))"
 )
 # Versions, parameters of a load and numbers of sections are not measured.
-NAMED = re.compile(r"(?:memcached|warpcached|Zipf|Ubuntu|Debian|CUDA|[Ss]ection|[Ff]igure|[Cc]hapter|Apache-)\s?\d[\d.]*\d")
+NAMED = re.compile(
+    r"(?:memcached|warpcached|Zipf|Ubuntu|Debian|CUDA|[Ss]ection|[Ff]igure|[Cc]hapter|Apache-)\s?\d[\d.]*\d"
+)
 # In these every measured number is rendered.
 ALL_RENDERED = ("README.md", "docs/performance.md")
 PLOTS_FOLDER = REPO_ROOT / "docs" / "plots"

@@ -91,7 +91,9 @@ def gpu_sizes() -> str:
         ending = f"--key-size {size} --batches 4096,65536"
         lines.append(line(f"GET, key of {size} B", KEYS, ending, 65536, paper=papers.get(size, "")))
     for size in (32, 256):
-        lines.append(line(f"GET, value of {size} B", KEYS, f"--value-size {size} --batches 16384 --requests 8388608", 16384))
+        lines.append(
+            line(f"GET, value of {size} B", KEYS, f"--value-size {size} --batches 16384 --requests 8388608", 16384)
+        )
     for size, ending in (
         (1024, f"--batches 1024,4096 {SMALL} --requests 8388608"),
         (2048, f"--batches 256,1024,4096 {SMALL} --keys 1000000 --requests 1048576"),
@@ -110,7 +112,10 @@ def latency_line(title: str, found: dict, batch: int, paper: str) -> tuple:
 @block("gpu-latency")
 def gpu_latency() -> str:
     alone = "--batches 1,16,256 --requests 65536 --threads 1"
-    launch, persistent = study(BATCHES, f"--passes 8 {alone}"), study(BATCHES, "--persistent --batches 1,16,256 --requests 65536 --threads 1")
+    launch, persistent = (
+        study(BATCHES, f"--passes 8 {alone}"),
+        study(BATCHES, "--persistent --batches 1,16,256 --requests 65536 --threads 1"),
+    )
     half = study(BATCHES, "--batches 2048,3072,4096 --threads 2 --depth 5 --requests 33554432")
     big = study(GETS, "--passes 10 --batches 65536")
     lines = [latency_line("one batch at a time, persistent kernel", persistent, batch, "") for batch in (1, 16, 256)]
@@ -247,7 +252,9 @@ def gpu_value_sizes() -> str:
     for row in found:
         one, cpu = row["gpu_us"], row["cpu_us"]
         piped = row["gpu_pipelined_us"]
-        lines.append((f"{row['bytes']:,} B", cpu["set"], one["set"], piped["set"], cpu["get"], one["get"], piped["get"]))
+        lines.append(
+            (f"{row['bytes']:,} B", cpu["set"], one["set"], piped["set"], cpu["get"], one["get"], piped["get"])
+        )
     head = ("us; value", "set: CPU engine", "GPU", "GPU, pipelined", "get: CPU engine", "GPU", "GPU, pipelined")
     return table(head, lines) + "\n\n" + source(found, "gpu_value_sizes")
 
@@ -295,4 +302,9 @@ def memory_gets() -> str:
 
 plot("offline-gpu", lambda: [row for row in rows(FILE, commit=BATCHES) if "options" in row], "gpu", "batches")
 plot("split-gpu", lambda: rows(FILE, commit=SPLIT), "gpu", "split")
-plot("consolidation-gpu", lambda: [one for one in rows(FILE, commit=GETS) if "--background" in one["options"]], "gpu", "background")
+plot(
+    "consolidation-gpu",
+    lambda: [one for one in rows(FILE, commit=GETS) if "--background" in one["options"]],
+    "gpu",
+    "background",
+)

@@ -55,7 +55,9 @@ def ways() -> str:
 def readings() -> str:
     found = rows(FILE, experiment="scrambling")
     kinds = names(found, "keys")
-    lines = [(f"`{cache}`", *(percent(misses(found, cache=cache, keys=kind), 2) for kind in kinds)) for cache in names(found)]
+    lines = [
+        (f"`{cache}`", *(percent(misses(found, cache=cache, keys=kind), 2) for kind in kinds)) for cache in names(found)
+    ]
     return table(("misses, 8 M entries", *(f"`{kind}`" for kind in kinds)), lines) + "\n\n" + source(found, FILE)
 
 
@@ -104,7 +106,8 @@ def expiry() -> str:
     found = rows(FILE, experiment="expiry")
     times = sorted({row["ttl_s"] for row in found})
     lines = [
-        (f"`{cache}`", *(f"{100 * misses(found, cache=cache, ttl_s=ttl):.2f}" for ttl in times)) for cache in names(found)
+        (f"`{cache}`", *(f"{100 * misses(found, cache=cache, ttl_s=ttl):.2f}" for ttl in times))
+        for cache in names(found)
     ]
     return table(("misses, %; time to live, s:", *times), lines) + "\n\n" + source(found, FILE)
 
@@ -155,8 +158,9 @@ def against_papers() -> str:
 for _stream in STREAMS:
     plot(
         f"hash-sim-tables-{_stream}",
-        lambda stream=_stream: rows(FILE, experiment="tables", stream=stream)
-        + rows(FILE, experiment="tables-small", stream=stream),
+        lambda stream=_stream: (
+            rows(FILE, experiment="tables", stream=stream) + rows(FILE, experiment="tables-small", stream=stream)
+        ),
         "hit_rates",
         "tables",
     )

@@ -43,7 +43,8 @@ def without_allocate(experiment: str, workload: str) -> list[float]:
     """What leaving out read-allocate costs, for each size."""
     found = runs(experiment, workload=workload, replacement="lru")
     return [
-        only(found, allocate="none", ratio=1 / part)["miss_rate"] - only(found, allocate="safe", ratio=1 / part)["miss_rate"]
+        only(found, allocate="none", ratio=1 / part)["miss_rate"]
+        - only(found, allocate="safe", ratio=1 / part)["miss_rate"]
         for part in PARTS
     ]
 
@@ -72,8 +73,10 @@ def against_paper() -> str:
         ("figure 14: most for C", "a little less", f"{gain('c'):.2f}"),
         ("figure 14: most for D", "3.5 times", f"{gain('d'):.2f}"),
     ]
-    return table(("2^20 requests", "the paper", "nic-cache-sim"), lines) + "\n\n" + from_experiments(
-        "replacement", "short", "allocate", "hardware"
+    return (
+        table(("2^20 requests", "the paper", "nic-cache-sim"), lines)
+        + "\n\n"
+        + from_experiments("replacement", "short", "allocate", "hardware")
     )
 
 
@@ -83,8 +86,12 @@ def tag_widths() -> str:
     lines = []
     for part in PARTS:
         kept = pick(found, call=0, ratio=1 / part)
-        lines.append((f"1/{part}", *(percent(only(kept, tag_bits=bits)["miss_rate"]) for bits in (17, 12, 7, 5, 3, 2, 1, 0))))
-    return table(("rows kept; size; bits of a tag:", 17, 12, 7, 5, 3, 2, 1, 0), lines) + "\n\n" + from_experiments("tags")
+        lines.append(
+            (f"1/{part}", *(percent(only(kept, tag_bits=bits)["miss_rate"]) for bits in (17, 12, 7, 5, 3, 2, 1, 0)))
+        )
+    return (
+        table(("rows kept; size; bits of a tag:", 17, 12, 7, 5, 3, 2, 1, 0), lines) + "\n\n" + from_experiments("tags")
+    )
 
 
 @block("nic-cache-sizes")
@@ -110,7 +117,11 @@ def safe_allocate() -> str:
     delays = sorted({row["reply_after"] for row in found})
     lines = []
     for workload in ("a", "b"):
-        for policy, name, title in (("unsafe", "stale", "old values"), ("safe", "stale", "old values"), ("safe", "killed_fills", "fills dropped")):
+        for policy, name, title in (
+            ("unsafe", "stale", "old values"),
+            ("safe", "stale", "old values"),
+            ("safe", "killed_fills", "fills dropped"),
+        ):
             mine = pick(found, workload=workload, allocate=policy)
             cells = (only(mine, reply_after=delay).get(name, 0) for delay in delays)
             lines.append((f"{workload.upper()}, `{policy}`: {title}", *cells))

@@ -15,7 +15,7 @@ from rendering.rows import only, rows
 MISSING = {
     "N": "Ethernet frames from a network card (DPDK), and a client at line rate: round trips and drops",
     "W": "power at the wall, prices",
-    "A": "active messages over RDMA (UCX), two hosts with such cards",
+    "A": "active messages over RDMA (UCX), two hosts with RDMA cards",
     "X": "a NIC cache in front of the host's network stack (XDP)",
     "R": "the dataflow pipeline and the NIC cache in RTL, with synthesis and simulation",
     "B": "an FPGA board",
@@ -77,7 +77,8 @@ def beside(cut: str, launches: int, way: str) -> dict:
     found = [
         row
         for one, row in gpu.background_rows()
-        if one["offered_per_s"] == 4e6 and gpu.way_of(one) == way
+        if one["offered_per_s"] == 4e6
+        and gpu.way_of(one) == way
         and (row.get("background_cut"), row.get("background_launches")) == (cut, launches)
     ]
     return found[0]

@@ -49,11 +49,11 @@ def digest(found: Rows) -> str:
 
 def short_machine(name: str) -> str:
     """A machine's name without the parts that say nothing to a reader."""
-    return re.sub(r"\(R\)|, Linux.*?(?=,|$)", "", name)
+    return re.sub(r"\(R\)| Processor|, Linux.*?(?=,|$)|, (?:driver )?\d+\.\d+\.\d+|, PCIe 5 x16", "", name)
 
 
 def several(values: list[str]) -> str:
-    return ", ".join(sorted(set(values)))
+    return " and ".join(sorted(set(values)))
 
 
 def source(found: Rows, *files: str) -> str:
@@ -67,6 +67,8 @@ def source(found: Rows, *files: str) -> str:
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     loads = [row["load"] for row in found if "load" in row]
     beside = f"; load average {min(loads):.1f} to {max(loads):.1f}" if loads else ""
-    yardstick = "".join(f"memcached {version}; " for version in sorted({row["memcached"] for row in found if "memcached" in row}))
+    yardstick = "".join(
+        f"memcached {version}; " for version in sorted({row["memcached"] for row in found if "memcached" in row})
+    )
     text = f"{command}{yardstick}{machines}; commit {', '.join(commits)}; {when}{beside}. Rows: {links}"
     return note(text)

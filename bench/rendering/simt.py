@@ -37,7 +37,11 @@ def against_dissertation() -> str:
         ("all branches equal (pessimistic), times lower", "2.7", f"{actual / naive['pessimistic']:.1f}"),
         ("never taken stays never taken (augmented), times lower", "between", f"{actual / naive['augmented']:.1f}"),
         ("instructions of 1 to 4 lanes: actual", "", percent(few_lanes("actual"), 0)),
-        ("the same, pessimistic; augmented", '"significantly more"', "; ".join(percent(few_lanes(v), 0) for v in naive)),
+        (
+            "the same, pessimistic; augmented",
+            '"significantly more"',
+            "; ".join(percent(few_lanes(v), 0) for v in naive),
+        ),
         ("largest error of a prediction", "1.3%", percent(max(errors))),
     ]
     for number, theirs in ((3, '"roughly 50%"; 100%'), (4, "under 100%; 100%"), (5, "open; 100%")):
@@ -82,14 +86,27 @@ def mixture_table() -> str:
                 f"{true / equal:.1f}",
             )
         )
-    head = ("key bytes, hits", "replayed", "predicted", "error", "other threads", "own counts", "probabilities", "augmented", "naive")
+    head = (
+        "key bytes, hits",
+        "replayed",
+        "predicted",
+        "error",
+        "other threads",
+        "own counts",
+        "probabilities",
+        "augmented",
+        "naive",
+    )
     return table(head, lines) + "\n\n" + without_command(figure("mixtures"))
 
 
 @block("cfg-sim-warps")
 def warps() -> str:
     sizes = [row["size"] for row in figure("warp size")]
-    lines = [("lanes of a warp", *sizes), ("SIMD efficiency", *(f"{efficiency('warp size', size=size):.3f}" for size in sizes))]
+    lines = [
+        ("lanes of a warp", *sizes),
+        ("SIMD efficiency", *(f"{efficiency('warp size', size=size):.3f}" for size in sizes)),
+    ]
     sorted_ = efficiency("sorted", class_rho=1)
     sets = [efficiency("sets", method=method) for method in ("replayed", "classes")]
     text = table(lines[0], lines[1:])

@@ -44,7 +44,12 @@ def test_documents_and_data_agree():
         ("docs/performance.md", "<!-- report: compare -->", "<!-- report: compare-gone -->", "no table is called"),
         ("docs/performance.md", "<!-- /report -->", "", "docs/performance.md"),
         ("README.md", "## Two commands", "A get takes 5.4 us.\n\n## Two commands", "not rendered from data: 5.4 us"),
-        ("bench/results/growth.jsonl", '"cpu_us_per_key": 7.1', '"cpu_us_per_key": 7.2', "growth.png was drawn from other"),
+        (
+            "bench/results/growth.jsonl",
+            '"cpu_us_per_key": 7.1',
+            '"cpu_us_per_key": 7.2',
+            "growth.png was drawn from other",
+        ),
         ("bench/results/growth.jsonl", '"x": 1,', '"x": 3,', "growth-threads: bench/results lacks a row"),
     ],
 )

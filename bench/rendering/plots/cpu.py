@@ -41,7 +41,9 @@ def growth(found: Rows):
     figure, all_panels = panels(len(SWEEPS), lines=2, width=3.4, height=2.7)
     for panel, sweep in zip(all_panels, SWEEPS):
         mine = pick(found, measure=sweep.name)
-        machine = max({row["machine"] for row in mine}, key=lambda name: max(r["round"] for r in mine if r["machine"] == name))
+        machine = max(
+            {row["machine"] for row in mine}, key=lambda name: max(r["round"] for r in mine if r["machine"] == name)
+        )
         shown = pick(mine, machine=machine)
         for server in SERVERS:
             panel.plot(*curve(shown, server), "o-", ms=4, color=COLORS[server], label=server)

@@ -32,7 +32,9 @@ def plain(study: dict) -> bool:
     options = study["options"]
     other = any(o in options for o in (*OTHER_STUDIES, "--rate", "--background", "--copied 0"))
     sizes = study.get("key_size", 16) == 16 and study.get("value_size", 2) == 2 and study.get("sizes") != "etc"
-    return not other and sizes and study.get("zipf", 0) == 0 and study.get("hit_ratio", 1) == 1 and len(study["rows"]) > 2
+    return (
+        not other and sizes and study.get("zipf", 0) == 0 and study.get("hit_ratio", 1) == 1 and len(study["rows"]) > 2
+    )
 
 
 def batches(found: list[dict]):
@@ -91,7 +93,9 @@ def background(studies: list[dict]):
         above.set_title(f"{study['offered_per_s'] / 1e6:g} million gets a second", fontsize=9)
     for above, below in axes.T:
         above.set(xscale="log", yscale="log", ylabel="batch, us: mean (o), longest (x)")
-        below.set(xscale="log", yscale="log", xlabel="launches of the background work", ylabel="background, ms (x: alone)")
+        below.set(
+            xscale="log", yscale="log", xlabel="launches of the background work", ylabel="background, ms (x: alone)"
+        )
         above.legend(fontsize=7)
         for part in (above, below):
             part.grid(alpha=0.3)

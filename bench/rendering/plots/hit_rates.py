@@ -61,11 +61,18 @@ def ways(found: Rows):
         axes.plot([n / MILLION for n in x], y, "o-", label=name, **style)
     for ways, miss in PAPER_WAYS.items():
         axes.plot(8, 100 * miss, "k*", markersize=13, fillstyle="none")
-        axes.annotate(f"paper: {100 * miss:.1f}% with {ways} way{'s' if ways > 1 else ''}",
-                      (8, 100 * miss), xytext=(8.4, 100 * miss + 1.2), fontsize=8)
+        axes.annotate(
+            f"paper: {100 * miss:.1f}% with {ways} way{'s' if ways > 1 else ''}",
+            (8, 100 * miss),
+            xytext=(8.4, 100 * miss + 1.2),
+            fontsize=8,
+        )
     axes.axvline(KEYS / MILLION, linestyle=":", color="gray")
-    axes.set(xlabel="entries, millions (10 million keys)", ylabel="miss rate, %",
-             title=f"Miss rate by associativity ({PAPER}, figure 4.8)")
+    axes.set(
+        xlabel="entries, millions (10 million keys)",
+        ylabel="miss rate, %",
+        title=f"Miss rate by associativity ({PAPER}, figure 4.8)",
+    )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return figure

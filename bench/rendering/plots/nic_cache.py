@@ -13,6 +13,7 @@ PAPER = {"color": "black", "marker": "D", "linestyle": "none", "zorder": 5}
 SIZE_LABELS = [f"1/{part}" for part in PARTS]
 SIZES = [1 / part for part in PARTS]
 
+
 def curve(rows: Rows, x: str, y: str) -> tuple[list[float], list[float]]:
     points = sorted((row.get(x, 0), row.get(y, 0)) for row in rows)
     return [point[0] for point in points], [point[1] for point in points]
@@ -37,9 +38,7 @@ def patterns(found: Rows):
         if name in "ad":
             keys = row["first_keys"]
             places = range(len(keys))
-            first.plot(
-                places, keys, ",", color=COLORS[name], label=name.upper(), rasterized=True
-            )
+            first.plot(places, keys, ",", color=COLORS[name], label=name.upper(), rasterized=True)
         counts = row["intervals_log2"]
         label, color = name.upper(), COLORS[name]
         interval.plot([2**i for i in range(len(counts))], counts, "o-", ms=3, color=color, label=label)
@@ -176,8 +175,7 @@ def tags(found: Rows):
         full = [
             row
             for row in rows
-            if (row["call"] > 1 or (row["call"] == 1 and row["tag_bits"] in (7, 17)))
-            and budget_of(row, head) == budget
+            if (row["call"] > 1 or (row["call"] == 1 and row["tag_bits"] in (7, 17))) and budget_of(row, head) == budget
         ]
         for panel, mine in zip(axes, (kept, filled, full)):
             panel.plot(*curve(mine, "tag_bits", "miss_rate"), "o-", ms=3, color=color, label=f"1/{part}")

@@ -17,7 +17,9 @@ def mixtures(rows: Rows):
         axes.bar([x + (i - 2) * 0.17 for x in range(len(cases))], heights, 0.17, label=method)
     equal = next(row["ratio_of_sums"] for row in rows if row["method"] == "equal")
     axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label="equal probabilities")
-    axes.set_xticks(range(len(cases)), [f"{lengths}\n{hits:.0%}".replace(" ", "\n") for lengths, hits in cases], fontsize=7)
+    axes.set_xticks(
+        range(len(cases)), [f"{lengths}\n{hits:.0%}".replace(" ", "\n") for lengths, hits in cases], fontsize=7
+    )
     axes.set_ylabel("SIMD efficiency (ratio of sums)")
     axes.set_xlabel("key lengths, hit ratio")
     axes.legend(fontsize=8)

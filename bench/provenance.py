@@ -37,7 +37,7 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
 
 
-def load() -> float:
+def load_average() -> float:
     """Processes that ran or waited to run during the last minute, this one included."""
     return round(os.getloadavg()[0], 1)
 

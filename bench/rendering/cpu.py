@@ -36,7 +36,7 @@ def pair(found: Rows, name: str, form: Callable[[float], str]) -> str:
 
 def busy(found: Rows) -> bool:
     """Whether other programs used the machine: then rates and latencies say nothing."""
-    return any("load" in row for row in found)
+    return any("load_average" in row for row in found)
 
 
 def compare(name: str) -> str:

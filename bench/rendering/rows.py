@@ -65,7 +65,7 @@ def source(found: Rows, *files: str) -> str:
     commits = sorted({row["commit"] for row in found})
     dates = sorted({row["date"][:10] for row in found})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    loads = [row["load"] for row in found if "load" in row]
+    loads = [row["load_average"] for row in found if "load_average" in row]
     beside = f"; load average {min(loads):.1f} to {max(loads):.1f}" if loads else ""
     yardstick = "".join(
         f"memcached {version}; " for version in sorted({row["memcached"] for row in found if "memcached" in row})

@@ -254,7 +254,9 @@ def what_it_buys() -> str:
         lines.append((f"server CPU time{unit}: {TITLES[name]}", *cells, f"{ratio(found):.2f}"))
     paced = rows(BIG, measure="paced")
     late = [median(paced, server, "p99_us") for server in SERVERS]
-    lines.append(("p99 at 70% of the peak of memcached 1.6.18", *(f"{one:,.0f} us" for one in late), f"{late[1] / late[0]:.2f}"))
+    lines.append(
+        ("p99 at 70% of the peak of memcached 1.6.18", *(f"{one:,.0f} us" for one in late), f"{late[1] / late[0]:.2f}")
+    )
     for megabytes in (16, 64, 256):
         each = [
             only(rows("memory", measure="hit_ratio", megabytes=megabytes, clients=1), server=server)

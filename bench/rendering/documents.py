@@ -21,7 +21,8 @@ BLOCK = re.compile(r"<!-- report: (?P<name>\S+) -->\n(?P<body>.*?)<!-- /report -
 VALUE = re.compile(r"<!--= (?P<name>\S+?)-->(?P<body>.*?)<!--/-->", re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]*plots/(?P<name>[\w-]+)\.png)\)")
 MARKER = re.compile(r"<!--(?:= | report: | /report|/-->)")
-FENCED = re.compile(r"```.*?```|^ {4,}\S.*?$|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"(^```.*?^```|^ {4,}\S.*?$)", re.DOTALL | re.MULTILINE)
+INLINE_CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)")
 # A measured number: with a unit, or with decimals. Sizes of what is asked for have no such unit.
 MEASURED = re.compile(
     r"(?<![\w.#])\d[\d.,]*(?:\s?(?:us|ms|ns|%|percent|points|times|[kMG]/s|[kMG] (?:gets|sets|requests)|GB/s|MiB|W)(?![\w])"
@@ -76,16 +77,20 @@ def render(text: str, root: str, used: set[str] | None = None) -> str:
             used.add(name)
         return f"<!--= {name}-->{rendered_by(VALUES, name)}<!--/-->"
 
-    rendered = VALUE.sub(value, BLOCK.sub(table, text))
-    rest = VALUE.sub("", BLOCK.sub("", rendered))
-    if MARKER.search(rest):
-        raise DataError(f"a marker without its other half: {MARKER.search(rest)[0]}")
-    return rendered
+    def outside_code(piece: str) -> str:
+        rendered = VALUE.sub(value, BLOCK.sub(table, piece))
+        rest = VALUE.sub("", BLOCK.sub("", rendered))
+        if MARKER.search(rest):
+            raise DataError(f"a marker without its other half: {MARKER.search(rest)[0]}")
+        return rendered
+
+    # With the pattern's group, every second piece is code.
+    return "".join(piece if at % 2 else outside_code(piece) for at, piece in enumerate(CODE.split(text)))
 
 
 def unrendered_numbers(text: str) -> list[str]:
     """Measured numbers outside of markers and of code."""
-    rest = NAMED.sub(" ", FENCED.sub(" ", VALUE.sub(" ", BLOCK.sub(" ", text))))
+    rest = NAMED.sub(" ", INLINE_CODE.sub(" ", CODE.sub(" ", VALUE.sub(" ", BLOCK.sub(" ", text)))))
     return [" ".join(match[0].split()) for match in MEASURED.finditer(rest)]
 
 
@@ -96,8 +101,9 @@ def long_lines(text: str) -> list[str]:
 
 def check_document(path: Path, used: set[str], root: Path = REPO_ROOT) -> list[str]:
     name, text = path.relative_to(root).as_posix(), path.read_text()
-    found = [f"{name}: no plot is called {plot}" for _, plot in PICTURE.findall(text) if plot not in PLOTS]
-    used.update(plot for _, plot in PICTURE.findall(text))
+    pictures = [plot for _, plot in PICTURE.findall(CODE.sub("", text))]
+    found = [f"{name}: no plot is called {plot}" for plot in pictures if plot not in PLOTS]
+    used.update(pictures)
     try:
         if render(text, to_root(path, root), used) != text:
             found.append(f"{name}: what it shows is not what bench/results holds (bench/report renders it)")

@@ -272,17 +272,11 @@ def what_it_buys() -> str:
     return table(("", *SERVERS, "ratio"), lines)
 
 
-def register_values() -> None:
-    for name in (BIG, SMALL):
-        for workload in (one for one in WORKLOADS if rows(name, measure=one.name)):
-            shown = f"{'big' if name == BIG else 'small'}.{workload.name}"
-            value(f"{shown}.ratio")(lambda n=name, w=workload: f"{ratio(rows(n, measure=w.name)):.2f}")
-            for server in SERVERS:
-                value(f"{shown}.p99.{server}")(
-                    lambda n=name, w=workload, s=server: f"{median(rows(n, measure=w.name), s, 'p99_us'):,.0f} us"
-                )
+def register_ratios() -> None:
+    for workload in WORKLOADS:
+        value(f"compare.{workload.name}.ratio")(lambda w=workload: f"{ratio(rows(BIG, measure=w.name)):.2f}")
 
 
+register_ratios()
 plot("compare", lambda: rows(SMALL), "cpu", "compare")
 plot("growth", lambda: rows("growth") + rows("growth_two_cores"), "cpu", "growth")
-register_values()

@@ -168,7 +168,7 @@ def split_studies() -> dict[str, list[dict]]:
 
 
 def split_times() -> dict[str, dict[int, float]]:
-    """Median times of a lone batch, by where its frames are, then by its size."""
+    """Median times of a single batch, by where its frames are, then by its size."""
     return {
         way: {row["batch"]: row["batch_p50_us"] for one in studies for row in one["rows"]}
         for way, studies in split_studies().items()
@@ -218,7 +218,7 @@ def gpu_background() -> str:
 
 
 def ablations() -> Rows:
-    return [row for row in rows(FILE, commit=ABLATIONS) if "fabric" not in row and "ablation" in row["options"]]
+    return [row for row in rows(FILE, commit=ABLATIONS) if row["options"].startswith("warpcache-ablation")]
 
 
 @block("gpu-ablations")
@@ -286,18 +286,6 @@ def best_gets() -> str:
 @value("gpu.sets")
 def best_sets() -> str:
     return million_per_second(GETS, "--passes 10 --sets 1 --batches 4096,65536 --memory 32768", 65536) + " M sets/s"
-
-
-@value("gpu.lone")
-def lone() -> str:
-    row = only(study(BATCHES, "--persistent --batches 1,16,256 --requests 65536 --threads 1")["rows"], batch=1)
-    return microseconds(row["batch_p50_us"])
-
-
-@value("gpu.memory-gets")
-def memory_gets() -> str:
-    found = study(KEYS, "4096,65536,262144 --threads 12")
-    return per_second(only(found["rows"], batch=65536)["requests_per_s"]) + " gets/s"
 
 
 plot("offline-gpu", lambda: [row for row in rows(FILE, commit=BATCHES) if "options" in row], "gpu", "batches")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 
 from rendering.markdown import percent, table
-from rendering.registry import block, plot, value
+from rendering.registry import block, plot
 from rendering.rows import Rows, only, pick, rows, source
 
 FILE = "hash_sim"
@@ -167,13 +167,3 @@ for _stream in STREAMS:
 plot("hash-sim-ways", lambda: rows(FILE, experiment="ways"), "hit_rates", "ways")
 plot("hash-sim-evictions", lambda: rows(FILE, experiment="evictions", capacity=20_000), "hit_rates", "evictions")
 plot("hash-sim-sized", lambda: rows(FILE, experiment="sized", memory=64 << 20), "hit_rates", "sized")
-
-
-@value("hash-sim.ways-1")
-def one_way() -> str:
-    return percent(misses(rows(FILE, experiment="ways"), cache="set:1:lru", capacity=8 * MILLION), 2)
-
-
-@value("hash-sim.ways-16")
-def sixteen_ways() -> str:
-    return percent(misses(rows(FILE, experiment="ways"), cache="set:16:lru", capacity=8 * MILLION), 2)

@@ -83,9 +83,9 @@ def packet_steps() -> str:
     lines, shown = [], []
     for what, commit, small, large, memory, alone in STEPS:
         shown += [study(commit, ending) for ending in (small, large, memory, alone)]
-        lone = only(study(commit, alone)["rows"], batch=1)["batch_p50_us"]
+        one_us = only(study(commit, alone)["rows"], batch=1)["batch_p50_us"]
         rates = (rate(commit, small, 4096), rate(commit, large, 65536), rate(commit, memory, 65536))
-        lines.append((what, commit, *rates, microseconds(lone)))
+        lines.append((what, commit, *rates, microseconds(one_us)))
     head = ("M gets/s; step", "commit", "4096", "65,536, copied", "65,536, GPU memory", "one get")
     return table(head, lines) + "\n\n" + source(shown, FILE)
 

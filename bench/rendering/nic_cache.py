@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from rendering.markdown import percent, table
-from rendering.registry import block, plot, value
+from rendering.registry import block, plot
 from rendering.rows import REPO_ROOT, Rows, only, pick, rows, source
 
 sys.path[1:1] = [str(REPO_ROOT / "sim" / "nic_cache")]
@@ -126,11 +126,6 @@ def safe_allocate() -> str:
             cells = (only(mine, reply_after=delay).get(name, 0) for delay in delays)
             lines.append((f"{workload.upper()}, `{policy}`: {title}", *cells))
     return table(("requests until the reply:", *delays), lines) + "\n\n" + from_experiments("safe")
-
-
-@value("nic-cache.a-16")
-def a_sixteenth() -> str:
-    return percent(miss("replacement", workload="a", replacement="lru", ways=8, ratio=1 / 16))
 
 
 def shown(*names: str):

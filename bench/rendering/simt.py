@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rendering.markdown import note, percent, table
-from rendering.registry import block, plot, value
+from rendering.registry import block, plot
 from rendering.rows import Rows, only, pick, rows, source
 
 FILE = "cfg_sim"
@@ -157,11 +157,6 @@ def kernel() -> str:
     head = ("batch of 65,536 gets", "`ncu`'s counters", "own counts", "predicted")
     simulated = without_command(figure("kernel")).replace("\n", " ")
     return table(head, lines) + "\n\n" + note(f"Counted on {counted}. Simulated: {simulated}")
-
-
-@value("cfg-sim.actual")
-def actual() -> str:
-    return percent(efficiency("3.10", view="actual"))
 
 
 plot("cfg-sim-mixtures", lambda: figure("mixtures"), "simt", "mixtures")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/gpu: throughput and latency against the size of batches, for GET of 16-byte keys; what of a lone batch's time
+"""bench/gpu: throughput and latency against the size of batches, for GET of 16-byte keys; what of a single batch's time
 is transfer (figure 3.8 of the dissertation); and requests beside background work (figures 6 and 7 of MemcachedGPU)."""
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def split(_: list[dict]):
         axes.bar(at, [100 - share for share in shares], 0.38, color="tab:gray", label=label)
         axes.bar(at, shares, 0.38, bottom=[100 - share for share in shares], label=f"transfer, {way}")
     axes.set_xticks(list(places), [str(size) for size in sizes])
-    axes.set(xlabel="requests a batch", ylabel="share of a lone batch's time, %", ylim=(0, 125))
+    axes.set(xlabel="requests a batch", ylabel="share of a single batch's time, %", ylim=(0, 125))
     axes.legend(fontsize=8, loc="upper center", ncol=3)
     return figure
 

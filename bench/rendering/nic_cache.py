@@ -106,7 +106,7 @@ def varying_sizes() -> str:
             lines.append((f"{workload.upper()}, {storage}: GETs that miss", *cells))
     for storage in ("slots", "blocks"):
         mine = pick(found, workload="a", storage=storage)
-        bits = (f"{only(mine, slot_bytes=size)['block_memory_bits'] / (1 << 20):.1f}" for size in sizes)
+        bits = (f"{only(mine, slot_bytes=size)['block_memory_bits'] / 1e6:.1f}" for size in sizes)
         lines.append((f"{storage}: Mbit of block memory", *bits))
     return table(("bytes of DRAM an entry", *sizes), lines) + "\n\n" + from_experiments("sizes")
 

@@ -272,11 +272,18 @@ def what_it_buys() -> str:
     return table(("", *SERVERS, "ratio"), lines)
 
 
-def register_ratios() -> None:
-    for workload in WORKLOADS:
-        value(f"compare.{workload.name}.ratio")(lambda w=workload: f"{ratio(rows(BIG, measure=w.name)):.2f}")
+def missed(name: str) -> str:
+    """The loads whose goal is missed, with ratio and goal."""
+    found = [
+        (one, ratio(rows(name, measure=one.name))) for one in WORKLOADS if one.goal and rows(name, measure=one.name)
+    ]
+    return "; ".join(f"{one.what} ({now:.2f}, goal {one.goal:.2f})" for one, now in found if now > one.goal) or "none"
 
 
-register_ratios()
+@block("goals")
+def goals() -> str:
+    return note(f"- On two cores: {missed(SMALL)}.") + "\n" + note(f"- On 16 cores: {missed(BIG)}.")
+
+
 plot("compare", lambda: rows(SMALL), "cpu", "compare")
 plot("growth", lambda: rows("growth") + rows("growth_two_cores"), "cpu", "growth")

@@ -37,6 +37,16 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
 
 
+def load_average() -> float:
+    """Processes that ran or waited to run during the last minute, this one included."""
+    return round(os.getloadavg()[0], 1)
+
+
+def version_of(program: str) -> str:
+    """What a memcached calls itself with -V, without its name."""
+    return subprocess.run([program, "-V"], capture_output=True, text=True).stdout.strip().split(" ")[-1]
+
+
 def provenance() -> dict[str, str]:
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {"machine": machine(), "commit": commit(), "date": date}

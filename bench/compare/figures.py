@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and a plot of what was measured."""
+"""The table that a run prints."""
 
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
-from rounds import SERVERS, median, ratios
+from ratios import SERVERS, median, ratios
 from workloads import WORKLOADS, Workload
 
 HEAD = (
@@ -61,39 +60,3 @@ def text_table(rows: list[dict]) -> str:
         "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths)))
         for cells in lines
     )
-
-
-def markdown_table(rows: list[dict]) -> str:
-    lines = [HEAD, ("---",) * len(HEAD)]
-    lines += [line(workload, mine) for workload, mine in by_workload(rows)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def plot(rows: list[dict], path: Path) -> None:
-    """CPU time per key and p99 over memcached's: medians as bars, rounds as dots."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "warpcache"
-    from matplotlib import pyplot
-
-    names = [workload.what for workload, _ in by_workload(rows)]
-    figure, panels = pyplot.subplots(1, 2, figsize=(11, 0.5 * len(names) + 1.2), sharey=True)
-    for panel, (name, title) in zip(
-        panels, (("cpu_us_per_key", "server CPU time per key"), ("p99_us", "99th percentile"))
-    ):
-        for y, (workload, mine) in enumerate(by_workload(rows)):
-            found = ratios(mine, name)
-            panel.barh(y, statistics.median(found), color="#4477aa", height=0.6)
-            panel.plot(found, [y] * len(found), ".", color="black", markersize=4)
-            if name == "cpu_us_per_key" and workload.goal:
-                panel.plot([workload.goal] * 2, [y - 0.4, y + 0.4], color="#cc3311", linewidth=2)
-        panel.axvline(1, color="gray", linewidth=1, linestyle=":")
-        panel.set_title(f"{title}, warpcached / memcached", fontsize=10)
-        panel.set_yticks(range(len(names)), names)
-        panel.set_xlim(left=0)
-    panels[0].invert_yaxis()
-    figure.text(0.01, 0.01, "bar: median; dots: rounds; red: goal", fontsize=8)
-    figure.tight_layout(rect=(0, 0.03, 1, 1))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})

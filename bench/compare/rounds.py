@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ sys.path.insert(0, str(REPO_ROOT / "tests"))
 
 from harness.servers import Target, start_server
 from workloads import Workload
-
-SERVERS = ("memcached", "warpcached")
-
 
 class LoadError(Exception):
     """The load generator ended with an error: wrong values, refused requests, a lost server."""
@@ -104,13 +100,3 @@ def figures(target: Target, workload: Workload, report: dict, rate: float | None
         "sent_late_p99_us": report.get("sent_late", {}).get("p99_us"),
         "resident_mib": round(report["server_resident_kib"] / 1024, 1),
     }
-
-
-def ratios(rows: list[dict], name: str) -> list[float]:
-    """warpcached's figure over memcached's, round by round."""
-    of = {server: [row[name] for row in rows if row["server"] == server] for server in SERVERS}
-    return [ours / theirs for theirs, ours in zip(*(of[server] for server in SERVERS)) if theirs]
-
-
-def median(rows: list[dict], server: str, name: str) -> float:
-    return statistics.median(row[name] for row in rows if row["server"] == server)

@@ -35,7 +35,7 @@ WORKLOADS = (
     Workload("paced", "get at 70% of memcached's peak", gets(), rate_share=0.7),
     Workload(
         "aside",
-        "look-aside, ETC sizes, cache too small",
+        "look-aside, ETC sizes, small cache",
         (
             *("--connections", str(CONNECTIONS), "--pipeline", "8", "--look-aside"),
             *("--sets", "0.05", "--sizes", "etc", "--keys", "1000000"),

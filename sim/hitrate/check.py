@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from draw import PAPER_WAYS, TITLES, hit_rates, read_rows, select
-from experiments import KEYS, MILLION
+from experiments import KEYS, MILLION, STREAMS
+from rendering.hit_rates import PAPER_WAYS, hit_rates
+from rendering.rows import pick
 
 MISS_TOLERANCE = 0.002
 SHARE_TOLERANCE = 0.005
@@ -26,7 +28,7 @@ def shares(found: dict[str, dict[int, float]], cache: str, below: int) -> list[f
 
 
 def check_ways(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
-    found = hit_rates(select(rows, experiment="ways"))
+    found = hit_rates(pick(rows, experiment="ways"))
     out = []
     for ways, paper in PAPER_WAYS.items():
         miss = 1 - found[f"set:{ways}:lru"][8 * MILLION]
@@ -41,8 +43,8 @@ def check_ways(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
 
 def check_tables(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
     """Means over the three streams and all sizes below the working set; at least the paper's."""
-    full = [hit_rates(select(rows, experiment="tables", stream=s)) for s in TITLES]
-    small = [hit_rates(select(rows, experiment="tables-small", stream=s)) for s in TITLES]
+    full = [hit_rates(pick(rows, experiment="tables", stream=s)) for s in STREAMS]
+    small = [hit_rates(pick(rows, experiment="tables-small", stream=s)) for s in STREAMS]
     out = []
     for cache, paper in AVERAGE_SHARES.items():
         share = mean(share for found in full for share in shares(found, cache, KEYS))
@@ -55,7 +57,7 @@ def check_tables(rows: list[dict]) -> list[tuple[str, float, float, bool]]:
 
 
 def check_all(path: Path) -> bool:
-    rows = read_rows(path)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
     results = [*check_ways(rows), *check_tables(rows)]
     for name, ours, paper, well in results:
         print(f"{'ok    ' if well else 'FAILED'} {name}: {ours:.4f} (paper {paper:.4f})")

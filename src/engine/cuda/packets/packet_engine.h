@@ -23,7 +23,7 @@ struct PacketEngineConfig {
   bool cas_enabled = true;           // not -C
   JobRunnerConfig jobs;
   // Batches of at least so many packets cross the bus by copy engines, smaller ones by the kernel's
-  // own loads and stores. 0: none do. See docs/design/0006-cuda-engine.md for the choice.
+  // own loads and stores. 0: none do. See docs/decisions/0009-packet-kernel.md for the choice.
   uint32_t copied_packets_min = 0;
   // Of a batch that is copied, at most; a larger one is not.
   uint32_t copied_input_bytes = 16 * 1024 * 1024;

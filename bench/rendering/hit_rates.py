@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of hash-sim (sim/hitrate)."""
+
+from __future__ import annotations
+
+import statistics
+
+from rendering.markdown import percent, table
+from rendering.registry import block, plot
+from rendering.rows import Rows, only, pick, rows, source
+
+FILE = "hash_sim"
+MILLION = 1_000_000
+SCALE = 40  # cuckoo hashing is simulated with so much fewer keys
+SIZES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
+STREAMS = ("zipf", "latest", "uniform")
+
+
+# The dissertation's two stated points of figure 4.8, both at 8 million entries: miss rates by ways.
+PAPER_WAYS = {1: 0.212, 16: 0.104}
+
+
+def hit_rates(found: Rows, size: str = "capacity") -> dict[str, dict[int, float]]:
+    """By cache, then by size. A later row replaces an earlier one."""
+    rates: dict[str, dict[int, float]] = {}
+    for row in found:
+        rates.setdefault(row["cache"], {})[row[size]] = 1.0 - row["miss_ratio"]
+    return rates
+
+
+def misses(found: Rows, **wanted: object) -> float:
+    """A later row replaces an earlier one."""
+    return pick(found, **wanted)[-1]["miss_ratio"]
+
+
+def million(sizes: tuple[int, ...] = SIZES) -> list[str]:
+    return [f"{size // MILLION} M" for size in sizes]
+
+
+def names(found: Rows, key: str = "cache") -> list[str]:
+    return list(dict.fromkeys(row[key] for row in found))
+
+
+@block("hash-sim-ways")
+def ways() -> str:
+    found = rows(FILE, experiment="ways")
+    lines = [
+        (f"`{cache}`", *(f"{100 * misses(found, cache=cache, capacity=size):.2f}" for size in SIZES))
+        for cache in names(found)
+    ]
+    return table(("misses, %; entries:", *million()), lines) + "\n\n" + source(found, FILE)
+
+
+@block("hash-sim-zipf-readings")
+def readings() -> str:
+    found = rows(FILE, experiment="scrambling")
+    kinds = names(found, "keys")
+    lines = [
+        (f"`{cache}`", *(percent(misses(found, cache=cache, keys=kind), 2) for kind in kinds)) for cache in names(found)
+    ]
+    return table(("misses, 8 M entries", *(f"`{kind}`" for kind in kinds)), lines) + "\n\n" + source(found, FILE)
+
+
+def share_of_chaining(found: Rows, cache: str, size: int) -> float:
+    return (1 - misses(found, cache=cache, capacity=size)) / (1 - misses(found, cache="chained:lru", capacity=size))
+
+
+def tables(stream: str) -> str:
+    full = rows(FILE, experiment="tables", stream=stream)
+    small = rows(FILE, experiment="tables-small", stream=stream)
+    lines = [
+        (f"`{cache}`", *(f"{100 - 100 * misses(full, cache=cache, capacity=size):.2f}" for size in SIZES))
+        for cache in ("chained:lru", "set:16:lru", "hopscotch", "strided")
+    ]
+    for cache in ("set:16:lru", "cuckoo", "cuckoo:4"):
+        shares = (100 * share_of_chaining(small, cache, size // SCALE) for size in SIZES)
+        lines.append((f"`{cache}`, 1:{SCALE}, of chaining's", *(f"{share:.2f}" for share in shares)))
+    return table((f"hits, %; {stream}; entries:", *million()), lines) + "\n\n" + source(full + small, FILE)
+
+
+for _stream in STREAMS:
+    block(f"hash-sim-tables-{_stream}")(lambda stream=_stream: tables(stream))
+
+
+def pattern_table(found: Rows, label: str) -> str:
+    patterns = names(found, "pattern")
+    lines = [
+        (f"`{cache}`", *(f"{100 * misses(found, cache=cache, pattern=pattern):.2f}" for pattern in patterns))
+        for cache in names(found)
+    ]
+    return table((f"misses, %; {label}", *patterns), lines) + "\n\n" + source(found, FILE)
+
+
+@block("hash-sim-evictions")
+def evictions() -> str:
+    return pattern_table(rows(FILE, experiment="evictions", capacity=20_000), "20,000 entries")
+
+
+@block("hash-sim-sized")
+def sized() -> str:
+    return pattern_table(rows(FILE, experiment="sized", memory=64 << 20), "64 MiB")
+
+
+@block("hash-sim-expiry")
+def expiry() -> str:
+    found = rows(FILE, experiment="expiry")
+    times = sorted({row["ttl_s"] for row in found})
+    lines = [
+        (f"`{cache}`", *(f"{100 * misses(found, cache=cache, ttl_s=ttl):.2f}" for ttl in times))
+        for cache in names(found)
+    ]
+    return table(("misses, %; time to live, s:", *times), lines) + "\n\n" + source(found, FILE)
+
+
+@block("hash-sim-thresholds")
+def thresholds() -> str:
+    found = rows(FILE, experiment="thresholds")
+    lines = []
+    for cache in names(found):
+        cells = [f"`{cache}`"]
+        for pattern in ("zipf", "drift"):
+            row = only(found, cache=cache, pattern=pattern)
+            cells += [f"{100 * row['miss_ratio']:.2f}", f"{row['moved'] / 1e6:.0f}" if "moved" in row else ""]
+        lines.append(cells)
+    head = ("`--cache`", "misses, %, zipf", "copied MB", "misses, %, drift", "copied MB")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+def below_working_set(stream: str, cache: str, experiment: str = "tables", scale: int = 1) -> list[float]:
+    found = rows(FILE, experiment=experiment, stream=stream)
+    return [share_of_chaining(found, cache, size // scale) for size in SIZES if size < 10 * MILLION]
+
+
+@block("hash-sim-papers")
+def against_papers() -> str:
+    eight = {n: rows(FILE, experiment="ways", cache=f"set:{n}:lru", capacity=8 * MILLION) for n in (1, 16)}
+    zipf = rows(FILE, experiment="tables", stream="zipf")
+    least = min((share_of_chaining(zipf, "set:16:lru", size), size) for size in SIZES)
+    uniform = share_of_chaining(rows(FILE, experiment="tables", stream="uniform"), "set:16:lru", 10 * MILLION)
+    means = [
+        statistics.mean(share for stream in STREAMS for share in below_working_set(stream, cache))
+        for cache in ("hopscotch", "strided", "set:16:lru")
+    ]
+    cuckoo = statistics.mean(
+        share for stream in STREAMS for share in below_working_set(stream, "cuckoo", "tables-small", SCALE)
+    )
+    lines = [
+        ("misses, 8 M entries, 1 way", percent(PAPER_WAYS[1]), percent(eight[1][-1]["miss_ratio"], 2)),
+        ("misses, 8 M entries, 16 ways", percent(PAPER_WAYS[16]), percent(eight[16][-1]["miss_ratio"], 2)),
+        ("least share of chaining's hits, 16 ways, Zipf", "95.4%", f"{percent(least[0], 2)}, {least[1] // MILLION} M"),
+        ("the same, uniform keys, 10 M entries", "96.6% and more", percent(uniform)),
+        ("mean below the working set: hopscotch, strided, sets", "over 99% each", ", ".join(map(percent, means))),
+        (f"the same, cuckoo (1:{SCALE})", "over 97%", percent(cuckoo)),
+    ]
+    return table(("", "the papers", "hash-sim"), lines)
+
+
+for _stream in STREAMS:
+    plot(
+        f"hash-sim-tables-{_stream}",
+        lambda stream=_stream: (
+            rows(FILE, experiment="tables", stream=stream) + rows(FILE, experiment="tables-small", stream=stream)
+        ),
+        "hit_rates",
+        "tables",
+    )
+plot("hash-sim-ways", lambda: rows(FILE, experiment="ways"), "hit_rates", "ways")
+plot("hash-sim-evictions", lambda: rows(FILE, experiment="evictions", capacity=20_000), "hit_rates", "evictions")
+plot("hash-sim-sized", lambda: rows(FILE, experiment="sized", memory=64 << 20), "hit_rates", "sized")

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/papers.md: what the five papers measured, and what measures it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rendering import gpu, hit_rates, nic_cache, simt
+from rendering.markdown import microseconds, note, percent, text_table, three
+from rendering.registry import block
+from rendering.rows import only, rows
+
+# What is missing, by the letter that a row shows.
+MISSING = {
+    "N": "Ethernet frames from a network card (DPDK), and a client at line rate: round trips and drops",
+    "W": "power at the wall, prices",
+    "A": "active messages over RDMA (UCX), two hosts with RDMA cards",
+    "X": "a NIC cache in front of the host's network stack (XDP)",
+    "R": "the dataflow pipeline and the NIC cache in RTL, with synthesis and simulation",
+    "B": "an FPGA board",
+    "E": "the model of event-driven GPU execution (EDGE)",
+    "G": "event-driven execution on a real GPU, with the power of its modes",
+    "M": "a model of the GPU's memory and timing",
+    "K": "other kernels: MUMmer, Ray Tracer, memcached's own look-up",
+    "O": "other GPUs: integrated ones, other generations",
+    "S": "a script that measures it; no new part is needed",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    number: str
+    what: str
+    theirs: str
+    ours: str | Callable[[], str]
+    how: str  # the command; nothing: not reproduced
+    missing: str = ""  # letters of MISSING
+
+    def state(self) -> str:
+        if not self.how:
+            return "no"
+        return "part" if self.missing else "yes"
+
+
+def gpu_rate(commit: str, ending: str, batch: int) -> float:
+    return only(gpu.study(commit, ending)["rows"], batch=batch)["requests_per_s"] / 1e6
+
+
+def key_rates() -> str:
+    each = (gpu_rate(gpu.KEYS, f"--key-size {size} --batches 4096,65536", 65536) for size in (16, 32, 64, 128))
+    return ", ".join(f"{rate:.0f}" for rate in each) + " M/s"
+
+
+def half_peak() -> str:
+    found = gpu.study(gpu.BATCHES, "--batches 2048,3072,4096 --threads 2 --depth 5 --requests 33554432")
+    row = only(found["rows"], batch=4096)
+    return f"p95 {microseconds(row['batch_p95_us'])} at {row['requests_per_s'] / 1e6:.0f} M/s"
+
+
+def energy() -> str:
+    row = only(gpu.study(gpu.GETS, "--passes 10 --batches 65536")["rows"], batch=65536)
+    return f"{row['requests_per_j'] / 1e6:.2f} M/J, GPU alone"
+
+
+def hits85() -> str:
+    endings = (f"--zipf 0 --hits {hits} --batches 4096,65536" for hits in ("1", "0.85"))
+    return ", ".join(f"{gpu_rate(gpu.SORTED, ending, 65536):.0f}" for ending in endings) + " M/s"
+
+
+def some_sets() -> str:
+    rate = gpu_rate(gpu.GETS, "--zipf 0.99 --sets 0.05 --batches 4096,16384,65536 --memory 32768", 65536)
+    return f"{rate:.0f} M/s with 5% SET"
+
+
+def beside(cut: str, launches: int, way: str) -> dict:
+    found = [
+        row
+        for one, row in gpu.background_rows()
+        if one["offered_per_s"] == 4e6
+        and gpu.way_of(one) == way
+        and (row.get("background_cut"), row.get("background_launches")) == (cut, launches)
+    ]
+    return found[0]
+
+
+def windows() -> str:
+    one, many = beside("blocks", 1, "normal"), beside("blocks", 16, "normal")
+    return f"{microseconds(one['batch_mean_us'])}, {microseconds(many['batch_mean_us'])} (1, 16)"
+
+
+def cutting() -> str:
+    one, many = beside("time", 1, "high priority"), beside("time", 16, "high priority")
+    slower = many["background_ms"] / many["background_alone_ms"] - 1
+    return f"{slower:+.0%}, {one['batch_max_us'] / many['batch_max_us']:.0f} times shorter"
+
+
+def offline() -> str:
+    row = only(gpu.study(gpu.GETS, "--passes 10 --batches 65536")["rows"], batch=65536)
+    return f"{row['requests_per_s'] / 1e6:.0f} M/s, {microseconds(row['batch_mean_us'])}"
+
+
+def best_rate() -> str:
+    return f"{gpu_rate(gpu.GETS, '--passes 10 --batches 65536', 65536):.0f} M/s offline"
+
+
+def with_ping() -> str:
+    ping = gpu_rate(gpu.KEYS, "--ping --batches 4096,65536", 65536)
+    return f"{gpu_rate(gpu.GETS, '--passes 10 --batches 65536', 65536):.0f} and {ping:.0f} M/s"
+
+
+def ping_latency() -> str:
+    get = only(gpu.study(gpu.GETS, "--passes 10 --batches 65536")["rows"], batch=65536)
+    ping = only(gpu.study(gpu.KEYS, "--ping --batches 4096,65536")["rows"], batch=65536)
+    return f"mean {microseconds(get['batch_mean_us'])}; {microseconds(ping['batch_mean_us'])}"
+
+
+def by_batch() -> str:
+    times = gpu.split_times()["work"]
+    rate = {size: size / times[size] for size in (1024, 65536)}
+    return f"{three(rate[65536] / rate[1024])} times from 1,024 to 65,536"
+
+
+def bus_share() -> str:
+    times = gpu.split_times()
+    return percent(1 - times["work"][65536] / times["copy engines"][65536], 0) + " at 65,536"
+
+
+def persistent() -> str:
+    launch = gpu.study(gpu.BATCHES, "--passes 8 --batches 1,16,256 --requests 65536 --threads 1")
+    stays = gpu.study(gpu.BATCHES, "--persistent --batches 1,16,256 --requests 65536 --threads 1")
+    each = [microseconds(only(one["rows"], batch=1)["batch_p50_us"]) for one in (launch, stays)]
+    return f"{each[1]} against {each[0]}"
+
+
+def views() -> str:
+    return ", ".join(percent(simt.efficiency("3.10", view=view)) for view in ("actual", "pessimistic", "augmented"))
+
+
+def edges() -> str:
+    return ", ".join(percent(simt.efficiency("3.9", view=v)) for v in ("pessimistic", "augmented", "edge removed"))
+
+
+def warp_sizes() -> str:
+    sizes = (8, 64)
+    return ", ".join(percent(simt.efficiency("warp size", size=size)) for size in sizes) + " SIMD (8, 64)"
+
+
+def ways() -> str:
+    found = rows(hit_rates.FILE, experiment="ways")
+    each = (hit_rates.misses(found, cache=f"set:{n}:lru", capacity=8 * hit_rates.MILLION) for n in (1, 16))
+    return ", ".join(percent(one, 2) for one in each)
+
+
+def least_share(stream: str) -> str:
+    found = rows(hit_rates.FILE, experiment="tables", stream=stream)
+    return percent(min(hit_rates.share_of_chaining(found, "set:16:lru", size) for size in hit_rates.SIZES))
+
+
+def tables(stream: str) -> str:
+    return f"{least_share(stream)} at least"
+
+
+def nic_misses() -> str:
+    return percent(nic_cache.miss("replacement", workload="a", replacement="lru", ways=8, ratio=1 / 16))
+
+
+def nic_gains() -> str:
+    return ", ".join(f"{nic_cache.gain(workload):.2f}" for workload in "abcd")
+
+
+def nic_rates() -> str:
+    row = only(nic_cache.runs("replacement", workload="a", replacement="lru", ways=8, ratio=1 / 16))
+    low, high = row["throughput_as_printed"]
+    return f"{low / 1000:.0f} to {high / 1000:.0f} k/s"
+
+
+def nic_allocate() -> str:
+    return nic_cache.spread(nic_cache.without_allocate("allocate", "c")) + " points"
+
+
+def nic_tags() -> str:
+    found = nic_cache.runs("tags", call=0, ratio=1 / 4)
+    each = [only(found, tag_bits=bits)["miss_rate"] for bits in (17, 7)]
+    return f"{100 * (each[1] - each[0]):.1f} points at 1/4"
+
+
+RUN = "`gpu {}`"
+HIT, NIC = "`hit {}`", "`nic {}`"
+SIMT = "`simt`"
+
+MEMCACHEDGPU = (
+    Shown("figure 2", "misses by ways, 8 M entries", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
+    Shown("table 3", "GET, keys of 16 to 128 B", "12.9, 11.1, 8.7, 6.0 M/s", key_rates, RUN.format("keys"), "N"),
+    Shown("figure 3", "latency by rate", "p95 1.1 ms at 13 M/s", half_peak, RUN.format("batches half"), "N"),
+    Shown("figure 4", "power by rate", "62 k/J, the machine", energy, RUN.format("get"), "WS"),
+    Shown("figure 5", "keys; 100, 85% hits", "1% below the peak", hits85, RUN.format("keys hits orders"), "N"),
+    Shown("table 4", "GET and SET at once", "7 M/s, 0.3% SET", some_sets, RUN.format("sets"), "N"),
+    Shown("figure 6", "mean, beside other work", "under 1.5 ms (16)", windows, RUN.format("consolidation"), "NS"),
+    Shown("figure 7", "its cost, 16 launches", "+50%, 18 times shorter", cutting, RUN.format("consolidation")),
+    Shown("table 5", "offline study", "27.5 to 28.3 M/s, 264 us", offline, RUN.format("get batches"), "WO"),
+    Shown("table 6", "against other work", "13 M/s, 28.3 offline", best_rate, RUN.format("get"), "NW"),
+)
+RDMA = (
+    Shown("figure 3", "latency by size, cluster A", "4 times below 10GigE", "", "", "A"),
+    Shown("figure 4", "the same, cluster B", "get of 4 KB in 12 us", "", "", "A"),
+    Shown("figure 5", "set and get mixed", "4 times below 10GigE", "", "", "A"),
+    Shown("figure 6", "rate by clients", "1.8 M/s", "", "", "A"),
+)
+DISSERTATION = (
+    Shown("figure 2.3", "six threads in lock step", "about 46%", lambda: percent(simt.efficiency("2.3")), SIMT),
+    Shown("figure 3.2", "SIMD efficiency", "40%; 2.7 times lower", views, SIMT, "K"),
+    Shown("figure 3.5", "speed-up over one core", "33 times, without bus", "", "", "SO"),
+    Shown("figure 3.6", "rate by batch size", "6 to 7 times", by_batch, RUN.format("split"), "S"),
+    Shown("figure 3.7", "speed-up by batch size", "flat from 40,000", "", "", "SO"),
+    Shown("figure 3.8", "bus in the time of a batch", "over 98% at 23,040", bus_share, RUN.format("split")),
+    Shown("figure 3.9", "graph with an error branch", "not given", edges, SIMT, "K"),
+    Shown("figure 3.10", "active lanes", "more with 1 to 4 lanes", views, SIMT, "K"),
+    Shown("figure 3.11", "L1 misses by cache", "10 a thousand at 256 KB", "", "", "M"),
+    Shown("figure 3.12", "IPC by cache", "1 to 12% of the peak", "", "", "M"),
+    Shown("figure 3.13", "requests per instruction", "7 to 23", "", "", "S"),
+    Shown("figure 3.14", "performance by warp size", "-18% from 8 to 64", warp_sizes, SIMT, "M"),
+    Shown("figure 4.1", "time of one GET", "a breakdown", "in lab notes", "`perf`", "S"),
+    Shown("figure 4.2", "kernel against user space", "90% kernel", "in lab notes", "`perf`", "S"),
+    Shown("figure 4.7a", "five tables, Zipf", "96.6% at least", lambda: tables("zipf"), HIT.format("tables")),
+    Shown("figure 4.7b", "the same, Latest", "", lambda: tables("latest"), HIT.format("tables")),
+    Shown("figure 4.7c", "the same, uniform", "96.6% at least", lambda: tables("uniform"), HIT.format("tables")),
+    Shown("figure 4.8", "misses by ways", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
+    Shown("figure 4.9", "kernel bypass", "0.93 to 1.82 M/s", "", "", "NW"),
+    Shown("table 4.3", "as table 3 of 2015", "", key_rates, RUN.format("keys"), "N"),
+    Shown("figure 4.10", "as figure 3 of 2015", "", half_peak, RUN.format("batches half"), "N"),
+    Shown("figure 4.11", "as figure 4 of 2015", "", energy, RUN.format("get"), "WS"),
+    Shown("figure 4.12", "as figure 5 of 2015", "", hits85, RUN.format("keys hits orders"), "N"),
+    Shown("table 4.4", "as table 4 of 2015", "", some_sets, RUN.format("sets"), "N"),
+    Shown("figure 4.13", "as figure 6 of 2015", "", windows, RUN.format("consolidation"), "NS"),
+    Shown("figure 4.14", "as figure 7 of 2015", "", cutting, RUN.format("consolidation")),
+    Shown("figure 4.15", "offline: GET, network only", "28.3 and 39 M/s", with_ping, RUN.format("get ping")),
+    Shown("figure 4.16", "its latency", "mean 264 to 353 us", ping_latency, RUN.format("get ping"), "O"),
+    Shown("figure 4.17", "its energy", "127 k/J, the machine", energy, RUN.format("get"), "W"),
+    Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "NW"),
+    Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", "", "NS"),
+    Shown("figure 5.3", "persistent against launches", "2.9 times (small)", persistent, RUN.format("batches"), "G"),
+    *(
+        Shown(f"figure 5.{number}", what, theirs, "", "", "E")
+        for number, what, theirs in (
+            (9, "a warp context is free", "half of the cycles"),
+            (10, "registers in use", "60%"),
+            (11, "stalls before preemption", "2,000 to 8,000 cycles"),
+            (12, "the same, optimised", "50 to 220 cycles"),
+            (13, "cost for other kernels", "small, short handlers"),
+            (14, "cost of reserving", "85% with half the GPU"),
+            (15, "run time of the handler", "100 to 200 times"),
+            (16, "turnaround of two kernels", "6 down to 1.15"),
+            (17, "loads of a polling kernel", "-20%, 8 an interrupt"),
+            (18, "instructions of it", "a curve"),
+        )
+    ),
+)
+NIC_CACHE = (
+    Shown("figure 4", "keys of the first requests", "a curve", "a curve", NIC.format("patterns")),
+    Shown("figure 5", "intervals of a key", "a curve", "a curve", NIC.format("patterns")),
+    Shown("figure 6", "cumulative ratio of keys", "a curve", "a curve", NIC.format("patterns")),
+    Shown("figure 7", "misses; A, LRU, 1/16", "about 60%", nic_misses, NIC.format("replacement")),
+    Shown("figure 8", "small caches", "a curve", nic_misses, NIC.format("replacement short")),
+    Shown("figure 9", "C without read-allocate", "over 10 points more", nic_allocate, NIC.format("allocate")),
+    Shown("table 3", "resources of the FPGA", "86% of block memory", "", "", "RB"),
+    Shown("table 4", "latencies", "9, 29, 87 us", "an input", "", "XB"),
+    Shown("table 5", "rates, RTL simulation", "191 k SET/s", "an input", "", "R"),
+    Shown("figure 13", "rate by mix; A, 1/16", "210 to 350 k/s", nic_rates, NIC.format("model")),
+    Shown("figure 14", "latency gain; A, B, C, D", "2, 2, less, 3.5", nic_gains, NIC.format("hardware")),
+    Shown("figure 15", "tags of 7 against 17 bits", "little more misses", nic_tags, NIC.format("tags")),
+)
+FPGA = (
+    Shown("figure 3", "rate by packet size", "10 Gbit/s line rate", "", "", "RB"),
+    Shown("table 1", "rate, latency, power", "13.02 M/s, 3.5 to 4.5 us", "", "", "RBW"),
+    Shown("figure 4", "power by rate", "about 50 W", "", "", "BW"),
+)
+PAPERS = {
+    "memcachedgpu": ("MemcachedGPU (SoCC 2015)", 13, MEMCACHEDGPU),
+    "rdma": ("Memcached over RDMA (ICPP 2011)", 6, RDMA),
+    "dissertation": ("Hetherington's dissertation (2019)", 67, DISSERTATION),
+    "nic-cache": ("NIC cache (JIP 2015)", 20, NIC_CACHE),
+    "fpga": ("Line-rate memcached on an FPGA (HotCloud 2013)", 5, FPGA),
+}
+
+
+def lines_of(shown: tuple[Shown, ...]) -> str:
+    lines = []
+    for row in shown:
+        ours = row.ours() if callable(row.ours) else row.ours
+        lines.append((row.number, row.what, row.theirs, ours, row.state(), row.how, row.missing))
+    return text_table(("", "what it shows", "the paper", "here", "state", "command", "missing"), lines)
+
+
+def register() -> None:
+    for name, (_, _, shown) in PAPERS.items():
+        block(f"papers-{name}")(lambda shown=shown: lines_of(shown))
+
+
+register()
+
+
+@block("papers-count")
+def count() -> str:
+    lines, total = [], [0] * 5
+    for title, all_of_them, shown in PAPERS.values():
+        states = [row.state() for row in shown]
+        cells = [all_of_them, len(shown), *(states.count(state) for state in ("yes", "part", "no"))]
+        total = [a + b for a, b in zip(total, cells)]
+        lines.append((title, *cells))
+    lines.append(("all", *total))
+    head = ("paper", "figures and tables", "show a measurement", "reproduced", "in part", "not")
+    return text_table(head, lines)
+
+
+@block("papers-missing")
+def missing() -> str:
+    used = "".join(row.missing for _, _, shown in PAPERS.values() for row in shown)
+    lines = [(letter, note(text), used.count(letter)) for letter, text in MISSING.items()]
+    return text_table(("", "what is missing", "rows"), lines)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How plots are drawn. Only this package needs matplotlib."""

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hash-sim's figures, with the papers' points where they state numbers."""
+
+from __future__ import annotations
+
+from rendering.hit_rates import MILLION, PAPER_WAYS, SCALE, hit_rates
+from rendering.plots.canvas import pyplot
+from rendering.rows import Rows, pick
+
+KEYS = 10 * MILLION
+PAPER = "dissertation 4.4.1"
+NAMES = {
+    "chained:lru": "hash chaining, global LRU",
+    "set:16:lru": "16-way sets",
+    "hopscotch": "hopscotch (16, 512)",
+    "strided": "strided probing (16, 4)",
+    "cuckoo": "cuckoo (2 choices, 512)",
+    "cuckoo:4": "cuckoo, buckets of 4",
+    "two-generations": "two generations (model)",
+    "store": "warpcached's store",
+}
+TITLES = {"zipf": ("a", "Zipfian"), "latest": ("b", "Latest"), "uniform": ("c", "Uniform random")}
+
+
+def tables(found: Rows):
+    """Figure 4.7: hit rates, and each table's share of chaining's hits."""
+    full = hit_rates(pick(found, experiment="tables"))
+    small = hit_rates(pick(found, experiment="tables-small"))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.5, 3.4))
+    for cache, points in full.items():
+        x = sorted(points)
+        left.plot([n / MILLION for n in x], [100 * points[n] for n in x], "o-", label=NAMES[cache])
+        if cache != "chained:lru":
+            shares = [100 * points[n] / full["chained:lru"][n] for n in x]
+            right.plot([n / MILLION for n in x], shares, "o-", label=NAMES[cache])
+    for cache in ("cuckoo", "cuckoo:4"):
+        x = sorted(small.get(cache, ()))
+        shares = [100 * small[cache][n] / small["chained:lru"][n] for n in x]
+        scaled = [n * SCALE / MILLION for n in x]
+        right.plot(scaled, shares, "s--", label=f"{NAMES[cache]}, 1:{SCALE}")
+    left.set_ylabel("hit rate, %")
+    right.set_ylabel("of chaining's hit rate, %")
+    for axes in (left, right):
+        axes.set_xlabel("entries, millions (10 million keys)")
+        axes.axvline(KEYS / MILLION, linestyle=":", color="gray")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    letter, title = TITLES[found[0]["stream"]]
+    figure.suptitle(f"{title}: hit rate by hash table ({PAPER}, figure 4.7{letter})", fontsize=10)
+    return figure
+
+
+def ways(found: Rows):
+    """Figure 4.8."""
+    figure, axes = pyplot.subplots(figsize=(6, 3.8))
+    for cache, points in hit_rates(found).items():
+        x = sorted(points)
+        style = {"color": "black", "linewidth": 2} if cache == "chained:lru" else {}
+        name = "hash chaining" if cache == "chained:lru" else f"{cache.split(':')[1]} ways"
+        y = [100 * (1 - points[n]) for n in x]
+        axes.plot([n / MILLION for n in x], y, "o-", label=name, **style)
+    for ways, miss in PAPER_WAYS.items():
+        axes.plot(8, 100 * miss, "k*", markersize=13, fillstyle="none")
+        axes.annotate(
+            f"paper: {100 * miss:.1f}% with {ways} way{'s' if ways > 1 else ''}",
+            (8, 100 * miss),
+            xytext=(8.4, 100 * miss + 1.2),
+            fontsize=8,
+        )
+    axes.axvline(KEYS / MILLION, linestyle=":", color="gray")
+    axes.set(
+        xlabel="entries, millions (10 million keys)",
+        ylabel="miss rate, %",
+        title=f"Miss rate by associativity ({PAPER}, figure 4.8)",
+    )
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def draw_bars(axes, values: dict[str, float], base: str) -> None:
+    """Misses of each cache, as a share of those of `base`."""
+    names = list(values)
+    axes.barh(range(len(names)), [values[name] / values[base] for name in names], color="#4878a8")
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.axvline(1.0, color="gray", linestyle=":")
+    axes.invert_yaxis()
+
+
+def patterns(found: Rows, title: str):
+    names = list(dict.fromkeys(row["pattern"] for row in found))
+    figure, all_axes = pyplot.subplots(1, len(names), figsize=(2.3 * len(names), 3.2), sharey=True)
+    for axes, pattern in zip(all_axes, names):
+        misses = {row["cache"]: row["miss_ratio"] for row in pick(found, pattern=pattern)}
+        draw_bars(axes, misses, "chained:lru")
+        axes.set_title(f"{pattern}\n({100 * misses['chained:lru']:.1f}% misses with LRU)", fontsize=8)
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def evictions(found: Rows):
+    return patterns(found, "Misses, of those of LRU over all items: 20,000 entries for 200,000 keys")
+
+
+def sized(found: Rows):
+    return patterns(found, "Misses, of those of LRU over all items: 64 MiB, sizes of ETC")

@@ -14,10 +14,20 @@ set(WARPCACHE_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread;
 option(WARPCACHE_WERROR "Treat warnings as errors" OFF)
 option(WARPCACHE_DEBUGTIME "Test build with the debugtime command" OFF)
 
+# ccache, where it is installed. Paths below the checkout are relative to it, so that another checkout of the same sources hits, too.
+# A launcher that is given (CMAKE_<LANG>_COMPILER_LAUNCHER, as a variable or from the environment) is left as it is.
 find_program(WARPCACHE_CCACHE ccache)
 mark_as_advanced(WARPCACHE_CCACHE)
-if(WARPCACHE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${WARPCACHE_CCACHE}")
+if(WARPCACHE_CCACHE)
+  foreach(language C CXX CUDA)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+        env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${WARPCACHE_CCACHE}")
+    endif()
+  endforeach()
+  message(STATUS "ccache: ${WARPCACHE_CCACHE}")
+else()
+  message(STATUS "ccache: not found, everything is compiled anew")
 endif()
 
 # Linked privately by our own targets, so that nobody else's code is held to our warnings.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes more than five seconds; begins before the others")
     config.addinivalue_line(
         "markers", "not_on_gpu(reason): does not hold for a server on a GPU; tests/gpu/run leaves it out"
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests come first, so that none of them begins when all others are done.
+
+    xdist's worksteal first gives each worker an equal share of the list, in one piece: each piece begins
+    with its share of the long tests.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = [item for item in items if item.get_closest_marker("long")]
+    short = iter([item for item in items if not item.get_closest_marker("long")])
+    order: list[pytest.Item] = []
+    for worker in range(workers):
+        share = (len(items) - len(order)) // (workers - worker)
+        own = long[worker::workers]
+        order += own + list(islice(short, max(0, share - len(own))))
+    items[:] = [*order, *short]
 
 
 class ServerPool:

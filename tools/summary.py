@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""summary.py FOLDER...: one table over the parts that tools/parts.sh recorded.
+"""summary.py FOLDER...: one table over the parts that tools/parts.sh recorded. A part that ran several folders of
+tests has a line for each of them below its own.
 
 The last line reads `N passed, N failed, N skipped`; the exit status is 1 if anything failed.
 A part whose report is missing, unreadable or without a single test that ran is a failure.
@@ -8,8 +9,10 @@ A part whose report is missing, unreadable or without a single test that ran is 
 
 from __future__ import annotations
 
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +28,7 @@ class Part:
     skipped: int = 0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    folders: dict[str, Counter] = field(default_factory=dict)  # outcomes of pytest's tests
 
     def fail(self, note: str) -> None:
         self.failed += 1
@@ -47,11 +51,17 @@ def count_report(part: Part, report: Path, status: int) -> None:
     for case in cases:
         tags = {child.tag for child in case}
         if tags & {"failure", "error"} or case.get("status") == "fail":
+            outcome = "failed"
             part.fail(case_name(case))
         elif "skipped" in tags or case.get("status") in ("notrun", "disabled"):
+            outcome = "skipped"
             part.skipped += 1
         else:
+            outcome = "passed"
             part.passed += 1
+        folder = re.match(r"tests\.(\w+)\.", case.get("classname", ""))
+        if folder:
+            part.folders.setdefault(folder[1], Counter())[outcome] += 1
     if part.passed + part.failed == 0:
         part.fail("no test ran")
     elif status != 0 and part.failed == 0:
@@ -86,6 +96,8 @@ def main(folders: list[str]) -> int:
     for part in parts:
         print(f"{part.name:<24}{part.passed:>8}{part.failed:>8}{part.skipped:>9}"
               f"{part.seconds:>8.1f} s")
+        for folder, outcomes in sorted(part.folders.items()) if len(part.folders) > 1 else ():
+            print(f"  {folder:<22}{outcomes['passed']:>8}{outcomes['failed']:>8}{outcomes['skipped']:>9}")
     notes = [f"failed: {part.name}: {note}" for part in parts for note in part.notes]
     print("\n".join(notes[:FAILURES_LISTED_MAX]))
     if len(notes) > FAILURES_LISTED_MAX:

@@ -60,6 +60,36 @@ TEST(AuthFile, SizesUpToTheBound) {
   EXPECT_THAT(file.parse("u:" + longest + "a\n", "f"), HasSubstr("line 1 of f"));
 }
 
+// Wherever a byte differs, and whichever of the two texts it belongs to.
+TEST(AuthFile, EveryByteCounts) {
+  for (const size_t size : {size_t{1}, size_t{20}, AuthFile::kTextSizeMax}) {
+    const std::string text(size, 'a');
+    AuthFile file;
+    ASSERT_EQ(file.parse(text + ":" + text + "\n", "f"), "");
+    const AuthFile::Clock::time_point start = AuthFile::Clock::now();
+    EXPECT_EQ(file.check(text + " " + text, start), AuthResult::kAccepted);
+    for (size_t at = 0; at < size; ++at) {
+      std::string other = text;
+      other[at] = 'b';
+      const auto now = start + std::chrono::seconds(at);
+      EXPECT_EQ(file.check(text + " " + other, now), AuthResult::kRefused) << "password, " << at;
+      EXPECT_EQ(file.check(other + " " + text, now), AuthResult::kRefused) << "user, " << at;
+    }
+    const std::string shorter = text.substr(1);
+    if (shorter.empty()) continue;
+    EXPECT_EQ(file.check(text + " " + shorter, start), AuthResult::kRefused);
+    EXPECT_EQ(file.check(shorter + " " + text, start), AuthResult::kRefused);
+  }
+}
+
+// One entry's user with another's password.
+TEST(AuthFile, EntriesAreNotMixed) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\nv:q\n", "f"), "");
+  EXPECT_EQ(file.check("u q"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("v p"), AuthResult::kRefused);
+}
+
 TEST(AuthFile, EntriesUpToTheBound) {
   std::string text;
   for (size_t i = 0; i < AuthFile::kEntriesMax; ++i) text += "u" + std::to_string(i) + ":p\n";

@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/securebits.h>
 #include <pwd.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -162,6 +165,40 @@ TEST_F(ProcessTest, ChangeUser) {
             0);
 }
 
+// Groups that root has besides are left, too: they would open files to everybody who gets in.
+TEST_F(ProcessTest, ChangeUserLeavesTheGroupsOfRoot) {
+  if (!running_as_root()) GTEST_SKIP() << "only root can become another user";
+  EXPECT_EQ(status_of_child([] {
+              constexpr gid_t kOfRoot = 54321;
+              const gid_t before[] = {0, kOfRoot};
+              if (setgroups(2, before) != 0) return 10;
+              if (!change_user("nobody").empty()) return 11;
+              const passwd* const nobody = getpwnam("nobody");
+              if (nobody == nullptr) return 12;
+              gid_t after[256];
+              const int count = getgroups(256, after);
+              if (count < 1) return 13;  // nobody's own group at least
+              for (int i = 0; i < count; ++i) {
+                if (after[i] == kOfRoot) return 14;
+                if (after[i] == 0 && nobody->pw_gid != 0) return 15;
+              }
+              return 0;
+            }),
+            0);
+}
+
+// Where the kernel keeps root's capabilities for the new user, he could become root again.
+TEST_F(ProcessTest, ChangeUserThatCanBeUndoneIsRefused) {
+  constexpr int kCannotBeTested = 77;
+  const int status = status_of_child([] {
+    if (!running_as_root() || prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0)
+      return kCannotBeTested;
+    return change_user("nobody") == "-u: user \"nobody\" could become root again." ? 0 : 10;
+  });
+  if (status == kCannotBeTested) GTEST_SKIP() << "needs root and CAP_SETPCAP";
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(ProcessTest, PidFileLivesAsLongAsItsOwner) {
   const std::string path = folder_ + "/pid";
   {
@@ -170,6 +207,9 @@ TEST_F(ProcessTest, PidFileLivesAsLongAsItsOwner) {
     EXPECT_EQ(file_text(path), std::to_string(getpid()) + "\n");
     EXPECT_EQ(files(), 1);
     EXPECT_EQ(PidFile::running_process(path), 0);  // ourselves: no clash
+    struct stat found {};
+    ASSERT_EQ(stat(path.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777u, 0644u);  // everybody may read it
   }
   EXPECT_FALSE(std::filesystem::exists(path));
 }
@@ -186,6 +226,29 @@ TEST_F(ProcessTest, PidFileOfAnotherStays) {
   std::ofstream(path) << "rubbish\n";
   EXPECT_EQ(PidFile::running_process(path), 0);
   EXPECT_EQ(PidFile::running_process(folder_ + "/none"), 0);
+}
+
+// A process that we may not send signals runs all the same.
+TEST_F(ProcessTest, PidFileOfAnotherUsersProcess) {
+  if (!running_as_root()) GTEST_SKIP() << "only root can become another user";
+  const std::string path = folder_ + "/pid";
+  std::ofstream(path) << getpid() << "\n";
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  const pid_t parent = getpid();
+  EXPECT_EQ(status_of_child([&] {
+              if (!change_user("nobody").empty()) return 10;
+              return PidFile::running_process(path) == parent ? 0 : 11;
+            }),
+            0);
+}
+
+TEST_F(ProcessTest, PidFileOfAProcessThatHasEnded) {
+  const std::string path = folder_ + "/pid";
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  std::ofstream(path) << child << "\n";
+  EXPECT_EQ(PidFile::running_process(path), 0);
 }
 
 // Another server has been given our process id, in a container of its own.

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mutants of mutants.toml, and the sources with them in."""
+"""The mutants of mutants.toml, the sources with them in, and how a test program ends."""
 
 from __future__ import annotations
 
+import enum
+import os
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -31,3 +34,26 @@ def mutate(root: Path, mutants: list[dict]) -> tuple[dict[Path, str], list[str]]
                 where = f"{times} times in" if path.is_file() else "no file"
                 misfits.append(f"{mutant['name']}: {where} {edit['file']}: {edit['old']!r}")
     return texts, misfits
+
+
+class Outcome(enum.Enum):
+    """How the tests of a program end. A crash and a time-out are no test's verdict."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CRASH = "crash"
+    TIME_OUT = "time-out"
+
+
+def run_tests(command: list[str], mutant: int, time_s_max: float) -> tuple[Outcome, str]:
+    """Runs a program of GoogleTest with this mutant on (-1: none): how it ends, and what it prints."""
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    environment = {**os.environ, "WC_MUTANT": str(mutant)}
+    try:
+        done = subprocess.run(command, env=environment, timeout=time_s_max, check=False, **how)
+    except subprocess.TimeoutExpired:
+        return Outcome.TIME_OUT, ""
+    if done.returncode == 0:
+        return Outcome.PASSED, done.stdout
+    # GoogleTest ends with 1 after a failed expectation.
+    return (Outcome.FAILED if done.returncode == 1 else Outcome.CRASH), done.stdout

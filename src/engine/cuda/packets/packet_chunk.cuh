@@ -23,39 +23,42 @@ namespace warpcache::engine::cuda {
 
 namespace chunk_detail {
 
-__device__ __noinline__ bool run_long_hits(const BlockResources& resources, const PacketJob& job,
-                                           WarpStage& stage, Tally& tally, Bytes frame,
-                                           bool is_long, PacketResult& result) {
+__device__ __noinline__ inline bool run_long_hits(const BlockResources& resources,
+                                                  const PacketJob& job, WarpStage& stage,
+                                                  Tally& tally, Bytes frame, bool is_long,
+                                                  PacketResult& result) {
   LoneGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
   return gets.run(frame, is_long, result) == LoneFate::kDone;
 }
 
-__device__ __noinline__ bool run_lone_misses(const BlockResources& resources, const PacketJob& job,
-                                             WarpStage& stage, Tally& tally, Bytes frame,
-                                             bool missed, PacketResult& result) {
+__device__ __noinline__ inline bool run_lone_misses(const BlockResources& resources,
+                                                    const PacketJob& job, WarpStage& stage,
+                                                    Tally& tally, Bytes frame, bool missed,
+                                                    PacketResult& result) {
   return answer_lone_misses(resources.core, job, stage, tally, frame, missed, result);
 }
 
-__device__ __noinline__ bool run_lone_sets(const BlockResources& resources, const PacketJob& job,
-                                           WarpStage& stage, Tally& tally, Bytes frame,
-                                           uint32_t offset, bool here, PacketResult& result) {
+__device__ __noinline__ inline bool run_lone_sets(const BlockResources& resources,
+                                                  const PacketJob& job, WarpStage& stage,
+                                                  Tally& tally, Bytes frame, uint32_t offset,
+                                                  bool here, PacketResult& result) {
   LoneSets sets(resources, job, stage, tally);
   return sets.run(frame, offset, here, result);
 }
 
-__device__ __noinline__ PacketResult run_general(const BlockResources& resources,
-                                                 const PacketJob& job, WarpStage& stage,
-                                                 Tally& tally, Bytes frame, uint32_t offset,
-                                                 bool here) {
+__device__ __noinline__ inline PacketResult run_general(const BlockResources& resources,
+                                                        const PacketJob& job, WarpStage& stage,
+                                                        Tally& tally, Bytes frame, uint32_t offset,
+                                                        bool here) {
   GeneralPackets packets(resources, job, stage, tally);
   return packets.run(frame, offset, here);
 }
 
 // What was no lone get that hit a short value. Returns what became of those that are `here`.
-__device__ __noinline__ PacketResult run_others(const BlockResources& resources,
-                                                const PacketJob& job, WarpStage& stage,
-                                                Tally& tally, Bytes frame, uint32_t offset,
-                                                bool here, LoneFate fate) {
+__device__ __noinline__ inline PacketResult run_others(const BlockResources& resources,
+                                                       const PacketJob& job, WarpStage& stage,
+                                                       Tally& tally, Bytes frame, uint32_t offset,
+                                                       bool here, LoneFate fate) {
   PacketResult result = {};
   bool waits = here;
   const bool is_long = here && fate == LoneFate::kLong;

@@ -149,6 +149,7 @@ Effect debug_of_binary_key(const Parting& parting) {
 Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
+  if (names_one_of(parting, parting.before.counted_and_extended())) return Effect::kEndsScript;
   if (!said || !names_one_of(parting, parting.before.counted())) return Effect::kNone;
   if (parting.ours.unit->shown == parting.theirs.unit->shown) return Effect::kNone;
   if (parting.binary && parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) {
@@ -339,6 +340,11 @@ Effect count_with_id(const Parting& parting) {
   return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
+// memcached shows what the first has ended again.
+Effect delayed_flush_after_flush(const Parting& parting) {
+  return parting.before.delayed_flush_after_flush() ? Effect::kEndsScript : Effect::kNone;
+}
+
 // memcached spares what a refused `add` has used in the same second.
 Effect spared_by_flush(const Parting& parting) {
   return names_one_of(parting, parting.before.flushed_after_add()) ? Effect::kEndsScript
@@ -444,6 +450,7 @@ constexpr ListedDifference kListed[] = {
     {"me with a binary key", "`me` with `b`", debug_of_binary_key},
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
+    {"delayed flush after a flush", "a delayed flush brings back", delayed_flush_after_flush, true},
     {"item that a flush spares", "spares an item that a refused `add`", spared_by_flush},
     {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},

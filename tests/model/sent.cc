@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "model/numbers.h"
@@ -39,7 +40,10 @@ bool gets_long_key(const std::string& bytes) {
     // A carriage return is a part of the key unless the line ends behind it.
     const bool ends = bytes[at] == ' ' || bytes[at] == '\n' || bytes.compare(at, 2, "\r\n") == 0;
     word = ends ? 0 : word + 1;
-    if (word > kKeySizeMax && (bytes.starts_with("get") || bytes.starts_with("gat"))) return true;
+    // What is left of a value of a wrong size may stand before the command.
+    const std::string_view before = std::string_view(bytes).substr(0, at);
+    const auto has = [before](std::string_view text) { return before.find(text) != before.npos; };
+    if (word > kKeySizeMax && (has("get") || has("gat"))) return true;
   }
   return false;
 }
@@ -66,7 +70,15 @@ void History::note_add(const std::string& bytes, int64_t now) {
   for (const std::string& key : named_keys(bytes)) added_[key] = now;
 }
 
+void History::note_extension(const std::string& bytes) {
+  for (const std::string& key : named_keys(bytes)) {
+    if (counted_.contains(key)) counted_and_extended_.insert(key);
+  }
+}
+
 void History::note_flush(int64_t now, int64_t delay_s) {
+  delayed_flush_after_flush_ = delayed_flush_after_flush_ || (flushed_ && delay_s > 0);
+  flushed_ = true;
   if (delay_s > 0) {
     // A long one is a date.
     delayed_flushes_.insert(delay_s > kDelayMaxS ? delay_s : now + delay_s);
@@ -87,10 +99,12 @@ void History::add_packet(const Header& header, const std::string& bytes, int64_t
   constexpr uint8_t kAdd[] = {0x02, 0x12};
   constexpr uint8_t kFlush[] = {0x08, 0x18};
   constexpr uint8_t kCount[] = {0x05, 0x06, 0x15, 0x16};
+  constexpr uint8_t kExtend[] = {0x0e, 0x0f, 0x19, 0x1a};
   const auto is_one_of = [&header](const auto& opcodes) {
     return std::find(std::begin(opcodes), std::end(opcodes), header.opcode) != std::end(opcodes);
   };
   if (is_one_of(kAdd)) note_add(bytes, now);
+  if (is_one_of(kExtend)) note_extension(bytes);
   if (is_one_of(kCount)) counted_.merge(named_keys(bytes));
   if (!is_one_of(kFlush)) return;
   const bool delayed = header.extras_size == 4 && bytes.size() >= kBinaryHeaderSize + 4;
@@ -104,6 +118,8 @@ void History::add_text(const std::string& bytes, int64_t now) {
   // A line that is cut off, or the block of a value of a wrong size, may hold another command.
   if (contains("add ") || (contains("ms ") && (contains(" ME") || contains(" Me"))))
     note_add(bytes, now);
+  constexpr const char* kExtend[] = {"append ", "prepend ", " MA", " Ma", " MP", " Mp"};
+  if (std::any_of(std::begin(kExtend), std::end(kExtend), contains)) note_extension(bytes);
   if (contains("incr ") || contains("decr ") || contains("ma ")) counted_.merge(named_keys(bytes));
   if (contains("ma ") && (contains(" T") || contains(" E")))
     counted_with_time_.merge(named_keys(bytes));

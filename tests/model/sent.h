@@ -46,7 +46,12 @@ class History {
   const std::set<std::string>& counted_with_time() const { return counted_with_time_; }
   // By a `gat` that is refused for another key.
   const std::set<std::string>& touched_by_refused_gat() const { return touched_by_refused_gat_; }
+  // By `append` or `prepend`, after a count: where one server has blanks behind a number, the other
+  // may have none.
+  const std::set<std::string>& counted_and_extended() const { return counted_and_extended_; }
   bool long_value() const { return long_value_; }
+  // A delayed flush came after another flush.
+  bool delayed_flush_after_flush() const { return delayed_flush_after_flush_; }
   // A delayed flush takes effect at the end of this second.
   bool last_second_of_delay(int64_t now) const;
 
@@ -55,15 +60,19 @@ class History {
   void add_text(const std::string& bytes, int64_t now);
   void note_add(const std::string& bytes, int64_t now);
   void note_flush(int64_t now, int64_t delay_s);
+  void note_extension(const std::string& bytes);
 
   const int64_t slack_s_;
   std::map<std::string, int64_t> added_;  // when last
   std::set<std::string> flushed_after_add_;
   std::set<std::string> counted_;
   std::set<std::string> counted_with_time_;
+  std::set<std::string> counted_and_extended_;
   std::set<std::string> touched_by_refused_gat_;
   std::set<int64_t> delayed_flushes_;  // when they take effect
   bool long_value_ = false;
+  bool flushed_ = false;
+  bool delayed_flush_after_flush_ = false;
 };
 
 }  // namespace warpcache::model

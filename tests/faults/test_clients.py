@@ -16,7 +16,6 @@ from faults.support import (
     MIB,
     UNSENT_MIB_MAX,
     allowed_mib,
-    ask,
     bystander,
     check_memory,
     connections,
@@ -25,8 +24,6 @@ from faults.support import (
     fetch,
     packet,
     pattern,
-    receive_exactly,
-    receive_until,
     reset,
     split_packets,
     stats,
@@ -34,6 +31,7 @@ from faults.support import (
     value_reply,
 )
 from harness.binary import HEADER_SIZE
+from harness.exchange import ask, receive_exactly, receive_until
 
 KEPT = pattern(7, 900_000)
 HELD_S = 1.5

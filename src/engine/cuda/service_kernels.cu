@@ -59,13 +59,14 @@ __device__ void serve(const store::Core& core, store::Maintainer& maintainer, Se
       break;
     }
     case ServiceOp::kFlush:
-      maintainer.flush();
+      store::flush_store(core);
       break;
     case ServiceOp::kClock:
       store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
       break;
     case ServiceOp::kExpire:
-      maintainer.expire();
+      for (uint32_t i = 0; i < store::Maintainer::kExpireStepsMax && maintainer.expire(); ++i) {
+      }
       for (uint32_t i = 0; i < store::Maintainer::kSweepStepsMax && maintainer.sweep(); ++i) {
       }
       break;

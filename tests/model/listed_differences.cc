@@ -345,9 +345,9 @@ Effect delayed_flush_after_flush(const Parting& parting) {
   return parting.before.delayed_flush_after_flush() ? Effect::kEndsScript : Effect::kNone;
 }
 
-// memcached spares what a refused `add` has used in the same second.
+// memcached's flush spares some of what was used in the same second.
 Effect spared_by_flush(const Parting& parting) {
-  return names_one_of(parting, parting.before.flushed_after_add()) ? Effect::kEndsScript
+  return names_one_of(parting, parting.before.flushed_after_use()) ? Effect::kEndsScript
                                                                    : Effect::kNone;
 }
 
@@ -451,7 +451,7 @@ constexpr ListedDifference kListed[] = {
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
     {"delayed flush after a flush", "a delayed flush brings back", delayed_flush_after_flush, true},
-    {"item that a flush spares", "spares an item that a refused `add`", spared_by_flush},
+    {"item that a flush spares", "flush spares an item that in the same second", spared_by_flush},
     {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
     {"number that grew", "`ma` where the number grows longer", number_that_grew},

@@ -66,8 +66,8 @@ std::set<std::string> named_keys(const std::string& bytes) {
   return keys;
 }
 
-void History::note_add(const std::string& bytes, int64_t now) {
-  for (const std::string& key : named_keys(bytes)) added_[key] = now;
+void History::note_use(const std::string& bytes, int64_t now) {
+  for (const std::string& key : named_keys(bytes)) used_[key] = now;
 }
 
 void History::note_extension(const std::string& bytes) {
@@ -84,8 +84,8 @@ void History::note_flush(int64_t now, int64_t delay_s) {
     delayed_flushes_.insert(delay_s > kDelayMaxS ? delay_s : now + delay_s);
     return;
   }
-  for (const auto& [key, at] : added_) {
-    if (now - at <= slack_s_) flushed_after_add_.insert(key);
+  for (const auto& [key, at] : used_) {
+    if (now - at <= slack_s_) flushed_after_use_.insert(key);
   }
 }
 
@@ -96,14 +96,15 @@ bool History::last_second_of_delay(int64_t now) const {
 }
 
 void History::add_packet(const Header& header, const std::string& bytes, int64_t now) {
-  constexpr uint8_t kAdd[] = {0x02, 0x12};
+  constexpr uint8_t kUse[] = {0x00, 0x02, 0x05, 0x06, 0x09, 0x0c, 0x0d,
+                              0x12, 0x15, 0x16, 0x1d, 0x1e, 0x23, 0x24};
   constexpr uint8_t kFlush[] = {0x08, 0x18};
   constexpr uint8_t kCount[] = {0x05, 0x06, 0x15, 0x16};
   constexpr uint8_t kExtend[] = {0x0e, 0x0f, 0x19, 0x1a};
   const auto is_one_of = [&header](const auto& opcodes) {
     return std::find(std::begin(opcodes), std::end(opcodes), header.opcode) != std::end(opcodes);
   };
-  if (is_one_of(kAdd)) note_add(bytes, now);
+  if (is_one_of(kUse)) note_use(bytes, now);
   if (is_one_of(kExtend)) note_extension(bytes);
   if (is_one_of(kCount)) counted_.merge(named_keys(bytes));
   if (!is_one_of(kFlush)) return;
@@ -116,8 +117,9 @@ void History::add_text(const std::string& bytes, int64_t now) {
     return bytes.find(text) != std::string::npos;
   };
   // A line that is cut off, or the block of a value of a wrong size, may hold another command.
-  if (contains("add ") || (contains("ms ") && (contains(" ME") || contains(" Me"))))
-    note_add(bytes, now);
+  constexpr const char* kUse[] = {"add ",  "get", "gat", "mg ", "incr ",
+                                  "decr ", "ma ", " ME", " Me"};
+  if (std::any_of(std::begin(kUse), std::end(kUse), contains)) note_use(bytes, now);
   constexpr const char* kExtend[] = {"append ", "prepend ", " MA", " Ma", " MP", " Mp"};
   if (std::any_of(std::begin(kExtend), std::end(kExtend), contains)) note_extension(bytes);
   if (contains("incr ") || contains("decr ") || contains("ma ")) counted_.merge(named_keys(bytes));

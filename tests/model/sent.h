@@ -39,8 +39,8 @@ class History {
 
   void add(const std::string& bytes, int64_t now);
 
-  // Named by an `add` in the second of a flush behind it.
-  const std::set<std::string>& flushed_after_add() const { return flushed_after_add_; }
+  // Named by an add, a read or a count in the second of a flush behind it.
+  const std::set<std::string>& flushed_after_use() const { return flushed_after_use_; }
   const std::set<std::string>& counted() const { return counted_; }  // by incr, decr, ma
   // By `ma` with a time or an id, which memcached loses where the number grows.
   const std::set<std::string>& counted_with_time() const { return counted_with_time_; }
@@ -58,13 +58,13 @@ class History {
  private:
   void add_packet(const Header& header, const std::string& bytes, int64_t now);
   void add_text(const std::string& bytes, int64_t now);
-  void note_add(const std::string& bytes, int64_t now);
+  void note_use(const std::string& bytes, int64_t now);
   void note_flush(int64_t now, int64_t delay_s);
   void note_extension(const std::string& bytes);
 
   const int64_t slack_s_;
-  std::map<std::string, int64_t> added_;  // when last
-  std::set<std::string> flushed_after_add_;
+  std::map<std::string, int64_t> used_;  // when last
+  std::set<std::string> flushed_after_use_;
   std::set<std::string> counted_;
   std::set<std::string> counted_with_time_;
   std::set<std::string> counted_and_extended_;

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests"))
 
+from harness import exchange
 from harness.servers import Server
 
 CONNECT_S_MAX = 20.0
@@ -68,21 +69,14 @@ class Attack:
 
 
 def ask(sock: socket.socket, request: bytes, end: bytes) -> bytes:
+    """Also over a socket that did not block."""
     sock.settimeout(CONNECT_S_MAX)
-    sock.sendall(request)
-    received = bytearray()
-    while not received.endswith(end):
-        data = sock.recv(1 << 20)
-        if not data:
-            raise ConnectionError(f"closed after {bytes(received[-200:])!r}")
-        received += data
-    return bytes(received)
+    return exchange.ask(sock, request, end)
 
 
 def stats(attack: Attack, deadline_s: float = 10.0) -> dict[str, str]:
     with socket.create_connection((attack.server.host, attack.server.port), deadline_s) as sock:
-        lines = ask(sock, b"stats\r\n", b"END\r\n").decode().splitlines()
-    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
+        return exchange.ask_stats(sock)
 
 
 class Reader:

@@ -21,6 +21,7 @@ from pathlib import Path
 REPO_ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO_ROOT / "tests"))
 
+from harness import exchange
 from harness.servers import Server, Target, start_server
 
 MIB = 1 << 20
@@ -103,19 +104,12 @@ def running(target: Target, megabytes: int, *options: str, udp: bool = False):
 
 def ask(server: Server, line: str, end: bytes = b"\r\n") -> str:
     with server.connect() as sock:
-        sock.sendall(line.encode() + b"\r\n")
-        reply = b""
-        while not reply.endswith(end):
-            data = sock.recv(65536)
-            if not data:
-                raise ClientError(f"{line}: closed after {reply!r}")
-            reply += data
-    return reply.decode()
+        return exchange.ask(sock, line.encode() + b"\r\n", end).decode()
 
 
 def stats(server: Server) -> dict[str, str]:
-    lines = ask(server, "stats", b"END\r\n").splitlines()
-    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
+    with server.connect() as sock:
+        return exchange.ask_stats(sock)
 
 
 def resident_kib(server: Server) -> dict[str, int]:

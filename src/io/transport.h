@@ -133,6 +133,10 @@ class Transport {
 
   virtual void flush() = 0;
 
+  // The store had no room for a stream's body. Other streams whose bodies stand still may be
+  // closed, so that the next finds some.
+  virtual void body_refused() {}
+
   // From any thread: wakes receive().
   virtual void wake() = 0;
 };

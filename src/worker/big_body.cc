@@ -15,11 +15,15 @@ namespace warpcache::worker {
 
 using io::RxChunk;
 
-// Reserves room for the body of `big`. Returns false when there is none: then the frame, refused,
-// is in the batch, and frame() swallows the body.
+// Notes the body that begins. Returns false when it cannot be stored: then the frame, refused, is
+// in the batch, and frame() swallows the body.
 bool Worker::begin_big(Session& session, protocol::Frame frame, const Plan& plan) {
   frame.entry = plan.entry;
   WC_ASSERT(session.big == 0 && frame.head_size <= kBigHeadMax);
+  // Who has not logged in takes no memory; and without a key there is nothing to store.
+  if (config_.authentication && !session.authenticated) {
+    return refuse_big(session, frame, Status::kTooLarge);
+  }
   try {
     session.big = bigs_.take();
   } catch (const std::bad_alloc&) {
@@ -30,16 +34,10 @@ bool Worker::begin_big(Session& session, protocol::Frame frame, const Plan& plan
   big.frame = frame;
   big.received = big.end_received = big.reservation = 0;
   big.complete = false;
-  // Who has not logged in takes no memory; and without a key there is nothing to store.
-  const bool permitted = !config_.authentication || session.authenticated;
-  const uint32_t key_size = permitted ? key_size_of(big) : 0;
-  const Status status = key_size == 0 ? Status::kTooLarge
-                                      : engine_.reserve(static_cast<uint8_t>(key_size),
-                                                        frame.body_size, &big.reservation);
-  if (status == Status::kOk) return true;
+  big.key_size = static_cast<uint8_t>(key_size_of(big));
+  if (big.key_size != 0) return true;
   drop_big(session.big, false);
-  return refuse_big(session, frame,
-                    status == Status::kTooLarge ? Status::kTooLarge : Status::kOutOfMemory);
+  return refuse_big(session, frame, Status::kTooLarge);
 }
 
 bool Worker::refuse_big(Session& session, protocol::Frame frame, Status why) {
@@ -59,11 +57,31 @@ uint32_t Worker::key_size_of(BigBody& big) {
   return request.op == protocol::Op::kInvalid ? 0 : request.key_size;
 }
 
+// Takes room in the store, but not before as much of the body is there as one that lies in the
+// input whole may have: clients that stop earlier hold nothing that others need. Returns false when
+// more must come. Where there is no room, the body is refused.
+bool Worker::reserve_big(Session& session, size_t present, Plan& plan) {
+  if (present < kInlineBodyMax) {
+    plan.next.need = kInlineBodyMax;
+    return false;
+  }
+  BigBody& big = bigs_[session.big];
+  const Status status = engine_.reserve(big.key_size, big.frame.body_size, &big.reservation);
+  if (status == Status::kOk) return true;
+  if (status != Status::kTooLarge) transport_.body_refused();
+  protocol::frame_refuse_big(session.frame, big.frame,
+                             status == Status::kTooLarge ? status : Status::kOutOfMemory);
+  big.complete = true;
+  return true;
+}
+
 // Goes on with the session's big body. Returns true when it is in the batch and the input behind it
 // can be framed; else plan.next says what is wanted.
 bool Worker::continue_big(const RxChunk& chunk, Session& session, Plan& plan) {
   BigBody& big = bigs_[session.big];
   const Bytes input = {arena_.data + chunk.offset + plan.framed_end, chunk.size - plan.framed_end};
+  const bool reserves = !big.complete && big.reservation == 0;
+  if (reserves && !reserve_big(session, input.size, plan)) return false;
   if (!big.complete && !take_body(big, input, plan)) return false;
   if (!big.complete) {
     big.complete = true;

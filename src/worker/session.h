@@ -23,10 +23,11 @@ inline constexpr uint32_t kBigHeadMax = protocol::kLineSizeMax + 7;
 // A body that is received piecewise, straight into the store.
 struct BigBody {
   protocol::Frame frame;  // of the message; its head is here, not in any batch
-  uint32_t reservation;   // 0: none (any more)
+  uint32_t reservation;   // 0: none yet, or none any more
   uint32_t received;      // bytes of the body
   uint32_t end_received;  // and of the CRLF behind it
-  bool complete;
+  uint8_t key_size;
+  bool complete;  // or refused
   uint8_t line_end[2];
   uint8_t head[kBigHeadMax];
 };

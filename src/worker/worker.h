@@ -35,8 +35,8 @@ struct WorkerConfig {
 
 class Worker final : private io::SessionObserver, private io::PinReleaser {
  public:
-  // Bodies up to this lie in the input whole; larger ones are received into the store. With its
-  // line it must fit into a chunk.
+  // Bodies up to this lie in the input whole; of larger ones, what is behind it is received into
+  // the store. With its line it must fit into a chunk.
   static constexpr uint32_t kInlineBodyMax = 60 * 1024;
   static_assert(kInlineBodyMax + protocol::kLineSizeMax + 2 <= io::kChunkBytesMax);
   // Room for 64 streams that send all they can, or a burst of 63 datagrams.
@@ -90,6 +90,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   bool begin_big(Session& session, protocol::Frame frame, const Plan& plan);
   bool refuse_big(Session& session, protocol::Frame frame, Status why);
   uint32_t key_size_of(BigBody& big);
+  bool reserve_big(Session& session, size_t present, Plan& plan);
   bool continue_big(const io::RxChunk& chunk, Session& session, Plan& plan);
   bool take_body(BigBody& big, Bytes input, Plan& plan);
   bool add_big(uint32_t& big, Plan& plan);

@@ -157,6 +157,26 @@ TEST_F(WorkerTest, WithoutRoomABigBodyIsSwallowed) {
             "ERROR " + std::to_string(static_cast<int>(Status::kOutOfMemory)) + "\r\nVERSION\r\n");
 }
 
+TEST_F(WorkerTest, ABigBodyTakesNoRoomBeforeMuchOfItHasCome) {
+  start();
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  const std::string asked = set("big", big);
+  const size_t much = asked.find('\n') + 1 + Worker::kInlineBodyMax;
+  EXPECT_EQ(ask(asked.substr(0, much - 1)), "");
+  EXPECT_EQ(engine_.reservation_count(), 0u);
+  EXPECT_EQ(ask(asked.substr(much - 1, 1)), "");
+  EXPECT_EQ(engine_.reservation_count(), 1u);
+  EXPECT_EQ(ask(asked.substr(much) + "get big\r\n"), "STORED\r\n" + value("big", big) + "END\r\n");
+}
+
+TEST_F(WorkerTest, WithoutRoomTheTransportIsTold) {
+  start();
+  engine_.reservations_max = 0;
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  (void)ask("version\r\n" + set("big", big) + set("big", big));
+  EXPECT_EQ(transport_.bodies_refused, 2u);
+}
+
 TEST_F(WorkerTest, WhoGoesAwayLeavesNoReservation) {
   start();
   const std::string big(3 * Worker::kInlineBodyMax, 'b');

@@ -4,6 +4,8 @@
 import re
 import subprocess
 
+from harness.exchange import ask
+
 TOOL_TIMEOUT_S = 30
 
 
@@ -51,13 +53,7 @@ def run_tool(*command, timeout_s=TOOL_TIMEOUT_S, text_in=None, cwd=None):
 def dialogue(server, request, end, timeout_s=5.0):
     """Sends raw text and reads until `end` (bytes) ends what came back."""
     with server.connect(timeout_s) as sock:
-        sock.sendall(request)
-        received = b""
-        while not received.endswith(end):
-            piece = sock.recv(1 << 16)
-            assert piece, f"closed after {received!r}"
-            received += piece
-        return received
+        return ask(sock, request, end)
 
 
 def stats(server, kind=""):

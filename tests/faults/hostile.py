@@ -7,9 +7,10 @@ import random
 import select
 import socket
 
-from faults.support import packet, pattern, receive_all
+from faults.support import packet, pattern
 from harness.binary import HEADER, OPCODES
 from harness.channels import UDP_HEADER
+from harness.exchange import receive_all
 
 
 def say_and_listen(server, request: bytes) -> bytes:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.binary import HEADER, HEADER_SIZE, MAGIC_REQUEST, MAGIC_RESPONSE, OPCODES
+from harness.exchange import ask, ask_stats, receive_exactly
 from harness.servers import Server, is_sanitized
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
@@ -37,42 +38,6 @@ def eventually(check, time_s_max: float = 10.0) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def receive_until(sock: socket.socket, end: bytes) -> bytes:
-    received = bytearray()
-    while not received.endswith(end):
-        data = sock.recv(1 << 20)
-        if not data:
-            raise ConnectionError(f"closed after {bytes(received[-200:])!r}")
-        received += data
-    return bytes(received)
-
-
-def receive_exactly(sock: socket.socket, size: int) -> bytes:
-    received = bytearray()
-    while len(received) < size:
-        data = sock.recv(min(1 << 20, size - len(received)))
-        if not data:
-            raise ConnectionError(f"closed after {len(received)} of {size} bytes")
-        received += data
-    return bytes(received)
-
-
-def receive_all(sock: socket.socket) -> bytes:
-    """What comes until the peer closes. A reset ends it too."""
-    received = bytearray()
-    try:
-        while data := sock.recv(1 << 20):
-            received += data
-    except ConnectionResetError:
-        pass
-    return bytes(received)
-
-
-def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
-    sock.sendall(request)
-    return receive_until(sock, end)
 
 
 def ask_once(server: Server, request: bytes, end: bytes = b"\r\n") -> bytes:
@@ -112,9 +77,8 @@ def pattern(number: int, size: int) -> bytes:
 
 
 def stats(server: Server, kind: str = "") -> dict[str, str]:
-    text = ask_once(server, f"stats {kind}".strip().encode() + b"\r\n", b"END\r\n").decode()
-    lines = text.splitlines()
-    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
+    with server.connect() as sock:
+        return ask_stats(sock, kind)
 
 
 def connections(server: Server) -> int:

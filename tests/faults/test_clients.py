@@ -16,7 +16,6 @@ from faults.support import (
     MIB,
     UNSENT_MIB_MAX,
     allowed_mib,
-    ask,
     bystander,
     check_memory,
     connections,
@@ -25,8 +24,6 @@ from faults.support import (
     fetch,
     packet,
     pattern,
-    receive_exactly,
-    receive_until,
     reset,
     split_packets,
     stats,
@@ -34,9 +31,11 @@ from faults.support import (
     value_reply,
 )
 from harness.binary import HEADER_SIZE
+from harness.exchange import ask, receive_exactly, receive_until
 
 KEPT = pattern(7, 900_000)
 HELD_S = 1.5
+RESERVING = 100_000  # bytes of a body: as many as 60 KB lie in the input
 
 
 def keep_value(server) -> None:
@@ -146,12 +145,13 @@ def test_half_requests_held_then_completed(server, closing):
     check_memory(server, allowed_mib(64, busy=270))
 
 
-def test_half_bodies_take_a_bounded_share(server, closing):
+@pytest.mark.parametrize("sent", [1000, RESERVING])
+def test_half_bodies_take_a_bounded_share(server, closing, sent):
     """Who reserves all there is to reserve stops nobody else from storing what is not huge."""
     for i in range(100):
         sock = server.connect()
         closing.append(sock)
-        sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * 1000)
+        sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * sent)
     with bystander(server), server.connect() as sock:
         for i in range(200):
             store(sock, b"mine%d" % i, pattern(i, 40_000))
@@ -164,6 +164,51 @@ def test_half_bodies_take_a_bounded_share(server, closing):
             b"SERVER_ERROR out of memory storing object\r\nMN\r\n",
             b"STORED\r\nMN\r\n",
         )
+    check_all_is_back(server, closing, busy=110)
+
+
+def test_bodies_that_have_just_begun_refuse_nobody(server, closing):
+    """They lie in the input, as any other request whose end has not come."""
+    for i in range(100):
+        sock = server.connect()
+        closing.append(sock)
+        sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * (1 + 599 * i))
+    with bystander(server), server.connect(20.0) as sock:
+        for i in range(20):
+            store(sock, b"mine%d" % i, pattern(i, 500_000))
+        assert int(stats(server)["segments_reserved"]) == 0
+    check_all_is_back(server, closing, busy=110)
+
+
+def test_bodies_that_stand_still_make_room_for_others(server, closing):
+    """Not only after stall_timeout: within seconds where others find no room. Who goes on sending,
+    however slowly, is spared."""
+    slow = server.connect(20.0)
+    closing.append(slow)
+    slow.sendall(b"set slow 0 0 1000000\r\n" + b"s" * RESERVING)
+    for i in range(40):
+        sock = server.connect()
+        closing.append(sock)
+        sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * RESERVING)
+    sent = RESERVING
+    refused = 0
+
+    def is_stored(size: int) -> bool:
+        nonlocal sent, refused
+        slow.sendall(b"s" * 1000)
+        sent += 1000
+        with server.connect(20.0) as sock:
+            reply = ask(sock, b"set mine 0 0 %d\r\n%s\r\n" % (size, pattern(1, size)))
+        refused += reply != b"STORED\r\n"
+        return reply == b"STORED\r\n"
+
+    is_stored(900_000)
+    assert refused > 0, "there is room"
+    # All that the idle ones held: more than one of them is closed.
+    assert eventually(lambda: all(is_stored(900_000) for _ in range(5)))
+    assert eventually(lambda: is_stored(900_000) and int(stats(server)["connections_stall_timeouts"]) > 4)
+    slow.sendall(b"s" * (1_000_000 - sent) + b"\r\n")
+    assert receive_until(slow, b"\r\n") == b"STORED\r\n"
     check_all_is_back(server, closing, busy=110)
 
 
@@ -253,10 +298,11 @@ def test_memory_that_stalled_clients_hold_comes_back(start_server, closing, what
         sock = slow_reader(server)
         closing.append(sock)
         if what == "half bodies":
-            sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * 1000)
+            sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * RESERVING)
         else:
             sock.sendall(b"get k%d\r\n" % i * 30)
     with server.connect(20.0) as idle:
+        assert eventually(lambda: int(stats(server)[kind]) > 100), "nothing is held"
         assert eventually(lambda: int(stats(server)["connections_stall_timeouts"]) >= 10)
         assert eventually(lambda: int(stats(server)[kind]) == 0)
         assert ask(idle, b"mn\r\n") == b"MN\r\n"

@@ -12,7 +12,6 @@ import pytest
 from faults.hostile import drain, say_and_listen
 from faults.support import (
     allowed_mib,
-    ask,
     bystander,
     check_memory,
     cpu_seconds,
@@ -22,6 +21,7 @@ from faults.support import (
     store,
 )
 from harness.channels import UDP_HEADER
+from harness.exchange import ask
 from harness.servers import start_server as start
 
 TREASURE = pattern(4, 5000)

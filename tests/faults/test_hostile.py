@@ -22,20 +22,18 @@ from faults.hostile import (
 )
 from faults.support import (
     allowed_mib,
-    ask,
     bystander,
     check_memory,
     eventually,
     packet,
     pattern,
-    receive_all,
-    receive_exactly,
     split_packets,
     store,
     value_reply,
 )
 from harness.binary import MAGIC_REQUEST
 from harness.channels import UDP_HEADER, UDP_MAX_DATAGRAM
+from harness.exchange import ask, receive_all, receive_exactly
 
 
 # Keys

@@ -14,7 +14,6 @@ from faults.hostile import say_and_listen
 from faults.support import (
     MIB,
     allowed_mib,
-    ask,
     ask_once,
     bystander,
     check_memory,
@@ -25,11 +24,11 @@ from faults.support import (
     fetch,
     is_sanitized,
     pattern,
-    receive_all,
     reset,
     stats,
     store,
 )
+from harness.exchange import ask, receive_all
 from harness.servers import free_port
 
 TOO_MANY = b"ERROR Too many open connections\r\n"

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from faults.support import ask, bystander, eventually, fetch, stats, store
+from faults.support import bystander, eventually, fetch, stats, store
+from harness.exchange import ask
 
 PAUSE_S = 2.2
 YEAR_S = 365 * 24 * 3600

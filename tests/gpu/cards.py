@@ -10,6 +10,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from harness import exchange
 from harness.servers import Server, ServerError, find_target, start_server
 
 STORE_MIB = 4096
@@ -24,13 +25,7 @@ def memory_mib(what: str) -> list[int]:
 
 def ask(server: Server, request: bytes, end: bytes) -> bytes:
     with server.connect(30.0) as sock:
-        sock.sendall(request)
-        reply = b""
-        while not reply.endswith(end):
-            piece = sock.recv(65536)
-            assert piece, reply
-            reply += piece
-    return reply
+        return exchange.ask(sock, request, end)
 
 
 def start_on(card: int, mode: str, mib: int = STORE_MIB) -> Server:

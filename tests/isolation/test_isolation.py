@@ -12,17 +12,16 @@ import pytest
 from faults.support import (
     UNSENT_MIB_MAX,
     allowed_mib,
-    ask,
     cpu_seconds,
     eventually,
     is_sanitized,
     peak_mib,
-    receive_until,
     reset,
     resident_mib,
     stats,
 )
 from harness.channels import UDP_HEADER
+from harness.exchange import ask, receive_until
 from harness.servers import start_server as start
 
 ITEMS = 100_000

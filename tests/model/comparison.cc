@@ -102,7 +102,7 @@ void Comparison::send(const Step& step) {
   if (sent.empty() && ours_.closed(step.stream)) is_binary_.erase(step.stream);
   is_binary_.emplace(step.stream, static_cast<unsigned char>(bytes[0]) == 0x80);
   sent.push_back(bytes);
-  history_.add(bytes);
+  history_.add(bytes, now);
   ours_.send(step.stream, bytes);
   theirs_.send(step.stream, text_for(cas_of_theirs_));
 }
@@ -179,8 +179,9 @@ Comparison::Verdict Comparison::compare_stream(uint32_t round, int stream) {
     }
     const bool neither = left.unit == nullptr && right.unit == nullptr;
     if (neither && ours_stand == theirs_stand)
-      return judge_hidden({sent_[stream], left, right, binary, history_});
-    const Verdict verdict = judge({sent_[stream], left, right, binary, history_}, i, j);
+      return judge_hidden({sent_[stream], left, right, binary, history_, ours_.now()});
+    const Verdict verdict =
+        judge({sent_[stream], left, right, binary, history_, ours_.now()}, i, j);
     if (verdict == Verdict::kDiffers) {
       compared_.difference = Unlisted{round, stream, side_text(left), side_text(right)};
     }

@@ -40,7 +40,7 @@ class Comparison {
  public:
   // All outlive it.
   Comparison(const Script& script, ServerProcess& ours, ServerProcess& theirs)
-      : script_(script), ours_(ours), theirs_(theirs) {}
+      : script_(script), ours_(ours), theirs_(theirs), history_(theirs.clock_moves()) {}
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <numeric>
+#include <set>
 
 #include "model/numbers.h"
 #include "model/sent.h"
@@ -56,12 +58,21 @@ bool any_sent(const Parting& parting, bool (*holds)(const std::string& bytes)) {
   return std::any_of(parting.sent.begin(), parting.sent.end(), holds);
 }
 
+bool names_one_of(const Parting& parting, const std::set<std::string>& keys) {
+  return std::any_of(parting.sent.begin(), parting.sent.end(), [&keys](const std::string& bytes) {
+    const std::set<std::string> named = named_keys(bytes);
+    return std::any_of(named.begin(), named.end(),
+                       [&keys](const std::string& key) { return keys.contains(key); });
+  });
+}
+
 // memcached ends the error with a second line end, and takes back one reply that went before for
 // each key that was missed. Its gat has touched the keys before.
 Effect long_key_in_get(const Parting& parting) {
   if (parting.binary) return Effect::kNone;
   if (!any_sent(parting, gets_long_key)) {
-    return parting.before.refused_gat ? Effect::kEndsScript : Effect::kNone;
+    return names_one_of(parting, parting.before.touched_by_refused_gat()) ? Effect::kEndsScript
+                                                                          : Effect::kNone;
   }
   if (says(parting.theirs, "\r\n")) return Effect::kTheirsMore;
   // Also for a get that ends with `noreply`, which here silences the error.
@@ -138,7 +149,8 @@ Effect debug_of_binary_key(const Parting& parting) {
 Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
-  if (!parting.before.count || !said) return Effect::kNone;
+  if (names_one_of(parting, parting.before.counted_and_extended())) return Effect::kEndsScript;
+  if (!said || !names_one_of(parting, parting.before.counted())) return Effect::kNone;
   if (parting.ours.unit->shown == parting.theirs.unit->shown) return Effect::kNone;
   if (parting.binary && parting.ours.unit->shown.size() == parting.theirs.unit->shown.size()) {
     return Effect::kNone;
@@ -157,8 +169,8 @@ Effect number_that_grew(const Parting& parting) {
     return word == "W" || word == "X" || word == "Z" || is_time_left(word) || is_key(word) ||
            word == "h0" || word == "h1" || is_size(word) || is_time_of_access(word);
   };
-  const bool met =
-      parting.before.timed_count || (parting.before.count && equal_without(parting, own));
+  const bool met = names_one_of(parting, parting.before.counted_with_time()) ||
+                   (equal_without(parting, own) && names_one_of(parting, parting.before.counted()));
   return met && !parting.binary ? Effect::kEndsScript : Effect::kNone;
 }
 
@@ -213,7 +225,10 @@ bool has_long_line(const std::string& bytes) {
 Effect long_line(const Parting& parting) {
   const bool closed =
       parting.ours.standing == Standing::kClosed || parting.theirs.standing == Standing::kClosed;
-  const bool met = !parting.binary && closed && any_sent(parting, has_long_line);
+  // What is left of a value of a wrong size makes the next line longer.
+  const std::string together =
+      std::accumulate(parting.sent.begin(), parting.sent.end(), std::string());
+  const bool met = !parting.binary && closed && has_long_line(together);
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
@@ -271,7 +286,7 @@ Effect wrong_lengths(const Parting& parting) {
 
 // What is stored in the last second of a delay is missed in memcached at once.
 Effect delayed_flush(const Parting& parting) {
-  return parting.before.delayed_flush ? Effect::kEndsScript : Effect::kNone;
+  return parting.before.last_second_of_delay(parting.now) ? Effect::kEndsScript : Effect::kNone;
 }
 
 // 1.6.18 tells of a number that it makes, quiet or not.
@@ -302,7 +317,7 @@ Effect blank_word(const Parting& parting) {
 
 // memcached counts in long values, whatever stands behind the number.
 Effect long_number(const Parting& parting) {
-  const bool met = parting.before.long_value && parting.ours.unit != nullptr &&
+  const bool met = parting.before.long_value() && parting.ours.unit != nullptr &&
                    (parting.ours.unit->shown.find("Non-numeric") != std::string::npos ||
                     parting.ours.unit->shown.find("non-numeric") != std::string::npos);
   return met ? Effect::kEndsScript : Effect::kNone;
@@ -325,9 +340,15 @@ Effect count_with_id(const Parting& parting) {
   return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
-// memcached spares what a refused `add` has used in the same second.
+// memcached shows what the first has ended again.
+Effect delayed_flush_after_flush(const Parting& parting) {
+  return parting.before.delayed_flush_after_flush() ? Effect::kEndsScript : Effect::kNone;
+}
+
+// memcached's flush spares some of what was used in the same second.
 Effect spared_by_flush(const Parting& parting) {
-  return parting.before.flush ? Effect::kEndsScript : Effect::kNone;
+  return names_one_of(parting, parting.before.flushed_after_use()) ? Effect::kEndsScript
+                                                                   : Effect::kNone;
 }
 
 bool is_no_packet(const std::string& bytes) {
@@ -356,8 +377,8 @@ Effect text_statistic(const Parting& parting) {
 
 // memcached is built with extstore and takes its settings.
 Effect extstore(const Parting& parting) {
-  const bool met = sent_contains(parting, "extstore free_memchunks") &&
-                   says(parting.ours, "ERROR\r\n") && says(parting.theirs, "OK\r\n");
+  const bool met = sent_contains(parting, "extstore ") && says(parting.ours, "ERROR\r\n") &&
+                   says(parting.theirs, "OK\r\n");
   return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
@@ -429,7 +450,8 @@ constexpr ListedDifference kListed[] = {
     {"me with a binary key", "`me` with `b`", debug_of_binary_key},
     {"delayed flush", "what is stored during the last second of a delay ends with it",
      delayed_flush},
-    {"item that a flush spares", "spares an item that a refused `add`", spared_by_flush},
+    {"delayed flush after a flush", "a delayed flush brings back", delayed_flush_after_flush, true},
+    {"item that a flush spares", "flush spares an item that in the same second", spared_by_flush},
     {"first byte of no packet", "a first byte that is not 0x80", wrong_magic},
     {"statistics in text alone", "`stat` with key `conns`, `extstore`", text_statistic},
     {"number that grew", "`ma` where the number grows longer", number_that_grew},

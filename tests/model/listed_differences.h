@@ -29,7 +29,8 @@ struct Parting {
   Side ours;
   Side theirs;
   bool binary = false;
-  History before;  // with this round
+  const History& before;  // with this round
+  int64_t now = 0;
 };
 
 enum class Effect : uint8_t {

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sent.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "model/numbers.h"
+
 namespace warpcache::model {
 
 namespace {
 
 constexpr size_t kKeySizeMax = 250;
 constexpr size_t kLongValue = 8192;  // two of them make one that is too long for a number
+constexpr int64_t kDelayMaxS = 2592000;
+
+uint32_t read_32(const std::string& bytes, size_t at) {
+  uint32_t number = 0;
+  for (size_t i = at; i < at + 4; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  return number;
+}
 
 }  // namespace
 
@@ -23,35 +37,110 @@ bool read_header(const std::string& packet, Header& header) {
 bool gets_long_key(const std::string& bytes) {
   size_t word = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
-    word = bytes[at] == ' ' || bytes[at] == '\r' || bytes[at] == '\n' ? 0 : word + 1;
-    if (word > kKeySizeMax && (bytes.starts_with("get") || bytes.starts_with("gat"))) return true;
+    // A carriage return is a part of the key unless the line ends behind it.
+    const bool ends = bytes[at] == ' ' || bytes[at] == '\n' || bytes.compare(at, 2, "\r\n") == 0;
+    word = ends ? 0 : word + 1;
+    // What is left of a value of a wrong size may stand before the command.
+    const std::string_view before = std::string_view(bytes).substr(0, at);
+    const auto has = [before](std::string_view text) { return before.find(text) != before.npos; };
+    if (word > kKeySizeMax && (has("get") || has("gat"))) return true;
   }
   return false;
 }
 
-void History::add(const std::string& bytes) {
-  long_value = long_value || bytes.size() > kLongValue;
+std::set<std::string> named_keys(const std::string& bytes) {
   Header header;
   if (read_header(bytes, header)) {
-    const bool flushes = header.opcode == 0x08 || header.opcode == 0x18;
-    flush = flush || flushes;
-    delayed_flush = delayed_flush || (flushes && header.extras_size == 4);
-    count = count || header.opcode == 0x05 || header.opcode == 0x06 || header.opcode == 0x15 ||
-            header.opcode == 0x16;
+    const size_t key = std::min(kBinaryHeaderSize + header.extras_size, bytes.size());
+    return {bytes.substr(key, header.key_size)};
+  }
+  std::set<std::string> keys;
+  std::string text = bytes;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
+  for (const std::string& word : split_words(text)) {
+    keys.insert(word);
+    std::string meant;
+    if (read_base64(word, meant)) keys.insert(meant);
+  }
+  return keys;
+}
+
+void History::note_use(const std::string& bytes, int64_t now) {
+  for (const std::string& key : named_keys(bytes)) used_[key] = now;
+}
+
+void History::note_extension(const std::string& bytes) {
+  for (const std::string& key : named_keys(bytes)) {
+    if (counted_.contains(key)) counted_and_extended_.insert(key);
+  }
+}
+
+void History::note_flush(int64_t now, int64_t delay_s) {
+  delayed_flush_after_flush_ = delayed_flush_after_flush_ || (flushed_ && delay_s > 0);
+  flushed_ = true;
+  if (delay_s > 0) {
+    // A long one is a date.
+    delayed_flushes_.insert(delay_s > kDelayMaxS ? delay_s : now + delay_s);
     return;
   }
-  const size_t at = bytes.find("flush_all");
-  flush = flush || at != std::string::npos;
-  const size_t delay = at == std::string::npos ? at : bytes.find_first_not_of(' ', at + 9);
-  delayed_flush =
-      delayed_flush || (delay != std::string::npos && bytes[delay] >= '1' && bytes[delay] <= '9');
-  refused_gat = refused_gat || (bytes.starts_with("gat") && gets_long_key(bytes));
-  timed_count = timed_count ||
-                (bytes.starts_with("ma ") &&
-                 (bytes.find(" T") != std::string::npos || bytes.find(" E") != std::string::npos));
-  for (const char* command : {"incr ", "decr ", "ma "}) {
-    count = count || bytes.find(command) != std::string::npos;
+  for (const auto& [key, at] : used_) {
+    if (now - at <= slack_s_) flushed_after_use_.insert(key);
   }
+}
+
+bool History::last_second_of_delay(int64_t now) const {
+  return std::any_of(delayed_flushes_.begin(), delayed_flushes_.end(), [this, now](int64_t at) {
+    return now >= at - 1 - slack_s_ && now <= at - 1 + slack_s_;
+  });
+}
+
+void History::add_packet(const Header& header, const std::string& bytes, int64_t now) {
+  constexpr uint8_t kUse[] = {0x00, 0x02, 0x05, 0x06, 0x09, 0x0c, 0x0d,
+                              0x12, 0x15, 0x16, 0x1d, 0x1e, 0x23, 0x24};
+  constexpr uint8_t kFlush[] = {0x08, 0x18};
+  constexpr uint8_t kCount[] = {0x05, 0x06, 0x15, 0x16};
+  constexpr uint8_t kExtend[] = {0x0e, 0x0f, 0x19, 0x1a};
+  const auto is_one_of = [&header](const auto& opcodes) {
+    return std::find(std::begin(opcodes), std::end(opcodes), header.opcode) != std::end(opcodes);
+  };
+  if (is_one_of(kUse)) note_use(bytes, now);
+  if (is_one_of(kExtend)) note_extension(bytes);
+  if (is_one_of(kCount)) counted_.merge(named_keys(bytes));
+  if (!is_one_of(kFlush)) return;
+  const bool delayed = header.extras_size == 4 && bytes.size() >= kBinaryHeaderSize + 4;
+  note_flush(now, delayed ? read_32(bytes, kBinaryHeaderSize) : 0);
+}
+
+void History::add_text(const std::string& bytes, int64_t now) {
+  const auto contains = [&bytes](const char* text) {
+    return bytes.find(text) != std::string::npos;
+  };
+  // A line that is cut off, or the block of a value of a wrong size, may hold another command.
+  constexpr const char* kUse[] = {"add ",  "get", "gat", "mg ", "incr ",
+                                  "decr ", "ma ", " ME", " Me"};
+  if (std::any_of(std::begin(kUse), std::end(kUse), contains)) note_use(bytes, now);
+  constexpr const char* kExtend[] = {"append ", "prepend ", " MA", " Ma", " MP", " Mp"};
+  if (std::any_of(std::begin(kExtend), std::end(kExtend), contains)) note_extension(bytes);
+  if (contains("incr ") || contains("decr ") || contains("ma ")) counted_.merge(named_keys(bytes));
+  if (contains("ma ") && (contains(" T") || contains(" E")))
+    counted_with_time_.merge(named_keys(bytes));
+  if (bytes.starts_with("gat") && gets_long_key(bytes))
+    touched_by_refused_gat_.merge(named_keys(bytes));
+  const size_t flush = bytes.find("flush_all");
+  if (flush == std::string::npos) return;
+  const std::vector<std::string> words =
+      split_words(bytes.substr(flush, bytes.find_first_of("\r\n", flush) - flush));
+  int32_t delay_s = 0;
+  if (words.size() > 1) (void)read_i32(words[1], delay_s);
+  note_flush(now, delay_s);
+}
+
+void History::add(const std::string& bytes, int64_t now) {
+  long_value_ = long_value_ || bytes.size() > kLongValue;
+  Header header;
+  if (read_header(bytes, header)) return add_packet(header, bytes, now);
+  add_text(bytes, now);
 }
 
 }  // namespace warpcache::model

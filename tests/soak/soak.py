@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults.support import (
-    ask,
     ask_once,
     connections,
     descriptor_count,
@@ -31,6 +30,7 @@ from faults.support import (
     stats,
 )
 from harness.binary import HEADER, HEADER_SIZE
+from harness.exchange import ask
 from harness.servers import Server, Target, start_server
 from soak.clients import ClientProcess
 from soak.shared import PATIENCE_S, Happening, Situation

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 from conftest import require_target
-from faults.support import ask, others_wait_s_max
+from faults.support import others_wait_s_max
+from harness.exchange import ask
 from harness.servers import start_server
 from soak.channel import Wrong
 from soak.owner import Owner

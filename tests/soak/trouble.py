@@ -22,7 +22,8 @@ from pathlib import Path
 
 from faults import hostile
 from faults.killed_client import REQUESTS
-from faults.support import ask, eventually, pattern, receive_until, reset
+from faults.support import eventually, pattern, reset
+from harness.exchange import ask, receive_until
 from harness.servers import Server
 from soak.shared import PATIENCE_S, Situation
 

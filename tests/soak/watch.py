@@ -11,12 +11,12 @@ from faults.support import (
     UNSENT_MIB_MAX,
     Bystander,
     allowed_mib,
-    ask,
     fetch,
     is_sanitized,
     peak_mib,
     resident_mib,
 )
+from harness.exchange import ask
 from harness.servers import Server
 from soak.shared import PATIENCE_S, Situation
 from soak.trouble import (

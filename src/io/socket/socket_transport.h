@@ -35,7 +35,8 @@ namespace warpcache::io {
 struct SocketTransportConfig {
   uint32_t idle_timeout_s = 0;  // 0: none
   // Of a stream that holds what others need, and neither sends nor reads: memory of the store (a
-  // body under way, a pinned value) or the writer of a long reply. 0: none.
+  // body under way, a pinned value) or the writer of a long reply. 0: none. Where bodies find no
+  // room, kStillBodyS for those that hold it.
   uint32_t stall_timeout_s = 0;
   uint64_t input_bytes_max = 0;  // left-over input of all streams; 0: the bound per stream alone
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
@@ -70,6 +71,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
                 uint32_t span_count) override;
   void flush() override;
+  void body_refused() override { budget_.count_refused_body(); }
   void wake() override { wake_.raise(); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
@@ -135,6 +137,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
   void close_idle();
   void close_stalled();
+  void close_still_bodies();
+  void close_stalled_stream(uint32_t index);
   void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
   std::unique_ptr<OutQueue> take_output(uint32_t index);
   bool make_output_room(uint64_t bytes);
@@ -169,6 +173,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   StallOrder stalls_{connections_};
   std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;
+  uint64_t bodies_refused_before_ = 0;  // the last sweep, by all workers
   std::atomic<Mode> mode_{Mode::kRunning};
   bool draining_ = false;
   uint32_t drain_until_s_ = 0;

@@ -58,13 +58,14 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
       break;
     }
     case ServiceOp::kFlush:
-      maintainer.flush();
+      flush_store(core);
       break;
     case ServiceOp::kClock:
       store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
       break;
     case ServiceOp::kExpire:
-      maintainer.expire();
+      for (uint32_t i = 0; i < Maintainer::kExpireStepsMax && maintainer.expire(); ++i) {
+      }
       for (uint32_t i = 0; i < Maintainer::kSweepStepsMax && maintainer.sweep(); ++i) {
       }
       break;

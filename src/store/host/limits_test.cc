@@ -6,8 +6,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "store/testing/store_fixture.h"
 
@@ -387,6 +390,30 @@ TEST(Faults, EvictionsAreReported) {
   ASSERT_EQ(fill(worker, 0, 10'000, 1000), 10'000u);
   EXPECT_GT(evicted, 5000u);
   EXPECT_EQ(evicted, store->stats().get(StoreCounter::kEvicted));
+}
+
+// A worker asks for them, whose other clients would wait too.
+TEST(Maintenance, AFlushAndANewLimitDoNotWaitForAStepOfIt) {
+  static std::function<void()> in_step;
+  StoreConfig config = quiet_config(8 * kMiB);
+  config.hooks.evicted = [](void*, const uint8_t*, uint32_t, uint64_t) {
+    if (in_step) std::exchange(in_step, nullptr)();
+  };
+  const auto store = make_store(config);
+  std::future<bool> asked;
+  in_step = [&store, &asked] {
+    asked = std::async(std::launch::async, [&store] {
+      store->flush_all();
+      return store->set_memory_limit(6 * kMiB);
+    });
+    EXPECT_EQ(asked.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  };
+  Worker worker(store.get());
+  for (uint64_t key = 0; key < 10'000; ++key)
+    ASSERT_EQ(worker.set(key_name(key), std::string(1000, 'x')), Status::kOk);
+  ASSERT_TRUE(asked.valid() && asked.get());
+  store->maintain();
+  EXPECT_LE(store->stats().memory_limit, 6 * kMiB);
 }
 
 }  // namespace

@@ -91,13 +91,20 @@ void Maintenance::let_callers_go_first() const {
   }
 }
 
-// A step at a time, so that a worker that wants room or a flush waits for one step at most.
+// Of the maintenance thread, with the mutex held for this step alone: a worker that wants room
+// waits for one step at most. False: there is no more to do, or no time for it.
+template <typename Step>
+bool Maintenance::step(Step step) {
+  if (is_stopping()) return false;
+  let_callers_go_first();
+  const std::lock_guard guard(mutex_);
+  const uint32_t limit = limit_wanted_.exchange(0, std::memory_order_relaxed);
+  if (limit != 0) (void)maintainer_.set_target(limit);
+  return step();
+}
+
 void Maintenance::maintain() {
-  bool more = true;
-  while (more && !is_stopping()) {
-    let_callers_go_first();
-    const std::lock_guard guard(mutex_);
-    more = maintainer_.maintain(1);
+  while (step([this] { return maintainer_.maintain(1); })) {
   }
 }
 
@@ -123,28 +130,18 @@ Status Maintenance::make_room(uint64_t bytes) {
   return Status::kOutOfMemory;
 }
 
-void Maintenance::flush() {
-  const Caller caller(callers_, mutex_);
-  maintainer_.flush();
-}
-
 void Maintenance::expire() {
-  {
-    const std::lock_guard guard(mutex_);
-    maintainer_.expire();
+  for (uint32_t i = 0; i < Maintainer::kExpireStepsMax; ++i) {
+    if (!step([this] { return maintainer_.expire(); })) break;
   }
-  for (uint32_t i = 0; i < Maintainer::kSweepStepsMax && !is_stopping(); ++i) {
-    let_callers_go_first();
-    const std::lock_guard guard(mutex_);
-    if (!maintainer_.sweep()) break;
+  for (uint32_t i = 0; i < Maintainer::kSweepStepsMax; ++i) {
+    if (!step([this] { return maintainer_.sweep(); })) break;
   }
 }
 
 bool Maintenance::set_limit(uint32_t segments) {
-  {
-    const Caller caller(callers_, mutex_);
-    if (!maintainer_.set_target(segments)) return false;
-  }
+  if (!is_possible_target(core_, segments)) return false;
+  limit_wanted_.store(segments, std::memory_order_relaxed);
   wake();
   return true;
 }

@@ -35,21 +35,23 @@ class Maintenance {
   Status make_room(uint64_t bytes);
   // All that is to be done now.
   void maintain();
-  // The limit that maintenance moves to in small steps, which nobody waits for. False, and nothing
-  // changes: see Maintainer::set_target().
+  // The limit that maintenance moves to in small steps. Nobody waits for them, nor for the thread.
+  // False, and nothing changes: see Maintainer::set_target().
   bool set_limit(uint32_t segments);
-  void flush();   // everything stored before is dead
   void expire();  // once a second: bulk expiry, and removing some of what is dead
 
  private:
   void run(std::chrono::steady_clock::time_point second);
   bool is_stopping();
   void let_callers_go_first() const;
+  template <typename Step>
+  bool step(Step step);
 
   Core core_;
   uint32_t room_wait_ms_max_;
 
-  std::atomic<uint32_t> callers_{0};  // that wait for the mutex, or have it
+  std::atomic<uint32_t> callers_{0};       // that wait for the mutex, or have it
+  std::atomic<uint32_t> limit_wanted_{0};  // of set_limit(), not yet the Maintainer's; 0: none
 
   std::mutex mutex_;  // one reclaims at a time; guards what follows
   Crew crew_;         // without workers

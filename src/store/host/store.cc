@@ -174,7 +174,7 @@ void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_,
 
 void Store::apply_clock(uint32_t now) { store_relaxed(&core_.shared->now, now); }
 
-void Store::apply_flush() { maintenance_->flush(); }
+void Store::apply_flush() { flush_store(core_); }
 
 void Store::apply_expiry() { maintenance_->expire(); }
 

@@ -62,7 +62,8 @@ struct Shared {
   uint32_t segment_limit;   // segments that are not absent
   uint32_t segment_wanted;  // the index wants it next and it is not free; kNoSegment: none
 
-  uint32_t epoch_slots;  // slots that have ever been taken: the others need not be looked at
+  uint32_t epoch_slots;   // slots that have ever been taken: the others need not be looked at
+  uint64_t flush_ticket;  // segments sealed at or before it have flushed items
 
   alignas(64) uint64_t epoch;       // see epoch.h
   alignas(64) uint64_t cas_batch;   // the last batch number drawn

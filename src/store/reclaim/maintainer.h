@@ -78,6 +78,20 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
   return shared.copy_reserve + (share > 2 ? share : 2);
 }
 
+// Everything stored before is dead. From any thread, also while another one runs the Maintainer:
+// nobody waits. What is dead is removed by sweep().
+WC_HD inline void flush_store(const Core& core) {
+  Shared& shared = *core.shared;
+  fetch_add(&shared.flush_generation, 1);
+  raise_to(&shared.flush_ticket, draw_ticket(&shared.epoch));
+}
+
+// Whether set_target() takes it.
+WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
+  return segments <= core.shared->segments_max &&
+         segments >= segments_min(load_relaxed(&core.shared->index_segments));
+}
+
 class Maintainer {
  public:
   // What `core` points to outlives this. `thread`, `crew` and `gang` are the maintainer's own and
@@ -104,6 +118,7 @@ class Maintainer {
 
   // About 50,000 items a millisecond of one core at worst; 16 ms a second.
   static constexpr uint32_t kSweepStepsMax = 8;
+  static constexpr uint32_t kExpireStepsMax = detail::kSurveyMax;
   // Steps of one call; a bug, not a load, gets there.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
@@ -112,11 +127,12 @@ class Maintainer {
   WC_HD bool maintain(uint32_t steps_max);
   // One step towards room for an item of `bytes`.
   WC_HD Room make_room(uint64_t bytes);
-  WC_HD void flush();   // everything stored before is dead
-  WC_HD void expire();  // bulk expiry: segments whose time has passed
+  // Bulk expiry: empties a segment whose time has passed. True: call again, kExpireStepsMax times a
+  // second at most.
+  WC_HD bool expire();
   // Removes what has expired or been flushed from the next pairs of the index. False: none is left
-  // to look at, until expire() finds that more has expired, or flush(). A caller makes at most
-  // kSweepStepsMax steps a second.
+  // to look at, until expire() finds that more has expired, or flush_store(). A caller makes at
+  // most kSweepStepsMax steps a second.
   WC_HD bool sweep();
   // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and
   // nothing changes: that is out of reach, or less than the store works with.
@@ -149,13 +165,13 @@ class Maintainer {
   Crew& crew_;
   Gang& gang_;
   Reclaimer reclaimer_;
-  uint32_t cursor_ = 0;        // where the next survey begins
-  uint64_t flush_ticket_ = 0;  // segments sealed at or before it have flushed items
-  uint32_t limit_target_;      // segments; the limit moves there step by step
-  SegmentId grow_at_ = 1;      // where absent segments are looked for next
-  PairNumber sweep_at_ = 0;    // where the next step of sweep() begins
-  uint32_t sweep_left_ = 0;    // pairs that it has to look at
-  bool refilling_ = false;     // up to above the low-water mark
+  uint32_t cursor_ = 0;       // where the next survey begins
+  uint32_t limit_target_;     // segments; the limit moves there step by step
+  SegmentId grow_at_ = 1;     // where absent segments are looked for next
+  PairNumber sweep_at_ = 0;   // where the next step of sweep() begins
+  uint32_t sweep_left_ = 0;   // pairs that it has to look at
+  uint32_t swept_flush_ = 0;  // the flush_generation that they were counted for
+  bool refilling_ = false;    // up to above the low-water mark
   uint32_t fruitless_compactions_ = 0;
   uint64_t fruitless_ = 0;  // bytes copied lately without gaining as much
 };
@@ -217,7 +233,7 @@ WC_HD inline Survey Maintainer::survey(uint32_t most) {
   task.now = load_relaxed(&core_.shared->now);
   // A segment sealed after this look has a higher ticket, so this is on the safe side.
   task.oldest_inside = reclaimer_.oldest_inside();
-  task.flush_ticket = flush_ticket_;
+  task.flush_ticket = load_relaxed(&core_.shared->flush_ticket);
   task.first = load_relaxed(&core_.shared->index_segments);
   task.end = load_relaxed(&core_.shared->segment_top);
   task.start = cursor_ < task.first || cursor_ >= task.end ? task.first : cursor_;
@@ -466,10 +482,7 @@ WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
 }
 
 WC_HD inline bool Maintainer::set_target(uint32_t segments) {
-  if (segments > core_.shared->segments_max ||
-      segments < segments_min(load_relaxed(&core_.shared->index_segments))) {
-    return false;
-  }
+  if (!is_possible_target(core_, segments)) return false;
   limit_target_ = segments;
   grow_at_ = 1;
   if (gang_.count != 0) {
@@ -481,28 +494,22 @@ WC_HD inline bool Maintainer::set_target(uint32_t segments) {
   return true;
 }
 
-WC_HD inline void Maintainer::flush() {
-  Shared& shared = *core_.shared;
-  store_release(&shared.flush_generation, load_relaxed(&shared.flush_generation) + 1);
-  flush_ticket_ = draw_ticket(&shared.epoch);
-  sweep_left_ = load_acquire(&shared.pair_count);
-}
-
-WC_HD inline void Maintainer::expire() {
-  KeepRule rule;
-  for (uint32_t i = 0; i < detail::kSurveyMax; ++i) {
-    const Survey found = survey(detail::kSurveyMax);
-    if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
-    if (found.dead == kNoSegment ||
-        empty(found.dead, rule, core_.shared->keep_all) != Step::kProgress)
-      break;
-  }
+WC_HD inline bool Maintainer::expire() {
+  const KeepRule rule;
+  const Survey found = survey(detail::kSurveyMax);
+  if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
+  const bool more = found.dead != kNoSegment &&
+                    empty(found.dead, rule, core_.shared->keep_all) == Step::kProgress;
   reclaimer_.free_limbo();
+  return more;
 }
 
 WC_HD inline bool Maintainer::sweep() {
-  if (sweep_left_ == 0) return false;
   const uint32_t pairs = load_acquire(&core_.shared->pair_count);
+  const uint32_t flush = load_acquire(&core_.shared->flush_generation);
+  if (flush != swept_flush_) sweep_left_ = pairs;
+  swept_flush_ = flush;
+  if (sweep_left_ == 0) return false;
   if (sweep_at_ >= pairs) sweep_at_ = 0;
   SweepTask& task = crew_.sweep;
   task.first = sweep_at_;

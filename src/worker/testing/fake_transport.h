@@ -39,6 +39,8 @@ class FakeTransport final : public io::Transport {
   // How many of the available bytes come next; at least one.
   std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
 
+  uint32_t bodies_refused = 0;
+
   // Datagrams that one receive() brings at most.
   size_t datagrams_per_turn = SIZE_MAX;
 
@@ -90,6 +92,8 @@ class FakeTransport final : public io::Transport {
     datagrams_.erase(datagrams_.begin(), datagrams_.begin() + static_cast<ptrdiff_t>(count));
     return true;
   }
+
+  void body_refused() override { ++bodies_refused; }
 
   void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::TxSpan* spans,
                 uint32_t span_count) override {

@@ -17,7 +17,8 @@
 
 namespace warpcache::io {
 
-// Connections that exist, over all workers. The acceptor takes, workers give back; any thread.
+// What workers' transports share: how many connections exist, which the acceptor takes and workers
+// give back, and how often the store had no room for a body. Any thread.
 class ConnectionBudget {
  public:
   ConnectionBudget(uint32_t max, const WakeEvent& freed) : max_(max), freed_(freed) {}
@@ -34,6 +35,9 @@ class ConnectionBudget {
     current_.fetch_sub(1);
     if (waiting_.load()) freed_.raise();
   }
+  void count_refused_body() { bodies_refused_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t bodies_refused() const { return bodies_refused_.load(std::memory_order_relaxed); }
+
   // The acceptor waits for the next give_back(); it then looks at full() again.
   void set_waiting(bool waiting) { waiting_.store(waiting); }
 
@@ -43,6 +47,7 @@ class ConnectionBudget {
   std::atomic<uint32_t> current_{0};
   std::atomic<bool> waiting_{false};
   std::atomic<uint64_t> next_id_{1};
+  std::atomic<uint64_t> bodies_refused_{0};
 };
 
 // Where accepted connections go: a worker's transport. Any thread.

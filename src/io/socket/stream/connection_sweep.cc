@@ -5,12 +5,19 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "io/socket/socket_transport.h"
 
 namespace warpcache::io {
 namespace {
+
+// Where others find no room, a body of which nothing has come for longer than this is given up.
+constexpr uint32_t kStillBodyS = 1;
+// Bodies that a thread gives up in a second.
+constexpr uint32_t kBodiesClosedMax = 16;
 
 bool has_input(int fd) {
   uint8_t byte = 0;
@@ -32,12 +39,42 @@ bool holds_shared(const Connection& connection) {
          (connection.out != nullptr && connection.out->holds_pins());
 }
 
+// After this process has stood still, the client may have gone on in time.
+bool goes_on(const Connection& connection) {
+  return is_answering(connection) ? takes_output(connection.fd) : has_input(connection.fd);
+}
+
+// The streams that have stood still for the longest time, the stillest first.
+class Stillest {
+ public:
+  void add(uint32_t index, uint32_t still_s) {
+    if (count_ == found_.size() && found_.back().still_s >= still_s) return;
+    if (count_ < found_.size()) ++count_;
+    size_t at = count_ - 1;
+    for (; at > 0 && found_[at - 1].still_s < still_s; --at) found_[at] = found_[at - 1];
+    found_[at] = {index, still_s};
+  }
+  uint32_t count() const { return count_; }
+  uint32_t operator[](uint32_t at) const { return found_[at].index; }
+
+ private:
+  struct Found {
+    uint32_t index;
+    uint32_t still_s;
+  };
+  std::array<Found, kBodiesClosedMax> found_{};
+  uint32_t count_ = 0;
+};
+
 }  // namespace
 
 void SocketTransport::once_a_second() {
   swept_at_s_ = now_s_;
   if (config_.idle_timeout_s != 0) close_idle();
-  if (config_.stall_timeout_s != 0) close_stalled();
+  if (config_.stall_timeout_s != 0) {
+    close_stalled();
+    close_still_bodies();
+  }
 }
 
 void SocketTransport::close_idle() {
@@ -55,18 +92,34 @@ void SocketTransport::close_idle() {
 
 void SocketTransport::close_stalled() {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
-    Connection& connection = connections_[index];
+    const Connection& connection = connections_[index];
     if (connection.fd == -1) continue;
     const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (still_s <= config_.stall_timeout_s || !holds_shared(connection)) continue;
-    // After this process has stood still, the client may have gone on in time.
-    const bool goes_on =
-        is_answering(connection) ? takes_output(connection.fd) : has_input(connection.fd);
-    if (goes_on) continue;
-    counters_.stall_timeouts.add(1);
-    connection.closing = false;  // there is no reply to wait for
-    close_stream(index);
+    if (!goes_on(connection)) close_stalled_stream(index);
   }
+}
+
+// Each body that has found no room since the last sweep may cost one that stands still, the
+// stillest first; of which thread it is does not matter.
+void SocketTransport::close_still_bodies() {
+  const uint64_t refused = budget_.bodies_refused();
+  const uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
+  if (wanted == 0) return;
+  Stillest stillest;
+  for (uint32_t index = 0; index < connections_.size(); ++index) {
+    const Connection& connection = connections_[index];
+    if (connection.fd == -1 || connection.body.empty()) continue;
+    const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
+    if (still_s > kStillBodyS && !goes_on(connection)) stillest.add(index, still_s);
+  }
+  for (uint32_t i = 0; i < stillest.count() && i < wanted; ++i) close_stalled_stream(stillest[i]);
+}
+
+void SocketTransport::close_stalled_stream(uint32_t index) {
+  counters_.stall_timeouts.add(1);
+  connections_[index].closing = false;  // there is no reply to wait for
+  close_stream(index);
 }
 
 // REQUIRES: it has none.

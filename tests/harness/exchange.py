@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and replies over a connected socket, for tests and for benchmarks in Python: blocking, in bytes."""
+
+from __future__ import annotations
+
+import socket
+
+
+def receive_until(sock: socket.socket, end: bytes) -> bytes:
+    received = bytearray()
+    while not received.endswith(end):
+        data = sock.recv(1 << 20)
+        if not data:
+            raise ConnectionError(f"closed after {bytes(received[-200:])!r}")
+        received += data
+    return bytes(received)
+
+
+def receive_exactly(sock: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        data = sock.recv(min(1 << 20, size - len(received)))
+        if not data:
+            raise ConnectionError(f"closed after {len(received)} of {size} bytes")
+        received += data
+    return bytes(received)
+
+
+def receive_all(sock: socket.socket) -> bytes:
+    """What comes until the peer closes. A reset ends it too."""
+    received = bytearray()
+    try:
+        while data := sock.recv(1 << 20):
+            received += data
+    except ConnectionResetError:
+        pass
+    return bytes(received)
+
+
+def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
+    sock.sendall(request)
+    return receive_until(sock, end)
+
+
+def ask_stats(sock: socket.socket, kind: str = "") -> dict[str, str]:
+    """What a statistic says, by name."""
+    text = ask(sock, f"stats {kind}".strip().encode() + b"\r\n", b"END\r\n").decode()
+    lines = text.splitlines()
+    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))

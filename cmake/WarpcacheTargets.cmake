@@ -19,9 +19,15 @@ function(wc_library NAME)
 endfunction()
 
 # wc_executable(NAME SOURCES file... [LIBS target...])
-# A program, placed at the top of the build folder.
+# A program, placed at the top of the build folder. Does nothing where a library of LIBS, such as CLI11::CLI11, was not
+# found.
 function(wc_executable NAME)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBS")
+  foreach(library IN LISTS ARG_LIBS)
+    if(library MATCHES "::" AND NOT TARGET ${library})
+      return()
+    endif()
+  endforeach()
   add_executable(${NAME} ${ARG_SOURCES})
   target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
   target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS})

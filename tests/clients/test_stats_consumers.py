@@ -9,9 +9,9 @@ import time
 import urllib.request
 
 import pytest
+from harness.servers import free_port
 
 from clients.support import dialogue, spec, stats
-from harness.servers import free_port
 
 MEMCACHED_TOOL = shutil.which("memcached-tool") or "/usr/share/memcached/scripts/memcached-tool"
 EXPORTER = shutil.which("prometheus-memcached-exporter") or shutil.which("memcached_exporter")

@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 
 import pymemcache
 import pytest
+from harness.servers import free_port
 from pymemcache.exceptions import MemcacheError
 
 from clients.support import dialogue, tcp
-from harness.servers import free_port
 
 POOL = """\
 pool:

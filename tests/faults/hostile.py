@@ -7,10 +7,11 @@ import random
 import select
 import socket
 
-from faults.support import packet, pattern
 from harness.binary import HEADER, OPCODES
 from harness.channels import UDP_HEADER
 from harness.exchange import receive_all
+
+from faults.support import packet, pattern
 
 
 def say_and_listen(server, request: bytes) -> bytes:

@@ -6,19 +6,15 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import sys
 import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness import measure
 from harness.binary import HEADER, HEADER_SIZE, MAGIC_REQUEST, MAGIC_RESPONSE, OPCODES
 from harness.exchange import ask, ask_stats, receive_exactly
 from harness.servers import Server, is_sanitized
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
-
-import measure  # noqa: E402
 
 KIB = 1 << 10
 MIB = 1 << 20

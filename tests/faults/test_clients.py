@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from harness.binary import HEADER_SIZE
+from harness.exchange import ask, receive_exactly, receive_until
+
 from faults.killed_client import REQUESTS
 from faults.support import (
     MIB,
@@ -30,8 +33,6 @@ from faults.support import (
     store,
     value_reply,
 )
-from harness.binary import HEADER_SIZE
-from harness.exchange import ask, receive_exactly, receive_until
 
 KEPT = pattern(7, 900_000)
 HELD_S = 1.5

@@ -9,6 +9,10 @@ import statistics
 import time
 
 import pytest
+from harness.channels import UDP_HEADER
+from harness.exchange import ask
+from harness.servers import start_server as start
+
 from faults.hostile import drain, say_and_listen
 from faults.support import (
     allowed_mib,
@@ -20,9 +24,6 @@ from faults.support import (
     split_packets,
     store,
 )
-from harness.channels import UDP_HEADER
-from harness.exchange import ask
-from harness.servers import start_server as start
 
 TREASURE = pattern(4, 5000)
 

@@ -11,6 +11,10 @@ import struct
 import time
 
 import pytest
+from harness.binary import MAGIC_REQUEST
+from harness.channels import UDP_HEADER, UDP_MAX_DATAGRAM
+from harness.exchange import ask, receive_all, receive_exactly
+
 from faults.hostile import (
     QUITS,
     drain,
@@ -31,10 +35,6 @@ from faults.support import (
     store,
     value_reply,
 )
-from harness.binary import MAGIC_REQUEST
-from harness.channels import UDP_HEADER, UDP_MAX_DATAGRAM
-from harness.exchange import ask, receive_all, receive_exactly
-
 
 # Keys
 

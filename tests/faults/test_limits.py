@@ -10,6 +10,9 @@ import subprocess
 import time
 
 import pytest
+from harness.exchange import ask, receive_all
+from harness.servers import free_port
+
 from faults.hostile import say_and_listen
 from faults.support import (
     MIB,
@@ -26,10 +29,7 @@ from faults.support import (
     pattern,
     reset,
     stats,
-    store,
 )
-from harness.exchange import ask, receive_all
-from harness.servers import free_port
 
 TOO_MANY = b"ERROR Too many open connections\r\n"
 START_S_MAX = 20.0

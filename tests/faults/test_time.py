@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from faults.support import bystander, eventually, fetch, stats, store
 from harness.exchange import ask
+
+from faults.support import bystander, eventually, fetch, stats, store
 
 PAUSE_S = 2.2
 YEAR_S = 365 * 24 * 3600

@@ -8,15 +8,11 @@ down here. Every value that comes back is checked whole by the replay client.
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-from conftest import require_target
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
-
-import measure
+from harness import measure
+from harness.fixtures import require_target
+from harness.programs import find_replay_client
 
 # The sanitizers occupy memory of their own: what a process occupies says nothing then.
 occupies = pytest.mark.skipif(
@@ -27,7 +23,7 @@ occupies = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def replay_client():
-    if measure.find_replay_client() is None:
+    if find_replay_client() is None:
         pytest.fail("replay_client is not built (set REPLAY_CLIENT=path)", pytrace=False)
 
 

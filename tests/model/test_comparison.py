@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import require_target
+from harness.fixtures import require_target
 
 COMMANDS = 3000
 TIME_S_MAX = 600

@@ -147,7 +147,7 @@ TEST_P(SimulatedGpu, ValuesOfEverySizeAndPlaceComeBack) {
 
 TEST_P(SimulatedGpu, OldBugsStayAway) {
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ISSUES_FOLDER)) {
+  for (const auto& entry : std::filesystem::directory_iterator(REGRESSIONS_FOLDER)) {
     if (entry.path().extension() != ".txt") continue;
     SCOPED_TRACE(entry.path().stem().string());
     std::ifstream file(entry.path());

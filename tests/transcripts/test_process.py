@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import require_target
+from harness.fixtures import require_target
 from harness.servers import Server, free_port, start_server
 
 OPTION_TIMEOUT_S = 10.0

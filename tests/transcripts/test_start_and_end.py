@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import require_target
+from harness.fixtures import require_target
 from harness.servers import free_port, is_sanitized
 
 TIMEOUT_S = 20.0

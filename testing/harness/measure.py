@@ -2,26 +2,22 @@
 """What a server holds, hits and occupies at a given -m, measured over the wire.
 
 Each function starts a server of its own, ends it, and returns a flat dict. The comparisons that
-must hold are tests/memory; `run` beside this file makes the long tables.
+must hold are tests/memory; bench/memory/run makes the long tables.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-REPO_ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO_ROOT / "tests"))
-
 from harness import exchange
+from harness.programs import find_replay_client
 from harness.servers import Server, Target, start_server
 
 MIB = 1 << 20
@@ -30,7 +26,7 @@ SETTLE_S_MAX = 15.0
 KEYS = 2_000_000  # of the hit ratio's request stream, over all clients
 ITEM_OVERHEAD = 50  # bytes that a server may well add to an item: only to choose how many to offer
 
-# What warpcached may occupy beyond -m: README.md states it.
+# What warpcached may occupy beyond -m: bench/memory/README.md states it.
 THREADS = 4  # -t, of both servers
 OVERHEAD_MIB = 6
 OVERHEAD_MIB_THREAD = 2.5
@@ -44,18 +40,6 @@ BURST_KIB = (4 + 2 + 1 + 2) * 1024
 
 class ClientError(Exception):
     """The replay client met something that no server may do."""
-
-
-def find_replay_client() -> Path | None:
-    """$REPLAY_CLIENT, the one built with $WARPCACHED, or the release build's."""
-    chosen = os.environ.get("REPLAY_CLIENT")
-    if chosen:
-        return Path(chosen)
-    places = [REPO_ROOT / "build" / "release"]
-    if "WARPCACHED" in os.environ:
-        places.insert(0, Path(os.environ["WARPCACHED"]).parent)
-    found = (place / "replay_client" for place in places)
-    return next((path for path in found if os.access(path, os.X_OK)), None)
 
 
 def start_client(server: Server, command: str, **options) -> subprocess.Popen:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from harness.channels import UDP_HEADER
 from harness.dialogue import TranscriptError, parse
 from harness.player import Mismatch, Player

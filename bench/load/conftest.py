@@ -4,21 +4,13 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
-import sys
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from conftest import require_target
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "compare"))
-
-from rounds import find_generator  # noqa: E402
+from harness.fixtures import require_target
+from harness.programs import find_load_generator
 
 TIME_S_MAX = 120
 
@@ -34,7 +26,7 @@ class Outcome:
 @pytest.fixture(scope="session")
 def load():
     """Runs the generator against `server` (its argument); a report comes with every run that ends."""
-    program = find_generator()
+    program = find_load_generator()
     if program is None:
         pytest.fail("warpcache-load is not built (set WARPCACHE_LOAD=path)", pytrace=False)
 
@@ -60,40 +52,3 @@ def server(target, server_pool):
     shared = server_pool.get(target, (), "udp")
     yield shared
     assert shared.alive(), shared.log()
-
-
-@contextmanager
-def impostor(answer):
-    """A server that answers each piece of input by answer(input); None closes the connection."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve(sock: socket.socket) -> None:
-        with sock:
-            while data := sock.recv(65536):
-                reply = answer(data)
-                if reply is None:
-                    return
-                sock.sendall(reply)
-
-    def accept() -> None:
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=guarded, args=(sock,), daemon=True).start()
-
-    def guarded(sock: socket.socket) -> None:
-        try:
-            serve(sock)
-        except OSError:
-            pass  # the generator has gone
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()

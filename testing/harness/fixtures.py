@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from harness.servers import Server, Target, find_target, start_server  # noqa: E402
+from harness.servers import Server, Target, find_target, start_server
 
 MAX_SHARED_SERVERS = 8
 
@@ -23,13 +19,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("warpcached", "memcached", "both"),
         default="both",
         help="which server the transcripts run against (default: both)",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: takes more than five seconds; begins before the others")
-    config.addinivalue_line(
-        "markers", "not_on_gpu(reason): does not hold for a server on a GPU; tests/gpu/run leaves it out"
     )
 
 

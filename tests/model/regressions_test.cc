@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays the scripts of this folder: the pipeline, the model and the answers that were written down
+// Plays the scripts of regressions/, bugs that were: the pipeline, the model and the answers that were written down
 // must agree.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 std::vector<std::string> scripts() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(ISSUES_FOLDER)) {
+  for (const auto& entry : std::filesystem::directory_iterator(REGRESSIONS_FOLDER)) {
     const std::string name = entry.path().stem().string();
     const bool numbered = std::isdigit(static_cast<unsigned char>(name[0])) != 0;
     if (numbered && entry.path().extension() == ".txt") names.push_back(name);
@@ -35,10 +35,10 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-class IssuesTest : public testing::TestWithParam<std::string> {};
+class RegressionsTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(IssuesTest, StaysSolved) {
-  std::ifstream file(std::string(ISSUES_FOLDER) + "/" + GetParam() + ".txt");
+TEST_P(RegressionsTest, StaysSolved) {
+  std::ifstream file(std::string(REGRESSIONS_FOLDER) + "/" + GetParam() + ".txt");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   Script script;
   std::string error;
@@ -53,7 +53,7 @@ TEST_P(IssuesTest, StaysSolved) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, IssuesTest, testing::ValuesIn(scripts()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, RegressionsTest, testing::ValuesIn(scripts()), test_name);
 
 }  // namespace
 }  // namespace warpcache::model

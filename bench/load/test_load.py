@@ -7,9 +7,8 @@ import re
 import time
 
 import pytest
-
 from harness.servers import free_port, start_server
-from load.conftest import impostor
+from impostor import impostor
 
 SHORT = ("--seconds", "0.5", "--warm-up", "0.1", "--keys", "2000")
 NEVER = ("wrong", "refused", "out_of_memory")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes down what a server answers, as a transcript: a start for a new one.
 
-    python3 tests/harness/record.py [--target memcached] [--transport tcp] FILE
+    python3 testing/harness/record.py [--target memcached] [--transport tcp] FILE
 
 FILE is a transcript in which only the sending steps matter: after each run of them the server's
 actual replies are written; expectations already there are dropped. Read the result critically

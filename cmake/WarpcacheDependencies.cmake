@@ -5,6 +5,17 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
+# Recorded frames in files.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
+endif()
+if(PCAP_FOUND)
+  message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
+else()
+  message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
+endif()
+
 # What programs that measure, simulate and test read their command lines and write their reports with.
 find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recorded frames in files: the classic pcap format, Ethernet alone. Both byte orders are read, and
-// times in microseconds or nanoseconds; written are nanoseconds. A frame that was recorded in part
-// is read as far as it goes.
+// Recorded frames in files, by libpcap: pcap and pcapng are read, in either byte order and with
+// times in microseconds or nanoseconds; pcap with nanoseconds is written. Ethernet alone. A frame
+// that was recorded in part is read as far as it goes. Built where libpcap is found.
 #pragma once
 
 #include <string>
@@ -12,14 +12,12 @@
 
 namespace warpcache::io {
 
-// Adds the frames of a pcap file to `frames`. Returns what is wrong, in words; empty: nothing. The
+// Adds the frames of a file to `frames`. Returns what is wrong, in words; empty: nothing. The
 // frames before a fault in the middle of the file have been added.
 std::string read_pcap(Bytes file, FrameList& frames);
 std::string read_pcap_file(const std::string& path, FrameList& frames);
 
-// The frames as a pcap file.
-std::string write_pcap(const FrameList& frames);
-// Returns what is wrong; empty: nothing.
+// Writes the frames. Returns what is wrong; empty: nothing.
 std::string write_pcap_file(const std::string& path, const FrameList& frames);
 
 }  // namespace warpcache::io

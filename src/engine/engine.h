@@ -53,6 +53,7 @@ struct BatchEntry {
       0;  // below frame_count: reply space ran out; the caller submits the rest in a later batch
   uint32_t first_span = 0;  // replies in order: Batch::spans[first_span .. first_span + span_count)
   uint32_t span_count = 0;
+  bool waits = false;  // with frames_done below frame_count: for others, submit the rest later
   bool close = false;  // quit, or a stream out of step: send the spans, then close
   // The reply to the last of the frames done comes through this pipe, behind the spans. Whoever
   // takes the entry back becomes its reader. Streams only.

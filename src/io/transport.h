@@ -103,6 +103,8 @@ struct RxNext {
   uint32_t need = 0;      // do not deliver before this many bytes are there (0: any new byte).
                           // REQUIRES: at most kChunkBytesMax
   bool more_now = false;  // deliver what is left again next turn, even without new bytes
+  bool later = false;     // with more_now: other streams come first. The transport may take a few
+                          // milliseconds, and need not
   bool close = false;     // close when the spans have been sent
   // Not empty: the stream's next bytes go straight here, and RxChunk::body_received says how many
   // came. Stays valid until the next complete() or closed(). REQUIRES: nothing is left over.

@@ -284,8 +284,10 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
     frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
   }
   waiting.framed_end = plan.framed_end - (start - chunk.offset);
-  plan.next = {
-      .consumed = start - chunk.offset, .more_now = true, .long_reply = plan.next.long_reply};
+  plan.next = {.consumed = start - chunk.offset,
+               .more_now = true,
+               .later = entry.waits,
+               .long_reply = plan.next.long_reply};
   return true;
 }
 

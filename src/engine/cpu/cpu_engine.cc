@@ -50,6 +50,7 @@ void CpuEngine::submit(Batch* batch) {
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
     entry.long_reply = nullptr;
+    entry.waits = false;
   }
   context_.store.enter_batch(thread_);
   run_groups(*batch);
@@ -133,6 +134,7 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
     if (!may_run_admin(entry, group_[index].state.request)) {
       if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
       stopped_ = true;
+      entry.waits = true;
       batch.left_out = batch.left_out || entry.frames_done == 0;
       return;
     }
@@ -161,10 +163,11 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
 }
 
 // A base64 key has been decoded, and would be decoded again if it waited.
-bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) const {
+bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) {
   if ((request.bits & protocol::kKeyIsBase64) != 0) return true;
   const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
-  return entry_admin_ < most && batch_admin_ < kBatchAdminMax;
+  return entry_admin_ < most && batch_admin_ < kBatchAdminMax &&
+         admin_window_.open(AdminWindow::Clock::now());
 }
 
 // Between requests no epoch is held, so that what an administrative command waits for can happen.
@@ -177,6 +180,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
       if (entry.authenticated) {
         ++entry_admin_;
         ++batch_admin_;
+        admin_window_.count();
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);

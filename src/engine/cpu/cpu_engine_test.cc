@@ -218,7 +218,7 @@ std::string times(uint32_t count, const std::string& text) {
   return all;
 }
 
-// They take long: a stream's fifth waits for the next batch, with all that follows it.
+// They take long: a stream's third waits for a later batch, with all that follows it.
 TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
   TestBatch batch;
   batch.add("get a\r\n" + times(kEntryAdminMax + 2, "verbosity 1\r\nget b\r\n"));
@@ -226,7 +226,9 @@ TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
   run(batch);
   EXPECT_EQ(batch.entry(0).frames_done, 1 + 2 * kEntryAdminMax);
   EXPECT_EQ(batch.reply(0), "END\r\n" + times(kEntryAdminMax, "ADMIN\r\nEND\r\n"));
+  EXPECT_TRUE(batch.entry(0).waits);
   EXPECT_EQ(batch.reply(1), "END\r\n");
+  EXPECT_FALSE(batch.entry(1).waits);
   EXPECT_FALSE(batch.left_out());
 }
 
@@ -237,7 +239,10 @@ TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
   batch.add("get a\r\n");
   run(batch);
   for (uint32_t i = 0; i < kStreams; ++i) EXPECT_EQ(batch.entry(i).frames_done, kEntryAdminMax);
-  for (uint32_t i = kStreams; i < kStreams + 2; ++i) EXPECT_EQ(batch.entry(i).frames_done, 0u);
+  for (uint32_t i = kStreams; i < kStreams + 2; ++i) {
+    EXPECT_EQ(batch.entry(i).frames_done, 0u);
+    EXPECT_TRUE(batch.entry(i).waits);
+  }
   EXPECT_TRUE(batch.left_out());
   EXPECT_EQ(batch.reply(kStreams + 2), "END\r\n");
 }

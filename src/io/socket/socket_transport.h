@@ -16,6 +16,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -98,6 +99,10 @@ class SocketTransport final : public Transport, public ConnectionSink {
   static constexpr uint32_t kEventsMax = 512;
   static constexpr uint64_t kLongReplyBytesAtOnce = 256 * 1024;
   static constexpr int kDrainPollMs = 20;
+  // Streams that ask to be delivered later: see later.cc.
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLaterAfter{1};
+  static constexpr uint32_t kLaterAtOnce = 4;
   struct Adopted {
     UniqueFd fd;
     bool admin;
@@ -132,6 +137,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void begin_long_reply(uint32_t index, BytePipe* long_reply);
   void send_long_reply(uint32_t index);
   void send_long_replies();
+  void set_later(uint32_t index);
+  void clear_later(uint32_t index);
+  void ready_later();
   void set_ready(uint32_t index);
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
@@ -168,6 +176,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint32_t event_count_ = 0;
   uint32_t next_event_ = 0;  // those before it are dealt with
   std::vector<uint32_t> ready_;
+  std::vector<uint32_t> later_;
+  Clock::time_point later_due_;
   std::vector<uint32_t> long_replies_;  // connections that have one under way
   uint64_t output_bytes_ = 0;           // copied, of all streams
   StallOrder stalls_{connections_};

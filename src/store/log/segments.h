@@ -21,7 +21,7 @@ WC_HD inline void queue_push(const Core& core, SegmentQueue& queue, SegmentId id
   if (queue.newest != kNoSegment) core.segment(queue.newest).queue_newer = id;
   if (queue.oldest == kNoSegment) queue.oldest = id;
   queue.newest = id;
-  queue.segments += entry.chain_length;
+  store_relaxed(&queue.segments, queue.segments + entry.chain_length);
 }
 
 WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId id) {
@@ -36,7 +36,7 @@ WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId 
   } else {
     queue.newest = entry.queue_older;
   }
-  queue.segments -= entry.chain_length;
+  store_relaxed(&queue.segments, queue.segments - entry.chain_length);
 }
 
 // The queue of a sealed segment or of a published chain's head.

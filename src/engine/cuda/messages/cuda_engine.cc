@@ -122,6 +122,7 @@ void CudaEngine::begin(Batch& batch) {
     BatchEntry& entry = batch.entries[i];
     entry.frames_done = entry.first_span = entry.span_count = 0;
     entry.long_reply = nullptr;
+    entry.waits = false;
     authenticate(entry);
     if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
   }

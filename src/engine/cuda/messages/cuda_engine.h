@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/admin_window.h"
 #include "engine/cuda/messages/incoming_bodies.h"
 #include "engine/cuda/runtime/job_runner.h"
 #include "engine/engine.h"
@@ -133,11 +134,12 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
   std::vector<uint32_t> entry_admin_;  // administrative commands so far
   uint32_t batch_admin_ = 0;           // and of all entries
-  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
-  std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
-  std::vector<uint32_t> again_;        // entries of the next round
-  std::vector<uint32_t> round_;        // entries of the last one
-  std::deque<std::string> texts_;      // replies that the host made
+  AdminWindow admin_window_;
+  std::vector<uint32_t> origin_;   // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;   // by entry: the device's reservation, 0 if none
+  std::vector<uint32_t> again_;    // entries of the next round
+  std::vector<uint32_t> round_;    // entries of the last one
+  std::deque<std::string> texts_;  // replies that the host made
   uint32_t arena_used_ = 0;
   uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
   uint64_t room_missing_ = 0;  // of all that were

@@ -32,6 +32,7 @@ struct Connection {
   BytePipe* long_reply = nullptr;  // is sent behind `out`
   uint32_t need = 0;               // bytes that the stash must reach before it is delivered
   uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
+  uint32_t watched = 0;            // events that the system is asked for
   std::atomic<uint32_t> active_at{0};       // second of the last delivery
   std::atomic<bool> in_turn{false};         // delivered, not completed
   std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
@@ -41,8 +42,10 @@ struct Connection {
   uint32_t stalled_after = kNoConnection;
   bool admin = true;  // see RxChunk
   bool body_ends = false;
-  bool more_now = false;  // deliver the stash again as soon as nothing is unsent
-  bool closing = false;   // close as soon as nothing is unsent
+  bool more_now = false;     // deliver the stash again as soon as nothing is unsent
+  bool later = false;        // but not at once
+  bool waits_later = false;  // is in the list of those
+  bool closing = false;      // close as soon as nothing is unsent
 };
 
 class ConnectionTable {
@@ -71,7 +74,7 @@ class ConnectionTable {
     connection.in_turn.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
-    connection.body_ends = connection.more_now = connection.closing = false;
+    connection.body_ends = connection.more_now = connection.later = connection.closing = false;
     free_.push_back(index);
   }
 

@@ -461,5 +461,45 @@ TEST(StreamTest, StoppingDoesNotWaitForAnyone) {
   EXPECT_LT(slow.receive(60'000'000).size(), 60'000'000u);
 }
 
+TEST(Later, ComesAfterATimeInWhichTheThreadSleeps) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  EXPECT_EQ(client.ask("echo a\n", 2), "a\n");
+  const uint64_t turns = server.worker(0).turns();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(client.ask("later 50\necho b\n", 8), "later\nb\n");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(49));
+  EXPECT_LT(server.worker(0).turns() - turns, 1000u);
+}
+
+TEST(Later, EveryStreamHasItsTurn) {
+  LineServer server({.workers = 1});
+  std::vector<Client> clients;
+  for (int i = 0; i < 30; ++i) clients.emplace_back(server.port());
+  for (Client& client : clients) client.send("later 3\necho a\nlater 2\n");
+  for (Client& client : clients) EXPECT_EQ(client.receive(14), "later\na\nlater\n");
+}
+
+TEST(Later, OthersAreServedAndWhoGoesIsForgotten) {
+  LineServer server({.workers = 1});
+  Client waiting(server.port());
+  waiting.send("later 1000000\n");
+  Client other(server.port());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+  waiting.reset();
+  EXPECT_TRUE(eventually([&] { return server.transport(0).connection_count() == 1; }));
+  EXPECT_EQ(other.ask("later 3\n", 6), "later\n");
+}
+
+TEST(Later, DrainingWaitsForIt) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  client.send("later 30\n");
+  EXPECT_TRUE(eventually([&] { return server.worker(0).chunks() > 1; }));
+  std::thread draining([&] { server.drain(); });
+  EXPECT_EQ(client.receive(6), "later\n");
+  draining.join();
+}
+
 }  // namespace
 }  // namespace warpcache::io

@@ -67,6 +67,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
     uint32_t body_size;  // of a body under way
     uint32_t body_received;
     uint32_t body_sum;
+    uint32_t laters;
     uint8_t slow;
     uint8_t* buffer;
   };

@@ -25,7 +25,7 @@ def all_files(root: Path = REPO_ROOT) -> list[Path]:
     found = []
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted(filter(is_ours, subfolders))
-        found += [Path(folder) / name for name in sorted(names)]
+        found += [Path(folder) / name for name in sorted(names) if name != ".git"]  # a worktree's
     return [path for path in found if not path.is_symlink()]
 
 

@@ -33,7 +33,7 @@ class SimulatedGpu : public testing::TestWithParam<RigKind> {};
 
 TEST_P(SimulatedGpu, AnswersAsTheModel) {
   size_t commands = 0;
-  const uint64_t seeds = testing_effort(20, 60);
+  const uint64_t seeds = testing_effort<uint64_t>(20, 60);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     model::SeededDice dice(seed);
     const model::Script script = model::Generator({}, dice).generate();
@@ -47,8 +47,8 @@ TEST_P(SimulatedGpu, AnswersAsTheModel) {
 
 TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   const uint32_t rounds = testing_effort(20u, 60u);
-  const model::CrowdResult result =
-      model::play_crowd({.players = 48, .rounds = rounds, .messages_max = 50, .engine = GetParam()});
+  const model::CrowdResult result = model::play_crowd(
+      {.players = 48, .rounds = rounds, .messages_max = 50, .engine = GetParam()});
   EXPECT_GT(result.commands, 600 * rounds);
   EXPECT_EQ(result.broken, "");
   for (const auto& failure : result.failures) {

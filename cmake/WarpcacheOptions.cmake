@@ -24,12 +24,17 @@ if(WARPCACHE_CCACHE)
   foreach(language C CXX CUDA)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER
-        env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${WARPCACHE_CCACHE}")
+        env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros "${WARPCACHE_CCACHE}")
     endif()
   endforeach()
   message(STATUS "ccache: ${WARPCACHE_CCACHE}")
 else()
   message(STATUS "ccache: not found, everything is compiled anew")
+endif()
+
+# What ccache asks for with precompiled headers.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
 endif()
 
 # Linked privately by our own targets, so that nobody else's code is held to our warnings.

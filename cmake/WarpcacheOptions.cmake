@@ -32,11 +32,6 @@ else()
   message(STATUS "ccache: not found, everything is compiled anew")
 endif()
 
-# What ccache asks for with precompiled headers.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
-endif()
-
 # Linked privately by our own targets, so that nobody else's code is held to our warnings.
 add_library(wc_warnings INTERFACE)
 set(wc_host_warnings -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)

@@ -45,6 +45,7 @@ function(wc_test NAME)
     Threads::Threads)
   if(TARGET wc_test_headers)
     target_precompile_headers(${NAME} REUSE_FROM wc_test_headers)
+    target_compile_options(${NAME} PRIVATE -fpch-preprocess)
   endif()
   gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300
     PROPERTIES TIMEOUT ${WARPCACHE_TEST_TIMEOUT_S} PROCESSORS ${ARG_PROCESSORS} COST ${ARG_PROCESSORS} ENVIRONMENT SIMT_GPU=1)
@@ -58,6 +59,7 @@ set(WARPCACHE_TEST_TIMEOUT_S 1200)
 if(BUILD_TESTING AND GTest_FOUND AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/test_headers.cc" CONTENT "// Holds the precompiled headers of the unit tests.\n")
   add_library(wc_test_headers STATIC "${CMAKE_BINARY_DIR}/test_headers.cc")
+  target_compile_options(wc_test_headers PRIVATE -fpch-preprocess)  # ccache asks for it
   target_link_libraries(wc_test_headers PRIVATE wc_warnings GTest::gmock Threads::Threads)
   target_precompile_headers(wc_test_headers PRIVATE
     <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <map> <memory> <random> <string> <thread> <vector>)

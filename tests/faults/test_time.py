@@ -52,7 +52,7 @@ def test_paused_and_resumed(server):
 
 def test_paused_again_and_again(server):
     """Short pauses under load: nothing is lost, nothing is answered twice."""
-    with server.connect(20.0) as sock:
+    with server.connect(60.0) as sock:
         store(sock, b"n", b"0")
         sent = 0
         for _ in range(20):

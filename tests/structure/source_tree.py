@@ -8,7 +8,7 @@ from pathlib import Path
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".py", ".sh", ".cmake"}
-CODE_NAMES = {"CMakeLists.txt", "run", "test", "install_packages", "device_compile"}
+CODE_NAMES = {"CMakeLists.txt", "run", "test", "install_packages", "device_compile", "lint", "nightly"}
 CPP_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 HIDDEN_FOLDERS_OF_OURS = {".ci", ".github"}
 

@@ -32,7 +32,7 @@ class StreamChannel:
         self.chunk = chunk
         self.buffer = bytearray()
         self.ended = False
-        sock.settimeout(20.0)
+        sock.settimeout(60.0)
 
     def send(self, data: bytes) -> None:
         """Sends everything; keeps reading meanwhile, so that neither side can block the other."""
@@ -67,7 +67,7 @@ class StreamChannel:
         except (BrokenPipeError, ConnectionResetError):
             self.ended = True  # What the server had said before is still in the buffer.
         finally:
-            self.sock.settimeout(20.0)
+            self.sock.settimeout(60.0)
 
     def _read_available(self) -> None:
         try:

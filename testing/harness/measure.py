@@ -11,7 +11,7 @@ import json
 import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,8 @@ from harness.programs import find_replay_client
 from harness.servers import Server, Target, start_server
 
 MIB = 1 << 20
-CLIENT_TIMEOUT_S = 240
+CLIENT_TIMEOUT_S = 900  # ends a client that hangs
+ROUND = 4096  # requests of a client, of several at a time
 SETTLE_S_MAX = 15.0
 KEYS = 2_000_000  # of the hit ratio's request stream, over all clients
 ITEM_OVERHEAD = 50  # bytes that a server may well add to an item: only to choose how many to offer
@@ -47,7 +48,19 @@ def start_client(server: Server, command: str, **options) -> subprocess.Popen:
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         arguments += [flag] if value is True else [flag, str(value)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def keep_together(processes: list[subprocess.Popen], rounds: int) -> None:
+    """Lets clients that have an option `round` go through their rounds, each when all have come to it."""
+    for _ in range(rounds):
+        for process in processes:
+            process.stdout.read(1)  # the end of its output, where it has failed: finish_client() tells
+        for process in processes:
+            with suppress(BrokenPipeError):
+                process.stdin.write(".")
+                process.stdin.flush()
 
 
 def finish_client(process: subprocess.Popen) -> dict:
@@ -153,8 +166,10 @@ def hit_ratio(
 ) -> dict:
     """A look-aside cache under Zipf 0.99; the first half of the requests only warms it up.
 
-    Several clients have keys of their own, of the same number in all.
+    Several clients have keys of their own, of the same number in all. None gets far ahead of the others,
+    whose items would be evicted for want of use.
     """
+    requests_each = requests // clients
     with running(target, megabytes, *options) as server:
         begin = time.monotonic()
         processes = [
@@ -163,11 +178,14 @@ def hit_ratio(
                 "replay",
                 seed=1 + index,
                 keys=KEYS // clients,
-                requests=requests // clients,
-                warm_up=requests // clients // 2,
+                requests=requests_each,
+                warm_up=requests_each // 2,
+                round=ROUND if clients > 1 else 0,
             )
             for index in range(clients)
         ]
+        if clients > 1:
+            keep_together(processes, -(-requests_each // ROUND))
         reports = [finish_client(process) for process in processes]
         seconds = time.monotonic() - begin
         numbers = stats(server)

@@ -20,7 +20,7 @@ from .dialogue import SENDS, Step, Transcript
 from .servers import Server
 from .texts import Texts
 
-REPLY_TIMEOUT_S = 8.0
+REPLY_TIMEOUT_S = 60.0
 UDP_SILENCE_S = 0.05
 WITHIN_POLL_S = 0.05
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT_S = 15.0
-STOP_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
 
 
 class ServerError(Exception):
@@ -98,7 +98,7 @@ class Server:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
-    def connect(self, timeout_s: float = 5.0) -> socket.socket:
+    def connect(self, timeout_s: float = 60.0) -> socket.socket:
         """A new stream connection."""
         if self.socket_path is not None:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

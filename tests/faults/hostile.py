@@ -16,7 +16,7 @@ from faults.support import packet, pattern
 
 def say_and_listen(server, request: bytes) -> bytes:
     """All that comes back to a client that sends this and ends its side. The server must close."""
-    with server.connect(10.0) as sock:
+    with server.connect(60.0) as sock:
         try:
             sock.sendall(request)
             sock.shutdown(socket.SHUT_WR)

@@ -37,6 +37,7 @@ def reference():
     return require_target("memcached")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("megabytes", "requests", "clients"),
     [(16, 1_000_000, 1), (64, 1_500_000, 1), (64, 1_500_000, 4), (256, 5_000_000, 1)],
@@ -49,6 +50,7 @@ def test_hit_ratio_is_at_least_memcacheds(ours, reference, megabytes, requests, 
     assert mine["hit_ratio"] >= theirs["hit_ratio"], (mine, theirs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "shape", [measure.SMALL, measure.KILOBYTE, measure.ETC, measure.MIXED], ids=lambda s: s.sizes
 )
@@ -92,6 +94,7 @@ def test_datagrams_of_many_commands_occupy_no_more_than_the_buffers(ours, comman
     assert row["grown_kib"] <= row["allowed_kib"], row
 
 
+@pytest.mark.long
 def test_without_eviction_sets_fail_until_there_is_room(ours, reference):
     row = measure.no_eviction(ours, 16)
     theirs = measure.no_eviction(reference, 16)
@@ -106,11 +109,13 @@ def test_without_eviction_sets_fail_until_there_is_room(ours, reference):
     assert row["share_refilled_larger"] >= 0.9, row
 
 
+@pytest.mark.long
 def test_memory_of_what_expires_comes_back_every_time(ours):
     row = measure.recycling(ours, 16, rounds=6)
     assert row["stored"] > 50_000 and row["out_of_memory"] == 0, row
 
 
+@pytest.mark.long
 @occupies
 def test_limit_moves_at_run_time(ours):
     row = measure.limit_changes(ours, 64)

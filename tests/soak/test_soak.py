@@ -26,6 +26,7 @@ def target():
     return require_target("warpcached")
 
 
+@pytest.mark.long
 def test_mixed_load_with_faults(target, tmp_path):
     if find_replay_client() is None:
         pytest.fail("replay_client is not built (set REPLAY_CLIENT=path)", pytrace=False)

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 bool eventually(const std::function<bool()>& condition) {
-  constexpr int kTriesMax = 1000;
+  constexpr int kTriesMax = 6000;  // a minute: no machine is as slow as that
   for (int i = 0; i < kTriesMax; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(milliseconds(10));
@@ -363,24 +363,43 @@ TEST(StreamTest, WithoutDescriptorsAcceptingPauses) {
     client.emplace(server.port());
     ASSERT_TRUE(client->connected());
     client->send("echo a\n");
+    const auto disabled = [&] { return server.acceptor().counters().accept_disabled.get(); };
+    EXPECT_TRUE(eventually([&] { return disabled() >= 1; }));
+    // It tries again after 10 ms at the earliest.
+    const uint64_t before = disabled();
+    const auto start = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(milliseconds(300));
-    EXPECT_GE(server.acceptor().counters().accept_disabled.get(), 1u);
-    EXPECT_LE(server.acceptor().counters().accept_disabled.get(), 40u);
+    const uint64_t tries = disabled() - before;
+    EXPECT_LE(tries * milliseconds(10),
+              std::chrono::steady_clock::now() - start + milliseconds(10));
   }
   EXPECT_EQ(client->receive(2), "a\n");
 }
 
+// Where the machine has kept the busy client from asking for too long, it is tried again.
 TEST(StreamTest, IdleConnectionsAreClosed) {
-  LineServer server({.idle_timeout_s = 1});
-  Client idle(server.port());
-  Client busy(server.port());
-  EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
-  for (int i = 0; i < 35; ++i) {
-    ASSERT_EQ(busy.ask("echo a\n", 2), "a\n");
-    std::this_thread::sleep_for(milliseconds(100));
+  constexpr int kTriesMax = 20;
+  bool kept = false;
+  for (int i = 0; i < kTriesMax && !kept; ++i) {
+    LineServer server({.idle_timeout_s = 2});
+    Client idle(server.port());
+    Client busy(server.port());
+    EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
+    auto last = std::chrono::steady_clock::now();
+    auto longest = last - last;
+    EXPECT_TRUE(eventually([&] {
+      kept = busy.ask("echo a\n", 2) == "a\n";
+      longest = std::max(longest, std::chrono::steady_clock::now() - last);
+      last = std::chrono::steady_clock::now();
+      return server.sum(&TransportCounters::idle_closed) >= 1;
+    }));
+    if (longest < milliseconds(1000)) {
+      EXPECT_TRUE(kept);
+      EXPECT_EQ(server.sum(&TransportCounters::idle_closed), 1u);
+    }
+    EXPECT_TRUE(idle.closed());
   }
-  EXPECT_TRUE(idle.closed());
-  EXPECT_EQ(server.sum(&TransportCounters::idle_closed), 1u);
+  EXPECT_TRUE(kept);
 }
 
 // Half a body, a pinned value and a long reply, none of which goes on; idle ones hold nothing.

@@ -173,13 +173,13 @@ WC_HD inline void add_owned(T* word, std::type_identity_t<T> value) {
   store_relaxed(word, static_cast<T>(load_relaxed(word) + value));
 }
 
-// One turn of waiting for another thread; `turn` counts up from 0. Pauses at first, then gives the
+// One step of waiting for another thread; `tries` counts up from 0. Pauses at first, then gives the
 // core away, since the one waited for may not be running.
-WC_HD inline void spin_wait(uint32_t turn) {
+WC_HD inline void spin_wait(uint32_t tries) {
 #if defined(__CUDA_ARCH__)
-  __nanosleep(turn < 16 ? 20 : 200);
+  __nanosleep(tries < 16 ? 20 : 200);
 #else
-  if (turn < 64) {
+  if (tries < 64) {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_pause();
 #endif
@@ -191,8 +191,8 @@ WC_HD inline void spin_wait(uint32_t turn) {
 
 // A spin lock in a word of the caller's: 0 free, 1 held.
 WC_HD inline void spin_lock(uint32_t* lock) {
-  for (uint32_t turn = 0; exchange_acquire(lock, 1) != 0;) {
-    while (load_relaxed(lock) != 0) spin_wait(turn++);
+  for (uint32_t tries = 0; exchange_acquire(lock, 1) != 0;) {
+    while (load_relaxed(lock) != 0) spin_wait(tries++);
   }
 }
 

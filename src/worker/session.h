@@ -18,10 +18,10 @@ namespace warpcache::worker {
 
 // The longest head of a storage command: a line of text, or a binary header, extras and key (24, at
 // most 255, 250).
-inline constexpr uint32_t kBigHeadMax = protocol::kLineSizeMax + 7;
+inline constexpr uint32_t kLargeHeadMax = protocol::kLineSizeMax + 7;
 
 // A body that is received piecewise, straight into the store.
-struct BigBody {
+struct LargeBody {
   protocol::Frame frame;  // of the message; its head is here, not in any batch
   uint32_t reservation;   // 0: none yet, or none any more
   uint32_t received;      // bytes of the body
@@ -29,23 +29,23 @@ struct BigBody {
   uint8_t key_size;
   bool complete;  // or refused
   uint8_t line_end[2];
-  uint8_t head[kBigHeadMax];
+  uint8_t head[kLargeHeadMax];
 };
 
 // Frames that were put into a batch and not run, because reply space ran out. The bytes are left
 // over in the transport; offsets count from the first of them.
-struct WaitingFrames {
+struct DeferredFrames {
   std::vector<protocol::Frame> frames;
   uint32_t framed_end = 0;  // how far the left-over bytes have been framed
 };
 
 // Lives in io::SessionStorage; all zero for a new stream. What there is of the next three
-// comes in this order: `big_waiting`, `waiting`, `big`.
+// comes in this order: `deferred_body`, `deferred_frames`, `incoming_body`.
 struct Session {
   protocol::FrameState frame;
-  uint32_t big_waiting;  // BigBody in its pool that was in a batch and not run; 0: none
-  uint32_t waiting;      // WaitingFrames in its pool; 0: none
-  uint32_t big;          // BigBody in its pool that is being received; 0: none
+  uint32_t deferred_body;    // LargeBody in its pool that was in a batch and not run; 0: none
+  uint32_t deferred_frames;  // DeferredFrames in its pool; 0: none
+  uint32_t incoming_body;    // LargeBody in its pool that is being received; 0: none
   bool authenticated;
   uint8_t failed_logins;
   int32_t fd;    // for the log of commands

@@ -30,7 +30,7 @@ struct WorkerConfig {
   uint32_t requests_per_stream_max = 1024;
   // How long nothing comes before the engine is asked to give back what it holds for the next
   // batch.
-  std::chrono::milliseconds yield_after{1000};
+  std::chrono::milliseconds idle_after{1000};
 };
 
 class Worker final : private io::SessionObserver, private io::PinReleaser {
@@ -57,7 +57,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   Worker& operator=(const Worker&) = delete;
 
   // One turn; waits at most timeout_ms for input. Returns false when the transport is shut down.
-  bool turn(int timeout_ms);
+  bool run_once(int timeout_ms);
 
   // Turns until the transport is shut down.
   void run();
@@ -73,9 +73,9 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
     uint32_t entry = kNoEntry;
     uint32_t first_frame = 0;  // in the batch, without the frame of a big body
     uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
-    uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
+    uint32_t body = 0;         // LargeBody in its pool whose frame is the entry's first; 0: none
     bool secret = false;       // no login had come before (-Y): not for the log
-    bool left_out = false;     // of the batch, since that was full: a datagram wholly
+    bool not_reached = false;  // of the batch, since that was full: a datagram wholly
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
@@ -87,30 +87,30 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void frame_input(const io::RxChunk& chunk, Session& session, Plan& plan);
   void open_entry(const io::RxChunk& chunk, const Session& session, Plan& plan);
   void close_entry(Plan& plan);
-  bool begin_big(Session& session, protocol::Frame frame, const Plan& plan);
-  bool refuse_big(Session& session, protocol::Frame frame, Status why);
-  uint32_t key_size_of(BigBody& big);
-  bool reserve_big(Session& session, size_t present, Plan& plan);
-  bool continue_big(const io::RxChunk& chunk, Session& session, Plan& plan);
-  bool take_body(BigBody& big, Bytes input, Plan& plan);
-  bool add_big(uint32_t& big, Plan& plan);
-  void drop_big(uint32_t& big, bool abandon);
-  bool replay_waiting(const io::RxChunk& chunk, Session& session, Plan& plan);
-  bool keep_waiting(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool begin_body(Session& session, protocol::Frame frame, const Plan& plan);
+  bool refuse_body(Session& session, protocol::Frame frame, Status why);
+  uint32_t key_size_of(LargeBody& body);
+  bool reserve_body(Session& session, size_t present, Plan& plan);
+  bool continue_body(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool take_body(LargeBody& body, Bytes input, Plan& plan);
+  bool add_body(uint32_t& id, Plan& plan);
+  void drop_body(uint32_t& id, bool abandon);
+  bool replay_deferred(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool defer_frames(const io::RxChunk& chunk, Session& session, Plan& plan);
   void finish_entry(const io::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const io::RxChunk& chunk, Plan& plan);
   void run_batch();
   void nothing_came();
   size_t first_to_complete() const;
-  bool is_left(size_t index) const;
-  void complete_unless_left(size_t index);
-  void run_left();
-  void keep_left_frames();
+  bool runs_again(size_t index) const;
+  void complete_or_queue(size_t index);
+  void run_queued();
+  void keep_deferred_frames();
   void complete(const io::RxChunk& chunk, Plan& plan);
   template <typename Say>
   void log(Say say);
   void log_entry(const io::RxChunk& chunk, const Plan& plan);
-  uint32_t frame_room(Plan& plan);
+  uint32_t free_frames(Plan& plan);
 
   WorkerConfig config_;
   io::Transport& transport_;
@@ -126,10 +126,10 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   std::vector<io::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<io::TxSpan> spans_;
-  std::vector<uint32_t> left_;  // datagrams that are to be run in another batch, by chunk
+  std::vector<uint32_t> queued_;  // datagrams that are to be run in another batch, by chunk
   std::vector<protocol::Frame> scratch_;
-  NumberedPool<BigBody> bigs_;
-  NumberedPool<WaitingFrames> waiting_;
+  NumberedPool<LargeBody> body_pool_;
+  NumberedPool<DeferredFrames> deferred_pool_;
   CommandLog log_;
 };
 

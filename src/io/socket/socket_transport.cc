@@ -31,7 +31,7 @@ void finish_politely(int fd) {
 }
 
 // For whatever one connection has to say.
-bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
+bool has_space(const InputArena& arena, const std::vector<RxChunk>& chunks) {
   return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
 }
 
@@ -203,7 +203,7 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   if ((data & kUdpData) == kUdpData) return udp_.receive(index, arena, chunks);
   Connection& connection = connections_[index];
   if (connection.fd == -1 || (connection.generation & 0x7fffffffu) != data >> 32) return true;
-  if (connection.in_turn || connection.ready_at != kNotReady) return true;
+  if (connection.delivered || connection.ready_at != kNotReady) return true;
   if (connection.out) {
     continue_sending(index);
     return true;
@@ -217,7 +217,7 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     }
     return true;
   }
-  if (!has_room(arena, chunks)) return false;
+  if (!has_space(arena, chunks)) return false;
   (void)receive_stream(index, arena, chunks);
   return true;
 }
@@ -244,7 +244,7 @@ void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chu
 void SocketTransport::deliver(uint32_t index, uint32_t size, uint32_t body_received,
                               InputArena& arena, std::vector<RxChunk>& chunks) {
   Connection& connection = connections_[index];
-  connection.in_turn.store(true, std::memory_order_relaxed);
+  connection.delivered.store(true, std::memory_order_relaxed);
   connection.active_at.store(now_s_, std::memory_order_relaxed);
   stashes_.give(connection.stash);
   RxChunk chunk;
@@ -338,8 +338,8 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
                                uint32_t span_count) {
   if (chunk.datagram) return udp_.reply(chunk.handle, spans, span_count, *releaser_);
   Connection& connection = connections_[chunk.handle];
-  WC_ASSERT(connection.in_turn);
-  connection.in_turn.store(false, std::memory_order_relaxed);
+  WC_ASSERT(connection.delivered);
+  connection.delivered.store(false, std::memory_order_relaxed);
   connection.body = next.body;
   connection.body_ends = next.body_ends;
   connection.more_now = next.more_now;
@@ -395,7 +395,7 @@ bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t s
     return true;
   }
   std::unique_ptr<OutQueue> out;
-  if (!result.failed && make_output_room(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
+  if (!result.failed && reclaim_output(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
     out = OutQueue::create(spans, span_count, result.sent);
   }
   if (!out) {
@@ -473,10 +473,10 @@ void SocketTransport::drain() {
 void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks) {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (connection.fd == -1 || connection.in_turn || connection.out) continue;
+    if (connection.fd == -1 || connection.delivered || connection.out) continue;
     if (connection.long_reply != nullptr) continue;
     if (connection.ready_at != kNotReady) continue;
-    if (!has_room(arena, chunks)) return;
+    if (!has_space(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {
       connection.closing = true;

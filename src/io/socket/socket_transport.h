@@ -49,9 +49,9 @@ struct ConnectionInfo {
   int fd = -1;
   std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path
   std::string listen_address;
-  bool in_turn = false;  // has a request at work
-  bool writing = false;  // waits for the client to read
-  bool in_body = false;  // waits for the rest of a message of known length
+  bool has_request = false;  // has a request at work
+  bool writing = false;      // waits for the client to read
+  bool in_body = false;      // waits for the rest of a message of known length
   uint32_t idle_s = 0;
 };
 
@@ -141,7 +141,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void close_stalled_stream(uint32_t index);
   void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
   std::unique_ptr<OutQueue> take_output(uint32_t index);
-  bool make_output_room(uint64_t bytes);
+  bool reclaim_output(uint64_t bytes);
   void once_a_second();
   bool is_over();
   void stop_all();

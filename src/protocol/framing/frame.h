@@ -27,13 +27,13 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
                                         uint32_t offset, uint32_t entry, Frame* out,
                                         uint32_t out_capacity);
 
-// The body of `big` has been received; `line_end` is the body_end_size(big) bytes behind it. Makes
-// `big` a kRefusedStore if they are not CRLF.
-WC_HD inline void frame_big_done(Frame& big, Bytes line_end);
+// The body of `large` has been received; `line_end` is the body_end_size(large) bytes behind it.
+// Makes `large` a kRefusedStore if they are not CRLF.
+WC_HD inline void frame_large_done(Frame& large, Bytes line_end);
 
-// There is no room for the body of `big` (`why` is kOutOfMemory or kTooLarge): frame() will swallow
-// it.
-WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why);
+// There is no room for the body of `large` (`why` is kOutOfMemory or kTooLarge): frame() will
+// swallow it.
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why);
 
 // A storage command that has been framed cannot be taken: `why` is its answer.
 WC_HD inline void refuse_store(Frame& store, Status why);
@@ -76,7 +76,7 @@ WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
   result.count = framer.count();
   result.need = end == FrameEnd::kNeedMore ? framer.need() : 0;
   result.end = end;
-  result.big = framer.big();
+  result.large = framer.large();
   return result;
 }
 
@@ -105,8 +105,8 @@ WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Byt
   switch (framing::take_all(framer)) {
     case FrameStep::kNoSpace:
       return framing::result_of(framer, FrameEnd::kFull);
-    case FrameStep::kBig:
-      return framing::result_of(framer, FrameEnd::kBigBody);
+    case FrameStep::kLarge:
+      return framing::result_of(framer, FrameEnd::kLargeBody);
     case FrameStep::kClosed:
       return framing::result_of(framer, FrameEnd::kClose);
     default:
@@ -134,16 +134,16 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
   return framing::result_of(framer, FrameEnd::kClose);
 }
 
-WC_HD inline void frame_big_done(Frame& big, Bytes line_end) {
-  if (body_end_size(big) == 0) return;
+WC_HD inline void frame_large_done(Frame& large, Bytes line_end) {
+  if (body_end_size(large) == 0) return;
   if (line_end.size == 2 && line_end[0] == '\r' && line_end[1] == '\n') return;
-  big.verdict = Verdict::kRefusedStore;
-  big.detail = static_cast<uint8_t>(Status::kBadDataChunk);
+  large.verdict = Verdict::kRefusedStore;
+  large.detail = static_cast<uint8_t>(Status::kBadDataChunk);
 }
 
-WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why) {
-  state.swallow = uint64_t{big.body_size} + body_end_size(big);
-  refuse_store(big, why);
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why) {
+  state.swallow = uint64_t{large.body_size} + body_end_size(large);
+  refuse_store(large, why);
 }
 
 WC_HD inline void refuse_store(Frame& store, Status why) {

@@ -49,7 +49,7 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
       return FrameStep::kTaken;
     }
     if (value_size > framer.limits().inline_body_max) {
-      return framer.stop_at_big(head_size, value_size, Verdict::kBinary);
+      return framer.stop_at_large(head_size, value_size, Verdict::kBinary);
     }
   }
   const uint64_t size = uint64_t{head_size} + value_size;

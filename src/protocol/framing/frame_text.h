@@ -97,12 +97,12 @@ WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes te
     return FrameStep::kTaken;
   }
   const Verdict verdict = meta ? Verdict::kMetaStore : Verdict::kTextStore;
-  const bool big = body_size > framer.limits().inline_body_max;
+  const bool large = body_size > framer.limits().inline_body_max;
   // What fits with the longest key and with flags, fits.
-  if (WC_UNLIKELY(big || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
+  if (WC_UNLIKELY(large || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
     const Status status = judge_large_store(framer, scan.size, body_size, command);
     if (status != Status::kOk) return refuse_store(framer, scan.size, body_size, status);
-    if (big) return framer.stop_at_big(scan.size, body_size, verdict);
+    if (large) return framer.stop_at_large(scan.size, body_size, verdict);
   }
   const uint64_t size = uint64_t{scan.size} + body_size + 2;
   if (framer.left() < size) {
@@ -137,7 +137,7 @@ WC_HD inline FrameStep take_line(Framer& framer, const LineScan& scan, Bytes tex
 }
 
 // The key of a line "get <key>" if it has just this one.
-WC_HD inline Bytes lone_key(const Framer& framer, const LineScan& scan, Bytes text) {
+WC_HD inline Bytes single_key(const Framer& framer, const LineScan& scan, Bytes text) {
   constexpr uint64_t kCommand = 0xf;
   if (text.size < 5 || load_as<uint32_t>(text.data) != load_as<uint32_t>("get ")) return {};
   if ((scan.blanks & ~kCommand) != 0 || text.size > 4 + kKeySizeMax) return {};
@@ -156,7 +156,7 @@ WC_HD inline FrameStep take_text(Framer& framer) {
     return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
   }
   const Bytes text = without_line_end({framer.at(), scan.size});
-  const Bytes key = lone_key(framer, scan, text);
+  const Bytes key = single_key(framer, scan, text);
   if (WC_LIKELY(!key.empty())) {
     framer.emit(key.data, key.size, 0, Verdict::kTextKey, kKeyLast);
     framer.pass(scan.size);

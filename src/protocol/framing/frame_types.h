@@ -83,14 +83,14 @@ struct FrameLimits {
 };
 
 enum class FrameEnd : uint8_t {
-  kNeedMore,  // the rest of the input is an unfinished message; `need` bytes in all finish it as
-              // far as is known
-  kFull,      // `out` is full: call again
-  kBigBody,   // the next message has a body above inline_body_max. `big` is its Frame; the caller
-              // takes a Reservation
-              //   for big.body_size bytes, receives the body and body_end_size(big) bytes more
-              //   itself, tells frame_big_done() and adds `big` with its Reservation; or calls
-              //   frame_refuse_big() and adds it so. The stream goes on behind that
+  kNeedMore,   // the rest of the input is an unfinished message; `need` bytes in all finish it as
+               // far as is known
+  kFull,       // `out` is full: call again
+  kLargeBody,  // the next message has a body above inline_body_max. `large` is its Frame; the
+               // caller takes a Reservation
+               //   for large.body_size bytes, receives the body and body_end_size(large) bytes more
+               //   itself, tells frame_large_done() and adds `large` with its Reservation; or calls
+               //   frame_refuse_large() and adds it so. The stream goes on behind that
   kClose,  // quit, or out of step, or over a bound: the last Frame, if any, is answered, then the
            // connection
            //   closes. Nothing more is framed on it
@@ -102,7 +102,7 @@ struct FrameResult {
   uint32_t need;  // with kNeedMore: the bytes that the unfinished message takes in all, at least
                   // (0: unknown)
   FrameEnd end;
-  Frame big;  // with kBigBody; `consumed` is up to the start of its body
+  Frame large;  // with kLargeBody; `consumed` is up to the start of its body
 };
 
 }  // namespace warpcache::protocol

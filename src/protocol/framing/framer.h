@@ -15,7 +15,7 @@ enum class FrameStep : uint8_t {
   kTaken,    // go on
   kMore,     // unfinished: need() may say how much it takes
   kNoSpace,  // `out` is full
-  kBig,      // big() is the next message
+  kLarge,    // large() is the next message
   kClosed,
 };
 
@@ -42,7 +42,7 @@ class Framer {
   WC_HD bool full() const { return count_ == capacity_; }
   WC_HD uint32_t count() const { return count_; }
   WC_HD uint32_t consumed() const { return static_cast<uint32_t>(at_ - begin_); }
-  WC_HD const Frame& big() const { return big_; }
+  WC_HD const Frame& large() const { return large_; }
   WC_HD uint32_t need() const { return need_; }
   WC_HD void set_need(uint64_t need) {
     need_ = need > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(need);
@@ -62,10 +62,10 @@ class Framer {
   }
 
   // The message at at(), whose body is for a Reservation. The walk stops at its body.
-  WC_HD FrameStep stop_at_big(uint64_t head_size, uint32_t body_size, Verdict verdict) {
-    big_ = make(at_, head_size, body_size, verdict, 0);
+  WC_HD FrameStep stop_at_large(uint64_t head_size, uint32_t body_size, Verdict verdict) {
+    large_ = make(at_, head_size, body_size, verdict, 0);
     pass(head_size);
-    return FrameStep::kBig;
+    return FrameStep::kLarge;
   }
 
   // Throws away `bytes` from at() on, of this input and of later ones.
@@ -108,7 +108,7 @@ class Framer {
   uint32_t capacity_;
   uint32_t count_ = 0;
   uint32_t need_ = 0;
-  Frame big_ = {};
+  Frame large_ = {};
 };
 
 }  // namespace warpcache::protocol

@@ -11,12 +11,12 @@
 
 namespace warpcache::protocol {
 
-struct LoneGet {
+struct SingleKeyGet {
   uint32_t key_size = 0;  // 0: this is no such request
   bool has_udp_checksum = false;
 };
 
-namespace lone_detail {
+namespace single_key_detail {
 
 // Whether a key that ends at `end` has no blank and no line end.
 WC_HD inline bool is_one_word(const uint8_t* frame, uint32_t end) {
@@ -55,12 +55,13 @@ WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   }
 }
 
-}  // namespace lone_detail
+}  // namespace single_key_detail
 
 // Reads a frame of `size` bytes. REQUIRES: `frame` is a multiple of 4, and can be read up to the
 // next one behind its end.
-WC_HD inline LoneGet parse_lone_get(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
-  using namespace lone_detail;
+WC_HD inline SingleKeyGet parse_single_key_get(const uint8_t* frame, uint32_t size,
+                                               uint16_t udp_port) {
+  using namespace single_key_detail;
   if (size < kKey + 3) return {};
   const Head head = load_head(frame);
   const bool get =
@@ -76,20 +77,20 @@ WC_HD inline LoneGet parse_lone_get(const uint8_t* frame, uint32_t size, uint16_
 }
 
 // Bytes of the reply frame to a hit.
-WC_HD inline uint32_t lone_hit_size(const LoneGet& request, uint32_t client_flags,
-                                    uint32_t value_size) {
-  using namespace lone_detail;
+WC_HD inline uint32_t single_key_hit_size(const SingleKeyGet& request, uint32_t client_flags,
+                                          uint32_t value_size) {
+  using namespace single_key_detail;
   return kPayload + kHitText + request.key_size + digits_of(client_flags) + digits_of(value_size) +
          value_size;
 }
 
 // Writes the reply frame to a hit, its value left out; returns the place of that. REQUIRES: `frame`
-// is what `request` was read from; room for `size` bytes, which are lone_hit_size(), at `out`, a
-// multiple of 4.
-WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& request,
-                                       uint32_t client_flags, uint32_t value_size, uint32_t size,
-                                       uint8_t* out) {
-  using namespace lone_detail;
+// is what `request` was read from; room for `size` bytes, which are single_key_hit_size(), at
+// `out`, a multiple of 4.
+WC_HD inline uint8_t* compose_single_key_hit(const uint8_t* frame, const SingleKeyGet& request,
+                                             uint32_t client_flags, uint32_t value_size,
+                                             uint32_t size, uint8_t* out) {
+  using namespace single_key_detail;
   put_headers(frame, size, out);
   put16(out, kPayload, 'V' | 'A' << 8);
   put32(out, kPayload + 2, 'L' | 'U' << 8 | 'E' << 16 | ' ' << 24);
@@ -108,17 +109,17 @@ WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& requ
 
 // Writes the reply frame to a miss, ready to be sent; returns its bytes, padding included.
 // REQUIRES: as above, and room for kEthernetFrameMin bytes.
-WC_HD inline uint32_t compose_lone_miss(const uint8_t* frame, const LoneGet& request,
-                                        uint8_t* out) {
-  using namespace lone_detail;
+WC_HD inline uint32_t compose_single_key_miss(const uint8_t* frame, const SingleKeyGet& request,
+                                              uint8_t* out) {
+  using namespace single_key_detail;
   compose_short_reply(frame, "END\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
 
 // The UDP checksum of a hit, when its value is in place. REQUIRES: `out` can be read up to the next
 // multiple of 4 behind its end.
-WC_HD inline void finish_lone_hit(const LoneGet& request, uint32_t size, uint8_t* out) {
-  using namespace lone_detail;
+WC_HD inline void finish_single_key_hit(const SingleKeyGet& request, uint32_t size, uint8_t* out) {
+  using namespace single_key_detail;
   if (!request.has_udp_checksum) return;
   put16(out, kUdp + net::kUdpChecksumOffset, net::udp_checksum(udp_sum(out, size - kUdp)));
 }

@@ -20,16 +20,16 @@
 namespace warpcache::protocol {
 
 // Where the key lies in the frame.
-inline constexpr uint32_t kLoneKeyOffset = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
-                                           net::kUdpProtocolHeaderSize + kUdpHeaderSize + 4;
+inline constexpr uint32_t kSingleKeyOffset = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
+                                             net::kUdpProtocolHeaderSize + kUdpHeaderSize + 4;
 
-namespace lone_detail {
+namespace single_key_detail {
 
 inline constexpr uint32_t kIp = net::kEthernetHeaderSize;
 inline constexpr uint32_t kUdp = kIp + net::kIpv4HeaderSize;
 inline constexpr uint32_t kMemcached = kUdp + net::kUdpProtocolHeaderSize;
 inline constexpr uint32_t kPayload = kMemcached + kUdpHeaderSize;
-inline constexpr uint32_t kKey = kLoneKeyOffset;
+inline constexpr uint32_t kKey = kSingleKeyOffset;
 static_assert(kKey == kPayload + 4);  // behind "get ", "set "
 inline constexpr uint32_t kAddresses = kIp + net::kIpv4SourceOffset;
 static_assert(kIp % 4 == 2 && kAddresses % 4 == 2 && kKey % 4 == 2);
@@ -168,6 +168,6 @@ WC_HD inline void compose_short_reply(const uint8_t* frame, const char (&text)[k
   }
 }
 
-}  // namespace lone_detail
+}  // namespace single_key_detail
 
 }  // namespace warpcache::protocol

@@ -9,7 +9,7 @@
 
 namespace warpcache::protocol {
 
-struct LoneSet {
+struct SingleKeySet {
   uint32_t key_size = 0;  // 0: this is no such request
   uint32_t client_flags = 0;
   uint32_t value_offset = 0;  // in the frame
@@ -17,7 +17,7 @@ struct LoneSet {
   bool has_udp_checksum = false;
 };
 
-namespace lone_detail {
+namespace single_key_detail {
 
 inline constexpr uint32_t kNoBlank = 0;
 
@@ -57,11 +57,12 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
   return true;
 }
 
-}  // namespace lone_detail
+}  // namespace single_key_detail
 
-// Reads a frame of `size` bytes. REQUIRES: as parse_lone_get().
-WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
-  using namespace lone_detail;
+// Reads a frame of `size` bytes. REQUIRES: as parse_single_key_get().
+WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t size,
+                                               uint16_t udp_port) {
+  using namespace single_key_detail;
   constexpr uint32_t kShortest = kKey + sizeof("k 0 0 0\r\n\r\n") - 1;
   if (size < kShortest) return {};
   const Head head = load_head(frame);
@@ -73,7 +74,7 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
   if (end < kShortest) return {};
   const uint32_t key_end = first_blank(frame, end);
   if (key_end < kKey + 1 || key_end > kKey + kKeySizeMax) return {};
-  LoneSet request;
+  SingleKeySet request;
   uint32_t at = key_end + 1;
   uint32_t exptime = 0;
   if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
@@ -92,9 +93,9 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
 
 // Writes the reply frame to a set that took effect; returns its bytes, padding included. REQUIRES:
 // room for kEthernetFrameMin bytes at `out`, a multiple of 4.
-WC_HD inline uint32_t compose_lone_stored(const uint8_t* frame, const LoneSet& request,
-                                          uint8_t* out) {
-  lone_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
+WC_HD inline uint32_t compose_single_key_stored(const uint8_t* frame, const SingleKeySet& request,
+                                                uint8_t* out) {
+  single_key_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
 

@@ -75,7 +75,7 @@ class Stream {
   void feed(const std::string& bytes) {
     pending_ += bytes;
     bool again = true;
-    while (again && !closed_) again = receives_big_ ? receive_big() : step();
+    while (again && !closed_) again = receives_large_ ? receive_large() : step();
   }
 
   const std::vector<std::string>& seen() const { return seen_; }
@@ -99,13 +99,13 @@ class Stream {
       seen_.push_back(describe(frames_[i], input.data()));
     }
     need_ = result.need;
-    if (result.end == FrameEnd::kBigBody) start_big(result, input);
+    if (result.end == FrameEnd::kLargeBody) start_large(result, input);
     pending_.erase(0, result.consumed);
     if (result.end == FrameEnd::kClose) {
       closed_ = true;
       seen_.push_back("close");
     }
-    return result.end == FrameEnd::kFull || result.end == FrameEnd::kBigBody;
+    return result.end == FrameEnd::kFull || result.end == FrameEnd::kLargeBody;
   }
 
   void check_bounds(const Frame& frame, Bytes input) const {
@@ -113,27 +113,27 @@ class Stream {
     WC_ASSERT(uint64_t{frame.offset} + frame.head_size + body <= input.size);
   }
 
-  void start_big(const FrameResult& result, HeapCopy& input) {
-    big_ = result.big;
-    big_head_ = text_of({input.data() + big_.offset, big_.head_size});
+  void start_large(const FrameResult& result, HeapCopy& input) {
+    large_ = result.large;
+    large_head_ = text_of({input.data() + large_.offset, large_.head_size});
     if (reservation == Status::kOk) {
-      receives_big_ = true;
+      receives_large_ = true;
       return;
     }
-    frame_refuse_big(state_, big_, reservation);
-    big_.offset = 0;
-    seen_.push_back(describe(big_, bytes_of(big_head_).data));
+    frame_refuse_large(state_, large_, reservation);
+    large_.offset = 0;
+    seen_.push_back(describe(large_, bytes_of(large_head_).data));
   }
 
-  bool receive_big() {
-    const uint64_t size = uint64_t{big_.body_size} + body_end_size(big_);
+  bool receive_large() {
+    const uint64_t size = uint64_t{large_.body_size} + body_end_size(large_);
     if (pending_.size() < size) return false;
-    frame_big_done(big_, bytes_of(pending_.substr(big_.body_size, body_end_size(big_))));
-    const std::string whole = big_head_ + pending_.substr(0, big_.body_size);
+    frame_large_done(large_, bytes_of(pending_.substr(large_.body_size, body_end_size(large_))));
+    const std::string whole = large_head_ + pending_.substr(0, large_.body_size);
     pending_.erase(0, size);
-    big_.offset = 0;
-    seen_.push_back(describe(big_, bytes_of(whole).data));
-    receives_big_ = false;
+    large_.offset = 0;
+    seen_.push_back(describe(large_, bytes_of(whole).data));
+    receives_large_ = false;
     return true;
   }
 
@@ -142,10 +142,10 @@ class Stream {
   std::vector<Frame> frames_;
   std::vector<std::string> seen_;
   std::string pending_;
-  std::string big_head_;
-  Frame big_ = {};
+  std::string large_head_;
+  Frame large_ = {};
   uint32_t need_ = 0;
-  bool receives_big_ = false;
+  bool receives_large_ = false;
   bool closed_ = false;
 };
 

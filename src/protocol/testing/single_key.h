@@ -38,7 +38,7 @@ struct Aligned {
 
 // What the long way says of a frame: its only request.
 struct LongWay {
-  bool lone = false;
+  bool single = false;
   net::Packet packet;
   UdpHeader header;
   Request request;
@@ -60,7 +60,7 @@ inline LongWay long_way(Aligned& frame) {
       frame_datagram(state, limits, datagram.from(kUdpHeaderSize), offset, 0, frames, 2);
   if (result.count != 1 || result.end != FrameEnd::kClose) return way;
   parse_request(frames[0], frame.data(), way.request);
-  way.lone = true;
+  way.single = true;
   return way;
 }
 

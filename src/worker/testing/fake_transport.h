@@ -30,7 +30,7 @@ class FakeTransport final : public io::Transport {
     uint32_t need = 0;
     MutableBytes body;
     bool body_ends = false;
-    bool in_turn = false;
+    bool delivered = false;
     io::SessionStorage session{};
   };
 
@@ -42,7 +42,7 @@ class FakeTransport final : public io::Transport {
   uint32_t bodies_refused = 0;
 
   // Datagrams that one receive() brings at most.
-  size_t datagrams_per_turn = SIZE_MAX;
+  size_t datagrams_per_iteration = SIZE_MAX;
 
   // Streams are closed by the test before it ends, or by the worker.
   ~FakeTransport() override {
@@ -56,7 +56,7 @@ class FakeTransport final : public io::Transport {
   }
   // As if the client had gone.
   void close(Stream& stream) {
-    WC_ASSERT(!stream.closed && !stream.in_turn);
+    WC_ASSERT(!stream.closed && !stream.delivered);
     observer_->closed(stream.session);
     stream.closed = true;
   }
@@ -82,7 +82,7 @@ class FakeTransport final : public io::Transport {
     const std::vector<uint32_t> again = std::exchange(again_, {});
     for (const uint32_t i : again) receive_stream(i, arena, chunks);
     for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
-    const size_t count = std::min(datagrams_.size(), datagrams_per_turn);
+    const size_t count = std::min(datagrams_.size(), datagrams_per_iteration);
     for (size_t i = 0; i < count; ++i) {
       io::RxChunk chunk;
       chunk.datagram = true;
@@ -107,9 +107,9 @@ class FakeTransport final : public io::Transport {
       return;
     }
     Stream& stream = *streams_[chunk.handle];
-    WC_ASSERT(stream.in_turn && next.consumed <= chunk.size);
+    WC_ASSERT(stream.delivered && next.consumed <= chunk.size);
     WC_ASSERT(next.need <= io::kChunkBytesMax);
-    stream.in_turn = false;
+    stream.delivered = false;
     stream.output += reply;
     WC_ASSERT(next.long_reply == nullptr);  // no engine of a test's makes one
     stream.kept.assign(reinterpret_cast<const char*>(arena_) + chunk.offset + next.consumed,
@@ -137,14 +137,14 @@ class FakeTransport final : public io::Transport {
 
   void receive_stream(uint32_t index, io::InputArena& arena, std::vector<io::RxChunk>& chunks) {
     Stream& stream = *streams_[index];
-    if (stream.closed || stream.in_turn || arena.size - arena.used < io::kChunkBytesMax) return;
+    if (stream.closed || stream.delivered || arena.size - arena.used < io::kChunkBytesMax) return;
     if (stream.input.empty() && !stream.more_now) return;
     io::RxChunk chunk;
     chunk.handle = index;
     chunk.session = &stream.session;
     chunk.connection_id = index + 1;
     if (!stream.more_now && !receive_bytes(stream, chunk)) return;
-    stream.in_turn = true;
+    stream.delivered = true;
     put(arena, chunk, stream.kept);
     chunks.push_back(chunk);
   }

@@ -86,7 +86,7 @@ void Acceptor::run() {
 }
 
 void Acceptor::accept_from(const Listener& listener) {
-  for (int i = 0; i < kAcceptsPerTurnMax; ++i) {
+  for (int i = 0; i < kAcceptsPerIterationMax; ++i) {
     if (!config_.reject_when_full && budget_.full()) {
       pause();
       return;

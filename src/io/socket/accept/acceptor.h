@@ -96,7 +96,7 @@ class Acceptor {
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr int kAcceptsPerTurnMax = 64;
+  static constexpr int kAcceptsPerIterationMax = 64;
   static constexpr int kRetryMs = 10;  // after the system refused a descriptor or memory
 
   void run();

@@ -117,7 +117,7 @@ const char* family_name(const addrinfo& address) {
 // cannot be had are left out while another can.
 template <typename Open>
 std::string open_each(const ListenTarget& target, int socket_type,
-                      std::vector<std::string>& left_out, Open open) {
+                      std::vector<std::string>& skipped, Open open) {
   AddressList list;
   std::string sentence = resolve(target, socket_type, list);
   if (!sentence.empty()) return sentence;
@@ -139,16 +139,16 @@ std::string open_each(const ListenTarget& target, int socket_type,
     }
   }
   if (!any) return failure(what, refusal);
-  left_out.insert(left_out.end(), taken.begin(), taken.end());
+  skipped.insert(skipped.end(), taken.begin(), taken.end());
   return "";
 }
 
 }  // namespace
 
 std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners,
-                     std::vector<std::string>& left_out) {
+                     std::vector<std::string>& skipped) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_STREAM, left_out, [&](addrinfo& address) {
+  return open_each(target, SOCK_STREAM, skipped, [&](addrinfo& address) {
     Listener listener;
     listener.fd = bind_same_port(address, target.port, picked);
     if (!listener.fd.valid()) return errno;
@@ -173,9 +173,9 @@ std::string start_listening(Listener& listener) {
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
-                     std::vector<UdpListener>& listeners, std::vector<std::string>& left_out) {
+                     std::vector<UdpListener>& listeners, std::vector<std::string>& skipped) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_DGRAM, left_out, [&](addrinfo& address) {
+  return open_each(target, SOCK_DGRAM, skipped, [&](addrinfo& address) {
     UdpListener listener;
     // Binding alone first: SO_REUSEPORT would let two servers share a port without a word.
     {

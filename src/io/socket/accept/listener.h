@@ -45,10 +45,10 @@ struct UdpListener {
 
 // Binds every address that the target's host stands for. While one of them can be had, a family
 // that the machine does not have is skipped, and an address that another server has gets a sentence
-// in `left_out`.
+// in `skipped`.
 [[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
                                    std::vector<Listener>& listeners,
-                                   std::vector<std::string>& left_out);
+                                   std::vector<std::string>& skipped);
 
 // From here on clients can connect; the file of a Unix socket appears. Fails when somebody else has
 // begun to listen there since it was bound.
@@ -57,7 +57,7 @@ struct UdpListener {
 // The same with `sockets` sockets per address.
 [[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,
                                    std::vector<UdpListener>& listeners,
-                                   std::vector<std::string>& left_out);
+                                   std::vector<std::string>& skipped);
 
 // Binds a Unix socket whose file will have `mode` (9 bits). A file left over from an earlier server
 // will be replaced. Fails where a server listens at the path, or a file of another kind lies there.

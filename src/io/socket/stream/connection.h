@@ -33,7 +33,7 @@ struct Connection {
   uint32_t need = 0;               // bytes that the stash must reach before it is delivered
   uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
   std::atomic<uint32_t> active_at{0};       // second of the last delivery
-  std::atomic<bool> in_turn{false};         // delivered, not completed
+  std::atomic<bool> delivered{false};       // delivered, not completed
   std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};       // has a long reply: nothing is read
   std::atomic<bool> in_body{false};         // the rest of a message of known length is awaited
@@ -68,7 +68,7 @@ class ConnectionTable {
     connection.body = {};
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
-    connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.delivered.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.closing = false;

@@ -20,8 +20,8 @@ bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInf
     info.fd = connection.fd;
     info.address = peer_address_text(connection.fd);
     info.listen_address = local_address_text(connection.fd);
-    info.in_turn = connection.in_turn.load(std::memory_order_relaxed) ||
-                   connection.answering.load(std::memory_order_relaxed);
+    info.has_request = connection.delivered.load(std::memory_order_relaxed) ||
+                       connection.answering.load(std::memory_order_relaxed);
     // Its socket has the name that it was bound by, not the one that its file got when it listened.
     if (info.listen_address.starts_with("unix:")) info.listen_address = "unix:" + config_.unix_path;
     info.writing = connection.writing.load(std::memory_order_relaxed);

@@ -139,7 +139,7 @@ std::unique_ptr<OutQueue> SocketTransport::take_output(uint32_t index) {
 
 // Closes streams, those first whose clients have read nothing for the longest time, until `bytes`
 // more can be copied. False: they never can.
-bool SocketTransport::make_output_room(uint64_t bytes) {
+bool SocketTransport::reclaim_output(uint64_t bytes) {
   if (bytes > config_.output_bytes_max) return false;
   while (output_bytes_ + bytes > config_.output_bytes_max) {
     const uint32_t index = stalls_.first();

@@ -71,7 +71,7 @@ void LineWorker::run() {
     chunks_.clear();
     replies_.clear();
     if (!transport_.receive(arena_, chunks_, kWaitMs)) break;
-    ++turns_;
+    ++iterations_;
     chunk_count_ += chunks_.size();
     for (const RxChunk& chunk : chunks_) serve(chunk);
     transport_.flush();
@@ -208,16 +208,16 @@ bool eventually(const std::function<bool()>& condition) {
 
 LineServer::LineServer(const LineServerConfig& config) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
+  std::vector<std::string> skipped;
   const std::string host = config.ipv6 ? "::1" : "127.0.0.1";
   const std::string failure = config.unix_path.empty()
-                                  ? open_tcp({host, 0}, 1024, listeners, left_out)
+                                  ? open_tcp({host, 0}, 1024, listeners, skipped)
                                   : open_unix(config.unix_path, 0700, 1024, listeners);
   WC_ASSERT(failure.empty());
   port_ = listeners[0].port;
   std::vector<UdpListener> udp;
   if (config.udp) {
-    WC_ASSERT(open_udp({host, 0}, config.workers, udp, left_out).empty());
+    WC_ASSERT(open_udp({host, 0}, config.workers, udp, skipped).empty());
     udp_port_ = udp[0].port;
   }
   acceptor_ = std::make_unique<Acceptor>(
@@ -229,14 +229,14 @@ LineServer::LineServer(const LineServerConfig& config) {
   for (uint32_t i = 0; i < config.workers; ++i) {
     std::vector<UdpSocket> sockets;
     if (config.udp) sockets.push_back({std::move(udp[0].fds[i])});
-    auto lane = std::make_unique<Lane>();
-    lane->transport =
+    auto worker = std::make_unique<WorkerThread>();
+    worker->transport =
         std::make_unique<SocketTransport>(transport_config, acceptor_->budget(), std::move(sockets),
                                           UdpGuard({}, config.udp_amplification_max));
-    lane->worker = std::make_unique<LineWorker>(*lane->transport);
-    lane->thread = std::thread([worker = lane->worker.get()] { worker->run(); });
-    sinks.push_back(lane->transport.get());
-    lanes_.push_back(std::move(lane));
+    worker->loop = std::make_unique<LineWorker>(*worker->transport);
+    worker->thread = std::thread([worker = worker->loop.get()] { worker->run(); });
+    sinks.push_back(worker->transport.get());
+    workers_.push_back(std::move(worker));
   }
   WC_ASSERT(acceptor_->listen().empty());
   acceptor_->start(std::move(sinks));
@@ -244,32 +244,32 @@ LineServer::LineServer(const LineServerConfig& config) {
 
 LineServer::~LineServer() {
   stop_now();
-  for (const auto& lane : lanes_) {
-    WC_ASSERT(lane->worker->open_pins() == 0 && lane->worker->open_sessions() == 0);
+  for (const auto& worker : workers_) {
+    WC_ASSERT(worker->loop->open_pins() == 0 && worker->loop->open_sessions() == 0);
   }
 }
 
 void LineServer::stop_now() {
   acceptor_->stop();
-  for (const auto& lane : lanes_) lane->transport->stop_now();
+  for (const auto& worker : workers_) worker->transport->stop_now();
   join();
 }
 
 void LineServer::drain() {
   acceptor_->stop();
-  for (const auto& lane : lanes_) lane->transport->drain();
+  for (const auto& worker : workers_) worker->transport->drain();
   join();
 }
 
 void LineServer::join() {
-  for (const auto& lane : lanes_) {
-    if (lane->thread.joinable()) lane->thread.join();
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
   }
 }
 
 uint64_t LineServer::sum(Counter TransportCounters::*counter) const {
   uint64_t sum = 0;
-  for (const auto& lane : lanes_) sum += (lane->transport->counters().*counter).get();
+  for (const auto& worker : workers_) sum += (worker->transport->counters().*counter).get();
   return sum;
 }
 

@@ -56,7 +56,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   explicit LineWorker(SocketTransport& transport);
   void run();
 
-  uint64_t turns() const { return turns_; }
+  uint64_t iterations() const { return iterations_; }
   uint64_t chunks() const { return chunk_count_; }
   size_t open_pins() const { return pins_.size(); }
   size_t open_sessions() const { return sessions_; }
@@ -90,7 +90,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   std::vector<std::unique_ptr<std::string>> pinned_;
   uint32_t next_pin_ = 1;
   std::vector<std::unique_ptr<LongWriter>> long_replies_;
-  std::atomic<uint64_t> turns_{0};
+  std::atomic<uint64_t> iterations_{0};
   std::atomic<uint64_t> chunk_count_{0};
   size_t sessions_ = 0;
 };
@@ -117,8 +117,8 @@ class LineServer {
   uint16_t port() const { return port_; }
   uint16_t udp_port() const { return udp_port_; }
   Acceptor& acceptor() { return *acceptor_; }
-  SocketTransport& transport(size_t worker) { return *lanes_[worker]->transport; }
-  LineWorker& worker(size_t worker) { return *lanes_[worker]->worker; }
+  SocketTransport& transport(size_t worker) { return *workers_[worker]->transport; }
+  LineWorker& worker(size_t worker) { return *workers_[worker]->loop; }
   uint64_t sum(Counter TransportCounters::*counter) const;
 
   void stop_now();
@@ -126,9 +126,9 @@ class LineServer {
   void drain();
 
  private:
-  struct Lane {
+  struct WorkerThread {
     std::unique_ptr<SocketTransport> transport;
-    std::unique_ptr<LineWorker> worker;
+    std::unique_ptr<LineWorker> loop;
     std::thread thread;
   };
 
@@ -137,7 +137,7 @@ class LineServer {
   uint16_t port_ = 0;
   uint16_t udp_port_ = 0;
   std::unique_ptr<Acceptor> acceptor_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<WorkerThread>> workers_;
 };
 
 // Whether the condition comes true within ten seconds.

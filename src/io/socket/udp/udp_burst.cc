@@ -39,9 +39,9 @@ UdpBurst::UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCoun
     (void)setsockopt(socket.fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);  // without: one by one
     sockets_.push_back({std::move(socket.fd), socket.admin});
   }
-  sources_.resize(kMessagesPerTurn);
-  source_sizes_.resize(kMessagesPerTurn);
-  requests_.reserve(kMessagesPerTurn * kSegmentsMax);
+  sources_.resize(kMessagesPerIteration);
+  source_sizes_.resize(kMessagesPerIteration);
+  requests_.reserve(kMessagesPerIteration * kSegmentsMax);
   packets_.reserve(kPacketsMax);
   pieces_.reserve(kPiecesMax);
   headers_ = std::make_unique<std::array<uint8_t, kUdpHeaderSize>[]>(kPacketsMax);
@@ -61,7 +61,7 @@ void UdpBurst::start_turn() {
 
 bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks) {
   const auto chunk_count = static_cast<uint32_t>(chunks.size());
-  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerTurn - source_count_,
+  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerIteration - source_count_,
                                   (arena.size - arena.used) / kMessageBytes,
                                   (kChunksMax - chunk_count) / kSegmentsMax});
   if (room == 0) return false;

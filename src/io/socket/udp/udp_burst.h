@@ -61,7 +61,7 @@ class UdpBurst {
 
  private:
   static constexpr uint32_t kMessagesPerCall = 32;
-  static constexpr uint32_t kMessagesPerTurn = 128;
+  static constexpr uint32_t kMessagesPerIteration = 128;
   // Room for the largest datagram, or as much as the kernel coalesces; not a multiple of the page
   // size, so that the messages of a burst do not compete for the same cache sets.
   static constexpr uint32_t kMessageBytes = 64 * 1024 + 192;

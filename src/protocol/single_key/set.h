@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shortest way for the usual write, as lone_get.h for reads: "set <key> <flags> 0 <bytes>" with
-// its value in a frame as lone_frame.h describes, with one blank between two words and a reply
-// asked for.
+// The single-key fast path for writes, as get.h for reads: "set <key> <flags> 0 <bytes>" with its
+// value in a frame as packet.h describes, one blank between two words, no noreply.
 #pragma once
 
 #include "protocol/single_key/packet.h"
@@ -10,7 +9,7 @@
 namespace warpcache::protocol {
 
 struct SingleKeySet {
-  uint32_t key_size = 0;  // 0: this is no such request
+  uint32_t key_size = 0;  // 0: not a request of this form
   uint32_t client_flags = 0;
   uint32_t value_offset = 0;  // in the frame
   uint32_t value_size = 0;
@@ -21,7 +20,7 @@ namespace single_key_detail {
 
 inline constexpr uint32_t kNoBlank = 0;
 
-// Where the first blank is in [kKey, end), which has no line end before it; kNoBlank: nowhere.
+// The offset of the first blank in [kKey, end); kNoBlank if there is none before a line end.
 WC_HD inline uint32_t first_blank(const uint8_t* frame, uint32_t end) {
   for (uint32_t at = kKey - 2; at < end; at += 4) {
     uint32_t word = word32(frame, at);
@@ -38,8 +37,8 @@ WC_HD inline uint32_t first_blank(const uint8_t* frame, uint32_t end) {
   return kNoBlank;
 }
 
-// A decimal number at `at` of up to nine digits, and behind it `next`. Moves `at` behind that.
-// False: there is none.
+// Reads a decimal number of up to nine digits at `at`, followed by `next`, and moves `at` after
+// both. False: there is no such number.
 WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uint32_t* at,
                               uint32_t* number) {
   constexpr uint32_t kDigitsMax = 9;
@@ -59,7 +58,7 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
 
 }  // namespace single_key_detail
 
-// Reads a frame of `size` bytes. REQUIRES: as parse_single_key_get().
+// Parses a frame of `size` bytes. REQUIRES: as for parse_single_key_get().
 WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t size,
                                                uint16_t udp_port) {
   using namespace single_key_detail;
@@ -91,8 +90,8 @@ WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t si
   return request;
 }
 
-// Writes the reply frame to a set that took effect; returns its bytes, padding included. REQUIRES:
-// room for kEthernetFrameMin bytes at `out`, a multiple of 4.
+// Writes the complete reply frame to a set that took effect; returns its size, padding included.
+// REQUIRES: `out` is a multiple of 4 and has kEthernetFrameMin bytes.
 WC_HD inline uint32_t compose_single_key_stored(const uint8_t* frame, const SingleKeySet& request,
                                                 uint8_t* out) {
   single_key_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: streams cut into pieces of any size, framed as a worker does it, and frames in
-// words.
+// Test support: streams that arrive in pieces of any size and are framed as a worker does it, and
+// frames as text.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ inline bool has_inline_body(const Frame& frame) {
          frame.verdict == Verdict::kBinary;
 }
 
-// All that a frame says but where it lies: "verdict<head>detail:body_size=body".
+// All fields of a frame except its offset: "verdict<head>detail:body_size=body".
 inline std::string describe(const Frame& frame, const uint8_t* base) {
   std::string text = std::string(name_of(frame.verdict)) + "<" +
                      text_of({base + frame.offset, frame.head_size}) + ">" +
@@ -65,13 +65,13 @@ inline std::string describe(const Frame& frame, const uint8_t* base) {
   return text;
 }
 
-// One stream and who reads it.
+// One stream and its reader.
 class Stream {
  public:
   explicit Stream(const FrameLimits& limits, uint32_t capacity = 8)
       : limits_(limits), frames_(capacity) {}
 
-  // What has arrived. Its frames are added to seen(); "close" follows the last.
+  // Receives `bytes` and appends their frames to seen(); "close" follows the last one.
   void feed(const std::string& bytes) {
     pending_ += bytes;
     bool again = true;
@@ -82,7 +82,7 @@ class Stream {
   const std::string& pending() const { return pending_; }
   uint32_t need() const { return need_; }
 
-  // What to say when asked for a Reservation; kOk by default.
+  // The status that a request for a reservation gets.
   Status reservation = Status::kOk;
 
  private:
@@ -149,7 +149,7 @@ class Stream {
   bool closed_ = false;
 };
 
-// The frames of `bytes`, received at once.
+// The frames of `bytes`, received in one piece.
 inline std::vector<std::string> frames_of(const std::string& bytes,
                                           const FrameLimits& limits = default_limits()) {
   Stream stream(limits);
@@ -157,7 +157,7 @@ inline std::vector<std::string> frames_of(const std::string& bytes,
   return stream.seen();
 }
 
-// The message of a binary request.
+// A message of the binary protocol.
 inline std::string binary_request(uint8_t opcode, const std::string& extras, const std::string& key,
                                   const std::string& value, uint64_t cas = 0) {
   uint8_t header[24] = {0x80, opcode};

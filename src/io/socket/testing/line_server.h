@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: an acceptor and workers over real sockets on loopback, answering a small protocol
-// of lines, so that the transport is tested without an engine:
+// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol of
+// lines, so that the transport is tested without an engine:
 //
 //   echo TEXT     TEXT and a line end
 //   big N         N bytes 'x', not pinned
 //   pin N         N bytes 'p', in two pinned pieces
-//   need N        the next N bytes are asked for whole, and their number and sum are answered
-//   body N        the same, but received piecewise into a buffer of the server
+//   need N        asks for the next N bytes in one piece; answers their number and sum
+//   body N        the same, but receives them in pieces into a buffer of the server
 //   long N        N bytes 'l', as a long reply that another thread writes
-//   cut N         the same, but broken off behind them
-//   slow          nothing now; delivered again once, then "slow"
+//   cut N         the same, but broken off after N bytes
+//   slow          nothing now; is delivered again once, then "slow"
 //   quit          "bye", then the connection is closed
 #pragma once
 
@@ -64,7 +64,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
  private:
   struct Session {
     uint32_t number;     // 0: not known yet
-    uint32_t body_size;  // of a body under way
+    uint32_t body_size;  // of an unfinished body
     uint32_t body_received;
     uint32_t body_sum;
     uint8_t slow;
@@ -140,10 +140,10 @@ class LineServer {
   std::vector<std::unique_ptr<WorkerThread>> workers_;
 };
 
-// Whether the condition comes true within ten seconds.
+// Whether the condition becomes true within ten seconds.
 bool eventually(const std::function<bool()>& condition);
 
-// A client's end of a stream, blocking, with a time limit on each receive.
+// The client side of a stream: blocking, with a time limit for each receive.
 class Client {
  public:
   static constexpr int kTimeoutS = 10;
@@ -155,10 +155,10 @@ class Client {
   bool connected() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   void send(std::string_view text);
-  // Up to `size` bytes; fewer at the end of the stream or after the time limit.
+  // Returns `size` bytes; fewer at the end of the stream or after the time limit.
   std::string receive(size_t size);
   std::string ask(std::string_view text, size_t reply_size);
-  // True when the server has closed (or does so in time) without another byte.
+  // Whether the server closes within the time limit without another byte.
   bool closed();
   void shut_down_sending();
   void reset();  // closes with a TCP reset

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bodies that are too big for the input: received straight into the store, then run as the first
-// frame of an entry.
+// Large bodies: received directly into the store, then run as the first frame of a batch entry.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -15,12 +14,12 @@ namespace warpcache::worker {
 
 using io::RxChunk;
 
-// Notes the body that begins. Returns false when it cannot be stored: then the frame, refused, is
-// in the batch, and frame() swallows the body.
+// Starts to receive a body. Returns false if it cannot be stored: its refused frame is then in the
+// batch, and frame() discards the body.
 bool Worker::begin_body(Session& session, protocol::Frame frame, const Plan& plan) {
   frame.entry = plan.entry;
   WC_ASSERT(session.incoming_body == 0 && frame.head_size <= kLargeHeadMax);
-  // Who has not logged in takes no memory; and without a key there is nothing to store.
+  // A client that has not logged in gets no memory of the store.
   if (config_.authentication && !session.authenticated) {
     return refuse_body(session, frame, Status::kTooLarge);
   }
@@ -46,7 +45,7 @@ bool Worker::refuse_body(Session& session, protocol::Frame frame, Status why) {
   return false;
 }
 
-// 0: the command has no valid key. Works on a copy, since a message is parsed but once.
+// 0: the command has no valid key. Parses a copy, because a message can be parsed only once.
 uint32_t Worker::key_size_of(LargeBody& body) {
   uint8_t head[kLargeHeadMax];
   std::memcpy(head, body.head, body.frame.head_size);
@@ -57,9 +56,9 @@ uint32_t Worker::key_size_of(LargeBody& body) {
   return request.op == protocol::Op::kInvalid ? 0 : request.key_size;
 }
 
-// Takes room in the store, but not before as much of the body is there as one that lies in the
-// input whole may have: clients that stop earlier hold nothing that others need. Returns false when
-// more must come. Where there is no room, the body is refused.
+// Reserves space in the store, but only after kInlineBodyMax bytes of the body have come: a client
+// that stops earlier then holds no memory of the store. Returns false if more input is needed first.
+// Refuses the body if there is no space.
 bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   if (present < kInlineBodyMax) {
     plan.next.need = kInlineBodyMax;
@@ -75,8 +74,8 @@ bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   return true;
 }
 
-// Goes on with the session's big body. Returns true when it is in the batch and the input behind it
-// can be framed; else plan.next says what is wanted.
+// Continues with the session's incoming body. Returns true if it is in the batch, so that the input
+// after it can be framed; otherwise plan.next says what is needed.
 bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   LargeBody& body = body_pool_[session.incoming_body];
   const Bytes input = {arena_.data + chunk.offset + plan.framed_end, chunk.size - plan.framed_end};
@@ -94,8 +93,8 @@ bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   return add_body(session.incoming_body, plan);
 }
 
-// Takes body and line end from `input`, which starts at plan.framed_end. Returns whether all is
-// there; if not, plan.next says where to receive the rest.
+// Takes body and line end from `input`, which starts at plan.framed_end. Returns whether both are
+// complete; if not, plan.next says where to receive the rest.
 bool Worker::take_body(LargeBody& body, Bytes input, Plan& plan) {
   size_t cursor = 0;
   while (body.received < body.frame.body_size && cursor < input.size) {
@@ -118,8 +117,8 @@ bool Worker::take_body(LargeBody& body, Bytes input, Plan& plan) {
   return body.received == body.frame.body_size && body.end_received == end_size;
 }
 
-// Puts the complete body `big` into the batch, as first frame of its entry, and clears `big`.
-// Returns false when that has to wait for the next turn.
+// Adds the complete body `id` to the batch, as the first frame of its entry, and sets `id` to 0.
+// Returns false if that must wait for the next iteration.
 bool Worker::add_body(uint32_t& id, Plan& plan) {
   const LargeBody& body = body_pool_[id];
   const uint32_t head_size = body.frame.head_size;

@@ -23,8 +23,8 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
       memory_(engine.input_memory(kInputBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
-  // Taken now, so that none of it has to be had when memory is short. Only what is used of it
-  // occupies memory.
+  // Allocated at start-up, so that no iteration fails when memory is short. Pages occupy memory only
+  // after their first use.
   batch_.frames.reserve(kBatchFramesMax);
   batch_.entries.reserve(io::kChunksMax);
   batch_.spans.reserve(engine::kBatchSpansMax);
@@ -71,15 +71,16 @@ bool Worker::run_once(int timeout_ms) {
   return true;
 }
 
-// Turns without input are also those in which a connection opens, closes or sends what is left.
+// Called in iterations without input, among them those in which a connection opens, closes or sends
+// queued output.
 void Worker::nothing_came() {
   const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(idle_, true)) idle_since_ = now;
   if (now - idle_since_ >= config_.idle_after) engine_.yield();
 }
 
-// A datagram for which the batch had no room, or the engine no reply space, comes again in this
-// turn.
+// Whether the chunk is a datagram that must run again in this iteration: the batch was full, or the
+// engine had no reply space.
 bool Worker::runs_again(size_t index) const {
   if (!chunks_[index].datagram) return false;
   const Plan& plan = plans_[index];
@@ -95,9 +96,9 @@ void Worker::complete_or_queue(size_t index) {
   }
 }
 
-// Runs the datagrams that are left, as a batch of their own: what was answered before has gone, and
-// the space of its replies is free. If it is too little for the first of them, those that were in
-// the batch go without a reply. Each time around some are completed, or the first is framed.
+// Runs the queued datagrams as a further batch. The earlier replies are sent, so the whole reply
+// arena is free. If it is too small even for the first datagram, the datagrams of that batch get no
+// reply. Ends: each call completes at least one datagram or frames the first one.
 void Worker::run_queued() {
   std::sort(queued_.begin(), queued_.end());
   keep_deferred_frames();
@@ -118,7 +119,7 @@ void Worker::run_queued() {
   transport_.flush();
 }
 
-// Of what the batch holds, the entries stay that have no reply.
+// Keeps only the batch entries that were deferred.
 void Worker::keep_deferred_frames() {
   uint32_t frames = 0;
   uint32_t entries = 0;
@@ -138,9 +139,10 @@ void Worker::keep_deferred_frames() {
   batch_.entries.resize(entries);
 }
 
-// The transport delivers what waits in the order in which it was completed. Streams that found the
-// batch full, the reply space used up or the administrative commands at their limit come first in
-// the next iteration, so that clients that send or read fast cannot starve the others.
+// The index of the chunk to complete first. The transport delivers streams with more_now in the order
+// of complete(). So the first ones in the next iteration are those that were deferred or not reached,
+// because the batch, the reply space or the administrative commands were at their limit. Otherwise
+// fast clients could starve the others.
 size_t Worker::first_to_complete() const {
   if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
   const auto waits = [this](const Plan& plan) {
@@ -173,7 +175,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   batch_.entries.push_back(entry);
 }
 
-// An entry without frames is taken back.
+// Removes the entry if it has no frames.
 void Worker::close_entry(Plan& plan) {
   engine::BatchEntry& entry = batch_.entries.back();
   entry.frame_count = static_cast<uint32_t>(batch_.frames.size()) - entry.first_frame;
@@ -182,8 +184,8 @@ void Worker::close_entry(Plan& plan) {
   plan.entry = kNoEntry;
 }
 
-// How many frames can be added now; says in the plan whether the batch is full. One place is kept
-// for the frame of a big body that is refused.
+// How many frames can be added now; sets plan.not_reached if the batch is full. One place stays free
+// for the frame of a refused large body.
 uint32_t Worker::free_frames(Plan& plan) {
   const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
@@ -197,7 +199,7 @@ uint32_t Worker::free_frames(Plan& plan) {
       {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
 
-// A datagram is answered whole, so all of it goes into the batch, or none.
+// All requests of a datagram are answered together, so they are in the same batch.
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
   plan.not_reached = batch_.frames.size() + kDatagramFramesMax >= kBatchFramesMax;
   if (WC_UNLIKELY(plan.not_reached)) return;
@@ -209,7 +211,7 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
     const protocol::FrameResult result = protocol::frame_datagram(
         state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
     if (WC_UNLIKELY(batch_.frames.size() - plan.first_frame + result.count > kDatagramFramesMax)) {
-      batch_.frames.resize(plan.first_frame);  // it is lost, as datagrams may be
+      batch_.frames.resize(plan.first_frame);  // the datagram is dropped
       break;
     }
     batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
@@ -232,7 +234,7 @@ void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
   close_entry(plan);
 }
 
-// Frames the chunk from plan.framed_end on.
+// Frames the chunk from plan.framed_end to its end, or until the batch is full.
 void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
   while (true) {
     const uint32_t room = free_frames(plan);
@@ -264,8 +266,8 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
   }
 }
 
-// What the engine has left undone comes back next turn; the bytes stay with the transport. False:
-// the system refuses the memory for it.
+// Keeps the frames that the engine deferred for the next iteration; the transport keeps their bytes.
+// False: the system refuses the memory.
 bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
@@ -278,7 +280,7 @@ bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
     return false;
   }
   DeferredFrames& deferred = deferred_pool_[session.deferred_frames];
-  // Frames without a head have no place in the input.
+  // Frames without a head have no valid offset.
   uint32_t start = chunk.offset + plan.framed_end;
   for (const protocol::Frame& frame : deferred.frames) {
     if (frame.head_size > 0) start = std::min(start, frame.offset);
@@ -292,7 +294,7 @@ bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
   return true;
 }
 
-// False: the batch has no room for them, and they wait on.
+// Adds the deferred frames to the batch. False: the batch has no space; they stay deferred.
 bool Worker::replay_deferred(const RxChunk& chunk, Session& session, Plan& plan) {
   DeferredFrames& deferred = deferred_pool_[session.deferred_frames];
   if (batch_.frames.size() + deferred.frames.size() > kBatchFramesMax) {
@@ -311,7 +313,7 @@ bool Worker::replay_deferred(const RxChunk& chunk, Session& session, Plan& plan)
   return true;
 }
 
-// What the engine made of a stream's entry.
+// Applies the engine's results of a stream's entry to the session and the plan.
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   if (WC_UNLIKELY(config_.authentication)) {
@@ -345,7 +347,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next.close = true;
     plan.next.long_reply = long_reply;
   }
-  // A body goes straight to its place only when none of it is left over.
+  // A body can be received directly into the store only if all input before it is consumed.
   if (plan.next.consumed < chunk.size && !plan.next.body.empty()) {
     plan.next.body = {};
     plan.next.more_now = true;
@@ -366,7 +368,7 @@ void Worker::complete(const RxChunk& chunk, Plan& plan) {
   transport_.complete(chunk, plan.next, spans_.data(), static_cast<uint32_t>(spans_.size()));
 }
 
-// Where the system refuses memory for it, the log has a gap.
+// If the system refuses memory, the log has a gap.
 template <typename Say>
 void Worker::log(Say say) {
   try {

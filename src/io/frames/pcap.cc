@@ -17,13 +17,13 @@ constexpr size_t kFileHeaderSize = 24;
 constexpr size_t kRecordHeaderSize = 16;
 constexpr uint16_t kVersionMajor = 2;
 constexpr uint16_t kVersionMinor = 4;
-constexpr uint32_t kFrameBytesMax = 262144;  // what recorders take for the most
-constexpr uint32_t kLinkTypeMask = 0xffff;   // the rest tells of check sequences behind the frames
+constexpr uint32_t kFrameBytesMax = 262144;  // the largest snapshot length of capture programs
+constexpr uint32_t kLinkTypeMask = 0xffff;   // other bits: length of the frame check sequence
 constexpr uint32_t kLinkTypeEthernet = 1;
 constexpr std::streamsize kReadBytes = 1 << 16;
 constexpr uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// Numbers in the byte order of the file.
+// Reads numbers in the byte order of the file.
 class Reader {
  public:
   Reader(Bytes file, bool big_endian) : file_(file), big_endian_(big_endian) {}

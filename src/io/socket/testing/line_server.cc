@@ -123,7 +123,7 @@ void LineWorker::serve(const RxChunk& chunk) {
   transport_.complete(chunk, next, spans_.data(), static_cast<uint32_t>(spans_.size()));
 }
 
-// Returns false when more of the body is wanted.
+// Returns false if the body is not complete.
 bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next) {
   session.body_received += chunk.body_received;
   const uint32_t left = session.body_size - session.body_received;
@@ -146,7 +146,8 @@ bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next
   return true;
 }
 
-// Answers a line, and what must follow it. Returns false when nothing more can be done this turn.
+// Answers a line and the bytes that belong to it. Returns false if nothing more can be done in this
+// iteration.
 bool LineWorker::serve_line(Session& session, std::string_view line, std::string_view rest,
                             RxNext& next) {
   const std::string_view command = line.substr(0, line.find(' '));

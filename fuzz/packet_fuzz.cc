@@ -65,14 +65,14 @@ void check_short_ways(const std::string& frame, bool is_packet) {
   if (words.empty()) return;
   std::memcpy(words.data(), frame.data(), frame.size());
   const auto* const data = reinterpret_cast<const uint8_t*>(words.data());
-  const protocol::LoneGet get = protocol::parse_lone_get(data, size, kTestPort);
-  const protocol::LoneSet set = protocol::parse_lone_set(data, size, kTestPort);
+  const protocol::SingleKeyGet get = protocol::parse_single_key_get(data, size, kTestPort);
+  const protocol::SingleKeySet set = protocol::parse_single_key_set(data, size, kTestPort);
   WC_ASSERT(get.key_size == 0 || set.key_size == 0);
   if (get.key_size != 0) {
-    WC_ASSERT(is_packet && protocol::kLoneKeyOffset + get.key_size + 2 <= size);
+    WC_ASSERT(is_packet && protocol::kSingleKeyOffset + get.key_size + 2 <= size);
   }
   if (set.key_size == 0) return;
-  WC_ASSERT(is_packet && protocol::kLoneKeyOffset + set.key_size < set.value_offset);
+  WC_ASSERT(is_packet && protocol::kSingleKeyOffset + set.key_size < set.value_offset);
   WC_ASSERT(uint64_t{set.value_offset} + set.value_size + 2 <= size);
 }
 
@@ -147,10 +147,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t siz
   }
   frame.resize(std::min(frame.size(), size_max - kReplySizeBytes));
   const size_t padding = random() % 4 == 0 ? random() % 8 : 0;
-  net::testing::mend(frame,
-                     random() % 4 == 0 ? static_cast<uint32_t>(random() % 16)
-                                       : uint32_t{net::testing::kMendAll},
-                     padding);
+  net::testing::mend(
+      frame,
+      random() % 4 == 0 ? static_cast<uint32_t>(random() % 16) : uint32_t{net::testing::kMendAll},
+      padding);
   frame += tail;
   std::memcpy(data, frame.data(), frame.size());
   return frame.size();

@@ -25,10 +25,10 @@ __host__ __device__ uint32_t stage_words(uint32_t requests, const StageShape& in
 // lane. Returns its size, 0 if there is none.
 __device__ uint32_t serve_spilled(const store::Core& core, const GetBatch& batch,
                                   const uint8_t* frame, uint8_t* out) {
-  const protocol::LoneGet request =
-      protocol::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
+  const protocol::SingleKeyGet request =
+      protocol::parse_single_key_get(frame, batch.slot_bytes, batch.udp_port);
   if (request.key_size == 0) return 0;
-  const Bytes key = {frame + protocol::kLoneKeyOffset, request.key_size};
+  const Bytes key = {frame + protocol::kSingleKeyOffset, request.key_size};
   const store::Found found = store::find_key(core, hash_key(core.seed, key), key);
   if (!found) return 0;
   QuickFound quick = header_of(found.item);
@@ -94,9 +94,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     bring_in<kWarpSize>(batch.input + uint64_t{first} * batch.slot_bytes, slots, in, input,
                         lane_id());
     __syncwarp();
-    protocol::LoneGet request;
+    protocol::SingleKeyGet request;
     const bool here = Lanes::number() < slots;
-    if (here) request = protocol::parse_lone_get(frame, batch.slot_bytes, batch.udp_port);
+    if (here) request = protocol::parse_single_key_get(frame, batch.slot_bytes, batch.udp_port);
     const QuickFound found = Lanes::find(core, facts.pairs, request, frame);
     const uint32_t size = reply_size(request, found, facts, batch.now, batch.reply_slot_bytes);
     if (size != 0 && Lanes::lane() == 0) engine::cuda::quick_record_hit(found, batch.now);
@@ -123,15 +123,15 @@ struct Exchange {
 
 // Bytes of the key of a frame whose headers are right, and whose payload may be anything; 0: none.
 __device__ uint32_t key_size_of(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace protocol::lone_detail;
+  using namespace protocol::single_key_detail;
   const uint32_t end = kUdp + big16(word16(frame, kUdp + net::kUdpLengthOffset));
   const bool fits = end >= kKey + 3 && end <= kKey + protocol::kKeySizeMax + 2 && end <= slot_bytes;
   return fits ? end - 2 - kKey : 0;
 }
 
-// The part of protocol::parse_lone_get() that is about the payload.
-__device__ protocol::LoneGet parse_command(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace protocol::lone_detail;
+// The part of protocol::parse_single_key_get() that is about the payload.
+__device__ protocol::SingleKeyGet parse_command(const uint8_t* frame, uint32_t slot_bytes) {
+  using namespace protocol::single_key_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (key_size == 0) return {};
   const Head head = load_head(frame);
@@ -148,7 +148,7 @@ __device__ protocol::LoneGet parse_command(const uint8_t* frame, uint32_t slot_b
 // request's headers are right.
 __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, uint16_t udp_port,
                      uint8_t* out) {
-  using namespace protocol::lone_detail;
+  using namespace protocol::single_key_detail;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (!has_usual_headers(load_head(frame), slot_bytes, udp_port)) return false;
   if (key_size == 0 || kPayload + kHitText + key_size > room) return false;
@@ -159,9 +159,9 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
 }
 
 // The rest of the reply.
-__device__ void complete(const protocol::LoneGet& request, const QuickFound& found, uint32_t size,
-                         uint8_t* out) {
-  using namespace protocol::lone_detail;
+__device__ void complete(const protocol::SingleKeyGet& request, const QuickFound& found,
+                         uint32_t size, uint8_t* out) {
+  using namespace protocol::single_key_detail;
   const uint32_t length = big16(size - kIp);
   const uint32_t sum = ~uint32_t{word16(out, kIp + net::kIpv4ChecksumOffset)} & 0xffff;
   put16(out, kIp + net::kIpv4LengthOffset, length);
@@ -169,7 +169,7 @@ __device__ void complete(const protocol::LoneGet& request, const QuickFound& fou
   put16(out, kUdp + net::kUdpLengthOffset, big16(size - kUdp));
   uint8_t* const place = put_around_value(found, out + kPayload + 6 + request.key_size);
   engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
-  protocol::finish_lone_hit(request, size, out);
+  protocol::finish_single_key_hit(request, size, out);
 }
 
 // A block is a main warp, which looks up, and its helper: barriers of the block are theirs alone.
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     bring_in<kThreads>(batch.input + uint64_t{first} * batch.slot_bytes, slots, in, input,
                        threadIdx.x);
     __syncthreads();
-    protocol::LoneGet request;
+    protocol::SingleKeyGet request;
     QuickFound found;
     if (helps) {
       exchange.headers_right[lane_id()] =

@@ -37,12 +37,14 @@ struct StoreFacts {
 };
 
 // Bytes of the reply frame; 0: it is no hit that can be answered.
-__device__ inline uint32_t reply_size(const protocol::LoneGet& request, const QuickFound& found,
-                                      const StoreFacts& facts, uint32_t now, uint32_t room) {
+__device__ inline uint32_t reply_size(const protocol::SingleKeyGet& request,
+                                      const QuickFound& found, const StoreFacts& facts,
+                                      uint32_t now, uint32_t room) {
   if (found.item == nullptr || found.chained()) return 0;
   const bool expired = found.expiry != 0 && found.expiry <= now;
   if (expired || found.flush_generation != facts.flush_generation) return 0;
-  const uint32_t size = protocol::lone_hit_size(request, found.client_flags, found.value_size);
+  const uint32_t size =
+      protocol::single_key_hit_size(request, found.client_flags, found.value_size);
   return size <= room ? size : 0;
 }
 
@@ -56,12 +58,12 @@ __device__ inline QuickFound header_of(store::Item* item) {
 }
 
 // The reply frame of `size` bytes at `out`, by one lane.
-__device__ inline void compose_alone(const protocol::LoneGet& request, const QuickFound& found,
+__device__ inline void compose_alone(const protocol::SingleKeyGet& request, const QuickFound& found,
                                      const uint8_t* frame, uint32_t size, uint8_t* out) {
-  uint8_t* const place =
-      protocol::compose_lone_hit(frame, request, found.client_flags, found.value_size, size, out);
+  uint8_t* const place = protocol::compose_single_key_hit(frame, request, found.client_flags,
+                                                          found.value_size, size, out);
   engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
-  protocol::finish_lone_hit(request, size, out);
+  protocol::finish_single_key_hit(request, size, out);
 }
 
 template <uint32_t kLanes>
@@ -76,10 +78,10 @@ class Group {
   // The key of `request`, which was read from `frame`, if it is in its home set. All lanes of the
   // group have the result. Without a key nothing is found.
   __device__ static QuickFound find(const store::Core& core, uint32_t pairs,
-                                    const protocol::LoneGet& request, const uint8_t* frame);
+                                    const protocol::SingleKeyGet& request, const uint8_t* frame);
   // The reply frame of `size` bytes at `out`; nothing if that is 0. All of it is written when this
   // returns.
-  __device__ static void compose(const protocol::LoneGet& request, const QuickFound& found,
+  __device__ static void compose(const protocol::SingleKeyGet& request, const QuickFound& found,
                                  const uint8_t* frame, uint32_t size, uint8_t* out);
 
  private:
@@ -134,9 +136,10 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
 // of which there is seldom a second.
 template <uint32_t kLanes>
 __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pairs,
-                                          const protocol::LoneGet& request, const uint8_t* frame) {
+                                          const protocol::SingleKeyGet& request,
+                                          const uint8_t* frame) {
   const uint32_t key_size = request.key_size;
-  const uint8_t* const key = frame + protocol::kLoneKeyOffset;
+  const uint8_t* const key = frame + protocol::kSingleKeyOffset;
   bool searches = key_size != 0;
   const uint64_t hash = searches ? hash_key(core.seed, {key, key_size}) : 0;
   if constexpr (kLanes == 1) {
@@ -189,8 +192,8 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
 // than one. No byte behind the key is written: these are another lane's.
 template <uint32_t kLanes>
 __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  static_assert((protocol::lone_detail::kPayload + 6) % 4 == 0);
-  const auto* words = reinterpret_cast<const uint32_t*>(frame + protocol::kLoneKeyOffset - 2);
+  static_assert((protocol::single_key_detail::kPayload + 6) % 4 == 0);
+  const auto* words = reinterpret_cast<const uint32_t*>(frame + protocol::kSingleKeyOffset - 2);
   for (uint32_t i = lane(); i < (size + 3) / 4; i += kLanes) {
     const uint32_t next = 4 * i + 2 < size ? words[i + 1] : 0;
     const uint32_t word = __funnelshift_r(words[i], next, 16);
@@ -206,7 +209,7 @@ __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint
 
 // What follows the key, the value left out; returns the place of that.
 __device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at) {
-  using namespace protocol::lone_detail;
+  using namespace protocol::single_key_detail;
   *at++ = ' ';
   at = put_number(found.client_flags, digits_of(found.client_flags), at);
   *at++ = ' ';
@@ -218,16 +221,17 @@ __device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at
 }
 
 __device__ inline void put_value_word(uint8_t* out) {
-  using namespace protocol::lone_detail;
+  using namespace protocol::single_key_detail;
   put16(out, kPayload, 'V' | 'A' << 8);
   put16(out, kPayload + 2, 'L' | 'U' << 8);
   put16(out, kPayload + 4, 'E' | ' ' << 8);
 }
 
 template <uint32_t kLanes>
-__device__ void Group<kLanes>::compose(const protocol::LoneGet& request, const QuickFound& found,
-                                       const uint8_t* frame, uint32_t size, uint8_t* out) {
-  using namespace protocol::lone_detail;
+__device__ void Group<kLanes>::compose(const protocol::SingleKeyGet& request,
+                                       const QuickFound& found, const uint8_t* frame, uint32_t size,
+                                       uint8_t* out) {
+  using namespace protocol::single_key_detail;
   const bool hit = size != 0;
   if constexpr (kLanes == 1) {
     if (hit) compose_alone(request, found, frame, size, out);
@@ -250,7 +254,7 @@ __device__ void Group<kLanes>::compose(const protocol::LoneGet& request, const Q
     }
   }
   __syncwarp();
-  if (hit && lane() == 0) protocol::finish_lone_hit(request, size, out);
+  if (hit && lane() == 0) protocol::finish_single_key_hit(request, size, out);
   __syncwarp();
 }
 

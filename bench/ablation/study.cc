@@ -235,7 +235,7 @@ class Study {
   // --- Indexes
 
   Bytes key_of(const uint8_t* frame) const {
-    return {frame + protocol::kLoneKeyOffset, config_.workload.key_size};
+    return {frame + protocol::kSingleKeyOffset, config_.workload.key_size};
   }
 
   // Of all keys, in the order in which they were stored.

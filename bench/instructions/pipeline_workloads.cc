@@ -2,7 +2,7 @@
 //
 // Fixed workloads for counting instructions: requests from memory through framing, engine and store
 // to replies in memory, without sockets. One workload a run, the same at each run;
-// bench/instructions/run counts what happens inside Worker::turn() under callgrind.
+// bench/instructions/run counts what happens inside Worker::run_once() under callgrind.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -135,7 +135,7 @@ std::unique_ptr<store::Store> make_store() {
   return store;
 }
 
-// Stores every key, not through turn(), which is what is counted.
+// Stores every key, not through run_once(), which is what is counted.
 void fill(engine::Engine& engine) {
   constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 16, true, protocol::kProtocolAuto};
   const std::string value(kValueSize, 'v');
@@ -157,7 +157,7 @@ void fill(engine::Engine& engine) {
   }
 }
 
-void run(const Workload& workload, uint32_t turns) {
+void run(const Workload& workload, uint32_t iterations) {
   const std::unique_ptr<store::Store> store = make_store();
   engine::StoreAdmin admin(*store);
   engine::CpuEngine engine({}, *store, admin);
@@ -165,21 +165,21 @@ void run(const Workload& workload, uint32_t turns) {
   worker::Worker worker({}, transport, engine);
   fill(engine);
   std::minstd_rand random(1);
-  for (uint32_t i = 0; i < turns; ++i) {
+  for (uint32_t i = 0; i < iterations; ++i) {
     transport.set_input(workload.message(random));
-    WC_ASSERT(worker.turn(0));
+    WC_ASSERT(worker.run_once(0));
   }
   if (!workload.datagrams) transport.close();
-  fmt::print("{}\n", uint64_t{turns} * workload.requests);
+  fmt::print("{}\n", uint64_t{iterations} * workload.requests);
 }
 
 int main(int argc, char** argv) {
   CLI::App app("Runs one workload through the pipeline and prints its number of requests");
   std::string name;
-  uint32_t turns = 1000;
+  uint32_t iterations = 1000;
   bool list = false;
   app.add_option("--workload", name, "which; see --list");
-  app.add_option("--turns", turns, "messages");
+  app.add_option("--iterations", iterations, "messages");
   app.add_flag("--list", list, "the workloads' names");
   CLI11_PARSE(app, argc, argv);
   const std::map<std::string, Workload> all = workloads();
@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "no workload is called '{}'; see --list\n", name);
     return 2;
   }
-  run(found->second, turns);
+  run(found->second, iterations);
   return 0;
 }
 

@@ -30,7 +30,7 @@ def connect(host: str, port: int) -> socket.socket:
     return sock
 
 
-def with_missed_turns(waits: list[float], period_s: float) -> list[float]:
+def with_missed_rounds(waits: list[float], period_s: float) -> list[float]:
     """A request that waits longer than a period keeps later ones from being sent: each of those
     would have waited for the rest of that time. Without them a stall of seconds is one sample."""
     found = []
@@ -42,7 +42,7 @@ def with_missed_turns(waits: list[float], period_s: float) -> list[float]:
 
 
 def summary(waits: list[float], period_s: float) -> dict:
-    every = with_missed_turns(waits, period_s)
+    every = with_missed_rounds(waits, period_s)
     if not every:
         return {"answers": 0}
 
@@ -81,17 +81,17 @@ def main() -> None:
     assert socks[0].recv(100) == b"STORED\r\n"
     gc.disable()
     waits: list[float] = []
-    turn = 0
+    round_number = 0
     while serve_reports(waits, period_s):
         started = time.monotonic()
         try:
-            waits.append(wait_for_answer(socks[turn % CONNECTIONS]))
+            waits.append(wait_for_answer(socks[round_number % CONNECTIONS]))
         except OSError as failure:
             waits.append(time.monotonic() - started)
             while serve_reports(waits, period_s, failed=repr(failure)):
                 pass
             return
-        turn += 1
+        round_number += 1
 
 
 if __name__ == "__main__":

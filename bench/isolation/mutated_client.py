@@ -54,7 +54,7 @@ def connect(host: str, port: int) -> socket.socket | None:
         return None
 
 
-def turn(sock: socket.socket, chance: random.Random, batch: bytes) -> bool:
+def exchange(sock: socket.socket, chance: random.Random, batch: bytes) -> bool:
     """Whether the connection can go on."""
     try:
         sock.send(batch)
@@ -83,7 +83,7 @@ def main() -> None:
                 if sock is not None:
                     sock.close()
                 socks[i] = connect(host, port)
-            elif not turn(sock, chance, chance.choice(batches)):
+            elif not exchange(sock, chance, chance.choice(batches)):
                 sock.close()
                 socks[i] = None
         time.sleep(0.001)

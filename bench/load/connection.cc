@@ -5,11 +5,11 @@
 
 namespace warpcache::load {
 
-Connection::Connection(Lane* lane, int socket, uint32_t places)
-    : lane_(lane),
+Connection::Connection(ThreadContext* context, int socket, uint32_t places)
+    : context_(context),
       socket_(socket),
       places_(places),
-      keys_max_(lane->options.multiget),
+      keys_max_(context->options.multiget),
       limit_(places),
       sent_(places),
       ids_(new uint32_t[size_t{places} * keys_max_]) {}
@@ -20,12 +20,12 @@ void Connection::add(uint64_t begin_ns) {
   const uint32_t place = take_place();
   Pending& pending = sent_[place].pending;
   uint32_t* const ids = ids_at(place);
-  pending.count = lane_->next(&pending.operation, ids);
+  pending.count = context_->next(&pending.operation, ids);
   pending.next = 0;
   pending.ids = ids;
   sent_[place].begin_ns = begin_ns;
-  sent_[place].sent_ns = lane_->now_ns;
-  lane_->note_delay(begin_ns);
+  sent_[place].sent_ns = context_->now_ns;
+  context_->note_delay(begin_ns);
   write(place);
 }
 
@@ -42,21 +42,22 @@ bool Connection::add_missed(uint64_t begin_ns) {
 
 void Connection::write_body(uint32_t place) {
   const Pending& pending = sent_[place].pending;
-  char* const out = lane_->out.reserve(lane_->codec.bytes_max(pending.operation, pending.count));
-  lane_->out.set_end(lane_->codec.write(pending, lane_->next_version(), out));
+  char* const out =
+      context_->out.reserve(context_->codec.bytes_max(pending.operation, pending.count));
+  context_->out.set_end(context_->codec.write(pending, context_->next_version(), out));
 }
 
 void Connection::settle() {
-  Findings& findings = lane_->findings;
+  Findings& findings = context_->findings;
   if (!findings.missed.empty()) {
     missed_.insert(missed_.end(), findings.missed.begin(), findings.missed.end());
     findings.missed.clear();
   }
-  lane_->settle();
+  context_->settle();
 }
 
 bool Connection::fail(const std::string& what) {
-  if (lane_->failure.empty()) lane_->failure = what;
+  if (context_->failure.empty()) context_->failure = what;
   return false;
 }
 

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "load/lane.h"
+#include "load/thread_context.h"
 
 namespace warpcache::load {
 
-// One socket and the requests on the way through it. Belongs to a thread; the lane outlives it.
-// A function that returns false has written to lane.failure: the run is over.
+// One socket and the requests on the way through it. Belongs to a thread; the context outlives it.
+// A function that returns false has written to context.failure: the run is over.
 class Connection {
  public:
   // Takes over a connected, non-blocking socket. At most `places` requests will be on the way.
-  Connection(Lane* lane, int socket, uint32_t places);
+  Connection(ThreadContext* context, int socket, uint32_t places);
   virtual ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -28,19 +28,19 @@ class Connection {
   void set_limit(uint32_t limit) { limit_ = limit; }
 
   // Whether another request may be added now.
-  virtual bool has_room() const = 0;
+  virtual bool has_space() const = 0;
 
-  // Adds the stream's next request, due since `begin_ns`. REQUIRES: has_room().
+  // Adds the stream's next request, due since `begin_ns`. REQUIRES: has_space().
   void add(uint64_t begin_ns);
 
-  // Adds a set of a key that was missed, if there is one. REQUIRES: has_room().
+  // Adds a set of a key that was missed, if there is one. REQUIRES: has_space().
   bool add_missed(uint64_t begin_ns);
 
   // Sends what was added. What the socket does not take waits until it is writable.
   [[nodiscard]] virtual bool flush() = 0;
   virtual bool wants_to_write() const { return false; }
 
-  // Takes what has come, at lane.now_ns, which it sets. REQUIRES: the socket is readable.
+  // Takes what has come, at context.now_ns, which it sets. REQUIRES: the socket is readable.
   [[nodiscard]] virtual bool receive() = 0;
 
   // Called now and then: gives up on what was sent before `oldest_ns`.
@@ -53,9 +53,9 @@ class Connection {
     Pending pending;
   };
 
-  // The number of a free place in sent_. REQUIRES: has_room().
+  // The number of a free place in sent_. REQUIRES: has_space().
   virtual uint32_t take_place() = 0;
-  // Writes the request in `place` to the lane's output.
+  // Writes the request in `place` to the context's output.
   virtual void write(uint32_t place) = 0;
 
   void write_body(uint32_t place);
@@ -65,7 +65,7 @@ class Connection {
   void settle();
   bool fail(const std::string& what);
 
-  Lane* const lane_;
+  ThreadContext* const context_;
   const int socket_;
   const uint32_t places_;
   const uint32_t keys_max_;  // of one request

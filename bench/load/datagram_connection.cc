@@ -21,8 +21,8 @@ uint16_t read_u16(const char* at) {
 
 }  // namespace
 
-DatagramConnection::DatagramConnection(Lane* lane, int socket, uint32_t places)
-    : Connection(lane, socket, places),
+DatagramConnection::DatagramConnection(ThreadContext* context, int socket, uint32_t places)
+    : Connection(context, socket, places),
       id_step_(static_cast<uint16_t>(std::bit_ceil(places))),
       state_(places) {
   for (uint32_t place = places; place > 0; --place) {
@@ -54,14 +54,14 @@ void DatagramConnection::write(uint32_t place) {
   const uint16_t id = state_[place].id;
   const char header[kHeaderSize] = {
       static_cast<char>(id >> 8), static_cast<char>(id & 0xff), 0, 0, 0, 1, 0, 0};
-  begins_.push_back(lane_->out.size());
-  lane_->out.append({header, sizeof header});
+  begins_.push_back(context_->out.size());
+  context_->out.append({header, sizeof header});
   write_body(place);
 }
 
 bool DatagramConnection::flush() {
-  Buffer& out = lane_->out;
-  lane_->note_sent(out.size());
+  Buffer& out = context_->out;
+  context_->note_sent(out.size());
   for (size_t done = 0; done < begins_.size();) {
     mmsghdr messages[kBurst] = {};
     iovec parts[kBurst];
@@ -90,7 +90,7 @@ bool DatagramConnection::flush() {
 
 bool DatagramConnection::receive() {
   const uint32_t count = std::min(std::max(outstanding_, 1u), kBurst);
-  Buffer& in = lane_->in;
+  Buffer& in = context_->in;
   in.clear();
   char* const memory = in.reserve(count * kDatagramMax);
   mmsghdr messages[kBurst] = {};
@@ -101,14 +101,14 @@ bool DatagramConnection::receive() {
     messages[i].msg_hdr.msg_iovlen = 1;
   }
   const int got = recvmmsg(socket_, messages, count, MSG_DONTWAIT, nullptr);
-  lane_->now_ns = steady_now_ns();
+  context_->now_ns = steady_now_ns();
   if (got < 0) {
     if (errno == EAGAIN || errno == EINTR) return true;
     return fail(std::string("cannot receive: ") + std::strerror(errno));
   }
-  lane_->heard = true;
+  context_->heard = true;
   for (int i = 0; i < got; ++i) {
-    lane_->note_received(messages[i].msg_len);
+    context_->note_received(messages[i].msg_len);
     read_datagram({memory + static_cast<size_t>(i) * kDatagramMax, messages[i].msg_len});
   }
   settle();
@@ -140,20 +140,20 @@ void DatagramConnection::read_datagram(std::string_view datagram) {
 void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
   Sent& sent = sent_[place];
   Progress progress = Progress::kAwaited;
-  if (!reply.empty()) progress = lane_->codec.read(&sent.pending, &reply, &lane_->findings);
+  if (!reply.empty()) progress = context_->codec.read(&sent.pending, &reply, &context_->findings);
   if (progress == Progress::kAwaited) {
     state_[place].rest.assign(reply);
     return;
   }
-  lane_->finish(sent.pending.operation, sent.begin_ns);
+  context_->finish(sent.pending.operation, sent.begin_ns);
   release(place);
 }
 
 bool DatagramConnection::check_timeouts(uint64_t oldest_ns) {
   for (uint32_t place = 0; place < places_; ++place) {
     if (!state_[place].used || sent_[place].sent_ns >= oldest_ns) continue;
-    if (!lane_->heard) return fail("no reply in time");
-    lane_->counters.lost.add(1);
+    if (!context_->heard) return fail("no reply in time");
+    context_->counters.lost.add(1);
     release(place);
   }
   return true;

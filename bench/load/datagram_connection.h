@@ -13,9 +13,9 @@ namespace warpcache::load {
 // UDP: a datagram a request, with memcached's frame header. Replies come in any order or never.
 class DatagramConnection : public Connection {
  public:
-  DatagramConnection(Lane* lane, int socket, uint32_t places);
+  DatagramConnection(ThreadContext* context, int socket, uint32_t places);
 
-  bool has_room() const override { return outstanding_ < limit_; }
+  bool has_space() const override { return outstanding_ < limit_; }
   [[nodiscard]] bool flush() override;
   [[nodiscard]] bool receive() override;
   [[nodiscard]] bool check_timeouts(uint64_t oldest_ns) override;
@@ -38,7 +38,7 @@ class DatagramConnection : public Connection {
   uint16_t id_step_;  // a power of two, not below places_
   std::vector<Place> state_;
   std::vector<uint32_t> free_;
-  std::vector<size_t> begins_;  // of the datagrams in the lane's output
+  std::vector<size_t> begins_;  // of the datagrams in the context's output
 };
 
 }  // namespace warpcache::load

@@ -206,13 +206,13 @@ Progress Codec::read_text_get(Pending* pending, std::string_view* in, Findings* 
   return Progress::kAwaited;
 }
 
-// "VA size f<flags> O<place>", "EN" for a lone miss, "MN" behind the last of several.
+// "VA size f<flags> O<place>", "EN" for a single miss, "MN" behind the last of several.
 Progress Codec::read_meta_get(Pending* pending, std::string_view* in, Findings* findings) const {
   std::string_view line;
   size_t next = 0;
   while (see_line(*in, &line, &next)) {
-    const bool lone = pending->count == 1;
-    if (line == (lone ? "EN" : "MN")) {
+    const bool single = pending->count == 1;
+    if (line == (single ? "EN" : "MN")) {
       miss_up_to(pending->count, pending, findings);
       in->remove_prefix(next);
       return Progress::kDone;
@@ -220,7 +220,7 @@ Progress Codec::read_meta_get(Pending* pending, std::string_view* in, Findings* 
     if (is_refusal(line)) {
       refuse(line, findings);
       in->remove_prefix(next);
-      if (lone) return Progress::kDone;
+      if (single) return Progress::kDone;
       continue;
     }
     std::string_view words = line;
@@ -229,14 +229,14 @@ Progress Codec::read_meta_get(Pending* pending, std::string_view* in, Findings* 
         !take_number(&words, &head.flags)) {
       return out_of_step(line, findings);
     }
-    if (!lone && (!take_word(&words, "O") || !take_number(&words, &head.place))) {
+    if (!single && (!take_word(&words, "O") || !take_number(&words, &head.place))) {
       return out_of_step(line, findings);
     }
     if (head.place < pending->next) head.place = pending->count;  // it was answered before
     const Progress progress = read_value(head, next, pending, in, findings);
     if (progress == Progress::kOutOfStep) return out_of_step(line, findings);
     if (progress == Progress::kAwaited) return progress;
-    if (lone) return Progress::kDone;
+    if (single) return Progress::kDone;
   }
   return Progress::kAwaited;
 }

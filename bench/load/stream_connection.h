@@ -11,8 +11,8 @@ class StreamConnection : public Connection {
  public:
   using Connection::Connection;
 
-  bool has_room() const override {
-    return outstanding_ < limit_ && unsent_.empty() && lane_->out.size() < kSendBytesMax;
+  bool has_space() const override {
+    return outstanding_ < limit_ && unsent_.empty() && context_->out.size() < kSendBytesMax;
   }
   [[nodiscard]] bool flush() override;
   bool wants_to_write() const override { return !unsent_.empty(); }

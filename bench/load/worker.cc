@@ -28,7 +28,7 @@ constexpr double kSleepNsMin = 50'000;
 
 Worker::Worker(const Options& options, const Keyspace& keys, Distribution* distribution,
                uint32_t index, std::atomic<bool>* stop)
-    : options_(options), lane_(options, keys, distribution, index), index_(index), stop_(stop) {
+    : options_(options), context_(options, keys, distribution, index), index_(index), stop_(stop) {
   const uint64_t next = index + uint64_t{1};
   quota_ = options.requests * next / options.threads - options.requests * index / options.threads;
 }
@@ -45,10 +45,11 @@ bool Worker::connect(const Address& address, std::string* why) {
     const int fd = connect_to(address, why);
     if (fd < 0) return false;
     if (options_.udp) {
-      connections_.push_back(std::make_unique<DatagramConnection>(&lane_, fd, options_.pipeline));
+      connections_.push_back(
+          std::make_unique<DatagramConnection>(&context_, fd, options_.pipeline));
     } else {
       connections_.push_back(std::make_unique<StreamConnection>(
-          &lane_, fd, std::max(options_.pipeline, kFillPipeline)));
+          &context_, fd, std::max(options_.pipeline, kFillPipeline)));
     }
     epoll_event event = {};
     event.events = EPOLLIN;
@@ -68,20 +69,20 @@ uint32_t Worker::outstanding() const {
 }
 
 void Worker::give_up() {
-  if (lane_.failure.empty()) lane_.failure = std::strerror(errno);
+  if (context_.failure.empty()) context_.failure = std::strerror(errno);
   stop_->store(true, std::memory_order_relaxed);
 }
 
 void Worker::fill() {
   start(Phase::kFill,
         options_.udp ? options_.pipeline : std::max(options_.pipeline, kFillPipeline));
-  while (!lane_.fill_is_over() && !stopped()) turn(kWaitNsMax);
+  while (!context_.fill_is_over() && !stopped()) run_once(kWaitNsMax);
   pump_until_drained(steady_now_ns() + static_cast<uint64_t>(options_.timeout_s * kSecond));
 }
 
 void Worker::load(const Window& window) {
-  lane_.window = window;
-  lane_.end_fill();
+  context_.window = window;
+  context_.end_fill();
   if (options_.rate > 0) {
     run_open_loop();
   } else {
@@ -94,7 +95,7 @@ void Worker::load(const Window& window) {
 // Begins to send on all connections.
 void Worker::start(Phase phase, uint32_t limit) {
   phase_ = phase;
-  lane_.now_ns = steady_now_ns();
+  context_.now_ns = steady_now_ns();
   for (const auto& connection : connections_) {
     connection->set_limit(limit);
     add_requests(connection.get());
@@ -103,18 +104,18 @@ void Worker::start(Phase phase, uint32_t limit) {
 }
 
 bool Worker::may_add() const {
-  if (phase_ == Phase::kFill) return !lane_.fill_is_over();
+  if (phase_ == Phase::kFill) return !context_.fill_is_over();
   if (phase_ != Phase::kClosedLoop) return false;
-  return options_.requests == 0 ? lane_.now_ns < lane_.window.end_ns : quota_ > 0;
+  return options_.requests == 0 ? context_.now_ns < context_.window.end_ns : quota_ > 0;
 }
 
 void Worker::add_requests(Connection* connection) {
   if (phase_ == Phase::kClosedLoop || phase_ == Phase::kOpenLoop) {
-    while (connection->has_room() && connection->add_missed(lane_.now_ns)) continue;
+    while (connection->has_space() && connection->add_missed(context_.now_ns)) continue;
   }
-  const bool counted = lane_.now_ns >= lane_.window.begin_ns;
-  while (connection->has_room() && may_add()) {
-    connection->add(lane_.now_ns);
+  const bool counted = context_.now_ns >= context_.window.begin_ns;
+  while (connection->has_space() && may_add()) {
+    connection->add(context_.now_ns);
     if (counted && quota_ > 0) --quota_;
   }
 }
@@ -133,28 +134,28 @@ bool Worker::serve(Connection* connection, uint32_t events) {
   if ((events & EPOLLOUT) != 0 && !flush(connection)) return false;
   if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) {
     if (!connection->receive()) return false;
-    last_reply_ns_ = lane_.now_ns;
+    last_reply_ns_ = context_.now_ns;
   }
   add_requests(connection);
   return flush(connection);
 }
 
 // Waits for at most `wait_ns` and serves what is ready.
-void Worker::turn(uint64_t wait_ns) {
+void Worker::run_once(uint64_t wait_ns) {
   epoll_event events[kEventsMax];
   const timespec timeout = {static_cast<time_t>(wait_ns / kSecond),
                             static_cast<long>(wait_ns % kSecond)};
   const int count = epoll_pwait2(epoll_, events, kEventsMax, &timeout, nullptr);
   if (count < 0 && errno != EINTR) return give_up();
-  if (count <= 0) lane_.now_ns = steady_now_ns();
+  if (count <= 0) context_.now_ns = steady_now_ns();
   for (int i = 0; i < count; ++i) {
     if (!serve(static_cast<Connection*>(events[i].data.ptr), events[i].events)) return give_up();
   }
-  if (lane_.now_ns < next_check_ns_) return;
-  next_check_ns_ = lane_.now_ns + kCheckEveryNs;
+  if (context_.now_ns < next_check_ns_) return;
+  next_check_ns_ = context_.now_ns + kCheckEveryNs;
   const auto timeout_ns = static_cast<uint64_t>(options_.timeout_s * kSecond);
   for (const auto& connection : connections_) {
-    if (!connection->check_timeouts(lane_.now_ns - std::min(lane_.now_ns, timeout_ns))) {
+    if (!connection->check_timeouts(context_.now_ns - std::min(context_.now_ns, timeout_ns))) {
       return give_up();
     }
     // Room that a lost datagram has left.
@@ -164,44 +165,44 @@ void Worker::turn(uint64_t wait_ns) {
 }
 
 void Worker::pump_until_drained(uint64_t deadline_ns) {
-  while (outstanding() > 0 && !stopped() && lane_.now_ns < deadline_ns) turn(kWaitNsMax);
+  while (outstanding() > 0 && !stopped() && context_.now_ns < deadline_ns) run_once(kWaitNsMax);
 }
 
 void Worker::run_closed_loop() {
   start(Phase::kClosedLoop, options_.pipeline);
-  while (!stopped() && lane_.now_ns < lane_.window.end_ns &&
+  while (!stopped() && context_.now_ns < context_.window.end_ns &&
          (options_.requests == 0 || quota_ > 0)) {
-    turn(kWaitNsMax);
+    run_once(kWaitNsMax);
   }
 }
 
-Connection* Worker::next_with_room() {
+Connection* Worker::next_with_space() {
   for (size_t i = 0; i < connections_.size(); ++i) {
-    turn_of_ = turn_of_ + 1 < connections_.size() ? turn_of_ + 1 : 0;
-    if (connections_[turn_of_]->has_room()) return connections_[turn_of_].get();
+    next_sender_ = next_sender_ + 1 < connections_.size() ? next_sender_ + 1 : 0;
+    if (connections_[next_sender_]->has_space()) return connections_[next_sender_].get();
   }
   return nullptr;
 }
 
 // Sends what is due. Returns false if something is and no connection has room for it.
 bool Worker::send_due() {
-  lane_.now_ns = steady_now_ns();
-  const auto now = static_cast<double>(lane_.now_ns);
-  const auto end = static_cast<double>(lane_.window.end_ns);
+  context_.now_ns = steady_now_ns();
+  const auto now = static_cast<double>(context_.now_ns);
+  const auto end = static_cast<double>(context_.window.end_ns);
   const auto is_due = [&] {
     return due_ns() <= now && due_ns() < end && (options_.requests == 0 || quota_ > 0);
   };
   while (is_due()) {
-    Connection* const connection = next_with_room();
+    Connection* const connection = next_with_space();
     if (connection == nullptr) return false;
     // Where much is due at once, it goes out in bursts of equal size.
     const double waiting = (now - due_ns()) / interval_ns_;
     auto share = static_cast<uint64_t>(waiting / static_cast<double>(connections_.size())) + 1;
-    for (; share > 0 && is_due() && connection->has_room(); --share) {
+    for (; share > 0 && is_due() && connection->has_space(); --share) {
       const auto begin_ns = static_cast<uint64_t>(due_ns());
       connection->add(begin_ns);
       ++sent_;
-      if (lane_.window.begin_ns <= begin_ns && quota_ > 0) --quota_;
+      if (context_.window.begin_ns <= begin_ns && quota_ > 0) --quota_;
     }
     if (!flush(connection)) {
       give_up();
@@ -214,21 +215,22 @@ bool Worker::send_due() {
 void Worker::run_open_loop() {
   start(Phase::kOpenLoop, options_.pipeline);
   interval_ns_ = static_cast<double>(kSecond) * options_.threads / options_.rate;
-  first_due_ns_ = static_cast<double>(lane_.now_ns) + interval_ns_ * index_ / options_.threads;
+  first_due_ns_ = static_cast<double>(context_.now_ns) + interval_ns_ * index_ / options_.threads;
   prctl(PR_SET_TIMERSLACK, 1);
-  while (!stopped() && lane_.now_ns < lane_.window.end_ns &&
+  while (!stopped() && context_.now_ns < context_.window.end_ns &&
          (options_.requests == 0 || quota_ > 0)) {
     const bool blocked = !send_due();
-    const double until_due = std::max(due_ns() - static_cast<double>(lane_.now_ns), 0.0);
+    const double until_due = std::max(due_ns() - static_cast<double>(context_.now_ns), 0.0);
     if (blocked) {
-      turn(kBlockedWaitNs);
+      run_once(kBlockedWaitNs);
     } else {
-      turn(until_due < kSleepNsMin ? 0 : std::min(static_cast<uint64_t>(until_due), kWaitNsMax));
+      run_once(until_due < kSleepNsMin ? 0
+                                       : std::min(static_cast<uint64_t>(until_due), kWaitNsMax));
     }
   }
-  const double left = static_cast<double>(lane_.window.end_ns) - due_ns();
+  const double left = static_cast<double>(context_.window.end_ns) - due_ns();
   if (options_.requests == 0 && left > 0 && !stopped()) {
-    lane_.counters.unsent.add(static_cast<uint64_t>(left / interval_ns_));
+    context_.counters.unsent.add(static_cast<uint64_t>(left / interval_ns_));
   }
 }
 

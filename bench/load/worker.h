@@ -10,7 +10,7 @@
 
 #include "load/address.h"
 #include "load/connection.h"
-#include "load/lane.h"
+#include "load/thread_context.h"
 
 namespace warpcache::load {
 
@@ -32,9 +32,9 @@ class Worker {
   // Sends the stream's requests from now to the window's end, then waits for the last replies.
   void load(const Window& window);
 
-  const Counters& counters() const { return lane_.counters; }
-  const Findings& findings() const { return lane_.findings; }
-  const std::string& failure() const { return lane_.failure; }
+  const Counters& counters() const { return context_.counters; }
+  const Findings& findings() const { return context_.findings; }
+  const std::string& failure() const { return context_.failure; }
   uint64_t last_reply_ns() const { return last_reply_ns_; }
 
  private:
@@ -49,15 +49,15 @@ class Worker {
   void run_open_loop();
   [[nodiscard]] bool send_due();
   double due_ns() const { return first_due_ns_ + static_cast<double>(sent_) * interval_ns_; }
-  Connection* next_with_room();
+  Connection* next_with_space();
   void add_requests(Connection* connection);
   [[nodiscard]] bool serve(Connection* connection, uint32_t events);
   [[nodiscard]] bool flush(Connection* connection);
-  void turn(uint64_t wait_ns);
+  void run_once(uint64_t wait_ns);
   void give_up();
 
   const Options& options_;
-  Lane lane_;
+  ThreadContext context_;
   const uint32_t index_;
   std::atomic<bool>* const stop_;
   int epoll_ = -1;
@@ -70,7 +70,7 @@ class Worker {
   double interval_ns_ = 0;
   double first_due_ns_ = 0;
   uint64_t sent_ = 0;
-  size_t turn_of_ = 0;  // the connection that sends next
+  size_t next_sender_ = 0;  // the connection that sends next
 };
 
 }  // namespace warpcache::load

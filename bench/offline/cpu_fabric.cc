@@ -44,7 +44,7 @@ class Lane {
   void run() {
     while (true) {
       const SteadyClock::time_point begin = SteadyClock::now();
-      if (!worker_->turn(0)) return;
+      if (!worker_->run_once(0)) return;
       batch_us_.push_back(static_cast<float>(seconds_since(begin) * 1e6));
     }
   }

@@ -42,7 +42,7 @@ class Chained final : public Cache {
       policy_.hit(node);
       used_ += cost - index_[node].cost;
     } else {
-      make_room(cost);
+      reclaim(cost);
       node = index_.insert(key);
       policy_.inserted(node);
       used_ += cost;
@@ -50,7 +50,7 @@ class Chained final : public Cache {
     index_[node].cost = static_cast<uint32_t>(cost);
     index_[node].value = entry.value;
     // A replacement may have grown beyond the capacity.
-    make_room(0);
+    reclaim(0);
   }
 
   bool erase(const Key& key) override {
@@ -64,7 +64,7 @@ class Chained final : public Cache {
   void prefetch(uint64_t hash) const override { index_.prefetch(hash); }
 
  private:
-  void make_room(uint64_t cost) {
+  void reclaim(uint64_t cost) {
     while (used_ + cost > capacity_) remove(policy_.victim());
   }
 

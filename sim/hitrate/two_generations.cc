@@ -33,7 +33,7 @@ void TwoGenerations::set(const Key& key, const Entry& entry) {
   // Space first, as the store does: a replaced item is there until the new one is.
   const uint32_t writer = open_[kWriter];
   if (writer == kNoSegment || segments_[writer].used + cost > segment_size_) {
-    make_room();
+    reclaim();
     open(kWriter, kCopyReserve);
     node = index_.find(key);  // making room may have evicted it
   }
@@ -92,7 +92,7 @@ bool TwoGenerations::append(Opened which, uint32_t node, uint32_t reserve) {
   return true;
 }
 
-void TwoGenerations::make_room() {
+void TwoGenerations::reclaim() {
   while (free_.size() <= kCopyReserve) step();
 }
 

@@ -75,7 +75,7 @@ class TwoGenerations final : public Cache {
   bool open(Opened which, uint32_t reserve);
   bool append(Opened which, uint32_t node, uint32_t reserve);
   void forget(uint32_t node);
-  void make_room();
+  void reclaim();
   void step();
   bool compact(uint32_t victim);
   void evict();

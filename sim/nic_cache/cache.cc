@@ -53,7 +53,7 @@ void NicCache::put(const Item& item, uint32_t hash, std::vector<Item>* gone) {
   const bool again = tags_[at] != kEmpty;  // only this key's own item is left there
   if (again) release(row, way);
   if (geometry_.storage == Storage::kBlocks) {
-    make_room(blocks_of(item.bytes), gone);
+    reclaim(blocks_of(item.bytes), gone);
     used_blocks_ += blocks_of(item.bytes);
   }
   tags_[at] = tag;
@@ -111,7 +111,7 @@ uint32_t NicCache::way_for(uint64_t row, uint32_t tag, uint32_t key, std::vector
 
 // Each row in turn gives up its victim until so many blocks are free. Ends: an accepted item is
 // smaller than the pool, and in each turn over all rows an entry goes if one is left.
-void NicCache::make_room(uint32_t blocks, std::vector<Item>* gone) {
+void NicCache::reclaim(uint32_t blocks, std::vector<Item>* gone) {
   while (pool_blocks_ - used_blocks_ < blocks) {
     const uint64_t row = hand_row_;
     hand_row_ = (hand_row_ + 1) % geometry_.rows;

@@ -69,7 +69,7 @@ class NicCache {
   uint32_t way_of(uint64_t row, uint32_t tag) const;
   uint32_t blocks_of(uint32_t bytes) const;
   uint32_t way_for(uint64_t row, uint32_t tag, uint32_t key, std::vector<Item>* gone);
-  void make_room(uint32_t blocks, std::vector<Item>* gone);
+  void reclaim(uint32_t blocks, std::vector<Item>* gone);
   void release(uint64_t row, uint32_t way);
 
   Geometry geometry_;

@@ -122,7 +122,7 @@ TEST(BlockPool, ItemsTakeWholeBlocksAndGiveThemBack) {
   EXPECT_TRUE(gone.empty());
 }
 
-TEST(BlockPool, RoomIsMadeRowByRow) {
+TEST(BlockPool, BlocksAreFreedRowByRow) {
   Geometry geometry = pooled();
   geometry.slot_bytes = 8;  // 4 blocks for 8 entries
   NicCache cache(geometry);

@@ -44,7 +44,7 @@ TEST(Geometry, BlocksNeedPointers) {
 }
 
 // Section 6: the widths that the paper chose are those where the rows double.
-TEST(Geometry, NarrowTagsMakeRoomForMoreRows) {
+TEST(Geometry, NarrowTagsLeaveSpaceForMoreRows) {
   const uint64_t bits = block_memory_bits(Geometry{});
   EXPECT_EQ(rows_within(shape(1, 8, 17, Replacement::kBitPlru), bits), 1u << 15);
   EXPECT_EQ(rows_within(shape(1, 8, 7, Replacement::kBitPlru), bits), 1u << 16);

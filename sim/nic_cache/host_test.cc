@@ -30,7 +30,7 @@ TEST(LruHost, ReturnsWhatWasSetAndIsClean) {
   EXPECT_EQ(host.counters().get_misses, 2u);
 }
 
-TEST(LruHost, TheItemUsedLongestAgoMakesRoom) {
+TEST(LruHost, TheLeastRecentlyUsedItemIsEvicted) {
   LruHost host(8, 30);
   for (uint32_t key = 0; key < 3; ++key) host.set(item(key, key, 10));
   EXPECT_TRUE(host.get(0));

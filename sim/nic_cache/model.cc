@@ -37,7 +37,7 @@ Range throughput_as_printed(const Throughputs& rates, double get_share, double m
   return {mean(rates.hit_low, rates.miss_low), mean(rates.hit_high, rates.miss_high)};
 }
 
-Range throughput_in_turn(const Throughputs& rates, double get_share, double miss_rate) {
+Range throughput_sequential(const Throughputs& rates, double get_share, double miss_rate) {
   const Shares shares = shares_of(get_share, miss_rate);
   const auto mean = [&](double hit, double miss) {
     return 1 / (shares.set / rates.set + shares.hit / hit + shares.miss / miss);

@@ -43,6 +43,6 @@ struct Range {
 Range throughput_as_printed(const Throughputs& rates, double get_share, double miss_rate);
 
 // The same from the times that operations take one after the other: the rates' harmonic mean.
-Range throughput_in_turn(const Throughputs& rates, double get_share, double miss_rate);
+Range throughput_sequential(const Throughputs& rates, double get_share, double miss_rate);
 
 }  // namespace warpcache::nic

@@ -82,7 +82,7 @@ std::string run_line(const Options& options, const PackedTrace& trace, const Set
   out["throughput_as_printed"] =
       range(throughput_as_printed(options.throughputs, get_share, result.miss_rate()));
   out["throughput_in_turn"] =
-      range(throughput_in_turn(options.throughputs, get_share, result.miss_rate()));
+      range(throughput_sequential(options.throughputs, get_share, result.miss_rate()));
   out["seconds"] = result.seconds;
   return out.dump() + "\n";
 }
@@ -110,7 +110,8 @@ std::string model_line(const Options& options, double miss_rate, double get_shar
   out["get_us"] = mean_latency_us(options.latencies, 1 - miss_rate);
   out["throughput_as_printed"] =
       range(throughput_as_printed(options.throughputs, get_share, miss_rate));
-  out["throughput_in_turn"] = range(throughput_in_turn(options.throughputs, get_share, miss_rate));
+  out["throughput_in_turn"] =
+      range(throughput_sequential(options.throughputs, get_share, miss_rate));
   return out.dump() + "\n";
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WC_ASSERT guards invariants: a failure is a bug of ours, never something a client can cause, and
-// ends the process (on a device: the kernel). It stays on in release builds; WC_DASSERT is for
-// checks too dear for the request's way and is on only in builds without NDEBUG.
+// WC_ASSERT checks invariants. A failed check is a bug of the server, never something that a client
+// can cause; it ends the process (on a device: the kernel). Release builds keep it. WC_DASSERT is
+// for checks that cost too much on the request path; only builds without NDEBUG have it.
 #pragma once
 
 #include "base/hd.h"

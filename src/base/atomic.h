@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Atomic access to plain words that are shared between threads (on a device: between threads of the
-// whole grid). Words are declared as what they are; every access that can meet another goes through
-// these functions. The order is part of each name. T is an integer of 1, 2, 4 or 8 bytes, naturally
-// aligned.
+// Atomic access to plain words that threads share (on a device: all threads of the grid). The words
+// have ordinary integer types; every access that can race with another uses these functions. The
+// memory order is part of each name. T is an integer of 1, 2, 4 or 8 bytes, naturally aligned.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +76,7 @@ WC_HD inline void store_release(T* word, std::type_identity_t<T> value) {
                  __atomic_store_n(word, value, __ATOMIC_RELEASE));
 }
 
-// Puts `value` in place with sequential consistency and gives what was there.
+// Stores `value` with sequential consistency; returns the previous value.
 template <typename T>
 WC_HD inline T exchange_seq_cst(T* word, std::type_identity_t<T> value) {
   static_assert(detail::kIsWord<T>);
@@ -92,7 +91,7 @@ WC_HD inline T exchange_acquire(T* word, std::type_identity_t<T> value) {
                  __atomic_exchange_n(word, value, __ATOMIC_ACQUIRE));
 }
 
-// The fetch_ functions give the value before the change. Acquire and release.
+// The fetch_ functions return the value before the change. Acquire and release.
 template <typename T>
 WC_HD inline T fetch_add(T* word, std::type_identity_t<T> value) {
   static_assert(detail::kIsWord<T>);
@@ -128,8 +127,8 @@ WC_HD inline T fetch_add_seq_cst(T* word, std::type_identity_t<T> value) {
                  __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST));
 }
 
-// Orders what is before the preceding read-modify-write with everything after it, for all threads.
-// Where a locked instruction does that by itself nothing is added.
+// A full fence after a read-modify-write: all threads see what is before that operation before what
+// is after it. On x86 the locked instruction is a full fence already, so this adds nothing.
 WC_HD inline void fence_after_rmw() {
 #if defined(__CUDA_ARCH__)
   cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
@@ -151,7 +150,7 @@ WC_HD inline bool compare_exchange(T* word, T& expected, std::type_identity_t<T>
 
 #undef WC_ATOMIC_BODY
 
-// Raises `word` to `value` if it is below.
+// word = max(word, value).
 template <typename T>
 WC_HD inline void raise_to(T* word, std::type_identity_t<T> value) {
   T seen = load_relaxed(word);
@@ -159,7 +158,7 @@ WC_HD inline void raise_to(T* word, std::type_identity_t<T> value) {
   }
 }
 
-// Lowers `word` to `value` if it is above.
+// word = min(word, value).
 template <typename T>
 WC_HD inline void lower_to(T* word, std::type_identity_t<T> value) {
   T seen = load_relaxed(word);
@@ -167,19 +166,20 @@ WC_HD inline void lower_to(T* word, std::type_identity_t<T> value) {
   }
 }
 
-// Adds to a word that only the calling thread writes and others read: no locked instruction.
+// Adds to a word that only the calling thread writes; others may read it. Needs no locked
+// instruction.
 template <typename T>
 WC_HD inline void add_owned(T* word, std::type_identity_t<T> value) {
   store_relaxed(word, static_cast<T>(load_relaxed(word) + value));
 }
 
-// One turn of waiting for another thread; `turn` counts up from 0. Pauses at first, then gives the
-// core away, since the one waited for may not be running.
-WC_HD inline void spin_wait(uint32_t turn) {
+// One step of a wait for another thread; `tries` counts the steps from 0. Pauses in the first steps,
+// then yields the core, because the other thread may not be running.
+WC_HD inline void spin_wait(uint32_t tries) {
 #if defined(__CUDA_ARCH__)
-  __nanosleep(turn < 16 ? 20 : 200);
+  __nanosleep(tries < 16 ? 20 : 200);
 #else
-  if (turn < 64) {
+  if (tries < 64) {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_pause();
 #endif
@@ -189,10 +189,10 @@ WC_HD inline void spin_wait(uint32_t turn) {
 #endif
 }
 
-// A spin lock in a word of the caller's: 0 free, 1 held.
+// A spin lock in the caller's word: 0 is free, 1 is held.
 WC_HD inline void spin_lock(uint32_t* lock) {
-  for (uint32_t turn = 0; exchange_acquire(lock, 1) != 0;) {
-    while (load_relaxed(lock) != 0) spin_wait(turn++);
+  for (uint32_t tries = 0; exchange_acquire(lock, 1) != 0;) {
+    while (load_relaxed(lock) != 0) spin_wait(tries++);
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Base64 with the standard alphabet and padding, as meta commands carry binary keys. Decoding
-// accepts what memcached accepts: bytes outside the alphabet are passed over, the others must come
-// in groups of four, and the first group with padding ends the text.
+// Base64 with the standard alphabet and padding: the form of binary keys in meta commands. Decoding
+// accepts what memcached accepts: it skips bytes outside the alphabet; the others must come in
+// groups of four; the first group with padding ends the text.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ WC_HD inline uint8_t* base64_encode(Bytes from, uint8_t* out) {
   return out;
 }
 
-// Decodes `from` into `out`, which may be where `from` lies, or null to learn the size alone.
-// Returns the size, which is below from.size; 0 if the text is not valid.
+// Decodes `from` into `out`. `out` may be from.data (decode in place), or null to compute the size
+// only. Returns the decoded size, which is below from.size; 0 if the text is not valid.
 WC_HD inline size_t base64_decode(Bytes from, uint8_t* out) {
   size_t digits = 0;
   for (size_t i = 0; i < from.size; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A bounded pipe of bytes between two threads: one writes a long reply in pieces, the other sends
-// it at its reader's speed. Neither side ever waits; each is woken when it can go on.
+// it as fast as the client reads. Neither side ever blocks; each is woken when it can continue.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@
 
 namespace warpcache {
 
-// Owned by the writer, who keeps it until the reader has left.
+// The writer owns the pipe and keeps it until the reader has called leave().
 class BytePipe {
  public:
   enum class State : uint8_t {
     kOpen,
-    kEnded,   // the writer has written all, and all of it was read
+    kEnded,   // the writer has written all, and the reader has read all
     kBroken,  // the writer gave up: what was read is not the whole
   };
 
-  // `wake_writer` is called by the reader's thread: there is room again, or the reader has left.
-  // std::bad_alloc where there is no memory for the buffer.
+  // The reader's thread calls `wake_writer` when there is free space again or the reader has left.
+  // Throws std::bad_alloc where there is no memory for the buffer.
   BytePipe(size_t capacity, std::function<void()> wake_writer)
       : buffer_(std::make_unique_for_overwrite<uint8_t[]>(capacity)),
         capacity_(capacity),
@@ -39,7 +39,7 @@ class BytePipe {
 
   // --- Writer
 
-  // Takes as many of the bytes as there is room for, and returns how many that were.
+  // Takes the bytes that fit and returns their number.
   size_t write(Bytes bytes) {
     const std::lock_guard lock(mutex_);
     size_t taken = 0;
@@ -55,8 +55,8 @@ class BytePipe {
     return taken;
   }
 
-  // Nothing more comes. `whole` says whether that was all; if not, the reader is woken even where
-  // it waits for something else.
+  // Ends the reply. `whole` says whether it is complete; if it is not, the reader is woken even
+  // while it waits for something else.
   void end(bool whole) {
     const std::lock_guard lock(mutex_);
     (whole ? ended_ : broken_) = true;
@@ -69,7 +69,7 @@ class BytePipe {
     return left_;
   }
 
-  // When the reader last took something; at first, when the pipe was made.
+  // When the reader last consumed bytes; before that, when the pipe was made.
   std::chrono::steady_clock::time_point last_read() const {
     const std::lock_guard lock(mutex_);
     return moved_at_;
@@ -77,21 +77,23 @@ class BytePipe {
 
   // --- Reader
 
-  // `wake_reader` is called by the writer's thread after readable() gave nothing: look again.
+  // The writer's thread calls `wake_reader` when there is something to read and the last readable()
+  // was empty.
   void set_wake_reader(std::function<void()> wake_reader) {
     const std::lock_guard lock(mutex_);
     wake_reader_ = std::move(wake_reader);
     reader_waits_ = true;
   }
 
-  // Bytes that can be read in one piece, in place until consume(). None: see state().
+  // The bytes that can be read in one piece; they stay in place until consume(). Empty: see state().
   Bytes readable() {
     const std::lock_guard lock(mutex_);
     reader_waits_ = filled_ == 0;
     return {buffer_.get() + first_, std::min(filled_, capacity_ - first_)};
   }
 
-  // REQUIRES: readable() gave at least as many, and it is not 0: it counts as a sign of life.
+  // REQUIRES: 0 < bytes <= readable().size. Zero is not allowed, because each call counts as
+  // progress of the reader (last_read()).
   void consume(size_t bytes) {
     const std::lock_guard lock(mutex_);
     WC_ASSERT(bytes > 0 && bytes <= filled_);
@@ -110,8 +112,8 @@ class BytePipe {
     return ended_ && filled_ == 0 ? State::kEnded : State::kOpen;
   }
 
-  // The reader wants nothing more, whatever there is. Once, and its last call: the pipe may be gone
-  // when this returns.
+  // The reader stops reading, whatever is still in the pipe. The last call of the reader, once: the
+  // pipe may be gone when it returns.
   void leave() {
     const std::lock_guard lock(mutex_);
     left_ = true;
@@ -132,8 +134,8 @@ class BytePipe {
   const std::function<void()> wake_writer_;
   mutable std::mutex mutex_;  // guards what follows
   std::function<void()> wake_reader_;
-  size_t first_ = 0;   // of the bytes that are there
-  size_t filled_ = 0;  // how many there are
+  size_t first_ = 0;   // where the unread bytes start
+  size_t filled_ = 0;  // number of unread bytes
   bool reader_waits_ = false;
   bool writer_waits_ = false;
   bool ended_ = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hash of a key: 64 well mixed bits, seeded, so that a client who does not know the seed cannot
-// choose keys that collide. Words of the key are multiplied in pairs to 128 bits and folded; all of
-// the result's bits may be used.
+// The hash of a key: 64 well mixed bits with a seed, so that a client that does not know the seed
+// cannot choose keys that collide. Pairs of the key's words are multiplied to 128 bits and folded.
+// Every bit of the result may be used.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Markers for code that runs on the host and on a CUDA device. Code under base/, net/, protocol/, store/ and
-// request/ that a kernel may call is marked WC_HD and keeps to what both compilers accept: no
-// allocation, no recursion, no exceptions, no virtual calls.
+// Markers for code that runs on the host and on a CUDA device. Code under base/, net/, protocol/,
+// store/ and request/ that a kernel may call is marked WC_HD and uses only what both compilers
+// accept: no allocation, no recursion, no exceptions, no virtual calls.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -14,7 +14,7 @@
 #define WC_LIKELY(x) (__builtin_expect(!!(x), 1))
 #define WC_UNLIKELY(x) (__builtin_expect(!!(x), 0))
 
-// In front of a short loop whose values a device shall keep in registers.
+// Unrolls a short loop, so that the device keeps its values in registers.
 #if defined(__CUDA_ARCH__)
 #define WC_UNROLL _Pragma("unroll")
 #else

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copying, comparing and loading bytes of any alignment. Byte order helpers for what lies in
-// network order.
+// Copies, compares and loads bytes of any alignment, and converts from and to network byte order.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@ namespace warpcache {
 namespace detail {
 
 #if defined(__CUDA_ARCH__)
-// The device loads what is not aligned bytewise. The aligned words around it are fewer; they never
-// reach into another page.
+// An unaligned load on the device is a load for each byte. Loading the aligned words around it takes
+// fewer; they never cross into another page.
 __device__ inline uint32_t load_unaligned32(const void* from) {
   const auto address = reinterpret_cast<uintptr_t>(from);
   const auto* words = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3});
@@ -66,8 +65,8 @@ WC_HD inline void mem_copy(void* to, const void* from, size_t size) {
   if (size != 0) __builtin_memcpy(to, from, size);
 }
 
-// The same for ranges that may be long, such as values: on the device a word a step, several under
-// way at once.
+// mem_copy() for ranges that may be long, such as values. The device copies a word a step and keeps
+// several loads in flight.
 WC_HD inline void mem_copy_long(void* to, const void* from, size_t size) {
 #if defined(__CUDA_ARCH__)
   constexpr size_t kStep = 4;
@@ -88,13 +87,13 @@ WC_HD inline void mem_copy_long(void* to, const void* from, size_t size) {
 #endif
 }
 
-// The same for `count` blocks of 16 bytes, both ranges beginning at multiples of 16.
+// Copies `count` blocks of 16 bytes. REQUIRES: both ranges start at a multiple of 16.
 WC_HD inline void mem_copy_granules(void* to, const void* from, size_t count) {
 #if defined(__CUDA_ARCH__)
   struct alignas(16) Block {
     uint64_t word[2];
   };
-  constexpr size_t kStep = 4;  // loads under way at once
+  constexpr size_t kStep = 4;  // loads in flight
   auto* out = static_cast<Block*>(to);
   const auto* in = static_cast<const Block*>(from);
   Block blocks[kStep];
@@ -111,7 +110,8 @@ WC_HD inline void mem_copy_granules(void* to, const void* from, size_t count) {
 #endif
 }
 
-// The same for short ranges such as keys: no call, sixteen bytes a step, the last step overlapping.
+// mem_copy() for short ranges such as keys: no function call, 16 bytes a step; the last step overlaps
+// the one before it.
 WC_HD inline void mem_copy_short(void* to, const void* from, size_t size) {
   auto* out = static_cast<uint8_t*>(to);
   const auto* in = static_cast<const uint8_t*>(from);
@@ -130,8 +130,8 @@ WC_HD inline void mem_copy_short(void* to, const void* from, size_t size) {
   }
 }
 
-// Whether `size` bytes are equal. Keys are short: no call, eight bytes a step, the last step
-// overlapping.
+// Whether `size` bytes are equal. For keys, which are short: no function call, 8 bytes a step; the
+// last step overlaps the one before it.
 WC_HD inline bool mem_equal(const void* a, const void* b, size_t size) {
   const auto* left = static_cast<const uint8_t*>(a);
   const auto* right = static_cast<const uint8_t*>(b);
@@ -155,8 +155,8 @@ WC_HD inline bool equal(Bytes a, Bytes b) {
   return a.size == b.size && mem_equal(a.data, b.data, a.size);
 }
 
-// The bytes of a string literal from `at` on, as load_as() would load them. What is known when it
-// is compiled is no memory access.
+// The bytes of a string literal from `at` on, as load_as() would load them. The compiler computes
+// them, so they need no memory access.
 template <typename T, size_t kSize>
 WC_HD inline T literal_word(const char (&text)[kSize], size_t at) {
   T word = 0;
@@ -169,7 +169,7 @@ WC_HD inline T literal_word(const char (&text)[kSize], size_t at) {
   return word;
 }
 
-// Compares with a string literal, its terminator left out.
+// Compares with a string literal without its terminator.
 template <size_t kSize>
 WC_HD inline bool equal(Bytes a, const char (&text)[kSize]) {
   constexpr size_t kBytes = kSize - 1;
@@ -192,7 +192,7 @@ WC_HD inline bool equal(Bytes a, const char (&text)[kSize]) {
   }
 }
 
-// Appends a string literal, its terminator left out; returns the new end.
+// Appends a string literal without its terminator; returns the new end.
 template <size_t kSize>
 WC_HD inline uint8_t* put(uint8_t* out, const char (&text)[kSize]) {
   __builtin_memcpy(out, text, kSize - 1);
@@ -209,7 +209,7 @@ WC_HD inline uint8_t* put_short(uint8_t* out, Bytes bytes) {
   return out + bytes.size;
 }
 
-// Integers in network byte order. Written with shifts, which compilers turn into one instruction.
+// Integers in network byte order. Compilers turn the shifts into one instruction.
 WC_HD inline uint16_t load_big16(const void* from) {
   const auto* at = static_cast<const uint8_t*>(from);
   return static_cast<uint16_t>(at[0] << 8 | at[1]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as text. memcached reads them in two ways, and clients rely on what each lets through:
-//   lenient (flags and exptime of text storage commands, stored counters): blanks in front, a sign,
-//     digits, then the end or a blank with anything behind it. A negative number is taken where the
-//     result, seen as signed, is not negative. 32-bit values are cut from the 64-bit one.
-//   strict (everything else): digits alone, a '-' in front where the type is signed, in range, and
-//     at most two characters longer than the longest number in range. A '-' alone is 0.
+// Numbers as text. memcached reads them in two ways, and clients rely on what each accepts:
+//   lenient (flags and exptime of text storage commands, stored counters): leading blanks, a sign,
+//     digits, then the end or a blank; anything may follow the blank. A negative number is accepted
+//     if the result, read as a signed integer, is not negative. A 32-bit value is the low half of
+//     the 64-bit one.
+//   strict (everything else): digits only, after a '-' where the type is signed; in range; at most
+//     two characters longer than the longest number in range. A '-' alone is 0.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ WC_HD inline bool is_digit(uint8_t c) { return static_cast<uint8_t>(c - '0') < 1
 struct Parsed {
   uint64_t magnitude = 0;
   bool negative = false;
-  bool valid = false;  // digits, no overflow of 64 bits, and nothing but a blank behind them
+  bool valid = false;  // there are digits, they fit 64 bits, and the end or a blank follows
 };
 
 WC_HD inline Parsed parse_lenient(Bytes text) {
@@ -52,7 +53,7 @@ WC_HD inline Parsed parse_lenient(Bytes text) {
   return parsed;
 }
 
-// Digits alone. REQUIRES: max is below 2^64 - 9, or all 20 digits are wanted.
+// Reads digits only. REQUIRES: max < 2^64 - 9, or digits_max is 20.
 WC_HD inline bool parse_digits(Bytes text, uint32_t digits_max, uint64_t max, uint64_t& out) {
   if (text.size == 0 || text.size > digits_max) return false;
   uint64_t sum = 0;
@@ -80,7 +81,7 @@ WC_HD inline bool parse_signed(Bytes text, uint32_t size_max, uint64_t max, int6
 
 }  // namespace number_detail
 
-// Lenient. False leaves `out` alone.
+// Lenient. Where it returns false, `out` keeps its value.
 WC_HD inline bool parse_u64(Bytes text, uint64_t& out) {
   const number_detail::Parsed parsed = number_detail::parse_lenient(text);
   if (!parsed.valid) return false;
@@ -127,7 +128,7 @@ WC_HD inline bool parse_u64_strict(Bytes text, uint64_t& out) {
   return number_detail::parse_digits(text, 22, UINT64_MAX, out);
 }
 
-// Digits that `value` takes in decimal: 1 to 20.
+// The number of decimal digits of `value`: 1 to 20.
 WC_HD inline uint32_t decimal_size(uint64_t value) {
   uint32_t size = 1;
   while (value >= 10000) {
@@ -141,8 +142,8 @@ namespace number_detail {
 
 inline constexpr uint64_t kBlock = 100'000'000;  // 8 digits
 
-// The 8 decimal digits of a value below kBlock, one a byte, the first in the lowest. Three steps on
-// all parts of the word at once: halves of 4 digits, pairs, digits.
+// The 8 decimal digits of a value below kBlock, one a byte, the first digit in the lowest byte.
+// Three steps split all parts of the word at the same time: into 4 digits each, 2 each, 1 each.
 WC_HD inline uint64_t digits_of(uint32_t value) {
   const uint64_t halves = value / 10000 | uint64_t{value % 10000} << 32;
   const uint64_t hundreds = (halves * 10486 >> 20) & 0x0000007f0000007f;
@@ -164,13 +165,13 @@ WC_HD inline uint8_t* put_small(uint32_t value, uint8_t* out) {
 
 inline constexpr uint64_t kAsciiZeros = 0x3030303030303030;
 
-// Eight digits, zeros in front included.
+// Writes eight digits, leading zeros included.
 WC_HD inline uint8_t* put_block(uint32_t value, uint8_t* out) {
   store_as(out, digits_of(value) | kAsciiZeros);
   return out + 8;
 }
 
-// Without zeros in front. REQUIRES: 0 < value < kBlock, room for 8 bytes.
+// Writes the digits without leading zeros. REQUIRES: 0 < value < kBlock; 8 bytes at `out`.
 WC_HD inline uint8_t* put_first_block(uint32_t value, uint8_t* out) {
   const uint64_t digits = digits_of(value);
 #if defined(__CUDA_ARCH__)
@@ -184,8 +185,8 @@ WC_HD inline uint8_t* put_first_block(uint32_t value, uint8_t* out) {
 
 }  // namespace number_detail
 
-// Writes `value` in decimal; returns the end. REQUIRES: room for kDigitsOfU64Max bytes, all of
-// which may be written.
+// Writes `value` in decimal; returns the end. REQUIRES: kDigitsOfU64Max bytes at `out`; all of them
+// may be written.
 WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
   using number_detail::kBlock;
   if (value < 10) {
@@ -206,8 +207,8 @@ WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
   return number_detail::put_block(static_cast<uint32_t>(value % kBlock), out);
 }
 
-// Writes `value` in decimal, with a '-' if negative; returns the end. REQUIRES: room for 21 bytes,
-// all of which may be written.
+// Writes `value` in decimal, with a '-' if negative; returns the end. REQUIRES: 21 bytes at `out`;
+// all of them may be written.
 WC_HD inline uint8_t* format_i64(int64_t value, uint8_t* out) {
   if (value >= 0) return format_u64(static_cast<uint64_t>(value), out);
   *out = '-';

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong in a request, in every layer. One enum: a status is made where the fault is
-// found and travels unchanged to the protocol's compose module, which alone knows the text or code
-// that a client sees.
+// What can go wrong in a request, for every layer. The layer that finds the fault sets the status;
+// it reaches protocol/compose unchanged, which alone knows the text or code that a client sees.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@ enum class [[nodiscard]] Status : uint8_t{
     kBadExptime,      // CLIENT_ERROR invalid exptime argument
     kBadDelta,        // CLIENT_ERROR invalid numeric delta argument
     kNonNumeric,      // CLIENT_ERROR cannot increment or decrement non-numeric value; binary: 0x06
-    kKeyTooLong,      // a key over 250 bytes, where the protocol has a reply of its own for it
+    kKeyTooLong,      // a key over 250 bytes, where the protocol has a special reply for it
     kBadFlag,         // meta: CLIENT_ERROR invalid flag
     kDuplicateFlag,   // meta: CLIENT_ERROR duplicate flag
-    kBadFlags,  // ma: CLIENT_ERROR invalid or duplicate flag, for whatever is wrong with its flags
+    kBadFlags,           // ma: CLIENT_ERROR invalid or duplicate flag, for any fault in its flags
     kTooManyFlags,       // meta: CLIENT_ERROR options flags are too long
     kBadToken,           // meta: CLIENT_ERROR bad token in command line format
     kBadOpaque,          // meta: CLIENT_ERROR opaque token too long
@@ -34,7 +33,7 @@ enum class [[nodiscard]] Status : uint8_t{
     // The command is fine, the server cannot do it.
     kTooLarge,          // SERVER_ERROR object too large for cache; binary: 0x03
     kOutOfMemory,       // SERVER_ERROR out of memory storing object; binary: 0x82
-    kNotSupported,      // a feature that is absent or switched off
+    kNotSupported,      // a feature that does not exist or is switched off
     kUnauthenticated,   // CLIENT_ERROR unauthenticated; binary: 0x20
     kFlushDisabled,     // flush_all with -F
     kShutdownDisabled,  // shutdown without -A

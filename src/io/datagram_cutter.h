@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts the spans of one reply into the datagrams that carry it (protocol/framing/udp_frame.h), for
-// every transport that sends datagrams.
+// Divides the spans of a reply into datagrams (protocol/framing/udp_frame.h), for every transport
+// that sends datagrams.
 #pragma once
 
 #include <algorithm>
@@ -15,29 +15,29 @@ namespace warpcache::io {
 
 class DatagramCutter {
  public:
-  // `spans` stay valid as long as the cutter is used.
+  // REQUIRES: `spans` stay valid as long as the cutter is used.
   DatagramCutter(uint16_t request_id, const TxSpan* spans, uint32_t span_count)
       : request_id_(request_id), span_(spans) {
     for (uint32_t i = 0; i < span_count; ++i) bytes_ += spans[i].size;
     if (fits()) count_ = protocol::udp_datagram_count(static_cast<uint32_t>(bytes_));
   }
 
-  // There is nothing to send.
+  // Whether the reply has no bytes.
   bool empty() const { return bytes_ == 0; }
-  // Whether datagrams can be numbered that high.
+  // Whether the reply fits into the largest number of datagrams.
   bool fits() const { return bytes_ <= protocol::kUdpReplyMax; }
-  // Of all datagrams, with memcached's headers but none below.
+  // UDP payload bytes of all datagrams: memcached's headers included, UDP and IP headers not.
   uint64_t bytes_on_wire() const { return bytes_ + uint64_t{count_} * protocol::kUdpHeaderSize; }
-  // No datagram is left; there never was one if there is nothing to send, or too much.
+  // Whether all datagrams have been made. True from the start if the reply is empty or too long.
   bool done() const { return sequence_ == count_; }
 
-  // Bytes that the next datagram carries behind its header. REQUIRES: !done().
+  // Bytes that the next datagram carries after its header. REQUIRES: !done().
   uint32_t next_payload_size() const {
     return protocol::udp_payload_size(static_cast<uint32_t>(bytes_), sequence_);
   }
 
-  // The next datagram: writes kUdpHeaderSize bytes to `header` and calls piece(data, size) for each
-  // contiguous part of what follows. Returns next_payload_size(). REQUIRES: !done().
+  // Makes the next datagram: writes kUdpHeaderSize bytes to `header` and calls piece(data, size) for
+  // each contiguous part of its payload. Returns next_payload_size(). REQUIRES: !done().
   template <typename Piece>
   uint32_t next(uint8_t* header, Piece&& piece) {
     WC_DASSERT(!done());

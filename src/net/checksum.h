@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Internet checksum (RFC 1071): the one's complement sum of 16-bit words. Sums are kept
-// unfolded and in the order in which the machine loads words, so that parts may be added in any
-// order and nothing is swapped until a sum is stored, which is in the machine's order as well.
+// The Internet checksum (RFC 1071): the one's complement sum of 16-bit words. Sums are 64 bits wide
+// and of words in host byte order, so parts can be added in any order and no byte is swapped: a sum
+// that is stored in host order lies in memory as the network expects it.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace warpcache::net {
 
-// Adds a word given as a number, as if it lay in memory in network order.
+// Adds a number as if it lay in memory in network byte order.
 WC_HD inline uint64_t checksum_add16(uint64_t sum, uint16_t value) {
   uint8_t bytes[2];
   store_big16(bytes, value);
   return sum + load_as<uint16_t>(bytes);
 }
 
-// The sum as a 16-bit word; 0xffff if a verified range is intact.
+// The sum as a 16-bit word. Over a range that contains its checksum it is 0xffff if all is intact.
 WC_HD inline uint16_t checksum_fold(uint64_t sum) {
   sum = (sum & 0xffffffffu) + (sum >> 32);
   sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
@@ -28,7 +28,7 @@ WC_HD inline uint16_t checksum_fold(uint64_t sum) {
   return static_cast<uint16_t>((sum & 0xffff) + (sum >> 16));
 }
 
-// Adds a range with unaligned loads, eight bytes a step: for machines that have them.
+// Adds a range with unaligned loads of 8 bytes: for machines that have them.
 WC_HD inline uint64_t checksum_add_unaligned(uint64_t sum, const uint8_t* data, size_t size) {
   for (; size >= 8; data += 8, size -= 8) {
     const auto word = load_as<uint64_t>(data);
@@ -49,8 +49,8 @@ WC_HD inline uint64_t checksum_add_unaligned(uint64_t sum, const uint8_t* data, 
   return sum + load_as<uint16_t>(last);
 }
 
-// The same with aligned loads of four bytes a step: for machines that load anything else bytewise.
-// A range that starts at an odd address is summed shifted by one byte, and the sum shifted back.
+// Adds a range with aligned loads of 4 bytes: for machines that load unaligned words byte by byte.
+// The sum of a range that starts at an odd address has its bytes swapped, and is swapped back.
 WC_HD inline uint64_t checksum_add_aligned(uint64_t sum, const uint8_t* data, size_t size) {
   if (size == 0) return sum;
   const bool odd = (reinterpret_cast<uintptr_t>(data) & 1) != 0;
@@ -82,8 +82,8 @@ WC_HD inline uint64_t checksum_add_aligned(uint64_t sum, const uint8_t* data, si
   return sum + static_cast<uint16_t>(shifted << 8 | shifted >> 8);
 }
 
-// Adds a range. A range of odd size counts as if a zero byte followed. REQUIRES: the ranges added
-// before it make up an even size; all of them together are below 16 GiB.
+// Adds a range. An odd range counts as if a zero byte followed it. REQUIRES: the ranges added before
+// have an even total size; all ranges together are below 16 GiB.
 WC_HD inline uint64_t checksum_add(uint64_t sum, const uint8_t* data, size_t size) {
 #if defined(__CUDA_ARCH__)
   return checksum_add_aligned(sum, data, size);

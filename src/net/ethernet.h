@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ethernet II headers with up to two VLAN tags (IEEE 802.1Q, 802.1ad). Frames come and go without
-// their check sequence (FCS).
+// Ethernet II headers with up to two VLAN tags (IEEE 802.1Q, 802.1ad). Frames have no frame check
+// sequence (FCS).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr uint32_t kEtherTypeOffset = 2 * kMacAddressSize;
 inline constexpr uint32_t kEthernetHeaderSize = kEtherTypeOffset + 2;  // without VLAN tags
 inline constexpr uint32_t kVlanTagSize = 4;
 inline constexpr uint32_t kVlanTagsMax = 2;
-inline constexpr uint32_t kEthernetFrameMin = 60;  // what is shorter is padded
+inline constexpr uint32_t kEthernetFrameMin = 60;  // shorter frames are padded
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
@@ -33,9 +33,9 @@ WC_HD constexpr uint32_t ethernet_header_size(uint32_t vlan_count) {
   return kEthernetHeaderSize + vlan_count * kVlanTagSize;
 }
 
-// Fills the packet's vlan_count and l3_offset, and `ether_type` with that behind the tags.
-// kRequest: go on. Frames to and from group addresses are kNotForUs: a reply must not come from
-// one, nor go to one.
+// Fills the packet's vlan_count and l3_offset, and `ether_type` with the type after the tags.
+// kRequest: continue with the IP header. Frames from or to a group address are kNotForUs, because a
+// reply must not have a group address as its source or destination.
 WC_HD inline PacketVerdict parse_ethernet(Bytes frame, Packet& packet, uint16_t& ether_type) {
   if (frame.size < kEthernetHeaderSize) return PacketVerdict::kTruncated;
   if (((frame.data[0] | frame.data[kMacAddressSize]) & 1) != 0) return PacketVerdict::kNotForUs;
@@ -53,9 +53,9 @@ WC_HD inline PacketVerdict parse_ethernet(Bytes frame, Packet& packet, uint16_t&
   return PacketVerdict::kRequest;
 }
 
-// The header of the answer to `request`: addresses swapped, VLAN tags and EtherType kept.
-// REQUIRES: `request` has `vlan_count` tags; room for ethernet_header_size() bytes at `out`, which
-// do not overlap `request`.
+// Writes the header of the reply to `request`: swaps the addresses, keeps VLAN tags and EtherType.
+// REQUIRES: `request` has `vlan_count` tags; `out` has ethernet_header_size() bytes that do not
+// overlap `request`.
 WC_HD inline void compose_ethernet_reply(const uint8_t* request, uint32_t vlan_count,
                                          uint8_t* out) {
   __builtin_memcpy(out, request + kMacAddressSize, kMacAddressSize);
@@ -70,7 +70,8 @@ WC_HD constexpr uint32_t padded_frame_size(uint32_t size) {
   return size < kEthernetFrameMin ? kEthernetFrameMin : size;
 }
 
-// Pads a frame of `size` bytes with zeros; returns padded_frame_size(). REQUIRES: room for it.
+// Pads a frame of `size` bytes with zeros; returns padded_frame_size(). REQUIRES: `frame` has that
+// many bytes.
 WC_HD inline uint32_t pad_frame(uint8_t* frame, uint32_t size) {
   for (; size < kEthernetFrameMin; ++size) frame[size] = 0;
   return size;

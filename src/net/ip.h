@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are passed over; IPv6
-// extension headers are not taken.
+// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are skipped; frames with
+// IPv6 extension headers are dropped.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr uint32_t kIpv4ChecksumOffset = 10;
 inline constexpr uint32_t kIpv4SourceOffset = 12;
 inline constexpr uint32_t kIpv4AddressSize = 4;
 inline constexpr uint16_t kIpv4DontFragment = 0x4000;
-inline constexpr uint16_t kIpv4FragmentMask = 0x3fff;  // more fragments, and where this one lies
+inline constexpr uint16_t kIpv4FragmentMask = 0x3fff;  // flag "more fragments", fragment offset
 
 inline constexpr uint32_t kIpv6HeaderSize = 40;
 inline constexpr uint32_t kIpv6LengthOffset = 4;
@@ -43,18 +43,19 @@ WC_HD constexpr uint32_t ip_reply_header_size(uint8_t ip_version) {
   return ip_version == 4 ? kIpv4HeaderSize : kIpv6HeaderSize;
 }
 
-// Neither "this network" (0/8) nor multicast, reserved or broadcast (224/3).
+// Whether the address is neither in 0/8 ("this network") nor in 224/3 (multicast, reserved,
+// broadcast).
 WC_HD inline bool is_ipv4_host(const uint8_t* address) {
   return address[0] != 0 && address[0] < 224;
 }
 
-// Neither the unspecified address nor multicast.
+// Whether the address is neither unspecified (::) nor multicast.
 WC_HD inline bool is_ipv6_host(const uint8_t* address) {
   return address[0] != 0xff && (load_as<uint64_t>(address) | load_as<uint64_t>(address + 8)) != 0;
 }
 
 // Reads the IPv4 header at packet.l3_offset. Fills ip_version, l4_offset and `payload_size`, the
-// bytes that IP carries; the frame may go on behind them. kRequest: UDP, go on.
+// bytes that IP carries; the frame may have padding after them. kRequest: IP carries UDP.
 WC_HD inline PacketVerdict parse_ipv4(Bytes frame, Packet& packet, uint32_t& payload_size) {
   const uint8_t* header = frame.data + packet.l3_offset;
   const size_t left = frame.size - packet.l3_offset;
@@ -104,8 +105,8 @@ WC_HD inline PacketVerdict parse_ipv6(Bytes frame, Packet& packet, uint32_t& pay
   return PacketVerdict::kRequest;
 }
 
-// The header of the answer to `request`, with addresses swapped, no options, and `payload_size`
-// bytes to carry. REQUIRES: room for 20 bytes at `out`, which do not overlap `request`;
+// Writes the header of the reply to `request`: addresses swapped, no options, a payload of
+// `payload_size` bytes. REQUIRES: `out` has 20 bytes that do not overlap `request`;
 // payload_size <= 65515.
 WC_HD inline void compose_ipv4_reply(const uint8_t* request, uint32_t payload_size, uint8_t* out) {
   out[0] = 0x45;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests as whole Ethernet frames, for transports that see the headers themselves: what a frame
-// is, and the headers of its reply. Ethernet, IP and UDP are in a file each.
+// Requests in whole Ethernet frames, for ports that see the headers themselves: reads a frame's
+// headers and writes those of its reply. Ethernet, IP and UDP have a file each. The calls in order:
 //
-//   parse_packet()           of the frame; goes on only with kRequest
-//   parse_udp_header()       of the payload (udp_frame.h), then as with a socket's datagram
-//   compose_reply_headers()  for each of the reply's datagrams, in front of its payload
-//   finish_udp_checksum()    when the payload is there
-//   pad_frame()              and the frame is ready (ethernet.h)
+//   parse_packet()           of the frame; only kRequest continues
+//   parse_udp_header()       of the payload (udp_frame.h), then as with a datagram from a socket
+//   compose_reply_headers()  for each datagram of the reply, before its payload
+//   finish_udp_checksum()    when the payload is complete
+//   pad_frame()              (ethernet.h); then the frame is ready
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@
 
 namespace warpcache::net {
 
-// The most that reply headers take: two VLAN tags, IPv6, UDP.
+// The largest reply headers: two VLAN tags, IPv6, UDP.
 inline constexpr uint32_t kReplyHeadersMax =
     kEthernetHeaderSize + kVlanTagsMax * kVlanTagSize + kIpv6HeaderSize + kUdpProtocolHeaderSize;
 
-// The most that a UDP datagram of a reply can carry, whatever the IP version.
+// The largest UDP payload of a reply that both IP versions can carry.
 inline constexpr uint32_t kReplyUdpPayloadMax =
     UINT16_MAX - kIpv4HeaderSize - kUdpProtocolHeaderSize;
 
-// Reads the headers of `frame` and verifies their lengths and checksums. `packet` is to be used
-// only after kRequest. Bytes behind the IP datagram are padding and ignored, as are the
-// destination's addresses, but that both ends must be single hosts.
+// Reads the headers of `frame` and verifies their lengths and checksums. `packet` is valid only
+// after kRequest. Bytes after the IP datagram are padding. Any unicast address is accepted as the
+// destination; source and destination must both be single hosts.
 WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& packet) {
   packet = Packet{};
   uint16_t ether_type = 0;
@@ -49,7 +49,7 @@ WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& 
   return parse_udp(frame, size, udp_port, packet);
 }
 
-// Bytes of the headers before what UDP carries in a reply: options of the request are not repeated.
+// Bytes of a reply's headers before the UDP payload. A reply has no IP options.
 WC_HD constexpr uint32_t reply_headers_size(const Packet& request) {
   return ethernet_header_size(request.vlan_count) + ip_reply_header_size(request.ip_version) +
          kUdpProtocolHeaderSize;
@@ -60,10 +60,10 @@ WC_HD constexpr uint32_t reply_frame_size(const Packet& request, uint32_t udp_pa
   return padded_frame_size(reply_headers_size(request) + udp_payload_size);
 }
 
-// Writes the headers of a reply whose datagram carries `udp_payload_size` bytes, memcached's UDP
-// header among them; no UDP checksum yet. `request` is what parse_packet() has said about
-// `request_frame`. REQUIRES: room for reply_headers_size() bytes at `out`, which do not overlap the
-// request's headers; udp_payload_size <= kReplyUdpPayloadMax.
+// Writes the headers of a reply whose datagram carries `udp_payload_size` bytes (memcached's UDP
+// header included), without the UDP checksum. `request` is the result of parse_packet() for
+// `request_frame`. REQUIRES: `out` has reply_headers_size() bytes that do not overlap the request's
+// headers; udp_payload_size <= kReplyUdpPayloadMax.
 WC_HD inline void compose_reply_headers(const uint8_t* request_frame, const Packet& request,
                                         uint32_t udp_payload_size, uint8_t* out) {
   compose_ethernet_reply(request_frame, request.vlan_count, out);
@@ -78,8 +78,8 @@ WC_HD inline void compose_reply_headers(const uint8_t* request_frame, const Pack
                     ip + ip_reply_header_size(request.ip_version));
 }
 
-// finish_udp_checksum() for who has summed up the payload already: `payload_sum` is what
-// checksum_add(0, ...) says of it.
+// finish_udp_checksum() for a caller that has the payload's sum already: `payload_sum` is
+// checksum_add(0, ...) of the payload.
 WC_HD inline void finish_udp_checksum_of_sum(const Packet& request, uint32_t udp_payload_size,
                                              uint64_t payload_sum, uint8_t* reply) {
   if (!request.has_udp_checksum) return;
@@ -92,9 +92,9 @@ WC_HD inline void finish_udp_checksum_of_sum(const Packet& request, uint32_t udp
   store_as(header + kUdpChecksumOffset, udp_checksum(sum));
 }
 
-// Writes the UDP checksum of a reply, whose payload follows its headers: over IPv4 if the request
-// had one, over IPv6 always. REQUIRES: compose_reply_headers() with the same `request` and size has
-// written to `reply`, and the checksum has not been written yet.
+// Writes the UDP checksum of a reply whose payload follows its headers: for IPv4 if the request had
+// a checksum, for IPv6 always. REQUIRES: compose_reply_headers() with the same `request` and size
+// has written to `reply`; the checksum has not been written yet.
 WC_HD inline void finish_udp_checksum(const Packet& request, uint32_t udp_payload_size,
                                       uint8_t* reply) {
   if (!request.has_udp_checksum) return;

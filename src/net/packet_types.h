@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of an Ethernet frame once its headers have been read. See packet.h.
+// What the headers of an Ethernet frame say. See packet.h.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 namespace warpcache::net {
 
 enum class PacketVerdict : uint8_t {
-  kRequest,      // a UDP datagram for us, intact
-  kNotForUs,     // another protocol or port, or nobody who could be answered
+  kRequest,      // an intact UDP datagram to the server's port
+  kNotForUs,     // another protocol or port, or a sender that cannot be answered
   kTruncated,    // shorter than its headers say, or lengths that contradict each other
-  kBadChecksum,  // of the IPv4 header or of UDP
-  kFragment,     // of a larger IP datagram: never put together
+  kBadChecksum,  // the IPv4 header's or UDP's
+  kFragment,     // a part of a larger IP datagram; fragments are never reassembled
   kUnsupported,  // more than two VLAN tags, IPv6 extension headers, an unknown IP version
 };
 inline constexpr uint32_t kPacketVerdicts = 6;
 
-// Where the parts of a frame lie. All offsets are in bytes from the frame's first.
+// Where the parts of a frame lie. Offsets are in bytes from the start of the frame.
 struct Packet {
   uint16_t l3_offset;       // IP header
   uint16_t l4_offset;       // UDP header
-  uint16_t payload_offset;  // what UDP carries: memcached's UDP header comes first in it
+  uint16_t payload_offset;  // UDP payload, which starts with memcached's UDP header
   uint16_t payload_size;
   uint8_t ip_version;  // 4 or 6
   uint8_t vlan_count;  // 0 to 2

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UDP headers (RFC 768) and their checksum, which covers the IP addresses, the header and the
-// payload. Over IPv4 it may be left out; over IPv6 it may not (RFC 8200, 8.1). memcached's own
-// header, which UDP carries, is in udp_frame.h.
+// UDP headers (RFC 768) and their checksum over the IP addresses, the header and the payload. IPv4
+// allows datagrams without a checksum, IPv6 does not (RFC 8200, 8.1). memcached's UDP header, the
+// start of the payload, is in protocol/framing/udp_frame.h.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ inline constexpr uint32_t kUdpDestinationOffset = 2;
 inline constexpr uint32_t kUdpLengthOffset = 4;
 inline constexpr uint32_t kUdpChecksumOffset = 6;
 
-// The sum over the pseudo header: addresses, protocol and length. `frame` is what `packet` says it
-// is, as far as its IP addresses.
+// The sum over the pseudo header: addresses, protocol and length. REQUIRES: `frame` holds the IP
+// addresses of a header at `l3_offset`.
 WC_HD inline uint64_t udp_pseudo_header_sum(const uint8_t* frame, uint32_t l3_offset,
                                             uint8_t ip_version, uint16_t udp_size) {
   const uint8_t* ip = frame + l3_offset;
@@ -32,9 +32,9 @@ WC_HD inline uint64_t udp_pseudo_header_sum(const uint8_t* frame, uint32_t l3_of
   return checksum_add16(checksum_add16(addresses, kIpProtocolUdp), udp_size);
 }
 
-// Reads the UDP header at packet.l4_offset, of a datagram of which IP carries `size` bytes; those
-// behind the length that UDP says are no part of it. Fills what is left of `packet`. A source port
-// of 0 is one that cannot be answered.
+// Reads the UDP header at packet.l4_offset. IP carries `size` bytes; UDP's own length may be less,
+// and the bytes after it do not belong to the datagram. Fills the remaining fields of `packet`. A
+// datagram with source port 0 cannot be answered and is kNotForUs.
 WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_port,
                                      Packet& packet) {
   const uint8_t* header = frame.data + packet.l4_offset;
@@ -59,8 +59,8 @@ WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_po
   return PacketVerdict::kRequest;
 }
 
-// The header of the answer to `request`: ports swapped, `payload_size` bytes, no checksum.
-// REQUIRES: room for 8 bytes at `out`, which do not overlap `request`; payload_size <= 65527.
+// Writes the header of the reply to `request`: ports swapped, `payload_size` bytes, no checksum.
+// REQUIRES: `out` has 8 bytes that do not overlap `request`; payload_size <= 65527.
 WC_HD inline void compose_udp_reply(const uint8_t* request, uint32_t payload_size, uint8_t* out) {
   store_as(out, load_as<uint16_t>(request + kUdpDestinationOffset));
   store_as(out + kUdpDestinationOffset, load_as<uint16_t>(request));
@@ -68,8 +68,8 @@ WC_HD inline void compose_udp_reply(const uint8_t* request, uint32_t payload_siz
   store_big16(out + kUdpChecksumOffset, uint16_t{0});
 }
 
-// The checksum field for a datagram with this sum over pseudo header, header and payload: what sums
-// up to 0 is written as 0xffff, as 0 stands for none.
+// The checksum field for a sum over pseudo header, header and payload. A checksum of 0 is written as
+// 0xffff, because 0 means "no checksum".
 WC_HD inline uint16_t udp_checksum(uint64_t sum) {
   const uint16_t checksum = static_cast<uint16_t>(~checksum_fold(sum));
   return checksum != 0 ? checksum : uint16_t{0xffff};

@@ -279,7 +279,7 @@ const Spec kSpecs[] = {
        return set_u32(d.options.server.requests_per_event_max, v, 1, kU32Max);
      },
      "a number from 1 to 4294967295", "",
-     "requests of one connection per turn, so that none\nstarves (default: 1024)"},
+     "requests of one connection per event-loop iteration,\nso that none starves (default: 1024)"},
     {'C', "disable-cas", nullptr, [](Draft& d, View) { return !(d.options.store.use_cas = false); },
      "", "", "no CAS"},
     {'b', "listen-backlog", "num",

@@ -272,7 +272,7 @@ TEST(Options, ProtocolAndEngine) {
   EXPECT_EQ(accept({"--gpu-mode=persistent"}).gpu.mode, GpuMode::kPersistent);
   EXPECT_EQ(accept({}).gpu.values, ValuesChoice::kDevice);
   EXPECT_EQ(accept({"--values=host"}).gpu.values, ValuesChoice::kHost);
-  refuse({"--values=card"}, "--values", "\"card\"", "device or host");
+  refuse({"--values=gpu"}, "--values", "\"gpu\"", "device or host");
   EXPECT_EQ(accept({"--on-gpu-error=exit"}).gpu.on_error, GpuErrorChoice::kExit);
   EXPECT_TRUE(accept({"--selftest"}).gpu.selftest);
   EXPECT_FALSE(accept({}).store.memory_given);

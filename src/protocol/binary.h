@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The binary protocol: its header, its opcodes, and from messages to Requests. frame() has checked
-// by check_binary_header() whatever a header can get wrong, so parsing cannot fail.
+// The binary protocol: header, opcodes, and the parsing of messages into Requests. frame() calls
+// check_binary_header(), which finds every fault that a header can have, so parsing cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ enum BinaryStatus : uint16_t {
   kBinaryOutOfMemory = 0x82,
 };
 
-// A request's header, in host byte order but for `opaque`, which is only ever given back.
+// A request's header in host byte order, except `opaque`, which is only copied to the reply.
 struct BinaryHeader {
   uint64_t cas;
   uint32_t body_size;  // extras, key and value
@@ -82,7 +82,7 @@ struct BinaryHeader {
   uint8_t extras_size;
   uint8_t opcode;
 
-  // Wraps where the header lies about its sizes: check_binary_header() comes first.
+  // REQUIRES: check_binary_header() was successful; otherwise the difference can wrap.
   WC_HD uint32_t value_size() const { return body_size - key_size - extras_size; }
 };
 
@@ -98,7 +98,7 @@ WC_HD inline BinaryHeader load_binary_header(const uint8_t* from) {
   return header;
 }
 
-// Opcodes without their quiet forms, told apart by what their requests look like.
+// Groups of opcodes whose requests have the same layout; quiet forms are in the same group.
 enum class BinaryForm : uint8_t {
   kUnknown,
   kBare,
@@ -168,8 +168,8 @@ WC_HD inline bool binary_stores(uint8_t opcode) {
   return form == BinaryForm::kStore || form == BinaryForm::kJoin;
 }
 
-// kOk, or what the message is answered with. `closes`: the connection with it, because nothing that
-// follows can be trusted to be a header.
+// kOk, or the error that answers the message. `closes`: the connection must be closed after it,
+// because the start of the next header is not known.
 WC_HD inline Status check_binary_header(const BinaryHeader& header, bool& closes) {
   closes = true;
   const uint32_t key = header.key_size;
@@ -303,7 +303,7 @@ WC_HD inline Meaning meaning_of(uint8_t opcode) {
   }
 }
 
-// Times are unsigned in this protocol: none is negative, and those behind 2038 are as far as any.
+// Times are unsigned in this protocol, so none is negative. Times after 2038 become the largest one.
 WC_HD inline int32_t exptime_of(uint32_t exptime) {
   return exptime > INT32_MAX ? INT32_MAX : static_cast<int32_t>(exptime);
 }
@@ -335,7 +335,7 @@ WC_HD inline void read_extras(const uint8_t* extras, const BinaryHeader& header,
 
 }  // namespace binary_detail
 
-// The head of a message: header, extras and key. Pure.
+// Parses the head of a message: header, extras and key. Pure.
 WC_HD inline void parse_binary_head(const uint8_t* base, uint32_t offset, Request& request) {
   const BinaryHeader header = load_binary_header(base + offset);
   const binary_detail::Meaning meaning = binary_detail::meaning_of(header.opcode);
@@ -359,7 +359,7 @@ WC_HD inline void parse_binary_head(const uint8_t* base, uint32_t offset, Reques
   }
 }
 
-// A message that check_binary_header() has refused: enough to answer it.
+// Fills what the error reply needs, of a message that check_binary_header() has refused.
 WC_HD inline void parse_binary_invalid(const uint8_t* base, const Frame& frame, Request& request) {
   const BinaryHeader header = load_binary_header(base + frame.offset);
   request.protocol = Protocol::kBinary;

@@ -16,7 +16,7 @@ namespace warpcache::server {
 
 class Backend {
  public:
-  struct Lane {
+  struct WorkerEngine {
     std::unique_ptr<engine::Engine> engine;
     const request::Counters* counters = nullptr;  // as long as the engine
   };
@@ -27,7 +27,7 @@ class Backend {
   virtual std::string start() = 0;
   // The engine of the next worker; at most as many as -t. `admin` outlives it, and it the backend's
   // end does not.
-  virtual std::string make_lane(engine::AdminHandler& admin, Lane* lane) = 0;
+  virtual std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) = 0;
   // For the banner: what it is and runs on.
   virtual std::string describe() const = 0;
   // Bytes that are in use as -m.

@@ -27,13 +27,13 @@ std::string CpuBackend::start() {
   return "";
 }
 
-std::string CpuBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
+std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* out) {
   const engine::CpuEngineConfig config = {
       .item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes),
       .cas_enabled = options_.store.use_cas};
   auto engine = std::make_unique<engine::CpuEngine>(config, *store_, admin);
-  lane->counters = &engine->counters();
-  lane->engine = std::move(engine);
+  out->counters = &engine->counters();
+  out->engine = std::move(engine);
   return "";
 }
 

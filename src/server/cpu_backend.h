@@ -17,7 +17,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const Options& options) : options_(options) {}
 
   std::string start() override;
-  std::string make_lane(engine::AdminHandler& admin, Lane* lane) override;
+  std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
   std::string describe() const override { return "cpu"; }
   uint64_t memory_bytes() const override { return options_.store.memory_bytes; }
 

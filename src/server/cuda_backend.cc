@@ -38,7 +38,7 @@ class CudaBackend final : public Backend {
   }
 
   std::string start() override;
-  std::string make_lane(engine::AdminHandler& admin, Lane* lane) override;
+  std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
   std::string describe() const override;
   uint64_t memory_bytes() const override { return config_.store.memory_limit; }
 
@@ -92,7 +92,7 @@ CudaEngineConfig CudaBackend::engine_config() const {
   return config;
 }
 
-std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
+std::string CudaBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* out) {
   std::unique_ptr<CudaEngine> engine;
   const std::string failure = CudaEngine::create(engine_config(), *store_, faults_, admin, &engine);
   if (!failure.empty()) return "--engine=cuda: " + failure + ".";
@@ -102,8 +102,8 @@ std::string CudaBackend::make_lane(engine::AdminHandler& admin, Lane* lane) {
   hooks.make_spare = [this, &admin](const request::Counters** spare_counters) {
     return make_spare(admin, spare_counters);
   };
-  lane->counters = &counters;
-  lane->engine =
+  out->counters = &counters;
+  out->engine =
       std::make_unique<engine::FailoverEngine>(std::move(engine), counters, std::move(hooks));
   return "";
 }
@@ -112,7 +112,7 @@ std::string CudaBackend::describe() const {
   const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
   std::string text = "cuda on GPU " + std::to_string(device_.number) + " (" + device_.name + ", " +
                      std::to_string(device_.memory_bytes >> 30) + " GiB), " +
-                     (persistent ? "a kernel that stays" : "a kernel for each batch");
+                     (persistent ? "a persistent kernel" : "a kernel for each batch");
   if (store_->host_bytes() != 0) {
     text += ", " + std::to_string(store_->host_bytes() >> 20) +
             " MiB of the items in the host's memory";
@@ -133,10 +133,10 @@ std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& ad
   const std::lock_guard guard(spare_mutex_);
   try {
     if (!std::exchange(spare_tried_, true)) start_spare();
-    Lane lane;
-    if (spare_ == nullptr || !spare_->make_lane(admin, &lane).empty()) return nullptr;
-    *counters = lane.counters;
-    return std::move(lane.engine);
+    WorkerEngine made;
+    if (spare_ == nullptr || !spare_->make_engine(admin, &made).empty()) return nullptr;
+    *counters = made.counters;
+    return std::move(made.engine);
   } catch (const std::bad_alloc&) {
     spdlog::error("there is no memory for the CPU engine; stopping");
     stop_();

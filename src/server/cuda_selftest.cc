@@ -24,10 +24,10 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr uint64_t kMemoryBytes = uint64_t{256} << 20;
 constexpr uint32_t kKeys = 200'000;
 constexpr uint32_t kBatch = 20'000;  // requests
-constexpr uint32_t kLoneGets = 2'000;
+constexpr uint32_t kSingleGets = 2'000;
 constexpr uint32_t kInputBytes = 4 * 1024 * 1024;
 constexpr int kExitWrong = 1;
-constexpr int kExitNoCard = 69;  // sysexits.h EX_UNAVAILABLE
+constexpr int kExitNoGpu = 69;  // sysexits.h EX_UNAVAILABLE
 
 void say(const std::string& line) {
   (void)std::fputs((line + "\n").c_str(), stdout);
@@ -162,17 +162,17 @@ bool exercise(Bench& bench, std::string* figures) {
     expected.push_back(i < kBatch ? "END\r\n" : hit_of(i));
   }
   if (!send(&other_s)) return false;
-  std::vector<double> lone_us;
-  for (uint32_t i = 0; i < kLoneGets; ++i) {
+  std::vector<double> single_us;
+  for (uint32_t i = 0; i < kSingleGets; ++i) {
     requests.push_back("get " + key_of(kBatch + i) + "\r\n");
     expected.push_back(hit_of(kBatch + i));
     if (!send(&other_s)) return false;
-    lone_us.push_back(bench.seconds() * 1e6);
+    single_us.push_back(bench.seconds() * 1e6);
   }
-  std::sort(lone_us.begin(), lone_us.end());
-  *figures = fmt::format("{:.1f} M sets/s, {:.1f} M gets/s, a lone get {:.1f} us (99%: {:.1f})",
-                         kKeys / set_s / 1e6, kKeys / get_s / 1e6, lone_us[kLoneGets / 2],
-                         lone_us[kLoneGets * 99 / 100]);
+  std::sort(single_us.begin(), single_us.end());
+  *figures = fmt::format("{:.1f} M sets/s, {:.1f} M gets/s, a single get {:.1f} us (99%: {:.1f})",
+                         kKeys / set_s / 1e6, kKeys / get_s / 1e6, single_us[kSingleGets / 2],
+                         single_us[kSingleGets * 99 / 100]);
   return true;
 }
 
@@ -191,7 +191,7 @@ bool test_way(bool persistent) {
   config.jobs.blocks_max = store_config.blocks_per_engine;
   config.jobs.persistent = persistent;
   if (failure.empty()) failure = CudaEngine::create(config, *store, faults, admin, &engine);
-  const char* const name = persistent ? "a kernel that stays" : "a kernel for each batch";
+  const char* const name = persistent ? "a persistent kernel" : "a kernel for each batch";
   if (!failure.empty()) {
     say(fmt::format("  {}: {}", name, failure));
     return false;
@@ -214,7 +214,7 @@ int run_selftest(const Options& options) {
   const std::string failure = gpu::open_device(static_cast<int>(options.gpu.number), &device);
   if (!failure.empty()) {
     say(fmt::format("selftest: GPU {}: {}", options.gpu.number, failure));
-    return kExitNoCard;
+    return kExitNoGpu;
   }
   say(fmt::format("selftest of GPU {}, {}, {} MiB of {} free", device.number, device.name,
                   device.free_bytes >> 20, device.memory_bytes >> 20));

@@ -23,7 +23,7 @@ namespace warpcache::server {
 namespace {
 
 constexpr int kPatienceMs = 20000;
-constexpr uint32_t kBigBytes = 200 * 1024;
+constexpr uint32_t kLargeBytes = 200 * 1024;
 
 // The CUDA engine where it is for the simulated GPU, which does not depend on this machine.
 constexpr EngineChoice kEngines[] = {EngineChoice::kCpu,
@@ -70,7 +70,7 @@ struct Conversation {
 
 std::vector<Conversation> conversations() {
   const std::string half = set("half", value_of(7, 50000));
-  const std::string big = set("big", value_of(8, kBigBytes));
+  const std::string big = set("big", value_of(8, kLargeBytes));
   return {
       {"text",
        {set("a", "1") + "incr a 1\r\nappend a 0 0 1\r\n2\r\nget a k1\r\ngat 0 a\r\ndelete a\r\n"}},

@@ -33,10 +33,10 @@ Server::~Server() {
 }
 
 std::string Server::open_ports() {
-  std::vector<std::string> left_out;
+  std::vector<std::string> skipped;
   for (const ListenAddress& address : options_.listen.tcp) {
     std::string failure = io::open_tcp(
-        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, left_out);
+        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
     if (!failure.empty()) return failure;
   }
   if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
@@ -44,10 +44,10 @@ std::string Server::open_ports() {
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
-        io::open_udp(target_of(address), options_.server.threads, udp_listeners_, left_out);
+        io::open_udp(target_of(address), options_.server.threads, udp_listeners_, skipped);
     if (!failure.empty()) return failure;
   }
-  for (const std::string& sentence : left_out) spdlog::warn("{}", sentence);
+  for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
   for (const io::Listener& listener : listeners_) {
     ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }
@@ -91,7 +91,7 @@ std::string Server::start() {
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
                                           prefixes_, auth, state_, stop_request_);
-  failure = make_lanes();
+  failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
   failure = acceptor_->listen();
@@ -115,24 +115,25 @@ void Server::log_listeners() const {
 
 void Server::serve() {
   std::vector<io::ConnectionSink*> sinks;
-  attached_.emplace(static_cast<std::ptrdiff_t>(lanes_.size()));
-  lanes_running_.store(lanes_.size());
-  for (Lane& lane : lanes_) {
-    sinks.push_back(lane.transport.get());
-    lane.thread = std::thread([this, &lane] { run_lane(lane); });
-    name_thread(lane.thread, "worker-" + std::to_string(&lane - lanes_.data()));
+  attached_.emplace(static_cast<std::ptrdiff_t>(workers_.size()));
+  workers_running_.store(workers_.size());
+  for (WorkerThread& worker : workers_) {
+    sinks.push_back(worker.transport.get());
+    worker.thread = std::thread([this, &worker] { run_worker(worker); });
+    name_thread(worker.thread, "worker-" + std::to_string(&worker - workers_.data()));
   }
   attached_->wait();
   acceptor_->start(std::move(sinks));
 }
 
-// A lane's thread. All have given back what their engines hold when finish_stop() has joined them.
-void Server::run_lane(const Lane& lane) {
-  lane.engine->attach_thread();
+// A worker's thread. All have given back what their engines hold when finish_stop() has joined
+// them.
+void Server::run_worker(const WorkerThread& worker) {
+  worker.engine->attach_thread();
   attached_->count_down();
-  lane.worker->run();
-  lane.engine->yield();
-  if (lanes_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
+  worker.loop->run();
+  worker.engine->yield();
+  if (workers_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
 }
 
 worker::WorkerConfig Server::worker_config() const {
@@ -157,29 +158,31 @@ io::UdpGuard Server::udp_guard() const {
   return {std::move(allowed), options_.udp_guard.amplification_max};
 }
 
-std::string Server::make_lanes() {
+std::string Server::make_workers() {
   io::SocketTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
   config.unix_path = options_.listen.unix_path;
-  lanes_.reserve(options_.server.threads);
+  workers_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<io::UdpSocket> udp_sockets;
     for (io::UdpListener& listener : udp_listeners_) {
       udp_fds_.push_back(listener.fds[i].get());
       udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
-    Lane lane;  // a member once it is whole: whatever fails before, no half of one is stopped
-    Backend::Lane made;
-    std::string failure = backend_->make_lane(*admin_, &made);
+    WorkerThread
+        worker;  // a member once it is whole: whatever fails before, no half of one is stopped
+    Backend::WorkerEngine made;
+    std::string failure = backend_->make_engine(*admin_, &made);
     if (!failure.empty()) return failure;
-    lane.engine = std::move(made.engine);
-    lane.transport = std::make_unique<io::SocketTransport>(config, acceptor_->budget(),
-                                                           std::move(udp_sockets), udp_guard());
-    lane.worker = std::make_unique<worker::Worker>(worker_config(), *lane.transport, *lane.engine);
-    stats_->add_worker(*made.counters, *lane.transport);
-    lanes_.push_back(std::move(lane));
+    worker.engine = std::move(made.engine);
+    worker.transport = std::make_unique<io::SocketTransport>(config, acceptor_->budget(),
+                                                             std::move(udp_sockets), udp_guard());
+    worker.loop =
+        std::make_unique<worker::Worker>(worker_config(), *worker.transport, *worker.engine);
+    stats_->add_worker(*made.counters, *worker.transport);
+    workers_.push_back(std::move(worker));
   }
   udp_listeners_.clear();
   return "";
@@ -192,24 +195,24 @@ std::string Server::reload_auth() {
 
 void Server::begin_stop(admin::StopKind kind) {
   if (acceptor_ != nullptr) acceptor_->stop();
-  for (const Lane& lane : lanes_) {
+  for (const WorkerThread& worker : workers_) {
     if (kind == admin::StopKind::kGraceful) {
-      lane.transport->drain();
+      worker.transport->drain();
     } else {
-      lane.transport->stop_now();
+      worker.transport->stop_now();
     }
   }
 }
 
 void Server::finish_stop() {
-  for (Lane& lane : lanes_) {
-    if (lane.thread.joinable()) lane.thread.join();
+  for (WorkerThread& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
   }
   long_replies_.stop();
 }
 
 void Server::hurry() {
-  for (const Lane& lane : lanes_) lane.transport->stop_now();
+  for (const WorkerThread& worker : workers_) worker.transport->stop_now();
 }
 
 }  // namespace warpcache::server

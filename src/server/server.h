@@ -78,17 +78,17 @@ class Server {
 
  private:
   // What one thread needs; the engine is above the transport, since pins outlive connections.
-  struct Lane {
+  struct WorkerThread {
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<io::SocketTransport> transport;
-    std::unique_ptr<worker::Worker> worker;
+    std::unique_ptr<worker::Worker> loop;
     std::thread thread;
   };
 
   std::string open_backend();
-  std::string make_lanes();
+  std::string make_workers();
   void log_listeners() const;
-  void run_lane(const Lane& lane);
+  void run_worker(const WorkerThread& worker);
   worker::WorkerConfig worker_config() const;
   io::UdpGuard udp_guard() const;
 
@@ -100,16 +100,16 @@ class Server {
   admin::PrefixStats prefixes_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;
-  std::vector<int> udp_fds_;  // of the lanes, for the log
+  std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::Acceptor> acceptor_;
   std::unique_ptr<ServerStats> stats_;
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
-  std::vector<Lane> lanes_;
+  std::vector<WorkerThread> workers_;
   std::optional<std::latch> attached_;  // their threads
-  std::atomic<size_t> lanes_running_{0};
+  std::atomic<size_t> workers_running_{0};
   admin::StopRequest ended_;
 };
 

@@ -190,10 +190,10 @@ void ServerStats::list_connections(
     snapshot.id = static_cast<uint64_t>(stream.fd);
     snapshot.address = std::move(stream.address);
     snapshot.listen_address = std::move(stream.listen_address);
-    snapshot.state = stream.in_turn   ? "conn_parse_cmd"
-                     : stream.writing ? "conn_mwrite"
-                     : stream.in_body ? "conn_nread"
-                                      : "conn_read";
+    snapshot.state = stream.has_request ? "conn_parse_cmd"
+                     : stream.writing   ? "conn_mwrite"
+                     : stream.in_body   ? "conn_nread"
+                                        : "conn_read";
     snapshot.idle_s = stream.idle_s;
     visit(snapshot);
   }

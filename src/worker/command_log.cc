@@ -16,7 +16,7 @@ std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data), bytes.size};
 }
 
-// The bytes of the value behind a reply's line, with its line end; 0: none follows.
+// The size of the value that follows a reply's line, with its line end; 0: no value follows.
 uint64_t value_behind(std::string_view line) {
   const auto number_at = [line](size_t at) {
     uint64_t number = 0;
@@ -32,7 +32,7 @@ uint64_t value_behind(std::string_view line) {
   return number_at(at);
 }
 
-// Lines of lists: memcached logs none of them.
+// Whether it is a line of a list: memcached logs none of them.
 bool is_listed(std::string_view line) {
   return line.starts_with("STAT ") || line.starts_with("ITEM ") || line.starts_with("PREFIX ") ||
          line.starts_with("key=");
@@ -90,7 +90,7 @@ void CommandLog::commands(int fd, const protocol::Frame* frames, uint32_t count,
       end();
     }
   }
-  if (in_multiget_) end();  // the rest comes in another batch
+  if (in_multiget_) end();  // the rest of the keys is in another batch
   in_multiget_ = false;
 }
 
@@ -141,7 +141,7 @@ void CommandLog::replies(int fd, const io::TxSpan* spans, uint32_t count) {
   }
 }
 
-// Reads the start of `bytes`, which are not empty; returns how many.
+// Reads from the start of `bytes`; returns how many it has read. REQUIRES: `bytes` are not empty.
 uint64_t CommandLog::read_some(int fd, Bytes bytes, Reader& reader) {
   if (reader.skip > 0) {
     const uint64_t skipped = std::min<uint64_t>(reader.skip, bytes.size);

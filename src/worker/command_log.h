@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// -vv and `verbosity 2`: connections, commands and replies as lines on standard error, in the form
-// that memcached gives them. One for each worker, its thread only.
+// The log of -vv and `verbosity 2`: connections, commands and replies as lines on standard error, in
+// memcached's form. Each worker has one; its thread only.
 //
-// Values are left out, and so is all that a client says before it has logged in (-Y). Bytes that
-// are no text are escaped.
+// The log has no values, and nothing that a client sends before it has logged in (-Y). Bytes that are
+// not text are escaped.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,28 @@ namespace warpcache::worker {
 
 class CommandLog {
  public:
-  // Whether any of the others is to be called. Changes at any time.
+  // Whether commands are logged: call the other functions only then. Changes at any time.
   static bool wanted() { return log_verbosity() >= kVerbosityOfCommands; }
 
-  // `fd` stands for the connection; negative: a datagram.
+  // `fd` names the connection; negative: a datagram.
   void opened(int fd, uint8_t protocol);
   void closed(int fd);
-  // Frames that were run, in their order, and their replies. `secret`: no login had come before.
+  // Logs frames that were run, in their order. `secret`: the client had not logged in before.
   void commands(int fd, const protocol::Frame* frames, uint32_t count, const uint8_t* input,
                 bool secret);
   void replies(int fd, const io::TxSpan* spans, uint32_t count);
-  // Writes what has been said since the last time.
+  // Writes all lines since the last flush().
   void flush();
 
  private:
-  // How far a reply has been read.
+  // The state of reading a reply that comes in pieces.
   struct Reader {
     std::string line;     // its start, up to kLineBytesMax
     uint64_t skip = 0;    // bytes of a value
     bool binary = false;  // `line` is a header
   };
   static constexpr size_t kLineBytesMax = 1024;
-  // Written at once when there is as much.
+  // Lines are written at once when they reach this size.
   static constexpr size_t kTextBytesMax = 64 * 1024;
 
   void begin(char direction, int fd);
@@ -53,7 +53,7 @@ class CommandLog {
   void reply_line(int fd, Reader& reader);
 
   std::string text_;
-  bool in_multiget_ = false;  // the line of a get is being written
+  bool in_multiget_ = false;  // the line of a multiget is unfinished
 };
 
 }  // namespace warpcache::worker

@@ -118,10 +118,10 @@ TEST(CommandLog, AWorkerLogsWhatItRunsWhileItIsWanted) {
   testing::internal::CaptureStderr();
   FakeTransport::Stream& quiet = transport.open();
   quiet.input = "get a\r\n";
-  ASSERT_TRUE(worker.turn(0));
+  ASSERT_TRUE(worker.run_once(0));
   set_log_verbosity(1);
   quiet.input = "get b\r\n";
-  ASSERT_TRUE(worker.turn(0));
+  ASSERT_TRUE(worker.run_once(0));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 
   testing::internal::CaptureStderr();
@@ -129,7 +129,7 @@ TEST(CommandLog, AWorkerLogsWhatItRunsWhileItIsWanted) {
   FakeTransport::Stream& loud = transport.open();
   loud.input = "set c 0 0 6\r\nsecret\r\nget c\r\n";
   transport.add_datagram("get d\r\n");
-  ASSERT_TRUE(worker.turn(0));
+  ASSERT_TRUE(worker.run_once(0));
   transport.close(loud);
   transport.close(quiet);
   set_log_verbosity(0);

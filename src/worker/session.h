@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the worker remembers of a stream between turns. The rare parts, a big body under way and
-// frames that had to wait, live in pools, so that an idle stream costs these few bytes.
+// The worker's state of a stream between iterations. The rare parts, a large body that is being
+// received and deferred frames, are in pools, so that an idle stream costs only the bytes of Session.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +16,40 @@
 
 namespace warpcache::worker {
 
-// The longest head of a storage command: a line of text, or a binary header, extras and key (24, at
-// most 255, 250).
-inline constexpr uint32_t kBigHeadMax = protocol::kLineSizeMax + 7;
+// The longest head of a storage command: a line of text; a binary header, extras and key (24, at most
+// 255 and 250 bytes) are shorter.
+inline constexpr uint32_t kLargeHeadMax = protocol::kLineSizeMax + 7;
 
-// A body that is received piecewise, straight into the store.
-struct BigBody {
-  protocol::Frame frame;  // of the message; its head is here, not in any batch
-  uint32_t reservation;   // 0: none yet, or none any more
+// A large body: received in pieces, directly into the store.
+struct LargeBody {
+  protocol::Frame frame;  // of the message; its head is in `head`, not in the batch's input
+  uint32_t reservation;   // 0: not reserved yet, or given up
   uint32_t received;      // bytes of the body
-  uint32_t end_received;  // and of the CRLF behind it
+  uint32_t end_received;  // bytes of the CRLF after it
   uint8_t key_size;
-  bool complete;  // or refused
+  bool complete;  // received completely, or refused
   uint8_t line_end[2];
-  uint8_t head[kBigHeadMax];
+  uint8_t head[kLargeHeadMax];
 };
 
-// Frames that were put into a batch and not run, because reply space ran out. The bytes are left
-// over in the transport; offsets count from the first of them.
-struct WaitingFrames {
+// Deferred frames: they were in a batch and did not run, because there was no reply space. The
+// transport keeps their bytes; offsets count from the first of these.
+struct DeferredFrames {
   std::vector<protocol::Frame> frames;
-  uint32_t framed_end = 0;  // how far the left-over bytes have been framed
+  uint32_t framed_end = 0;  // bytes after this offset are not framed yet
 };
 
-// Lives in io::SessionStorage; all zero for a new stream. What there is of the next three
-// comes in this order: `big_waiting`, `waiting`, `big`.
+// Lies in io::SessionStorage; all zero for a new stream. The next batch takes, in this order,
+// `deferred_body`, `deferred_frames` and `incoming_body`, if they exist.
 struct Session {
   protocol::FrameState frame;
-  uint32_t big_waiting;  // BigBody in its pool that was in a batch and not run; 0: none
-  uint32_t waiting;      // WaitingFrames in its pool; 0: none
-  uint32_t big;          // BigBody in its pool that is being received; 0: none
+  uint32_t deferred_body;    // id of the LargeBody that was in a batch and did not run; 0: none
+  uint32_t deferred_frames;  // id of the DeferredFrames; 0: none
+  uint32_t incoming_body;    // id of the LargeBody that is being received; 0: none
   bool authenticated;
   uint8_t failed_logins;
-  int32_t fd;    // for the log of commands
-  bool closing;  // nothing more is framed; close when all has been answered
+  int32_t fd;    // for the command log
+  bool closing;  // nothing more is framed; close after the last reply
 };
 static_assert(std::is_trivially_copyable_v<Session>);
 static_assert(sizeof(Session) <= sizeof(io::SessionStorage));
@@ -59,14 +59,14 @@ inline Session& session_of(io::SessionStorage& storage) {
   return *reinterpret_cast<Session*>(storage.bytes);
 }
 
-// Objects numbered from 1, kept for reuse. As many as are in use at a time, at most one a stream.
-// take() throws std::bad_alloc where the system refuses another.
+// A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at a
+// time: at most one for each stream. take() throws std::bad_alloc if the system refuses memory.
 template <typename T>
 class NumberedPool {
  public:
   uint32_t take() {
     if (free_.empty()) {
-      // So that give() needs no memory, and nothing has changed if there is none for another.
+      // Reserve first: give() must not allocate, and a refused allocation must change nothing.
       if (free_.capacity() <= objects_.size()) free_.reserve(2 * objects_.size() + 8);
       objects_.push_back(std::make_unique<T>());
       free_.push_back(static_cast<uint32_t>(objects_.size()));

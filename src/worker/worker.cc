@@ -23,26 +23,26 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
       memory_(engine.input_memory(kInputBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
-  // Taken now, so that none of it has to be had when memory is short. Only what is used of it
-  // occupies memory.
+  // Allocated at start-up, so that no iteration fails when memory is short. Pages occupy memory only
+  // after their first use.
   batch_.frames.reserve(kBatchFramesMax);
   batch_.entries.reserve(io::kChunksMax);
   batch_.spans.reserve(engine::kBatchSpansMax);
   spans_.reserve(engine::kBatchSpansMax);
   chunks_.reserve(io::kChunksMax);
   plans_.reserve(io::kChunksMax);
-  left_.reserve(io::kChunksMax);
+  queued_.reserve(io::kChunksMax);
   arena_ = {memory_, kArenaBytes, 0};
   batch_.input = memory_;
   transport_.attach(*this, *this);
 }
 
 void Worker::run() {
-  while (turn(kWaitMs)) {
+  while (run_once(kWaitMs)) {
   }
 }
 
-bool Worker::turn(int timeout_ms) {
+bool Worker::run_once(int timeout_ms) {
   arena_.used = head_bytes_ = 0;
   full_ = false;
   chunks_.clear();
@@ -64,65 +64,67 @@ bool Worker::turn(int timeout_ms) {
   }
   if (!batch_.entries.empty()) run_batch();
   const size_t first = first_to_complete();
-  for (size_t i = first; i < chunks_.size(); ++i) complete_unless_left(i);
-  for (size_t i = 0; i < first; ++i) complete_unless_left(i);
+  for (size_t i = first; i < chunks_.size(); ++i) complete_or_queue(i);
+  for (size_t i = 0; i < first; ++i) complete_or_queue(i);
   transport_.flush();
-  while (WC_UNLIKELY(!left_.empty())) run_left();
+  while (WC_UNLIKELY(!queued_.empty())) run_queued();
   return true;
 }
 
-// Turns without input are also those in which a connection opens, closes or sends what is left.
+// Called in iterations without input, among them those in which a connection opens, closes or sends
+// queued output.
 void Worker::nothing_came() {
   const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(idle_, true)) idle_since_ = now;
-  if (now - idle_since_ >= config_.yield_after) engine_.yield();
+  if (now - idle_since_ >= config_.idle_after) engine_.yield();
 }
 
-// A datagram for which the batch had no room, or the engine no reply space, comes again in this
-// turn.
-bool Worker::is_left(size_t index) const {
+// Whether the chunk is a datagram that must run again in this iteration: the batch was full, or the
+// engine had no reply space.
+bool Worker::runs_again(size_t index) const {
   if (!chunks_[index].datagram) return false;
   const Plan& plan = plans_[index];
-  return plan.left_out || (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
+  return plan.not_reached ||
+         (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
 }
 
-void Worker::complete_unless_left(size_t index) {
-  if (WC_UNLIKELY(is_left(index))) {
-    left_.push_back(static_cast<uint32_t>(index));
+void Worker::complete_or_queue(size_t index) {
+  if (WC_UNLIKELY(runs_again(index))) {
+    queued_.push_back(static_cast<uint32_t>(index));
   } else {
     complete(chunks_[index], plans_[index]);
   }
 }
 
-// Runs the datagrams that are left, as a batch of their own: what was answered before has gone, and
-// the space of its replies is free. If it is too little for the first of them, those that were in
-// the batch go without a reply. Each time around some are completed, or the first is framed.
-void Worker::run_left() {
-  std::sort(left_.begin(), left_.end());
-  keep_left_frames();
-  for (const uint32_t index : left_) {
-    if (plans_[index].left_out) frame_datagram(chunks_[index], plans_[index]);
+// Runs the queued datagrams as a further batch. The earlier replies are sent, so the whole reply
+// arena is free. If it is too small even for the first datagram, the datagrams of that batch get no
+// reply. Ends: each call completes at least one datagram or frames the first one.
+void Worker::run_queued() {
+  std::sort(queued_.begin(), queued_.end());
+  keep_deferred_frames();
+  for (const uint32_t index : queued_) {
+    if (plans_[index].not_reached) frame_datagram(chunks_[index], plans_[index]);
   }
   if (!batch_.entries.empty()) run_batch();
   const bool none_served = !batch_.entries.empty() && batch_.entries.front().frames_done == 0;
-  size_t still_left = 0;
-  for (const uint32_t index : left_) {
-    if (is_left(index) && (plans_[index].left_out || !none_served)) {
-      left_[still_left++] = index;
+  size_t still_queued = 0;
+  for (const uint32_t index : queued_) {
+    if (runs_again(index) && (plans_[index].not_reached || !none_served)) {
+      queued_[still_queued++] = index;
     } else {
       complete(chunks_[index], plans_[index]);
     }
   }
-  left_.resize(still_left);
+  queued_.resize(still_queued);
   transport_.flush();
 }
 
-// Of what the batch holds, the entries stay that have no reply.
-void Worker::keep_left_frames() {
+// Keeps only the batch entries that were deferred.
+void Worker::keep_deferred_frames() {
   uint32_t frames = 0;
   uint32_t entries = 0;
-  for (const uint32_t index : left_) {
-    if (plans_[index].left_out) continue;
+  for (const uint32_t index : queued_) {
+    if (plans_[index].not_reached) continue;
     engine::BatchEntry entry = batch_.entries[plans_[index].entry];
     for (uint32_t i = 0; i < entry.frame_count; ++i) {
       protocol::Frame& frame = batch_.frames[frames + i] = batch_.frames[entry.first_frame + i];
@@ -137,13 +139,15 @@ void Worker::keep_left_frames() {
   batch_.entries.resize(entries);
 }
 
-// The transport delivers what waits in the order in which it was completed. Streams that found the
-// batch full, the reply space used up or the administrative commands at their limit come first in
-// the next iteration, so that clients that send or read fast cannot starve the others.
+// The index of the chunk to complete first. The transport delivers streams with more_now in the order
+// of complete(). So the first ones in the next iteration are those that were deferred or not reached,
+// because the batch, the reply space or the administrative commands were at their limit. Otherwise
+// fast clients could starve the others.
 size_t Worker::first_to_complete() const {
   if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
   const auto waits = [this](const Plan& plan) {
-    return plan.left_out || (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
+    return plan.not_reached ||
+           (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
   };
   const auto first = std::find_if(plans_.begin(), plans_.end(), waits);
   return first == plans_.end() ? 0 : static_cast<size_t>(first - plans_.begin());
@@ -171,7 +175,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   batch_.entries.push_back(entry);
 }
 
-// An entry without frames is taken back.
+// Removes the entry if it has no frames.
 void Worker::close_entry(Plan& plan) {
   engine::BatchEntry& entry = batch_.entries.back();
   entry.frame_count = static_cast<uint32_t>(batch_.frames.size()) - entry.first_frame;
@@ -180,14 +184,14 @@ void Worker::close_entry(Plan& plan) {
   plan.entry = kNoEntry;
 }
 
-// How many frames can be added now; says in the plan whether the batch is full. One place is kept
-// for the frame of a big body that is refused.
-uint32_t Worker::frame_room(Plan& plan) {
+// How many frames can be added now; sets plan.not_reached if the batch is full. One place stays free
+// for the frame of a refused large body.
+uint32_t Worker::free_frames(Plan& plan) {
   const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
   if (in_entry >= config_.requests_per_stream_max) return 0;
-  plan.left_out = in_batch + 1 >= kBatchFramesMax;
-  if (WC_UNLIKELY(plan.left_out)) {
+  plan.not_reached = in_batch + 1 >= kBatchFramesMax;
+  if (WC_UNLIKELY(plan.not_reached)) {
     full_ = true;
     return 0;
   }
@@ -195,10 +199,10 @@ uint32_t Worker::frame_room(Plan& plan) {
       {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
 
-// A datagram is answered whole, so all of it goes into the batch, or none.
+// All requests of a datagram are answered together, so they are in the same batch.
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
-  plan.left_out = batch_.frames.size() + kDatagramFramesMax >= kBatchFramesMax;
-  if (WC_UNLIKELY(plan.left_out)) return;
+  plan.not_reached = batch_.frames.size() + kDatagramFramesMax >= kBatchFramesMax;
+  if (WC_UNLIKELY(plan.not_reached)) return;
   const Session session{};
   open_entry(chunk, session, plan);
   protocol::FrameState state{};
@@ -207,7 +211,7 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
     const protocol::FrameResult result = protocol::frame_datagram(
         state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
     if (WC_UNLIKELY(batch_.frames.size() - plan.first_frame + result.count > kDatagramFramesMax)) {
-      batch_.frames.resize(plan.first_frame);  // it is lost, as datagrams may be
+      batch_.frames.resize(plan.first_frame);  // the datagram is dropped
       break;
     }
     batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
@@ -220,19 +224,20 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
 void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
   Session& session = session_of(*chunk.session);
   open_entry(chunk, session, plan);
-  if (chunk.body_received > 0) bigs_[session.big].received += chunk.body_received;
+  if (chunk.body_received > 0) body_pool_[session.incoming_body].received += chunk.body_received;
   bool go_on = true;
-  if (WC_UNLIKELY(session.big_waiting != 0)) go_on = add_big(session.big_waiting, plan);
-  if (WC_UNLIKELY(session.waiting != 0) && go_on) go_on = replay_waiting(chunk, session, plan);
-  if (WC_UNLIKELY(session.big != 0) && go_on) go_on = continue_big(chunk, session, plan);
+  if (WC_UNLIKELY(session.deferred_body != 0)) go_on = add_body(session.deferred_body, plan);
+  if (WC_UNLIKELY(session.deferred_frames != 0) && go_on)
+    go_on = replay_deferred(chunk, session, plan);
+  if (WC_UNLIKELY(session.incoming_body != 0) && go_on) go_on = continue_body(chunk, session, plan);
   if (WC_LIKELY(go_on && !session.closing)) frame_input(chunk, session, plan);
   close_entry(plan);
 }
 
-// Frames the chunk from plan.framed_end on.
+// Frames the chunk from plan.framed_end to its end, or until the batch is full.
 void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
   while (true) {
-    const uint32_t room = frame_room(plan);
+    const uint32_t room = free_frames(plan);
     if (WC_UNLIKELY(room == 0)) {
       plan.next.more_now = true;
       return;
@@ -254,36 +259,36 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
       case protocol::FrameEnd::kClose:
         session.closing = true;
         return;
-      case protocol::FrameEnd::kBigBody:
-        if (begin_big(session, result.big, plan) && !continue_big(chunk, session, plan)) return;
+      case protocol::FrameEnd::kLargeBody:
+        if (begin_body(session, result.large, plan) && !continue_body(chunk, session, plan)) return;
         break;
     }
   }
 }
 
-// What the engine has left undone comes back next turn; the bytes stay with the transport. False:
-// the system refuses the memory for it.
-bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
+// Keeps the frames that the engine deferred for the next iteration; the transport keeps their bytes.
+// False: the system refuses the memory.
+bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
   const uint32_t end = entry.first_frame + entry.frame_count;
   try {
-    session.waiting = waiting_.take();
-    waiting_[session.waiting].frames.assign(batch_.frames.begin() + first,
-                                            batch_.frames.begin() + end);
+    session.deferred_frames = deferred_pool_.take();
+    deferred_pool_[session.deferred_frames].frames.assign(batch_.frames.begin() + first,
+                                                          batch_.frames.begin() + end);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  WaitingFrames& waiting = waiting_[session.waiting];
-  // Frames without a head have no place in the input.
+  DeferredFrames& deferred = deferred_pool_[session.deferred_frames];
+  // Frames without a head have no valid offset.
   uint32_t start = chunk.offset + plan.framed_end;
-  for (const protocol::Frame& frame : waiting.frames) {
+  for (const protocol::Frame& frame : deferred.frames) {
     if (frame.head_size > 0) start = std::min(start, frame.offset);
   }
-  for (protocol::Frame& frame : waiting.frames) {
+  for (protocol::Frame& frame : deferred.frames) {
     frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
   }
-  waiting.framed_end = plan.framed_end - (start - chunk.offset);
+  deferred.framed_end = plan.framed_end - (start - chunk.offset);
   plan.next = {.consumed = start - chunk.offset,
                .more_now = true,
                .later = entry.waits,
@@ -291,26 +296,26 @@ bool Worker::keep_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
   return true;
 }
 
-// False: the batch has no room for them, and they wait on.
-bool Worker::replay_waiting(const RxChunk& chunk, Session& session, Plan& plan) {
-  WaitingFrames& waiting = waiting_[session.waiting];
-  if (batch_.frames.size() + waiting.frames.size() > kBatchFramesMax) {
-    full_ = plan.left_out = plan.next.more_now = true;
+// Adds the deferred frames to the batch. False: the batch has no space; they stay deferred.
+bool Worker::replay_deferred(const RxChunk& chunk, Session& session, Plan& plan) {
+  DeferredFrames& deferred = deferred_pool_[session.deferred_frames];
+  if (batch_.frames.size() + deferred.frames.size() > kBatchFramesMax) {
+    full_ = plan.not_reached = plan.next.more_now = true;
     return false;
   }
-  for (protocol::Frame frame : waiting.frames) {
+  for (protocol::Frame frame : deferred.frames) {
     frame.offset += chunk.offset;
     frame.entry = plan.entry;
     batch_.frames.push_back(frame);
   }
-  plan.framed_end = waiting.framed_end;
-  waiting.frames.clear();
-  waiting_.give(session.waiting);
-  session.waiting = 0;
+  plan.framed_end = deferred.framed_end;
+  deferred.frames.clear();
+  deferred_pool_.give(session.deferred_frames);
+  session.deferred_frames = 0;
   return true;
 }
 
-// What the engine made of a stream's entry.
+// Applies the engine's results of a stream's entry to the session and the plan.
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   if (WC_UNLIKELY(config_.authentication)) {
@@ -318,17 +323,17 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
     session.failed_logins = entry.failed_logins;
   }
   plan.next.long_reply = entry.long_reply;
-  if (WC_UNLIKELY(plan.big != 0)) {
+  if (WC_UNLIKELY(plan.body != 0)) {
     if (entry.frames_done == 0 && !entry.close) {
-      session.big_waiting = plan.big;
+      session.deferred_body = plan.body;
     } else {
-      drop_big(plan.big, entry.frames_done == 0);
+      drop_body(plan.body, entry.frames_done == 0);
     }
   }
   if (entry.close) {
     session.closing = plan.next.close = true;
-  } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count) && session.waiting == 0) {
-    if (!keep_waiting(chunk, session, plan)) session.closing = plan.next.close = true;
+  } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count) && session.deferred_frames == 0) {
+    if (!defer_frames(chunk, session, plan)) session.closing = plan.next.close = true;
   }
 }
 
@@ -336,7 +341,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
   Session& session = session_of(*chunk.session);
   plan.next.consumed = plan.framed_end;
   if (WC_LIKELY(plan.entry != kNoEntry)) finish_entry(chunk, session, plan);
-  if (session.closing && session.waiting == 0) plan.next.close = true;
+  if (session.closing && session.deferred_frames == 0) plan.next.close = true;
   if (plan.next.close) {
     BytePipe* const long_reply = plan.next.long_reply;
     plan.next = {};
@@ -344,7 +349,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next.close = true;
     plan.next.long_reply = long_reply;
   }
-  // A body goes straight to its place only when none of it is left over.
+  // A body can be received directly into the store only if all input before it is consumed.
   if (plan.next.consumed < chunk.size && !plan.next.body.empty()) {
     plan.next.body = {};
     plan.next.more_now = true;
@@ -365,7 +370,7 @@ void Worker::complete(const RxChunk& chunk, Plan& plan) {
   transport_.complete(chunk, plan.next, spans_.data(), static_cast<uint32_t>(spans_.size()));
 }
 
-// Where the system refuses memory for it, the log has a gap.
+// If the system refuses memory, the log has a gap.
 template <typename Say>
 void Worker::log(Say say) {
   try {
@@ -393,12 +398,12 @@ void Worker::opened(io::SessionStorage& storage, int fd) {
 void Worker::closed(io::SessionStorage& storage) {
   Session& session = session_of(storage);
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.closed(session.fd); });
-  if (session.big != 0) drop_big(session.big, true);
-  if (session.big_waiting != 0) drop_big(session.big_waiting, true);
-  if (session.waiting != 0) {
-    waiting_[session.waiting].frames.clear();
-    waiting_.give(session.waiting);
-    session.waiting = 0;
+  if (session.incoming_body != 0) drop_body(session.incoming_body, true);
+  if (session.deferred_body != 0) drop_body(session.deferred_body, true);
+  if (session.deferred_frames != 0) {
+    deferred_pool_[session.deferred_frames].frames.clear();
+    deferred_pool_.give(session.deferred_frames);
+    session.deferred_frames = 0;
   }
 }
 

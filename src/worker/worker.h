@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop of one worker thread: what has arrived on its connections in one turn becomes one batch,
-// the batch's replies go out, and what was not consumed goes back. Knows any Transport and any
-// Engine by their interfaces alone.
+// The event loop of a worker thread. In each iteration, the received chunks become one batch, the
+// engine runs the batch, and the transport gets the replies and the number of consumed bytes of each
+// chunk. Works with every Transport and every Engine.
 //
-// A turn takes no lock and makes no system call of its own. It allocates only for bodies that come
-// in pieces and frames that have to wait; where the system refuses that, the request or the stream
-// is refused.
+// The loop itself takes no lock and makes no system call. It allocates only for large bodies and
+// deferred frames; if the system refuses the memory, the request is refused or the stream is closed.
 #pragma once
 
 #include <chrono>
@@ -26,28 +25,29 @@ struct WorkerConfig {
   bool cas_enabled = true;           // not -C
   uint8_t protocol = protocol::kProtocolAuto;
   bool authentication = false;  // -Y: streams must log in
-  // Of one stream in one batch (-R). The rest comes in the next turn, after the other streams.
+  // The most requests of a stream in one batch (-R). The rest follows in the next iteration, after
+  // the other streams.
   uint32_t requests_per_stream_max = 1024;
-  // How long nothing comes before the engine is asked to give back what it holds for the next
-  // batch.
-  std::chrono::milliseconds yield_after{1000};
+  // Time without input after which the engine is asked to release what it holds for the next batch.
+  std::chrono::milliseconds idle_after{1000};
 };
 
 class Worker final : private io::SessionObserver, private io::PinReleaser {
  public:
-  // Bodies up to this lie in the input whole; of larger ones, what is behind it is received into
-  // the store. With its line it must fit into a chunk.
+  // Bodies up to this size are received into the input arena; larger ones go into the store. A body
+  // of this size must fit into a chunk together with its line.
   static constexpr uint32_t kInlineBodyMax = 60 * 1024;
   static_assert(kInlineBodyMax + protocol::kLineSizeMax + 2 <= io::kChunkBytesMax);
-  // Room for 64 streams that send all they can, or a burst of 63 datagrams.
+  // Space for full chunks of 64 streams, or a burst of 63 datagrams.
   static constexpr uint32_t kArenaBytes = 4 * 1024 * 1024;
-  // Heads of big bodies that were completed in this turn, behind the arena.
+  // Space after the arena for the heads of large bodies that became complete in this iteration.
   static constexpr uint32_t kHeadArenaBytes = 64 * 1024;
-  // Both, which is what it asks the engine for.
+  // The memory that the worker asks the engine for.
   static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
-  // Of one datagram, which is lost if it has more: twice as many as keys of 6 bytes fit into the
-  // largest. Without a bound, datagrams of line ends would take sixteen times their size in frames.
+  // The most frames of a datagram; a datagram with more is dropped. Twice as many as keys of 6 bytes
+  // fit into the largest datagram. Without this bound, a datagram of line ends would need 16 times
+  // its size for frames.
   static constexpr uint32_t kDatagramFramesMax = 8 * 1024;
   static_assert(kDatagramFramesMax < kBatchFramesMax);
 
@@ -56,10 +56,11 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // One turn; waits at most timeout_ms for input. Returns false when the transport is shut down.
-  bool turn(int timeout_ms);
+  // Runs one iteration; waits at most timeout_ms for input. Returns false when the transport is shut
+  // down.
+  bool run_once(int timeout_ms);
 
-  // Turns until the transport is shut down.
+  // Runs iterations until the transport is shut down.
   void run();
 
  private:
@@ -67,15 +68,15 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
 
-  // What becomes of a chunk.
+  // What is done with a chunk.
   struct Plan {
     io::RxNext next;
     uint32_t entry = kNoEntry;
-    uint32_t first_frame = 0;  // in the batch, without the frame of a big body
-    uint32_t framed_end = 0;   // bytes of the chunk that are dealt with if all frames are done
-    uint32_t big = 0;          // BigBody in its pool whose frame is the entry's first; 0: none
-    bool secret = false;       // no login had come before (-Y): not for the log
-    bool left_out = false;     // of the batch, since that was full: a datagram wholly
+    uint32_t first_frame = 0;  // index in the batch, after the frame of a large body
+    uint32_t framed_end = 0;   // bytes of the chunk that are consumed if all frames are done
+    uint32_t body = 0;         // id of the LargeBody whose frame is the entry's first; 0: none
+    bool secret = false;       // the client had not logged in (-Y): not for the log
+    bool not_reached = false;  // the batch was full before the chunk's end (a datagram: before it)
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
@@ -87,49 +88,49 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void frame_input(const io::RxChunk& chunk, Session& session, Plan& plan);
   void open_entry(const io::RxChunk& chunk, const Session& session, Plan& plan);
   void close_entry(Plan& plan);
-  bool begin_big(Session& session, protocol::Frame frame, const Plan& plan);
-  bool refuse_big(Session& session, protocol::Frame frame, Status why);
-  uint32_t key_size_of(BigBody& big);
-  bool reserve_big(Session& session, size_t present, Plan& plan);
-  bool continue_big(const io::RxChunk& chunk, Session& session, Plan& plan);
-  bool take_body(BigBody& big, Bytes input, Plan& plan);
-  bool add_big(uint32_t& big, Plan& plan);
-  void drop_big(uint32_t& big, bool abandon);
-  bool replay_waiting(const io::RxChunk& chunk, Session& session, Plan& plan);
-  bool keep_waiting(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool begin_body(Session& session, protocol::Frame frame, const Plan& plan);
+  bool refuse_body(Session& session, protocol::Frame frame, Status why);
+  uint32_t key_size_of(LargeBody& body);
+  bool reserve_body(Session& session, size_t present, Plan& plan);
+  bool continue_body(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool take_body(LargeBody& body, Bytes input, Plan& plan);
+  bool add_body(uint32_t& id, Plan& plan);
+  void drop_body(uint32_t& id, bool abandon);
+  bool replay_deferred(const io::RxChunk& chunk, Session& session, Plan& plan);
+  bool defer_frames(const io::RxChunk& chunk, Session& session, Plan& plan);
   void finish_entry(const io::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const io::RxChunk& chunk, Plan& plan);
   void run_batch();
   void nothing_came();
   size_t first_to_complete() const;
-  bool is_left(size_t index) const;
-  void complete_unless_left(size_t index);
-  void run_left();
-  void keep_left_frames();
+  bool runs_again(size_t index) const;
+  void complete_or_queue(size_t index);
+  void run_queued();
+  void keep_deferred_frames();
   void complete(const io::RxChunk& chunk, Plan& plan);
   template <typename Say>
   void log(Say say);
   void log_entry(const io::RxChunk& chunk, const Plan& plan);
-  uint32_t frame_room(Plan& plan);
+  uint32_t free_frames(Plan& plan);
 
   WorkerConfig config_;
   io::Transport& transport_;
   engine::Engine& engine_;
   protocol::FrameLimits limits_;
-  uint8_t* memory_;  // the engine's: the arena, then heads of big bodies
+  uint8_t* memory_;  // owned by the engine: the arena, then the heads of large bodies
   io::InputArena arena_;
   uint32_t head_bytes_ = 0;
   engine::Batch batch_;
-  bool full_ = false;  // the batch; somebody was left out
-  bool idle_ = false;  // nothing has come since `idle_since_`
+  bool full_ = false;  // the batch is full, and a stream was not reached
+  bool idle_ = false;  // no input since `idle_since_`
   std::chrono::steady_clock::time_point idle_since_;
   std::vector<io::RxChunk> chunks_;
   std::vector<Plan> plans_;
   std::vector<io::TxSpan> spans_;
-  std::vector<uint32_t> left_;  // datagrams that are to be run in another batch, by chunk
+  std::vector<uint32_t> queued_;  // datagrams that run in a further batch: indices of their chunks
   std::vector<protocol::Frame> scratch_;
-  NumberedPool<BigBody> bigs_;
-  NumberedPool<WaitingFrames> waiting_;
+  NumberedPool<LargeBody> body_pool_;
+  NumberedPool<DeferredFrames> deferred_pool_;
   CommandLog log_;
 };
 

@@ -17,7 +17,7 @@
 namespace warpcache::worker {
 namespace {
 
-constexpr int kTurnsMax = 2'000'000;
+constexpr int kIterationsMax = 2'000'000;
 
 std::string set(const std::string& key, const std::string& value) {
   return "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
@@ -35,7 +35,8 @@ class WorkerTest : public testing::Test {
   }
 
   void run_until_idle() {
-    for (int i = 0; i < kTurnsMax && !transport_.idle(); ++i) ASSERT_TRUE(worker_->turn(0));
+    for (int i = 0; i < kIterationsMax && !transport_.idle(); ++i)
+      ASSERT_TRUE(worker_->run_once(0));
     ASSERT_TRUE(transport_.idle());
   }
 
@@ -90,19 +91,19 @@ TEST_F(WorkerTest, RequestsPerStreamAreBounded) {
 
 TEST_F(WorkerTest, AnEngineYieldsWhenNothingHasComeForAWhile) {
   WorkerConfig config;
-  config.yield_after = std::chrono::milliseconds(30);
+  config.idle_after = std::chrono::milliseconds(30);
   start(config);
-  const auto turns_for = [this](std::chrono::milliseconds time) {
+  const auto runs_for = [this](std::chrono::milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(worker_->turn(0));
+    while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(worker_->run_once(0));
   };
   EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(worker_->turn(0));  // nothing comes, but not for long
+    ASSERT_TRUE(worker_->run_once(0));  // nothing comes, but not for long
     EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
   }
   EXPECT_EQ(engine_.yields, 0u);
-  turns_for(std::chrono::milliseconds(60));
+  runs_for(std::chrono::milliseconds(60));
   EXPECT_GT(engine_.yields, 0u);
   EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
 }
@@ -123,7 +124,7 @@ TEST_F(WorkerTest, EveryCutOfAStreamGivesTheSameReplies) {
   EXPECT_EQ(ask(asked), whole) << "byte by byte";
 }
 
-TEST_F(WorkerTest, ABigBodyGoesStraightToItsReservation) {
+TEST_F(WorkerTest, ALargeBodyGoesStraightToItsReservation) {
   start();
   const std::string big(Worker::kInlineBodyMax + 12345, 'b');
   transport_.cut = [](size_t available) { return std::min<size_t>(available, 20000); };
@@ -131,7 +132,7 @@ TEST_F(WorkerTest, ABigBodyGoesStraightToItsReservation) {
             "VERSION\r\nSTORED\r\n" + value("big", big) + "END\r\n");
 }
 
-TEST_F(WorkerTest, ABigBodyThatEndsInItsFirstChunk) {
+TEST_F(WorkerTest, ALargeBodyThatEndsInItsFirstChunk) {
   start();
   const std::string big(Worker::kInlineBodyMax + 1, 'b');
   EXPECT_EQ(ask(set("big", big) + "get big\r\n"), "STORED\r\n" + value("big", big) + "END\r\n");
@@ -139,7 +140,7 @@ TEST_F(WorkerTest, ABigBodyThatEndsInItsFirstChunk) {
             "VERSION\r\nSTORED\r\nDELETED\r\n");
 }
 
-TEST_F(WorkerTest, ABigBodyWithoutItsLineEndIsRefused) {
+TEST_F(WorkerTest, ALargeBodyWithoutItsLineEndIsRefused) {
   start();
   const std::string big(Worker::kInlineBodyMax + 1, 'b');
   std::string asked = set("big", big);
@@ -149,7 +150,7 @@ TEST_F(WorkerTest, ABigBodyWithoutItsLineEndIsRefused) {
   EXPECT_EQ(reply.substr(reply.size() - 5), "END\r\n");
 }
 
-TEST_F(WorkerTest, WithoutRoomABigBodyIsSwallowed) {
+TEST_F(WorkerTest, WithoutSpaceALargeBodyIsSwallowed) {
   start();
   engine_.reservations_max = 0;
   const std::string big(3 * Worker::kInlineBodyMax, 'b');
@@ -157,7 +158,7 @@ TEST_F(WorkerTest, WithoutRoomABigBodyIsSwallowed) {
             "ERROR " + std::to_string(static_cast<int>(Status::kOutOfMemory)) + "\r\nVERSION\r\n");
 }
 
-TEST_F(WorkerTest, ABigBodyTakesNoRoomBeforeMuchOfItHasCome) {
+TEST_F(WorkerTest, ALargeBodyReservesNothingBeforeMuchOfItHasCome) {
   start();
   const std::string big(3 * Worker::kInlineBodyMax, 'b');
   const std::string asked = set("big", big);
@@ -169,7 +170,7 @@ TEST_F(WorkerTest, ABigBodyTakesNoRoomBeforeMuchOfItHasCome) {
   EXPECT_EQ(ask(asked.substr(much) + "get big\r\n"), "STORED\r\n" + value("big", big) + "END\r\n");
 }
 
-TEST_F(WorkerTest, WithoutRoomTheTransportIsTold) {
+TEST_F(WorkerTest, WithoutSpaceTheTransportIsTold) {
   start();
   engine_.reservations_max = 0;
   const std::string big(3 * Worker::kInlineBodyMax, 'b');
@@ -209,7 +210,7 @@ TEST_F(WorkerTest, FramesWithoutReplySpaceWait) {
   EXPECT_TRUE(stream_->closed);
 }
 
-TEST_F(WorkerTest, StreamsTakeTurnsWhenReplySpaceIsShort) {
+TEST_F(WorkerTest, StreamsAlternateWhenReplySpaceIsShort) {
   start();
   engine_.frames_per_entry_max = 1;
   engine_.frames_per_batch_max = 3;
@@ -220,7 +221,7 @@ TEST_F(WorkerTest, StreamsTakeTurnsWhenReplySpaceIsShort) {
     for (int i = 0; i < 20; ++i) stream->input += "version\r\n";
   }
   while (!transport_.idle()) {
-    ASSERT_TRUE(worker_->turn(0));
+    ASSERT_TRUE(worker_->run_once(0));
     const auto [least, most] = std::minmax_element(
         streams.begin(), streams.end(),
         [](const auto* a, const auto* b) { return a->output.size() < b->output.size(); });
@@ -232,7 +233,7 @@ TEST_F(WorkerTest, StreamsTakeTurnsWhenReplySpaceIsShort) {
 
 // Four fifths of the streams would fill every batch, if they were always first. The engine serves
 // all of a batch, or leaves most of it waiting.
-TEST_F(WorkerTest, StreamsTakeTurnsWhenTheBatchIsFull) {
+TEST_F(WorkerTest, StreamsAlternateWhenTheBatchIsFull) {
   constexpr uint32_t kRequests = 10000;
   const std::string one = "ERROR 7\r\n";
   for (const uint32_t served : {1u << 30, 40000u, 700u}) {
@@ -246,7 +247,7 @@ TEST_F(WorkerTest, StreamsTakeTurnsWhenTheBatchIsFull) {
     }
     const size_t slice = one.size() * WorkerConfig{}.requests_per_stream_max;
     while (!transport_.idle()) {
-      ASSERT_TRUE(worker_->turn(0));
+      ASSERT_TRUE(worker_->run_once(0));
       const auto [least, most] = std::minmax_element(
           streams.begin(), streams.end(),
           [](const auto* a, const auto* b) { return a->output.size() < b->output.size(); });
@@ -268,7 +269,7 @@ TEST_F(WorkerTest, WhoGoesAwayLeavesNoWaitingFrames) {
   engine_.frames_per_entry_max = 0;
   const std::string big(Worker::kInlineBodyMax + 1, 'b');
   stream_->input = set("big", big) + "version\r\n" + set("big", big);
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker_->turn(0));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker_->run_once(0));
   EXPECT_GE(engine_.reservation_count(), 1u);
 }
 
@@ -283,12 +284,12 @@ TEST_F(WorkerTest, ADatagramIsABatchEntryOfItsOwn) {
   EXPECT_EQ(transport_.datagram_replies()[1], value("a", "1") + "END\r\n");
 }
 
-TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameTurn) {
+TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameIteration) {
   start();
   engine_.frames_per_batch_max = 3;
   ask(set("a", "1"));
   for (int i = 0; i < 10; ++i) transport_.add_datagram("get a\r\n");
-  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_TRUE(worker_->run_once(0));
   ASSERT_EQ(transport_.datagram_replies().size(), 10u);
   for (const std::string& reply : transport_.datagram_replies()) {
     EXPECT_EQ(reply, value("a", "1") + "END\r\n");
@@ -307,7 +308,7 @@ TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
   }
   for (uint32_t i = 0; i < kDatagrams; ++i) transport_.add_datagram(many);
   transport_.add_datagram("get a\r\n");
-  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_TRUE(worker_->run_once(0));
   ASSERT_EQ(transport_.datagram_replies().size(), kDatagrams + 1);
   for (uint32_t i = 0; i < kDatagrams; ++i) {
     EXPECT_TRUE(transport_.datagram_replies()[i] == replies) << i;
@@ -322,7 +323,7 @@ TEST_F(WorkerTest, ADatagramOfTooManyRequestsIsLostWhole) {
   for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) many += "get\n";
   transport_.add_datagram(many);
   transport_.add_datagram("get a\r\n");
-  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_TRUE(worker_->run_once(0));
   ASSERT_EQ(transport_.datagram_replies().size(), 2u);
   EXPECT_EQ(transport_.datagram_replies()[0], "");
   EXPECT_EQ(transport_.datagram_replies()[1], "END\r\n");
@@ -332,7 +333,7 @@ TEST_F(WorkerTest, ADatagramThatNeverFindsReplySpaceIsLost) {
   start();
   engine_.frames_per_batch_max = 0;
   transport_.add_datagram("get a\r\n");
-  ASSERT_TRUE(worker_->turn(0));
+  ASSERT_TRUE(worker_->run_once(0));
   ASSERT_EQ(transport_.datagram_replies().size(), 1u);
   EXPECT_EQ(transport_.datagram_replies()[0], "");
 }
@@ -398,7 +399,7 @@ std::string run_dialogue(const std::string& text, uint32_t seed, bool rough) {
   Worker worker(config, transport, engine);
   FakeTransport::Stream& stream = transport.open();
   stream.input = text;
-  for (int i = 0; i < kTurnsMax && !transport.idle(); ++i) EXPECT_TRUE(worker.turn(0));
+  for (int i = 0; i < kIterationsMax && !transport.idle(); ++i) EXPECT_TRUE(worker.run_once(0));
   EXPECT_TRUE(transport.idle());
   EXPECT_EQ(engine.reservation_count(), 0u);
   if (!stream.closed) transport.close(stream);

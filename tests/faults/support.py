@@ -180,12 +180,12 @@ class Bystander:
         try:
             while not self.ending.is_set():
                 for index, sock in enumerate(self.socks):
-                    self._turn(index, sock)
+                    self._step(index, sock)
                 time.sleep(0.005)
         except (OSError, AssertionError) as failure:
             self.failure = repr(failure)
 
-    def _turn(self, index: int, sock: socket.socket) -> None:
+    def _step(self, index: int, sock: socket.socket) -> None:
         key = b"bystander%d" % index
         value = b"%d" % self.requests
         started = time.monotonic()

@@ -181,7 +181,7 @@ def test_bodies_that_have_just_begun_refuse_nobody(server, closing):
     check_all_is_back(server, closing, busy=110)
 
 
-def test_bodies_that_stand_still_make_room_for_others(server, closing):
+def test_bodies_that_stand_still_give_way_to_others(server, closing):
     """Not only after stall_timeout: within seconds where others find no room. Who goes on sending,
     however slowly, is spared."""
     slow = server.connect(20.0)

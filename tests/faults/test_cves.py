@@ -191,8 +191,8 @@ def test_cve_2023_46853_lines_without_their_carriage_return(guarded):
 # told from the time that a refused login took.
 
 USERS = 1000
-TURNS_MIN = 12
-TURNS_MAX = 100  # on a busy machine the least time takes some while to be seen
+ROUNDS_MIN = 12
+ROUNDS_MAX = 100  # on a busy machine the least time takes some while to be seen
 LOGINS = 60
 LOGINS_A_CONNECTION = 3  # the third failed one closes it
 LOGINS_A_SECOND = 900  # above 1000 none is compared
@@ -234,18 +234,18 @@ def test_cve_2026_47783_refused_logins_cost_the_same(login_server):
         "first user, all but the password's end": f"user0000 {'p' * 20}000x",
         "last user, all but the password's end": f"user{last:04d} {'p' * 20}099x",
     }
-    # Against the turn's mean: what else the machine does makes whole turns dearer.
+    # Against the round's mean: what else the machine does makes whole rounds dearer.
     shares: dict[str, list[float]] = {name: [] for name in tokens}
-    for turn in range(TURNS_MAX):
+    for round_number in range(ROUNDS_MAX):
         costs = {
             name: refused_logins(login_server, token)
             for name, token in random.sample(list(tokens.items()), len(tokens))
         }
         for name, cost in costs.items():
             shares[name].append(cost / statistics.mean(costs.values()))
-        costs = {name: statistics.median(of_turns) for name, of_turns in shares.items()}
+        costs = {name: statistics.median(of_rounds) for name, of_rounds in shares.items()}
         alike = max(costs.values()) <= min(costs.values()) * (1 + SHARE_MAX)
-        if alike and turn >= TURNS_MIN:
+        if alike and round_number >= ROUNDS_MIN:
             break
     assert alike, costs
     with login_server.connect() as sock:

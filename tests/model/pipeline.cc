@@ -12,7 +12,7 @@ namespace warpcache::model {
 namespace {
 
 constexpr uint64_t kHashSeed = 12345;
-constexpr int kTurnsMax = 2'000'000;
+constexpr int kIterationsMax = 2'000'000;
 constexpr uint32_t kPinWaitMsMax = 60'000;  // the model knows no value that has waited too long
 
 worker::WorkerConfig worker_config(const PipelineConfig& config) {
@@ -50,7 +50,7 @@ Pipeline::Pipeline(const PipelineConfig& config)
       follows_requests_(config.engine == engine::RigKind::kCpu) {
   transport_.cut = [this](size_t available) { return cuts_.next(available); };
   // A GPU runs the datagrams of a batch in any order; the model takes them one after the other.
-  if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_turn = 1;
+  if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_iteration = 1;
 }
 
 Pipeline::~Pipeline() { (void)finish(); }
@@ -65,7 +65,7 @@ void Pipeline::send(int stream, const std::string& bytes) {
 }
 
 bool Pipeline::run() {
-  for (int i = 0; i < kTurnsMax && !transport_.idle(); ++i) (void)worker_.turn(0);
+  for (int i = 0; i < kIterationsMax && !transport_.idle(); ++i) (void)worker_.run_once(0);
   rig_->maintain();
   return transport_.idle();
 }

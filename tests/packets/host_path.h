@@ -26,11 +26,11 @@ class HostPath {
   HostPath(const HostPath&) = delete;
   HostPath& operator=(const HostPath&) = delete;
 
-  // See Fabric.
+  // See Backend.
   std::string set_up(const std::string& commands) {
-    constexpr int kTurnsMax = 1000;
+    constexpr int kIterationsMax = 1000;
     stream_.input += commands;
-    for (int i = 0; i < kTurnsMax && !setup_.idle(); ++i) (void)setup_worker_.turn(0);
+    for (int i = 0; i < kIterationsMax && !setup_.idle(); ++i) (void)setup_worker_.run_once(0);
     return stream_.output;
   }
   void add(Bytes frame) { input_.add(frame); }

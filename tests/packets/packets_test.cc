@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays the cases of this folder (README.md) on every fabric that sees frames: each frame on its
+// Plays the cases of this folder (README.md) on every backend that sees frames: each frame on its
 // own, and where frames of a burst are answered in their order, all frames of a case in one burst.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "net/packet.h"
-#include "packets/fabric.h"
+#include "packets/backend.h"
 
 namespace warpcache::packets {
 namespace {
@@ -77,14 +77,14 @@ bool matches(const std::string& want, const std::string& got) {
 }
 
 // Frames so far with a verdict of README.md.
-uint64_t count_of(const Fabric& fabric, const std::string& verdict) {
+uint64_t count_of(const Backend& backend, const std::string& verdict) {
   static constexpr std::array<const char*, net::kPacketVerdicts> kNames = {
       "request", "not_for_us", "truncated", "bad_checksum", "fragment", "unsupported"};
-  if (verdict == "malformed") return fabric.malformed();
+  if (verdict == "malformed") return backend.malformed();
   const auto* const name = std::find(kNames.begin(), kNames.end(), verdict);
   if (name == kNames.end()) return UINT64_MAX;
   const auto index = static_cast<PacketVerdict>(name - kNames.begin());
-  return fabric.count(index) - (index == PacketVerdict::kRequest ? fabric.malformed() : 0);
+  return backend.count(index) - (index == PacketVerdict::kRequest ? backend.malformed() : 0);
 }
 
 void expect_replies(const Json& want, const std::vector<std::string>& frames,
@@ -99,34 +99,34 @@ void expect_replies(const Json& want, const std::vector<std::string>& frames,
   }
 }
 
-void add(Fabric& fabric, const Json& step) {
+void add(Backend& backend, const Json& step) {
   const std::vector<uint8_t> frame = bytes_of_hex(step.at("in").get<std::string>());
-  fabric.add({frame.data(), frame.size()});
+  backend.add({frame.data(), frame.size()});
 }
 
-void play_one_by_one(Fabric& fabric, const Json& steps) {
+void play_one_by_one(Backend& backend, const Json& steps) {
   size_t number = 0;
   for (const Json& step : steps) {
     const std::string at = "step " + std::to_string(++number);
     if (step.contains("advance_s")) {
-      fabric.advance(step.at("advance_s").get<uint32_t>());
+      backend.advance(step.at("advance_s").get<uint32_t>());
       continue;
     }
     const auto verdict = step.at("verdict").get<std::string>();
-    const uint64_t before = count_of(fabric, verdict);
-    add(fabric, step);
-    expect_replies(step.at("out"), fabric.run(), at);
-    EXPECT_EQ(count_of(fabric, verdict), before + 1) << at << " is not " << verdict;
+    const uint64_t before = count_of(backend, verdict);
+    add(backend, step);
+    expect_replies(step.at("out"), backend.run(), at);
+    EXPECT_EQ(count_of(backend, verdict), before + 1) << at << " is not " << verdict;
   }
 }
 
 // A topic's cases, each on a server of its own.
 class PacketsTest : public testing::TestWithParam<std::string> {
  protected:
-  using MakeFabric = std::unique_ptr<Fabric> (*)(uint16_t udp_port);
+  using MakeBackend = std::unique_ptr<Backend> (*)(uint16_t udp_port);
 
   template <typename Play>
-  void play_each(MakeFabric make, Play play) {
+  void play_each(MakeBackend make, Play play) {
     std::ifstream stream(folder() + "/cases/" + GetParam() + ".json");
     const Json file = Json::parse(stream);
     ASSERT_FALSE(file.at("cases").empty());
@@ -134,43 +134,43 @@ class PacketsTest : public testing::TestWithParam<std::string> {
       SCOPED_TRACE(content.at("name").get<std::string>());
       const auto made = make(file.at("udp_port").get<uint16_t>());
       if (made == nullptr) GTEST_SKIP() << "there is no GPU";
-      Fabric& fabric = *made;
+      Backend& backend = *made;
       for (const Json& command : content.at("setup")) {
         const std::string text = bytes_of_text(command.get<std::string>());
-        const std::string replies = fabric.set_up(text);
+        const std::string replies = backend.set_up(text);
         EXPECT_EQ(replies.find("ERROR"), std::string::npos) << text << replies;
       }
-      play(fabric, content.at("steps"));
+      play(backend, content.at("steps"));
     }
   }
 };
 
-TEST_P(PacketsTest, OneByOne) { play_each(make_cpu_fabric, play_one_by_one); }
+TEST_P(PacketsTest, OneByOne) { play_each(make_cpu_backend, play_one_by_one); }
 
 #if defined(WARPCACHE_HAVE_CUDA)
 TEST_P(PacketsTest, OneByOneOnTheGpu) {
-  play_each([](uint16_t udp_port) { return make_gpu_fabric(udp_port, false); }, play_one_by_one);
+  play_each([](uint16_t udp_port) { return make_gpu_backend(udp_port, false); }, play_one_by_one);
 }
 TEST_P(PacketsTest, OneByOneStayingOnTheGpu) {
-  play_each([](uint16_t udp_port) { return make_gpu_fabric(udp_port, true); }, play_one_by_one);
+  play_each([](uint16_t udp_port) { return make_gpu_backend(udp_port, true); }, play_one_by_one);
 }
 #endif
 
 // Time passes between bursts only.
 TEST_P(PacketsTest, InOneBurst) {
-  play_each(make_cpu_fabric, [](Fabric& fabric, const Json& steps) {
+  play_each(make_cpu_backend, [](Backend& backend, const Json& steps) {
     Json want = Json::array();
     for (const Json& step : steps) {
       if (step.contains("advance_s")) {
-        expect_replies(want, fabric.run(), "the burst before time passes");
+        expect_replies(want, backend.run(), "the burst before time passes");
         want = Json::array();
-        fabric.advance(step.at("advance_s").get<uint32_t>());
+        backend.advance(step.at("advance_s").get<uint32_t>());
         continue;
       }
-      add(fabric, step);
+      add(backend, step);
       for (const Json& frame : step.at("out")) want.push_back(frame);
     }
-    expect_replies(want, fabric.run(), "the burst");
+    expect_replies(want, backend.run(), "the burst");
   });
 }
 

@@ -29,7 +29,7 @@ def work(where: Situation, number: int, control) -> None:
         control.send("ready")
         while not control.poll(0):
             for client in clients:
-                client.turn()
+                client.step()
         control.recv()
         for client in clients[:OWNERS]:
             client.verify()

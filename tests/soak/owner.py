@@ -47,7 +47,7 @@ class Owner:
         self.binary.close()
         self.udp.close()
 
-    def turn(self) -> None:
+    def step(self) -> None:
         """A pipeline of random commands, each on another key, or one of the other kinds."""
         kind = self.chance.random()
         if kind < 0.7:

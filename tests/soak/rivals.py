@@ -26,7 +26,7 @@ class Rivals:
         for channel in self.channels:
             channel.close()
 
-    def turn(self) -> None:
+    def step(self) -> None:
         contest = self.chance.choice([self._count, self._swap, self._add, self._append])
         contest()
 

@@ -18,7 +18,7 @@ from soak.soak import run_soak
 from soak.watch import Broken, check_one, check_two, parse_stats
 
 SECONDS = 40
-TURNS_MAX = 20_000
+STEPS_MAX = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def keeping(target):
     assert server.stop() == 0
 
 
-def turn_until_wrong(client, meddle) -> str:
+def step_until_wrong(client, meddle) -> str:
     """What the client complains of. It does nothing of the kind before somebody meddles."""
     try:
         for _ in range(200):
-            client.turn()
-        for _ in range(TURNS_MAX):
+            client.step()
+        for _ in range(STEPS_MAX):
             meddle()
-            client.turn()
+            client.step()
     except Wrong as wrong:
         return str(wrong)
     finally:
@@ -66,7 +66,7 @@ def test_honest_clients_find_nothing_on_a_good_server(keeping):
     where, _ = keeping
     for client in (Owner(where, 0), Rivals(where, 0)):
         for _ in range(300):
-            client.turn()
+            client.step()
         client.close()
 
 
@@ -74,20 +74,20 @@ def test_an_owner_sees_another_writer(keeping):
     where, sock = keeping
     owner = Owner(where, 0)
     key = owner.keys[-1]
-    said = turn_until_wrong(owner, lambda: ask(sock, b"set %s 0 0 3\r\nbad\r\n" % key))
+    said = step_until_wrong(owner, lambda: ask(sock, b"set %s 0 0 3\r\nbad\r\n" % key))
     assert repr(key) in said and ("should be" in said or "came back" in said), said
 
 
 def test_an_owner_misses_what_is_deleted(keeping):
     where, sock = keeping
     owner = Owner(where, 0)
-    said = turn_until_wrong(owner, lambda: ask(sock, b"delete %s\r\n" % owner.keys[-1]))
+    said = step_until_wrong(owner, lambda: ask(sock, b"delete %s\r\n" % owner.keys[-1]))
     assert "is lost" in said, said
 
 
 def test_an_owner_misses_what_a_flush_took_that_nobody_told_of(keeping):
     where, sock = keeping
-    assert "is lost" in turn_until_wrong(Owner(where, 0), lambda: ask(sock, b"flush_all\r\n"))
+    assert "is lost" in step_until_wrong(Owner(where, 0), lambda: ask(sock, b"flush_all\r\n"))
 
 
 def test_an_owner_knows_what_a_flush_should_have_taken(keeping):
@@ -97,7 +97,7 @@ def test_an_owner_knows_what_a_flush_should_have_taken(keeping):
         where.flushes.begin()
         where.flushes.end()
 
-    assert "came back" in turn_until_wrong(Owner(where, 0), flush_in_words_only)
+    assert "came back" in step_until_wrong(Owner(where, 0), flush_in_words_only)
 
 
 def test_an_owner_knows_what_should_have_expired(keeping):
@@ -107,7 +107,7 @@ def test_an_owner_knows_what_should_have_expired(keeping):
         where.clock_shift_s.begin(10_000)
         where.clock_shift_s.end()
 
-    assert "came back" in turn_until_wrong(Owner(where, 0), let_time_pass_in_words_only)
+    assert "came back" in step_until_wrong(Owner(where, 0), let_time_pass_in_words_only)
 
 
 def test_rivals_see_a_foreign_update(keeping):
@@ -124,7 +124,7 @@ def test_rivals_see_a_foreign_update(keeping):
     def meddle() -> None:
         rivals._start = start_and_meddle
 
-    assert turn_until_wrong(rivals, meddle)
+    assert step_until_wrong(rivals, meddle)
 
 
 def test_statistics_that_do_not_fit_are_seen(keeping):

@@ -109,8 +109,8 @@ void Client::add_session_share(Session& session) {
   close_share();
 }
 
-void Client::take_big_body(const Share& share, protocol::Frame frame, uint32_t body_at,
-                           uint32_t index) {
+void Client::take_large_body(const Share& share, protocol::Frame frame, uint32_t body_at,
+                             uint32_t index) {
   const std::string key =
       key_name(batch_operations_[commands_[share.first_command].first_operation].key);
   uint32_t id = 0;
@@ -118,7 +118,7 @@ void Client::take_big_body(const Share& share, protocol::Frame frame, uint32_t b
   frame.entry = index;
   if (status != Status::kOk) {
     const Status why = status == Status::kTooLarge ? status : Status::kOutOfMemory;
-    protocol::frame_refuse_big(*share.framing, frame, why);
+    protocol::frame_refuse_large(*share.framing, frame, why);
   } else {
     for (uint32_t at = 0; at < frame.body_size;) {
       const MutableBytes window = engine_.reservation_window(id, at);
@@ -127,7 +127,7 @@ void Client::take_big_body(const Share& share, protocol::Frame frame, uint32_t b
       at += static_cast<uint32_t>(count);
     }
     const auto* end = reinterpret_cast<const uint8_t*>(input_.data()) + body_at + frame.body_size;
-    protocol::frame_big_done(frame, {end, protocol::body_end_size(frame)});
+    protocol::frame_large_done(frame, {end, protocol::body_end_size(frame)});
     batch_.entries[index].reservation = id;
   }
   batch_.frames.push_back(frame);
@@ -148,10 +148,10 @@ void Client::frame_share(uint32_t index) {
         protocol::frame(*share.framing, limits(), rest, at, index, frames.data(), kFramesMax);
     batch_.frames.insert(batch_.frames.end(), frames.begin(), frames.begin() + result.count);
     at += result.consumed;
-    if (result.end == protocol::FrameEnd::kBigBody) {
-      take_big_body(share, result.big, at, index);
+    if (result.end == protocol::FrameEnd::kLargeBody) {
+      take_large_body(share, result.large, at, index);
       const bool taken = batch_.entries[index].reservation != 0;
-      if (taken) at += result.big.body_size + protocol::body_end_size(result.big);
+      if (taken) at += result.large.body_size + protocol::body_end_size(result.large);
     } else {
       WC_ASSERT(result.consumed != 0);
     }

@@ -83,7 +83,7 @@ class Client {
   void open_share(protocol::FrameState* framing);
   void close_share();
   void frame_share(uint32_t index);
-  void take_big_body(const Share& share, protocol::Frame frame, uint32_t body_at, uint32_t index);
+  void take_large_body(const Share& share, protocol::Frame frame, uint32_t body_at, uint32_t index);
   void submit_all();
   bool keep_unfinished(std::vector<protocol::Frame>* frames);
   void collect_replies();

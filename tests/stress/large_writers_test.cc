@@ -33,7 +33,7 @@ std::string write_large_values(store::Store& store, uint32_t number) {
     const std::string value(static_cast<size_t>(70'000 + i % 13 * 10'000), 'v');
     stream.input = "set w" + std::to_string(number) + "-" + std::to_string(i) + " 0 0 " +
                    std::to_string(value.size()) + "\r\n" + value + "\r\n";
-    while (!transport.idle()) (void)worker.turn(0);
+    while (!transport.idle()) (void)worker.run_once(0);
     if (stream.output != "STORED\r\n") failure = stream.output;
     stream.output.clear();
   }

@@ -16,7 +16,7 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data), bytes.size};
 }
 
-// A copy of exactly its size on the heap, so that reading beyond it is noticed.
+// A copy in a heap block of exactly its size, so that sanitizers notice a read beyond its end.
 class HeapCopy {
  public:
   explicit HeapCopy(const std::string& text)

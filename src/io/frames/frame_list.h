@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ethernet frames in memory, in order, each with the time at which it was seen.
+// A list of Ethernet frames in memory, each with the time of its capture.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace warpcache::io {
 
 class FrameList {
  public:
-  // Copies `frame`, which must not be one of this list.
+  // Copies `frame`. REQUIRES: it is not a frame of this list.
   void add(Bytes frame, uint64_t time_ns = 0) {
     places_.push_back({bytes_.size(), frame.size, time_ns});
     bytes_.insert(bytes_.end(), frame.data, frame.data + frame.size);
@@ -23,7 +23,7 @@ class FrameList {
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
 
-  // Stays valid until the next add(). REQUIRES: i < size().
+  // The result is valid until the next add(). REQUIRES: i < size().
   Bytes operator[](size_t i) const {
     WC_DASSERT(i < places_.size());
     return {bytes_.data() + places_[i].offset, places_[i].size};

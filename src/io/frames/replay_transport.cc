@@ -23,7 +23,7 @@ bool ReplayTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, i
   WC_ASSERT(turn_handles_.empty());
   requests_.clear();
   if (next_frame_ == input_.size()) return false;
-  // What UDP carries is less than 64 KB, whatever the frame.
+  // A UDP payload has less than 64 KB, whatever the frame's size.
   for (uint32_t i = 0; i < config_.burst_frames_max && next_frame_ < input_.size() &&
                        arena.size - arena.used > UINT16_MAX && chunks.size() < kChunksMax;
        ++i) {
@@ -71,7 +71,7 @@ void ReplayTransport::complete(const RxChunk& chunk, const RxNext&, const TxSpan
   release_pins(spans, span_count, *releaser_);
 }
 
-// The frame of the reply's next datagram.
+// Makes the frame of the reply's next datagram.
 void ReplayTransport::add_reply(const Request& request, DatagramCutter& cutter) {
   const uint32_t udp_payload = protocol::kUdpHeaderSize + cutter.next_payload_size();
   const uint32_t headers = net::reply_headers_size(request.packet);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transport without a network: Ethernet frames come from memory, and the frames that answer them
-// are kept. Everything between is what happens to a frame from a card: headers are read and
-// verified, replies cut into datagrams, headers and checksums written. What is no request is
-// dropped and counted.
+// A transport without a network: it takes Ethernet frames from memory and keeps the reply frames. It
+// treats a frame as one from a network interface: reads and verifies headers, divides replies into
+// datagrams, writes headers and checksums. Frames that are not requests are dropped and counted.
 #pragma once
 
 #include <array>
@@ -21,28 +20,28 @@ class DatagramCutter;
 
 struct ReplayConfig {
   uint16_t udp_port = 11211;
-  uint32_t burst_frames_max = 64;  // of one turn; fewer where the arena is full
+  uint32_t burst_frames_max = 64;  // frames of one receive(); fewer if the arena is full
 };
 
 class ReplayTransport final : public Transport {
  public:
-  // `input` outlives the transport. Frames may be added to it between turns.
+  // `input` outlives the transport. Frames may be added to it between iterations.
   ReplayTransport(const ReplayConfig& config, const FrameList& input);
 
   void attach(SessionObserver& observer, PinReleaser& releaser) override;
-  // Takes the next burst; never waits. Returns false when there are no more frames for now.
+  // Takes the next burst; never waits. Returns false when no frame is left.
   bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) override;
   void complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
                 uint32_t span_count) override;
   void flush() override;
   void wake() override {}
 
-  // The frames of all turns that have ended: in the order of the requests, the datagrams of each
-  // in theirs, with the time of the request.
+  // The reply frames of all finished iterations, in the order of the requests and of the datagrams
+  // of each reply, with the time of the request.
   const FrameList& replies() const { return replies_; }
 
-  // Frames with this verdict. Those that were kRequest may still have been dropped for their
-  // memcached header, see TransportCounters::datagrams_malformed.
+  // The number of frames with this verdict. Some with kRequest may have been dropped because of
+  // their memcached header: TransportCounters::datagrams_malformed.
   uint64_t frame_count(net::PacketVerdict verdict) const {
     return verdicts_[static_cast<size_t>(verdict)];
   }
@@ -62,7 +61,7 @@ class ReplayTransport final : public Transport {
   const FrameList& input_;
   size_t next_frame_ = 0;
   PinReleaser* releaser_ = nullptr;
-  std::vector<Request> requests_;  // of the turn; a chunk's handle is its index
+  std::vector<Request> requests_;  // of the iteration; a chunk's handle is the index
   FrameList turn_replies_;         // in the order of complete()
   std::vector<uint32_t> turn_handles_;
   std::vector<uint8_t> reply_;

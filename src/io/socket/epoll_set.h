@@ -12,37 +12,37 @@
 
 namespace warpcache::io {
 
-// What a thread waits for. The caller closes what it has added; a closed descriptor is no longer
-// watched.
+// The descriptors that a thread waits for. The caller closes the descriptors that it has added; a
+// closed one is no longer watched.
 class EpollSet {
  public:
-  // Throws std::system_error when the system gives no descriptor. For start-up only.
+  // Throws std::system_error if the system refuses a descriptor. For start-up only.
   EpollSet() : fd_(epoll_create1(EPOLL_CLOEXEC)) {
     if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   }
 
-  // False: the system refuses the memory, or its user watches as much as fs.epoll.max_user_watches
-  // allows.
+  // False: the system refuses the memory, or the user's watches have reached
+  // fs.epoll.max_user_watches.
   [[nodiscard]] bool add(int fd, uint32_t events, uint64_t data) const {
     return control(EPOLL_CTL_ADD, fd, events, data);
   }
 
-  // The same, but throws std::system_error. For start-up only.
+  // add(), but throws std::system_error. For start-up only.
   void add_or_throw(int fd, uint32_t events, uint64_t data) const {
     if (!add(fd, events, data)) {
       throw std::system_error(errno, std::generic_category(), "epoll_ctl");
     }
   }
 
-  // REQUIRES: it was added. Takes no memory.
+  // REQUIRES: `fd` was added. Allocates nothing.
   void change(int fd, uint32_t events, uint64_t data) const {
     WC_ASSERT(control(EPOLL_CTL_MOD, fd, events, data));
   }
 
-  // Harmless when it is not watched.
+  // Does nothing if `fd` is not watched.
   void remove(int fd) const { (void)control(EPOLL_CTL_DEL, fd, 0, 0); }
 
-  // How many events there are; none after a signal.
+  // Returns the number of events; 0 after a signal.
   uint32_t wait(epoll_event* events, int events_max, int timeout_ms) const {
     const int count = epoll_wait(fd_.get(), events, events_max, timeout_ms);
     return count > 0 ? static_cast<uint32_t>(count) : 0;

@@ -104,33 +104,33 @@ TEST(OutQueueTest, CopiesOnlyWhatIsNotPinned) {
 
 TEST(ListenerTest, BothFamiliesShareThePickedPort) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
-  ASSERT_EQ(open_tcp({"", 0}, 16, listeners, left_out), "");
+  std::vector<std::string> skipped;
+  ASSERT_EQ(open_tcp({"", 0}, 16, listeners, skipped), "");
   ASSERT_GE(listeners.size(), 1u);
   for (const Listener& listener : listeners) EXPECT_NE(listener.port, 0);
 }
 
 TEST(ListenerTest, APortInUseIsAFailure) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
+  std::vector<std::string> skipped;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, skipped), "");
   const uint16_t port = listeners[0].port;
   ASSERT_EQ(start_listening(listeners[0]), "");
-  EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners, left_out).find("already in use"),
+  EXPECT_NE(open_tcp({"127.0.0.1", port}, 16, listeners, skipped).find("already in use"),
             std::string::npos);
   std::vector<UdpListener> udp;
-  ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp, left_out), "");
+  ASSERT_EQ(open_udp({"127.0.0.1", 0}, 3, udp, skipped), "");
   EXPECT_EQ(udp[0].fds.size(), 3u);
-  EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp, left_out).find("already in use"),
+  EXPECT_NE(open_udp({"127.0.0.1", udp[0].port}, 1, udp, skipped).find("already in use"),
             std::string::npos);
 }
 
 // Two servers that start at the same time: both get the port, one gets to listen.
 TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
-  ASSERT_EQ(open_tcp({"127.0.0.1", listeners[0].port}, 16, listeners, left_out), "");
+  std::vector<std::string> skipped;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, skipped), "");
+  ASSERT_EQ(open_tcp({"127.0.0.1", listeners[0].port}, 16, listeners, skipped), "");
   ASSERT_EQ(start_listening(listeners[0]), "");
   EXPECT_NE(start_listening(listeners[1]).find("already in use"), std::string::npos);
 }
@@ -138,8 +138,8 @@ TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
 // A client that can connect expects an answer.
 TEST(ListenerTest, NobodyConnectsBeforeTheServerListens) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
-  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, left_out), "");
+  std::vector<std::string> skipped;
+  ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, skipped), "");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -155,9 +155,9 @@ TEST(ListenerTest, NobodyConnectsBeforeTheServerListens) {
 
 TEST(ListenerTest, AnUnknownHostIsAFailure) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
-  EXPECT_NE(open_tcp({"256.256.256.256", 1}, 16, listeners, left_out), "");
-  EXPECT_NE(open_tcp({"192.0.2.1", 0}, 16, listeners, left_out),
+  std::vector<std::string> skipped;
+  EXPECT_NE(open_tcp({"256.256.256.256", 1}, 16, listeners, skipped), "");
+  EXPECT_NE(open_tcp({"192.0.2.1", 0}, 16, listeners, skipped),
             "");  // not an address of this machine
 }
 

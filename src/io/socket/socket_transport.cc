@@ -22,16 +22,16 @@ uint32_t coarse_now_s() {
   return static_cast<uint32_t>(now.tv_sec);
 }
 
-// Lets a reply that has just been sent arrive: closing a socket with unread input would make the
-// peer drop it.
+// Discards unread input before a close. Otherwise the close would send a reset, and the peer could
+// lose the last reply.
 void finish_politely(int fd) {
   constexpr size_t kDiscardBytesMax = 1 << 20;
   (void)shutdown(fd, SHUT_WR);
   (void)recv(fd, nullptr, kDiscardBytesMax, MSG_TRUNC | MSG_DONTWAIT);
 }
 
-// For whatever one connection has to say.
-bool has_room(const InputArena& arena, const std::vector<RxChunk>& chunks) {
+// Whether there is space for the largest chunk of a connection.
+bool has_space(const InputArena& arena, const std::vector<RxChunk>& chunks) {
   return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
 }
 
@@ -62,7 +62,7 @@ void SocketTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
 }
 
 uint64_t SocketTransport::event_data(uint32_t index) const {
-  // Kept below 2^31, so that it is never taken for a wake-up or a UDP socket.
+  // Below 2^31, so that it differs from kWakeData and kUdpData.
   const uint64_t generation = connections_[index].generation & 0x7fffffffu;
   return generation << 32 | index;
 }
@@ -97,7 +97,7 @@ void SocketTransport::adopt_new() {
   for (Adopted& one : adopted) open_stream(std::move(one));
 }
 
-// Where the system refuses what another connection takes, it is closed.
+// Closes the connection if the system refuses the memory for it.
 void SocketTransport::open_stream(Adopted adopted) {
   uint32_t index = 0;
   try {
@@ -169,7 +169,8 @@ bool SocketTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, i
   return true;
 }
 
-// Stopping, or draining and nothing is left: everything is closed.
+// Whether the transport has ended: it is stopping, or it drains and no connection is open. Closes
+// everything then.
 bool SocketTransport::is_over() {
   const bool over = mode() == Mode::kStopping ||
                     (draining_ && (connection_count() == 0 || coarse_now_s() >= drain_until_s_));
@@ -199,7 +200,7 @@ void SocketTransport::wait_for_events(int timeout_ms) {
   if (WC_UNLIKELY(!later_.empty())) ready_later();
 }
 
-// Returns false when the event must wait for the next turn, for want of room.
+// Returns false if there is no space: the event is handled in the next iteration.
 bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
                                  std::vector<RxChunk>& chunks) {
   const uint64_t data = event.data.u64;
@@ -213,7 +214,7 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   if ((data & kUdpData) == kUdpData) return udp_.receive(index, arena, chunks);
   Connection& connection = connections_[index];
   if (connection.fd == -1 || (connection.generation & 0x7fffffffu) != data >> 32) return true;
-  if (connection.in_turn || connection.ready_at != kNotReady) return true;
+  if (connection.delivered || connection.ready_at != kNotReady) return true;
   if (WC_UNLIKELY(connection.waits_later)) {
     if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) close_stream(index);
     return true;
@@ -223,7 +224,7 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     return true;
   }
   if (WC_UNLIKELY(connection.long_reply != nullptr)) {
-    // Where nothing is there to be sent, a client that has gone shows here alone.
+    // Without output to send, only this event shows that the client has closed.
     if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
       close_stream(index);
     } else {
@@ -231,12 +232,13 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     }
     return true;
   }
-  if (!has_room(arena, chunks)) return false;
+  if (!has_space(arena, chunks)) return false;
   (void)receive_stream(index, arena, chunks);
   return true;
 }
 
-// Takes half of the room at most, so that who waits here does not starve who has new bytes.
+// Delivers streams that need no new bytes. Uses at most half of the arena, so that they cannot starve
+// streams with new bytes.
 void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chunks) {
   uint32_t delivered = 0;
   while (delivered < ready_.size() && arena.used < arena.size / 2 &&
@@ -254,11 +256,11 @@ void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chu
   for (uint32_t i = 0; i < ready_.size(); ++i) connections_[ready_[i]].ready_at = i;
 }
 
-// Appends a chunk of `size` bytes that lie at the arena's end. The stash is part of it.
+// Appends a chunk of the `size` bytes at the arena's end, which include the stash.
 void SocketTransport::deliver(uint32_t index, uint32_t size, uint32_t body_received,
                               InputArena& arena, std::vector<RxChunk>& chunks) {
   Connection& connection = connections_[index];
-  connection.in_turn.store(true, std::memory_order_relaxed);
+  connection.delivered.store(true, std::memory_order_relaxed);
   connection.active_at.store(now_s_, std::memory_order_relaxed);
   stashes_.give(connection.stash);
   RxChunk chunk;
@@ -289,7 +291,7 @@ SocketTransport::Received SocketTransport::nothing_received(uint32_t index, ssiz
   return Received::kClosed;
 }
 
-// Whatever comes is delivered, behind what was left over.
+// Receives after the unconsumed bytes and delivers any number of new bytes.
 SocketTransport::Received SocketTransport::receive_more(uint32_t index, InputArena& arena,
                                                         std::vector<RxChunk>& chunks) {
   Connection& connection = connections_[index];
@@ -303,8 +305,8 @@ SocketTransport::Received SocketTransport::receive_more(uint32_t index, InputAre
   return Received::kDelivered;
 }
 
-// A message of known size is unfinished: what is missing of it goes to the stash, what follows
-// straight to its place in the arena, so that a message in many pieces is copied once.
+// Receives the rest of a message of known size: its missing bytes go into the stash, later bytes
+// directly into their place in the arena. So a message in many pieces is copied once.
 SocketTransport::Received SocketTransport::receive_rest(uint32_t index, InputArena& arena,
                                                         std::vector<RxChunk>& chunks) {
   Connection& connection = connections_[index];
@@ -352,8 +354,8 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
                                uint32_t span_count) {
   if (chunk.datagram) return udp_.reply(chunk.handle, spans, span_count, *releaser_);
   Connection& connection = connections_[chunk.handle];
-  WC_ASSERT(connection.in_turn);
-  connection.in_turn.store(false, std::memory_order_relaxed);
+  WC_ASSERT(connection.delivered);
+  connection.delivered.store(false, std::memory_order_relaxed);
   connection.body = next.body;
   connection.body_ends = next.body_ends;
   connection.more_now = next.more_now;
@@ -375,7 +377,7 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
   after_sending(chunk.handle);
 }
 
-// Returns false when the connection cannot go on.
+// Keeps the unconsumed bytes of a chunk. False: the connection must be closed.
 bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chunk,
                                      const RxNext& next) {
   WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
@@ -384,7 +386,7 @@ bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chun
   connection.in_body.store(connection.need != 0 || !next.body.empty(), std::memory_order_relaxed);
   if (WC_LIKELY(left == 0) || next.close) return true;
   WC_ASSERT(next.body.empty());
-  // A whole chunk that nobody can use would never be followed by anything.
+  // A full chunk of which nothing was consumed leaves no space for new bytes: the stream is stuck.
   const bool stuck = left == kChunkBytesMax && !next.more_now;
   if (!stuck) connection.stash = stashes_.take(std::max(left, next.need));
   if (connection.stash.data == nullptr) {
@@ -396,21 +398,21 @@ bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chun
   return true;
 }
 
-// Returns false when the connection is gone or there is no memory for its unsent output. All pins
-// are dealt with: given back, or the OutQueue's.
+// Sends the spans. Returns false if the connection has ended or there is no memory for its unsent
+// output. All pins are released, or the OutQueue owns them.
 bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count) {
   Connection& connection = connections_[index];
   const SendResult result = send_spans(connection.fd, spans, span_count, 0);
   counters_.bytes_written.add(result.sent);
   uint64_t end = 0;
-  uint32_t whole = 0;  // spans that have left
+  uint32_t whole = 0;  // spans that are completely sent
   while (whole < span_count && end + spans[whole].size <= result.sent) end += spans[whole++].size;
   if (WC_LIKELY(whole == span_count)) {
     release_pins(spans, span_count, *releaser_);
     return true;
   }
   std::unique_ptr<OutQueue> out;
-  if (!result.failed && make_output_room(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
+  if (!result.failed && reclaim_output(OutQueue::bytes_to_copy(spans, span_count, result.sent))) {
     out = OutQueue::create(spans, span_count, result.sent);
   }
   if (!out) {
@@ -434,7 +436,7 @@ void SocketTransport::continue_sending(uint32_t index) {
   counters_.bytes_written.add(sent);
   if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
   if (progress == OutQueue::Progress::kBlocked) {
-    if (sent > 0) add_output(index, take_output(index));  // it is the last to be closed
+    if (sent > 0) add_output(index, take_output(index));  // moves it to the end of the stall order
     return;
   }
   if (progress == OutQueue::Progress::kFailed) {
@@ -482,14 +484,14 @@ void SocketTransport::drain() {
   wake_.raise();
 }
 
-// Closes the streams that are between requests and have nothing more to say.
+// Closes the streams that have no request in progress and no input.
 void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks) {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
-    if (connection.fd == -1 || connection.in_turn || connection.out) continue;
+    if (connection.fd == -1 || connection.delivered || connection.out) continue;
     if (connection.long_reply != nullptr) continue;
     if (connection.ready_at != kNotReady || connection.waits_later) continue;
-    if (!has_room(arena, chunks)) return;
+    if (!has_space(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {
       connection.closing = true;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams (TCP, Unix) and datagrams (UDP) of one worker thread, over epoll.
+// The port for sockets: streams (TCP, Unix) and datagrams (UDP) of one worker thread, with epoll.
 //
-// What a turn costs: one epoll_wait(), one receive call per ready stream and burst of datagrams,
-// one send call per stream that has a reply and per burst. A stream is watched for input only while
-// it has nothing unsent; the change of what is watched is the only further system call, made when a
-// client does not keep up.
+// System calls of an iteration: one epoll_wait(), one receive call for each ready stream and each
+// burst of datagrams, one send call for each stream with a reply and each burst. A stream is watched
+// for input only while it has no unsent output; a client that reads too slowly costs one more call,
+// which changes the watched events.
 //
-// Bounds. Left-over input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
-// over all. Unsent output: one batch's replies per stream, and output_bytes_max over all; the
-// streams whose clients have read nothing for the longest time are closed for one that would exceed
-// it. A long reply is sent no faster than its client reads: it
-// waits in its pipe.
+// Bounds. Unconsumed input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max in
+// all. Unsent output: the replies of one batch per stream, and output_bytes_max in all; when a stream
+// would exceed the latter, the streams whose clients have not read for the longest time are closed. A
+// long reply stays in its pipe until its client reads.
 #pragma once
 
 #include <array>
@@ -35,11 +34,11 @@ namespace warpcache::io {
 
 struct SocketTransportConfig {
   uint32_t idle_timeout_s = 0;  // 0: none
-  // Of a stream that holds what others need, and neither sends nor reads: memory of the store (a
-  // body under way, a pinned value) or the writer of a long reply. 0: none. Where bodies find no
-  // room, kStillBodyS for those that hold it.
+  // Closes a stream that holds a shared resource and neither sends nor reads: memory of the store
+  // (an unfinished body, a pinned value) or the writer of a long reply. 0: never. While the store
+  // has no space for bodies, kStillBodyS is the time limit for unfinished bodies.
   uint32_t stall_timeout_s = 0;
-  uint64_t input_bytes_max = 0;  // left-over input of all streams; 0: the bound per stream alone
+  uint64_t input_bytes_max = 0;  // unconsumed input of all streams; 0: only the bound per stream
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
   std::string unix_path = {};                      // -s, for list_connections()
 };
@@ -50,16 +49,16 @@ struct ConnectionInfo {
   int fd = -1;
   std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path
   std::string listen_address;
-  bool in_turn = false;  // has a request at work
-  bool writing = false;  // waits for the client to read
-  bool in_body = false;  // waits for the rest of a message of known length
+  bool has_request = false;  // a request is being processed
+  bool writing = false;      // waits for the client to read
+  bool in_body = false;      // waits for the rest of a message of known length
   uint32_t idle_s = 0;
 };
 
 class SocketTransport final : public Transport, public ConnectionSink {
  public:
-  // `budget` outlives the transport. `udp_sockets` may be empty. Throws
-  // std::system_error when the system refuses to watch them.
+  // `budget` outlives the transport. `udp_sockets` may be empty. Throws std::system_error if the
+  // system refuses to watch them.
   SocketTransport(const SocketTransportConfig& config, ConnectionBudget& budget,
                   std::vector<UdpSocket> udp_sockets, UdpGuard guard);
   SocketTransport(const SocketTransport&) = delete;
@@ -81,17 +80,17 @@ class SocketTransport final : public Transport, public ConnectionSink {
     return connection_count_.load(std::memory_order_relaxed);
   }
 
-  // Any thread. stop_now(): everything is closed in the next receive(). drain(): what has been
-  // asked is answered; each stream is closed once it is between requests, or after
-  // kDrainSecondsMax. No more adopt() after either.
+  // Any thread. stop_now(): the next receive() closes everything. drain(): received requests are
+  // answered; each stream is closed when it has no request left, or after kDrainSecondsMax. REQUIRES:
+  // no adopt() after either.
   void stop_now();
   void drain();
   static constexpr uint32_t kDrainSecondsMax = 9;
 
   const TransportCounters& counters() const { return counters_; }
   uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
-  // Any thread. Appends what is open among the kListedAtOnce places of the table from `next` on,
-  // and moves it. False: these were the last.
+  // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on, and
+  // advances `next`. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
   static constexpr uint32_t kListedAtOnce = 64;
 
@@ -108,8 +107,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
     bool admin;
   };
   enum class Mode : uint8_t { kRunning, kDraining, kStopping };
-  // What epoll_event::data says: a Connection's generation and index, or one of these with the
-  // socket's number below.
+  // Values of epoll_event::data: a Connection's generation and index, kWakeData, or kUdpData plus
+  // the socket's number.
   static constexpr uint64_t kWakeData = ~uint64_t{0};
   static constexpr uint64_t kUdpData = uint64_t{0xfffffffe} << 32;
 
@@ -129,7 +128,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   Received receive_rest(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
   Received receive_more(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
   Received nothing_received(uint32_t index, ssize_t result);
-  // REQUIRES: the chunk came from the last receive(), whose arena is still there.
+  // REQUIRES: the chunk came from the last receive(), whose arena is still valid.
   bool keep_left_over(Connection& connection, const RxChunk& chunk, const RxNext& next);
   bool send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count);
   void continue_sending(uint32_t index);
@@ -149,7 +148,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void close_stalled_stream(uint32_t index);
   void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
   std::unique_ptr<OutQueue> take_output(uint32_t index);
-  bool make_output_room(uint64_t bytes);
+  bool reclaim_output(uint64_t bytes);
   void once_a_second();
   bool is_over();
   void stop_all();
@@ -165,25 +164,25 @@ class SocketTransport final : public Transport, public ConnectionSink {
   SessionObserver* observer_ = nullptr;
   PinReleaser* releaser_ = nullptr;
 
-  ConnectionTable connections_;    // changed under list_mutex_, by the owner alone
-  mutable std::mutex list_mutex_;  // opening, closing, listing: never on a request's way
+  ConnectionTable connections_;    // the owner alone changes it, under list_mutex_
+  mutable std::mutex list_mutex_;  // for opening, closing and listing; no request takes it
   std::atomic<uint32_t> connection_count_{0};
   std::mutex adopt_mutex_;
   std::vector<Adopted> adopted_;
 
-  const uint8_t* arena_data_ = nullptr;  // of the turn
+  const uint8_t* arena_data_ = nullptr;  // of this iteration
   std::array<epoll_event, kEventsMax> events_;
   uint32_t event_count_ = 0;
-  uint32_t next_event_ = 0;  // those before it are dealt with
+  uint32_t next_event_ = 0;  // the first event that is not handled yet
   std::vector<uint32_t> ready_;
-  std::vector<uint32_t> later_;
+  std::vector<uint32_t> later_;  // streams that are delivered again after later_due_
   Clock::time_point later_due_;
-  std::vector<uint32_t> long_replies_;  // connections that have one under way
+  std::vector<uint32_t> long_replies_;  // connections with an unfinished long reply
   uint64_t output_bytes_ = 0;           // copied, of all streams
   StallOrder stalls_{connections_};
   std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;
-  uint64_t bodies_refused_before_ = 0;  // the last sweep, by all workers
+  uint64_t bodies_refused_before_ = 0;  // by all workers, up to the last sweep
   std::atomic<Mode> mode_{Mode::kRunning};
   bool draining_ = false;
   uint32_t drain_until_s_ = 0;

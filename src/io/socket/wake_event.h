@@ -11,10 +11,10 @@
 
 namespace warpcache::io {
 
-// Wakes an epoll_wait() from another thread. The fd is to be watched for EPOLLIN.
+// Wakes an epoll_wait() from another thread. REQUIRES: the fd is watched for EPOLLIN.
 class WakeEvent {
  public:
-  // Throws std::system_error when the system gives no descriptor. For start-up and the end only.
+  // Throws std::system_error if the system refuses a descriptor. For start-up and the end only.
   WakeEvent() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
   }
@@ -25,14 +25,14 @@ class WakeEvent {
   void raise() const {
     const uint64_t one = 1;
     const ssize_t put = write(fd_.get(), &one, sizeof one);
-    (void)put;  // fails only when it is raised already
+    (void)put;  // fails only if it is already raised
   }
 
-  // The thread that was woken.
+  // Called by the woken thread.
   void clear() const {
     uint64_t count;
     const ssize_t got = read(fd_.get(), &count, sizeof count);
-    (void)got;  // fails only when it is clear already
+    (void)got;  // fails only if it is already clear
   }
 
  private:

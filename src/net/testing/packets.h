@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: Ethernet frames that carry a UDP datagram, made and mended bytewise, without any of
-// the code that is tested.
+// For tests: makes and repairs Ethernet frames with a UDP datagram byte by byte, without any of the
+// code that is tested.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ inline constexpr uint16_t kTestPort = 11211;
 
 struct FrameForm {
   bool ipv6 = false;
-  std::vector<uint16_t> vlan_tags;  // their EtherTypes, from the outside
+  std::vector<uint16_t> vlan_tags;  // EtherTypes of the tags, the outermost first
   uint16_t source_port = 40000;
   uint16_t destination_port = kTestPort;
   bool checksum = true;    // of UDP
   std::string ip_options;  // IPv4; a multiple of four bytes
-  std::string padding;     // behind the IP datagram
+  std::string padding;     // after the IP datagram
 };
 
 inline uint8_t byte_at(const std::string& bytes, size_t at) {
@@ -36,7 +36,7 @@ inline void set16(std::string& bytes, size_t at, uint64_t value) {
   bytes[at + 1] = static_cast<char>(value);
 }
 
-// RFC 1071, word by word, of bytes that start at an even offset.
+// The checksum of RFC 1071, word by word. REQUIRES: `bytes` start at an even offset.
 inline uint16_t slow_checksum(const std::string& bytes) {
   uint32_t sum = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -54,7 +54,7 @@ enum Mend : uint32_t {
   kMendAll = 15,
 };
 
-// Where the IP header begins, as far as anybody can tell.
+// Where the IP header starts: after the VLAN tags, if the frame has any.
 inline size_t l3_offset_of(const std::string& frame) {
   size_t at = 12;
   while (at + 6 <= frame.size() && (get16(frame, at) == 0x8100 || get16(frame, at) == 0x88a8)) {
@@ -70,7 +70,7 @@ inline size_t l4_offset_of(const std::string& frame) {
   return l3 + (ipv6 ? 40 : (byte_at(frame, l3) & 15u) * 4);
 }
 
-// The UDP checksum that the frame should have, with the lengths that it says.
+// The UDP checksum that belongs to the lengths in the frame's headers.
 inline uint16_t udp_checksum_of(const std::string& frame) {
   const size_t l3 = l3_offset_of(frame);
   const size_t l4 = l4_offset_of(frame);
@@ -84,8 +84,8 @@ inline uint16_t udp_checksum_of(const std::string& frame) {
   return checksum != 0 ? checksum : uint16_t{0xffff};
 }
 
-// Makes lengths (up to the frame's end, less `padding` bytes) and checksums right, the chosen ones,
-// where the frame has room for them at all.
+// Corrects the lengths and checksums that `what` names, where the frame is long enough to have
+// them. Lengths reach to the frame's end, less `padding` bytes.
 inline void mend(std::string& frame, uint32_t what, size_t padding = 0) {
   const size_t l3 = l3_offset_of(frame);
   const size_t l4 = l4_offset_of(frame);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replies of administrative commands: written piece by piece into a sink, a callable that takes
-// Bytes and appends them. Each function knows the protocol of its request, and that a noreply or
-// quiet one is answered with nothing.
+// Replies of administrative commands, written piece by piece into a sink: a callable that takes
+// Bytes and appends them. Each function writes the protocol of its request, and nothing for a
+// noreply or quiet request.
 #pragma once
 
 #include "base/bytes.h"
@@ -37,7 +37,7 @@ WC_HD inline void reply_error(const Request& request, Status status, Sink&& sink
   reply_result(request, result, nullptr, sink);
 }
 
-// A line of one's own; `line` is without its line end. In binary: a success that says it in its
+// A line of text; `line` has no line end. In the binary protocol: a success with the text as its
 // body.
 template <typename Sink>
 WC_HD inline void reply_line(const Request& request, Bytes line, Sink&& sink) {
@@ -79,7 +79,7 @@ WC_HD inline void reply_stat(const Request& request, Bytes name, Bytes value, Si
   sink(Bytes{line, 2});
 }
 
-// What ends a list of statistics: END, or a packet without a name.
+// Ends a list of statistics: END, or in the binary protocol a packet without a name.
 template <typename Sink>
 WC_HD inline void reply_stats_end(const Request& request, Sink&& sink) {
   uint8_t end[kBinaryHeaderSize];

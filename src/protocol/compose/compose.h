@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From Results to reply bytes, whatever the protocol. A reply is a head, then the value if it
-// carries one, then a tail: compose_reply() writes it as one, or the caller sends the value from
-// where it lies, between compose_head() and compose_tail(). Commands that want no answer get none:
-// head and tail are empty then and no value is carried.
+// Turns Results into reply bytes, for every protocol. A reply is a head, the value if it carries
+// one, and a tail. compose_reply() writes all of it; or the caller sends the value from its place in
+// the store, between compose_head() and compose_tail(). For a command that wants no reply, head and
+// tail are empty and there is no value.
 #pragma once
 
 #include "base/hd.h"
@@ -14,8 +14,7 @@
 
 namespace warpcache::protocol {
 
-// Whether `request` is answered with nothing: noreply, or a quiet form whose result is of no
-// interest.
+// Whether `request` gets no reply: noreply, or a quiet command whose result need not be reported.
 WC_HD inline bool reply_is_silent(const Request& request, const Result& result) {
   switch (request.protocol) {
     case Protocol::kText:
@@ -28,7 +27,7 @@ WC_HD inline bool reply_is_silent(const Request& request, const Result& result) 
   return false;
 }
 
-// Whether result.value (and what continues it) stands between head and tail.
+// Whether result.value (and the rest of its chain) stands between head and tail.
 WC_HD inline bool reply_carries_value(const Request& request, const Result& result) {
   switch (request.protocol) {
     case Protocol::kText:
@@ -41,7 +40,7 @@ WC_HD inline bool reply_carries_value(const Request& request, const Result& resu
   return false;
 }
 
-// An upper bound of the bytes of head and tail together.
+// An upper bound for the bytes of head and tail together.
 WC_HD inline uint32_t reply_bound(const Request& request, const Result& result) {
   if (reply_is_silent(request, result)) return 0;
   switch (request.protocol) {
@@ -55,7 +54,7 @@ WC_HD inline uint32_t reply_bound(const Request& request, const Result& result) 
   return 0;
 }
 
-// The same for any result that the request can have.
+// reply_bound() for every result that the request can have.
 WC_HD inline uint32_t reply_bound_max(const Request& request) {
   switch (request.protocol) {
     case Protocol::kText: {
@@ -70,8 +69,8 @@ WC_HD inline uint32_t reply_bound_max(const Request& request) {
   return 0;
 }
 
-// Writes the head; returns its end. `input` is the batch's input base, with the key decoded if it
-// was base64.
+// Writes the head; returns its end. `input` is the batch's input base, where a base64 key has been
+// decoded.
 WC_HD inline uint8_t* compose_head(const Request& request, const Result& result,
                                    const uint8_t* input, uint8_t* out) {
   if (reply_is_silent(request, result)) return out;
@@ -102,7 +101,8 @@ WC_HD inline uint8_t* compose_tail(const Request& request, const Result& result,
   return out;
 }
 
-// The whole reply: `put_value` writes the value at the place that it is given and returns its end.
+// Writes the whole reply; returns its end. `put_value` writes the value at the given address and
+// returns its end.
 template <typename PutValue>
 WC_HD inline uint8_t* compose_reply(const Request& request, const Result& result,
                                     const uint8_t* input, uint8_t* out, const PutValue& put_value) {

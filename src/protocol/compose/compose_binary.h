@@ -11,13 +11,14 @@
 
 namespace warpcache::protocol {
 
-inline constexpr uint32_t kBinaryTextMax = 64;  // the words of an error, the version
+inline constexpr uint32_t kBinaryTextMax = 64;  // text of an error or of the version
 
 WC_HD inline bool binary_carries_value(const Request& request, const Result& result) {
   return request.op == Op::kGet && result.outcome == Outcome::kHit;
 }
 
-// Quiet forms leave out misses of reads and successes of everything else. Errors are always sent.
+// Quiet commands do not answer a miss of a read, nor the success of any other command. Errors are
+// always sent.
 WC_HD inline bool binary_is_silent(const Request& request, const Result& result) {
   if ((request.bits & kQuiet) == 0) return false;
   switch (result.outcome) {
@@ -109,7 +110,7 @@ WC_HD inline Answer error_answer(Op op, Status status) {
   }
 }
 
-// REQUIRES: the outcome is none of success.
+// REQUIRES: the outcome is not a success.
 WC_HD inline Answer failure_answer(const Request& request, const Result& result) {
   switch (result.outcome) {
     case Outcome::kExists:
@@ -134,7 +135,7 @@ WC_HD inline uint8_t* put_failure(const Request& request, const Result& result, 
   return put(out, failure.text);
 }
 
-// What was found, up to its value: flags, and the key where it is wanted.
+// Writes the reply to a hit up to its value: flags, and the key where it is asked for.
 WC_HD inline uint8_t* put_found(const Request& request, const Result& result, const uint8_t* input,
                                 uint8_t* out) {
   BinaryReply reply;

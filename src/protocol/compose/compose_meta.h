@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replies of the meta commands. Flags come back in the order in which they were asked for, then
-// what the server has to tell of itself: Z, X, W.
+// Replies of the meta commands. Flags are returned in the order of the request, followed by those
+// that the server adds: Z, X, W.
 #pragma once
 
 #include "base/base64.h"
@@ -13,13 +13,13 @@
 
 namespace warpcache::protocol {
 
-// Each flag that is answered has a word of its own in the request, and is seen once there.
+// Each flag that is answered is a word of the request and occurs once there.
 inline constexpr uint32_t kMetaAnsweredFlagsMax = 9;
 inline constexpr uint32_t kMetaNumberFlagMax = 22;  // blank, letter, number
 inline constexpr uint32_t kMetaFrameMax = 128;      // code and size, opaque, Z X W, number of ma
 inline constexpr uint32_t kMetaDebugMax = 160;      // the line of me without its key
 
-// An mg that names the CAS id of what is there wants no value: the client has it.
+// An mg with the CAS id of the stored item gets no value: the client has it already.
 WC_HD inline bool meta_carries_value(const Request& request, const Result& result) {
   if (request.op != Op::kGet || result.outcome != Outcome::kHit) return false;
   if ((request.bits & kReturnValue) == 0) return false;
@@ -72,7 +72,7 @@ WC_HD inline uint8_t* put_key(const Request& request, const uint8_t* input, bool
   return put_flag('b', base64_encode(key, out));
 }
 
-// The part of the item's state that mg alone shows.
+// A flag that shows the item's state and that only mg answers.
 WC_HD inline uint8_t* put_read_flag(uint8_t flag, const Result& result, uint8_t* out) {
   switch (flag) {
     case 's':
@@ -88,7 +88,7 @@ WC_HD inline uint8_t* put_read_flag(uint8_t flag, const Result& result, uint8_t*
   }
 }
 
-// One flag of the request as it is answered; most are not.
+// Writes the answer to one flag of the request; most flags have none.
 WC_HD inline uint8_t* put_answer(const Request& request, const Result& result, const uint8_t* input,
                                  Bytes word, uint8_t* out) {
   const uint8_t flag = word.data[0];
@@ -101,7 +101,7 @@ WC_HD inline uint8_t* put_answer(const Request& request, const Result& result, c
       *out++ = ' ';
       return put(out, word);
     case 'k': {
-      // What was found is shown as it was stored, else as it was asked for.
+      // A found item's key is shown in the form in which it was stored; else as in the request.
       const bool binary =
           hit ? (result.bits & kItemKeyIsBinary) != 0 : (request.bits & kKeyIsBase64) != 0;
       return put_key(request, input, binary, out);
@@ -138,12 +138,12 @@ WC_HD inline uint8_t* put_debug_line(const Request& request, const Result& resul
   out = format_u64(result.cas, put(out, " cas="));
   out = put(out, " fetch=");
   out = (result.bits & kHitBefore) != 0 ? put(out, "yes") : put(out, "no");
-  // There are no slab classes: all items are of one.
+  // There are no slab classes: all items are in class 1.
   out = format_u64(result.item_size, put(out, " cls=1 size="));
   return put_crlf(out);
 }
 
-// The two letters that a reply starts with, and the size of a value that follows.
+// Writes the reply's two-letter code, and the size of the value if one follows.
 WC_HD inline uint8_t* put_code(const Request& request, const Result& result, uint8_t* out) {
   switch (result.outcome) {
     case Outcome::kMiss:

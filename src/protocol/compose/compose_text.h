@@ -11,7 +11,7 @@
 
 namespace warpcache::protocol {
 
-inline constexpr uint32_t kTextLineMax = 96;        // any reply but VALUE
+inline constexpr uint32_t kTextLineMax = 96;        // any reply except VALUE
 inline constexpr uint32_t kTextValueFrameMax = 64;  // VALUE line without its key, CRLF and END
 
 WC_HD inline bool text_is_silent(const Request& request) {
@@ -33,7 +33,7 @@ WC_HD inline uint8_t* put_crlf(uint8_t* out) {
   return out + 2;
 }
 
-// The line of an error in text and meta.
+// Writes the error line of the text and meta protocols.
 WC_HD inline uint8_t* put_error_line(Op op, Status status, uint8_t* out) {
   return put_crlf(put(out, error_text(op, status)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of errors, as clients know them.
+// The texts of errors, as clients know them.
 #pragma once
 
 #include "base/bytes.h"
@@ -37,7 +37,7 @@ WC_HD inline Bytes out_of_memory_text(Op op) {
 
 }  // namespace error_detail
 
-// For text and meta, without line end.
+// The error line of text and meta, without line end.
 WC_HD inline Bytes error_text(Op op, Status status) {
   using error_detail::literal;
   switch (status) {

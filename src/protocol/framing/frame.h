@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// frame() alone finds message boundaries in a byte stream or datagram. What it says is binding for
-// everyone after: parse() never looks for a line end or a length of its own. (Two parsers that
-// disagree about a length are request smuggling.)
+// Only frame() finds message boundaries in a byte stream or datagram. Everything after it relies on
+// these boundaries: parse() never searches for a line end or a length. (Two parsers that disagree
+// about a length allow request smuggling.)
 //
-// However a stream is cut into calls, it yields the same frames.
+// A stream gives the same frames however its bytes are divided over the calls.
 #pragma once
 
 #include "protocol/framing/frame_binary.h"
@@ -15,27 +15,27 @@
 namespace warpcache::protocol {
 
 // Frames `input`, which lies at `offset` in the batch's input and belongs to batch entry `entry`.
-// REQUIRES: out_capacity > 0; the input holds everything that an earlier call left unconsumed, and
-// then new bytes.
+// REQUIRES: out_capacity > 0; the input starts with all bytes that the last call did not consume,
+// followed by the new bytes.
 WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Bytes input,
                                uint32_t offset, uint32_t entry, Frame* out, uint32_t out_capacity);
 
-// The same for the payload of one UDP datagram, behind its 8-byte header. Everything must be in it:
-// what is not finished is answered with an error. `end` is kClose, or kFull, in which case call
-// again with the rest and the same `state`, zero-initialised for the first call.
+// Frames the payload of one UDP datagram, after its 8-byte header. A message must be complete in its
+// datagram; an unfinished one is answered with an error. `end` is kClose when all is framed. After
+// kFull, call again with the rest and the same `state`, which is zero-initialised for the first call.
 WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& limits, Bytes payload,
                                         uint32_t offset, uint32_t entry, Frame* out,
                                         uint32_t out_capacity);
 
-// The body of `big` has been received; `line_end` is the body_end_size(big) bytes behind it. Makes
-// `big` a kRefusedStore if they are not CRLF.
-WC_HD inline void frame_big_done(Frame& big, Bytes line_end);
+// Call when the body of `large` has been received; `line_end` is the body_end_size(large) bytes after
+// it. Makes `large` a kRefusedStore if they are not CRLF.
+WC_HD inline void frame_large_done(Frame& large, Bytes line_end);
 
-// There is no room for the body of `big` (`why` is kOutOfMemory or kTooLarge): frame() will swallow
-// it.
-WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why);
+// Refuses `large` because no space can be reserved for its body (`why` is kOutOfMemory or
+// kTooLarge). The next calls of frame() discard the body.
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why);
 
-// A storage command that has been framed cannot be taken: `why` is its answer.
+// Refuses a storage command that has been framed; `why` is the answer.
 WC_HD inline void refuse_store(Frame& store, Status why);
 
 namespace framing {
@@ -62,7 +62,7 @@ WC_HD inline FrameStep take_next(Framer& framer) {
   return is_binary(framer) ? take_binary(framer) : take_text(framer);
 }
 
-// Takes messages until something else than that happens.
+// Takes messages until a step ends in another way than kTaken.
 WC_HD inline FrameStep take_all(Framer& framer) {
   if (framer.state().closed != 0) return FrameStep::kClosed;
   FrameStep step = FrameStep::kTaken;
@@ -76,11 +76,11 @@ WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
   result.count = framer.count();
   result.need = end == FrameEnd::kNeedMore ? framer.need() : 0;
   result.end = end;
-  result.big = framer.big();
+  result.large = framer.large();
   return result;
 }
 
-// The answer to what a datagram has only a part of.
+// Answers a message of which the datagram holds only a part.
 WC_HD inline void refuse_unfinished(Framer& framer) {
   FrameState& state = framer.state();
   if (state.refused != 0) {
@@ -105,8 +105,8 @@ WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Byt
   switch (framing::take_all(framer)) {
     case FrameStep::kNoSpace:
       return framing::result_of(framer, FrameEnd::kFull);
-    case FrameStep::kBig:
-      return framing::result_of(framer, FrameEnd::kBigBody);
+    case FrameStep::kLarge:
+      return framing::result_of(framer, FrameEnd::kLargeBody);
     case FrameStep::kClosed:
       return framing::result_of(framer, FrameEnd::kClose);
     default:
@@ -118,14 +118,14 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
                                         uint32_t offset, uint32_t entry, Frame* out,
                                         uint32_t out_capacity) {
   WC_DASSERT(out_capacity > 0);
-  // Whatever fits into a datagram is in the input.
+  // A body that fits into a datagram is in the input, so none needs a reservation.
   FrameLimits inline_limits = limits;
   inline_limits.inline_body_max = UINT32_MAX;
   Framer framer(state, inline_limits, payload, offset, entry, out, out_capacity);
   const FrameStep step = framing::take_all(framer);
   if (step == FrameStep::kNoSpace) return framing::result_of(framer, FrameEnd::kFull);
   if (step == FrameStep::kMore) {
-    // The error takes a Frame as well.
+    // The error needs a Frame too.
     if (framer.full()) return framing::result_of(framer, FrameEnd::kFull);
     framing::refuse_unfinished(framer);
     framer.pass_to(framer.end());
@@ -134,16 +134,16 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
   return framing::result_of(framer, FrameEnd::kClose);
 }
 
-WC_HD inline void frame_big_done(Frame& big, Bytes line_end) {
-  if (body_end_size(big) == 0) return;
+WC_HD inline void frame_large_done(Frame& large, Bytes line_end) {
+  if (body_end_size(large) == 0) return;
   if (line_end.size == 2 && line_end[0] == '\r' && line_end[1] == '\n') return;
-  big.verdict = Verdict::kRefusedStore;
-  big.detail = static_cast<uint8_t>(Status::kBadDataChunk);
+  large.verdict = Verdict::kRefusedStore;
+  large.detail = static_cast<uint8_t>(Status::kBadDataChunk);
 }
 
-WC_HD inline void frame_refuse_big(FrameState& state, Frame& big, Status why) {
-  state.swallow = uint64_t{big.body_size} + body_end_size(big);
-  refuse_store(big, why);
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why) {
+  state.swallow = uint64_t{large.body_size} + body_end_size(large);
+  refuse_store(large, why);
 }
 
 WC_HD inline void refuse_store(Frame& store, Status why) {

@@ -9,8 +9,8 @@
 
 namespace warpcache::protocol::framing {
 
-// A message that is answered with an error, told from its header alone. What it still holds is
-// swallowed, so that the stream stays in step; memcached swallows extras and key twice here.
+// Refuses a message whose header has a fault. The rest of the message is discarded, so that the next
+// header is found. (memcached discards extras and key twice here.)
 WC_HD inline FrameStep refuse_binary(Framer& framer, const BinaryHeader& header, Status status,
                                      bool closes) {
   framer.emit_status(framer.at(), kBinaryHeaderSize, Verdict::kInvalidBinary, status);
@@ -49,7 +49,7 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
       return FrameStep::kTaken;
     }
     if (value_size > framer.limits().inline_body_max) {
-      return framer.stop_at_big(head_size, value_size, Verdict::kBinary);
+      return framer.stop_at_large(head_size, value_size, Verdict::kBinary);
     }
   }
   const uint64_t size = uint64_t{head_size} + value_size;

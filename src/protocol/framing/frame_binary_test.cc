@@ -163,7 +163,7 @@ TEST(FrameBinary, TooLargeIsSwallowed) {
   expect_same_in_pieces(message + kNoop, limits);
 }
 
-TEST(FrameBinary, BigBodies) {
+TEST(FrameBinary, LargeBodies) {
   FrameLimits limits = default_limits();
   limits.inline_body_max = 10;
   const std::string message =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Framing of the get family: a Frame a key. A line of up to kLineSizeMax bytes is framed when it is
-// there whole, and refused whole if one of its keys is too long. A longer one is framed key by key
-// as it arrives; what came before a key that is too long has been answered by then. The refusal of
-// a line is answered at its end.
+// Framing of the get family: one Frame for each key. A line of up to kLineSizeMax bytes is framed
+// when it is complete, and refused as a whole if one of its keys is too long. A longer line is framed
+// key by key as it arrives; if a key is too long, the keys before it have been answered already. The
+// error follows at the end of the line.
 #pragma once
 
 #include "base/number.h"
@@ -14,17 +14,18 @@
 
 namespace warpcache::protocol::framing {
 
-// Of FrameState::multiget, beside TextKeyBit.
+// Further bits of FrameState::multiget, besides TextKeyBit.
 inline constexpr uint8_t kInMultiget = 1u << 7;
 inline constexpr uint8_t kBeforeFirstKey = 1u << 6;
 
-// Blanks behind a key. They are kept, with the key, until it is known whether another one follows.
+// The most blanks after a key. Key and blanks stay in the input until it is known whether another
+// key follows.
 inline constexpr uint32_t kBlanksMax = 32 * 1024;
 
 enum class KeyEnd : uint8_t { kNext, kLast, kUnknown, kTooFar };
 
-// What follows a key that ends at `at`, where a blank or LF stands: `next` is where the next key or
-// line starts.
+// What follows a key that ends at `at`, where there is a blank or LF. `next` is the start of the next
+// key or line.
 WC_HD inline KeyEnd behind_key(const Framer& framer, const uint8_t* at, const uint8_t*& next) {
   const uint8_t* const end = framer.end();
   const uint8_t* const stop = static_cast<uint64_t>(end - at) > kBlanksMax ? at + kBlanksMax : end;
@@ -48,7 +49,7 @@ WC_HD inline FrameStep refuse_keys(Framer& framer, Status status) {
   return FrameStep::kTaken;
 }
 
-// Passes the blanks before the first key. kTaken: it is there, or there will be none.
+// Skips the blanks before the first key. kTaken: the key is there, or the line has none.
 WC_HD inline FrameStep find_first_key(Framer& framer) {
   const uint8_t* at = framer.at();
   const uint8_t* const end = framer.end();
@@ -60,7 +61,8 @@ WC_HD inline FrameStep find_first_key(Framer& framer) {
   return FrameStep::kTaken;
 }
 
-// The keys of a get line, from at(), where one starts, to its end or as far as it has arrived.
+// Frames the keys of a get line from at(), the start of a key, to the line's end or to the end of
+// the input.
 WC_HD inline FrameStep take_keys(Framer& framer) {
   FrameState& state = framer.state();
   if (WC_UNLIKELY((state.multiget & kBeforeFirstKey) != 0)) return find_first_key(framer);
@@ -94,8 +96,8 @@ WC_HD inline FrameStep take_keys(Framer& framer) {
   }
 }
 
-// Where the keys of a get line start, and its exptime. kOk, or what is wrong with the line as far
-// as it is there.
+// Finds where the keys of a get line start, and its exptime. Returns kOk, or the fault in the part of
+// the line that has arrived.
 WC_HD inline Status find_keys(Bytes text, Command command, int32_t& exptime, Bytes& keys) {
   Words words(text);
   Bytes word;
@@ -117,7 +119,7 @@ WC_HD inline void start_multiget(Framer& framer, Command command, int32_t exptim
   framer.pass_to(keys.data);
 }
 
-// A line of the get family that is there whole; `text` is without its line end.
+// Frames a complete line of the get family; `text` has no line end.
 WC_HD inline FrameStep take_get_line(Framer& framer, uint32_t line_size, Bytes text,
                                      Command command) {
   int32_t exptime = 0;
@@ -133,8 +135,8 @@ WC_HD inline FrameStep take_get_line(Framer& framer, uint32_t line_size, Bytes t
   return take_keys(framer);
 }
 
-// A line that is longer than kLineSizeMax, of which so much is there: only the get family may have
-// those.
+// Frames a line of which kLineSizeMax bytes have come without its end. Only the get family may have
+// such lines.
 WC_HD inline FrameStep take_long_line(Framer& framer) {
   const Bytes text = {framer.at(), kLineSizeMax};
   Words words(text);

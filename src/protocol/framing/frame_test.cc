@@ -321,7 +321,7 @@ TEST(FrameText, KeySizeOfBase64CountsDecoded) {
   EXPECT_EQ(frames_of("ms Zm9v 100 b F1\r\n" + body, limits)[0].substr(0, 7), "refused");
 }
 
-TEST(FrameText, BigBodies) {
+TEST(FrameText, LargeBodies) {
   FrameLimits limits = default_limits();
   limits.inline_body_max = 10;
   const std::string body(11, 'b');
@@ -342,7 +342,7 @@ TEST(FrameText, BigBodies) {
                                          "refused<ms k 11\r\n" + refused, "key<k>4"));
 }
 
-TEST(FrameText, BigBodyOfAWrongLineTakesNoReservation) {
+TEST(FrameText, LargeBodyOfAWrongLineTakesNoReservation) {
   FrameLimits limits = default_limits();
   limits.inline_body_max = 10;
   HeapCopy input("set k x 0 11\r\n");

@@ -14,16 +14,16 @@
 
 namespace warpcache::protocol::framing {
 
-// The 64 bits that say where the words of a line start, for a text of up to 63 bytes.
+// Where the words of a text of up to 63 bytes start, as bits.
 struct WordMap {
-  uint64_t blanks;  // and everything behind the text
+  uint64_t blanks;  // bits of the blanks, and of everything after the text
   uint64_t starts;
 
   WC_HD WordMap(uint64_t line_blanks, uint64_t text_size)
       : blanks(line_blanks | ~uint64_t{0} << text_size), starts(~blanks & (blanks << 1 | 1)) {}
 };
 
-// The word with number `index` (from 0), or an empty one.
+// Word number `index` (from 0), or empty Bytes.
 WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
   if (WC_LIKELY(text.size < 64)) {
     const WordMap map(scan.blanks, text.size);
@@ -41,8 +41,8 @@ WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
   return word;
 }
 
-// Whether every word of an ms line behind its length may be a flag: if not, the length counts for
-// nothing.
+// Whether every word of an ms line after its length may be a flag. If not, the line is malformed and
+// has no body, whatever its length says.
 WC_HD inline bool meta_words_may_be_flags(Bytes text) {
   Words words(text);
   Bytes word;
@@ -52,8 +52,8 @@ WC_HD inline bool meta_words_may_be_flags(Bytes text) {
   return true;
 }
 
-// Why a storage command cannot be taken, or kOk. Asked only where the body is large: parse() looks
-// at the line of a small one when the body is there.
+// Why a storage command with a large body is refused, or kOk. For a small body, parse() checks the
+// line when the body has arrived.
 WC_HD inline Status judge_large_store(const Framer& framer, uint32_t line_size, uint32_t body_size,
                                       Command command) {
   const Bytes head = {framer.at(), line_size};
@@ -77,7 +77,7 @@ WC_HD inline FrameStep refuse_store(Framer& framer, uint32_t line_size, uint32_t
   return FrameStep::kTaken;
 }
 
-// The body's length on a storage command's line. False: there is none, or none that counts.
+// Reads the body's length from a storage command's line. False: there is no valid length.
 WC_HD inline bool find_length(const LineScan& scan, Bytes text, bool meta, uint32_t& length) {
   int32_t value = 0;
   if (!parse_i32_strict(word_at(scan, text, meta ? 2 : 4), value)) return false;
@@ -86,7 +86,7 @@ WC_HD inline bool find_length(const LineScan& scan, Bytes text, bool meta, uint3
   return !meta || meta_words_may_be_flags(text);
 }
 
-// A storage command's line and, behind it, its body and CRLF.
+// Frames a storage command: its line, the body after it and the CRLF.
 WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes text,
                                   Command command) {
   const bool meta = command == Command::kMetaSet;
@@ -97,12 +97,12 @@ WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes te
     return FrameStep::kTaken;
   }
   const Verdict verdict = meta ? Verdict::kMetaStore : Verdict::kTextStore;
-  const bool big = body_size > framer.limits().inline_body_max;
-  // What fits with the longest key and with flags, fits.
-  if (WC_UNLIKELY(big || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
+  const bool large = body_size > framer.limits().inline_body_max;
+  // A body that fits with the longest key and with flags fits with any key.
+  if (WC_UNLIKELY(large || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
     const Status status = judge_large_store(framer, scan.size, body_size, command);
     if (status != Status::kOk) return refuse_store(framer, scan.size, body_size, status);
-    if (big) return framer.stop_at_big(scan.size, body_size, verdict);
+    if (large) return framer.stop_at_large(scan.size, body_size, verdict);
   }
   const uint64_t size = uint64_t{scan.size} + body_size + 2;
   if (framer.left() < size) {
@@ -117,13 +117,14 @@ WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes te
   return FrameStep::kTaken;
 }
 
-// Web browsers are shown the door: an unknown command whose last word is a version of HTTP.
+// Whether the line is a request of HTTP: an unknown command whose last word is a version of HTTP.
+// Such connections are closed.
 WC_HD inline bool is_http(Bytes text) {
   const text_detail::Line line = text_detail::split(text);
   return line.count > 1 && line.last.size >= 5 && mem_equal(line.last.data, "HTTP/", 5);
 }
 
-// A line that is there whole, its command not a get.
+// Frames a complete line whose command is not in the get family.
 WC_HD inline FrameStep take_line(Framer& framer, const LineScan& scan, Bytes text,
                                  Command command) {
   if (is_text_store(command) || command == Command::kMetaSet) {
@@ -136,8 +137,8 @@ WC_HD inline FrameStep take_line(Framer& framer, const LineScan& scan, Bytes tex
   return command == Command::kQuit ? framer.close() : FrameStep::kTaken;
 }
 
-// The key of a line "get <key>" if it has just this one.
-WC_HD inline Bytes lone_key(const Framer& framer, const LineScan& scan, Bytes text) {
+// The key of a line "get <key>", or empty Bytes if the line has another form.
+WC_HD inline Bytes single_key(const Framer& framer, const LineScan& scan, Bytes text) {
   constexpr uint64_t kCommand = 0xf;
   if (text.size < 5 || load_as<uint32_t>(text.data) != load_as<uint32_t>("get ")) return {};
   if ((scan.blanks & ~kCommand) != 0 || text.size > 4 + kKeySizeMax) return {};
@@ -149,14 +150,14 @@ WC_HD inline Bytes lone_key(const Framer& framer, const LineScan& scan, Bytes te
   return text.from(4);
 }
 
-// The next message of a text stream. REQUIRES: !full(), left() > 0, not inside of a multiget.
+// Takes the next message of a text stream. REQUIRES: !full(), left() > 0, not inside a multiget.
 WC_HD inline FrameStep take_text(Framer& framer) {
   const LineScan scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
   if (scan.size == 0) {
     return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
   }
   const Bytes text = without_line_end({framer.at(), scan.size});
-  const Bytes key = lone_key(framer, scan, text);
+  const Bytes key = single_key(framer, scan, text);
   if (WC_LIKELY(!key.empty())) {
     framer.emit(key.data, key.size, 0, Verdict::kTextKey, kKeyLast);
     framer.pass(scan.size);
@@ -168,7 +169,7 @@ WC_HD inline FrameStep take_text(Framer& framer) {
   return take_line(framer, scan, text, command);
 }
 
-// The rest of a line that was refused, which is answered when its end has come.
+// Skips the rest of a refused line; the error is written when the line's end has come.
 WC_HD inline FrameStep skip_refused(Framer& framer) {
   const uint8_t* const newline = find_newline(framer.begin(), framer.at(), framer.end());
   framer.pass_to(newline);

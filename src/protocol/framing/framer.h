@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The walk over one input that the framing of all protocols shares. Inside protocol/framing only.
+// The walk over one input, which the framing of all protocols shares. For protocol/framing only.
 #pragma once
 
 #include "base/assert.h"
@@ -10,12 +10,12 @@
 
 namespace warpcache::protocol {
 
-// How a step of the walk ended. Each step takes one message, or one key, off the front.
+// How a step of the walk ended. A step takes one message, or one key, from the front of the input.
 enum class FrameStep : uint8_t {
-  kTaken,    // go on
-  kMore,     // unfinished: need() may say how much it takes
+  kTaken,    // continue
+  kMore,     // the message is unfinished; need() may say its size
   kNoSpace,  // `out` is full
-  kBig,      // big() is the next message
+  kLarge,    // large() is the next message
   kClosed,
 };
 
@@ -42,7 +42,7 @@ class Framer {
   WC_HD bool full() const { return count_ == capacity_; }
   WC_HD uint32_t count() const { return count_; }
   WC_HD uint32_t consumed() const { return static_cast<uint32_t>(at_ - begin_); }
-  WC_HD const Frame& big() const { return big_; }
+  WC_HD const Frame& large() const { return large_; }
   WC_HD uint32_t need() const { return need_; }
   WC_HD void set_need(uint64_t need) {
     need_ = need > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(need);
@@ -61,14 +61,14 @@ class Framer {
     emit(head, head_size, 0, verdict, static_cast<uint8_t>(status));
   }
 
-  // The message at at(), whose body is for a Reservation. The walk stops at its body.
-  WC_HD FrameStep stop_at_big(uint64_t head_size, uint32_t body_size, Verdict verdict) {
-    big_ = make(at_, head_size, body_size, verdict, 0);
+  // Ends the walk at the message at at(), whose body goes into a reservation.
+  WC_HD FrameStep stop_at_large(uint64_t head_size, uint32_t body_size, Verdict verdict) {
+    large_ = make(at_, head_size, body_size, verdict, 0);
     pass(head_size);
-    return FrameStep::kBig;
+    return FrameStep::kLarge;
   }
 
-  // Throws away `bytes` from at() on, of this input and of later ones.
+  // Discards `bytes` bytes from at() on, of this input and of later ones.
   WC_HD void swallow(uint64_t bytes) {
     state_.swallow = bytes;
     pass_swallowed();
@@ -108,7 +108,7 @@ class Framer {
   uint32_t capacity_;
   uint32_t count_ = 0;
   uint32_t need_ = 0;
-  Frame big_ = {};
+  Frame large_ = {};
 };
 
 }  // namespace warpcache::protocol

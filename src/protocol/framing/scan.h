@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds line ends and blanks. On x86 16 bytes a step, elsewhere (the device) byte by byte; what is
-// found is the same. Nothing outside of [begin, end) is read, where `begin` is the start of the
-// whole input.
+// Finds line ends and blanks: 16 bytes a step on x86, byte by byte elsewhere (on a device), with the
+// same results. Reads nothing outside [begin, end), where `begin` is the start of the whole input.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace warpcache::protocol {
 
 struct LineScan {
   uint32_t size = 0;    // of the line with its LF; 0: no LF within the limit
-  uint64_t blanks = 0;  // bit i: byte i of the line is a blank; of the first 64 bytes
+  uint64_t blanks = 0;  // bit i: byte i of the line is a blank; the first 64 bytes only
 };
 
 namespace scan_detail {
@@ -49,12 +48,12 @@ inline Masks masks_of_16(const uint8_t* at) {
 }
 #endif
 
-// Of the last bytes of the input, fewer than 16 where 16 can be taken at once.
+// The masks of the last bytes of the input, fewer than 16 of them.
 WC_HD inline Masks masks_at_end(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
   const auto left = static_cast<uint64_t>(end - at);
 #if WC_SCAN_SSE2
   if (WC_LIKELY(end - begin >= 16)) {
-    // Load the 16 that end with them and shift those in front out.
+    // Load the 16 bytes that end there and shift out those before `at`.
     const Masks masks = masks_of_16(end - 16);
     const uint32_t extra = 16 - static_cast<uint32_t>(left);
     return {masks.blanks >> extra, masks.newlines >> extra};
@@ -65,7 +64,7 @@ WC_HD inline Masks masks_at_end(const uint8_t* begin, const uint8_t* at, const u
   return masks_scalar(at, left < 16 ? static_cast<uint32_t>(left) : 16);
 }
 
-// Of the up to 16 bytes from `at` on. REQUIRES: begin <= at < end.
+// The masks of up to 16 bytes from `at` on. REQUIRES: begin <= at < end.
 WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
 #if WC_SCAN_SSE2
   if (WC_LIKELY(end - at >= 16)) return masks_of_16(at);
@@ -91,8 +90,7 @@ WC_HD inline uint32_t highest_bit(uint64_t mask) {
 
 }  // namespace scan_detail
 
-// The line that starts at `at`, looked for in its first `limit` bytes. REQUIRES: limit is a
-// multiple of 16, plus one.
+// The line that starts at `at`, if it ends within `limit` bytes. REQUIRES: limit % 16 == 1.
 WC_HD inline LineScan scan_line(const uint8_t* begin, const uint8_t* at, const uint8_t* end,
                                 uint32_t limit) {
   LineScan scan;
@@ -132,7 +130,7 @@ WC_HD inline const uint8_t* find_newline(const uint8_t* begin, const uint8_t* at
   return end;
 }
 
-// Whether [at, end) has more than `count` bytes in a row without a blank.
+// Whether [at, end) has more than `count` consecutive bytes without a blank.
 WC_HD inline bool has_longer_word(const uint8_t* begin, const uint8_t* at, const uint8_t* end,
                                   uint32_t count) {
   uint32_t run = 0;
@@ -144,7 +142,7 @@ WC_HD inline bool has_longer_word(const uint8_t* begin, const uint8_t* at, const
       run += here;
     } else {
       if (run + scan_detail::lowest_bit(blanks) > count) return true;
-      // Within 16 bytes no run between two blanks can be long.
+      // A run between two blanks of the same 16 bytes is never too long.
       run = here - 1 - scan_detail::highest_bit(blanks);
     }
     if (run > count) return true;

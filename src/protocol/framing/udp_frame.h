@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The header that memcached puts before every UDP datagram, and how a reply is cut into datagrams.
-// Each of a reply's datagrams has its own header: the id of the request, its own number, and how
-// many there are.
+// The header that memcached puts before every UDP datagram, and how a reply is divided into
+// datagrams. Each datagram of a reply has a header: the request's id, the datagram's number and the
+// count of datagrams.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ WC_HD inline UdpVerdict parse_udp_header(Bytes datagram, UdpHeader& header) {
   return header.count == 1 ? UdpVerdict::kRequest : UdpVerdict::kMultiPart;
 }
 
-// REQUIRES: room for kUdpHeaderSize bytes.
+// REQUIRES: `out` has kUdpHeaderSize bytes.
 WC_HD inline void compose_udp_header(const UdpHeader& header, uint8_t* out) {
   store_big16(out, header.request_id);
   store_big16(out + 2, header.sequence);
@@ -48,13 +48,13 @@ WC_HD inline void compose_udp_header(const UdpHeader& header, uint8_t* out) {
   store_big16(out + 6, uint16_t{0});
 }
 
-// Datagrams that a reply of `size` bytes takes; 0 for an empty one. REQUIRES: size <= kUdpReplyMax.
+// Datagrams of a reply of `size` bytes; 0 for an empty one. REQUIRES: size <= kUdpReplyMax.
 WC_HD constexpr uint32_t udp_datagram_count(uint32_t size) {
   return (size + kUdpPayloadMax - 1) / kUdpPayloadMax;
 }
 
-// Bytes of a reply of `size` bytes that go into its datagram with number `sequence`. They start at
-// sequence * kUdpPayloadMax. REQUIRES: sequence < udp_datagram_count(size).
+// Bytes that datagram number `sequence` of a reply of `size` bytes carries. They start at
+// sequence * kUdpPayloadMax of the reply. REQUIRES: sequence < udp_datagram_count(size).
 WC_HD constexpr uint32_t udp_payload_size(uint32_t size, uint32_t sequence) {
   const uint32_t left = size - sequence * kUdpPayloadMax;
   return left < kUdpPayloadMax ? left : kUdpPayloadMax;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meta commands mg ms md ma mn me: from lines to Requests. All flags are taken by all commands,
-// as memcached does; each command makes of them what it can.
+// Parses the meta commands mg ms md ma mn me. As in memcached, every command accepts every flag and
+// uses those that it knows.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 namespace warpcache::protocol {
 
 inline constexpr uint32_t kMetaWordsMax = 20;        // words of a line: command, key and flags
-inline constexpr uint32_t kOpaqueTokenSizeMax = 32;  // bytes of the O flag with its letter
+inline constexpr uint32_t kOpaqueTokenSizeMax = 32;  // bytes of the O flag, its letter included
 
-// Whether a word may stand where flags stand. Lines with others are refused before anything else is
-// looked at.
+// Whether a word can be a flag. A line with other words among its flags is refused before anything
+// else is checked.
 WC_HD inline bool may_be_flag(uint8_t first) {
   return (first >= 'A' && first <= 'z') || (first >= '0' && first <= '9');
 }
 
 namespace meta_detail {
 
-// Of a letter, in Flags::seen[1].
+// The bit of a letter in Flags::seen[1].
 WC_HD constexpr uint64_t letter_bit(char letter) { return uint64_t{1} << (letter & 63); }
 
-// The flags that are answered by what they ask for.
+// The flags that the reply repeats with a value.
 inline constexpr uint64_t kAnswered = letter_bit('O') | letter_bit('c') | letter_bit('f') |
                                       letter_bit('h') | letter_bit('k') | letter_bit('l') |
                                       letter_bit('s') | letter_bit('t');
 
-// What the flags say, before the command makes something of it.
+// The flags of a line, before the command uses them.
 struct Flags {
   Bytes key;
   uint64_t seen[2] = {0, 0};  // by character
@@ -51,7 +51,7 @@ struct Flags {
   WC_HD bool has(uint8_t flag) const { return (seen[flag >> 6] >> (flag & 63) & 1) != 0; }
 };
 
-// One flag. False: stop here, whatever else is on the line.
+// Reads one flag. False: stop; the rest of the line is not read.
 WC_HD inline bool take_flag(Bytes word, Flags& flags, Request& request) {
   const uint8_t flag = word.data[0];
   if (flag >= 127 || flags.has(flag)) {
@@ -81,7 +81,7 @@ WC_HD inline bool take_flag(Bytes word, Flags& flags, Request& request) {
       request.bits |= kRecache;
       break;
     case 'F':
-      // memcached gives this one no error of its own: the last one stays.
+      // memcached sets no error for this flag: an earlier one stays.
       if (!parse_u32_strict(token, request.client_flags)) flags.failed = true;
       break;
     case 'C':
@@ -175,7 +175,7 @@ WC_HD inline bool set_arithmetic_mode(uint8_t mode, Request& request) {
   }
 }
 
-// Sets the op; what is wrong with the flags, or kOk.
+// Sets the op. Returns the fault in the flags, or kOk.
 WC_HD inline Status finish(Command command, const Flags& flags, Request& request) {
   if (flags.failed) return command == Command::kMetaArithmetic ? Status::kBadFlags : flags.error;
   switch (command) {
@@ -184,7 +184,7 @@ WC_HD inline Status finish(Command command, const Flags& flags, Request& request
       break;
     case Command::kMetaSet:
       if (!set_store_mode(flags.mode, request)) return Status::kBadSetMode;
-      // E0 asks ms for an id of the store's. The other commands take 0 as it stands.
+      // For ms, E0 means: the store chooses the id. The other commands use 0 as the id.
       if (request.cas_set == 0) request.bits &= ~kCasSet;
       break;
     case Command::kMetaDelete:
@@ -197,8 +197,8 @@ WC_HD inline Status finish(Command command, const Flags& flags, Request& request
   return flags.opaque_too_long ? Status::kBadOpaque : Status::kOk;
 }
 
-// Reads the flags, all that `words` has left. False: something is no flag, so that nothing on the
-// line counts.
+// Reads the remaining `words` as flags. False: one of them is not a flag, so the whole line is
+// malformed.
 WC_HD inline bool read_flags(Words words, uint32_t words_before, Flags& flags, Request& request) {
   uint32_t count = words_before;
   bool going = flags.key.size <= kKeySizeMax;
@@ -222,7 +222,7 @@ WC_HD inline void set_key(const uint8_t* base, const Flags& flags, bool binary, 
   request.key_size = static_cast<uint8_t>(flags.key_size);
 }
 
-// me: its only flag is b, and it stands first.
+// me: its only flag is b, which must be the first one.
 WC_HD inline void finish_debug(const uint8_t* base, const Flags& flags, Bytes meta,
                                Request& request) {
   Words words(meta);
@@ -238,8 +238,8 @@ WC_HD inline void finish_debug(const uint8_t* base, const Flags& flags, Bytes me
 
 }  // namespace meta_detail
 
-// The line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but the key
-// has not been decoded yet: decode_key() does. Pure. REQUIRES: the line starts with the command.
+// Parses the line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but only
+// decode_key() decodes it. Pure. REQUIRES: the line starts with the command.
 WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body,
                                   Request& request) {
   request.protocol = Protocol::kMeta;
@@ -254,7 +254,7 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   Bytes word;
   bool valid = words.next(flags.key);
   const bool store = command == Command::kMetaSet;
-  // Without a body ms is one that frame() could not take: its length, or too few words.
+  // An ms without a body is one that frame() refused: a bad length, or too few words.
   if (store) valid = has_body && words.next(word);
   const Bytes meta = words.rest();
   request.delta = 1;
@@ -270,7 +270,7 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   request.meta_size = static_cast<uint16_t>(meta.size);
 }
 
-// Decodes a base64 key where it lies.
+// Decodes a base64 key in place.
 WC_HD inline void decode_key(uint8_t* base, const Request& request) {
   uint8_t* const key = base + request.key_offset;
   const size_t size = base64_decode({key, request.opaque}, key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From frames to Requests, whatever the protocol.
+// Turns frames into Requests, for every protocol.
 #pragma once
 
 #include "base/bytes.h"
@@ -20,14 +20,14 @@ WC_HD inline void set_body(const Frame& frame, Request& request) {
   request.value_size = frame.body_size;
 }
 
-// The line of a storage command that was refused, text or meta.
+// Parses the line of a refused storage command, text or meta.
 WC_HD inline void parse_refused_line(const uint8_t* base, Bytes head, Request& request) {
   if (head[0] == 'm') return parse_meta_line(base, head, true, request);
   parse_text_store(base, head, request);
 }
 
-// A storage command without its body. What is wrong with its line counts more than why it was
-// refused.
+// Sets the error of a refused storage command. A fault in its line takes precedence over the reason
+// of the refusal.
 WC_HD inline void set_refusal(const Frame& frame, Request& request) {
   if (request.op == Op::kInvalid) return;
   request.status = static_cast<Status>(frame.detail);
@@ -41,9 +41,8 @@ WC_HD inline void set_refusal(const Frame& frame, Request& request) {
 
 }  // namespace parse_detail
 
-// Fills `request` from `frame`. Cannot fail: what is wrong with the message is said in op and
-// status. A base64 key is decoded where it lies, so a frame can be parsed
-// once only.
+// Fills `request` from `frame`. Cannot fail: op and status report a fault in the message. Decodes a
+// base64 key in place, so a frame can be parsed only once.
 WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
   request = Request{};
   const Bytes head = {base + frame.offset, frame.head_size};

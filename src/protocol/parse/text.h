@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The classic text protocol: from lines to Requests. What is taken and what is refused, and with
-// which error, is memcached's, as of 1.6.45.
+// Parses the classic text protocol. Accepts and refuses what memcached 1.6.45 does, with the same
+// errors.
 #pragma once
 
 #include <cstdint>
@@ -45,12 +45,12 @@ WC_HD inline Line split(Bytes text) {
 
 WC_HD inline bool ends_with_noreply(const Line& line) { return equal(line.last, "noreply"); }
 
-// Offset in the input of a part of the line. REQUIRES: `base` is the input base.
+// The offset of a part of the line in the input. REQUIRES: `base` is the input base.
 WC_HD inline uint32_t offset_of(const uint8_t* base, Bytes part) {
   return static_cast<uint32_t>(part.data - base);
 }
 
-// The words behind the command.
+// The words after the command.
 WC_HD inline Bytes arguments(const Line& line) {
   Words words(line.text);
   Bytes command;
@@ -63,7 +63,7 @@ WC_HD inline void set_words(const uint8_t* base, Bytes words, Request& request) 
   request.value_size = static_cast<uint32_t>(words.size);
 }
 
-// The key is the second word. False: it is too long.
+// Reads the key, the second word. False: it is too long.
 WC_HD inline bool take_key(const uint8_t* base, const Line& line, Request& request) {
   const Bytes key = line.word[1];
   if (key.size > kKeySizeMax) {
@@ -90,8 +90,8 @@ WC_HD inline Op store_op(Command command) {
   }
 }
 
-// set <key> <flags> <exptime> <bytes> [<cas>] [noreply]; frame() has seen to it that there are five
-// words.
+// set <key> <flags> <exptime> <bytes> [<cas>] [noreply]; frame() has checked that there are at least
+// five words.
 WC_HD inline void parse_store(const uint8_t* base, const Line& line, Command command,
                               Request& request) {
   if (ends_with_noreply(line)) request.bits |= kNoReply;
@@ -124,7 +124,7 @@ WC_HD inline void parse_on_key(const uint8_t* base, const Line& line, Command co
   }
 }
 
-// Lines of get, gets, gat, gats that frame() did not take apart because of what is wrong with them.
+// Lines of get, gets, gat, gats with a fault, which frame() did not divide into keys.
 WC_HD inline void parse_bad_get(const Line& line, Command command, Request& request) {
   Status status = Status::kBadFormat;
   if (command == Command::kGat || command == Command::kGats) {
@@ -193,20 +193,20 @@ WC_HD inline void parse_administrative(const uint8_t* base, const Line& line, Co
 
 }  // namespace text_detail
 
-// The head of a text storage command. The caller fills in the body. Pure.
+// Parses the head of a text storage command. The caller fills in the body. Pure.
 WC_HD inline void parse_text_store(const uint8_t* base, Bytes head, Request& request) {
   request.protocol = Protocol::kText;
   const text_detail::Line line = text_detail::split(without_line_end(head));
   text_detail::parse_store(base, line, command_of(line.word[0]), request);
 }
 
-// A line without a body.
+// Parses a line without a body.
 WC_HD inline void parse_text_line(const uint8_t* base, Bytes head, Request& request) {
   request.protocol = Protocol::kText;
   const Bytes text = without_line_end(head);
   text_detail::Line line = text_detail::split(text);
   line.too_short = head.size < kLineSizeMin;
-  // A command stands at the very start of its line.
+  // A command must stand at the start of its line, without blanks before it.
   const bool starts = text.size != 0 && text.data[0] != ' ';
   const Command command = starts ? command_of(line.word[0]) : Command::kUnknown;
   switch (command) {
@@ -232,7 +232,7 @@ WC_HD inline void parse_text_line(const uint8_t* base, Bytes head, Request& requ
   }
 }
 
-// One key of the get family.
+// Parses one key of the get family.
 WC_HD inline void parse_text_key(const Frame& frame, Request& request) {
   request.protocol = Protocol::kText;
   request.op = Op::kGet;

@@ -12,11 +12,11 @@
 
 namespace warpcache::protocol {
 
-// Words looked at in one line of anything but the get family; memcached's tokenizer stops there
-// too.
+// The most words that are read of a line outside the get family; memcached's tokenizer has the same
+// limit.
 inline constexpr uint32_t kWordsMax = 23;
 
-// A line without its line end: LF, or CRLF.
+// A line without its line end (LF or CRLF).
 WC_HD inline Bytes without_line_end(Bytes line) {
   size_t size = line.size;
   if (size > 0 && line.data[size - 1] == '\n') --size;
@@ -24,7 +24,7 @@ WC_HD inline Bytes without_line_end(Bytes line) {
   return {line.data, size};
 }
 
-// Walks over the words of a text, which are separated by blanks.
+// Iterates over the words of a text, which are separated by blanks.
 class Words {
  public:
   WC_HD explicit Words(Bytes text)
@@ -46,7 +46,7 @@ class Words {
     return at_ != start;
   }
 
-  // What next() has not passed yet, blanks in front left out.
+  // The text after the words that next() has returned, without leading blanks.
   WC_HD Bytes rest() {
     skip_blanks();
     return {at_, static_cast<size_t>(end_ - at_)};
@@ -91,7 +91,7 @@ enum class Command : uint8_t {
   kVerbosity,
   kCacheMemlimit,
   kShutdown,
-  kAdmin,  // known, and left to the AdminHandler word by word
+  kAdmin,  // a known administrative command; the AdminHandler reads its words
 };
 
 WC_HD inline bool is_get_family(Command command) {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shortest way for what most packets are: "get <key>" in a frame as lone_frame.h describes.
-// What is taken here is a part of what parse_packet(), parse_udp_header() and
-// frame_datagram() take, and means the same; the reply is byte for byte that of compose_reply() and
-// compose_reply_headers(). All else is left to them. On a device whose threads run in lockstep this
-// keeps the common case free of the code for the others.
+// The single-key fast path for reads: "get <key>" in a frame as packet.h describes. It accepts a part
+// of what parse_packet(), parse_udp_header() and frame_datagram() accept, with the same meaning, and
+// its reply has the same bytes as that of compose_reply() and compose_reply_headers(). All other
+// frames take the general path. The lanes of a warp run the same code, so the common case gains from
+// code without branches for the other cases.
 #pragma once
 
 #include "protocol/single_key/packet.h"
 
 namespace warpcache::protocol {
 
-struct LoneGet {
-  uint32_t key_size = 0;  // 0: this is no such request
+struct SingleKeyGet {
+  uint32_t key_size = 0;  // 0: not a request of this form
   bool has_udp_checksum = false;
 };
 
-namespace lone_detail {
+namespace single_key_detail {
 
-// Whether a key that ends at `end` has no blank and no line end.
+// Whether the key that ends at `end` has no blank and no line end.
 WC_HD inline bool is_one_word(const uint8_t* frame, uint32_t end) {
   uint32_t found = 0;
   for (uint32_t at = kKey - 2; at < end; at += 4) {
@@ -45,7 +45,8 @@ WC_HD inline uint8_t* put_number(uint32_t number, uint32_t digits, uint8_t* out)
 
 inline constexpr uint32_t kHitText = 6 + 1 + 1 + 2 + 2 + 5;  // "VALUE ", blanks, CRLFs, "END\r\n"
 
-// Copies a key to `out`, a multiple of 4, and what is behind it up to the next one.
+// Copies a key to `out` in words of 4 bytes: also copies what follows the key up to a multiple of 4.
+// REQUIRES: `out` is a multiple of 4.
 WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   uint32_t half = word32(frame, kKey - 2);
   for (uint32_t at = 0; at < size; at += 4) {
@@ -55,12 +56,13 @@ WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   }
 }
 
-}  // namespace lone_detail
+}  // namespace single_key_detail
 
-// Reads a frame of `size` bytes. REQUIRES: `frame` is a multiple of 4, and can be read up to the
-// next one behind its end.
-WC_HD inline LoneGet parse_lone_get(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
-  using namespace lone_detail;
+// Parses a frame of `size` bytes. REQUIRES: `frame` is a multiple of 4; the memory up to the next
+// multiple of 4 after its end can be read.
+WC_HD inline SingleKeyGet parse_single_key_get(const uint8_t* frame, uint32_t size,
+                                               uint16_t udp_port) {
+  using namespace single_key_detail;
   if (size < kKey + 3) return {};
   const Head head = load_head(frame);
   const bool get =
@@ -75,21 +77,21 @@ WC_HD inline LoneGet parse_lone_get(const uint8_t* frame, uint32_t size, uint16_
   return {end - 2 - kKey, head.half(kUdp + net::kUdpChecksumOffset) != 0};
 }
 
-// Bytes of the reply frame to a hit.
-WC_HD inline uint32_t lone_hit_size(const LoneGet& request, uint32_t client_flags,
-                                    uint32_t value_size) {
-  using namespace lone_detail;
+// Size in bytes of the reply frame to a hit.
+WC_HD inline uint32_t single_key_hit_size(const SingleKeyGet& request, uint32_t client_flags,
+                                          uint32_t value_size) {
+  using namespace single_key_detail;
   return kPayload + kHitText + request.key_size + digits_of(client_flags) + digits_of(value_size) +
          value_size;
 }
 
-// Writes the reply frame to a hit, its value left out; returns the place of that. REQUIRES: `frame`
-// is what `request` was read from; room for `size` bytes, which are lone_hit_size(), at `out`, a
-// multiple of 4.
-WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& request,
-                                       uint32_t client_flags, uint32_t value_size, uint32_t size,
-                                       uint8_t* out) {
-  using namespace lone_detail;
+// Writes the reply frame to a hit without the value; returns where the value goes. REQUIRES:
+// `request` was parsed from `frame`; `size` is single_key_hit_size(); `out` is a multiple of 4 and
+// has `size` bytes.
+WC_HD inline uint8_t* compose_single_key_hit(const uint8_t* frame, const SingleKeyGet& request,
+                                             uint32_t client_flags, uint32_t value_size,
+                                             uint32_t size, uint8_t* out) {
+  using namespace single_key_detail;
   put_headers(frame, size, out);
   put16(out, kPayload, 'V' | 'A' << 8);
   put32(out, kPayload + 2, 'L' | 'U' << 8 | 'E' << 16 | ' ' << 24);
@@ -106,19 +108,19 @@ WC_HD inline uint8_t* compose_lone_hit(const uint8_t* frame, const LoneGet& requ
   return at;
 }
 
-// Writes the reply frame to a miss, ready to be sent; returns its bytes, padding included.
-// REQUIRES: as above, and room for kEthernetFrameMin bytes.
-WC_HD inline uint32_t compose_lone_miss(const uint8_t* frame, const LoneGet& request,
-                                        uint8_t* out) {
-  using namespace lone_detail;
+// Writes the complete reply frame to a miss; returns its size, padding included. REQUIRES: as
+// above; `out` has kEthernetFrameMin bytes.
+WC_HD inline uint32_t compose_single_key_miss(const uint8_t* frame, const SingleKeyGet& request,
+                                              uint8_t* out) {
+  using namespace single_key_detail;
   compose_short_reply(frame, "END\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
 
-// The UDP checksum of a hit, when its value is in place. REQUIRES: `out` can be read up to the next
-// multiple of 4 behind its end.
-WC_HD inline void finish_lone_hit(const LoneGet& request, uint32_t size, uint8_t* out) {
-  using namespace lone_detail;
+// Writes the UDP checksum of a hit when its value is in place. REQUIRES: the memory up to the next
+// multiple of 4 after the end of `out` can be read.
+WC_HD inline void finish_single_key_hit(const SingleKeyGet& request, uint32_t size, uint8_t* out) {
+  using namespace single_key_detail;
   if (!request.has_udp_checksum) return;
   put16(out, kUdp + net::kUdpChecksumOffset, net::udp_checksum(udp_sum(out, size - kUdp)));
 }

@@ -18,38 +18,38 @@ using testing::Aligned;
 using testing::kHeader;
 using testing::LongWay;
 
-bool is_lone_get(const LongWay& way) {
+bool is_single_key_get(const LongWay& way) {
   const Request& request = way.request;
-  return way.lone && request.op == Op::kGet && request.protocol == Protocol::kText &&
+  return way.single && request.op == Op::kGet && request.protocol == Protocol::kText &&
          (request.bits & ~uint32_t{kLastKey | kReturnValue}) == 0 && request.status == Status::kOk;
 }
 
-std::string short_hit(const Aligned& frame, const LoneGet& request, const Result& result) {
-  const uint32_t size = lone_hit_size(request, result.client_flags, result.value_size);
+std::string short_hit(const Aligned& frame, const SingleKeyGet& request, const Result& result) {
+  const uint32_t size = single_key_hit_size(request, result.client_flags, result.value_size);
   Aligned out(std::string(size, '\xee'));
-  uint8_t* const value = compose_lone_hit(frame.data(), request, result.client_flags,
-                                          result.value_size, size, out.data());
+  uint8_t* const value = compose_single_key_hit(frame.data(), request, result.client_flags,
+                                                result.value_size, size, out.data());
   put(value, result.value);
-  finish_lone_hit(request, size, out.data());
+  finish_single_key_hit(request, size, out.data());
   return {reinterpret_cast<const char*>(out.data()), size};
 }
 
-std::string short_miss(const Aligned& frame, const LoneGet& request) {
+std::string short_miss(const Aligned& frame, const SingleKeyGet& request) {
   Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
-  EXPECT_EQ(compose_lone_miss(frame.data(), request, out.data()), net::kEthernetFrameMin);
+  EXPECT_EQ(compose_single_key_miss(frame.data(), request, out.data()), net::kEthernetFrameMin);
   return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
 }
 
 // Both ways say the same of what the short one takes. Returns whether it takes the frame.
 bool expect_same(const std::string& bytes, uint32_t client_flags, const std::string& value) {
   const Aligned frame(bytes);
-  const LoneGet request = parse_lone_get(frame.data(), frame.bytes(), kTestPort);
+  const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
   if (request.key_size == 0) return false;
   Aligned copy(bytes);
   const LongWay way = testing::long_way(copy);
-  EXPECT_TRUE(is_lone_get(way)) << ::testing::PrintToString(bytes);
-  if (!is_lone_get(way)) return true;
-  EXPECT_EQ(way.request.key_offset, kLoneKeyOffset);
+  EXPECT_TRUE(is_single_key_get(way)) << ::testing::PrintToString(bytes);
+  if (!is_single_key_get(way)) return true;
+  EXPECT_EQ(way.request.key_offset, kSingleKeyOffset);
   EXPECT_EQ(way.request.key_size, request.key_size);
   Result result = {};
   result.outcome = Outcome::kMiss;
@@ -62,7 +62,7 @@ bool expect_same(const std::string& bytes, uint32_t client_flags, const std::str
   return true;
 }
 
-TEST(LoneGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
+TEST(SingleKeyGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   for (uint32_t size = 1; size <= kKeySizeMax; ++size) {
     for (const bool checksum : {false, true}) {
       for (const size_t padding : {size_t{0}, size_t{1}, size_t{2}, size_t{7}}) {
@@ -77,7 +77,7 @@ TEST(LoneGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   }
 }
 
-TEST(LoneGet, LeavesAllElseToTheLongWay) {
+TEST(SingleKeyGet, LeavesAllElseToTheLongWay) {
   const auto takes = [](const std::string& payload, const FrameForm& form = {}) {
     return expect_same(frame_of(kHeader + payload, form), 0, "v");
   };
@@ -106,7 +106,7 @@ TEST(LoneGet, LeavesAllElseToTheLongWay) {
   EXPECT_FALSE(expect_same(frame_of(std::string("\0\0\0\0\0\2\0\0get k\r\n", 15)), 0, "v"));
 }
 
-TEST(LoneGet, WhateverItTakesTheLongWayTakesToo) {
+TEST(SingleKeyGet, WhateverItTakesTheLongWayTakesToo) {
   std::mt19937_64 random(1);
   const auto payload = [](std::mt19937_64& dice) {
     const std::string one = "get " + std::string(1 + dice() % 20, 'k') + "\r\n";

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shortest way for the usual write, as lone_get.h for reads: "set <key> <flags> 0 <bytes>" with
-// its value in a frame as lone_frame.h describes, with one blank between two words and a reply
-// asked for.
+// The single-key fast path for writes, as get.h for reads: "set <key> <flags> 0 <bytes>" with its
+// value in a frame as packet.h describes, one blank between two words, no noreply.
 #pragma once
 
 #include "protocol/single_key/packet.h"
 
 namespace warpcache::protocol {
 
-struct LoneSet {
-  uint32_t key_size = 0;  // 0: this is no such request
+struct SingleKeySet {
+  uint32_t key_size = 0;  // 0: not a request of this form
   uint32_t client_flags = 0;
   uint32_t value_offset = 0;  // in the frame
   uint32_t value_size = 0;
   bool has_udp_checksum = false;
 };
 
-namespace lone_detail {
+namespace single_key_detail {
 
 inline constexpr uint32_t kNoBlank = 0;
 
-// Where the first blank is in [kKey, end), which has no line end before it; kNoBlank: nowhere.
+// The offset of the first blank in [kKey, end); kNoBlank if there is none before a line end.
 WC_HD inline uint32_t first_blank(const uint8_t* frame, uint32_t end) {
   for (uint32_t at = kKey - 2; at < end; at += 4) {
     uint32_t word = word32(frame, at);
@@ -38,8 +37,8 @@ WC_HD inline uint32_t first_blank(const uint8_t* frame, uint32_t end) {
   return kNoBlank;
 }
 
-// A decimal number at `at` of up to nine digits, and behind it `next`. Moves `at` behind that.
-// False: there is none.
+// Reads a decimal number of up to nine digits at `at`, followed by `next`, and moves `at` after
+// both. False: there is no such number.
 WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uint32_t* at,
                               uint32_t* number) {
   constexpr uint32_t kDigitsMax = 9;
@@ -57,11 +56,12 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
   return true;
 }
 
-}  // namespace lone_detail
+}  // namespace single_key_detail
 
-// Reads a frame of `size` bytes. REQUIRES: as parse_lone_get().
-WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
-  using namespace lone_detail;
+// Parses a frame of `size` bytes. REQUIRES: as for parse_single_key_get().
+WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t size,
+                                               uint16_t udp_port) {
+  using namespace single_key_detail;
   constexpr uint32_t kShortest = kKey + sizeof("k 0 0 0\r\n\r\n") - 1;
   if (size < kShortest) return {};
   const Head head = load_head(frame);
@@ -73,7 +73,7 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
   if (end < kShortest) return {};
   const uint32_t key_end = first_blank(frame, end);
   if (key_end < kKey + 1 || key_end > kKey + kKeySizeMax) return {};
-  LoneSet request;
+  SingleKeySet request;
   uint32_t at = key_end + 1;
   uint32_t exptime = 0;
   if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
@@ -90,11 +90,11 @@ WC_HD inline LoneSet parse_lone_set(const uint8_t* frame, uint32_t size, uint16_
   return request;
 }
 
-// Writes the reply frame to a set that took effect; returns its bytes, padding included. REQUIRES:
-// room for kEthernetFrameMin bytes at `out`, a multiple of 4.
-WC_HD inline uint32_t compose_lone_stored(const uint8_t* frame, const LoneSet& request,
-                                          uint8_t* out) {
-  lone_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
+// Writes the complete reply frame to a set that took effect; returns its size, padding included.
+// REQUIRES: `out` is a multiple of 4 and has kEthernetFrameMin bytes.
+WC_HD inline uint32_t compose_single_key_stored(const uint8_t* frame, const SingleKeySet& request,
+                                                uint8_t* out) {
+  single_key_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
 

@@ -23,29 +23,29 @@ std::string set_of(const std::string& key, const std::string& flags, const std::
          "\r\n";
 }
 
-bool is_lone_set(const LongWay& way) {
+bool is_single_key_set(const LongWay& way) {
   const Request& request = way.request;
-  return way.lone && request.op == Op::kSet && request.protocol == Protocol::kText &&
+  return way.single && request.op == Op::kSet && request.protocol == Protocol::kText &&
          (request.bits & ~uint32_t{kLastKey}) == 0 && request.exptime == 0 &&
          request.status == Status::kOk;
 }
 
-std::string short_reply(const Aligned& frame, const LoneSet& request) {
+std::string short_reply(const Aligned& frame, const SingleKeySet& request) {
   Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
-  EXPECT_EQ(compose_lone_stored(frame.data(), request, out.data()), net::kEthernetFrameMin);
+  EXPECT_EQ(compose_single_key_stored(frame.data(), request, out.data()), net::kEthernetFrameMin);
   return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
 }
 
 // Both ways say the same of what the short one takes. Returns whether it takes the frame.
 bool expect_same(const std::string& bytes) {
   const Aligned frame(bytes);
-  const LoneSet request = parse_lone_set(frame.data(), frame.bytes(), kTestPort);
+  const SingleKeySet request = parse_single_key_set(frame.data(), frame.bytes(), kTestPort);
   if (request.key_size == 0) return false;
   Aligned copy(bytes);
   const LongWay way = testing::long_way(copy);
-  EXPECT_TRUE(is_lone_set(way)) << ::testing::PrintToString(bytes);
-  if (!is_lone_set(way)) return true;
-  EXPECT_EQ(way.request.key_offset, kLoneKeyOffset);
+  EXPECT_TRUE(is_single_key_set(way)) << ::testing::PrintToString(bytes);
+  if (!is_single_key_set(way)) return true;
+  EXPECT_EQ(way.request.key_offset, kSingleKeyOffset);
   EXPECT_EQ(way.request.key_size, request.key_size);
   EXPECT_EQ(way.request.client_flags, request.client_flags);
   EXPECT_EQ(way.request.value_offset, request.value_offset);
@@ -56,7 +56,7 @@ bool expect_same(const std::string& bytes) {
   return true;
 }
 
-TEST(LoneSet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
+TEST(SingleKeySet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   for (uint32_t size = 1; size <= kKeySizeMax; ++size) {
     for (const bool checksum : {false, true}) {
       for (const size_t padding : {size_t{0}, size_t{1}, size_t{7}}) {
@@ -71,7 +71,7 @@ TEST(LoneSet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   }
 }
 
-TEST(LoneSet, LeavesAllElseToTheLongWay) {
+TEST(SingleKeySet, LeavesAllElseToTheLongWay) {
   const auto takes = [](const std::string& payload) {
     return expect_same(frame_of(kHeader + payload));
   };
@@ -108,7 +108,7 @@ TEST(LoneSet, LeavesAllElseToTheLongWay) {
   EXPECT_FALSE(takes(set_of("", "0", "v")));
 }
 
-TEST(LoneSet, WhateverItTakesTheLongWayTakesToo) {
+TEST(SingleKeySet, WhateverItTakesTheLongWayTakesToo) {
   std::mt19937_64 random(1);
   const auto payload = [](std::mt19937_64& dice) {
     return set_of(std::string(1 + dice() % 20, 'k'), std::to_string(dice() % 1000 >> dice() % 10),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: streams cut into pieces of any size, framed as a worker does it, and frames in
-// words.
+// Test support: streams that arrive in pieces of any size and are framed as a worker does it, and
+// frames as text.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ inline bool has_inline_body(const Frame& frame) {
          frame.verdict == Verdict::kBinary;
 }
 
-// All that a frame says but where it lies: "verdict<head>detail:body_size=body".
+// All fields of a frame except its offset: "verdict<head>detail:body_size=body".
 inline std::string describe(const Frame& frame, const uint8_t* base) {
   std::string text = std::string(name_of(frame.verdict)) + "<" +
                      text_of({base + frame.offset, frame.head_size}) + ">" +
@@ -65,24 +65,24 @@ inline std::string describe(const Frame& frame, const uint8_t* base) {
   return text;
 }
 
-// One stream and who reads it.
+// One stream and its reader.
 class Stream {
  public:
   explicit Stream(const FrameLimits& limits, uint32_t capacity = 8)
       : limits_(limits), frames_(capacity) {}
 
-  // What has arrived. Its frames are added to seen(); "close" follows the last.
+  // Receives `bytes` and appends their frames to seen(); "close" follows the last one.
   void feed(const std::string& bytes) {
     pending_ += bytes;
     bool again = true;
-    while (again && !closed_) again = receives_big_ ? receive_big() : step();
+    while (again && !closed_) again = receives_large_ ? receive_large() : step();
   }
 
   const std::vector<std::string>& seen() const { return seen_; }
   const std::string& pending() const { return pending_; }
   uint32_t need() const { return need_; }
 
-  // What to say when asked for a Reservation; kOk by default.
+  // The status that a request for a reservation gets.
   Status reservation = Status::kOk;
 
  private:
@@ -99,13 +99,13 @@ class Stream {
       seen_.push_back(describe(frames_[i], input.data()));
     }
     need_ = result.need;
-    if (result.end == FrameEnd::kBigBody) start_big(result, input);
+    if (result.end == FrameEnd::kLargeBody) start_large(result, input);
     pending_.erase(0, result.consumed);
     if (result.end == FrameEnd::kClose) {
       closed_ = true;
       seen_.push_back("close");
     }
-    return result.end == FrameEnd::kFull || result.end == FrameEnd::kBigBody;
+    return result.end == FrameEnd::kFull || result.end == FrameEnd::kLargeBody;
   }
 
   void check_bounds(const Frame& frame, Bytes input) const {
@@ -113,27 +113,27 @@ class Stream {
     WC_ASSERT(uint64_t{frame.offset} + frame.head_size + body <= input.size);
   }
 
-  void start_big(const FrameResult& result, HeapCopy& input) {
-    big_ = result.big;
-    big_head_ = text_of({input.data() + big_.offset, big_.head_size});
+  void start_large(const FrameResult& result, HeapCopy& input) {
+    large_ = result.large;
+    large_head_ = text_of({input.data() + large_.offset, large_.head_size});
     if (reservation == Status::kOk) {
-      receives_big_ = true;
+      receives_large_ = true;
       return;
     }
-    frame_refuse_big(state_, big_, reservation);
-    big_.offset = 0;
-    seen_.push_back(describe(big_, bytes_of(big_head_).data));
+    frame_refuse_large(state_, large_, reservation);
+    large_.offset = 0;
+    seen_.push_back(describe(large_, bytes_of(large_head_).data));
   }
 
-  bool receive_big() {
-    const uint64_t size = uint64_t{big_.body_size} + body_end_size(big_);
+  bool receive_large() {
+    const uint64_t size = uint64_t{large_.body_size} + body_end_size(large_);
     if (pending_.size() < size) return false;
-    frame_big_done(big_, bytes_of(pending_.substr(big_.body_size, body_end_size(big_))));
-    const std::string whole = big_head_ + pending_.substr(0, big_.body_size);
+    frame_large_done(large_, bytes_of(pending_.substr(large_.body_size, body_end_size(large_))));
+    const std::string whole = large_head_ + pending_.substr(0, large_.body_size);
     pending_.erase(0, size);
-    big_.offset = 0;
-    seen_.push_back(describe(big_, bytes_of(whole).data));
-    receives_big_ = false;
+    large_.offset = 0;
+    seen_.push_back(describe(large_, bytes_of(whole).data));
+    receives_large_ = false;
     return true;
   }
 
@@ -142,14 +142,14 @@ class Stream {
   std::vector<Frame> frames_;
   std::vector<std::string> seen_;
   std::string pending_;
-  std::string big_head_;
-  Frame big_ = {};
+  std::string large_head_;
+  Frame large_ = {};
   uint32_t need_ = 0;
-  bool receives_big_ = false;
+  bool receives_large_ = false;
   bool closed_ = false;
 };
 
-// The frames of `bytes`, received at once.
+// The frames of `bytes`, received in one piece.
 inline std::vector<std::string> frames_of(const std::string& bytes,
                                           const FrameLimits& limits = default_limits()) {
   Stream stream(limits);
@@ -157,7 +157,7 @@ inline std::vector<std::string> frames_of(const std::string& bytes,
   return stream.seen();
 }
 
-// The message of a binary request.
+// A message of the binary protocol.
 inline std::string binary_request(uint8_t opcode, const std::string& extras, const std::string& key,
                                   const std::string& value, uint64_t cas = 0) {
   uint8_t header[24] = {0x80, opcode};

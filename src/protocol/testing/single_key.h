@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the long way says of a frame, for tests of the short ones.
+// The general path's result for a frame, for tests of the single-key fast path.
 #pragma once
 
 #include <random>
@@ -23,7 +23,7 @@ using net::testing::mend;
 
 inline const std::string kHeader("\x12\x34\0\0\0\1\0\0", 8);
 
-// A frame in words, as the device has it.
+// A frame at an address that is a multiple of 4, as on a device.
 struct Aligned {
   explicit Aligned(const std::string& bytes) : words(bytes.size() / 4 + 1), size(bytes.size()) {
     std::copy(bytes.begin(), bytes.end(), data());
@@ -36,9 +36,9 @@ struct Aligned {
   size_t size;
 };
 
-// What the long way says of a frame: its only request.
+// What the general path makes of a frame: its only request.
 struct LongWay {
-  bool lone = false;
+  bool single = false;
   net::Packet packet;
   UdpHeader header;
   Request request;
@@ -60,7 +60,7 @@ inline LongWay long_way(Aligned& frame) {
       frame_datagram(state, limits, datagram.from(kUdpHeaderSize), offset, 0, frames, 2);
   if (result.count != 1 || result.end != FrameEnd::kClose) return way;
   parse_request(frames[0], frame.data(), way.request);
-  way.lone = true;
+  way.single = true;
   return way;
 }
 
@@ -82,8 +82,8 @@ inline std::string long_reply(const Aligned& frame, const LongWay& way, const Re
   return text;
 }
 
-// Frames with `payload_of(random)` behind memcached's header, of which any byte may be another,
-// with checksums and lengths that are right or not.
+// Frames with `payload_of(random)` after memcached's header. Any byte may be changed, and checksums
+// and lengths may be right or wrong.
 template <typename PayloadOf>
 std::string damaged_frame(std::mt19937_64& random, const PayloadOf& payload_of) {
   const auto below = [&random](uint64_t bound) { return random() % bound; };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine over a std::map that speaks a little of the text protocol: get, set, delete, quit and
-// errors by number. It checks what the worker owes an engine, and can run out of reply space at
-// will.
+// Test support: an engine over a std::map with a part of the text protocol: get, set, delete, quit
+// and errors by number. It checks that the worker keeps the contract of engine.h. A test can limit
+// its reply space.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@ namespace warpcache::worker {
 
 class FakeEngine final : public engine::Engine {
  public:
-  uint32_t frames_per_entry_max = 1u << 30;  // then frames_done stays below frame_count
+  uint32_t frames_per_entry_max = 1u << 30;  // above it, frames_done stays below frame_count
   uint32_t frames_per_batch_max = 1u << 30;  // the same, over all entries
   uint32_t window_max = 1u << 30;            // bytes of a reservation_window()
   uint32_t reservations_max = 16;            // at a time
-  size_t pinned_above = 100;                 // values beyond this are sent pinned
+  size_t pinned_above = 100;                 // larger values are sent pinned
 
   ~FakeEngine() override { WC_ASSERT(pins_.empty() && reservations_.empty()); }
 
@@ -38,7 +38,7 @@ class FakeEngine final : public engine::Engine {
     ++batches;
     frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
-    batch->left_out = false;
+    batch->not_reached = false;
     replies_.clear();
     batch_frames_ = 0;
     uint32_t next_frame = 0;
@@ -48,13 +48,13 @@ class FakeEngine final : public engine::Engine {
       next_frame += entry.frame_count;
       entry.long_reply = nullptr;
       run_entry(*batch, i);
-      batch->left_out = batch->left_out || entry.frames_done == 0;
+      batch->not_reached = batch->not_reached || entry.frames_done == 0;
     }
     WC_ASSERT(next_frame == batch->frames.size());
     done_ = batch;
   }
 
-  // Ready at the second question, so that callers are seen to ask again.
+  // Ready at the second call, so that a caller that does not poll again fails.
   engine::Batch* poll() override {
     asked_ = !asked_;
     return asked_ ? nullptr : std::exchange(done_, nullptr);
@@ -85,7 +85,7 @@ class FakeEngine final : public engine::Engine {
   size_t pin_count() const { return pins_.size(); }
   uint64_t batches = 0;
   uint64_t yields = 0;
-  size_t frames_most = 0;  // in one batch
+  size_t frames_most = 0;  // the most frames in one batch
   uint64_t requests = 0;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transport whose streams say what the test has written, cut where the test wants it cut. It
-// holds the worker to the contract of transport.h.
+// Test support: a transport whose streams deliver what the test has written, in pieces that the test
+// chooses. It checks that the worker keeps the contract of transport.h.
 #pragma once
 
 #include <algorithm>
@@ -30,21 +30,21 @@ class FakeTransport final : public io::Transport {
     uint32_t need = 0;
     MutableBytes body;
     bool body_ends = false;
-    bool in_turn = false;
+    bool delivered = false;
     io::SessionStorage session{};
   };
 
-  static constexpr int kFirstFd = 30;  // of the streams, counted up
+  static constexpr int kFirstFd = 30;  // fd of the first stream; later ones count up
 
-  // How many of the available bytes come next; at least one.
+  // How many of the available bytes the next chunk gets; at least one.
   std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
 
   uint32_t bodies_refused = 0;
 
-  // Datagrams that one receive() brings at most.
-  size_t datagrams_per_turn = SIZE_MAX;
+  // The most datagrams of one receive().
+  size_t datagrams_per_iteration = SIZE_MAX;
 
-  // Streams are closed by the test before it ends, or by the worker.
+  // REQUIRES: the test or the worker has closed all streams.
   ~FakeTransport() override {
     for (const auto& stream : streams_) WC_ASSERT(stream->closed);
   }
@@ -54,16 +54,16 @@ class FakeTransport final : public io::Transport {
     observer_->opened(streams_.back()->session, kFirstFd + static_cast<int>(streams_.size()) - 1);
     return *streams_.back();
   }
-  // As if the client had gone.
+  // Closes the stream as its client would.
   void close(Stream& stream) {
-    WC_ASSERT(!stream.closed && !stream.in_turn);
+    WC_ASSERT(!stream.closed && !stream.delivered);
     observer_->closed(stream.session);
     stream.closed = true;
   }
   void add_datagram(std::string text) { datagrams_.push_back(std::move(text)); }
   const std::vector<std::string>& datagram_replies() const { return datagram_replies_; }
 
-  // Nothing will happen before the test writes more.
+  // Whether nothing will happen until the test writes more.
   bool idle() const {
     if (!datagrams_.empty()) return false;
     return std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
@@ -82,7 +82,7 @@ class FakeTransport final : public io::Transport {
     const std::vector<uint32_t> again = std::exchange(again_, {});
     for (const uint32_t i : again) receive_stream(i, arena, chunks);
     for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
-    const size_t count = std::min(datagrams_.size(), datagrams_per_turn);
+    const size_t count = std::min(datagrams_.size(), datagrams_per_iteration);
     for (size_t i = 0; i < count; ++i) {
       io::RxChunk chunk;
       chunk.datagram = true;
@@ -107,11 +107,11 @@ class FakeTransport final : public io::Transport {
       return;
     }
     Stream& stream = *streams_[chunk.handle];
-    WC_ASSERT(stream.in_turn && next.consumed <= chunk.size);
+    WC_ASSERT(stream.delivered && next.consumed <= chunk.size);
     WC_ASSERT(next.need <= io::kChunkBytesMax);
-    stream.in_turn = false;
+    stream.delivered = false;
     stream.output += reply;
-    WC_ASSERT(next.long_reply == nullptr);  // no engine of a test's makes one
+    WC_ASSERT(next.long_reply == nullptr);  // test engines make no long reply
     stream.kept.assign(reinterpret_cast<const char*>(arena_) + chunk.offset + next.consumed,
                        chunk.size - next.consumed);
     WC_ASSERT(next.body.empty() || stream.kept.empty());
@@ -137,14 +137,14 @@ class FakeTransport final : public io::Transport {
 
   void receive_stream(uint32_t index, io::InputArena& arena, std::vector<io::RxChunk>& chunks) {
     Stream& stream = *streams_[index];
-    if (stream.closed || stream.in_turn || arena.size - arena.used < io::kChunkBytesMax) return;
+    if (stream.closed || stream.delivered || arena.size - arena.used < io::kChunkBytesMax) return;
     if (stream.input.empty() && !stream.more_now) return;
     io::RxChunk chunk;
     chunk.handle = index;
     chunk.session = &stream.session;
     chunk.connection_id = index + 1;
     if (!stream.more_now && !receive_bytes(stream, chunk)) return;
-    stream.in_turn = true;
+    stream.delivered = true;
     put(arena, chunk, stream.kept);
     chunks.push_back(chunk);
   }
@@ -155,7 +155,7 @@ class FakeTransport final : public io::Transport {
     return taken;
   }
 
-  // Returns false when what is there must not be delivered yet.
+  // Returns false if the received bytes must not be delivered yet.
   bool receive_bytes(Stream& stream, io::RxChunk& chunk) {
     size_t count = std::clamp<size_t>(cut(stream.input.size()), 1, stream.input.size());
     if (!stream.body.empty()) {

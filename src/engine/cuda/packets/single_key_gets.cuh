@@ -25,13 +25,14 @@ static_assert(kLoneReplyMax <= kStageBytes);
 namespace lone_gets_detail {
 
 // Called by one lane. `frame` lies in the stage.
-__device__ inline protocol::LoneGet open(const PacketJob& job, Bytes frame) {
+__device__ inline protocol::SingleKeyGet open(const PacketJob& job, Bytes frame) {
   if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return {};
-  return protocol::parse_lone_get(frame.data, static_cast<uint32_t>(frame.size), job.udp_port);
+  return protocol::parse_single_key_get(frame.data, static_cast<uint32_t>(frame.size),
+                                        job.udp_port);
 }
 
-__device__ inline Bytes key_of(Bytes frame, const protocol::LoneGet& request) {
-  return {frame.data + protocol::kLoneKeyOffset, request.key_size};
+__device__ inline Bytes key_of(Bytes frame, const protocol::SingleKeyGet& request) {
+  return {frame.data + protocol::kSingleKeyOffset, request.key_size};
 }
 
 }  // namespace lone_gets_detail
@@ -78,7 +79,7 @@ class LoneGets {
   uint32_t pairs_;
   uint32_t flush_generation_;
   // Of the lane's packet:
-  protocol::LoneGet request_;
+  protocol::SingleKeyGet request_;
   QuickFound found_;
   uint32_t size_ = 0;  // of the reply frame
 };
@@ -98,7 +99,7 @@ __device__ inline LoneFate LoneGets<kSizes>::look_up(Bytes frame) {
   }
   if (kSizes == ValueSizes::kShort && found_.value_size > kLaneValueMax) return LoneFate::kLong;
   if (found_.value_size > protocol::kUdpPayloadMax) return LoneFate::kOther;
-  size_ = protocol::lone_hit_size(request_, found_.client_flags, found_.value_size);
+  size_ = protocol::single_key_hit_size(request_, found_.client_flags, found_.value_size);
   if (size_ > kLoneReplyMax) return LoneFate::kOther;
   quick_record_hit(found_, job_.clock.now);
   return LoneFate::kDone;
@@ -146,8 +147,8 @@ template <ValueSizes kSizes>
 __device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* out, bool mine) {
   uint8_t* place = nullptr;
   if (mine) {
-    place = protocol::compose_lone_hit(frame, request_, found_.client_flags, found_.value_size,
-                                       size_, out);
+    place = protocol::compose_single_key_hit(frame, request_, found_.client_flags,
+                                             found_.value_size, size_, out);
   }
   if (kSizes == ValueSizes::kShort) {
     if (mine) quick_copy(place, value(), found_.value_size);
@@ -155,7 +156,7 @@ __device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* 
   } else {
     copy_values(mine, place, mine ? value() : nullptr, found_.value_size);
   }
-  if (mine) protocol::finish_lone_hit(request_, size_, out);
+  if (mine) protocol::finish_single_key_hit(request_, size_, out);
   __syncwarp();
 }
 
@@ -167,7 +168,7 @@ __device__ inline bool answer_lone_misses(const store::Core& core, const PacketJ
                                           PacketResult& result) {
   constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
   static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
-  protocol::LoneGet request;
+  protocol::SingleKeyGet request;
   bool mine = missed;
   if (missed) {
     request = lone_gets_detail::open(job, frame);
@@ -183,7 +184,7 @@ __device__ inline bool answer_lone_misses(const store::Core& core, const PacketJ
   if (gpu::lane_id() == 0) fits = ReplyArena(job).take(words, 0, &base) ? 1 : 0;
   if (mine) {
     uint8_t* const out = stage.reply + place * 16;
-    const uint32_t size = protocol::compose_lone_miss(frame.data, request, out);
+    const uint32_t size = protocol::compose_single_key_miss(frame.data, request, out);
     for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
   }
   base = __shfl_sync(gpu::kAllLanes, base, 0);

@@ -41,7 +41,7 @@ class LoneSets {
   __device__ void publish();
   __device__ void write_item(store::Item& item) const;
   __device__ void answer(bool done, uint32_t promised, PacketResult& result);
-  __device__ Bytes key() const { return {frame_ + protocol::kLoneKeyOffset, request_.key_size}; }
+  __device__ Bytes key() const { return {frame_ + protocol::kSingleKeyOffset, request_.key_size}; }
 
   const store::StoreRef store_;
   const PacketJob& job_;
@@ -51,14 +51,14 @@ class LoneSets {
   store::ThreadContext thread_;
   // Of the lane's packet:
   const uint8_t* frame_ = nullptr;
-  protocol::LoneSet request_;
+  protocol::SingleKeySet request_;
   uint64_t hash_ = 0;
 };
 
 // Called by one lane.
 __device__ inline void LoneSets::open(uint32_t size) {
   if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
-  request_ = protocol::parse_lone_set(frame_, size, job_.udp_port);
+  request_ = protocol::parse_single_key_set(frame_, size, job_.udp_port);
   const bool fits = protocol::item_fits(packet_limits(job_), request_.key_size,
                                         request_.client_flags, request_.value_size);
   if (!fits) request_ = {};
@@ -95,7 +95,7 @@ __device__ inline bool LoneSets::run(Bytes frame, uint32_t offset, bool here,
   const store::Core& core = store_.core;
   if (mine) hash_ = store_.hash(key());
   const bool yields =
-      mine && leaves_to_another(job_, hash_, key(), offset + protocol::kLoneKeyOffset);
+      mine && leaves_to_another(job_, hash_, key(), offset + protocol::kSingleKeyOffset);
   const bool stores = mine && !yields;
   const int expected = expect_items(core, thread_, stores);
   take_cas_ids(core, thread_);
@@ -135,7 +135,7 @@ __device__ inline void LoneSets::publish() {
 
 // Key and value, and whatever is up to the item's end. Called by one lane.
 __device__ inline void LoneSets::write_item(store::Item& item) const {
-  const uint8_t* const key_bytes = frame_ + protocol::kLoneKeyOffset;
+  const uint8_t* const key_bytes = frame_ + protocol::kSingleKeyOffset;
   const uint8_t* const value_bytes = frame_ + request_.value_offset - request_.key_size;
   const uint32_t size = request_.key_size + request_.value_size;
   auto* const out = reinterpret_cast<uint4*>(item.key_data());
@@ -164,7 +164,7 @@ __device__ inline void LoneSets::answer(bool done, uint32_t promised, PacketResu
   }
   if (done) {
     uint8_t* const out = stage_.reply + place * 16;
-    const uint32_t size = protocol::compose_lone_stored(frame_, request_, out);
+    const uint32_t size = protocol::compose_single_key_stored(frame_, request_, out);
     for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
   }
   base = __shfl_sync(gpu::kAllLanes, base, 0);

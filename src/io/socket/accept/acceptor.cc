@@ -86,7 +86,7 @@ void Acceptor::run() {
 }
 
 void Acceptor::accept_from(const Listener& listener) {
-  for (int i = 0; i < kAcceptsPerTurnMax; ++i) {
+  for (int i = 0; i < kAcceptsPerIterationMax; ++i) {
     if (!config_.reject_when_full && budget_.full()) {
       pause();
       return;
@@ -99,7 +99,7 @@ void Acceptor::accept_from(const Listener& listener) {
         return;
       }
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      continue;  // the client has gone again, or a signal came
+      continue;  // the client has closed already, or a signal came
     }
     if (budget_.full()) {
       reject(std::move(fd));
@@ -127,7 +127,7 @@ void Acceptor::dispatch(UniqueFd fd, bool admin) {
 void Acceptor::reject(UniqueFd fd) {
   counters_.rejected.add(1);
   const ssize_t sent = send(fd.get(), kTooMany, sizeof kTooMany - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-  (void)sent;  // a new socket has room for it, or its client has gone
+  (void)sent;  // a new socket has space for it, or its client has closed
 }
 
 void Acceptor::pause() {
@@ -136,7 +136,7 @@ void Acceptor::pause() {
   counters_.accept_disabled.add(1);
   paused_since_us_ = now_us();
   budget_.set_waiting(true);
-  // A connection may have closed between the look at the budget and set_waiting().
+  // A connection may have closed between the check of the budget and set_waiting().
   if (!refused_ && !budget_.full()) wake_.raise();
 }
 

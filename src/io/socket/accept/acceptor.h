@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accepts connections in a thread of its own and gives each to the worker that has fewest. It alone
-// counts against the limit on connections (-c), so the limit is exact.
+// A thread that accepts connections and gives each to the worker with the fewest. Only this thread
+// counts new connections against the limit (-c), so the limit is exact.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace warpcache::io {
 
-// What workers' transports share: how many connections exist, which the acceptor takes and workers
-// give back, and how often the store had no room for a body. Any thread.
+// Shared by the workers' transports: the number of connections (the acceptor adds, workers subtract)
+// and how often the store had no space for a body. Any thread.
 class ConnectionBudget {
  public:
   ConnectionBudget(uint32_t max, const WakeEvent& freed) : max_(max), freed_(freed) {}
@@ -27,7 +27,7 @@ class ConnectionBudget {
   uint32_t current() const { return current_.load(std::memory_order_relaxed); }
   bool full() const { return current_.load() >= max_; }
 
-  // A number that no other connection of the process has; never 0.
+  // An id that is unique in the process; never 0.
   uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   void take() { current_.fetch_add(1); }
@@ -38,7 +38,7 @@ class ConnectionBudget {
   void count_refused_body() { bodies_refused_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t bodies_refused() const { return bodies_refused_.load(std::memory_order_relaxed); }
 
-  // The acceptor waits for the next give_back(); it then looks at full() again.
+  // Whether the acceptor waits for the next give_back(), after which it checks full() again.
   void set_waiting(bool waiting) { waiting_.store(waiting); }
 
  private:
@@ -50,19 +50,19 @@ class ConnectionBudget {
   std::atomic<uint64_t> bodies_refused_{0};
 };
 
-// Where accepted connections go: a worker's transport. Any thread.
+// Receives accepted connections: a worker's transport. Any thread.
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
-  // False: there is no memory for it, and it has been closed.
-  // `admin`: see RxChunk.
+  // Takes the connection over. False: no memory; the connection has been closed. `admin`: see
+  // RxChunk.
   virtual bool adopt(UniqueFd fd, bool admin) = 0;
-  virtual uint32_t connection_count() const = 0;  // those on the way included
+  virtual uint32_t connection_count() const = 0;  // including those that are not yet opened
 };
 
 struct AcceptorConfig {
   uint32_t connections_max = 1024;
-  bool reject_when_full = true;  // else accepting waits until there is room again
+  bool reject_when_full = true;  // false: accepting waits until a connection closes
 };
 
 // A listener, for `stats conns`.
@@ -73,31 +73,31 @@ struct ListenerInfo {
 
 class Acceptor {
  public:
-  // Takes the listeners. The sinks are set before start() and outlive the acceptor's thread.
-  // Throws std::system_error when the system refuses what it takes.
+  // Owns the listeners. Throws std::system_error if the system refuses a descriptor or memory.
   Acceptor(const AcceptorConfig& config, std::vector<Listener> listeners);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor();
 
-  // From here on clients can connect, and wait to be accepted. Returns what is wrong, or "".
+  // From here on clients can connect; they are accepted after start(). Returns an error message, or
+  // "".
   [[nodiscard]] std::string listen();
-  // REQUIRES: it listens.
+  // Starts to accept. `sinks` outlive the acceptor's thread. REQUIRES: listen() was successful.
   void start(std::vector<ConnectionSink*> sinks);
 
-  // Ends the thread and closes the listeners (socket files are removed). Idempotent; not for use by
-  // the acceptor's own thread.
+  // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not called
+  // by the acceptor's thread.
   void stop();
 
   ConnectionBudget& budget() { return budget_; }
-  // Any thread; they stay as they were when the listeners are closed.
+  // Any thread. Does not change when the listeners are closed.
   const std::vector<ListenerInfo>& listener_infos() const { return listener_infos_; }
   const AcceptCounters& counters() const { return counters_; }
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr int kAcceptsPerTurnMax = 64;
-  static constexpr int kRetryMs = 10;  // after the system refused a descriptor or memory
+  static constexpr int kAcceptsPerIterationMax = 64;
+  static constexpr int kRetryMs = 10;  // pause after the system refused a descriptor or memory
 
   void run();
   void accept_from(const Listener& listener);
@@ -115,7 +115,7 @@ class Acceptor {
   EpollSet epoll_;
   std::vector<ConnectionSink*> sinks_;
   uint32_t next_sink_ = 0;
-  bool refused_ = false;  // by the system, at the last try
+  bool refused_ = false;  // the system refused the last accept
   std::atomic<bool> accepting_{false};
   std::atomic<bool> stopping_{false};
   int64_t paused_since_us_ = 0;

@@ -15,8 +15,7 @@
 namespace warpcache::io {
 namespace {
 
-// Asked of the kernel for UDP, which cuts it to its own maximum; a burst of a few thousand
-// requests.
+// Socket buffer for UDP: a burst of a few thousand requests. The kernel reduces it to its maximum.
 constexpr int kUdpBufferBytes = 4 * 1024 * 1024;
 
 struct AddressListDeleter {
@@ -91,7 +90,7 @@ UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
   return fd;
 }
 
-// Like bind_socket(); where the kernel is to pick, `picked` (if not 0) is tried first and set.
+// As bind_socket(). If the kernel chooses the port, tries `picked` first (unless 0) and then sets it.
 UniqueFd bind_same_port(addrinfo& address, uint16_t wanted, uint16_t& picked) {
   UniqueFd fd;
   if (wanted == 0 && picked != 0) {
@@ -113,11 +112,11 @@ const char* family_name(const addrinfo& address) {
   return address.ai_family == AF_INET6 ? "IPv6" : "IPv4";
 }
 
-// Walks the addresses of `target`; open(address) takes each, returning 0 or an errno. Those that
-// cannot be had are left out while another can.
+// Calls open(address), which returns 0 or an errno, for each address of `target`. Addresses that
+// cannot be opened are skipped if at least one can be.
 template <typename Open>
 std::string open_each(const ListenTarget& target, int socket_type,
-                      std::vector<std::string>& left_out, Open open) {
+                      std::vector<std::string>& skipped, Open open) {
   AddressList list;
   std::string sentence = resolve(target, socket_type, list);
   if (!sentence.empty()) return sentence;
@@ -139,16 +138,16 @@ std::string open_each(const ListenTarget& target, int socket_type,
     }
   }
   if (!any) return failure(what, refusal);
-  left_out.insert(left_out.end(), taken.begin(), taken.end());
+  skipped.insert(skipped.end(), taken.begin(), taken.end());
   return "";
 }
 
 }  // namespace
 
 std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners,
-                     std::vector<std::string>& left_out) {
+                     std::vector<std::string>& skipped) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_STREAM, left_out, [&](addrinfo& address) {
+  return open_each(target, SOCK_STREAM, skipped, [&](addrinfo& address) {
     Listener listener;
     listener.fd = bind_same_port(address, target.port, picked);
     if (!listener.fd.valid()) return errno;
@@ -173,11 +172,11 @@ std::string start_listening(Listener& listener) {
 }
 
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
-                     std::vector<UdpListener>& listeners, std::vector<std::string>& left_out) {
+                     std::vector<UdpListener>& listeners, std::vector<std::string>& skipped) {
   uint16_t picked = 0;
-  return open_each(target, SOCK_DGRAM, left_out, [&](addrinfo& address) {
+  return open_each(target, SOCK_DGRAM, skipped, [&](addrinfo& address) {
     UdpListener listener;
-    // Binding alone first: SO_REUSEPORT would let two servers share a port without a word.
+    // Bind first without SO_REUSEPORT, with which two servers could share a port without an error.
     {
       const UniqueFd alone = bind_same_port(address, target.port, picked);
       if (!alone.valid()) return errno;

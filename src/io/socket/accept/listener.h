@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening the sockets that a server listens at, in two steps: first they are bound, so that a port
-// that cannot be had is known at once; they listen when the server can answer, since whoever can
-// connect expects that. Start-up only, one thread. Every function returns an empty string or one
-// sentence that says what failed.
+// Opens the server's sockets in two steps. First it binds them, so that an unavailable port is
+// reported at once. They listen when the server can answer, because a client that can connect expects
+// an answer. Start-up only, one thread. Every function returns an empty string, or one sentence that
+// says what failed.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace warpcache::io {
 
-// An empty host is every interface of IPv4 and IPv6. Port 0: the kernel picks; both families get
-// the same port where that is free.
+// An empty host means every interface of IPv4 and IPv6. Port 0: the kernel chooses; both families get
+// the same port if it is free in both.
 struct ListenTarget {
   std::string host;
   uint16_t port = 0;
@@ -25,16 +25,16 @@ struct ListenTarget {
 
 struct Listener {
   UniqueFd fd;
-  SocketFile file;  // of a Unix socket; gone before the socket
+  SocketFile file;  // of a Unix socket; removed before the socket closes
   bool is_unix = false;
   bool ipv6 = false;
   bool admin = true;  // see RxChunk
   std::string host;   // as bound; empty: every interface
   uint16_t port = 0;
-  int backlog = 0;  // connections that wait to be accepted
+  int backlog = 0;  // the most connections that are not accepted yet
 };
 
-// One UDP port has a socket per worker; the kernel spreads the clients over them.
+// A UDP port has one socket for each worker; the kernel distributes the clients over them.
 struct UdpListener {
   std::vector<UniqueFd> fds;
   bool ipv6 = false;
@@ -43,24 +43,24 @@ struct UdpListener {
   uint16_t port = 0;
 };
 
-// Binds every address that the target's host stands for. While one of them can be had, a family
-// that the machine does not have is skipped, and an address that another server has gets a sentence
-// in `left_out`.
+// Binds every address of the target's host. If at least one can be bound, an address family that the
+// machine does not have is ignored, and an address that another server uses adds a sentence to
+// `skipped`.
 [[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
                                    std::vector<Listener>& listeners,
-                                   std::vector<std::string>& left_out);
+                                   std::vector<std::string>& skipped);
 
-// From here on clients can connect; the file of a Unix socket appears. Fails when somebody else has
-// begun to listen there since it was bound.
+// From here on clients can connect, and the file of a Unix socket exists. Fails if another process
+// has started to listen there since the bind.
 [[nodiscard]] std::string start_listening(Listener& listener);
 
-// The same with `sockets` sockets per address.
+// As open_tcp(), with `sockets` sockets for each address.
 [[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,
                                    std::vector<UdpListener>& listeners,
-                                   std::vector<std::string>& left_out);
+                                   std::vector<std::string>& skipped);
 
-// Binds a Unix socket whose file will have `mode` (9 bits). A file left over from an earlier server
-// will be replaced. Fails where a server listens at the path, or a file of another kind lies there.
+// Binds a Unix socket whose file will have `mode` (9 bits). Replaces the socket file of a server that
+// has ended. Fails if a server listens at the path or a file of another kind is there.
 [[nodiscard]] std::string open_unix(const std::string& path, uint32_t mode, int backlog,
                                     std::vector<Listener>& listeners);
 

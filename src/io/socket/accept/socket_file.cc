@@ -26,7 +26,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-// A name in the same folder that nobody can know. The end of a long name gives way to it.
+// A random name in the same folder. Replaces the end of a name that is too long.
 std::string name_beside(const std::string& path) {
   uint32_t number = 0;
   (void)getrandom(&number, sizeof number, 0);
@@ -47,7 +47,8 @@ bool make_address(const std::string& path, sockaddr_un& address) {
   return true;
 }
 
-// Whether `path` can be taken: nothing is there, or the socket of a server that has ended.
+// Whether `path` can be used: no file is there, or the socket of a server that has ended. Returns an
+// error message, or "".
 std::string look_at(const std::string& path) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return errno == ENOENT ? "" : system_failure(errno);
@@ -59,7 +60,7 @@ std::string look_at(const std::string& path) {
   const int result =
       connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (result != 0 && (errno == ECONNREFUSED || errno == ENOENT)) return "";
-  // Without a place in its queue it listens all the same.
+  // EAGAIN: its queue is full, so it listens.
   if (result == 0 || errno == EAGAIN) return "another server listens there.";
   return "whether another server listens there cannot be seen: " + system_failure(errno);
 }
@@ -99,8 +100,8 @@ std::string SocketFile::bind(int fd, const std::string& path, uint32_t mode) {
 }
 
 std::string SocketFile::publish() {
-  // Of two servers that start at once, one looks while the other waits. A folder that cannot be
-  // read goes without.
+  // A lock on the folder: of two servers that start at the same time, one checks the path while the
+  // other waits. Without permission to read the folder there is no lock.
   const UniqueFd folder(open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.valid()) (void)flock(folder.get(), LOCK_EX);
   std::string failure = look_at(path_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stream connections of one worker. Slots are taken in blocks that stay until the end, so an
-// idle connection costs its slot and nothing else, and a pointer to a slot stays good.
+// The stream connections of one worker. Slots are allocated in blocks that are never freed, so an
+// idle connection costs only its slot, and a pointer to a slot stays valid.
 #pragma once
 
 #include <atomic>
@@ -19,25 +19,24 @@ namespace warpcache::io {
 inline constexpr uint32_t kNotReady = 0xffffffffu;
 inline constexpr uint32_t kNoConnection = 0xffffffffu;
 
-// Owner's thread only, but for the atomic members, which any thread may read under the table's
-// lock.
+// Owner's thread only, except the atomic members: any thread may read them under the table's lock.
 struct Connection {
   SessionStorage session{};
   uint64_t id = 0;
   int fd = -1;              // -1: the slot is free
-  uint32_t generation = 0;  // tells events of an earlier connection in this slot
-  Stash stash;              // input left over
+  uint32_t generation = 0;  // distinguishes events of an earlier connection in this slot
+  Stash stash;              // unconsumed input
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
-  BytePipe* long_reply = nullptr;  // is sent behind `out`
-  uint32_t need = 0;               // bytes that the stash must reach before it is delivered
-  uint32_t ready_at = kNotReady;   // place in the list of those to be delivered without new bytes
+  BytePipe* long_reply = nullptr;  // sent after `out`
+  uint32_t need = 0;               // bytes that the stash must have before it is delivered
+  uint32_t ready_at = kNotReady;   // place in the list of streams to deliver without new bytes
   uint32_t watched = 0;            // events that the system is asked for
   std::atomic<uint32_t> active_at{0};       // second of the last delivery
-  std::atomic<bool> in_turn{false};         // delivered, not completed
+  std::atomic<bool> delivered{false};       // delivered, not completed
   std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};       // has a long reply: nothing is read
-  std::atomic<bool> in_body{false};         // the rest of a message of known length is awaited
+  std::atomic<bool> in_body{false};         // waits for the rest of a message of known length
   uint32_t stalled_before = kNoConnection;  // in StallOrder
   uint32_t stalled_after = kNoConnection;
   bool admin = true;  // see RxChunk
@@ -54,7 +53,7 @@ class ConnectionTable {
   ConnectionTable(const ConnectionTable&) = delete;
   ConnectionTable& operator=(const ConnectionTable&) = delete;
 
-  // A cleared slot with a new generation; its index goes to `index`.
+  // Returns a cleared slot with a new generation; writes its index to `index`.
   Connection& take(uint32_t& index) {
     if (free_.empty()) add_block();
     index = free_.back();
@@ -71,7 +70,7 @@ class ConnectionTable {
     connection.body = {};
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
-    connection.in_turn.store(false, std::memory_order_relaxed);
+    connection.delivered.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.later = connection.closing = false;
@@ -85,7 +84,7 @@ class ConnectionTable {
   const Connection& operator[](uint32_t index) const {
     return blocks_[index / kBlock][index % kBlock];
   }
-  // Slots, the free ones included.
+  // Number of slots, free ones included.
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()) * kBlock; }
 
  private:
@@ -93,7 +92,7 @@ class ConnectionTable {
 
   void add_block() {
     const uint32_t first = size();
-    free_.reserve(first + kBlock);  // of which each may be given back: give() takes no memory
+    free_.reserve(first + kBlock);  // for all slots, so that give() allocates nothing
     blocks_.push_back(std::make_unique<Connection[]>(kBlock));
     for (uint32_t i = kBlock; i > 0; --i) free_.push_back(first + i - 1);
   }
@@ -102,8 +101,8 @@ class ConnectionTable {
   std::vector<uint32_t> free_;
 };
 
-// Connections with copied unsent output, in the order of their last progress: the first is the one
-// whose client has read nothing for the longest time.
+// The connections with copied unsent output, in the order of their last progress: the client of the
+// first one has not read for the longest time.
 class StallOrder {
  public:
   explicit StallOrder(ConnectionTable& connections) : connections_(connections) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stats conns`: what another thread may see of a worker's streams.
+// `stats conns`: what other threads can read of a worker's streams.
 #include <algorithm>
 
 #include "io/socket/accept/address_text.h"
@@ -20,9 +20,9 @@ bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInf
     info.fd = connection.fd;
     info.address = peer_address_text(connection.fd);
     info.listen_address = local_address_text(connection.fd);
-    info.in_turn = connection.in_turn.load(std::memory_order_relaxed) ||
-                   connection.answering.load(std::memory_order_relaxed);
-    // Its socket has the name that it was bound by, not the one that its file got when it listened.
+    info.has_request = connection.delivered.load(std::memory_order_relaxed) ||
+                       connection.answering.load(std::memory_order_relaxed);
+    // The socket has the temporary name of its bind(), not the name that publish() gave its file.
     if (info.listen_address.starts_with("unix:")) info.listen_address = "unix:" + config_.unix_path;
     info.writing = connection.writing.load(std::memory_order_relaxed);
     info.in_body = connection.in_body.load(std::memory_order_relaxed);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams that are closed because of what they hold: idle ones, and those whose clients neither
-// send nor read.
+// Closes streams to free resources: idle ones, and those whose clients neither send nor read.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -14,9 +13,10 @@
 namespace warpcache::io {
 namespace {
 
-// Where others find no room, a body of which nothing has come for longer than this is given up.
+// While the store has no space for other bodies, a body without a new byte for longer than this is
+// abandoned.
 constexpr uint32_t kStillBodyS = 1;
-// Bodies that a thread gives up in a second.
+// The most bodies that a thread abandons in a second.
 constexpr uint32_t kBodiesClosedMax = 16;
 
 bool has_input(int fd) {
@@ -33,18 +33,19 @@ bool is_answering(const Connection& connection) {
   return connection.out != nullptr || connection.long_reply != nullptr;
 }
 
-// Whether it holds what others need.
+// Whether the connection holds a shared resource.
 bool holds_shared(const Connection& connection) {
   return !connection.body.empty() || connection.long_reply != nullptr ||
          (connection.out != nullptr && connection.out->holds_pins());
 }
 
-// After this process has stood still, the client may have gone on in time.
+// Whether the client has made progress that this thread has not seen yet. After a pause of this
+// process, the client may have been in time.
 bool goes_on(const Connection& connection) {
   return is_answering(connection) ? takes_output(connection.fd) : has_input(connection.fd);
 }
 
-// The streams that have stood still for the longest time, the stillest first.
+// The streams without progress for the longest time, in that order.
 class Stillest {
  public:
   void add(uint32_t index, uint32_t still_s) {
@@ -83,7 +84,7 @@ void SocketTransport::close_idle() {
     if (connection.fd == -1) continue;
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
-    // After this process has stood still, requests may wait that came in time.
+    // After a pause of this process, there may be unread requests that came in time.
     if (!is_answering(connection) && has_input(connection.fd)) continue;
     counters_.idle_closed.add(1);
     close_stream(index);
@@ -100,8 +101,8 @@ void SocketTransport::close_stalled() {
   }
 }
 
-// Each body that has found no room since the last sweep may cost one that stands still, the
-// stillest first; of which thread it is does not matter.
+// For each body that any thread refused since the last sweep, closes one stream whose body makes no
+// progress: first those without progress for the longest time.
 void SocketTransport::close_still_bodies() {
   const uint64_t refused = budget_.bodies_refused();
   const uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
@@ -122,14 +123,14 @@ void SocketTransport::close_stalled_stream(uint32_t index) {
   close_stream(index);
 }
 
-// REQUIRES: it has none.
+// REQUIRES: the connection has no OutQueue.
 void SocketTransport::add_output(uint32_t index, std::unique_ptr<OutQueue> out) {
   output_bytes_ += out->copied_bytes();
   if (out->copied_bytes() > 0) stalls_.add_last(index);
   connections_[index].out = std::move(out);
 }
 
-// REQUIRES: it has one.
+// REQUIRES: the connection has an OutQueue.
 std::unique_ptr<OutQueue> SocketTransport::take_output(uint32_t index) {
   std::unique_ptr<OutQueue> out = std::move(connections_[index].out);
   output_bytes_ -= out->copied_bytes();
@@ -137,9 +138,9 @@ std::unique_ptr<OutQueue> SocketTransport::take_output(uint32_t index) {
   return out;
 }
 
-// Closes streams, those first whose clients have read nothing for the longest time, until `bytes`
-// more can be copied. False: they never can.
-bool SocketTransport::make_output_room(uint64_t bytes) {
+// Closes streams until `bytes` more can be copied: first those whose clients have not read for the
+// longest time. False: `bytes` is above the bound.
+bool SocketTransport::reclaim_output(uint64_t bytes) {
   if (bytes > config_.output_bytes_max) return false;
   while (output_bytes_ + bytes > config_.output_bytes_max) {
     const uint32_t index = stalls_.first();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replies that another thread makes: sent piece by piece, as fast as their clients read.
+// Long replies, which another thread writes: sent piece by piece, as fast as their clients read.
 #include <sys/epoll.h>
 
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace warpcache::io {
 
-// The connection is its reader from here on.
+// The connection becomes the pipe's reader.
 void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
   connections_[index].long_reply = long_reply;
   connections_[index].answering.store(true, std::memory_order_relaxed);
@@ -19,8 +19,8 @@ void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
   long_reply->set_wake_reader([this] { wake_.raise(); });
 }
 
-// Sends what the pipe holds, up to a bound, so that others are served in between. REQUIRES: nothing
-// is queued before it.
+// Sends bytes of the pipe, up to a bound, so that other streams are served in between. REQUIRES: no
+// other output is queued.
 void SocketTransport::send_long_reply(uint32_t index) {
   Connection& connection = connections_[index];
   BytePipe& pipe = *connection.long_reply;
@@ -42,7 +42,7 @@ void SocketTransport::send_long_reply(uint32_t index) {
   if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
   switch (pipe.state()) {
     case BytePipe::State::kOpen:
-      // Where it holds nothing, its writer wakes this thread.
+      // If the pipe is empty, its writer wakes this thread later.
       return watch_for(index, pipe.readable().empty() ? 0u : uint32_t{EPOLLOUT});
     case BytePipe::State::kBroken:
       connection.closing = false;
@@ -56,7 +56,7 @@ void SocketTransport::send_long_reply(uint32_t index) {
   after_sending(index);
 }
 
-// What pipes hold that were empty before.
+// Sends from pipes that were empty in the last iteration.
 void SocketTransport::send_long_replies() {
   for (size_t i = long_replies_.size(); i-- > 0;) {
     if (!connections_[long_replies_[i]].out) send_long_reply(long_replies_[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for input that could not be consumed yet: buffers in powers of two from 256 bytes to a
-// whole chunk. Idle connections hold none. One pool per worker; owner's thread only.
+// Memory for input that is not consumed yet: buffers of 256 bytes to a whole chunk, in powers of two.
+// Idle connections hold none. One pool per worker; owner's thread only.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace warpcache::io {
 
-// `data` is null when nothing is held. Not owning: it goes back by StashPool::give().
+// `data` is null if there is no buffer. Does not own it: StashPool::give() takes it back.
 struct Stash {
   uint8_t* data = nullptr;
   uint32_t size = 0;
@@ -24,18 +24,18 @@ struct Stash {
 
 class StashPool {
  public:
-  // Memory kept for reuse beyond what is in use.
+  // The most unused memory that is kept for reuse.
   static constexpr uint64_t kSpareBytesMax = uint64_t{1} << 20;
 
-  // `bytes_max` bounds what is held at a time; 0: one chunk per connection is the bound.
+  // `bytes_max`: the most bytes in use; 0: no bound except one chunk per connection.
   explicit StashPool(uint64_t bytes_max)
       : bytes_max_(bytes_max != 0 ? bytes_max : std::numeric_limits<uint64_t>::max()) {}
   StashPool(const StashPool&) = delete;
   StashPool& operator=(const StashPool&) = delete;
-  // REQUIRES: everything was given back.
+  // REQUIRES: all buffers were given back.
   ~StashPool();
 
-  // An empty stash of at least `capacity` bytes; data is null over the bound.
+  // Returns an empty stash of at least `capacity` bytes; data is null if it would exceed the bound.
   // REQUIRES: 1 <= capacity <= kChunkBytesMax.
   Stash take(uint32_t capacity);
 
@@ -51,7 +51,7 @@ class StashPool {
       static_cast<uint32_t>(std::countr_zero(kChunkBytesMax) - std::countr_zero(kSmallest)) + 1;
   static_assert(std::has_single_bit(kChunkBytesMax));
 
-  // A spare buffer begins with the link to the next.
+  // The start of an unused buffer: a link to the next one.
   struct Spare {
     Spare* next;
   };

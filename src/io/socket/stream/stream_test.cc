@@ -221,7 +221,7 @@ TEST(StreamTest, UnsentOutputIsBounded) {
 }
 
 // The client that does not read is closed, not the one whose reply needs the room.
-TEST(StreamTest, WhoHasReadNothingForLongestMakesRoomForUnsentOutput) {
+TEST(StreamTest, TheReaderStalledForLongestIsClosedForUnsentOutput) {
   // Far more than the kernel buffers for a connection: one such rest is within the bound, two are
   // not.
   constexpr size_t kBytes = 30'000'000;

@@ -71,7 +71,7 @@ void LineWorker::run() {
     chunks_.clear();
     replies_.clear();
     if (!transport_.receive(arena_, chunks_, kWaitMs)) break;
-    ++turns_;
+    ++iterations_;
     chunk_count_ += chunks_.size();
     for (const RxChunk& chunk : chunks_) serve(chunk);
     transport_.flush();
@@ -123,7 +123,7 @@ void LineWorker::serve(const RxChunk& chunk) {
   transport_.complete(chunk, next, spans_.data(), static_cast<uint32_t>(spans_.size()));
 }
 
-// Returns false when more of the body is wanted.
+// Returns false if the body is not complete.
 bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next) {
   session.body_received += chunk.body_received;
   const uint32_t left = session.body_size - session.body_received;
@@ -146,7 +146,8 @@ bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next
   return true;
 }
 
-// Answers a line, and what must follow it. Returns false when nothing more can be done this turn.
+// Answers a line and the bytes that belong to it. Returns false if nothing more can be done in this
+// iteration.
 bool LineWorker::serve_line(Session& session, std::string_view line, std::string_view rest,
                             RxNext& next) {
   const std::string_view command = line.substr(0, line.find(' '));
@@ -213,16 +214,16 @@ bool eventually(const std::function<bool()>& condition) {
 
 LineServer::LineServer(const LineServerConfig& config) {
   std::vector<Listener> listeners;
-  std::vector<std::string> left_out;
+  std::vector<std::string> skipped;
   const std::string host = config.ipv6 ? "::1" : "127.0.0.1";
   const std::string failure = config.unix_path.empty()
-                                  ? open_tcp({host, 0}, 1024, listeners, left_out)
+                                  ? open_tcp({host, 0}, 1024, listeners, skipped)
                                   : open_unix(config.unix_path, 0700, 1024, listeners);
   WC_ASSERT(failure.empty());
   port_ = listeners[0].port;
   std::vector<UdpListener> udp;
   if (config.udp) {
-    WC_ASSERT(open_udp({host, 0}, config.workers, udp, left_out).empty());
+    WC_ASSERT(open_udp({host, 0}, config.workers, udp, skipped).empty());
     udp_port_ = udp[0].port;
   }
   acceptor_ = std::make_unique<Acceptor>(
@@ -234,14 +235,14 @@ LineServer::LineServer(const LineServerConfig& config) {
   for (uint32_t i = 0; i < config.workers; ++i) {
     std::vector<UdpSocket> sockets;
     if (config.udp) sockets.push_back({std::move(udp[0].fds[i])});
-    auto lane = std::make_unique<Lane>();
-    lane->transport =
+    auto worker = std::make_unique<WorkerThread>();
+    worker->transport =
         std::make_unique<SocketTransport>(transport_config, acceptor_->budget(), std::move(sockets),
                                           UdpGuard({}, config.udp_amplification_max));
-    lane->worker = std::make_unique<LineWorker>(*lane->transport);
-    lane->thread = std::thread([worker = lane->worker.get()] { worker->run(); });
-    sinks.push_back(lane->transport.get());
-    lanes_.push_back(std::move(lane));
+    worker->loop = std::make_unique<LineWorker>(*worker->transport);
+    worker->thread = std::thread([worker = worker->loop.get()] { worker->run(); });
+    sinks.push_back(worker->transport.get());
+    workers_.push_back(std::move(worker));
   }
   WC_ASSERT(acceptor_->listen().empty());
   acceptor_->start(std::move(sinks));
@@ -249,32 +250,32 @@ LineServer::LineServer(const LineServerConfig& config) {
 
 LineServer::~LineServer() {
   stop_now();
-  for (const auto& lane : lanes_) {
-    WC_ASSERT(lane->worker->open_pins() == 0 && lane->worker->open_sessions() == 0);
+  for (const auto& worker : workers_) {
+    WC_ASSERT(worker->loop->open_pins() == 0 && worker->loop->open_sessions() == 0);
   }
 }
 
 void LineServer::stop_now() {
   acceptor_->stop();
-  for (const auto& lane : lanes_) lane->transport->stop_now();
+  for (const auto& worker : workers_) worker->transport->stop_now();
   join();
 }
 
 void LineServer::drain() {
   acceptor_->stop();
-  for (const auto& lane : lanes_) lane->transport->drain();
+  for (const auto& worker : workers_) worker->transport->drain();
   join();
 }
 
 void LineServer::join() {
-  for (const auto& lane : lanes_) {
-    if (lane->thread.joinable()) lane->thread.join();
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
   }
 }
 
 uint64_t LineServer::sum(Counter TransportCounters::*counter) const {
   uint64_t sum = 0;
-  for (const auto& lane : lanes_) sum += (lane->transport->counters().*counter).get();
+  for (const auto& worker : workers_) sum += (worker->transport->counters().*counter).get();
   return sum;
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: an acceptor and workers over real sockets on loopback, answering a small protocol
-// of lines, so that the transport is tested without an engine:
+// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol of
+// lines, so that the transport is tested without an engine:
 //
 //   echo TEXT     TEXT and a line end
 //   big N         N bytes 'x', not pinned
 //   pin N         N bytes 'p', in two pinned pieces
-//   need N        the next N bytes are asked for whole, and their number and sum are answered
-//   body N        the same, but received piecewise into a buffer of the server
+//   need N        asks for the next N bytes in one piece; answers their number and sum
+//   body N        the same, but receives them in pieces into a buffer of the server
 //   long N        N bytes 'l', as a long reply that another thread writes
-//   cut N         the same, but broken off behind them
-//   slow          nothing now; delivered again once, then "slow"
+//   cut N         the same, but broken off after N bytes
+//   slow          nothing now; is delivered again once, then "slow"
 //   quit          "bye", then the connection is closed
 #pragma once
 
@@ -56,7 +56,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   explicit LineWorker(SocketTransport& transport);
   void run();
 
-  uint64_t turns() const { return turns_; }
+  uint64_t iterations() const { return iterations_; }
   uint64_t chunks() const { return chunk_count_; }
   size_t open_pins() const { return pins_.size(); }
   size_t open_sessions() const { return sessions_; }
@@ -64,7 +64,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
  private:
   struct Session {
     uint32_t number;     // 0: not known yet
-    uint32_t body_size;  // of a body under way
+    uint32_t body_size;  // of an unfinished body
     uint32_t body_received;
     uint32_t body_sum;
     uint32_t laters;
@@ -91,7 +91,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   std::vector<std::unique_ptr<std::string>> pinned_;
   uint32_t next_pin_ = 1;
   std::vector<std::unique_ptr<LongWriter>> long_replies_;
-  std::atomic<uint64_t> turns_{0};
+  std::atomic<uint64_t> iterations_{0};
   std::atomic<uint64_t> chunk_count_{0};
   size_t sessions_ = 0;
 };
@@ -118,8 +118,8 @@ class LineServer {
   uint16_t port() const { return port_; }
   uint16_t udp_port() const { return udp_port_; }
   Acceptor& acceptor() { return *acceptor_; }
-  SocketTransport& transport(size_t worker) { return *lanes_[worker]->transport; }
-  LineWorker& worker(size_t worker) { return *lanes_[worker]->worker; }
+  SocketTransport& transport(size_t worker) { return *workers_[worker]->transport; }
+  LineWorker& worker(size_t worker) { return *workers_[worker]->loop; }
   uint64_t sum(Counter TransportCounters::*counter) const;
 
   void stop_now();
@@ -127,9 +127,9 @@ class LineServer {
   void drain();
 
  private:
-  struct Lane {
+  struct WorkerThread {
     std::unique_ptr<SocketTransport> transport;
-    std::unique_ptr<LineWorker> worker;
+    std::unique_ptr<LineWorker> loop;
     std::thread thread;
   };
 
@@ -138,13 +138,13 @@ class LineServer {
   uint16_t port_ = 0;
   uint16_t udp_port_ = 0;
   std::unique_ptr<Acceptor> acceptor_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<WorkerThread>> workers_;
 };
 
-// Whether the condition comes true within ten seconds.
+// Whether the condition becomes true within ten seconds.
 bool eventually(const std::function<bool()>& condition);
 
-// A client's end of a stream, blocking, with a time limit on each receive.
+// The client side of a stream: blocking, with a time limit for each receive.
 class Client {
  public:
   static constexpr int kTimeoutS = 10;
@@ -156,10 +156,10 @@ class Client {
   bool connected() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   void send(std::string_view text);
-  // Up to `size` bytes; fewer at the end of the stream or after the time limit.
+  // Returns `size` bytes; fewer at the end of the stream or after the time limit.
   std::string receive(size_t size);
   std::string ask(std::string_view text, size_t reply_size);
-  // True when the server has closed (or does so in time) without another byte.
+  // Whether the server closes within the time limit without another byte.
   bool closed();
   void shut_down_sending();
   void reset();  // closes with a TCP reset

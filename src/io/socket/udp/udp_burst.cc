@@ -17,7 +17,7 @@ namespace {
 
 using protocol::kUdpHeaderSize;
 
-// The size of the datagrams that the kernel has put together in one message; 0: it is one.
+// The size of the datagrams that the kernel has coalesced into a message; 0: it is one datagram.
 uint32_t coalesced_size(msghdr& message) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
@@ -36,12 +36,13 @@ UdpBurst::UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCoun
   if (sockets.empty()) return;
   for (UdpSocket& socket : sockets) {
     const int on = 1;
-    (void)setsockopt(socket.fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);  // without: one by one
+    // If the kernel refuses it, each message is one datagram.
+    (void)setsockopt(socket.fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     sockets_.push_back({std::move(socket.fd), socket.admin});
   }
-  sources_.resize(kMessagesPerTurn);
-  source_sizes_.resize(kMessagesPerTurn);
-  requests_.reserve(kMessagesPerTurn * kSegmentsMax);
+  sources_.resize(kMessagesPerIteration);
+  source_sizes_.resize(kMessagesPerIteration);
+  requests_.reserve(kMessagesPerIteration * kSegmentsMax);
   packets_.reserve(kPacketsMax);
   pieces_.reserve(kPiecesMax);
   headers_ = std::make_unique<std::array<uint8_t, kUdpHeaderSize>[]>(kPacketsMax);
@@ -61,7 +62,7 @@ void UdpBurst::start_turn() {
 
 bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks) {
   const auto chunk_count = static_cast<uint32_t>(chunks.size());
-  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerTurn - source_count_,
+  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerIteration - source_count_,
                                   (arena.size - arena.used) / kMessageBytes,
                                   (kChunksMax - chunk_count) / kSegmentsMax});
   if (room == 0) return false;
@@ -176,8 +177,8 @@ bool UdpBurst::same_source(const Packet& a, const Packet& b) const {
          std::memcmp(&sources_[a.source], &sources_[b.source], size) == 0;
 }
 
-// Fills `message` with packet `first` and, with `split`, with those behind it that the kernel can
-// cut off again: same client, same size, but for a shorter last. Returns how many.
+// Fills `message` with packet `first` and, with `split`, the packets after it that the kernel can
+// separate again: same client, same size, only the last one shorter. Returns the number of packets.
 uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control& control) {
   const Packet& head = packets_[first];
   uint32_t count = 1;
@@ -201,7 +202,7 @@ uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control&
   header.msg_iov = &pieces_[head.first_piece];
   header.msg_iovlen = pieces;
   if (count > 1) {
-    control = {};  // its padding goes to the system, too
+    control = {};  // the kernel reads its padding too
     header.msg_control = control.bytes;
     header.msg_controllen = CMSG_SPACE(sizeof(uint16_t));
     cmsghdr* c = CMSG_FIRSTHDR(&header);
@@ -214,7 +215,8 @@ uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control&
   return count;
 }
 
-// Sends a run of packets of one socket in one call; returns how many are dealt with, at least one.
+// Sends consecutive packets of one socket with one call. Returns the number of packets that are sent
+// or dropped: at least one.
 uint32_t UdpBurst::send_from(uint32_t first) {
   Socket& socket = sockets_[packets_[first].socket];
   mmsghdr messages[kMessagesPerCall];
@@ -237,7 +239,7 @@ uint32_t UdpBurst::send_from(uint32_t first) {
     return packets;
   }
   if (packet_counts[0] > 1 && (errno == EINVAL || errno == EIO || errno == EOPNOTSUPP)) {
-    socket.splits = false;  // not by this device: one by one from now on
+    socket.splits = false;  // the network device cannot: one datagram a message from now on
     return 0;
   }
   if ((errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) && !waited_) {

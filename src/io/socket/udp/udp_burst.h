@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datagrams of one worker: received in bursts, answered in bursts. Where the kernel coalesces
-// (UDP_GRO) or splits (UDP_SEGMENT) datagrams, one message carries several; where it does not, each
-// travels alone. Owner's thread only.
+// The datagrams of one worker, received and sent in bursts. If the kernel coalesces (UDP_GRO) or
+// splits (UDP_SEGMENT) datagrams, one message carries several of them; if not, one. Owner's thread
+// only.
 //
 // A request is one datagram. Its replies form one sequence of datagrams
 // (protocol/framing/udp_frame.h).
@@ -25,10 +25,10 @@
 
 namespace warpcache::io {
 
-// Set in the handle of a datagram's RxChunk.
+// This bit is set in the handle of a datagram's RxChunk.
 inline constexpr uint32_t kDatagramHandle = 0x80000000u;
 
-// Bound, non-blocking.
+// A bound, non-blocking socket.
 struct UdpSocket {
   UniqueFd fd;
   bool admin = true;  // see RxChunk
@@ -44,33 +44,33 @@ class UdpBurst {
   uint32_t socket_count() const { return static_cast<uint32_t>(sockets_.size()); }
   int fd(uint32_t socket) const { return sockets_[socket].fd.get(); }
 
-  // Forgets the last turn's requests. REQUIRES: flush() since the last reply().
+  // Forgets the requests of the last iteration. REQUIRES: flush() was called since the last reply().
   void start_turn();
 
-  // Takes what has arrived at a socket, one system call. Returns false when the arena or the turn
-  // has no room for a burst: call again next turn.
+  // Receives from a socket with one system call. Returns false if the arena or the list of this
+  // iteration has no space for a burst: call again in the next iteration.
   bool receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks);
 
-  // Queues a reply; empty ones are none. The bytes stay valid until flush().
+  // Queues a reply, unless it is empty. REQUIRES: the bytes stay valid until flush().
   void reply(uint32_t handle, const TxSpan* spans, uint32_t span_count, PinReleaser& releaser);
 
-  // Sends what is queued and gives the pins back.
+  // Sends the queued replies and releases their pins.
   void flush(PinReleaser& releaser);
 
   void close();
 
  private:
   static constexpr uint32_t kMessagesPerCall = 32;
-  static constexpr uint32_t kMessagesPerTurn = 128;
-  // Room for the largest datagram, or as much as the kernel coalesces; not a multiple of the page
-  // size, so that the messages of a burst do not compete for the same cache sets.
+  static constexpr uint32_t kMessagesPerIteration = 128;
+  // Space for the largest datagram, and for as much as the kernel coalesces. Not a multiple of the
+  // page size, so that the messages of a burst do not map to the same cache sets.
   static constexpr uint32_t kMessageBytes = 64 * 1024 + 192;
-  static constexpr uint32_t kPacketsMax = 1024;  // queued before a flush
-  static constexpr uint32_t kPiecesMax = 8192;   // and their iovecs
+  static constexpr uint32_t kPacketsMax = 1024;  // packets queued before a flush
+  static constexpr uint32_t kPiecesMax = 8192;   // iovecs of these packets
   static constexpr uint32_t kPiecesPerPacketMax = 512;
-  static constexpr uint32_t kSegmentsMax = 64;  // of a message that the kernel splits
+  static constexpr uint32_t kSegmentsMax = 64;  // datagrams of a message that the kernel splits
   static constexpr uint32_t kSegmentedBytesMax = 65000;
-  static constexpr int kSendWaitMs = 5;  // for room in the socket, once a burst
+  static constexpr int kSendWaitMs = 5;  // wait for space in the socket buffer, once a burst
 
   struct Socket {
     UniqueFd fd;
@@ -80,7 +80,7 @@ class UdpBurst {
   struct Request {
     uint32_t socket;
     uint32_t source;  // index into sources_
-    uint32_t bytes;   // with the header
+    uint32_t bytes;   // header included
     uint16_t id;
   };
   struct Packet {

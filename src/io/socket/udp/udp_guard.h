@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps the server from being used to multiply traffic against a forged source address: outside the
-// allowed networks a reply has at most `factor` times the bytes of its request. Anything longer is
-// not sent at all; the client has TCP for it.
+// Prevents attackers from using the server to amplify traffic to a forged source address. Outside the
+// allowed networks a reply has at most `factor` times the bytes of its request. A longer reply is
+// dropped; clients can ask by TCP.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,24 +13,25 @@
 
 namespace warpcache::io {
 
-// An IPv4 address is held as IPv4-mapped IPv6 (::ffff:a.b.c.d).
+// IPv4 addresses are stored as IPv4-mapped IPv6 (::ffff:a.b.c.d).
 using IpAddress = std::array<uint8_t, 16>;
 
 struct Network {
   IpAddress address{};
-  uint8_t prefix_bits = 0;  // 0 to 128, counted in the mapped form
+  uint8_t prefix_bits = 0;  // 0 to 128, of the mapped form
 };
 
-// REQUIRES: an AF_INET or AF_INET6 address. All others give ::, which nothing allows.
+// The mapped form of an AF_INET or AF_INET6 address. Another family gives ::, which no network
+// contains.
 IpAddress mapped_address(const sockaddr_storage& address);
 
 class UdpGuard {
  public:
-  // Nothing is allowed but what `allowed` names, loopback neither.
+  // Allows the networks in `allowed` and nothing else; loopback must be named too.
   UdpGuard(std::vector<Network> allowed, uint32_t factor);
 
-  // May `reply_bytes` go out for `request_bytes`? Both count whole datagram payloads, with the
-  // 8-byte headers.
+  // Whether a reply of `reply_bytes` to a request of `request_bytes` may be sent. Both count whole
+  // UDP payloads, memcached's 8-byte headers included.
   bool permits(const sockaddr_storage& source, uint64_t request_bytes, uint64_t reply_bytes) const {
     return reply_bytes <= request_bytes * factor_ || is_allowed(source);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the connections of one thread share. Nothing here is locked.
-#ifndef WARPCACHE_BENCH_LOAD_LANE_H_
-#define WARPCACHE_BENCH_LOAD_LANE_H_
+#ifndef WARPCACHE_BENCH_LOAD_THREAD_CONTEXT_H_
+#define WARPCACHE_BENCH_LOAD_THREAD_CONTEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -23,9 +23,10 @@ struct Window {
 
 uint64_t steady_now_ns();
 
-class Lane {
+class ThreadContext {
  public:
-  Lane(const Options& options, const Keyspace& keys, Distribution* distribution, uint32_t index);
+  ThreadContext(const Options& options, const Keyspace& keys, Distribution* distribution,
+                uint32_t index);
 
   // Writes the next request's keys and operation: of the fill while it lasts, else of the stream.
   uint32_t next(Operation* operation, uint32_t* ids);
@@ -76,4 +77,4 @@ class Lane {
 
 }  // namespace warpcache::load
 
-#endif  // WARPCACHE_BENCH_LOAD_LANE_H_
+#endif  // WARPCACHE_BENCH_LOAD_THREAD_CONTEXT_H_

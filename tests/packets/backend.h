@@ -13,9 +13,9 @@
 
 namespace warpcache::packets {
 
-class Fabric {
+class Backend {
  public:
-  virtual ~Fabric() = default;
+  virtual ~Backend() = default;
 
   // Runs commands of the text protocol, not as frames; returns all replies so far.
   virtual std::string set_up(const std::string& commands) = 0;
@@ -29,8 +29,8 @@ class Fabric {
   virtual uint64_t malformed() const = 0;
 };
 
-std::unique_ptr<Fabric> make_cpu_fabric(uint16_t udp_port);
-// Null where there is no GPU. `persistent`: by a kernel that stays.
-std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port, bool persistent);
+std::unique_ptr<Backend> make_cpu_backend(uint16_t udp_port);
+// Null where there is no GPU. `persistent`: by a persistent kernel.
+std::unique_ptr<Backend> make_gpu_backend(uint16_t udp_port, bool persistent);
 
 }  // namespace warpcache::packets

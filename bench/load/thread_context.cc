@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/lane.h"
+#include "load/thread_context.h"
 
 #include <ctime>
 
@@ -11,8 +11,8 @@ uint64_t steady_now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-Lane::Lane(const Options& options_in, const Keyspace& keys_in, Distribution* distribution,
-           uint32_t index)
+ThreadContext::ThreadContext(const Options& options_in, const Keyspace& keys_in,
+                             Distribution* distribution, uint32_t index)
     : options(options_in),
       keys(keys_in),
       codec(options_in, keys_in),
@@ -23,7 +23,7 @@ Lane::Lane(const Options& options_in, const Keyspace& keys_in, Distribution* dis
   findings.keep_missed = options.look_aside;
 }
 
-uint32_t Lane::next(Operation* operation, uint32_t* ids) {
+uint32_t ThreadContext::next(Operation* operation, uint32_t* ids) {
   if (!filling_) return stream_.next(operation, ids);
   *operation = Operation::kSet;
   ids[0] = static_cast<uint32_t>(fill_next_);
@@ -31,7 +31,7 @@ uint32_t Lane::next(Operation* operation, uint32_t* ids) {
   return 1;
 }
 
-void Lane::finish(Operation operation, uint64_t begin_ns) {
+void ThreadContext::finish(Operation operation, uint64_t begin_ns) {
   const auto kind = static_cast<size_t>(operation);
   // In an open loop a request that was due in the window counts, however late its reply comes:
   // otherwise a server that stands still at the end would look well.
@@ -41,7 +41,7 @@ void Lane::finish(Operation operation, uint64_t begin_ns) {
   if (window.holds(now_ns)) counters.requests[kind].add(1);
 }
 
-void Lane::settle() {
+void ThreadContext::settle() {
   if (window.holds(now_ns)) {
     counters.hits.add(findings.hits);
     counters.misses.add(findings.misses);

@@ -6,7 +6,7 @@
 #include "engine/cuda/packets/packet_engine.h"
 #include "engine/cuda/packets/reply_frames.h"
 #include "engine/testing/store_admin.h"
-#include "packets/fabric.h"
+#include "packets/backend.h"
 #include "packets/host_path.h"
 
 namespace warpcache::packets {
@@ -25,9 +25,9 @@ constexpr uint32_t kBlocks = 4;
 constexpr uint32_t kBufferBytes = 16 * 1024 * 1024;
 constexpr uint32_t kPacketsMax = PacketEngine::kPacketsMax;
 
-class GpuFabric final : public Fabric {
+class GpuBackend final : public Backend {
  public:
-  GpuFabric(uint16_t udp_port, bool persistent)
+  GpuBackend(uint16_t udp_port, bool persistent)
       : store_(make_store()),
         admin_(*store_),
         engine_(make_engine()),
@@ -41,7 +41,7 @@ class GpuFabric final : public Fabric {
   }
 
   // Memory is given back when no kernel stays.
-  ~GpuFabric() override { packets_->yield(); }
+  ~GpuBackend() override { packets_->yield(); }
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { frames_.emplace_back(frame.data, frame.data + frame.size); }
@@ -144,10 +144,10 @@ class GpuFabric final : public Fabric {
 
 }  // namespace
 
-std::unique_ptr<Fabric> make_gpu_fabric(uint16_t udp_port, bool persistent) {
+std::unique_ptr<Backend> make_gpu_backend(uint16_t udp_port, bool persistent) {
   gpu::DeviceFacts facts;
   if (!gpu::open_device(0, &facts).empty()) return nullptr;
-  return std::make_unique<GpuFabric>(udp_port, persistent);
+  return std::make_unique<GpuBackend>(udp_port, persistent);
 }
 
 }  // namespace warpcache::packets

@@ -3,7 +3,7 @@
 // Headers and requests on the CPU.
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
-#include "packets/fabric.h"
+#include "packets/backend.h"
 #include "packets/host_path.h"
 #include "store/testing/store_fixture.h"
 
@@ -11,9 +11,9 @@ namespace warpcache::packets {
 
 namespace {
 
-class CpuFabric final : public Fabric {
+class CpuBackend final : public Backend {
  public:
-  explicit CpuFabric(uint16_t udp_port) : path_(udp_port, engine_, setup_engine_) {}
+  explicit CpuBackend(uint16_t udp_port) : path_(udp_port, engine_, setup_engine_) {}
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { path_.add(frame); }
@@ -36,8 +36,8 @@ class CpuFabric final : public Fabric {
 
 }  // namespace
 
-std::unique_ptr<Fabric> make_cpu_fabric(uint16_t udp_port) {
-  return std::make_unique<CpuFabric>(udp_port);
+std::unique_ptr<Backend> make_cpu_backend(uint16_t udp_port) {
+  return std::make_unique<CpuBackend>(udp_port);
 }
 
 }  // namespace warpcache::packets

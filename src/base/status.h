@@ -39,7 +39,7 @@ enum class [[nodiscard]] Status : uint8_t{
     kFlushDisabled,     // flush_all with -F
     kShutdownDisabled,  // shutdown without -A
     // Inside the server only; never composed.
-    kDeferred,  // nothing took effect: run the request again after Store::make_room()
+    kDeferred,  // nothing took effect: run the request again after Store::reclaim()
 };
 
 }  // namespace warpcache

@@ -131,7 +131,7 @@ void Server::run_lane(const Lane& lane) {
   lane.engine->attach_thread();
   attached_->count_down();
   lane.worker->run();
-  lane.engine->yield();
+  lane.engine->release_device();
   if (lanes_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
 }
 

@@ -75,7 +75,7 @@ bool Worker::turn(int timeout_ms) {
 void Worker::nothing_came() {
   const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(idle_, true)) idle_since_ = now;
-  if (now - idle_since_ >= config_.yield_after) engine_.yield();
+  if (now - idle_since_ >= config_.release_device_after) engine_.release_device();
 }
 
 // A datagram for which the batch had no room, or the engine no reply space, comes again in this
@@ -141,7 +141,7 @@ void Worker::keep_left_frames() {
 // batch full, the reply space used up or the administrative commands at their limit come first in
 // the next iteration, so that clients that send or read fast cannot starve the others.
 size_t Worker::first_to_complete() const {
-  if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
+  if (WC_LIKELY(!full_ && !batch_.stream_not_reached)) return 0;
   const auto waits = [this](const Plan& plan) {
     return plan.left_out || (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
   };

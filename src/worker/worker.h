@@ -30,7 +30,7 @@ struct WorkerConfig {
   uint32_t requests_per_stream_max = 1024;
   // How long nothing comes before the engine is asked to give back what it holds for the next
   // batch.
-  std::chrono::milliseconds yield_after{1000};
+  std::chrono::milliseconds release_device_after{1000};
 };
 
 class Worker final : private io::SessionObserver, private io::PinReleaser {

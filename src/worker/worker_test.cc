@@ -88,9 +88,9 @@ TEST_F(WorkerTest, RequestsPerStreamAreBounded) {
   EXPECT_EQ(engine_.batches, 10u);
 }
 
-TEST_F(WorkerTest, AnEngineYieldsWhenNothingHasComeForAWhile) {
+TEST_F(WorkerTest, AnEngineReleasesItsDeviceWhenNothingHasComeForAWhile) {
   WorkerConfig config;
-  config.yield_after = std::chrono::milliseconds(30);
+  config.release_device_after = std::chrono::milliseconds(30);
   start(config);
   const auto turns_for = [this](std::chrono::milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
@@ -101,9 +101,9 @@ TEST_F(WorkerTest, AnEngineYieldsWhenNothingHasComeForAWhile) {
     ASSERT_TRUE(worker_->turn(0));  // nothing comes, but not for long
     EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
   }
-  EXPECT_EQ(engine_.yields, 0u);
+  EXPECT_EQ(engine_.device_releases, 0u);
   turns_for(std::chrono::milliseconds(60));
-  EXPECT_GT(engine_.yields, 0u);
+  EXPECT_GT(engine_.device_releases, 0u);
   EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
 }
 

@@ -19,7 +19,7 @@ namespace warpcache::store {
 class Maintenance {
  public:
   // What `core` points to outlives this. `thread` is maintenance's own.
-  Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max);
+  Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max);
   ~Maintenance();
 
   // The thread calls `every_second` once a second, from `first` on, and reclaims when segments get
@@ -32,7 +32,7 @@ class Maintenance {
   void wake();
 
   // See Store. Outside batches.
-  Status make_room(uint64_t bytes);
+  Status reclaim(uint64_t bytes);
   // All that is to be done now.
   void maintain();
   // The limit that maintenance moves to in small steps. Nobody waits for them, nor for the thread.
@@ -48,14 +48,14 @@ class Maintenance {
   bool step(Step step);
 
   Core core_;
-  uint32_t room_wait_ms_max_;
+  uint32_t reclaim_wait_ms_max_;
 
   std::atomic<uint32_t> callers_{0};       // that wait for the mutex, or have it
   std::atomic<uint32_t> limit_wanted_{0};  // of set_limit(), not yet the Maintainer's; 0: none
 
-  std::mutex mutex_;  // one reclaims at a time; guards what follows
-  Crew crew_;         // without workers
-  Gang gang_;         // without hands
+  std::mutex mutex_;          // one reclaims at a time; guards what follows
+  WorkerGroup worker_group_;  // without workers
+  Evacuators evacuators_;     // without evacuators
   Maintainer maintainer_;
 
   std::mutex wake_mutex_;

@@ -94,8 +94,8 @@ Status Store::start() {
     const Status registered = register_thread(own);
     WC_ASSERT(registered == Status::kOk);
   }
-  maintenance_ =
-      std::make_unique<Maintenance>(core_, &memory_->maintenance_thread, config_.room_wait_ms_max);
+  maintenance_ = std::make_unique<Maintenance>(core_, &memory_->maintenance_thread,
+                                               config_.reclaim_wait_ms_max);
   tick();
   if (config_.maintenance_thread) {
     core_.shared->low_on_segments = [](void* maintenance) {
@@ -138,7 +138,7 @@ void Store::unregister_thread(ThreadContext* thread) {
 
 // --- Room
 
-Status Store::make_room(uint64_t bytes) { return maintenance_->make_room(bytes); }
+Status Store::reclaim(uint64_t bytes) { return maintenance_->reclaim(bytes); }
 
 void Store::maintain() { maintenance_->maintain(); }
 
@@ -157,7 +157,7 @@ Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     const Status status = reserve_item(core_, key_size, value_size, id);
     if (status != Status::kDeferred) return status;
-    if (maintenance_->make_room(bytes) != Status::kOk) break;
+    if (maintenance_->reclaim(bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }

@@ -72,8 +72,8 @@ struct Batch {
                              // decoded in place
   std::vector<protocol::Frame> frames;
   std::vector<BatchEntry> entries;
-  std::vector<ReplySpan> spans;  // filled by the engine
-  bool left_out = false;         // by the engine: of some stream no frame was done
+  std::vector<ReplySpan> spans;     // filled by the engine
+  bool stream_not_reached = false;  // by the engine: of some stream no frame was done
 };
 
 // What the commands that are not about one key need from the rest of the server. Called by the
@@ -137,7 +137,7 @@ class Engine {
   // kernel that stays keeps a GPU's processors, and giving memory back waits for it). Cheap where
   // there is nothing to give back. The next submit() takes it again. REQUIRES: no batch is under
   // way.
-  virtual void yield() {}
+  virtual void release_device() {}
 };
 
 }  // namespace warpcache::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays the scripts of regressions/, bugs that were: the pipeline, the model and the answers that were written down
-// must agree.
+// Plays the scripts of regressions/, bugs that were: the pipeline, the model and the answers that
+// were written down must agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>

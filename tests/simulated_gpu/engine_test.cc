@@ -189,7 +189,7 @@ TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
 }
 
 // Kernels that stay wait for each other in vain if one of them has no room: that is said before.
-TEST(SimulatedGpuKernels, ThatStayAreRefusedWithoutRoom) {
+TEST(SimulatedGpuKernels, PersistentOnesAreRefusedWithoutSpace) {
   gpu::DeviceFaults faults;
   std::unique_ptr<store::CudaStore> store;
   store::CudaStoreConfig config;
@@ -203,20 +203,20 @@ TEST(SimulatedGpuKernels, ThatStayAreRefusedWithoutRoom) {
   packets.jobs.persistent = true;
   std::unique_ptr<engine::cuda::PacketEngine> made;
   const std::string refusal = engine::cuda::PacketEngine::create(packets, *store, faults, &made);
-  EXPECT_NE(refusal.find("no room"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("no space"), std::string::npos) << refusal;
   EXPECT_EQ(made, nullptr);
   packets.jobs.persistent = false;
   EXPECT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &made), "");
 }
 
 // A card with less memory than the store has.
-class SmallCard : public testing::Test {
+class SmallDevice : public testing::Test {
  protected:
   void SetUp() override { (void)setenv("SIMT_GPU_MIB", "64", 1); }
   void TearDown() override { (void)unsetenv("SIMT_GPU_MIB"); }
 };
 
-TEST_F(SmallCard, WhatItDoesNotHoldIsInTheHostsMemory) {
+TEST_F(SmallDevice, WhatItDoesNotHoldIsInTheHostsMemory) {
   gpu::DeviceFaults faults;
   std::unique_ptr<store::CudaStore> store;
   store::CudaStoreConfig config;
@@ -237,13 +237,13 @@ TEST_F(SmallCard, WhatItDoesNotHoldIsInTheHostsMemory) {
   config.engines = 2;
   config.engine_bytes = uint64_t{16} << 20;
   ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
-  EXPECT_GE(store->host_bytes(), uint64_t{48 - (64 - 2 * 16)} << 20) << "no room for the engines";
+  EXPECT_GE(store->host_bytes(), uint64_t{48 - (64 - 2 * 16)} << 20) << "no space for the engines";
   (void)setenv("SIMT_GPU_MIB", "4", 1);
   EXPECT_NE(store::CudaStore::create(config, faults, &store).find("too few for the index"),
             std::string::npos);
 }
 
-TEST_F(SmallCard, AnswersAsTheModel) {
+TEST_F(SmallDevice, AnswersAsTheModel) {
   const uint32_t rounds = testing_effort(30u, 100u);
   const model::CrowdResult result = model::play_crowd(
       {.players = 4, .rounds = rounds, .messages_max = 50, .engine = RigKind::kCudaLaunch});

@@ -391,7 +391,7 @@ TEST(Write, FailuresDoNotChurnTheLog) {
 TEST(Write, ABatchLargerThanTheMemory) {
   store::StoreConfig config = config_of(4 * kMiB);
   config.maintenance_thread = false;
-  config.room_wait_ms_max = 300;
+  config.reclaim_wait_ms_max = 300;
   const auto store = make_store(config);
   Speaker speaker(*store);
   std::string commands;

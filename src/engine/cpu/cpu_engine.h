@@ -97,7 +97,7 @@ class CpuEngine final : public Engine {
                        protocol::Result& result);
   void answer_from_heap(BatchEntry& entry, const request::RequestState& state,
                         const protocol::Result& result);
-  bool has_room() const;
+  bool has_space() const;
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);
   void fail_datagram(Batch& batch, BatchEntry& entry, Bytes error);

@@ -65,7 +65,7 @@ class TestBatch {
   }
 
   BatchEntry& entry(uint32_t i) { return batch_.entries[i]; }
-  bool left_out() const { return batch_.left_out; }
+  bool stream_not_reached() const { return batch_.stream_not_reached; }
 
   std::string reply(uint32_t i) const {
     const BatchEntry& entry = batch_.entries[i];
@@ -229,7 +229,7 @@ TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
   EXPECT_TRUE(batch.entry(0).waits);
   EXPECT_EQ(batch.reply(1), "END\r\n");
   EXPECT_FALSE(batch.entry(1).waits);
-  EXPECT_FALSE(batch.left_out());
+  EXPECT_FALSE(batch.stream_not_reached());
 }
 
 TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
@@ -243,7 +243,7 @@ TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
     EXPECT_EQ(batch.entry(i).frames_done, 0u);
     EXPECT_TRUE(batch.entry(i).waits);
   }
-  EXPECT_TRUE(batch.left_out());
+  EXPECT_TRUE(batch.stream_not_reached());
   EXPECT_EQ(batch.reply(kStreams + 2), "END\r\n");
 }
 
@@ -341,7 +341,7 @@ TEST_F(CpuEngineTest, CopiesForWantOfPinsAreBoundedInABatch) {
   run(first);
   EXPECT_EQ(first.entry(0).frames_done, kBatchHeapBytesMax / 1000000 + 1);
   EXPECT_EQ(first.entry(1).frames_done, 0u);
-  EXPECT_TRUE(first.left_out());
+  EXPECT_TRUE(first.stream_not_reached());
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < 2; ++i) bytes += first.reply(i).size();
   EXPECT_LT(bytes, uint64_t{kBatchHeapBytesMax} + kHeapValueMax + kReplyFrameMax);
@@ -514,7 +514,7 @@ TEST_F(CpuEngineTest, ADeferredRequestRunsAgainInItsPlace) {
   EXPECT_EQ(failing.left, 0);
 }
 
-TEST_F(CpuEngineTest, WhereNoRoomCanBeMadeTheAnswerIsAnError) {
+TEST_F(CpuEngineTest, WhereNothingCanBeReclaimedTheAnswerIsAnError) {
   FailingAllocations failing;
   store::StoreConfig config;
   config.hooks.context = &failing;

@@ -3,14 +3,14 @@
 // The port for sockets: streams (TCP, Unix) and datagrams (UDP) of one worker thread, with epoll.
 //
 // System calls of an iteration: one epoll_wait(), one receive call for each ready stream and each
-// burst of datagrams, one send call for each stream with a reply and each burst. A stream is watched
-// for input only while it has no unsent output; a client that reads too slowly costs one more call,
-// which changes the watched events.
+// burst of datagrams, one send call for each stream with a reply and each burst. A stream is
+// watched for input only while it has no unsent output; a client that reads too slowly costs one
+// more call, which changes the watched events.
 //
-// Bounds. Unconsumed input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max in
-// all. Unsent output: the replies of one batch per stream, and output_bytes_max in all; when a stream
-// would exceed the latter, the streams whose clients have not read for the longest time are closed. A
-// long reply stays in its pipe until its client reads.
+// Bounds. Unconsumed input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
+// in all. Unsent output: the replies of one batch per stream, and output_bytes_max in all; when a
+// stream would exceed the latter, the streams whose clients have not read for the longest time are
+// closed. A long reply stays in its pipe until its client reads.
 #pragma once
 
 #include <array>
@@ -81,16 +81,16 @@ class SocketTransport final : public Transport, public ConnectionSink {
   }
 
   // Any thread. stop_now(): the next receive() closes everything. drain(): received requests are
-  // answered; each stream is closed when it has no request left, or after kDrainSecondsMax. REQUIRES:
-  // no adopt() after either.
+  // answered; each stream is closed when it has no request left, or after kDrainSecondsMax.
+  // REQUIRES: no adopt() after either.
   void stop_now();
   void drain();
   static constexpr uint32_t kDrainSecondsMax = 9;
 
   const TransportCounters& counters() const { return counters_; }
   uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
-  // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on, and
-  // advances `next`. False: these were the last.
+  // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on,
+  // and advances `next`. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
   static constexpr uint32_t kListedAtOnce = 64;
 

@@ -15,10 +15,10 @@ using net::testing::frame_of;
 using net::testing::FrameForm;
 using net::testing::kTestPort;
 using testing::Aligned;
+using testing::GeneralPath;
 using testing::kHeader;
-using testing::LongWay;
 
-bool is_single_key_get(const LongWay& way) {
+bool is_single_key_get(const GeneralPath& way) {
   const Request& request = way.request;
   return way.single && request.op == Op::kGet && request.protocol == Protocol::kText &&
          (request.bits & ~uint32_t{kLastKey | kReturnValue}) == 0 && request.status == Status::kOk;
@@ -46,7 +46,7 @@ bool expect_same(const std::string& bytes, uint32_t client_flags, const std::str
   const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
   if (request.key_size == 0) return false;
   Aligned copy(bytes);
-  const LongWay way = testing::long_way(copy);
+  const GeneralPath way = testing::long_way(copy);
   EXPECT_TRUE(is_single_key_get(way)) << ::testing::PrintToString(bytes);
   if (!is_single_key_get(way)) return true;
   EXPECT_EQ(way.request.key_offset, kSingleKeyOffset);
@@ -62,7 +62,7 @@ bool expect_same(const std::string& bytes, uint32_t client_flags, const std::str
   return true;
 }
 
-TEST(SingleKeyGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
+TEST(SingleKeyGet, EveryKeySizeIsAnsweredAsOnTheGeneralPath) {
   for (uint32_t size = 1; size <= kKeySizeMax; ++size) {
     for (const bool checksum : {false, true}) {
       for (const size_t padding : {size_t{0}, size_t{1}, size_t{2}, size_t{7}}) {
@@ -77,7 +77,7 @@ TEST(SingleKeyGet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   }
 }
 
-TEST(SingleKeyGet, LeavesAllElseToTheLongWay) {
+TEST(SingleKeyGet, LeavesAllElseToTheGeneralPath) {
   const auto takes = [](const std::string& payload, const FrameForm& form = {}) {
     return expect_same(frame_of(kHeader + payload, form), 0, "v");
   };
@@ -106,7 +106,7 @@ TEST(SingleKeyGet, LeavesAllElseToTheLongWay) {
   EXPECT_FALSE(expect_same(frame_of(std::string("\0\0\0\0\0\2\0\0get k\r\n", 15)), 0, "v"));
 }
 
-TEST(SingleKeyGet, WhateverItTakesTheLongWayTakesToo) {
+TEST(SingleKeyGet, WhateverItTakesTheGeneralPathTakesToo) {
   std::mt19937_64 random(1);
   const auto payload = [](std::mt19937_64& dice) {
     const std::string one = "get " + std::string(1 + dice() % 20, 'k') + "\r\n";

@@ -15,15 +15,15 @@ using net::testing::frame_of;
 using net::testing::FrameForm;
 using net::testing::kTestPort;
 using testing::Aligned;
+using testing::GeneralPath;
 using testing::kHeader;
-using testing::LongWay;
 
 std::string set_of(const std::string& key, const std::string& flags, const std::string& value) {
   return "set " + key + " " + flags + " 0 " + std::to_string(value.size()) + "\r\n" + value +
          "\r\n";
 }
 
-bool is_single_key_set(const LongWay& way) {
+bool is_single_key_set(const GeneralPath& way) {
   const Request& request = way.request;
   return way.single && request.op == Op::kSet && request.protocol == Protocol::kText &&
          (request.bits & ~uint32_t{kLastKey}) == 0 && request.exptime == 0 &&
@@ -42,7 +42,7 @@ bool expect_same(const std::string& bytes) {
   const SingleKeySet request = parse_single_key_set(frame.data(), frame.bytes(), kTestPort);
   if (request.key_size == 0) return false;
   Aligned copy(bytes);
-  const LongWay way = testing::long_way(copy);
+  const GeneralPath way = testing::long_way(copy);
   EXPECT_TRUE(is_single_key_set(way)) << ::testing::PrintToString(bytes);
   if (!is_single_key_set(way)) return true;
   EXPECT_EQ(way.request.key_offset, kSingleKeyOffset);
@@ -56,7 +56,7 @@ bool expect_same(const std::string& bytes) {
   return true;
 }
 
-TEST(SingleKeySet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
+TEST(SingleKeySet, EveryKeySizeIsAnsweredAsOnTheGeneralPath) {
   for (uint32_t size = 1; size <= kKeySizeMax; ++size) {
     for (const bool checksum : {false, true}) {
       for (const size_t padding : {size_t{0}, size_t{1}, size_t{7}}) {
@@ -71,7 +71,7 @@ TEST(SingleKeySet, EveryKeySizeIsAnsweredAsOnTheLongWay) {
   }
 }
 
-TEST(SingleKeySet, LeavesAllElseToTheLongWay) {
+TEST(SingleKeySet, LeavesAllElseToTheGeneralPath) {
   const auto takes = [](const std::string& payload) {
     return expect_same(frame_of(kHeader + payload));
   };
@@ -108,7 +108,7 @@ TEST(SingleKeySet, LeavesAllElseToTheLongWay) {
   EXPECT_FALSE(takes(set_of("", "0", "v")));
 }
 
-TEST(SingleKeySet, WhateverItTakesTheLongWayTakesToo) {
+TEST(SingleKeySet, WhateverItTakesTheGeneralPathTakesToo) {
   std::mt19937_64 random(1);
   const auto payload = [](std::mt19937_64& dice) {
     return set_of(std::string(1 + dice() % 20, 'k'), std::to_string(dice() % 1000 >> dice() % 10),

@@ -37,15 +37,15 @@ struct Aligned {
 };
 
 // What the general path makes of a frame: its only request.
-struct LongWay {
+struct GeneralPath {
   bool single = false;
   net::Packet packet;
   UdpHeader header;
   Request request;
 };
 
-inline LongWay long_way(Aligned& frame) {
-  LongWay way;
+inline GeneralPath long_way(Aligned& frame) {
+  GeneralPath way;
   const Bytes bytes = {frame.data(), frame.size};
   if (net::parse_packet(bytes, kTestPort, way.packet) != net::PacketVerdict::kRequest) return way;
   const Bytes datagram = {frame.data() + way.packet.payload_offset, way.packet.payload_size};
@@ -64,7 +64,7 @@ inline LongWay long_way(Aligned& frame) {
   return way;
 }
 
-inline std::string long_reply(const Aligned& frame, const LongWay& way, const Result& result) {
+inline std::string long_reply(const Aligned& frame, const GeneralPath& way, const Result& result) {
   std::string text(4096, '\xee');
   auto* const begin = reinterpret_cast<uint8_t*>(text.data());
   uint8_t* const payload = begin + net::reply_headers_size(way.packet) + kUdpHeaderSize;

@@ -32,12 +32,12 @@ class Caller {
 
 }  // namespace
 
-Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max,
+Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max,
                          std::function<void(uint32_t segments)> limit_raised)
     : core_(core),
-      room_wait_ms_max_(room_wait_ms_max),
+      reclaim_wait_ms_max_(reclaim_wait_ms_max),
       limit_raised_(std::move(limit_raised)),
-      maintainer_(core, thread, &crew_, &gang_) {}
+      maintainer_(core, thread, &worker_group_, &evacuators_) {}
 
 Maintenance::~Maintenance() { stop(); }
 
@@ -115,19 +115,19 @@ void Maintenance::maintain() {
   }
 }
 
-Status Maintenance::make_room(uint64_t bytes) {
+Status Maintenance::reclaim(uint64_t bytes) {
   using SteadyClock = std::chrono::steady_clock;
-  const auto patience = std::chrono::milliseconds(room_wait_ms_max_);
+  const auto patience = std::chrono::milliseconds(reclaim_wait_ms_max_);
   SteadyClock::time_point deadline = SteadyClock::now() + patience;
   for (uint32_t i = 0; i < Maintainer::kStepsMax; ++i) {
-    Maintainer::Room room = Maintainer::Room::kNone;
+    Maintainer::Space space = Maintainer::Space::kNone;
     {
       const Caller caller(callers_, mutex_);
-      room = maintainer_.make_room(bytes);
+      space = maintainer_.reclaim(bytes);
     }
-    if (room == Maintainer::Room::kReady) return Status::kOk;
-    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
-    if (room == Maintainer::Room::kProgress) {
+    if (space == Maintainer::Space::kReady) return Status::kOk;
+    if (space == Maintainer::Space::kNone) return Status::kOutOfMemory;
+    if (space == Maintainer::Space::kProgress) {
       deadline = SteadyClock::now() + patience;
       continue;
     }

@@ -21,7 +21,7 @@ class Maintenance {
  public:
   // What `core` points to outlives this. `thread` is maintenance's own. `limit_raised` is called,
   // with the segments of the new limit, before the first of them is used.
-  Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max,
+  Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max,
               std::function<void(uint32_t segments)> limit_raised);
   ~Maintenance();
 
@@ -35,7 +35,7 @@ class Maintenance {
   void wake();
 
   // See Store. Outside batches.
-  Status make_room(uint64_t bytes);
+  Status reclaim(uint64_t bytes);
   // All that is to be done now.
   void maintain();
   // The limit that maintenance moves to in small steps. Nobody waits for them, nor for the thread.
@@ -51,15 +51,15 @@ class Maintenance {
   bool step(Step step);
 
   Core core_;
-  uint32_t room_wait_ms_max_;
+  uint32_t reclaim_wait_ms_max_;
   std::function<void(uint32_t segments)> limit_raised_;
 
   std::atomic<uint32_t> callers_{0};       // that wait for the mutex, or have it
   std::atomic<uint32_t> limit_wanted_{0};  // of set_limit(), not yet the Maintainer's; 0: none
 
-  std::mutex mutex_;  // one reclaims at a time; guards what follows
-  Crew crew_;         // without workers
-  Gang gang_;         // without hands
+  std::mutex mutex_;          // one reclaims at a time; guards what follows
+  WorkerGroup worker_group_;  // without workers
+  Evacuators evacuators_;     // without evacuators
   Maintainer maintainer_;
 
   std::mutex wake_mutex_;

@@ -95,7 +95,7 @@ Status Store::start() {
     WC_ASSERT(registered == Status::kOk);
   }
   maintenance_ = std::make_unique<Maintenance>(
-      core_, &memory_->maintenance_thread, config_.room_wait_ms_max, [this](uint32_t segments) {
+      core_, &memory_->maintenance_thread, config_.reclaim_wait_ms_max, [this](uint32_t segments) {
         memory_->arena.ask_for_huge_pages(uint64_t{segments} << core_.segment_shift);
       });
   tick();
@@ -140,7 +140,7 @@ void Store::unregister_thread(ThreadContext* thread) {
 
 // --- Room
 
-Status Store::make_room(uint64_t bytes) { return maintenance_->make_room(bytes); }
+Status Store::reclaim(uint64_t bytes) { return maintenance_->reclaim(bytes); }
 
 void Store::maintain() { maintenance_->maintain(); }
 
@@ -156,7 +156,7 @@ Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     const Status status = reserve_item(core_, key_size, value_size, id);
     if (status != Status::kDeferred) return status;
-    if (maintenance_->make_room(bytes) != Status::kOk) break;
+    if (maintenance_->reclaim(bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }

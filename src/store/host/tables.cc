@@ -105,7 +105,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
       std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
   shared.low_water_share = config.low_water_share;
-  shared.copy_reserve = kLeaderReserve + hands_for(limit, config.hands_max);
+  shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
   shared.pair_count = 1u << core.base_depth;
@@ -145,7 +145,7 @@ StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const
   stats.reserved_segments = load_relaxed(&shared.reserved_segments);
   stats.young_segments = load_relaxed(&shared.young.segments);
   stats.main_segments = load_relaxed(&shared.main.segments);
-  stats.limbo_segments = load_relaxed(&shared.limbo.segments);
+  stats.retired_segments = load_relaxed(&shared.retired.segments);
   stats.free_segments = std::min<uint64_t>(load_relaxed(&shared.free_count), stats.segment_limit);
   stats.used_bytes = (stats.segment_limit - stats.free_segments) << core.segment_shift;
   return stats;

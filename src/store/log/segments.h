@@ -208,8 +208,8 @@ WC_HD inline void retire(const Core& core, SegmentId head) {
   store_relaxed(&entry.epoch, draw_ticket(&shared.epoch));
   SpinGuard guard(&shared.segment_lock);
   queue_remove(core, queue_of(core, head), head);
-  queue_push(core, shared.limbo, head);
-  entry.store_state(SegmentState::kLimbo);
+  queue_push(core, shared.retired, head);
+  entry.store_state(SegmentState::kRetired);
 }
 
 }  // namespace warpcache::store

@@ -56,7 +56,7 @@ class CudaEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
-  void yield() override { runner_.yield(); }
+  void release_device() override { runner_.release_device(); }
 
   const request::Counters& counters() const { return counters_; }
   request::Counters& counters() { return counters_; }
@@ -141,9 +141,9 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> round_;    // entries of the last one
   std::deque<std::string> texts_;  // replies that the host made
   uint32_t arena_used_ = 0;
-  uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
-  uint64_t room_missing_ = 0;  // of all that were
-  uint32_t defers_ = 0;        // rounds in a row in which something was deferred
+  uint64_t space_wanted_ = 0;   // of the largest that was deferred; 0: none
+  uint64_t space_missing_ = 0;  // of all that were
+  uint32_t defers_ = 0;         // rounds in a row in which something was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
   bool pins_refused_ = false;  // since `refused_since_`

@@ -61,7 +61,7 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   ++batch_admin_;
   admin_window_.count();
   const protocol::Request request = parse(frame);
-  runner_.yield();  // as for store_alone(): it may call the store
+  runner_.release_device();  // as for store_alone(): it may call the store
   run_admin(request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;

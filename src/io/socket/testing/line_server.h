@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol of
-// lines, so that the transport is tested without an engine:
+// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol
+// of lines, so that the transport is tested without an engine:
 //
 //   echo TEXT     TEXT and a line end
 //   big N         N bytes 'x', not pinned

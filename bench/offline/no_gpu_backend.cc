@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "offline/fabric.h"
+#include "offline/backend.h"
 
 namespace warpcache::offline {
 
-std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig&) {
+std::unique_ptr<Backend> make_gpu_backend(const BackendConfig&) {
   throw std::runtime_error("this was built without CUDA");
 }
 

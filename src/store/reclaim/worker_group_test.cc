@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maintenance by a crew does what one thread does.
-#include "store/testing/crew_fixture.h"
+// Maintenance by a worker group does what one thread does.
+#include "store/testing/worker_group_fixture.h"
 
 namespace warpcache::store {
 namespace {
@@ -48,12 +48,12 @@ std::vector<SegmentId> sealed_segments(const Core& core) {
 }
 
 // Empties every segment that is sealed now.
-void empty_all(ThreadCrew& crew, const KeepRule& rule) {
-  const Core core = crew.core();
-  Reclaimer reclaimer(core, crew.leader(), crew.crew());
+void empty_all(ThreadWorkerGroup& worker_group, const KeepRule& rule) {
+  const Core core = worker_group.core();
+  Reclaimer reclaimer(core, worker_group.leader(), worker_group.worker_group());
   for (const SegmentId id : sealed_segments(core)) {
     EXPECT_EQ(reclaimer.empty_segment(id, rule, false), Emptied::kDone);
-    EXPECT_GT(reclaimer.free_limbo(), 0u);
+    EXPECT_GT(reclaimer.free_retired(), 0u);
   }
 }
 
@@ -82,9 +82,9 @@ void expect_same(Store& one, Store& other, const Content& content) {
   EXPECT_EQ(one.census().live_bytes, other.census().live_bytes);
 }
 
-class CrewTest : public testing::TestWithParam<Content> {};
+class WorkerGroupTest : public testing::TestWithParam<Content> {};
 
-TEST_P(CrewTest, EmptiesSegmentsAsOneDoes) {
+TEST_P(WorkerGroupTest, EmptiesSegmentsAsOneDoes) {
   const Content content = GetParam();
   for (const KeepRule& rule :
        {KeepRule{0, Generation::kMain, false}, KeepRule{1, Generation::kMain, false},
@@ -92,10 +92,10 @@ TEST_P(CrewTest, EmptiesSegmentsAsOneDoes) {
     const auto one = make_filled(content);
     const auto other = make_filled(content);
     {
-      ThreadCrew alone(one.get(), 0);
-      ThreadCrew crew(other.get(), 3);
+      ThreadWorkerGroup alone(one.get(), 0);
+      ThreadWorkerGroup worker_group(other.get(), 3);
       empty_all(alone, rule);
-      empty_all(crew, rule);
+      empty_all(worker_group, rule);
     }
     expect_same(*one, *other, content);
     check_accounts(*one);
@@ -110,25 +110,25 @@ TEST_P(CrewTest, EmptiesSegmentsAsOneDoes) {
 }
 
 // Values of equal bytes: what would be a header in them has every size, none or an enormous one.
-INSTANTIATE_TEST_SUITE_P(Contents, CrewTest,
+INSTANTIATE_TEST_SUITE_P(Contents, WorkerGroupTest,
                          testing::Values(Content{}, Content{8 * kMiB, 20'000, 1, 100, '\1'},
                                          Content{8 * kMiB, 4'000, 1000, 1100, '\xff'},
                                          Content{16 * kMiB, 3'000, 16, 5000, 0},
                                          Content{16 * kMiB, 400, 1000, 31'000, 0},
                                          Content{512 * kMiB, 100'000, 16, 150, 0}));
 
-TEST(Crew, SweepsAsOneDoes) {
+TEST(WorkerGroup, SweepsAsOneDoes) {
   const Content content;
   const auto one = make_filled(content);
   const auto other = make_filled(content);
   const uint64_t items = one->stats().get(StoreCounter::kItems);
   {
-    ThreadCrew alone(one.get(), 0);
-    ThreadCrew crew(other.get(), 3);
-    for (ThreadCrew* each : {&alone, &crew}) {
+    ThreadWorkerGroup alone(one.get(), 0);
+    ThreadWorkerGroup worker_group(other.get(), 3);
+    for (ThreadWorkerGroup* each : {&alone, &worker_group}) {
       const Core core = each->core();
-      each->crew()->sweep = {0, load_relaxed(&core.shared->pair_count)};
-      each->crew()->run(core, *each->leader(), Task::kSweep);
+      each->worker_group()->sweep = {0, load_relaxed(&core.shared->pair_count)};
+      each->worker_group()->run(core, *each->leader(), Task::kSweep);
     }
   }
   expect_same(*one, *other, content);
@@ -140,13 +140,13 @@ TEST(Crew, SweepsAsOneDoes) {
 }
 
 // Without space what must stay stays where it is, and the rest of a segment can be emptied later.
-TEST(Crew, FindsNowhereToCopyTo) {
+TEST(WorkerGroup, FindsNowhereToCopyTo) {
   const Content content;
   const auto store = make_filled(content);
-  ThreadCrew crew(store.get(), 3);
-  const Core core = crew.core();
+  ThreadWorkerGroup worker_group(store.get(), 3);
+  const Core core = worker_group.core();
   const uint64_t items = store->stats().get(StoreCounter::kItems);
-  Reclaimer reclaimer(core, crew.leader(), crew.crew());
+  Reclaimer reclaimer(core, worker_group.leader(), worker_group.worker_group());
   const SegmentId taken = take_segments(core, core.shared->free_count - 1, 0, SegmentState::kStaged,
                                         Generation::kYoung);
   ASSERT_NE(taken, kNoSegment);
@@ -175,7 +175,7 @@ TEST(Crew, FindsNowhereToCopyTo) {
 }
 
 // Shares put together are the whole.
-TEST(Crew, SurveysAsOneDoes) {
+TEST(WorkerGroup, SurveysAsOneDoes) {
   const auto store = make_filled({});
   const Core core = store->ref().core;
   const SegmentId first = sealed_segments(core).front();
@@ -201,14 +201,14 @@ TEST(Crew, SurveysAsOneDoes) {
       EXPECT_EQ(one.outdated, several.outdated);
       EXPECT_EQ(one.flushed, several.flushed);
       EXPECT_EQ(one.flushed != kNoSegment, flushed);
-      EXPECT_EQ(one.waiting, several.waiting);
+      EXPECT_EQ(one.in_use, several.in_use);
       EXPECT_NE(one.wasteful, kNoSegment);
     }
   }
 }
 
 // The first dead segment is found by whomever's share it is.
-TEST(Crew, FindsTheFirstDeadSegment) {
+TEST(WorkerGroup, FindsTheFirstDeadSegment) {
   const auto store = make_filled({});
   const Core core = store->ref().core;
   const std::vector<SegmentId> sealed = sealed_segments(core);
@@ -227,7 +227,7 @@ TEST(Crew, FindsTheFirstDeadSegment) {
   }
 }
 
-TEST(Crew, FindsTheOldestEpoch) {
+TEST(WorkerGroup, FindsTheOldestEpoch) {
   std::vector<EpochSlot> slots(100);
   for (uint32_t i = 0; i < 100; ++i) slots[i].epoch = i % 3 == 0 ? kEpochIdle : 1000 - i;
   slots[41].epoch = 7;

@@ -16,7 +16,7 @@
 
 namespace warpcache::offline {
 
-struct FabricConfig {
+struct BackendConfig {
   uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
   uint32_t hash_power = 0;                    // log2 of the slots that the index starts with
   uint32_t threads = 1;                       // of the host
@@ -47,9 +47,9 @@ struct PassResult {
   std::vector<float> batch_us;
 };
 
-class Fabric {
+class Backend {
  public:
-  virtual ~Fabric() = default;
+  virtual ~Backend() = default;
 
   virtual std::string describe() const = 0;
   // Where the frames of the next pass are to be written, valid until the next call. Throws
@@ -71,8 +71,8 @@ class Fabric {
   virtual Bytes reply(uint64_t request, uint32_t datagram) const = 0;
 };
 
-std::unique_ptr<Fabric> make_cpu_fabric(const FabricConfig& config);
+std::unique_ptr<Backend> make_cpu_backend(const BackendConfig& config);
 // Throws std::runtime_error where there is no GPU, or this was built without CUDA.
-std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config);
+std::unique_ptr<Backend> make_gpu_backend(const BackendConfig& config);
 
 }  // namespace warpcache::offline

@@ -10,7 +10,7 @@
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
 #include "io/frames/replay_transport.h"
-#include "offline/fabric.h"
+#include "offline/backend.h"
 #include "store/host/store.h"
 #include "worker/worker.h"
 
@@ -78,9 +78,9 @@ class Lane {
   uint64_t first_ = 0;
 };
 
-class CpuFabric final : public Fabric {
+class CpuBackend final : public Backend {
  public:
-  explicit CpuFabric(const FabricConfig& config)
+  explicit CpuBackend(const BackendConfig& config)
       : threads_(config.threads), store_(make_store(config)), admin_(*store_) {
     for (uint32_t i = 0; i < threads_; ++i) {
       lanes_.push_back(std::make_unique<Lane>(*store_, admin_));
@@ -121,7 +121,7 @@ class CpuFabric final : public Fabric {
   }
 
  private:
-  static std::unique_ptr<store::Store> make_store(const FabricConfig& config) {
+  static std::unique_ptr<store::Store> make_store(const BackendConfig& config) {
     store::StoreConfig store;
     store.memory_limit = config.memory_bytes;
     store.hash_power = config.hash_power;
@@ -142,8 +142,8 @@ class CpuFabric final : public Fabric {
 
 }  // namespace
 
-std::unique_ptr<Fabric> make_cpu_fabric(const FabricConfig& config) {
-  return std::make_unique<CpuFabric>(config);
+std::unique_ptr<Backend> make_cpu_backend(const BackendConfig& config) {
+  return std::make_unique<CpuBackend>(config);
 }
 
 }  // namespace warpcache::offline

@@ -2,7 +2,7 @@
 //
 // The GPU's way: each thread of the host has one or several engines, which take one batch after the
 // other.
-#include "offline/gpu_fabric.h"
+#include "offline/gpu_backend.h"
 
 #include <algorithm>
 #include <atomic>
@@ -57,9 +57,9 @@ void check(const std::string& failure) {
   if (!failure.empty()) throw std::runtime_error(failure);
 }
 
-class GpuFabric final : public Fabric {
+class GpuBackend final : public Backend {
  public:
-  explicit GpuFabric(const FabricConfig& config) : config_(config), energy_(config.gpu) {
+  explicit GpuBackend(const BackendConfig& config) : config_(config), energy_(config.gpu) {
     check(gpu::open_device(static_cast<int>(config.gpu), &facts_));
     const uint32_t engines = config.threads * config.depth;
     if (config_.blocks == 0) {
@@ -114,7 +114,7 @@ class GpuFabric final : public Fabric {
     }
     for (std::thread& thread : threads) thread.join();
     result.seconds = us_since(arrivals.begin()) / 1e6;
-    for (const auto& engine : engines_) engine->yield();
+    for (const auto& engine : engines_) engine->release_device();
     if (faults_.failed()) throw std::runtime_error(faults_.why());
     if (config_.device_memory) bring_back();
     return result;
@@ -199,10 +199,10 @@ class GpuFabric final : public Fabric {
     if (results_.bytes() < pass.count * sizeof(PacketResult)) {
       take(results_, CudaMemory::Place::kHost, pass.count * sizeof(PacketResult));
     }
-    const uint32_t reply_room = pass.writes
-                                    ? std::max(pass.reply_slot_bytes, engine::cuda::kPromiseBytes)
-                                    : pass.reply_slot_bytes;
-    batch_reply_bytes_ = uint64_t{pass.batch} * reply_room;
+    const uint32_t reply_space = pass.writes
+                                     ? std::max(pass.reply_slot_bytes, engine::cuda::kReservedBytes)
+                                     : pass.reply_slot_bytes;
+    batch_reply_bytes_ = uint64_t{pass.batch} * reply_space;
     if (batch_reply_bytes_ > PacketResult::kArenaMax) {
       throw std::runtime_error("the replies of a batch take more than " +
                                std::to_string(PacketResult::kArenaMax >> 20) + " MiB");
@@ -245,7 +245,7 @@ class GpuFabric final : public Fabric {
     if (!faults_.check(error, "replies from the GPU")) throw std::runtime_error(faults_.why());
   }
 
-  FabricConfig config_;
+  BackendConfig config_;
   EnergyMeter energy_;
   gpu::DeviceFacts facts_;
   gpu::DeviceFaults faults_;
@@ -264,14 +264,14 @@ class GpuFabric final : public Fabric {
 
 }  // namespace
 
-std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config) {
-  return std::make_unique<GpuFabric>(config);
+std::unique_ptr<Backend> make_gpu_backend(const BackendConfig& config) {
+  return std::make_unique<GpuBackend>(config);
 }
 
-std::unique_ptr<Fabric> make_gpu_fabric(const FabricConfig& config, CudaStore** store) {
-  auto fabric = std::make_unique<GpuFabric>(config);
-  *store = fabric->store();
-  return fabric;
+std::unique_ptr<Backend> make_gpu_backend(const BackendConfig& config, CudaStore** store) {
+  auto backend = std::make_unique<GpuBackend>(config);
+  *store = backend->store();
+  return backend;
 }
 
 }  // namespace warpcache::offline

@@ -16,9 +16,9 @@ namespace warpcache::store {
 inline constexpr uint32_t kReservationsMax = 1024;
 inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or one reservation
 
-// Guarded by the segment lock.
+// Changed under the segment lock: taken by anybody, closed by its owner alone.
 struct Reservation {
-  SegmentId head;       // kNoSegment: not in use
+  SegmentId head;       // kNoSegment: not in use. Written behind `generation`
   uint32_t generation;  // changes with each use, so that an old id means nothing
 };
 
@@ -29,17 +29,21 @@ WC_HD inline void count_reserved(Shared& shared, uint32_t more) {
   store_relaxed(&shared.reserved_segments, shared.reserved_segments + more);
 }
 
-// The reservation's first segment, or kNoSegment if it is used up or abandoned. With `close` it is
-// now: its segments stay taken.
-WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
+// The reservation's first segment, or kNoSegment if it is used up or abandoned. Without the lock:
+// nobody but the caller closes it.
+WC_HD inline SegmentId current_head(const Core& core, uint32_t id) {
+  const Reservation& slot = core.reservations[id % kReservationsMax];
+  const SegmentId head = load_acquire(&slot.head);
+  return load_relaxed(&slot.generation) == id / kReservationsMax ? head : kNoSegment;
+}
+
+// The same, and it is used up now: its segments stay taken.
+WC_HD inline SegmentId close_reservation(const Core& core, uint32_t id) {
+  const SegmentId head = current_head(core, id);
+  if (head == kNoSegment) return head;
   SpinGuard guard(&core.shared->segment_lock);
-  Reservation& slot = core.reservations[id % kReservationsMax];
-  if (slot.head == kNoSegment || slot.generation != id / kReservationsMax) return kNoSegment;
-  const SegmentId head = slot.head;
-  if (close) {
-    detail::count_reserved(*core.shared, -load_relaxed(&core.segment(head).chain_length));
-    slot.head = kNoSegment;
-  }
+  count_reserved(*core.shared, -load_relaxed(&core.segment(head).chain_length));
+  store_relaxed(&core.reservations[id % kReservationsMax].head, kNoSegment);
   return head;
 }
 
@@ -71,9 +75,10 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
   for (uint32_t i = 0; head != kNoSegment && i < kReservationsMax; ++i) {
     Reservation& slot = core.reservations[i];
     if (slot.head != kNoSegment) continue;
-    slot.head = head;
-    slot.generation = slot.generation % (UINT32_MAX / kReservationsMax - 1) + 1;
-    *id = slot.generation * kReservationsMax + i;
+    const uint32_t generation = slot.generation % (UINT32_MAX / kReservationsMax - 1) + 1;
+    store_relaxed(&slot.generation, generation);
+    store_release(&slot.head, head);
+    *id = generation * kReservationsMax + i;
     return Status::kOk;
   }
   detail::count_reserved(shared, -count);
@@ -84,12 +89,12 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
 
 // Null if the id is used up or abandoned.
 WC_HD inline Item* reservation_item(const Core& core, uint32_t id) {
-  const SegmentId head = detail::current_head(core, id, false);
+  const SegmentId head = detail::current_head(core, id);
   return head == kNoSegment ? nullptr : reinterpret_cast<Item*>(core.segment_data(head));
 }
 
 WC_HD inline void abandon_reservation(const Core& core, uint32_t id) {
-  const SegmentId head = detail::current_head(core, id, true);
+  const SegmentId head = detail::close_reservation(core, id);
   if (head != kNoSegment) free_chain(core, head);
 }
 
@@ -100,7 +105,7 @@ WC_HD inline Status allocate_from_reservation(const Core& core, const ThreadCont
   Item* staged = reservation_item(core, id);
   WC_ASSERT(staged != nullptr);
   if (staged->chained()) {
-    detail::current_head(core, id, true);
+    detail::close_reservation(core, id);
     staged->store_expiry(expiry);
     core.segment(core.segment_of(staged)).note_expiry(expiry);
     allocation = {staged, static_cast<uint32_t>(item_bytes(staged->key_size, staged->value_size)),

@@ -43,7 +43,7 @@ void add_traffic(CLI::App* app, Options* options) {
       ->check(CLI::Range(0.0, 1e9));
   app->add_option("-s,--seconds", options->seconds, "how long to measure")
       ->check(CLI::Range(0.01, 1e6));
-  app->add_option("--requests", options->requests, "measure so many requests instead");
+  app->add_option("--requests", options->requests, "measure this number of requests instead");
   app->add_option("--warm-up", options->warm_up_s, "seconds of load before measuring")
       ->check(CLI::Range(0.0, 1e6));
   app->add_option("--timeout", options->timeout_s,

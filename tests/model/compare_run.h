@@ -16,7 +16,7 @@ namespace warpcache::model {
 struct CompareConfig {
   std::string warpcached;  // programs
   std::string memcached;
-  size_t commands = 100'000;  // at least so many in all scripts together
+  size_t commands = 100'000;  // the least number in all scripts together
   size_t steps = 300;         // of a script
   uint64_t seed = 1;
   Protocol protocol = Protocol::kAll;

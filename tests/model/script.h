@@ -50,7 +50,7 @@ std::string write_script(const Script& script);
 struct Surroundings {
   std::function<uint64_t(const std::string& key)> cas_of;
   int64_t unix_time = 0;
-  // CAS ids in text have at least so many digits.
+  // CAS ids in text have at least this number of digits.
   size_t cas_digits = 1;
 };
 // The bytes that `text` means.

@@ -20,7 +20,7 @@ ReplayTransport::ReplayTransport(const ReplayConfig& config, const FrameList& in
 void ReplayTransport::attach(SessionObserver&, PinReleaser& releaser) { releaser_ = &releaser; }
 
 bool ReplayTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, int) {
-  WC_ASSERT(turn_handles_.empty());
+  WC_ASSERT(new_handles_.empty());
   requests_.clear();
   if (next_frame_ == input_.size()) return false;
   // A UDP payload has less than 64 KB, whatever the frame's size.
@@ -66,7 +66,7 @@ void ReplayTransport::complete(const RxChunk& chunk, const RxNext&, const TxSpan
   if (!cutter.fits()) counters_.replies_dropped.add(1);
   while (!cutter.done()) {
     add_reply(request, cutter);
-    turn_handles_.push_back(chunk.handle);
+    new_handles_.push_back(chunk.handle);
   }
   release_pins(spans, span_count, *releaser_);
 }
@@ -85,21 +85,21 @@ void ReplayTransport::add_reply(const Request& request, DatagramCutter& cutter) 
   });
   net::finish_udp_checksum(request.packet, udp_payload, reply_.data());
   net::pad_frame(reply_.data(), headers + udp_payload);
-  turn_replies_.add({reply_.data(), reply_.size()}, input_.time_ns(request.frame));
+  new_replies_.add({reply_.data(), reply_.size()}, input_.time_ns(request.frame));
 }
 
 void ReplayTransport::flush() {
-  std::vector<size_t> order(turn_handles_.size());
+  std::vector<size_t> order(new_handles_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [this](size_t a, size_t b) { return turn_handles_[a] < turn_handles_[b]; });
+                   [this](size_t a, size_t b) { return new_handles_[a] < new_handles_[b]; });
   for (const size_t i : order) {
-    counters_.bytes_written.add(turn_replies_[i].size);
-    replies_.add(turn_replies_[i], turn_replies_.time_ns(i));
+    counters_.bytes_written.add(new_replies_[i].size);
+    replies_.add(new_replies_[i], new_replies_.time_ns(i));
   }
   counters_.datagrams_sent.add(order.size());
-  turn_replies_.clear();
-  turn_handles_.clear();
+  new_replies_.clear();
+  new_handles_.clear();
 }
 
 }  // namespace warpcache::io

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transport without a network: it takes Ethernet frames from memory and keeps the reply frames. It
-// treats a frame as one from a network interface: reads and verifies headers, divides replies into
-// datagrams, writes headers and checksums. Frames that are not requests are dropped and counted.
+// A transport without a network: it takes Ethernet frames from memory and keeps the reply frames.
+// It treats a frame as one from a network interface: reads and verifies headers, divides replies
+// into datagrams, writes headers and checksums. Frames that are not requests are dropped and
+// counted.
 #pragma once
 
 #include <array>
@@ -62,8 +63,8 @@ class ReplayTransport final : public Transport {
   size_t next_frame_ = 0;
   PinReleaser* releaser_ = nullptr;
   std::vector<Request> requests_;  // of the iteration; a chunk's handle is the index
-  FrameList turn_replies_;         // in the order of complete()
-  std::vector<uint32_t> turn_handles_;
+  FrameList new_replies_;          // in the order of complete()
+  std::vector<uint32_t> new_handles_;
   std::vector<uint8_t> reply_;
   FrameList replies_;
   std::array<uint64_t, net::kPacketVerdicts> verdicts_{};

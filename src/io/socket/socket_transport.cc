@@ -147,7 +147,7 @@ void SocketTransport::close_stream(uint32_t index) {
 bool SocketTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) {
   WC_DASSERT(arena.size >= 2 * kChunkBytesMax);
   arena_data_ = arena.data;
-  udp_.start_turn();
+  udp_.start_iteration();
   if (WC_UNLIKELY(mode() != Mode::kRunning)) {
     if (is_over()) return false;
     timeout_ms = std::min(timeout_ms, kDrainPollMs);
@@ -223,8 +223,8 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   return true;
 }
 
-// Delivers streams that need no new bytes. Uses at most half of the arena, so that they cannot starve
-// streams with new bytes.
+// Delivers streams that need no new bytes. Uses at most half of the arena, so that they cannot
+// starve streams with new bytes.
 void SocketTransport::deliver_ready(InputArena& arena, std::vector<RxChunk>& chunks) {
   uint32_t delivered = 0;
   while (delivered < ready_.size() && arena.used < arena.size / 2 &&

@@ -38,7 +38,7 @@ class FakeEngine final : public engine::Engine {
     ++batches;
     frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
-    batch->not_reached = false;
+    batch->left_out = false;
     replies_.clear();
     batch_frames_ = 0;
     uint32_t next_frame = 0;
@@ -48,7 +48,7 @@ class FakeEngine final : public engine::Engine {
       next_frame += entry.frame_count;
       entry.long_reply = nullptr;
       run_entry(*batch, i);
-      batch->not_reached = batch->not_reached || entry.frames_done == 0;
+      batch->left_out = batch->left_out || entry.frames_done == 0;
     }
     WC_ASSERT(next_frame == batch->frames.size());
     done_ = batch;

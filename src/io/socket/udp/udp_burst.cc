@@ -53,7 +53,7 @@ UdpBurst::~UdpBurst() { WC_ASSERT(pins_.empty()); }
 
 void UdpBurst::close() { sockets_.clear(); }
 
-void UdpBurst::start_turn() {
+void UdpBurst::start_iteration() {
   WC_ASSERT(packets_.empty());
   source_count_ = 0;
   requests_.clear();
@@ -215,8 +215,8 @@ uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control&
   return count;
 }
 
-// Sends consecutive packets of one socket with one call. Returns the number of packets that are sent
-// or dropped: at least one.
+// Sends consecutive packets of one socket with one call. Returns the number of packets that are
+// sent or dropped: at least one.
 uint32_t UdpBurst::send_from(uint32_t first) {
   Socket& socket = sockets_[packets_[first].socket];
   mmsghdr messages[kMessagesPerCall];

@@ -44,8 +44,9 @@ class UdpBurst {
   uint32_t socket_count() const { return static_cast<uint32_t>(sockets_.size()); }
   int fd(uint32_t socket) const { return sockets_[socket].fd.get(); }
 
-  // Forgets the requests of the last iteration. REQUIRES: flush() was called since the last reply().
-  void start_turn();
+  // Forgets the requests of the last iteration. REQUIRES: flush() was called since the last
+  // reply().
+  void start_iteration();
 
   // Receives from a socket with one system call. Returns false if the arena or the list of this
   // iteration has no space for a burst: call again in the next iteration.

@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-# What we take from the system. Required: fmt, spdlog, CLI11, threads. Optional parts are reported in one line each.
+# What we take from the system. Required: fmt, spdlog, threads. Optional parts are reported in one line each.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
-find_package(CLI11 REQUIRED)
 
-# Target wc_uring exists always; WARPCACHE_HAVE_URING=1 is defined for those who link it where liburing is present.
-add_library(wc_uring INTERFACE)
+# Recorded frames in files.
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
-  pkg_check_modules(URING QUIET IMPORTED_TARGET liburing)
+  pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
 endif()
-if(URING_FOUND)
-  target_link_libraries(wc_uring INTERFACE PkgConfig::URING)
-  target_compile_definitions(wc_uring INTERFACE WARPCACHE_HAVE_URING=1)
-  message(STATUS "io_uring: liburing ${URING_VERSION}")
+if(PCAP_FOUND)
+  message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
 else()
-  message(STATUS "io_uring: liburing not found, building with epoll only")
+  message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
 endif()
 
+# What programs that measure, simulate and test read their command lines and write their reports with.
+find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)
-if(nlohmann_json_FOUND)
-  message(STATUS "warpcache-load: nlohmann-json ${nlohmann_json_VERSION}")
+if(CLI11_FOUND AND nlohmann_json_FOUND)
+  message(STATUS "programs beside the server: CLI11 ${CLI11_VERSION}, nlohmann-json ${nlohmann_json_VERSION}")
 else()
-  message(STATUS "warpcache-load: nlohmann-json not found, it will not be built")
+  message(STATUS "programs beside the server: CLI11 or nlohmann-json not found, those that need them will not be built")
 endif()
 
 if(BUILD_TESTING)

@@ -13,6 +13,8 @@ endif()
 set(WARPCACHE_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread; empty for none")
 option(WARPCACHE_WERROR "Treat warnings as errors" OFF)
 option(WARPCACHE_DEBUGTIME "Test build with the debugtime command" OFF)
+option(WARPCACHE_FUZZ "Build the fuzz targets, and everything for them; needs clang" OFF)
+option(WARPCACHE_STUDIES "Build sim, and of bench what no system test runs" ON)
 
 # ccache, where it is installed. Paths below the checkout are relative to it, so that another checkout of the same sources hits, too.
 # A launcher that is given (CMAKE_<LANG>_COMPILER_LAUNCHER, as a variable or from the environment) is left as it is.
@@ -22,7 +24,7 @@ if(WARPCACHE_CCACHE)
   foreach(language C CXX CUDA)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER
-        env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${WARPCACHE_CCACHE}")
+        env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros "${WARPCACHE_CCACHE}")
     endif()
   endforeach()
   message(STATUS "ccache: ${WARPCACHE_CCACHE}")
@@ -36,6 +38,15 @@ set(wc_host_warnings -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)
 target_compile_options(wc_warnings INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${wc_host_warnings}>")
 if(WARPCACHE_WERROR)
   target_compile_options(wc_warnings INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Werror>")
+endif()
+
+if(WARPCACHE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "WARPCACHE_FUZZ: the fuzz targets need clang")
+  endif()
+  # Counts that only a fuzz target reads; other programs run as well.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
 if(WARPCACHE_SANITIZE)

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by ./test and .ci/run: runs named parts one after the other and records each for tools/summary.py.
+# Sourced by ./test, .ci/run and tests/nightly: runs named parts one after the other and records each for tools/summary.py.
 
 # parts_begin FOLDER: forgets the folder's former results.
 parts_begin() {
   parts_folder=$1
   parts_count=0
+  parts_lane=''
   rm -rf "$parts_folder"
   mkdir -p "$parts_folder"
 }
@@ -19,8 +20,18 @@ part() {
   "$@" || rc=$?
   parts_count=$((parts_count + 1))
   printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$rc" "$start_s" "$EPOCHREALTIME" "$report" \
-    >"$parts_folder/$(printf '%02d' "$parts_count").part"
+    >"$parts_folder/$parts_lane$(printf '%02d' "$parts_count").part"
   [[ $rc -eq 0 || $rc -eq 77 ]]
+}
+
+# parts_beside NAME COMMAND...: runs COMMAND, which runs parts, in the background: as $!. What it prints goes to FOLDER/NAME.log.
+parts_beside() {
+  local lane=$1
+  shift
+  (
+    parts_lane=$lane- parts_count=0
+    "$@"
+  ) >"$parts_folder/$lane.log" 2>&1 &
 }
 
 # A clean place for EPOCHREALTIME: it follows the locale's decimal point.

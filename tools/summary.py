@@ -59,7 +59,7 @@ def count_report(part: Part, report: Path, status: int) -> None:
         else:
             outcome = "passed"
             part.passed += 1
-        folder = re.match(r"tests\.(\w+)\.", case.get("classname", ""))
+        folder = re.match(r"(?:tests|testing|bench)\.(\w+)\.", case.get("classname", ""))
         if folder:
             part.folders.setdefault(folder[1], Counter())[outcome] += 1
     if part.passed + part.failed == 0:

@@ -12,7 +12,7 @@
 #include "ablation/launches.h"
 #include "ablation/shadow.h"
 #include "gpu/device.h"
-#include "offline/gpu_fabric.h"
+#include "offline/gpu_backend.h"
 #include "offline/parallel.h"
 #include "protocol/single_key/packet.h"
 
@@ -76,7 +76,7 @@ class Study {
 
  private:
   void fill() {
-    offline::FabricConfig config;
+    offline::BackendConfig config;
     config.memory_bytes = memory_for(config_.workload);
     config.hash_power = hash_power_for(config_.workload);
     config.gpu = config_.gpu;
@@ -85,8 +85,8 @@ class Study {
     const std::string failure = gpu::open_device(static_cast<int>(config.gpu), &facts_);
     if (!failure.empty()) throw std::runtime_error(failure);
     store::CudaStore* store = nullptr;
-    fabric_ = make_gpu_fabric(config, &store);
-    offline::fill(workload_, *fabric_, progress_);
+    backend_ = make_gpu_backend(config, &store);
+    offline::fill(workload_, *backend_, progress_);
     if (store->host_bytes() != 0) throw std::runtime_error("the GPU has too little memory");
     core_ = store->resources().core;
     now_ = store->clock().now;
@@ -372,7 +372,7 @@ class Study {
   uint64_t batches_;
   uint64_t requests_;
   gpu::DeviceFacts facts_;
-  std::unique_ptr<offline::Fabric> fabric_;
+  std::unique_ptr<offline::Backend> backend_;
   store::Core core_;
   uint32_t now_ = 0;
   std::vector<uint8_t> frames_;

@@ -6,15 +6,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-REPO_ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO_ROOT / "tests"))
-
 from harness.servers import Target, start_server
 from workloads import Workload
+
 
 class LoadError(Exception):
     """The load generator ended with an error: wrong values, refused requests, a lost server."""
@@ -34,17 +31,6 @@ class Setting:
     generator: Path
     connections_max: int = 4096
     timeout_s: float = 60  # of one measurement, filling the server included
-
-
-def find_generator() -> Path | None:
-    """$WARPCACHE_LOAD, the one built with $WARPCACHED, or the release build's."""
-    if chosen := os.environ.get("WARPCACHE_LOAD"):
-        return Path(chosen)
-    places = [REPO_ROOT / "build" / "release"]
-    if "WARPCACHED" in os.environ:
-        places.insert(0, Path(os.environ["WARPCACHED"]).parent)
-    found = (place / "warpcache-load" for place in places)
-    return next((path for path in found if os.access(path, os.X_OK)), None)
 
 
 def split_cpus(threads: int, load_threads: int) -> tuple[frozenset[int], frozenset[int]]:

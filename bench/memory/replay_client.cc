@@ -40,6 +40,7 @@ struct Options {
   double overwrites = 0.1;
   uint64_t requests = 0;
   uint64_t warm_up = 0;
+  uint64_t round = 0;
   // fill, count, remove
   uint32_t first = 0;
   uint32_t last = 0;  // one past the last
@@ -68,6 +69,13 @@ struct Counts {
   }
 };
 
+// Before each round of requests: says on stdout that it is there, and waits for a byte on stdin. So
+// whoever started several clients keeps them together, however the machine runs them.
+bool wait_for_round() {
+  (void)std::fputc('\n', stdout);
+  return std::fflush(stdout) == 0 && std::fgetc(stdin) != EOF;
+}
+
 // Each request draws a rank and is an overwrite (a set of the key's next version) or a get; a get
 // that misses is followed by a set, sent with the batch after the next.
 bool replay(const Options& options, const Sizes& sizes, TextSession* session, Counts* counts) {
@@ -83,6 +91,10 @@ bool replay(const Options& options, const Sizes& sizes, TextSession* session, Co
   };
   uint64_t done = 0;
   while (done < options.requests || session->outstanding() > 0) {
+    if (options.round != 0 && done < options.requests && done % options.round == 0 &&
+        !wait_for_round()) {
+      return false;
+    }
     const size_t replies = session->outstanding();
     for (const uint32_t id : missed) send(Operation::kSet, id, false);
     counts->fills += missed.size();
@@ -158,6 +170,13 @@ void add_options(CLI::App* app, Options* options) {
       ->check(CLI::Range(0.0, 1.0));
   replay->add_option("--requests", options->requests, "how many in all")->required();
   replay->add_option("--warm-up", options->warm_up, "of these, not counted in the hit ratio");
+  replay
+      ->add_option("--round", options->round,
+                   "before each so many requests, print a line end and wait for a byte on stdin")
+      ->check([](const std::string& text) {
+        const uint64_t round = std::strtoull(text.c_str(), nullptr, 10);
+        return round % kBatch == 0 ? "" : "must be a multiple of " + std::to_string(kBatch);
+      });
 
   const std::pair<const char*, const char*> sweeps[] = {
       {"fill", "set keys"}, {"count", "get keys"}, {"remove", "delete keys"}};

@@ -38,7 +38,7 @@ constexpr const char* kEpilogue =
 
 struct Options {
   StudyConfig study;
-  FabricConfig fabric;
+  BackendConfig backend;
   std::string engine = "cpu";
   uint64_t memory_mib = 0;
   std::vector<uint32_t> background_launches;
@@ -99,25 +99,25 @@ void add_options(CLI::App* app, Options* options) {
   app->add_flag("!--no-verify", options->study.verify, "do not compare replies");
   app->add_option("--engine", options->engine, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  app->add_option("--threads", options->fabric.threads, "of the host")
+  app->add_option("--threads", options->backend.threads, "of the host")
       ->take_last()
       ->check(CLI::Range(1u, 64u));
-  app->add_option("--depth", options->fabric.depth,
+  app->add_option("--depth", options->backend.depth,
                   "batches that a thread keeps under way on the GPU")
       ->take_last()
       ->check(CLI::Range(1u, 64u));
   app->add_option("-m,--memory", options->memory_mib,
                   "MiB of the store; without it, what the keys need")
       ->check(CLI::Range(16u, 1u << 24));
-  app->add_option("--gpu", options->fabric.gpu, "which one");
-  app->add_option("--blocks", options->fabric.blocks,
+  app->add_option("--gpu", options->backend.gpu, "which one");
+  app->add_option("--blocks", options->backend.blocks,
                   "of the GPU, for a batch; 0: as many as it has multiprocessors");
-  app->add_option("--copied", options->fabric.copied_batch_min,
+  app->add_option("--copied", options->backend.copied_batch_min,
                   "batches of so many requests and more cross the bus by copy engines; 0: none")
       ->take_last();
-  app->add_flag("--persistent", options->fabric.persistent,
+  app->add_flag("--persistent", options->backend.persistent,
                 "a kernel that stays, instead of a launch for each batch");
-  app->add_flag("--device-memory", options->fabric.device_memory,
+  app->add_flag("--device-memory", options->backend.device_memory,
                 "frames and replies lie in the GPU's memory: no bus");
   app->add_option("--order", options->study.order,
                   "how the requests of a batch stand: as drawn, by command, by size of key")
@@ -126,7 +126,7 @@ void add_options(CLI::App* app, Options* options) {
                                                                {"command", Order::kCommand},
                                                                {"key-size", Order::kKeySize}},
                                   CLI::ignore_case));
-  app->add_flag("--high-priority", options->fabric.high_priority,
+  app->add_flag("--high-priority", options->backend.high_priority,
                 "of the requests' streams, against background work");
   app->add_option("--rate", options->study.requests_per_s,
                   "requests/s that come, in batches at equal distances, which count from when they "
@@ -150,26 +150,27 @@ void add_options(CLI::App* app, Options* options) {
   });
 }
 
-// `fabric` is the caller's: after a failure it must not be given back.
-int run(Options& options, std::unique_ptr<Fabric>& fabric) {
-  options.fabric.memory_bytes =
+// `backend` is the caller's: after a failure it must not be given back.
+int run(Options& options, std::unique_ptr<Backend>& backend) {
+  options.backend.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
-  options.fabric.hash_power = hash_power_for(options.study.workload);
+  options.backend.hash_power = hash_power_for(options.study.workload);
   using Cut = BackgroundConfig::Cut;
   const Cut cut = options.background_cut == "time" ? Cut::kTime : Cut::kBlocks;
   if (!options.background_launches.empty()) options.study.backgrounds.clear();
   for (const uint32_t launches : options.background_launches) {
     options.study.backgrounds.push_back({launches, cut});
   }
-  fabric =
-      options.engine == "cuda" ? make_gpu_fabric(options.fabric) : make_cpu_fabric(options.fabric);
+  backend = options.engine == "cuda" ? make_gpu_backend(options.backend)
+                                     : make_cpu_backend(options.backend);
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  const StudyResult result = run_study(options.study, *fabric, [terminal](const std::string& text) {
-    if (terminal) (void)std::fprintf(stderr, "\r\033[K%s", text.c_str());
-  });
+  const StudyResult result =
+      run_study(options.study, *backend, [terminal](const std::string& text) {
+        if (terminal) (void)std::fprintf(stderr, "\r\033[K%s", text.c_str());
+      });
   if (terminal) (void)std::fputs("\r\033[K", stderr);
   const auto report = options.json ? json_report : text_report;
-  const std::string text = report(options.study, fabric->describe(), result);
+  const std::string text = report(options.study, backend->describe(), result);
   (void)std::fwrite(text.data(), 1, text.size(), stdout);
   for (const Row& row : result.rows) {
     if (row.wrong > 0) return 1;
@@ -191,9 +192,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<Backend> backend;
   try {
-    return run(options, fabric);
+    return run(options, backend);
   } catch (const std::exception& failure) {
     (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());
     std::_Exit(3);  // anything else would wait for kernels, which may never end

@@ -59,10 +59,10 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
 
-std::string text_report(const StudyConfig& config, const std::string& fabric,
+std::string text_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result) {
   const Workload workload(config.workload);
-  std::string out = fmt::format("{}\n{}\nslots of {} B in, {} B out; {} requests\n", fabric,
+  std::string out = fmt::format("{}\n{}\nslots of {} B in, {} B out; {} requests\n", backend,
                                 describe(config.workload), workload.request_slot(),
                                 workload.reply_slot(), config.requests);
   auto to = std::back_inserter(out);
@@ -98,12 +98,12 @@ std::string text_report(const StudyConfig& config, const std::string& fabric,
   return out;
 }
 
-std::string json_report(const StudyConfig& config, const std::string& fabric,
+std::string json_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result) {
   const WorkloadConfig& in = config.workload;
   const Workload workload(in);
   nlohmann::ordered_json out;
-  out["fabric"] = fabric;
+  out["fabric"] = backend;
   out["ping"] = in.ping;
   out["keys"] = in.keys;
   out["key_size"] = in.key_mixture.empty() ? nlohmann::ordered_json(in.key_size)

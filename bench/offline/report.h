@@ -8,11 +8,11 @@
 namespace warpcache::offline {
 
 // A table with a line for each batch size.
-std::string text_report(const StudyConfig& config, const std::string& fabric,
+std::string text_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result);
 
 // One object on one line, with the names and units that the table has.
-std::string json_report(const StudyConfig& config, const std::string& fabric,
+std::string json_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result);
 
 }  // namespace warpcache::offline

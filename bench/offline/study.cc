@@ -88,13 +88,13 @@ class Places {
   std::vector<uint8_t> rank_;  // of requests
 };
 
-void verify(const Workload& workload, const Fabric& fabric, const Places& places, uint64_t count,
+void verify(const Workload& workload, const Backend& backend, const Places& places, uint64_t count,
             const Progress& progress, Row& row) {
   std::vector<uint64_t> wrong;
   std::mutex mutex;
   in_pieces(count, "verifying", progress, [&](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {
-      const auto frame_of = [&](uint32_t datagram) { return fabric.reply(i, datagram); };
+      const auto frame_of = [&](uint32_t datagram) { return backend.reply(i, datagram); };
       if (workload.is_right(places.request_at(i), frame_of)) continue;
       const std::lock_guard lock(mutex);
       wrong.push_back(i);
@@ -105,43 +105,43 @@ void verify(const Workload& workload, const Fabric& fabric, const Places& places
   if (wrong.empty()) return;
   const uint64_t first = *std::min_element(wrong.begin(), wrong.end());
   row.first_wrong = "request " + std::to_string(first) + " got";
-  for (uint32_t i = 0; i == 0 || fabric.reply(first, i).size != 0; ++i) {
-    row.first_wrong += " " + std::to_string(fabric.reply(first, i).size);
+  for (uint32_t i = 0; i == 0 || backend.reply(first, i).size != 0; ++i) {
+    row.first_wrong += " " + std::to_string(backend.reply(first, i).size);
   }
   row.first_wrong += " bytes";
 }
 
 // How long a run of background work takes with the card to itself.
-double alone(const BackgroundConfig& background, Fabric& fabric, const Progress& progress) {
+double alone(const BackgroundConfig& background, Backend& backend, const Progress& progress) {
   progress("background work alone");
-  fabric.begin_background(background);
-  return fabric.end_background();
+  backend.begin_background(background);
+  return backend.end_background();
 }
 
 // A row of the table: several passes, the best of them.
 Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig& background,
-            Fabric& fabric, const Progress& progress) {
+            Backend& backend, const Progress& progress) {
   const bool shared = background.launches != 0;
-  const double alone_ms = shared ? alone(background, fabric, progress) : 0;
+  const double alone_ms = shared ? alone(background, backend, progress) : 0;
   Row best;
   double joules = 0;
   auto begin = std::chrono::steady_clock::now();
-  if (shared) fabric.begin_background(background);
+  if (shared) backend.begin_background(background);
   for (uint32_t i = 0; i < config.passes; ++i) {
     progress("batches of " + std::to_string(pass.batch) + ", pass " + std::to_string(i + 1));
-    PassResult times = fabric.run(pass);
+    PassResult times = backend.run(pass);
     const Row row = row_of(pass, times);
     if (row.requests_per_s > best.requests_per_s) best = row;
     if (i != 0) continue;
     // Before the first pass memory was taken.
-    joules = fabric.joules();
+    joules = backend.joules();
     begin = std::chrono::steady_clock::now();
   }
-  joules = fabric.joules() - joules;
+  joules = backend.joules() - joules;
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   if (shared) {
     best.background = background;
-    best.background_ms = fabric.end_background();
+    best.background_ms = backend.end_background();
     best.background_alone_ms = alone_ms;
   }
   if (joules > 0 && time.count() >= kEnergySecondsMin) {
@@ -152,20 +152,20 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
 }
 
 // Stores a piece of the values of `pass.count` keys from `first` on.
-void fill_piece(const Workload& workload, Fabric& fabric, const Pass& pass, uint64_t first,
+void fill_piece(const Workload& workload, Backend& backend, const Pass& pass, uint64_t first,
                 uint32_t piece) {
-  uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+  uint8_t* input = backend.input(pass.count * pass.slot_bytes);
   in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       const auto id = static_cast<uint32_t>(first + i);
       (void)workload.write_fill(id, piece, input + i * pass.slot_bytes);
     }
   });
-  (void)fabric.run(pass);
+  (void)backend.run(pass);
   std::atomic<uint64_t> not_stored{UINT64_MAX};
   in_parallel(pass.count, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
-      const auto frame_of = [&](uint32_t datagram) { return fabric.reply(i, datagram); };
+      const auto frame_of = [&](uint32_t datagram) { return backend.reply(i, datagram); };
       if (!workload.is_stored(static_cast<uint32_t>(first + i), frame_of)) not_stored = first + i;
     }
   });
@@ -176,7 +176,7 @@ void fill_piece(const Workload& workload, Fabric& fabric, const Pass& pass, uint
 
 }  // namespace
 
-void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
+void fill(const Workload& workload, Backend& backend, const Progress& progress) {
   const uint32_t keys = workload.config().keys;
   for (uint64_t first = 0; first < keys; first += kFillAtATime) {
     progress("storing keys " + std::to_string(first * 100 / keys) + "%");
@@ -187,22 +187,22 @@ void fill(const Workload& workload, Fabric& fabric, const Progress& progress) {
     pass.batch = kFillBatch;
     pass.writes = true;
     for (uint32_t i = 0; i < workload.fill_pieces(); ++i) {
-      fill_piece(workload, fabric, pass, first, i);
+      fill_piece(workload, backend, pass, first, i);
     }
   }
 }
 
-StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress) {
+StudyResult run_study(const StudyConfig& config, Backend& backend, const Progress& progress) {
   StudyResult result;
-  result.bus = fabric.bus();
+  result.bus = backend.bus();
   const Workload workload(config.workload);
-  if (!config.workload.ping) fill(workload, fabric, progress);
+  if (!config.workload.ping) fill(workload, backend, progress);
   Pass pass;
   pass.count = config.requests;
   pass.slot_bytes = workload.request_slot();
   pass.reply_slot_bytes = workload.reply_slot();
   pass.writes = config.workload.set_share > 0;
-  uint8_t* input = fabric.input(pass.count * pass.slot_bytes);
+  uint8_t* input = backend.input(pass.count * pass.slot_bytes);
   Places places(config, workload);
   const auto write = [&] {
     in_pieces(pass.count, "writing frames", progress, [&](uint64_t first, uint64_t end) {
@@ -220,8 +220,8 @@ StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress&
       write();
     }
     for (const BackgroundConfig& background : config.backgrounds) {
-      Row row = best_of(config, pass, background, fabric, progress);
-      if (config.verify) verify(workload, fabric, places, pass.count, progress, row);
+      Row row = best_of(config, pass, background, backend, progress);
+      if (config.verify) verify(workload, backend, places, pass.count, progress, row);
       result.rows.push_back(row);
     }
   }

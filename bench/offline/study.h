@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One measurement: fill the store, run the requests through a fabric several times, verify the
+// One measurement: fill the store, run the requests through a backend several times, verify the
 // replies of the last time.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "offline/fabric.h"
+#include "offline/backend.h"
 #include "offline/workload.h"
 
 namespace warpcache::offline {
@@ -60,11 +60,11 @@ struct StudyResult {
 // Says what is being done, now and then: "verifying 40%".
 using Progress = std::function<void(const std::string& text)>;
 
-// Stores all keys, through the fabric, as sets of it. What a full store has evicted again is missed
-// later and counts as wrong: the store has to be large enough. Throws as run_study().
-void fill(const Workload& workload, Fabric& fabric, const Progress& progress);
+// Stores all keys, through the backend, as sets of it. What a full store has evicted again is
+// missed later and counts as wrong: the store has to be large enough. Throws as run_study().
+void fill(const Workload& workload, Backend& backend, const Progress& progress);
 
 // Throws std::runtime_error if something does not work at all, std::bad_alloc without memory.
-StudyResult run_study(const StudyConfig& config, Fabric& fabric, const Progress& progress);
+StudyResult run_study(const StudyConfig& config, Backend& backend, const Progress& progress);
 
 }  // namespace warpcache::offline

@@ -22,10 +22,10 @@ StudyConfig small_study() {
 }
 
 StudyResult run_on_cpu(const StudyConfig& config, uint32_t threads = 2) {
-  FabricConfig fabric;
-  fabric.memory_bytes = uint64_t{64} << 20;
-  fabric.threads = threads;
-  return run_study(config, *make_cpu_fabric(fabric), [](const std::string&) {});
+  BackendConfig backend;
+  backend.memory_bytes = uint64_t{64} << 20;
+  backend.threads = threads;
+  return run_study(config, *make_cpu_backend(backend), [](const std::string&) {});
 }
 
 void expect_all_right(const StudyConfig& config) {
@@ -98,13 +98,13 @@ TEST(StudyTest, ItemsOfManySizesAreAnswered) {
   expect_all_right(config);
 }
 
-// A fabric whose reply to one request has another byte somewhere, or a frame more or less.
-class BrokenFabric final : public Fabric {
+// A backend whose reply to one request has another byte somewhere, or a frame more or less.
+class BrokenBackend final : public Backend {
  public:
   enum class Fault : uint8_t { kByte, kNone, kOneMore };
 
-  BrokenFabric(Fault fault, size_t wrong_at)
-      : right_(make_cpu_fabric({})), fault_(fault), wrong_at_(wrong_at) {}
+  BrokenBackend(Fault fault, size_t wrong_at)
+      : right_(make_cpu_backend({})), fault_(fault), wrong_at_(wrong_at) {}
 
   std::string describe() const override { return "broken"; }
   uint8_t* input(uint64_t bytes) override { return right_->input(bytes); }
@@ -126,15 +126,15 @@ class BrokenFabric final : public Fabric {
   }
 
  private:
-  std::unique_ptr<Fabric> right_;
+  std::unique_ptr<Backend> right_;
   Fault fault_;
   size_t wrong_at_;
   mutable std::vector<uint8_t> copy_;
 };
 
-void expect_one_wrong(const StudyConfig& config, BrokenFabric::Fault fault, size_t at = 0) {
-  BrokenFabric fabric(fault, at);
-  const std::vector<Row> rows = run_study(config, fabric, [](const std::string&) {}).rows;
+void expect_one_wrong(const StudyConfig& config, BrokenBackend::Fault fault, size_t at = 0) {
+  BrokenBackend backend(fault, at);
+  const std::vector<Row> rows = run_study(config, backend, [](const std::string&) {}).rows;
   EXPECT_EQ(rows.at(0).wrong, 1u) << "byte " << at;
   EXPECT_NE(rows.at(0).first_wrong.find("777"), std::string::npos);
 }
@@ -148,12 +148,12 @@ TEST(StudyTest, AnyWrongByteIsSeen) {
   for (const uint32_t value : {2u, 2000u}) {
     SCOPED_TRACE(value);
     config.workload.value_size = value;
-    expect_one_wrong(config, BrokenFabric::Fault::kNone);
-    expect_one_wrong(config, BrokenFabric::Fault::kOneMore);
+    expect_one_wrong(config, BrokenBackend::Fault::kNone);
+    expect_one_wrong(config, BrokenBackend::Fault::kOneMore);
     const size_t step = value < 100 ? 1 : 37;
     const size_t size = 50 + 6 + 16 + 3 + 1 + 2 + value + 2 + 5;
     for (size_t at = 0; at < size; at += step) {
-      expect_one_wrong(config, BrokenFabric::Fault::kByte, at);
+      expect_one_wrong(config, BrokenBackend::Fault::kByte, at);
     }
   }
 }

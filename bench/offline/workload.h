@@ -41,8 +41,8 @@ struct WorkloadConfig {
 // Of a store, in bytes: twice what items and index take, and what values that are stored in pieces
 // leave behind, so that nothing is evicted.
 uint64_t memory_for(const WorkloadConfig& workload);
-// See FabricConfig: the index has room for all keys from the start, as who knows their number would
-// have it.
+// See BackendConfig: the index has room for all keys from the start, as who knows their number
+// would have it.
 uint32_t hash_power_for(const WorkloadConfig& workload);
 
 class Workload {

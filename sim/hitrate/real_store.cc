@@ -92,7 +92,7 @@ void RealStore::set(const Key& key, const Entry& entry) {
   Status status = try_set(name.view(), entry);
   while (status == Status::kDeferred) {
     const uint64_t bytes = store::item_bytes(entry.key_size, entry.value_size);
-    if (store_->make_room(bytes) != Status::kOk) break;
+    if (store_->reclaim(bytes) != Status::kOk) break;
     status = try_set(name.view(), entry);
   }
   // memcached's rule: a key whose new value cannot be stored loses its old one.

@@ -173,8 +173,8 @@ WC_HD inline void add_owned(T* word, std::type_identity_t<T> value) {
   store_relaxed(word, static_cast<T>(load_relaxed(word) + value));
 }
 
-// One step of a wait for another thread; `tries` counts the steps from 0. Pauses in the first steps,
-// then yields the core, because the other thread may not be running.
+// One step of a wait for another thread; `tries` counts the steps from 0. Pauses in the first
+// steps, then yields the core, because the other thread may not be running.
 WC_HD inline void spin_wait(uint32_t tries) {
 #if defined(__CUDA_ARCH__)
   __nanosleep(tries < 16 ? 20 : 200);

@@ -85,7 +85,8 @@ class BytePipe {
     reader_waits_ = true;
   }
 
-  // The bytes that can be read in one piece; they stay in place until consume(). Empty: see state().
+  // The bytes that can be read in one piece; they stay in place until consume(). Empty: see
+  // state().
   Bytes readable() {
     const std::lock_guard lock(mutex_);
     reader_waits_ = filled_ == 0;

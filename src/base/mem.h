@@ -15,8 +15,8 @@ namespace warpcache {
 namespace detail {
 
 #if defined(__CUDA_ARCH__)
-// An unaligned load on the device is a load for each byte. Loading the aligned words around it takes
-// fewer; they never cross into another page.
+// An unaligned load on the device is a load for each byte. Loading the aligned words around it
+// takes fewer; they never cross into another page.
 __device__ inline uint32_t load_unaligned32(const void* from) {
   const auto address = reinterpret_cast<uintptr_t>(from);
   const auto* words = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3});
@@ -110,8 +110,8 @@ WC_HD inline void mem_copy_granules(void* to, const void* from, size_t count) {
 #endif
 }
 
-// mem_copy() for short ranges such as keys: no function call, 16 bytes a step; the last step overlaps
-// the one before it.
+// mem_copy() for short ranges such as keys: no function call, 16 bytes a step; the last step
+// overlaps the one before it.
 WC_HD inline void mem_copy_short(void* to, const void* from, size_t size) {
   auto* out = static_cast<uint8_t*>(to);
   const auto* in = static_cast<const uint8_t*>(from);

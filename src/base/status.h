@@ -20,14 +20,14 @@ enum class [[nodiscard]] Status : uint8_t{
     kKeyTooLong,      // a key over 250 bytes, where the protocol has a special reply for it
     kBadFlag,         // meta: CLIENT_ERROR invalid flag
     kDuplicateFlag,   // meta: CLIENT_ERROR duplicate flag
-    kBadFlags,           // ma: CLIENT_ERROR invalid or duplicate flag, for any fault in its flags
-    kTooManyFlags,       // meta: CLIENT_ERROR options flags are too long
-    kBadToken,           // meta: CLIENT_ERROR bad token in command line format
-    kBadOpaque,          // meta: CLIENT_ERROR opaque token too long
-    kBadKeyEncoding,     // meta: CLIENT_ERROR error decoding key
-    kBadInitial,         // meta: CLIENT_ERROR invalid numeric initial value
-    kBadMetaDelta,       // meta: CLIENT_ERROR invalid numeric delta value
-    kBadSetMode,         // ms: CLIENT_ERROR invalid mode for ms M token
+    kBadFlags,        // ma: CLIENT_ERROR invalid or duplicate flag, for any fault in its flags
+    kTooManyFlags,    // meta: CLIENT_ERROR options flags are too long
+    kBadToken,        // meta: CLIENT_ERROR bad token in command line format
+    kBadOpaque,       // meta: CLIENT_ERROR opaque token too long
+    kBadKeyEncoding,  // meta: CLIENT_ERROR error decoding key
+    kBadInitial,      // meta: CLIENT_ERROR invalid numeric initial value
+    kBadMetaDelta,    // meta: CLIENT_ERROR invalid numeric delta value
+    kBadSetMode,      // ms: CLIENT_ERROR invalid mode for ms M token
     kBadArithmeticMode,  // ma: CLIENT_ERROR invalid mode for ma M token
     kInvalidArguments,   // binary: 0x04
     // The command is fine, the server cannot do it.
@@ -38,7 +38,7 @@ enum class [[nodiscard]] Status : uint8_t{
     kFlushDisabled,     // flush_all with -F
     kShutdownDisabled,  // shutdown without -A
     // Inside the server only; never composed.
-    kDeferred,  // nothing took effect: run the request again after Store::make_room()
+    kDeferred,  // nothing took effect: run the request again after Store::reclaim()
 };
 
 }  // namespace warpcache

@@ -53,6 +53,7 @@ struct BatchEntry {
       0;  // below frame_count: reply space ran out; the caller submits the rest in a later batch
   uint32_t first_span = 0;  // replies in order: Batch::spans[first_span .. first_span + span_count)
   uint32_t span_count = 0;
+  bool waits = false;  // with frames_done below frame_count: for others, submit the rest later
   bool close = false;  // quit, or a stream out of step: send the spans, then close
   // The reply to the last of the frames done comes through this pipe, behind the spans. Whoever
   // takes the entry back becomes its reader. Streams only.
@@ -71,8 +72,8 @@ struct Batch {
                              // decoded in place
   std::vector<protocol::Frame> frames;
   std::vector<BatchEntry> entries;
-  std::vector<ReplySpan> spans;  // filled by the engine
-  bool left_out = false;         // by the engine: of some stream no frame was done
+  std::vector<ReplySpan> spans;     // filled by the engine
+  bool stream_not_reached = false;  // by the engine: of some stream no frame was done
 };
 
 // What the commands that are not about one key need from the rest of the server. Called by the
@@ -136,7 +137,7 @@ class Engine {
   // kernel that stays keeps a GPU's processors, and giving memory back waits for it). Cheap where
   // there is nothing to give back. The next submit() takes it again. REQUIRES: no batch is under
   // way.
-  virtual void yield() {}
+  virtual void release_device() {}
 };
 
 }  // namespace warpcache::engine

@@ -44,7 +44,7 @@ class FailoverEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
-  void yield() override { current().yield(); }
+  void release_device() override { current().release_device(); }
 
  private:
   // Marks pins and reservations of the spare.

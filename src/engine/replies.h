@@ -18,7 +18,7 @@ inline constexpr uint32_t kEntryReplySlice = 256 * 1024;
 
 // Times that a request may find no room although room was just made for it (others take it) before
 // it is answered with an out-of-memory error.
-inline constexpr uint32_t kMakeRoomRoundsMax = 8;
+inline constexpr uint32_t kReclaimRoundsMax = 8;
 
 // The whole answer to a datagram for whose replies there is no space.
 inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";

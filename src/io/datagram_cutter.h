@@ -36,8 +36,8 @@ class DatagramCutter {
     return protocol::udp_payload_size(static_cast<uint32_t>(bytes_), sequence_);
   }
 
-  // Makes the next datagram: writes kUdpHeaderSize bytes to `header` and calls piece(data, size) for
-  // each contiguous part of its payload. Returns next_payload_size(). REQUIRES: !done().
+  // Makes the next datagram: writes kUdpHeaderSize bytes to `header` and calls piece(data, size)
+  // for each contiguous part of its payload. Returns next_payload_size(). REQUIRES: !done().
   template <typename Piece>
   uint32_t next(uint8_t* header, Piece&& piece) {
     WC_DASSERT(!done());

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The interface of a port: a transport receives bytes and sends replies for one worker thread. It
-// knows nothing of protocols. The worker reports for each chunk how many bytes it has consumed, what
-// to send and whether to close.
+// knows nothing of protocols. The worker reports for each chunk how many bytes it has consumed,
+// what to send and whether to close.
 //
 // An iteration, driven by the worker:
-//   receive(arena)       fills a list of RxChunk: each is one datagram, or the unconsumed and the new
+//   receive(arena)       fills a list of RxChunk: each is one datagram, or the unconsumed and the
+//   new
 //                        bytes of a stream
 //   ...                  the worker frames the chunks and runs them through the engine
 //   complete(chunk, ..)  for every chunk, in any order: bytes consumed, reply spans, close flag.
@@ -34,8 +35,8 @@ inline constexpr uint32_t kChunkBytesMax = 64 * 1024;
 // The pin of a span that the pin of a later span of the same reply protects.
 inline constexpr uint32_t kPinFollows = 0xffffffffu;
 
-// Bytes to send. With pin 0 they are valid for this iteration; otherwise until the transport releases
-// the pin, after it has sent them or the connection has ended.
+// Bytes to send. With pin 0 they are valid for this iteration; otherwise until the transport
+// releases the pin, after it has sent them or the connection has ended.
 struct TxSpan {
   const uint8_t* data;
   uint32_t size;
@@ -103,6 +104,8 @@ struct RxNext {
   uint32_t need = 0;      // do not deliver fewer bytes than this (0: any new byte). REQUIRES: at
                           // most kChunkBytesMax
   bool more_now = false;  // deliver the rest in the next iteration, even without new bytes
+  bool later = false;     // with more_now: other streams come first. The transport may take a few
+                          // milliseconds, and need not
   bool close = false;     // close when the spans are sent
   // If not empty, the stream's next bytes go directly here; RxChunk::body_received is their number.
   // Valid until the next complete() or closed(). REQUIRES: the whole chunk is consumed.

@@ -82,8 +82,8 @@ WC_HD inline uint64_t checksum_add_aligned(uint64_t sum, const uint8_t* data, si
   return sum + static_cast<uint16_t>(shifted << 8 | shifted >> 8);
 }
 
-// Adds a range. An odd range counts as if a zero byte followed it. REQUIRES: the ranges added before
-// have an even total size; all ranges together are below 16 GiB.
+// Adds a range. An odd range counts as if a zero byte followed it. REQUIRES: the ranges added
+// before have an even total size; all ranges together are below 16 GiB.
 WC_HD inline uint64_t checksum_add(uint64_t sum, const uint8_t* data, size_t size) {
 #if defined(__CUDA_ARCH__)
   return checksum_add_aligned(sum, data, size);

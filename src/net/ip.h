@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are skipped; frames with
-// IPv6 extension headers are dropped.
+// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are skipped; frames
+// with IPv6 extension headers are dropped.
 #pragma once
 
 #include <cstdint>

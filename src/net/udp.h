@@ -68,8 +68,8 @@ WC_HD inline void compose_udp_reply(const uint8_t* request, uint32_t payload_siz
   store_big16(out + kUdpChecksumOffset, uint16_t{0});
 }
 
-// The checksum field for a sum over pseudo header, header and payload. A checksum of 0 is written as
-// 0xffff, because 0 means "no checksum".
+// The checksum field for a sum over pseudo header, header and payload. A checksum of 0 is written
+// as 0xffff, because 0 means "no checksum".
 WC_HD inline uint16_t udp_checksum(uint64_t sum) {
   const uint16_t checksum = static_cast<uint16_t>(~checksum_fold(sum));
   return checksum != 0 ? checksum : uint16_t{0xffff};

@@ -303,7 +303,8 @@ WC_HD inline Meaning meaning_of(uint8_t opcode) {
   }
 }
 
-// Times are unsigned in this protocol, so none is negative. Times after 2038 become the largest one.
+// Times are unsigned in this protocol, so none is negative. Times after 2038 become the largest
+// one.
 WC_HD inline int32_t exptime_of(uint32_t exptime) {
   return exptime > INT32_MAX ? INT32_MAX : static_cast<int32_t>(exptime);
 }

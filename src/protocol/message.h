@@ -49,29 +49,27 @@ enum class Op : uint8_t {
 
 // Bits of Request::bits.
 enum RequestBit : uint32_t {
-  kQuiet = 1u << 0,       // binary quiet forms and meta q: no reply to a miss or a success
-  kNoReply = 1u << 1,     // text noreply: no reply at all
-  kLastKey = 1u << 2,     // text get family: the reply of this key is followed by END
-  kReturnCas = 1u << 3,   // gets, gats (not used by binary and meta)
-  kReturnKey = 1u << 4,   // binary getk, gatk
-  kTouchBit = 1u << 5,    // set `exptime` on the found item (gat, gats, binary gat; meta T)
-  kCasCompare = 1u << 6,  // cas_compare is given (cas, meta C, binary header cas != 0)
-  kCasSet = 1u << 7,      // cas_set is given (meta E)
-  kVivify = 1u << 8,      // vivify_exptime is given (meta N; binary incr, decr that may create)
-  kRecache = 1u << 9,     // recache_ttl is given (meta R)
+  kQuiet = 1u << 0,         // binary quiet forms and meta q: no reply to a miss or a success
+  kNoReply = 1u << 1,       // text noreply: no reply at all
+  kLastKey = 1u << 2,       // text get family: the reply of this key is followed by END
+  kReturnCas = 1u << 3,     // gets, gats (not used by binary and meta)
+  kReturnKey = 1u << 4,     // binary getk, gatk
+  kTouchBit = 1u << 5,      // set `exptime` on the found item (gat, gats, binary gat; meta T)
+  kCasCompare = 1u << 6,    // cas_compare is given (cas, meta C, binary header cas != 0)
+  kCasSet = 1u << 7,        // cas_set is given (meta E)
+  kVivify = 1u << 8,        // vivify_exptime is given (meta N; binary incr, decr that may create)
+  kRecache = 1u << 9,       // recache_ttl is given (meta R)
   kInvalidate = 1u << 10,   // meta I (ms: store as stale if the CAS is older; md: mark stale)
   kKeyIsBase64 = 1u << 11,  // meta b: the key was base64 on the wire and has been decoded in place
   kNoBump = 1u << 12,  // meta u: the access does not count for eviction, last access, "fetched"
   kReturnValue = 1u << 13,  // the reply has the value (text and binary get; meta v)
-  kDropValue =
-      1u << 14,  // md x: an empty item with client_flags replaces the found one
+  kDropValue = 1u << 14,    // md x: an empty item with client_flags replaces the found one
   kReserved = 1u << 15,  // the body is in the batch entry's reservation, not in the input (set by
                          // the engine)
   kTtlBeforeTouch =
       1u << 16,  // meta t stands before T: Result::ttl is the time to live before T took effect
   kAnswersFlags = 1u << 18,  // meta: the reply shows at least one flag
-  kDropOld =
-      1u << 17,  // a refused store (`status` says why) must remove the item with its key
+  kDropOld = 1u << 17,  // a refused store (`status` says why) must remove the item with its key
 };
 
 struct Request {

@@ -73,7 +73,7 @@ WC_HD inline Status execute_on_key(const Context& context, RequestState& state,
 }  // namespace detail
 
 // Takes effect and says with what result. kDeferred: nothing took effect and `result` means
-// nothing; run it again after Store::make_room(state.bytes_wanted), with Context::out_of_memory if
+// nothing; run it again after Store::reclaim(state.bytes_wanted), with Context::out_of_memory if
 // that failed. REQUIRES: the thread is inside an epoch, and the request is not administrative.
 WC_HD inline Status execute(const Context& context, RequestState& state, protocol::Result& result) {
   result = {};

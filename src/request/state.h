@@ -44,7 +44,7 @@ struct Context {
   // before it does: what cannot be sent is missed, and a miss has changed nothing.
   uint32_t copied_value_max = UINT32_MAX;
   bool out_of_memory =
-      false;  // make_room() has failed for this request: answer instead of deferring again
+      false;  // reclaim() has failed for this request: answer instead of deferring again
 
   WC_HD Bytes key(const protocol::Request& request) const {
     return {input + request.key_offset, request.key_size};

@@ -202,7 +202,7 @@ bool test_way(bool persistent) {
     say(fmt::format("  {}: the GPU has failed: {}", name, faults.why()));
     return false;
   }
-  engine->yield();
+  engine->release_device();
   say(fmt::format("  {}: {} replies, {} wrong; {}", name, bench.checked(), bench.wrong(), figures));
   return bench.wrong() == 0;
 }

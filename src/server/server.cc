@@ -132,7 +132,7 @@ void Server::run_worker(const WorkerThread& worker) {
   worker.engine->attach_thread();
   attached_->count_down();
   worker.loop->run();
-  worker.engine->yield();
+  worker.engine->release_device();
   if (workers_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
 }
 

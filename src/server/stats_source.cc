@@ -149,7 +149,7 @@ void ServerStats::add_store(admin::StatsSnapshot& snapshot) const {
   snapshot.segments_free = stats.free_segments;
   snapshot.own.insert(snapshot.own.end(), {{"segments_pinned", stats.pinned_segments},
                                            {"segments_reserved", stats.reserved_segments},
-                                           {"segments_limbo", stats.limbo_segments},
+                                           {"segments_limbo", stats.retired_segments},
                                            {"index_splits", stats.get(StoreCounter::kSplits)}});
 }
 

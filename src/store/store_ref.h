@@ -15,7 +15,7 @@
 //             existing = pair.find(key); decide; pair.publish(thread, allocation, existing); }  or
 //             abandon()
 // No room:    allocate() answers kDeferred and nothing has happened. Leave the batch, call
-// Store::make_room(), enter
+// Store::reclaim(), enter
 //             again, and start the request anew.
 // Several threads may do all this at once, each with its own ThreadContext.
 #pragma once

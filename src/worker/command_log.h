@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log of -vv and `verbosity 2`: connections, commands and replies as lines on standard error, in
-// memcached's form. Each worker has one; its thread only.
+// The log of -vv and `verbosity 2`: connections, commands and replies as lines on standard error,
+// in memcached's form. Each worker has one; its thread only.
 //
-// The log has no values, and nothing that a client sends before it has logged in (-Y). Bytes that are
-// not text are escaped.
+// The log has no values, and nothing that a client sends before it has logged in (-Y). Bytes that
+// are not text are escaped.
 #pragma once
 
 #include <cstdint>

@@ -57,8 +57,8 @@ uint32_t Worker::key_size_of(LargeBody& body) {
 }
 
 // Reserves space in the store, but only after kInlineBodyMax bytes of the body have come: a client
-// that stops earlier then holds no memory of the store. Returns false if more input is needed first.
-// Refuses the body if there is no space.
+// that stops earlier then holds no memory of the store. Returns false if more input is needed
+// first. Refuses the body if there is no space.
 bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   if (present < kInlineBodyMax) {
     plan.next.need = kInlineBodyMax;

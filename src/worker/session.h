@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The worker's state of a stream between iterations. The rare parts, a large body that is being
-// received and deferred frames, are in pools, so that an idle stream costs only the bytes of Session.
+// received and deferred frames, are in pools, so that an idle stream costs only the bytes of
+// Session.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace warpcache::worker {
 
-// The longest head of a storage command: a line of text; a binary header, extras and key (24, at most
-// 255 and 250 bytes) are shorter.
+// The longest head of a storage command: a line of text; a binary header, extras and key (24, at
+// most 255 and 250 bytes) are shorter.
 inline constexpr uint32_t kLargeHeadMax = protocol::kLineSizeMax + 7;
 
 // A large body: received in pieces, directly into the store.
@@ -59,8 +60,8 @@ inline Session& session_of(io::SessionStorage& storage) {
   return *reinterpret_cast<Session*>(storage.bytes);
 }
 
-// A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at a
-// time: at most one for each stream. take() throws std::bad_alloc if the system refuses memory.
+// A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at
+// a time: at most one for each stream. take() throws std::bad_alloc if the system refuses memory.
 template <typename T>
 class NumberedPool {
  public:

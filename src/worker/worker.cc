@@ -23,8 +23,8 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
       memory_(engine.input_memory(kInputBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
-  // Allocated at start-up, so that no iteration fails when memory is short. Pages occupy memory only
-  // after their first use.
+  // Allocated at start-up, so that no iteration fails when memory is short. Pages occupy memory
+  // only after their first use.
   batch_.frames.reserve(kBatchFramesMax);
   batch_.entries.reserve(io::kChunksMax);
   batch_.spans.reserve(engine::kBatchSpansMax);
@@ -76,7 +76,7 @@ bool Worker::run_once(int timeout_ms) {
 void Worker::nothing_came() {
   const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(idle_, true)) idle_since_ = now;
-  if (now - idle_since_ >= config_.idle_after) engine_.yield();
+  if (now - idle_since_ >= config_.idle_after) engine_.release_device();
 }
 
 // Whether the chunk is a datagram that must run again in this iteration: the batch was full, or the
@@ -139,12 +139,12 @@ void Worker::keep_deferred_frames() {
   batch_.entries.resize(entries);
 }
 
-// The index of the chunk to complete first. The transport delivers streams with more_now in the order
-// of complete(). So the first ones in the next iteration are those that were deferred or not reached,
-// because the batch, the reply space or the administrative commands were at their limit. Otherwise
-// fast clients could starve the others.
+// The index of the chunk to complete first. The transport delivers streams with more_now in the
+// order of complete(). So the first ones in the next iteration are those that were deferred or not
+// reached, because the batch, the reply space or the administrative commands were at their limit.
+// Otherwise fast clients could starve the others.
 size_t Worker::first_to_complete() const {
-  if (WC_LIKELY(!full_ && !batch_.left_out)) return 0;
+  if (WC_LIKELY(!full_ && !batch_.stream_not_reached)) return 0;
   const auto waits = [this](const Plan& plan) {
     return plan.not_reached ||
            (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
@@ -184,8 +184,8 @@ void Worker::close_entry(Plan& plan) {
   plan.entry = kNoEntry;
 }
 
-// How many frames can be added now; sets plan.not_reached if the batch is full. One place stays free
-// for the frame of a refused large body.
+// How many frames can be added now; sets plan.not_reached if the batch is full. One place stays
+// free for the frame of a refused large body.
 uint32_t Worker::free_frames(Plan& plan) {
   const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
@@ -266,8 +266,8 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
   }
 }
 
-// Keeps the frames that the engine deferred for the next iteration; the transport keeps their bytes.
-// False: the system refuses the memory.
+// Keeps the frames that the engine deferred for the next iteration; the transport keeps their
+// bytes. False: the system refuses the memory.
 bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
   const engine::BatchEntry& entry = batch_.entries[plan.entry];
   const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
@@ -289,8 +289,10 @@ bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
     frame.offset = frame.head_size > 0 ? frame.offset - start : 0;
   }
   deferred.framed_end = plan.framed_end - (start - chunk.offset);
-  plan.next = {
-      .consumed = start - chunk.offset, .more_now = true, .long_reply = plan.next.long_reply};
+  plan.next = {.consumed = start - chunk.offset,
+               .more_now = true,
+               .later = entry.waits,
+               .long_reply = plan.next.long_reply};
   return true;
 }
 

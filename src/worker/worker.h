@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The event loop of a worker thread. In each iteration, the received chunks become one batch, the
-// engine runs the batch, and the transport gets the replies and the number of consumed bytes of each
-// chunk. Works with every Transport and every Engine.
+// engine runs the batch, and the transport gets the replies and the number of consumed bytes of
+// each chunk. Works with every Transport and every Engine.
 //
 // The loop itself takes no lock and makes no system call. It allocates only for large bodies and
-// deferred frames; if the system refuses the memory, the request is refused or the stream is closed.
+// deferred frames; if the system refuses the memory, the request is refused or the stream is
+// closed.
 #pragma once
 
 #include <chrono>
@@ -45,9 +46,9 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   // The memory that the worker asks the engine for.
   static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
-  // The most frames of a datagram; a datagram with more is dropped. Twice as many as keys of 6 bytes
-  // fit into the largest datagram. Without this bound, a datagram of line ends would need 16 times
-  // its size for frames.
+  // The most frames of a datagram; a datagram with more is dropped. Twice as many as keys of 6
+  // bytes fit into the largest datagram. Without this bound, a datagram of line ends would need 16
+  // times its size for frames.
   static constexpr uint32_t kDatagramFramesMax = 8 * 1024;
   static_assert(kDatagramFramesMax < kBatchFramesMax);
 
@@ -56,8 +57,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Runs one iteration; waits at most timeout_ms for input. Returns false when the transport is shut
-  // down.
+  // Runs one iteration; waits at most timeout_ms for input. Returns false when the transport is
+  // shut down.
   bool run_once(int timeout_ms);
 
   // Runs iterations until the transport is shut down.

@@ -6,10 +6,10 @@ reference instead, which proves the tests.
 """
 
 import pytest
+from harness.fixtures import require_target
+from harness.servers import start_server as start
 
 from clients.support import dialogue
-from conftest import require_target
-from harness.servers import start_server as start
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ CHURN_WRITES = 800
 
 
 def connect(address):
-    return closing(Client(address, timeout=20, no_delay=True, default_noreply=False))
+    return closing(Client(address, timeout=60, no_delay=True, default_noreply=False))
 
 
 def in_processes(work, *arguments):
@@ -35,7 +35,7 @@ def in_processes(work, *arguments):
     for process in processes:
         process.start()
     try:
-        gathered = [results.get(timeout=60) for _ in processes]
+        gathered = [results.get(timeout=300) for _ in processes]
     finally:
         for process in processes:
             process.join(20)

@@ -29,8 +29,8 @@ CLIENT_KINDS = ["plain", "pooled", "hash"]
 
 
 def make_client(kind, address, **options):
-    options.setdefault("connect_timeout", 5)
-    options.setdefault("timeout", 5)
+    options.setdefault("connect_timeout", 60)
+    options.setdefault("timeout", 60)
     if kind == "plain":
         return Client(address, **options)
     if kind == "pooled":
@@ -473,7 +473,7 @@ def test_shutdown(start_server):
     client = make_client("plain", tcp(server))
     client.set("key", b"value")
     client.shutdown()
-    assert server.wait_exit(5) == 0
+    assert server.wait_exit() == 0
 
 
 def test_shutdown_is_off_by_default(plain):
@@ -503,7 +503,7 @@ def test_slow_reader_gets_everything(server, plain):
     """The client sends many requests before it reads one byte of the replies."""
     plain.set("key", b"x" * 10_000)
     count = 400
-    with socket.create_connection(tcp(server), timeout=10) as sock:
+    with socket.create_connection(tcp(server), timeout=60) as sock:
         sender = threading.Thread(target=sock.sendall, args=(b"get key\r\n" * count,))
         sender.start()
         time.sleep(0.3)
@@ -519,7 +519,7 @@ def test_slow_reader_gets_everything(server, plain):
 
 def test_errors_leave_the_connection_usable(server):
     """A client that meets an error closes; a raw one shows that the server needs no such help."""
-    with socket.create_connection(tcp(server), timeout=5) as sock:
+    with socket.create_connection(tcp(server), timeout=60) as sock:
         lines = sock.makefile("rb")
         sock.sendall(
             b"bogus\r\nset key 0 0 notanumber\r\nget\r\nset key 0 0 2\r\nok\r\nget key\r\n"

@@ -12,7 +12,7 @@ from clients.support import VALUES, spec
 
 @pytest.fixture
 def client(server):
-    made = memcache.Client([spec(server)], cache_cas=True, socket_timeout=5)
+    made = memcache.Client([spec(server)], cache_cas=True, socket_timeout=60)
     yield made
     made.disconnect_all()
 

@@ -9,9 +9,9 @@ import time
 import urllib.request
 
 import pytest
+from harness.servers import free_port
 
 from clients.support import dialogue, spec, stats
-from harness.servers import free_port
 
 MEMCACHED_TOOL = shutil.which("memcached-tool") or "/usr/share/memcached/scripts/memcached-tool"
 EXPORTER = shutil.which("prometheus-memcached-exporter") or shutil.which("memcached_exporter")
@@ -175,7 +175,7 @@ def test_the_exporter_itself(server):
             except OSError:
                 assert process.poll() is None and time.monotonic() < deadline
                 time.sleep(0.05)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
             text = reply.read().decode()
     finally:
         process.terminate()
@@ -198,7 +198,7 @@ def tool(server, *arguments):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        timeout=30,
+        timeout=60,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout.decode()

@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 
 import pymemcache
 import pytest
+from harness.servers import free_port
 from pymemcache.exceptions import MemcacheError
 
 from clients.support import dialogue, tcp
-from harness.servers import free_port
 
 POOL = """\
 pool:
@@ -66,13 +66,13 @@ class Proxy:
     def client(self):
         return closing(
             pymemcache.Client(
-                ("127.0.0.1", self.port), timeout=5, connect_timeout=5, default_noreply=False
+                ("127.0.0.1", self.port), timeout=60, connect_timeout=60, default_noreply=False
             )
         )
 
     def statistics(self):
         """The proxy's own statistics of the pool, once it has gathered them."""
-        with socket.create_connection(("127.0.0.1", self.stats_port), 5) as sock:
+        with socket.create_connection(("127.0.0.1", self.stats_port), 60) as sock:
             text = b""
             while piece := sock.recv(1 << 16):
                 text += piece
@@ -158,7 +158,7 @@ def test_pipelined_multi_gets(proxy):
     with proxy.client() as client:
         client.set_many({key: value_of(key) for key in KEYS})
     groups = [KEYS[start : start + 20] + ["absent"] for start in range(0, len(KEYS), 20)] * 20
-    with socket.create_connection(("127.0.0.1", proxy.port), 10) as sock:
+    with socket.create_connection(("127.0.0.1", proxy.port), 60) as sock:
         sock.sendall(b"".join(b"get " + " ".join(group).encode() + b"\r\n" for group in groups))
         lines = sock.makefile("rb")
         for group in groups:

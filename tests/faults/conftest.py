@@ -5,10 +5,11 @@ answers, holds no more connections and descriptors than before, and ends with st
 from __future__ import annotations
 
 import pytest
-from conftest import require_target
-from faults import support
+from harness.fixtures import require_target
 from harness.servers import Server
 from harness.servers import start_server as start
+
+from faults import support
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,16 @@ import random
 import select
 import socket
 
-from faults.support import packet, pattern
 from harness.binary import HEADER, OPCODES
 from harness.channels import UDP_HEADER
 from harness.exchange import receive_all
 
+from faults.support import packet, pattern
+
 
 def say_and_listen(server, request: bytes) -> bytes:
     """All that comes back to a client that sends this and ends its side. The server must close."""
-    with server.connect(10.0) as sock:
+    with server.connect(60.0) as sock:
         try:
             sock.sendall(request)
             sock.shutdown(socket.SHUT_WR)

@@ -27,12 +27,12 @@ def main() -> None:
     chance = random.Random(seed)
     socks = []
     for _ in range(count):
-        sock = socket.create_connection(("127.0.0.1", port), 10)
+        sock = socket.create_connection(("127.0.0.1", port), 60)
         request = chance.choice(REQUESTS)
         sock.sendall(request[: chance.randrange(1, len(request))])
         socks.append(sock)
     for _ in range(count // 4):  # These are in the middle of a reply that they do not read.
-        sock = socket.create_connection(("127.0.0.1", port), 10)
+        sock = socket.create_connection(("127.0.0.1", port), 60)
         sock.sendall(b"get kept\r\n" * 20)
         socks.append(sock)
     print("ready", flush=True)

@@ -20,7 +20,7 @@ using engine::RigKind;
 
 class ClockTest : public testing::TestWithParam<RigKind> {};
 
-TEST_P(ClockTest, ItemsExpireThoughTheCardIsNotToldTheTime) {
+TEST_P(ClockTest, ItemsExpireThoughTheGpuIsNotToldTheTime) {
   engine::RigConfig config;
   config.store.memory_limit = config.store.memory_reach = uint64_t{64} << 20;
   config.store.maintenance_thread = false;

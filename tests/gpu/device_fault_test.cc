@@ -116,7 +116,7 @@ class Served {
   // Whoever asks the lost store is answered as well.
   void require_lost_store() {
     require(store_->stats().segment_limit == 0, "the lost store has no statistics");
-    require(store_->make_room(1, 1) == Status::kOutOfMemory, "the lost store has no room");
+    require(store_->reclaim(1, 1) == Status::kOutOfMemory, "the lost store has no room");
   }
 
   std::string say(const std::string& text) { return talker_->say(text); }
@@ -191,11 +191,11 @@ void illegal_access_under_way(bool persistent) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     access_nothing();
   });
-  const std::string on_card = "VALUE a 0 3\r\nold\r\nEND\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
+  const std::string on_gpu = "VALUE a 0 3\r\nold\r\nEND\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
   const std::string on_cpu = "END\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
   const auto deadline = std::chrono::steady_clock::now() + kFaultPatience;
-  std::string answer = on_card;
-  while (answer == on_card) {
+  std::string answer = on_gpu;
+  while (answer == on_gpu) {
     require(std::chrono::steady_clock::now() < deadline, "the failure is noticed");
     answer = served.say("get a\r\nset b 0 0 1\r\nx\r\nget b\r\n");
   }

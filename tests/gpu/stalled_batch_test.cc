@@ -25,7 +25,8 @@ using engine::RigKind;
 using store::StoreCounter;
 
 constexpr uint64_t kMemoryBytes = 16 * store::kMiB;
-constexpr uint32_t kRoomWaitMs = 1;  // memory that the stalled batch may see cannot be waited for
+constexpr uint32_t kReclaimWaitMs =
+    1;  // memory that the stalled batch may see cannot be waited for
 constexpr auto kStalledFor = std::chrono::milliseconds(1200);
 constexpr auto kTurnMax = std::chrono::seconds(2);  // of a batch that flows
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -76,7 +77,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
   void SetUp() override {
     engine::RigConfig config;
     config.store.memory_limit = config.store.memory_reach = kMemoryBytes;
-    config.store.room_wait_ms_max = kRoomWaitMs;
+    config.store.reclaim_wait_ms_max = kReclaimWaitMs;
     config.store.seed = 42;
     config.engines = 2;  // one's readers are the stalled batch's
     config.gpu_blocks = 4;
@@ -190,7 +191,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
       const Clock::time_point turn = Clock::now();
       ASSERT_LT(turn - begin, kPatience)
           << stored << " of " << fillers << " stored, " << count(StoreCounter::kEvicted)
-          << " evicted, " << rig_->store().stats().limbo_segments << " segments in limbo";
+          << " evicted, " << rig_->store().stats().retired_segments << " segments in limbo";
       stored += fill();
       store_and_read_others(++turns);
       EXPECT_LT(Clock::now() - turn, kTurnMax) << "requests do not flow";
@@ -247,7 +248,7 @@ TEST_P(StalledBatchTest, SeesWhatItFoundAndItsMemoryIsUsedAfterwards) {
   EXPECT_GT(evicted_old, 0u);
   // Memory was given up, and is not used again while somebody may look at it.
   const store::StoreStats stalled = rig_->store().stats();
-  EXPECT_GT(stalled.limbo_segments, 0u);
+  EXPECT_GT(stalled.retired_segments, 0u);
   EXPECT_EQ(changed(reader_->let_go()), 0u);
 
   fill_all_over();

@@ -102,6 +102,7 @@ def test_others_are_answered_while_dumps_are_unread(server, closing):
     closing.clear()
 
 
+@pytest.mark.long
 def test_32_dumps_in_one_write(server, closing):
     """They are 190 MB of text: unread while the others are answered, then each has its answer."""
 

@@ -8,15 +8,11 @@ down here. Every value that comes back is checked whole by the replay client.
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-from conftest import require_target
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
-
-import measure
+from harness import measure
+from harness.fixtures import require_target
+from harness.programs import find_replay_client
 
 # The sanitizers occupy memory of their own: what a process occupies says nothing then.
 occupies = pytest.mark.skipif(
@@ -27,7 +23,7 @@ occupies = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def replay_client():
-    if measure.find_replay_client() is None:
+    if find_replay_client() is None:
         pytest.fail("replay_client is not built (set REPLAY_CLIENT=path)", pytrace=False)
 
 
@@ -41,6 +37,7 @@ def reference():
     return require_target("memcached")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("megabytes", "requests", "clients"),
     [(16, 1_000_000, 1), (64, 1_500_000, 1), (64, 1_500_000, 4), (256, 5_000_000, 1)],
@@ -53,6 +50,7 @@ def test_hit_ratio_is_at_least_memcacheds(ours, reference, megabytes, requests, 
     assert mine["hit_ratio"] >= theirs["hit_ratio"], (mine, theirs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "shape", [measure.SMALL, measure.KILOBYTE, measure.ETC, measure.MIXED], ids=lambda s: s.sizes
 )
@@ -96,6 +94,7 @@ def test_datagrams_of_many_commands_occupy_no_more_than_the_buffers(ours, comman
     assert row["grown_kib"] <= row["allowed_kib"], row
 
 
+@pytest.mark.long
 def test_without_eviction_sets_fail_until_there_is_room(ours, reference):
     row = measure.no_eviction(ours, 16)
     theirs = measure.no_eviction(reference, 16)
@@ -110,11 +109,13 @@ def test_without_eviction_sets_fail_until_there_is_room(ours, reference):
     assert row["share_refilled_larger"] >= 0.9, row
 
 
+@pytest.mark.long
 def test_memory_of_what_expires_comes_back_every_time(ours):
     row = measure.recycling(ours, 16, rounds=6)
     assert row["stored"] > 50_000 and row["out_of_memory"] == 0, row
 
 
+@pytest.mark.long
 @occupies
 def test_limit_moves_at_run_time(ours):
     row = measure.limit_changes(ours, 64)

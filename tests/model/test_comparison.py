@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import require_target
+from harness.fixtures import require_target
 
 COMMANDS = 3000
 TIME_S_MAX = 600
@@ -20,6 +20,7 @@ def compare(warpcached: str, memcached: str, protocol: str) -> subprocess.Comple
     return subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["text", "meta", "binary"])
 def test_warpcached_answers_as_memcached(protocol):
     memcached = require_target("memcached").path

@@ -41,7 +41,7 @@ class GpuBackend final : public Backend {
   }
 
   // Memory is given back when no kernel stays.
-  ~GpuBackend() override { packets_->yield(); }
+  ~GpuBackend() override { packets_->release_device(); }
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }
   void add(Bytes frame) override { frames_.emplace_back(frame.data, frame.data + frame.size); }

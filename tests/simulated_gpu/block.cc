@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulated_gpu/block.h"
 
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <chrono>
@@ -17,8 +18,10 @@ namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 * 1024;
 constexpr uint32_t kPassChance = 16;     // of so many times that a thread may pass it does
-constexpr uint32_t kIdleRoundsMax = 64;  // in which all rest, before the host's thread sleeps
+constexpr uint32_t kIdleRoundsMax = 64;  // in which all poll, before the host's thread sleeps
+constexpr uint32_t kSleepUsMax = 500;    // longer with each round
 constexpr uint32_t kPauseUsMax = 200;
+constexpr uint32_t kPollTurns = 32;  // between two rests of a thread that polls, more than it takes
 
 thread_local BlockRunner* runner = nullptr;
 
@@ -46,19 +49,29 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
 
   // Called by the block: until the thread stops.
-  void go_on() { fiber_ = std::move(fiber_).resume(); }
+  void go_on() {
+    if (poll_turns_ != 0) --poll_turns_;
+    fiber_ = std::move(fiber_).resume();
+  }
   // Called by the thread itself.
   void stop() { back_ = std::move(back_).resume(); }
 
   void begin(const Place& place) {
     place_ = place;
     ended_ = false;
+    poll_turns_ = 0;
     word_ = nullptr;
   }
   const Place& place() const { return place_; }
   uint32_t number() const { return place_.thread; }
   bool ended() const { return ended_; }
   bool waits() const { return word_ != nullptr && *word_ == value_; }
+  void rest() {
+    poll_turns_ = kPollTurns;
+    stop();
+  }
+  // Whether it rests again and again until something changes: what it does meanwhile is no work.
+  bool polls() const { return poll_turns_ != 0; }
   void wait_while(const uint32_t* word, uint32_t value) {
     word_ = word;
     value_ = value;
@@ -83,6 +96,7 @@ class Thread {
   Place place_;
   const uint32_t* word_ = nullptr;  // what it waits for: that this is no longer ...
   uint32_t value_ = 0;              // ... this
+  uint32_t poll_turns_ = 0;
   bool ended_ = true;
   bool ending_ = false;
 };
@@ -122,7 +136,8 @@ void BlockRunner::run(const Place& shape, uint32_t block, const std::function<vo
     if (!take_turns()) give_up("its threads wait for each other in vain");
     idle_rounds = worked_ ? 0 : idle_rounds + 1;
     if (idle_rounds > kIdleRoundsMax) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      const uint32_t sleep_us = std::min(idle_rounds - kIdleRoundsMax, kSleepUsMax / 5) * 5;
+      std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
     } else if (!worked_) {
       std::this_thread::yield();
     }
@@ -147,18 +162,23 @@ bool BlockRunner::take_turns() {
   return any;
 }
 
+// If polling were work, a block that waits for the host would never let its processor go.
+void BlockRunner::work() {
+  if (!running_->polls()) worked_ = true;
+}
+
 void BlockRunner::pass() {
-  worked_ = true;
+  work();
   if (accesses_a_pause != 0 && chance_() % accesses_a_pause == 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(chance_() % kPauseUsMax));
   }
   if (chance_() % kPassChance == 0) running_->stop();
 }
 
-void BlockRunner::rest() { running_->stop(); }
+void BlockRunner::rest() { running_->rest(); }
 
 void BlockRunner::wait_while(const uint32_t& word, uint32_t value) {
-  worked_ = true;
+  work();
   running_->wait_while(&word, value);
 }
 
@@ -179,7 +199,7 @@ const uint64_t* BlockRunner::exchange(uint32_t mask, uint64_t word, Together wha
   }
   warp.arrived = 0;
   ++warp.turn;
-  worked_ = true;
+  work();
   return warp.taken;
 }
 

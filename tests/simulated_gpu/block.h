@@ -43,6 +43,7 @@ class BlockRunner {
 
   void start(const Place& shape, uint32_t block);
   bool take_turns();
+  void work();
   void wait_while(const uint32_t& word, uint32_t value);
   void open_barrier();
   [[noreturn]] void give_up(const char* why) const;
@@ -57,7 +58,7 @@ class BlockRunner {
   uint32_t barrier_turn_ = 0;
   uint32_t barrier_sum_ = 0;
   uint32_t barrier_result_ = 0;
-  bool worked_ = false;  // in this round somebody has done more than rest
+  bool worked_ = false;  // in this round somebody has done more than poll
   std::minstd_rand chance_;
 
   friend class Thread;

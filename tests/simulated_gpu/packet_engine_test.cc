@@ -235,8 +235,8 @@ TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
                         : "VA " + std::to_string(size) + "\r\n" + value);
   }
   PacketBatch batch = packets_[0]->batch_of(commands, 16);
-  for (const uint32_t room : {kBufferBytes, 32u * 1024}) {
-    batch.reply_bytes = room;
+  for (const uint32_t space : {kBufferBytes, 32u * 1024}) {
+    batch.reply_bytes = space;
     ASSERT_TRUE(packets_[0]->engine().run(batch));
     uint32_t left = 0;
     for (uint32_t i = 0; i < 40; ++i) {
@@ -250,21 +250,21 @@ TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
       EXPECT_EQ(text_of(frames), texts[i]) << i;
     }
     // Of six with 20,000 bytes one has room, if it comes first.
-    EXPECT_GE(left, room == kBufferBytes ? 0u : 5u);
-    EXPECT_LE(left, room == kBufferBytes ? 0u : 39u);
+    EXPECT_GE(left, space == kBufferBytes ? 0u : 5u);
+    EXPECT_LE(left, space == kBufferBytes ? 0u : 39u);
   }
 }
 
 // What may change the store has been promised space for all of its reply.
-TEST_F(SimulatedGpuPackets, PromiseWritersSpaceForSeveralDatagrams) {
+TEST_F(SimulatedGpuPackets, ReserveWritersSpaceForSeveralDatagrams) {
   open(1);
   const std::string value = value_of(3000);
   const std::string hit = "VALUE long 0 3000\r\n" + value + "\r\nEND\r\n";
   store_value("long", value);
   const std::vector<std::string> commands(40, "gat 100 long\r\n");
   PacketBatch batch = packets_[0]->batch_of(commands, 16);
-  for (const uint32_t room : {kBufferBytes, 32u * 1024}) {
-    batch.reply_bytes = room;
+  for (const uint32_t space : {kBufferBytes, 32u * 1024}) {
+    batch.reply_bytes = space;
     ASSERT_TRUE(packets_[0]->engine().run(batch));
     uint32_t done = 0;
     for (uint32_t i = 0; i < commands.size(); ++i) {
@@ -273,7 +273,7 @@ TEST_F(SimulatedGpuPackets, PromiseWritersSpaceForSeveralDatagrams) {
       ++done;
     }
     // A warp gets space for all of its packets or for none: 32 and 8 of them, 3.1 KB each.
-    EXPECT_EQ(done, room == kBufferBytes ? 40u : 8u);
+    EXPECT_EQ(done, space == kBufferBytes ? 40u : 8u);
   }
 }
 
@@ -345,7 +345,7 @@ TEST_F(SimulatedGpuPackets, AWaitingKernelHoldsBackNoMemory) {
   }
   packets_[1]->run({"get k" + std::to_string(rounds * kSets - 1) + "\r\n"});
   expect(*packets_[1], 0, "VALUE");
-  for (const auto& packets : packets_) packets->engine().yield();
+  for (const auto& packets : packets_) packets->engine().release_device();
 }
 
 }  // namespace

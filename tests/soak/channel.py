@@ -7,6 +7,7 @@ import socket
 from typing import NamedTuple
 
 from harness.binary import HEADER, HEADER_SIZE, MAGIC_RESPONSE
+
 from soak.shared import PATIENCE_S
 
 LINE_MAX = 4096

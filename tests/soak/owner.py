@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from faults.support import packet, pattern
 from harness.channels import UDP_HEADER
+
 from soak.channel import Channel, Hit, Wrong
 from soak.knowledge import Known, may_be_absent, must_be_absent
 from soak.shared import Moment, Situation

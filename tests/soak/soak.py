@@ -9,7 +9,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 import threading
 import time
 import urllib.parse
@@ -29,17 +28,15 @@ from faults.support import (
     peak_mib,
     stats,
 )
+from harness import measure
 from harness.binary import HEADER, HEADER_SIZE
 from harness.exchange import ask
 from harness.servers import Server, Target, start_server
+
 from soak.clients import ClientProcess
 from soak.shared import PATIENCE_S, Happening, Situation
 from soak.trouble import CONNECTIONS_MAX, MEGABYTES, PAUSE_S, Trouble
 from soak.watch import THREADS, Watch, check_one, parse_stats
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "memory"))
-
-import measure  # noqa: E402
 
 CLOCK_SHIM = Path(__file__).resolve().parents[1] / "faults" / "clock_shim.c"
 SETTLE_S_MAX = 30.0

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import pytest
-from conftest import require_target
 from faults.support import others_wait_s_max
 from harness.exchange import ask
+from harness.fixtures import require_target
+from harness.programs import find_replay_client
 from harness.servers import start_server
+
 from soak.channel import Wrong
 from soak.owner import Owner
 from soak.rivals import Rivals
 from soak.shared import Happening, Situation
-from soak.soak import measure, run_soak
+from soak.soak import run_soak
 from soak.watch import Broken, check_one, check_two, parse_stats
 
 SECONDS = 40
@@ -24,8 +26,9 @@ def target():
     return require_target("warpcached")
 
 
+@pytest.mark.long
 def test_mixed_load_with_faults(target, tmp_path):
-    if measure.find_replay_client() is None:
+    if find_replay_client() is None:
         pytest.fail("replay_client is not built (set REPLAY_CLIENT=path)", pytrace=False)
     result = run_soak(target, SECONDS, 2026, tmp_path)
     assert result.problems == [], result

@@ -25,6 +25,7 @@ from faults.killed_client import REQUESTS
 from faults.support import eventually, pattern, reset
 from harness.exchange import ask, receive_until
 from harness.servers import Server
+
 from soak.shared import PATIENCE_S, Situation
 
 KILLED_CLIENT = Path(__file__).resolve().parents[1] / "faults" / "killed_client.py"

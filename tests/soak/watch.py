@@ -18,6 +18,7 @@ from faults.support import (
 )
 from harness.exchange import ask
 from harness.servers import Server
+
 from soak.shared import PATIENCE_S, Situation
 from soak.trouble import (
     CONNECTIONS_MAX,

@@ -29,7 +29,7 @@ using store::Worker;
 TEST(Batch, AnItemMayBeWrittenSlowly) {
   store::StoreConfig config = quiet_config(4 * kMiB);
   config.keep_all = true;
-  config.room_wait_ms_max = 20;
+  config.reclaim_wait_ms_max = 20;
   const auto store = make_store(config);
   Worker slow(store.get());
   Worker quick(store.get());
@@ -78,7 +78,7 @@ std::string forged_item(const std::string& key, uint32_t value_size) {
 TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
   store::StoreConfig config = quiet_config(4 * kMiB);
   config.keep_all = true;
-  config.room_wait_ms_max = 50;
+  config.reclaim_wait_ms_max = 50;
   const auto store = make_store(config);
   Worker worker(store.get());
   constexpr uint64_t kVictims = 50;
@@ -138,7 +138,7 @@ TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
 TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
   store::StoreConfig config = quiet_config(32 * kMiB);
   config.maintenance_thread = true;
-  config.room_wait_ms_max = 5000;
+  config.reclaim_wait_ms_max = 5000;
   const auto store = make_store(config);
   constexpr uint64_t kHeld = 500;
   constexpr uint64_t kHot = 100'000;
@@ -255,7 +255,7 @@ TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
 TEST(Failure, WithoutMemoryNothingIsReserved) {
   Failing failing;
   store::StoreConfig config = quiet_config(16 * kMiB);
-  config.room_wait_ms_max = 20;
+  config.reclaim_wait_ms_max = 20;
   config.hooks.context = &failing;
   config.hooks.fail_allocation = Failing::fail;
   const auto store = make_store(config);
@@ -276,7 +276,7 @@ TEST(Failure, WithoutMemoryNothingIsReserved) {
 // and what is not finished leaves nothing behind.
 TEST(Reservation, IsSeenWholeOrNotAtAll) {
   store::StoreConfig config = quiet_config(16 * kMiB);
-  config.room_wait_ms_max = 100;
+  config.reclaim_wait_ms_max = 100;
   const auto store = make_store(config);
   Speaker speaker(*store);
   Speaker other(*store);

@@ -163,7 +163,7 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
         speaker.say(one.command);
         answered = true;
       });
-      const auto end = steady_clock::now() + std::chrono::milliseconds(one.waits ? 30 : 10'000);
+      const auto end = steady_clock::now() + std::chrono::milliseconds(one.waits ? 30 : 60'000);
       while (!answered && steady_clock::now() < end) std::this_thread::yield();
       answered_while_locked = answered;
     }
@@ -391,7 +391,7 @@ TEST(Write, FailuresDoNotChurnTheLog) {
 TEST(Write, ABatchLargerThanTheMemory) {
   store::StoreConfig config = config_of(4 * kMiB);
   config.maintenance_thread = false;
-  config.room_wait_ms_max = 300;
+  config.reclaim_wait_ms_max = 300;
   const auto store = make_store(config);
   Speaker speaker(*store);
   std::string commands;
@@ -402,7 +402,8 @@ TEST(Write, ABatchLargerThanTheMemory) {
   }
   const auto start = steady_clock::now();
   EXPECT_EQ(speaker.say(commands), expected);
-  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
+  // One wait for each set, or for each segment, takes minutes; none takes a second.
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(50));
 }
 
 }  // namespace

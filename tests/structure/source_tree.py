@@ -8,7 +8,7 @@ from pathlib import Path
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".py", ".sh", ".cmake"}
-CODE_NAMES = {"CMakeLists.txt", "run", "test", "report", "install_packages", "device_compile"}
+CODE_NAMES = {"CMakeLists.txt", "run", "test", "report", "install_packages", "device_compile", "lint", "nightly"}
 CPP_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 HIDDEN_FOLDERS_OF_OURS = {".ci", ".github"}
 
@@ -25,7 +25,7 @@ def all_files(root: Path = REPO_ROOT) -> list[Path]:
     found = []
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted(filter(is_ours, subfolders))
-        found += [Path(folder) / name for name in sorted(names)]
+        found += [Path(folder) / name for name in sorted(names) if name != ".git"]  # a worktree's
     return [path for path in found if not path.is_symlink()]
 
 

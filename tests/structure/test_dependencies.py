@@ -142,3 +142,21 @@ def test_the_check_itself(part, line, forbidden):
 )
 def test_the_check_of_gpu_itself(folder, forbidden):
     assert bool(gpu_includes(folder, '#include "gpu/device.h"\n')) == forbidden
+
+
+# Tests and benchmarks share testing/harness, and the streams of bench/workload; nothing else of each other.
+FOREIGN_PATH = {
+    "tests": re.compile(r'sys\.path.*["\'/]bench["\'/]'),
+    "bench": re.compile(r'sys\.path.*["\'/]tests["\'/]'),
+}
+
+
+@pytest.mark.parametrize("folder", FOREIGN_PATH)
+def test_tests_and_benchmarks_do_not_import_each_other(folder):
+    files = [p for p in (REPO_ROOT / folder).rglob("*") if p.suffix == ".py" or p.name == "run"]
+    assert files and [p for p in files if FOREIGN_PATH[folder].search(read(p))] == []
+
+
+def test_the_check_of_foreign_paths_itself():
+    assert FOREIGN_PATH["tests"].search('sys.path.insert(0, str(ROOT / "be' + 'nch" / "memory"))')
+    assert not FOREIGN_PATH["bench"].search('sys.path.insert(0, str(ROOT / "testing"))')

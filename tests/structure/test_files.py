@@ -44,7 +44,9 @@ def test_no_machine_paths():
     assert named(p for p in all_files() if MACHINE_PATH.search(read(p))) == []
 
 
-@pytest.mark.parametrize("name", ["run", "test", ".ci/run", "bench/report", "tools/install_packages"])
+@pytest.mark.parametrize(
+    "name", ["run", "test", ".ci/run", "bench/report", "tests/nightly", "tools/install_packages", "tools/lint"]
+)
 def test_is_executable(name):
     assert os.access(REPO_ROOT / name, os.X_OK)
 

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import require_target
+from harness.fixtures import require_target
 from harness.servers import free_port, is_sanitized
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 EXIT_REFUSED = 71
 
 
@@ -73,7 +73,7 @@ def wait_until(condition, process: Process) -> None:
 
 def answers(address, family: int = socket.AF_INET) -> bool:
     with socket.socket(family) as sock:
-        sock.settimeout(5)
+        sock.settimeout(60)
         try:
             sock.connect(address)
             sock.sendall(b"mn\r\n")
@@ -214,6 +214,8 @@ def test_a_port_that_is_taken_is_refused(begin):
 def test_the_end_needs_nothing_of_the_system(begin, number):
     """A server to which the system gives neither memory nor a thread any more ends with status 0."""
     skip_where_sanitized()
+    if "SIMT_WARPCACHED" in os.environ:
+        pytest.skip("the simulated GPU takes a thread of the host for each block")
     process = begin_port(begin, shared_port(), "127.0.0.1", "-l", "127.0.0.1")
     resource.prlimit(process.process.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
     assert process.end(number) == 0, process.log()
@@ -323,7 +325,7 @@ def test_a_low_limit_on_descriptors(begin):
 
 
 def talk(port: int, *commands: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+    with socket.create_connection(("127.0.0.1", port), 60) as sock:
         sock.sendall(b"".join(commands) + b"quit\r\n")
         text = b""
         while data := sock.recv(65536):
@@ -369,7 +371,7 @@ def test_the_log_of_commands_is_switched_at_run_time(begin):
     process = begin_port(begin, port, "127.0.0.1", "-l", "127.0.0.1", "-v")
     talk(port, b"get a\r\n")
     assert protocol_lines(process) == []
-    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+    with socket.create_connection(("127.0.0.1", port), 60) as sock:
         sock.sendall(b"verbosity 2\r\n")
         assert sock.recv(100) == b"OK\r\n"
         talk(port, b"get b\r\n")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import require_target
 from harness.dialogue import TARGETS, parse
+from harness.fixtures import require_target
 from harness.player import Mismatch, Player
 from harness.servers import start_server
 

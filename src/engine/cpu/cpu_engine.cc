@@ -46,10 +46,11 @@ void CpuEngine::submit(Batch* batch) {
   wants_keys_ = admin_.wants_keys();
   batch_admin_ = 0;
   heap_bytes_ = 0;
-  batch->left_out = false;
+  batch->stream_not_reached = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
     entry.long_reply = nullptr;
+    entry.waits = false;
   }
   context_.store.enter_batch(thread_);
   run_groups(*batch);
@@ -82,7 +83,7 @@ void CpuEngine::run_groups(Batch& batch) {
   }
   close_entry(batch);
   if (WC_UNLIKELY(!batch.entries.empty() && batch.entries.back().frames_done == 0)) {
-    batch.left_out = true;
+    batch.stream_not_reached = true;
   }
 }
 
@@ -94,7 +95,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
   if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
     BatchEntry& entry = batch.entries[open_entry_];
-    const bool no_space = !has_room();
+    const bool no_space = !has_space();
     if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
     const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
     if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
@@ -102,7 +103,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
       next_frame = entry.first_frame + entry.frame_count;
     }
   }
-  if (!has_room()) return 0;
+  if (!has_space()) return 0;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
     const protocol::Frame& frame = batch.frames[next_frame++];
@@ -133,13 +134,14 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
     if (!may_run_admin(entry, group_[index].state.request)) {
       if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
       stopped_ = true;
-      batch.left_out = batch.left_out || entry.frames_done == 0;
+      entry.waits = true;
+      batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
       return;
     }
     run_admin(batch, entry, index, count);
   } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
     stopped_ = true;
-    batch.left_out = batch.left_out || entry.frames_done == 0;
+    batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
     return;
   } else {
     run_on_store(entry, index, count);
@@ -161,10 +163,11 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
 }
 
 // A base64 key has been decoded, and would be decoded again if it waited.
-bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) const {
+bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) {
   if ((request.bits & protocol::kKeyIsBase64) != 0) return true;
   const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
-  return entry_admin_ < most && batch_admin_ < kBatchAdminMax;
+  return entry_admin_ < most && batch_admin_ < kBatchAdminMax &&
+         admin_window_.open(AdminWindow::Clock::now());
 }
 
 // Between requests no epoch is held, so that what an administrative command waits for can happen.
@@ -177,6 +180,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
       if (entry.authenticated) {
         ++entry_admin_;
         ++batch_admin_;
+        admin_window_.count();
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);
@@ -211,11 +215,11 @@ void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t c
   for (uint32_t round = 0; request::execute(context_, state, result) == Status::kDeferred;
        ++round) {
     context_.store.leave_batch(thread_);
-    const Status room =
-        state.bytes_wanted == 0 ? Status::kOk : store_.make_room(state.bytes_wanted);
+    const Status reclaimed =
+        state.bytes_wanted == 0 ? Status::kOk : store_.reclaim(state.bytes_wanted);
     context_.store.enter_batch(thread_);
     drop_hints(index, count);
-    context_.out_of_memory = room != Status::kOk || round >= kMakeRoomRoundsMax;
+    context_.out_of_memory = reclaimed != Status::kOk || round >= kReclaimRoundsMax;
   }
   context_.out_of_memory = false;
 }
@@ -242,8 +246,8 @@ void CpuEngine::answer_copied(const request::RequestState& state, const protocol
 }
 
 // Whether a group can start.
-bool CpuEngine::has_room() const {
-  return writer_.has_room(kGroupReplyMax) && heap_bytes_ < kBatchHeapBytesMax;
+bool CpuEngine::has_space() const {
+  return writer_.has_space(kGroupReplyMax) && heap_bytes_ < kBatchHeapBytesMax;
 }
 
 // Whether the request at `index` reads a value that cannot be pinned, since too much is, and is not

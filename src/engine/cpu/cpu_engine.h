@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/admin_window.h"
 #include "engine/cpu/reply_writer.h"
 #include "engine/engine.h"
 #include "engine/replies.h"
@@ -84,7 +85,7 @@ class CpuEngine final : public Engine {
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
-  bool may_run_admin(const BatchEntry& entry, const protocol::Request& request) const;
+  bool may_run_admin(const BatchEntry& entry, const protocol::Request& request);
   void run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count);
   void execute(request::RequestState& state, uint32_t index, uint32_t count,
                protocol::Result& result);
@@ -96,7 +97,7 @@ class CpuEngine final : public Engine {
                        protocol::Result& result);
   void answer_from_heap(BatchEntry& entry, const request::RequestState& state,
                         const protocol::Result& result);
-  bool has_room() const;
+  bool has_space() const;
   void open_entry(Batch& batch, uint32_t entry);
   void close_entry(Batch& batch);
   void fail_datagram(Batch& batch, BatchEntry& entry, Bytes error);
@@ -118,7 +119,8 @@ class CpuEngine final : public Engine {
   uint32_t entry_reply_bytes_ = 0;
   uint32_t entry_admin_ = 0;  // administrative commands of the open entry that were run
   uint32_t batch_admin_ = 0;  // and of the batch
-  uint32_t heap_bytes_ = 0;   // of the batch: values copied for want of pins
+  AdminWindow admin_window_;
+  uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
   bool stopped_ = false;  // the open entry waits for another batch
   uint32_t pin_wait_ms_max_;

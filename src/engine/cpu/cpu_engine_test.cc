@@ -65,7 +65,7 @@ class TestBatch {
   }
 
   BatchEntry& entry(uint32_t i) { return batch_.entries[i]; }
-  bool left_out() const { return batch_.left_out; }
+  bool stream_not_reached() const { return batch_.stream_not_reached; }
 
   std::string reply(uint32_t i) const {
     const BatchEntry& entry = batch_.entries[i];
@@ -218,7 +218,7 @@ std::string times(uint32_t count, const std::string& text) {
   return all;
 }
 
-// They take long: a stream's fifth waits for the next batch, with all that follows it.
+// They take long: a stream's third waits for a later batch, with all that follows it.
 TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
   TestBatch batch;
   batch.add("get a\r\n" + times(kEntryAdminMax + 2, "verbosity 1\r\nget b\r\n"));
@@ -226,8 +226,10 @@ TEST_F(CpuEngineTest, AStreamHasAShareOfAdministrativeCommands) {
   run(batch);
   EXPECT_EQ(batch.entry(0).frames_done, 1 + 2 * kEntryAdminMax);
   EXPECT_EQ(batch.reply(0), "END\r\n" + times(kEntryAdminMax, "ADMIN\r\nEND\r\n"));
+  EXPECT_TRUE(batch.entry(0).waits);
   EXPECT_EQ(batch.reply(1), "END\r\n");
-  EXPECT_FALSE(batch.left_out());
+  EXPECT_FALSE(batch.entry(1).waits);
+  EXPECT_FALSE(batch.stream_not_reached());
 }
 
 TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
@@ -237,8 +239,11 @@ TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
   batch.add("get a\r\n");
   run(batch);
   for (uint32_t i = 0; i < kStreams; ++i) EXPECT_EQ(batch.entry(i).frames_done, kEntryAdminMax);
-  for (uint32_t i = kStreams; i < kStreams + 2; ++i) EXPECT_EQ(batch.entry(i).frames_done, 0u);
-  EXPECT_TRUE(batch.left_out());
+  for (uint32_t i = kStreams; i < kStreams + 2; ++i) {
+    EXPECT_EQ(batch.entry(i).frames_done, 0u);
+    EXPECT_TRUE(batch.entry(i).waits);
+  }
+  EXPECT_TRUE(batch.stream_not_reached());
   EXPECT_EQ(batch.reply(kStreams + 2), "END\r\n");
 }
 
@@ -336,7 +341,7 @@ TEST_F(CpuEngineTest, CopiesForWantOfPinsAreBoundedInABatch) {
   run(first);
   EXPECT_EQ(first.entry(0).frames_done, kBatchHeapBytesMax / 1000000 + 1);
   EXPECT_EQ(first.entry(1).frames_done, 0u);
-  EXPECT_TRUE(first.left_out());
+  EXPECT_TRUE(first.stream_not_reached());
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < 2; ++i) bytes += first.reply(i).size();
   EXPECT_LT(bytes, uint64_t{kBatchHeapBytesMax} + kHeapValueMax + kReplyFrameMax);
@@ -509,7 +514,7 @@ TEST_F(CpuEngineTest, ADeferredRequestRunsAgainInItsPlace) {
   EXPECT_EQ(failing.left, 0);
 }
 
-TEST_F(CpuEngineTest, WhereNoRoomCanBeMadeTheAnswerIsAnError) {
+TEST_F(CpuEngineTest, WhereNothingCanBeReclaimedTheAnswerIsAnError) {
   FailingAllocations failing;
   store::StoreConfig config;
   config.hooks.context = &failing;

@@ -30,7 +30,7 @@ class ReplyWriter {
 
   // Whether `bytes` can be written, in as many spans as a batch has room for. Half of that room is
   // left for the pieces of values.
-  bool has_room(uint32_t bytes) const {
+  bool has_space(uint32_t bytes) const {
     return static_cast<uint32_t>(end_ - cursor_) >= bytes && span_count() <= kBatchSpansMax / 2;
   }
   uint8_t* cursor() { return cursor_; }

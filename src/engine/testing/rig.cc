@@ -82,7 +82,7 @@ class CudaRig final : public Rig {
   void maintain() override { store_->maintain(); }
   void rest() override {
     if (faults_.failed()) return;
-    for (const auto& engine : engines_) engine->yield();
+    for (const auto& engine : engines_) engine->release_device();
   }
   bool value_of(const store::Item&, std::string*) override { return false; }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of recorded frames: the classic pcap format, Ethernet only. Reads both byte orders, and times
-// in microseconds or nanoseconds; writes nanoseconds. Of a frame that was recorded in part, it reads
-// the recorded bytes.
+// Recorded frames in files, by libpcap: pcap and pcapng are read, in either byte order and with
+// times in microseconds or nanoseconds; pcap with nanoseconds is written. Ethernet alone. A frame
+// that was recorded in part is read as far as it goes. Built where libpcap is found.
 #pragma once
 
 #include <string>
@@ -12,14 +12,12 @@
 
 namespace warpcache::io {
 
-// Adds the frames of a pcap file to `frames`. Returns an error message, or an empty string. If there
-// is a fault in the middle of the file, the frames before it have been added.
+// Adds the frames of a file to `frames`. Returns what is wrong, in words; empty: nothing. The
+// frames before a fault in the middle of the file have been added.
 std::string read_pcap(Bytes file, FrameList& frames);
 std::string read_pcap_file(const std::string& path, FrameList& frames);
 
-// Returns the frames as the contents of a pcap file.
-std::string write_pcap(const FrameList& frames);
-// Returns an error message, or an empty string.
+// Writes the frames. Returns what is wrong; empty: nothing.
 std::string write_pcap_file(const std::string& path, const FrameList& frames);
 
 }  // namespace warpcache::io

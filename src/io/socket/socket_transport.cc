@@ -68,7 +68,10 @@ uint64_t SocketTransport::event_data(uint32_t index) const {
 }
 
 void SocketTransport::watch_for(uint32_t index, uint32_t events) {
-  epoll_.change(connections_[index].fd, events, event_data(index));
+  Connection& connection = connections_[index];
+  if (connection.watched == events) return;
+  connection.watched = events;
+  epoll_.change(connection.fd, events, event_data(index));
 }
 
 bool SocketTransport::adopt(UniqueFd fd, bool admin) {
@@ -101,8 +104,10 @@ void SocketTransport::open_stream(Adopted adopted) {
     const std::lock_guard lock(list_mutex_);
     Connection& connection = connections_.take(index);
     ready_.reserve(connections_.size());
+    later_.reserve(connections_.size());
     long_replies_.reserve(connections_.size());
     connection.fd = adopted.fd.release();
+    connection.watched = EPOLLIN;
     connection.admin = adopted.admin;
     connection.id = budget_.next_id();
     connection.session = {};
@@ -132,6 +137,7 @@ void SocketTransport::close_stream(uint32_t index) {
   }
   stashes_.give(connection.stash);
   clear_ready(index);
+  clear_later(index);
   if (connection.closing) finish_politely(connection.fd);
   {
     const std::lock_guard lock(list_mutex_);
@@ -186,8 +192,12 @@ void SocketTransport::wait_for_events(int timeout_ms) {
     timeout_ms = std::min(timeout_ms, kSweepMs);
   }
   if (!ready_.empty()) timeout_ms = 0;
+  if (WC_UNLIKELY(!later_.empty())) {
+    timeout_ms = std::min(timeout_ms, static_cast<int>(kLaterAfter.count()));
+  }
   event_count_ = epoll_.wait(events_.data(), kEventsMax, timeout_ms);
   now_s_.store(coarse_now_s(), std::memory_order_relaxed);
+  if (WC_UNLIKELY(!later_.empty())) ready_later();
 }
 
 // Returns false if there is no space: the event is handled in the next iteration.
@@ -205,6 +215,10 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
   Connection& connection = connections_[index];
   if (connection.fd == -1 || (connection.generation & 0x7fffffffu) != data >> 32) return true;
   if (connection.delivered || connection.ready_at != kNotReady) return true;
+  if (WC_UNLIKELY(connection.waits_later)) {
+    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) close_stream(index);
+    return true;
+  }
   if (connection.out) {
     continue_sending(index);
     return true;
@@ -345,6 +359,7 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const T
   connection.body = next.body;
   connection.body_ends = next.body_ends;
   connection.more_now = next.more_now;
+  connection.later = next.later;
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
   if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
@@ -431,17 +446,15 @@ void SocketTransport::continue_sending(uint32_t index) {
   take_output(index).reset();
   connection.writing.store(false, std::memory_order_relaxed);
   if (connection.long_reply != nullptr) return send_long_reply(index);
-  if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
 }
 
 void SocketTransport::after_sending(uint32_t index) {
   const Connection& connection = connections_[index];
-  if (connection.closing) {
-    close_stream(index);
-  } else if (connection.more_now) {
-    set_ready(index);
-  }
+  if (connection.closing) return close_stream(index);
+  if (WC_UNLIKELY(connection.more_now && connection.later)) return set_later(index);
+  watch_for(index, EPOLLIN);
+  if (connection.more_now) set_ready(index);
 }
 
 void SocketTransport::flush() { udp_.flush(*releaser_); }
@@ -477,7 +490,7 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.delivered || connection.out) continue;
     if (connection.long_reply != nullptr) continue;
-    if (connection.ready_at != kNotReady) continue;
+    if (connection.ready_at != kNotReady || connection.waits_later) continue;
     if (!has_space(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {

@@ -3,18 +3,19 @@
 // The port for sockets: streams (TCP, Unix) and datagrams (UDP) of one worker thread, with epoll.
 //
 // System calls of an iteration: one epoll_wait(), one receive call for each ready stream and each
-// burst of datagrams, one send call for each stream with a reply and each burst. A stream is watched
-// for input only while it has no unsent output; a client that reads too slowly costs one more call,
-// which changes the watched events.
+// burst of datagrams, one send call for each stream with a reply and each burst. A stream is
+// watched for input only while it has no unsent output; a client that reads too slowly costs one
+// more call, which changes the watched events.
 //
-// Bounds. Unconsumed input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max in
-// all. Unsent output: the replies of one batch per stream, and output_bytes_max in all; when a stream
-// would exceed the latter, the streams whose clients have not read for the longest time are closed. A
-// long reply stays in its pipe until its client reads.
+// Bounds. Unconsumed input: kChunkBytesMax per stream, and SocketTransportConfig::input_bytes_max
+// in all. Unsent output: the replies of one batch per stream, and output_bytes_max in all; when a
+// stream would exceed the latter, the streams whose clients have not read for the longest time are
+// closed. A long reply stays in its pipe until its client reads.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -80,16 +81,16 @@ class SocketTransport final : public Transport, public ConnectionSink {
   }
 
   // Any thread. stop_now(): the next receive() closes everything. drain(): received requests are
-  // answered; each stream is closed when it has no request left, or after kDrainSecondsMax. REQUIRES:
-  // no adopt() after either.
+  // answered; each stream is closed when it has no request left, or after kDrainSecondsMax.
+  // REQUIRES: no adopt() after either.
   void stop_now();
   void drain();
   static constexpr uint32_t kDrainSecondsMax = 9;
 
   const TransportCounters& counters() const { return counters_; }
   uint64_t input_bytes() const { return stashes_.bytes_in_use(); }
-  // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on, and
-  // advances `next`. False: these were the last.
+  // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on,
+  // and advances `next`. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
   static constexpr uint32_t kListedAtOnce = 64;
 
@@ -97,6 +98,10 @@ class SocketTransport final : public Transport, public ConnectionSink {
   static constexpr uint32_t kEventsMax = 512;
   static constexpr uint64_t kLongReplyBytesAtOnce = 256 * 1024;
   static constexpr int kDrainPollMs = 20;
+  // Streams that ask to be delivered later: see later.cc.
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLaterAfter{1};
+  static constexpr uint32_t kLaterAtOnce = 4;
   struct Adopted {
     UniqueFd fd;
     bool admin;
@@ -131,6 +136,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void begin_long_reply(uint32_t index, BytePipe* long_reply);
   void send_long_reply(uint32_t index);
   void send_long_replies();
+  void set_later(uint32_t index);
+  void clear_later(uint32_t index);
+  void ready_later();
   void set_ready(uint32_t index);
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
@@ -167,6 +175,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint32_t event_count_ = 0;
   uint32_t next_event_ = 0;  // the first event that is not handled yet
   std::vector<uint32_t> ready_;
+  std::vector<uint32_t> later_;  // streams that are delivered again after later_due_
+  Clock::time_point later_due_;
   std::vector<uint32_t> long_replies_;  // connections with an unfinished long reply
   uint64_t output_bytes_ = 0;           // copied, of all streams
   StallOrder stalls_{connections_};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Turns Results into reply bytes, for every protocol. A reply is a head, the value if it carries
-// one, and a tail. compose_reply() writes all of it; or the caller sends the value from its place in
-// the store, between compose_head() and compose_tail(). For a command that wants no reply, head and
-// tail are empty and there is no value.
+// one, and a tail. compose_reply() writes all of it; or the caller sends the value from its place
+// in the store, between compose_head() and compose_tail(). For a command that wants no reply, head
+// and tail are empty and there is no value.
 #pragma once
 
 #include "base/hd.h"

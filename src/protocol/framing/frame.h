@@ -20,15 +20,16 @@ namespace warpcache::protocol {
 WC_HD inline FrameResult frame(FrameState& state, const FrameLimits& limits, Bytes input,
                                uint32_t offset, uint32_t entry, Frame* out, uint32_t out_capacity);
 
-// Frames the payload of one UDP datagram, after its 8-byte header. A message must be complete in its
-// datagram; an unfinished one is answered with an error. `end` is kClose when all is framed. After
-// kFull, call again with the rest and the same `state`, which is zero-initialised for the first call.
+// Frames the payload of one UDP datagram, after its 8-byte header. A message must be complete in
+// its datagram; an unfinished one is answered with an error. `end` is kClose when all is framed.
+// After kFull, call again with the rest and the same `state`, which is zero-initialised for the
+// first call.
 WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& limits, Bytes payload,
                                         uint32_t offset, uint32_t entry, Frame* out,
                                         uint32_t out_capacity);
 
-// Call when the body of `large` has been received; `line_end` is the body_end_size(large) bytes after
-// it. Makes `large` a kRefusedStore if they are not CRLF.
+// Call when the body of `large` has been received; `line_end` is the body_end_size(large) bytes
+// after it. Makes `large` a kRefusedStore if they are not CRLF.
 WC_HD inline void frame_large_done(Frame& large, Bytes line_end);
 
 // Refuses `large` because no space can be reserved for its body (`why` is kOutOfMemory or

@@ -9,8 +9,8 @@
 
 namespace warpcache::protocol::framing {
 
-// Refuses a message whose header has a fault. The rest of the message is discarded, so that the next
-// header is found. (memcached discards extras and key twice here.)
+// Refuses a message whose header has a fault. The rest of the message is discarded, so that the
+// next header is found. (memcached discards extras and key twice here.)
 WC_HD inline FrameStep refuse_binary(Framer& framer, const BinaryHeader& header, Status status,
                                      bool closes) {
   framer.emit_status(framer.at(), kBinaryHeaderSize, Verdict::kInvalidBinary, status);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Framing of the get family: one Frame for each key. A line of up to kLineSizeMax bytes is framed
-// when it is complete, and refused as a whole if one of its keys is too long. A longer line is framed
-// key by key as it arrives; if a key is too long, the keys before it have been answered already. The
-// error follows at the end of the line.
+// when it is complete, and refused as a whole if one of its keys is too long. A longer line is
+// framed key by key as it arrives; if a key is too long, the keys before it have been answered
+// already. The error follows at the end of the line.
 #pragma once
 
 #include "base/number.h"
@@ -24,8 +24,8 @@ inline constexpr uint32_t kBlanksMax = 32 * 1024;
 
 enum class KeyEnd : uint8_t { kNext, kLast, kUnknown, kTooFar };
 
-// What follows a key that ends at `at`, where there is a blank or LF. `next` is the start of the next
-// key or line.
+// What follows a key that ends at `at`, where there is a blank or LF. `next` is the start of the
+// next key or line.
 WC_HD inline KeyEnd behind_key(const Framer& framer, const uint8_t* at, const uint8_t*& next) {
   const uint8_t* const end = framer.end();
   const uint8_t* const stop = static_cast<uint64_t>(end - at) > kBlanksMax ? at + kBlanksMax : end;
@@ -96,8 +96,8 @@ WC_HD inline FrameStep take_keys(Framer& framer) {
   }
 }
 
-// Finds where the keys of a get line start, and its exptime. Returns kOk, or the fault in the part of
-// the line that has arrived.
+// Finds where the keys of a get line start, and its exptime. Returns kOk, or the fault in the part
+// of the line that has arrived.
 WC_HD inline Status find_keys(Bytes text, Command command, int32_t& exptime, Bytes& keys) {
   Words words(text);
   Bytes word;

@@ -41,8 +41,8 @@ WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
   return word;
 }
 
-// Whether every word of an ms line after its length may be a flag. If not, the line is malformed and
-// has no body, whatever its length says.
+// Whether every word of an ms line after its length may be a flag. If not, the line is malformed
+// and has no body, whatever its length says.
 WC_HD inline bool meta_words_may_be_flags(Bytes text) {
   Words words(text);
   Bytes word;

@@ -13,14 +13,14 @@
 namespace warpcache::protocol {
 
 enum class Verdict : uint8_t {
-  kTextLine,   // head: a line that has no body. It may still be malformed: parse() says so
-  kTextStore,  // head: the line; body: the value (its CRLF has been checked)
-  kTextKey,    // head: one key of get, gets, gat, gats; one Frame for each key. `detail`:
-               // TextKeyBit; body_size: the exptime (int32) of gat, gats
-  kMetaLine,   // head: the line of mg, md, ma, mn, me
-  kMetaStore,  // ms: as kTextStore
-  kBinary,     // head: header, extras and key; body: the value
-  kInvalid,    // text: `detail` is the Status to answer; no head
+  kTextLine,       // head: a line that has no body. It may still be malformed: parse() says so
+  kTextStore,      // head: the line; body: the value (its CRLF has been checked)
+  kTextKey,        // head: one key of get, gets, gat, gats; one Frame for each key. `detail`:
+                   // TextKeyBit; body_size: the exptime (int32) of gat, gats
+  kMetaLine,       // head: the line of mg, md, ma, mn, me
+  kMetaStore,      // ms: as kTextStore
+  kBinary,         // head: header, extras and key; body: the value
+  kInvalid,        // text: `detail` is the Status to answer; no head
   kInvalidBinary,  // `detail` is the Status to answer; head: the header
   kRefusedStore,   // text and ms: a refused storage command; `detail` is the Status to answer.
                    // head: as for kTextStore; the body is discarded
@@ -80,12 +80,13 @@ struct FrameLimits {
 enum class FrameEnd : uint8_t {
   kNeedMore,   // the rest of the input is an unfinished message; see `need`
   kFull,       // `out` is full: call again
-  kLargeBody,  // the next message has a body above inline_body_max; `large` is its Frame. The caller
-               // reserves large.body_size bytes, receives the body and body_end_size(large) more
-               // bytes, calls frame_large_done() and adds `large` with its reservation. Or it calls
-               // frame_refuse_large() and adds `large` without one. The stream continues after that
-  kClose,      // quit, or a message whose end is not known, or a bound was exceeded: the last Frame,
-               // if any, is answered, then the connection closes. Nothing more is framed on it
+  kLargeBody,  // the next message has a body above inline_body_max; `large` is its Frame. The
+               // caller reserves large.body_size bytes, receives the body and body_end_size(large)
+               // more bytes, calls frame_large_done() and adds `large` with its reservation. Or it
+               // calls frame_refuse_large() and adds `large` without one. The stream continues
+               // after that
+  kClose,  // quit, or a message whose end is not known, or a bound was exceeded: the last Frame,
+           // if any, is answered, then the connection closes. Nothing more is framed on it
 };
 
 struct FrameResult {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds line ends and blanks: 16 bytes a step on x86, byte by byte elsewhere (on a device), with the
-// same results. Reads nothing outside [begin, end), where `begin` is the start of the whole input.
+// Finds line ends and blanks: 16 bytes a step on x86, byte by byte elsewhere (on a device), with
+// the same results. Reads nothing outside [begin, end), where `begin` is the start of the whole
+// input.
 #pragma once
 
 #include <cstdint>

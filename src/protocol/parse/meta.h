@@ -238,8 +238,8 @@ WC_HD inline void finish_debug(const uint8_t* base, const Flags& flags, Bytes me
 
 }  // namespace meta_detail
 
-// Parses the line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but only
-// decode_key() decodes it. Pure. REQUIRES: the line starts with the command.
+// Parses the line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but
+// only decode_key() decodes it. Pure. REQUIRES: the line starts with the command.
 WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body,
                                   Request& request) {
   request.protocol = Protocol::kMeta;

@@ -90,8 +90,8 @@ WC_HD inline Op store_op(Command command) {
   }
 }
 
-// set <key> <flags> <exptime> <bytes> [<cas>] [noreply]; frame() has checked that there are at least
-// five words.
+// set <key> <flags> <exptime> <bytes> [<cas>] [noreply]; frame() has checked that there are at
+// least five words.
 WC_HD inline void parse_store(const uint8_t* base, const Line& line, Command command,
                               Request& request) {
   if (ends_with_noreply(line)) request.bits |= kNoReply;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The single-key fast path for reads: "get <key>" in a frame as packet.h describes. It accepts a part
-// of what parse_packet(), parse_udp_header() and frame_datagram() accept, with the same meaning, and
-// its reply has the same bytes as that of compose_reply() and compose_reply_headers(). All other
-// frames take the general path. The lanes of a warp run the same code, so the common case gains from
-// code without branches for the other cases.
+// The single-key fast path for reads: "get <key>" in a frame as packet.h describes. It accepts a
+// part of what parse_packet(), parse_udp_header() and frame_datagram() accept, with the same
+// meaning, and its reply has the same bytes as that of compose_reply() and compose_reply_headers().
+// All other frames take the general path. The lanes of a warp run the same code, so the common case
+// gains from code without branches for the other cases.
 #pragma once
 
 #include "protocol/single_key/packet.h"
@@ -45,8 +45,8 @@ WC_HD inline uint8_t* put_number(uint32_t number, uint32_t digits, uint8_t* out)
 
 inline constexpr uint32_t kHitText = 6 + 1 + 1 + 2 + 2 + 5;  // "VALUE ", blanks, CRLFs, "END\r\n"
 
-// Copies a key to `out` in words of 4 bytes: also copies what follows the key up to a multiple of 4.
-// REQUIRES: `out` is a multiple of 4.
+// Copies a key to `out` in words of 4 bytes: also copies what follows the key up to a multiple
+// of 4. REQUIRES: `out` is a multiple of 4.
 WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   uint32_t half = word32(frame, kKey - 2);
   for (uint32_t at = 0; at < size; at += 4) {

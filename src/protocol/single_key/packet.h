@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by get.h and set.h, the single-key fast path: frames with the usual headers (UDP over IPv4,
-// no VLAN tags, no IP options) and one command on one key as their payload. All fields up to the key
-// lie at fixed, even offsets; they are read and written as words.
+// Shared by get.h and set.h, the single-key fast path: frames with the usual headers (UDP over
+// IPv4, no VLAN tags, no IP options) and one command on one key as their payload. All fields up to
+// the key lie at fixed, even offsets; they are read and written as words.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +75,8 @@ WC_HD inline uint64_t udp_sum(const uint8_t* frame, uint32_t udp_size) {
 
 WC_HD inline bool is_host(uint32_t first_byte) { return first_byte - 1 < 223; }
 
-// The bytes before the key as words. A field of two bytes is half a word; the first one is the lower
-// half. A device issues all loads before the first use, so that their latencies overlap.
+// The bytes before the key as words. A field of two bytes is half a word; the first one is the
+// lower half. A device issues all loads before the first use, so that their latencies overlap.
 struct Head {
   static constexpr uint32_t kWords = (kKey + 3) / 4;
   uint32_t words[kWords];

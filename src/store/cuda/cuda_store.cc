@@ -18,10 +18,10 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr auto kEpochPause = std::chrono::microseconds(50);
 constexpr uint64_t kReachFactor = 4;
 constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items of 200 bytes
-constexpr uint64_t kRoomShare = 16;          // of the memory, that is made free at once at most
+constexpr uint64_t kReclaimShare = 16;       // of the memory, that is made free at once at most
 // A batch takes as much at once as many clients of a CPU do in a second: more is kept free.
 constexpr uint32_t kLowWaterShare = 64;
-constexpr uint32_t kHandsMax = kGangMax - 1;
+constexpr uint32_t kEvacuatorsMax = kEvacuationsMax - 1;
 // The limit can be raised later where that takes no more than this share of what is free.
 constexpr uint64_t kReachShare = 4;
 // Of the memory, what the device has at least: twice what the index starts with.
@@ -64,7 +64,7 @@ std::string CudaStore::start() {
   config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
   config.threads = config.readers_max;
   config.low_water_share = kLowWaterShare;
-  config.hands_max = kHandsMax;
+  config.evacuators_max = kEvacuatorsMax;
   if (!stream_.create(gpu::CudaStream::Priority::kHigh) ||
       !stats_stream_.create(gpu::CudaStream::Priority::kHigh)) {
     return "the GPU gives no stream";
@@ -88,7 +88,7 @@ std::string CudaStore::start() {
     config.hash_power = static_cast<uint32_t>(std::bit_width(slots)) - 1;
   }
   const Geometry geometry = geometry_of(config);
-  hands_ = hands_for(geometry.segments_limit, kHandsMax);
+  evacuators_ = evacuators_for(geometry.segments_limit, kEvacuatorsMax);
   tables_ = Tables(config, geometry);
   const std::string refusal = take_memory(geometry);
   if (!refusal.empty()) return refusal;
@@ -121,7 +121,7 @@ std::string CudaStore::take_memory(const Geometry& geometry) {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
   if (!device_tables_.allocate(device, tables_.bytes()) ||
-      !maintainer_.allocate(device, maintainer_bytes(hands_)) ||
+      !maintainer_.allocate(device, maintainer_bytes(evacuators_)) ||
       !scratch_.allocate(device, config_.block_scratch_bytes * config_.store.readers_max)) {
     return "the GPU has too few megabytes free for the tables of -m " +
            std::to_string(config_.store.memory_limit >> 20);
@@ -241,24 +241,24 @@ bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes
   message.argument = argument;
   message.key_size = static_cast<uint32_t>(key.size);
   std::copy_n(key.data, key.size, message.key);
-  if (++shift_ == 0) ++shift_;
+  if (++launch_number_ == 0) ++launch_number_;
   launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
-                 shift_, hands_, stream_.get());
+                 launch_number_, evacuators_, stream_.get());
   if (!wait("maintaining the store")) return false;
   if (result != nullptr) *result = message;
   return true;
 }
 
-Status CudaStore::make_room(uint64_t bytes, uint64_t missing) {
-  bytes = std::max(bytes, std::min(missing, config_.store.memory_limit / kRoomShare));
-  const auto patience = std::chrono::milliseconds(config_.store.room_wait_ms_max);
+Status CudaStore::reclaim(uint64_t bytes, uint64_t missing) {
+  bytes = std::max(bytes, std::min(missing, config_.store.memory_limit / kReclaimShare));
+  const auto patience = std::chrono::milliseconds(config_.store.reclaim_wait_ms_max);
   const SteadyClock::time_point deadline = SteadyClock::now() + patience;
   while (true) {
     ServiceCall result;
-    if (!call(ServiceOp::kMakeRoom, bytes, &result)) return Status::kOutOfMemory;
-    const auto room = static_cast<Maintainer::Room>(result.result);
-    if (room == Maintainer::Room::kReady) return Status::kOk;
-    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
+    if (!call(ServiceOp::kReclaim, bytes, &result)) return Status::kOutOfMemory;
+    const auto space = static_cast<Maintainer::Space>(result.result);
+    if (space == Maintainer::Space::kReady) return Status::kOk;
+    if (space == Maintainer::Space::kNone) return Status::kOutOfMemory;
     if (SteadyClock::now() >= deadline) return Status::kOutOfMemory;
     std::this_thread::sleep_for(kEpochPause);
   }
@@ -293,7 +293,7 @@ Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
     if (!call(ServiceOp::kReserve, sizes, &result)) break;
     *id = static_cast<uint32_t>(result.result);
     if (result.status != Status::kDeferred) return result.status;
-    if (make_room(bytes, bytes) != Status::kOk) break;
+    if (reclaim(bytes, bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }

@@ -50,9 +50,9 @@ class CudaStore final : public StoreOwner {
 
   // See Store::maintain().
   void maintain();
-  // After kDeferred, see Store::make_room(): for an item of `bytes`, and if that is not too
+  // After kDeferred, see Store::reclaim(): for an item of `bytes`, and if that is not too
   // much for `missing` bytes, which all that were deferred want together.
-  Status make_room(uint64_t bytes, uint64_t missing);
+  Status reclaim(uint64_t bytes, uint64_t missing);
   // What a job has seen: maintenance may be wanted.
   void saw_free_segments(uint32_t free_segments, uint32_t low_water) {
     if (free_segments < low_water) wake();
@@ -93,8 +93,8 @@ class CudaStore final : public StoreOwner {
   gpu::CudaMemory arena_;
   gpu::CudaMemory far_arena_;  // pinned
   gpu::CudaMemory device_tables_;
-  uint32_t hands_ = 0;  // of maintenance
-  uint32_t shift_ = 0;  // calls of it, guarded by service_mutex_
+  uint32_t evacuators_ = 0;     // of maintenance
+  uint32_t launch_number_ = 0;  // calls of it, guarded by service_mutex_
   gpu::CudaMemory maintainer_;
   gpu::CudaMemory scratch_;
   uint32_t readers_taken_ = 1;  // the first is maintenance's

@@ -12,17 +12,20 @@ namespace {
 
 struct DeviceMaintainer {
   ThreadContext thread;
-  Crew crew;
-  Gang gang;
+  WorkerGroup worker_group;
+  Evacuators evacuators;
   Maintainer maintainer;
 };
 
-// The hands lie behind it.
-__device__ Hand* hands_of(DeviceMaintainer* state) { return reinterpret_cast<Hand*>(state + 1); }
-static_assert(sizeof(DeviceMaintainer) % alignof(Hand) == 0);
+// The evacuators lie behind it.
+__device__ Evacuator* evacuators_of(DeviceMaintainer* state) {
+  return reinterpret_cast<Evacuator*>(state + 1);
+}
+static_assert(sizeof(DeviceMaintainer) % alignof(Evacuator) == 0);
 
 // A block: one thread leads, whole warps work. The leader's warp has no worker, so that nobody
-// waits for it in one branch while it is in another. Where there are hands, each is such a block.
+// waits for it in one branch while it is in another. Where there are evacuators, each is such a
+// block.
 constexpr uint32_t kWorkers = 256;
 constexpr uint32_t kServiceThreads = gpu::kWarpSize + kWorkers;
 // The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
@@ -51,10 +54,10 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kMaintain:
       call.result = maintainer.maintain(kMaintainSteps) ? 1 : 0;
       break;
-    case ServiceOp::kMakeRoom: {
-      Maintainer::Room room = Maintainer::Room::kProgress;
-      while (room == Maintainer::Room::kProgress) room = maintainer.make_room(call.argument);
-      call.result = static_cast<uint64_t>(room);
+    case ServiceOp::kReclaim: {
+      Maintainer::Space space = Maintainer::Space::kProgress;
+      while (space == Maintainer::Space::kProgress) space = maintainer.reclaim(call.argument);
+      call.result = static_cast<uint64_t>(space);
       break;
     }
     case ServiceOp::kFlush:
@@ -99,50 +102,52 @@ __device__ void lead(const Core& core, DeviceMaintainer& state, ServiceCall& cal
   call.low_water = load_relaxed(&core.shared->low_water);
   call.segment_limit = load_relaxed(&core.shared->segment_limit);
   call.clock = store.clock();
-  state.gang.dismiss();
-  state.crew.dismiss();
+  state.evacuators.stop();
+  state.worker_group.stop();
 }
 
 __device__ void build(const Core& core, ThreadCounters* counters, DeviceMaintainer& state,
-                      uint32_t hands) {
+                      uint32_t evacuators) {
   state.thread = {};
   state.thread.slot = &core.epochs[0];
   state.thread.counters = &counters[0];
-  new (&state.crew) Crew();
-  new (&state.gang) Gang();
-  state.gang.hands = hands_of(&state);
-  state.gang.count = hands;
-  for (uint32_t i = 0; i < hands; ++i) new (&state.gang.hands[i]) Hand(core, &counters[0]);
-  new (&state.maintainer) Maintainer(core, &state.thread, &state.crew, &state.gang);
+  new (&state.worker_group) WorkerGroup();
+  new (&state.evacuators) Evacuators();
+  state.evacuators.list = evacuators_of(&state);
+  state.evacuators.count = evacuators;
+  for (uint32_t i = 0; i < evacuators; ++i)
+    new (&state.evacuators.list[i]) Evacuator(core, &counters[0]);
+  new (&state.maintainer) Maintainer(core, &state.thread, &state.worker_group, &state.evacuators);
 }
 
-// The first block leads; the others, if there are any, are hands. Without a call there is nothing
-// to be done.
+// The first block leads; the others, if there are any, are evacuators. Without a call there is
+// nothing to be done.
 __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
     service_kernel(Core core, ThreadCounters* counters, DeviceMaintainer* state,
-                   ServiceCall* host_call, uint32_t shift, uint32_t hands) {
+                   ServiceCall* host_call, uint32_t launch_number, uint32_t evacuators) {
   __shared__ uint16_t sizes[kWindowGranules];
   if (host_call == nullptr) return;
   const bool leads = blockIdx.x == 0;
-  Hand* const hand = leads ? nullptr : hands_of(state) + (blockIdx.x - 1);
-  Crew& crew = leads ? state->crew : hand->crew;
+  Evacuator* const evacuator = leads ? nullptr : evacuators_of(state) + (blockIdx.x - 1);
+  WorkerGroup& worker_group = leads ? state->worker_group : evacuator->worker_group;
   if (threadIdx.x == 0) {
-    if (leads && host_call->op == ServiceOp::kStart) build(core, counters, *state, hands);
-    if (leads) state->gang.shift = shift;
-    crew.muster(kWorkers, sizes);
+    if (leads && host_call->op == ServiceOp::kStart) build(core, counters, *state, evacuators);
+    if (leads) state->evacuators.launch_number = launch_number;
+    worker_group.start(kWorkers, sizes);
   }
-  __syncthreads();  // the last one: from here on the crew's words alone join leader and workers
+  __syncthreads();  // the last one: from here on the worker group's words alone join leader and
+                    // workers
   if (threadIdx.x == 0) {
     if (leads) {
       lead(core, *state, *host_call);
     } else {
-      hand->serve(shift, &state->gang.over);
+      evacuator->serve(launch_number, &state->evacuators.last_ended);
     }
   }
   if (threadIdx.x < gpu::kWarpSize) return;
   ThreadContext thread;
   thread.counters = &counters[0];
-  crew.serve(core, thread, threadIdx.x - gpu::kWarpSize);
+  worker_group.serve(core, thread, threadIdx.x - gpu::kWarpSize);
 }
 
 constexpr uint32_t kFillThreads = 256;
@@ -220,8 +225,8 @@ __global__ void __launch_bounds__(kWalkWarps* gpu::kWarpSize, kServiceBlocksMin)
 
 }  // namespace
 
-uint64_t maintainer_bytes(uint32_t hands) {
-  return sizeof(DeviceMaintainer) + hands * sizeof(Hand);
+uint64_t maintainer_bytes(uint32_t evacuators) {
+  return sizeof(DeviceMaintainer) + evacuators * sizeof(Evacuator);
 }
 
 void take_kernel_memory(cudaStream_t stream) {
@@ -230,10 +235,11 @@ void take_kernel_memory(cudaStream_t stream) {
 }
 
 void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
-                    uint32_t shift, uint32_t hands, cudaStream_t stream) {
-  const bool frees = call->op == ServiceOp::kMaintain || call->op == ServiceOp::kMakeRoom;
-  gpu::start_kernel(service_kernel, {frees ? 1 + hands : 1, kServiceThreads}, 0, stream, core,
-                    counters, static_cast<DeviceMaintainer*>(maintainer), call, shift, hands);
+                    uint32_t launch_number, uint32_t evacuators, cudaStream_t stream) {
+  const bool frees = call->op == ServiceOp::kMaintain || call->op == ServiceOp::kReclaim;
+  gpu::start_kernel(service_kernel, {frees ? 1 + evacuators : 1, kServiceThreads}, 0, stream, core,
+                    counters, static_cast<DeviceMaintainer*>(maintainer), call, launch_number,
+                    evacuators);
 }
 
 void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,

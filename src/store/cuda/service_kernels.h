@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernels of the store's own work, as the host starts them: a block of the device, whose first
-// thread leads, and hands (store/reclaim/gang.h). All are asynchronous on the given stream; what
-// pointers point to must stay until they have ended. Errors are CUDA's, to be looked for with
-// cudaGetLastError() and at the next synchronisation.
+// thread leads, and evacuators (store/reclaim/evacuators.h). All are asynchronous on the given
+// stream; what pointers point to must stay until they have ended. Errors are CUDA's, to be looked
+// for with cudaGetLastError() and at the next synchronisation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ namespace warpcache::store {
 enum class ServiceOp : uint32_t {
   kStart,     // builds the maintainer
   kMaintain,  // see Maintainer::maintain(). `result` 1: there is more to do at once
-  kMakeRoom,  // argument: bytes. `result` is a Maintainer::Room
+  kReclaim,   // argument: bytes. `result` is a Maintainer::Space
   kFlush,
   kClock,  // argument: the second
   kExpire,
@@ -47,11 +47,11 @@ struct ServiceCall {
 // little. Of all kernels the store's want most.
 void take_kernel_memory(cudaStream_t stream);
 
-// `maintainer`: device memory of maintainer_bytes(). `hands`: as many at each call; `shift`:
-// another number at each, never 0.
-uint64_t maintainer_bytes(uint32_t hands);
+// `maintainer`: device memory of maintainer_bytes(). `evacuators`: as many at each call;
+// `launch_number`: another number at each, never 0.
+uint64_t maintainer_bytes(uint32_t evacuators);
 void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
-                    uint32_t shift, uint32_t hands, cudaStream_t stream);
+                    uint32_t launch_number, uint32_t evacuators, cudaStream_t stream);
 
 // Copies `size` bytes of pinned host memory into the value of a reservation, from `offset` on.
 void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,

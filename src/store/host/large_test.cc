@@ -157,7 +157,7 @@ TEST(Reservation, IsBoundedAndComesBack) {
   EXPECT_EQ(store->reserve(10, 200'000'000, &id), Status::kTooLarge);
 }
 
-TEST(Reservation, ThereAreSoMany) {
+TEST(Reservation, TheirNumberIsLimited) {
   const auto store = make_store(quiet_config(8192 * kMiB));
   const uint64_t free_before = store->stats().free_segments;
   std::vector<uint32_t> ids;

@@ -2,6 +2,7 @@
 #include "store/host/maintenance.h"
 
 #include <chrono>
+#include <utility>
 
 namespace warpcache::store {
 
@@ -31,8 +32,12 @@ class Caller {
 
 }  // namespace
 
-Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max)
-    : core_(core), room_wait_ms_max_(room_wait_ms_max), maintainer_(core, thread, &crew_, &gang_) {}
+Maintenance::Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max,
+                         std::function<void(uint32_t segments)> limit_raised)
+    : core_(core),
+      reclaim_wait_ms_max_(reclaim_wait_ms_max),
+      limit_raised_(std::move(limit_raised)),
+      maintainer_(core, thread, &worker_group_, &evacuators_) {}
 
 Maintenance::~Maintenance() { stop(); }
 
@@ -80,26 +85,28 @@ void Maintenance::run(std::chrono::steady_clock::time_point second) {
   }
 }
 
-bool Maintenance::is_stopping() {
-  const std::lock_guard guard(wake_mutex_);
-  return stopping_;
-}
-
 void Maintenance::let_callers_go_first() const {
   for (uint32_t i = 0; i < kPausesMax && callers_.load(std::memory_order_relaxed) != 0; ++i) {
     std::this_thread::sleep_for(kEpochPause);
   }
 }
 
+// REQUIRES: the mutex is held.
+void Maintenance::take_up_limit() {
+  const uint32_t limit = limit_wanted_.exchange(0, std::memory_order_relaxed);
+  if (limit == 0) return;
+  const bool raised = limit > load_relaxed(&core_.shared->segment_limit);
+  if (maintainer_.set_target(limit) && raised) limit_raised_(limit);
+}
+
 // Of the maintenance thread, with the mutex held for this step alone: a worker that wants room
 // waits for one step at most. False: there is no more to do, or no time for it.
 template <typename Step>
 bool Maintenance::step(Step step) {
-  if (is_stopping()) return false;
+  if (stopping_) return false;
   let_callers_go_first();
   const std::lock_guard guard(mutex_);
-  const uint32_t limit = limit_wanted_.exchange(0, std::memory_order_relaxed);
-  if (limit != 0) (void)maintainer_.set_target(limit);
+  take_up_limit();
   return step();
 }
 
@@ -108,19 +115,19 @@ void Maintenance::maintain() {
   }
 }
 
-Status Maintenance::make_room(uint64_t bytes) {
+Status Maintenance::reclaim(uint64_t bytes) {
   using SteadyClock = std::chrono::steady_clock;
-  const auto patience = std::chrono::milliseconds(room_wait_ms_max_);
+  const auto patience = std::chrono::milliseconds(reclaim_wait_ms_max_);
   SteadyClock::time_point deadline = SteadyClock::now() + patience;
   for (uint32_t i = 0; i < Maintainer::kStepsMax; ++i) {
-    Maintainer::Room room = Maintainer::Room::kNone;
+    Maintainer::Space space = Maintainer::Space::kNone;
     {
       const Caller caller(callers_, mutex_);
-      room = maintainer_.make_room(bytes);
+      space = maintainer_.reclaim(bytes);
     }
-    if (room == Maintainer::Room::kReady) return Status::kOk;
-    if (room == Maintainer::Room::kNone) return Status::kOutOfMemory;
-    if (room == Maintainer::Room::kProgress) {
+    if (space == Maintainer::Space::kReady) return Status::kOk;
+    if (space == Maintainer::Space::kNone) return Status::kOutOfMemory;
+    if (space == Maintainer::Space::kProgress) {
       deadline = SteadyClock::now() + patience;
       continue;
     }

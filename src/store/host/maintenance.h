@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -18,8 +19,10 @@ namespace warpcache::store {
 
 class Maintenance {
  public:
-  // What `core` points to outlives this. `thread` is maintenance's own.
-  Maintenance(const Core& core, ThreadContext* thread, uint32_t room_wait_ms_max);
+  // What `core` points to outlives this. `thread` is maintenance's own. `limit_raised` is called,
+  // with the segments of the new limit, before the first of them is used.
+  Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max,
+              std::function<void(uint32_t segments)> limit_raised);
   ~Maintenance();
 
   // The thread calls `every_second` once a second, from `first` on, and reclaims when segments get
@@ -32,7 +35,7 @@ class Maintenance {
   void wake();
 
   // See Store. Outside batches.
-  Status make_room(uint64_t bytes);
+  Status reclaim(uint64_t bytes);
   // All that is to be done now.
   void maintain();
   // The limit that maintenance moves to in small steps. Nobody waits for them, nor for the thread.
@@ -42,26 +45,27 @@ class Maintenance {
 
  private:
   void run(std::chrono::steady_clock::time_point second);
-  bool is_stopping();
   void let_callers_go_first() const;
+  void take_up_limit();
   template <typename Step>
   bool step(Step step);
 
   Core core_;
-  uint32_t room_wait_ms_max_;
+  uint32_t reclaim_wait_ms_max_;
+  std::function<void(uint32_t segments)> limit_raised_;
 
   std::atomic<uint32_t> callers_{0};       // that wait for the mutex, or have it
   std::atomic<uint32_t> limit_wanted_{0};  // of set_limit(), not yet the Maintainer's; 0: none
 
-  std::mutex mutex_;  // one reclaims at a time; guards what follows
-  Crew crew_;         // without workers
-  Gang gang_;         // without hands
+  std::mutex mutex_;          // one reclaims at a time; guards what follows
+  WorkerGroup worker_group_;  // without workers
+  Evacuators evacuators_;     // without evacuators
   Maintainer maintainer_;
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;
-  uint32_t awake_ = 0;     // atomic: work is known
-  bool stopping_ = false;  // guarded by wake_mutex_
+  uint32_t awake_ = 0;  // atomic: work is known
+  std::atomic<bool> stopping_{false};
   void (*every_second_)(void*) = nullptr;
   void* context_ = nullptr;
   std::thread thread_;

@@ -32,7 +32,7 @@ struct StoreConfig {
   uint32_t readers_max = 264;      // that may be registered at once: 256 workers, maintenance, and
                                    // what looks in from outside
   uint32_t hash_power = 0;         // log2 of the slots that the index starts with; 0: by the limit
-  uint32_t hands_max = 0;          // that maintenance may have beside its leader: see gang.h
+  uint32_t evacuators_max = 0;     // that maintenance may have beside its leader: see evacuators.h
   uint32_t low_water_share = 256;  // maintenance is called when less than this part of the memory
                                    // is free
   bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting
@@ -40,8 +40,8 @@ struct StoreConfig {
   bool maintenance_thread = true;  // false: tests call maintain() and tick() themselves
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random
-  uint32_t room_wait_ms_max = 1000;  // make_room() gives up after
-  HostHooks hooks;                   // tests
+  uint32_t reclaim_wait_ms_max = 1000;  // reclaim() gives up after
+  HostHooks hooks;                      // tests
 };
 
 // Sums over all threads and states. Gauges of different threads are not of one instant.
@@ -58,7 +58,7 @@ struct StoreStats {
   uint64_t reserved_segments = 0;
   uint64_t young_segments = 0;
   uint64_t main_segments = 0;
-  uint64_t limbo_segments = 0;
+  uint64_t retired_segments = 0;
 
   uint64_t get(StoreCounter c) const { return counter[static_cast<uint32_t>(c)]; }
 };

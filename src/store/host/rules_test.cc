@@ -13,7 +13,7 @@ namespace {
 
 StoreConfig impatient_config(uint64_t memory) {
   StoreConfig config = quiet_config(memory);
-  config.room_wait_ms_max = 20;
+  config.reclaim_wait_ms_max = 20;
   return config;
 }
 
@@ -79,7 +79,7 @@ TEST(Reuse, ADeletedChainIsFreeAfterTheBatch) {
     ASSERT_EQ(writer.set("large", make_value(1, 1, 1'000'000)), Status::kOk);
     ASSERT_TRUE(writer.erase("large"));
   }
-  ASSERT_EQ(store->make_room(3 * kMiB), Status::kOk);
+  ASSERT_EQ(store->reclaim(3 * kMiB), Status::kOk);
   EXPECT_EQ(store->stats().free_segments, free_before);
 }
 
@@ -168,8 +168,8 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Crew crew;
-    Reclaimer reclaimer(core, &copier, &crew);
+    WorkerGroup worker_group;
+    Reclaimer reclaimer(core, &copier, &worker_group);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     for (int round = 0; round < kRoundsMax && moved() < kMoves; ++round) {
       for (SegmentId id = 1; id < core.shared->segment_top; ++id) {
@@ -177,7 +177,7 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
         if (state != SegmentState::kYoung && state != SegmentState::kMain) continue;
         ASSERT_NE(reclaimer.empty_segment(id, {}, true), Emptied::kNoSpace);
       }
-      reclaimer.free_limbo();
+      reclaimer.free_retired();
     }
   }
   done = true;
@@ -231,8 +231,8 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
   ASSERT_EQ(store->register_thread(&copier), Status::kOk);
   {
     const Core core = store->ref().core;
-    Crew crew;
-    Reclaimer reclaimer(core, &copier, &crew);
+    WorkerGroup worker_group;
+    Reclaimer reclaimer(core, &copier, &worker_group);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (moved() < 2000 && std::chrono::steady_clock::now() < end) {
@@ -244,7 +244,7 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
         }
         ASSERT_NE(reclaimer.empty_segment(id, {}, true), Emptied::kNoSpace);
       }
-      reclaimer.free_limbo();
+      reclaimer.free_retired();
     }
     EXPECT_GE(moved(), 100u);
   }

@@ -94,8 +94,10 @@ Status Store::start() {
     const Status registered = register_thread(own);
     WC_ASSERT(registered == Status::kOk);
   }
-  maintenance_ =
-      std::make_unique<Maintenance>(core_, &memory_->maintenance_thread, config_.room_wait_ms_max);
+  maintenance_ = std::make_unique<Maintenance>(
+      core_, &memory_->maintenance_thread, config_.reclaim_wait_ms_max, [this](uint32_t segments) {
+        memory_->arena.ask_for_huge_pages(uint64_t{segments} << core_.segment_shift);
+      });
   tick();
   if (config_.maintenance_thread) {
     core_.shared->low_on_segments = [](void* maintenance) {
@@ -138,16 +140,13 @@ void Store::unregister_thread(ThreadContext* thread) {
 
 // --- Room
 
-Status Store::make_room(uint64_t bytes) { return maintenance_->make_room(bytes); }
+Status Store::reclaim(uint64_t bytes) { return maintenance_->reclaim(bytes); }
 
 void Store::maintain() { maintenance_->maintain(); }
 
 bool Store::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
-  const uint64_t before = load_relaxed(&core_.shared->segment_limit);
-  if (!maintenance_->set_limit(static_cast<uint32_t>(segments))) return false;
-  if (segments > before) memory_->arena.ask_for_huge_pages(segments << core_.segment_shift);
-  return true;
+  return maintenance_->set_limit(static_cast<uint32_t>(segments));
 }
 
 Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
@@ -157,7 +156,7 @@ Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     const Status status = reserve_item(core_, key_size, value_size, id);
     if (status != Status::kDeferred) return status;
-    if (maintenance_->make_room(bytes) != Status::kOk) break;
+    if (maintenance_->reclaim(bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }

@@ -31,7 +31,7 @@ class Store final : public StoreOwner {
   // After kDeferred: tries to make an allocation of an item of `bytes` (item_bytes()) possible, by
   // maintenance's own means, and waits for other threads' batches if need be. kOutOfMemory: answer
   // that. Outside batches.
-  Status make_room(uint64_t bytes);
+  Status reclaim(uint64_t bytes);
 
   // --- Reservations: see reservation.h. Outside batches.
   Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);

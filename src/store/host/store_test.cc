@@ -45,10 +45,10 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     const auto run = begin_run(core, worker.thread(), 3 * bytes, ttl_class);
     if (run.data == nullptr) {
       worker.leave();
-      ASSERT_EQ(store->make_room(3 * bytes), Status::kOk);
+      ASSERT_EQ(store->reclaim(3 * bytes), Status::kOk);
       continue;
     }
-    ASSERT_GE(run.room, 3 * bytes);
+    ASSERT_GE(run.space, 3 * bytes);
     Item* items[3];
     for (uint32_t i = 0; i < 3; ++i) {
       items[i] = detail::init_item(run.data + i * bytes, 1, 100, 0, Layout::kPlain);
@@ -92,8 +92,8 @@ TEST(Store, RunsFillTheirSegment) {
   for (uint32_t left = 3 * core.segment_size(); left >= bytes;) {
     const auto run = begin_run(core, worker.thread(), bytes, 0);
     ASSERT_NE(run.data, nullptr);
-    ASSERT_EQ(run.room, (left - 1) % core.segment_size() + 1);
-    const uint32_t count = std::min(kTogether, run.room / bytes);
+    ASSERT_EQ(run.space, (left - 1) % core.segment_size() + 1);
+    const uint32_t count = std::min(kTogether, run.space / bytes);
     if (count < kTogether) ++runs_at_the_end;
     for (uint32_t i = 0; i < count; ++i) {
       detail::init_item(run.data + i * bytes, 1, 100, 0, Layout::kPlain);

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "store/testing/crew_fixture.h"
+#include "store/testing/worker_group_fixture.h"
 
 namespace warpcache::store {
 namespace {
@@ -116,20 +116,21 @@ struct Mix {
   uint64_t value_max = 1500;
   uint64_t large_every = 0;  // one in so many values is a chain
   uint64_t operations = 20'000 * kEffort;
-  uint32_t crew = 0;   // workers that share maintenance; 0: the store's own thread does it
-  uint32_t hands = 0;  // reclaimers beside its leader's, where there is a crew
+  uint32_t workers = 0;     // workers that share maintenance; 0: the store's own thread does it
+  uint32_t evacuators = 0;  // reclaimers beside its leader's, where there is a worker group
 };
 
 void run_mix(const Mix& mix) {
   StoreConfig config = quiet_config(mix.memory);
-  config.maintenance_thread = mix.crew == 0;
+  config.maintenance_thread = mix.workers == 0;
   config.keep_all = mix.keep_all;
   config.manual_clock = false;
-  config.room_wait_ms_max = 10'000;  // threads that hold epochs may not be running
+  config.reclaim_wait_ms_max = 10'000;  // threads that hold epochs may not be running
   const auto store = make_store(config);
-  std::unique_ptr<CrewMaintenance> maintenance;
-  if (mix.crew != 0)
-    maintenance = std::make_unique<CrewMaintenance>(store.get(), mix.crew, mix.hands);
+  std::unique_ptr<WorkerGroupMaintenance> maintenance;
+  if (mix.workers != 0)
+    maintenance =
+        std::make_unique<WorkerGroupMaintenance>(store.get(), mix.workers, mix.evacuators);
   // What each key's only writer has made known: a hit that begins later shows at least this
   // version. A deletion counts as a version too.
   std::vector<std::atomic<uint64_t>> known(mix.keys);
@@ -171,7 +172,7 @@ void run_mix(const Mix& mix) {
     threads.emplace_back([&, t] {
       Worker worker(store.get());
       if (maintenance != nullptr) {
-        worker.make_room = [&](uint64_t bytes) { return maintenance->make_room(bytes); };
+        worker.reclaim = [&](uint64_t bytes) { return maintenance->reclaim(bytes); };
       }
       std::mt19937_64 random(t + 1);
       std::string value;
@@ -189,8 +190,8 @@ void run_mix(const Mix& mix) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (mix.hands != 0) {
-    EXPECT_GT(maintenance->copied_by_hands(), 0u);
+  if (mix.evacuators != 0) {
+    EXPECT_GT(maintenance->copied_by_evacuators(), 0u);
   }
   maintenance.reset();
   EXPECT_EQ(stale, 0u);
@@ -201,7 +202,7 @@ void run_mix(const Mix& mix) {
   } else {
     EXPECT_EQ(refused, 0u);
   }
-  if (mix.crew != 0) {
+  if (mix.workers != 0) {
     EXPECT_GT(store->stats().get(StoreCounter::kMovedItems), 100u);
     check_accounts(*store);  // nothing else is at work now
   }
@@ -230,48 +231,48 @@ TEST(Stress, KeepAllRefusesButNeverEvicts) {
   run_mix(mix);
 }
 
-TEST(Stress, ACrewUnderEviction) {
+TEST(Stress, AWorkerGroupUnderEviction) {
   Mix mix;
   mix.operations = 8'000 * kEffort;
-  mix.crew = 3;
+  mix.workers = 3;
   run_mix(mix);
 }
 
-TEST(Stress, ACrewWithLargeAndSmallItems) {
+TEST(Stress, AWorkerGroupWithLargeAndSmallItems) {
   Mix mix;
   mix.memory = 8 * kMiB;
   mix.large_every = 40;
   mix.value_max = 20'000;
   mix.keys = 1500;
   mix.operations = 1'000 * kEffort;
-  mix.crew = 2;
+  mix.workers = 2;
   run_mix(mix);
 }
 
-TEST(Stress, HandsUnderEviction) {
+TEST(Stress, EvacuatorsUnderEviction) {
   Mix mix;
   mix.operations = 8'000 * kEffort;
-  mix.crew = 1;
-  mix.hands = 3;
+  mix.workers = 1;
+  mix.evacuators = 3;
   run_mix(mix);
 }
 
-TEST(Stress, HandsWithLargeAndSmallItems) {
+TEST(Stress, EvacuatorsWithLargeAndSmallItems) {
   Mix mix;
   mix.memory = 8 * kMiB;
   mix.large_every = 40;
   mix.operations = 4'000 * kEffort;
-  mix.crew = 1;
-  mix.hands = 2;
+  mix.workers = 1;
+  mix.evacuators = 2;
   run_mix(mix);
 }
 
-TEST(Stress, ACrewKeepsAll) {
+TEST(Stress, AWorkerGroupKeepsAll) {
   Mix mix;
   mix.memory = 2 * kMiB;
   mix.keep_all = true;
   mix.operations = 4'000 * kEffort;
-  mix.crew = 3;
+  mix.workers = 3;
   run_mix(mix);
 }
 

@@ -105,7 +105,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
       std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
   shared.low_water_share = config.low_water_share;
-  shared.copy_reserve = kLeaderReserve + hands_for(limit, config.hands_max);
+  shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
   shared.pair_count = 1u << core.base_depth;
@@ -140,13 +140,14 @@ StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const
   stats.index_pairs = load_relaxed(&shared.pair_count);
   stats.index_bytes = uint64_t{load_relaxed(&shared.index_segments)} << core.segment_shift;
   stats.pinned_segments = load_relaxed(&shared.pinned_segments);
-  SpinGuard guard(&core.shared->segment_lock);
-  stats.reserved_segments = shared.reserved_segments;
-  stats.young_segments = shared.young.segments;
-  stats.main_segments = shared.main.segments;
-  stats.limbo_segments = shared.limbo.segments;
-  stats.free_segments = shared.free_count;
-  stats.used_bytes = (stats.segment_limit - shared.free_count) << core.segment_shift;
+  // Without the segment lock, whose holder may not be running: each number is right, and together
+  // they may be of moments that follow each other.
+  stats.reserved_segments = load_relaxed(&shared.reserved_segments);
+  stats.young_segments = load_relaxed(&shared.young.segments);
+  stats.main_segments = load_relaxed(&shared.main.segments);
+  stats.retired_segments = load_relaxed(&shared.retired.segments);
+  stats.free_segments = std::min<uint64_t>(load_relaxed(&shared.free_count), stats.segment_limit);
+  stats.used_bytes = (stats.segment_limit - stats.free_segments) << core.segment_shift;
   return stats;
 }
 

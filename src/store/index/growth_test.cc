@@ -230,7 +230,7 @@ TEST(Copying, WithNowhereToCopyTo) {
   for (const bool keep_all : {false, true}) {
     StoreConfig config = quiet_config(2 * kMiB);
     config.keep_all = keep_all;
-    config.room_wait_ms_max = 20;
+    config.reclaim_wait_ms_max = 20;
     const auto store = make_store(config);
     Worker worker(store.get());
     const uint64_t keys = fill_up(worker, 1000, 3);

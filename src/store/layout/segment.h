@@ -32,7 +32,7 @@ enum class SegmentState : uint32_t {
   kMain,
   kStaged,
   kChain,
-  kLimbo,
+  kRetired,
   kIndex,
   kCount
 };

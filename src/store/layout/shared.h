@@ -80,7 +80,7 @@ struct Shared {
   uint32_t pinned_segments;    // atomic
   SegmentQueue young;
   SegmentQueue main;
-  SegmentQueue limbo;
+  SegmentQueue retired;
 };
 
 }  // namespace warpcache::store

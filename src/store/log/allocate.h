@@ -143,7 +143,7 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
 // lock would add up.
 struct Run {
   uint8_t* data = nullptr;
-  uint32_t room = 0;  // bytes
+  uint32_t space = 0;  // bytes
 };
 
 // The rest of the lane's open segment, or a new one where less than `first` bytes are left, those

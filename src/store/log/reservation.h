@@ -24,6 +24,11 @@ struct Reservation {
 
 namespace detail {
 
+// REQUIRES: the segment lock is held. Statistics read the number without it.
+WC_HD inline void count_reserved(Shared& shared, uint32_t more) {
+  store_relaxed(&shared.reserved_segments, shared.reserved_segments + more);
+}
+
 // The reservation's first segment, or kNoSegment if it is used up or abandoned. With `close` it is
 // now: its segments stay taken.
 WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
@@ -32,7 +37,7 @@ WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
   if (slot.head == kNoSegment || slot.generation != id / kReservationsMax) return kNoSegment;
   const SegmentId head = slot.head;
   if (close) {
-    core.shared->reserved_segments -= load_relaxed(&core.segment(head).chain_length);
+    detail::count_reserved(*core.shared, -load_relaxed(&core.segment(head).chain_length));
     slot.head = kNoSegment;
   }
   return head;
@@ -54,7 +59,7 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
     const uint32_t limit = load_relaxed(&shared.segment_limit) / kReservedShareMax;
     if (shared.reserved_segments != 0 && shared.reserved_segments + count > limit)
       return Status::kOutOfMemory;
-    shared.reserved_segments += count;
+    detail::count_reserved(shared, count);
   }
   const SegmentId head =
       take_segments(core, count, shared.copy_reserve, SegmentState::kStaged, Generation::kYoung);
@@ -71,7 +76,7 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
     *id = slot.generation * kReservationsMax + i;
     return Status::kOk;
   }
-  shared.reserved_segments -= count;
+  detail::count_reserved(shared, -count);
   if (head == kNoSegment) return Status::kDeferred;
   free_chain_locked(core, head);
   return Status::kOutOfMemory;

@@ -21,7 +21,7 @@ WC_HD inline void queue_push(const Core& core, SegmentQueue& queue, SegmentId id
   if (queue.newest != kNoSegment) core.segment(queue.newest).queue_newer = id;
   if (queue.oldest == kNoSegment) queue.oldest = id;
   queue.newest = id;
-  queue.segments += entry.chain_length;
+  store_relaxed(&queue.segments, queue.segments + entry.chain_length);
 }
 
 WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId id) {
@@ -36,7 +36,7 @@ WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId 
   } else {
     queue.newest = entry.queue_older;
   }
-  queue.segments -= entry.chain_length;
+  store_relaxed(&queue.segments, queue.segments - entry.chain_length);
 }
 
 // The queue of a sealed segment or of a published chain's head.
@@ -208,8 +208,8 @@ WC_HD inline void retire(const Core& core, SegmentId head) {
   store_relaxed(&entry.epoch, draw_ticket(&shared.epoch));
   SpinGuard guard(&shared.segment_lock);
   queue_remove(core, queue_of(core, head), head);
-  queue_push(core, shared.limbo, head);
-  entry.store_state(SegmentState::kLimbo);
+  queue_push(core, shared.retired, head);
+  entry.store_state(SegmentState::kRetired);
 }
 
 }  // namespace warpcache::store

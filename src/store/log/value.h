@@ -24,9 +24,9 @@ class ValuePieces {
       first_ = {const_cast<uint8_t*>(start), left_};
     } else {
       segment_ = core.segment_of(&item);
-      const uint64_t room =
+      const uint64_t space =
           core.segment_size() - static_cast<uint64_t>(start - core.segment_data(segment_));
-      first_ = {const_cast<uint8_t*>(start), room < left_ ? static_cast<size_t>(room) : left_};
+      first_ = {const_cast<uint8_t*>(start), space < left_ ? static_cast<size_t>(space) : left_};
     }
     left_ -= static_cast<uint32_t>(first_.size);
   }

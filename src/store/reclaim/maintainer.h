@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "store/reclaim/gang.h"
+#include "store/reclaim/evacuators.h"
 
 namespace warpcache::store {
 
@@ -94,14 +94,15 @@ WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
 
 class Maintainer {
  public:
-  // What `core` points to outlives this. `thread`, `crew` and `gang` are the maintainer's own and
-  // stay the caller's.
-  WC_HD Maintainer(const Core& core, ThreadContext* thread, Crew* crew, Gang* gang)
+  // What `core` points to outlives this. `thread`, `worker_group` and `evacuators` are the
+  // maintainer's own and stay the caller's.
+  WC_HD Maintainer(const Core& core, ThreadContext* thread, WorkerGroup* worker_group,
+                   Evacuators* evacuators)
       : core_(core),
         thread_(*thread),
-        crew_(*crew),
-        gang_(*gang),
-        reclaimer_(core, thread, crew),
+        worker_group_(*worker_group),
+        evacuators_(*evacuators),
+        reclaimer_(core, thread, worker_group),
         limit_target_(core.shared->segment_limit) {}
 
   enum class Step : uint8_t {
@@ -109,7 +110,7 @@ class Maintainer {
     kWait,     // batches must end first
     kNothing,  // nothing can be had
   };
-  enum class Room : uint8_t {
+  enum class Space : uint8_t {
     kReady,     // an allocation may succeed now
     kProgress,  // call again
     kWait,      // batches must end first
@@ -126,7 +127,7 @@ class Maintainer {
   // `steps_max` steps at most. True: there is more to do at once.
   WC_HD bool maintain(uint32_t steps_max);
   // One step towards room for an item of `bytes`.
-  WC_HD Room make_room(uint64_t bytes);
+  WC_HD Space reclaim(uint64_t bytes);
   // Bulk expiry: empties a segment whose time has passed. True: call again, kExpireStepsMax times a
   // second at most.
   WC_HD bool expire();
@@ -154,7 +155,7 @@ class Maintainer {
   WC_HD Survey survey(uint32_t most);
   WC_HD bool swap_absent(SegmentId wanted);
   WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
-  WC_HD uint32_t coming() const { return free_count() + reclaimer_.limbo_unpinned(); }
+  WC_HD uint32_t coming() const { return free_count() + reclaimer_.retired_unpinned(); }
   WC_HD bool shrink_by_one();
   WC_HD Step shrink();
   WC_HD Step grow();
@@ -162,8 +163,8 @@ class Maintainer {
 
   Core core_;
   ThreadContext& thread_;
-  Crew& crew_;
-  Gang& gang_;
+  WorkerGroup& worker_group_;
+  Evacuators& evacuators_;
   Reclaimer reclaimer_;
   uint32_t cursor_ = 0;       // where the next survey begins
   uint32_t limit_target_;     // segments; the limit moves there step by step
@@ -192,21 +193,21 @@ WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& ru
     case Emptied::kNotYet:
       return Step::kWait;
     case Emptied::kNoSpace:
-      return reclaimer_.limbo_unpinned() != 0 ? Step::kWait : Step::kNothing;
+      return reclaimer_.retired_unpinned() != 0 ? Step::kWait : Step::kNothing;
   }
   return Step::kNothing;
 }
 
-// Empties several, the first itself and the others by hands. All go where the first does, which is
-// of the same generation. REQUIRES: at most at_once_max().
+// Empties several, the first itself and the others by evacuators. All go where the first does,
+// which is of the same generation. REQUIRES: at most at_once_max().
 WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32_t count,
                                                     const KeepRule& rule) {
-  Hand* hands[kGangMax];
-  if (count > 1) (void)gang_.ready(hands);
-  for (uint32_t i = 1; i < count; ++i) hands[i - 1]->give(ids[i], rule);
+  Evacuator* evacuators[kEvacuationsMax];
+  if (count > 1) (void)evacuators_.ready(evacuators);
+  for (uint32_t i = 1; i < count; ++i) evacuators[i - 1]->give(ids[i], rule);
   Step step = empty(ids[0], rule, false);
   for (uint32_t i = 1; i < count; ++i) {
-    if (hands[i - 1]->wait() == Emptied::kDone) step = Step::kProgress;
+    if (evacuators[i - 1]->wait() == Emptied::kDone) step = Step::kProgress;
   }
   return step;
 }
@@ -214,21 +215,21 @@ WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32
 // How many segments can be emptied at the same time: each may take a fresh one for what stays.
 // Where all must stay, one after the other, since there may be too few of them.
 WC_HD inline uint32_t Maintainer::at_once_max() const {
-  if (gang_.count == 0 || core_.shared->keep_all) return 1;
-  Hand* hands[kGangMax];
+  if (evacuators_.count == 0 || core_.shared->keep_all) return 1;
+  Evacuator* evacuators[kEvacuationsMax];
   const uint32_t free = free_count();
-  return detail::least(gang_.ready(hands) + 1, free > 1 ? free : 1);
+  return detail::least(evacuators_.ready(evacuators) + 1, free > 1 ? free : 1);
 }
 
 WC_HD inline uint64_t Maintainer::copied_bytes() const {
   uint64_t sum = reclaimer_.copied_bytes();
-  for (uint32_t i = 0; i < gang_.count; ++i) sum += gang_.hands[i].copied_bytes();
+  for (uint32_t i = 0; i < evacuators_.count; ++i) sum += evacuators_.list[i].copied_bytes();
   return sum;
 }
 
 // Looks at the next segments in turn, at most `most`, until one is dead.
 WC_HD inline Survey Maintainer::survey(uint32_t most) {
-  SurveyTask& task = crew_.survey;
+  SurveyTask& task = worker_group_.survey;
   task = {};
   task.now = load_relaxed(&core_.shared->now);
   // A segment sealed after this look has a higher ticket, so this is on the safe side.
@@ -239,7 +240,7 @@ WC_HD inline Survey Maintainer::survey(uint32_t most) {
   task.start = cursor_ < task.first || cursor_ >= task.end ? task.first : cursor_;
   task.count = detail::least(most, task.end - task.first);
   if (task.count == 0) return {};
-  crew_.run(core_, thread_, Task::kSurvey);
+  worker_group_.run(core_, thread_, Task::kSurvey);
   const uint32_t last = task.dead != SurveyTask::kNowhere ? task.dead : task.count - 1;
   cursor_ = task.id_at(last) + 1;
   return surveyed(task);
@@ -263,10 +264,10 @@ WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim
   uint32_t count = 1;
   const uint32_t most = at_once_max();
   if (most == 1 || victim != survey.wasteful) return count;
-  CollectTask& more = crew_.collect;
+  CollectTask& more = worker_group_.collect;
   more.waste_min = survey.waste - survey.waste / detail::kWasteShare;
   more.count = 0;
-  crew_.run(core_, thread_, Task::kCollect);
+  worker_group_.run(core_, thread_, Task::kCollect);
   const SegmentState state = core_.segment(victim).load_state();
   for (uint32_t i = 0; i < detail::least(more.count, CollectTask::kMax) && count < most; ++i) {
     const SegmentId id = more.found[i];
@@ -286,13 +287,13 @@ WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
     return Step::kNothing;
   }
   // Copying takes what little is free: wait rather than evict when memory is already on its way.
-  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.retired_unpinned() != 0)
     return Step::kWait;
   KeepRule rule;
   const bool young = core_.segment(victim).load_state() == SegmentState::kYoung;
   rule.to = young ? Generation::kYoung : Generation::kMain;
   const uint32_t before = coming();
-  SegmentId victims[kGangMax];
+  SegmentId victims[kEvacuationsMax];
   const uint32_t count = collect(survey, victim, victims);
   const Step step = count == 1 ? empty(victim, rule, must_keep) : empty_all(victims, count, rule);
   if (coming() > before) fruitless_compactions_ = 0;
@@ -301,7 +302,7 @@ WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
 
 WC_HD inline Maintainer::Step Maintainer::evict() {
   Shared& shared = *core_.shared;
-  SegmentId victims[kGangMax];
+  SegmentId victims[kEvacuationsMax];
   uint32_t count = 0;
   KeepRule rule;
   const uint32_t most = at_once_max();
@@ -322,7 +323,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
     }
   }
   if (count == 0) return Step::kNothing;
-  if (free_count() < core_.shared->copy_reserve && reclaimer_.limbo_unpinned() != 0)
+  if (free_count() < core_.shared->copy_reserve && reclaimer_.retired_unpinned() != 0)
     return Step::kWait;
   // Guaranteed to end: the more was copied without gain, the more use an item must have seen to be
   // copied again.
@@ -350,7 +351,7 @@ WC_HD inline Maintainer::Step Maintainer::step() {
   const Step compacted = compact(found);
   if (compacted != Step::kNothing) return compacted;
   if (!core_.shared->keep_all) return evict();
-  return seal_sparse_lanes() || found.waiting ? Step::kWait : Step::kNothing;
+  return seal_sparse_lanes() || found.in_use ? Step::kWait : Step::kNothing;
 }
 
 // Has lanes end open segments that are nearly full of what is dead. False: there are none.
@@ -388,8 +389,8 @@ WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
       return true;
     }
   }
-  for (uint32_t i = 0; i < gang_.count; ++i) {
-    if (gang_.hands[i].seal_own(id)) return true;
+  for (uint32_t i = 0; i < evacuators_.count; ++i) {
+    if (evacuators_.list[i].seal_own(id)) return true;
   }
   return reclaimer_.seal_own(id);
 }
@@ -436,7 +437,7 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
                                                                       : Step::kNothing;
     }
     case SegmentState::kFree:
-    case SegmentState::kLimbo:
+    case SegmentState::kRetired:
     case SegmentState::kIndex:
     case SegmentState::kCount:
       break;
@@ -447,7 +448,7 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
 // --- What the owner calls
 
 WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
-  reclaimer_.free_limbo();
+  reclaimer_.free_retired();
   free_wanted();
   const bool moves = move_limit() == Step::kProgress;
   const Shared& shared = *core_.shared;
@@ -457,39 +458,39 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   const uint32_t target = low + (low - shared.copy_reserve) / 2;
   for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
     if (step() != Step::kProgress) {
-      reclaimer_.free_limbo();
+      reclaimer_.free_retired();
       refilling_ = false;
       return moves;
     }
-    reclaimer_.free_limbo();
+    reclaimer_.free_retired();
   }
   refilling_ = coming() < target;
   return moves || refilling_;
 }
 
-WC_HD inline Maintainer::Room Maintainer::make_room(uint64_t bytes) {
+WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
   const uint32_t count = bytes > core_.plain_size_max() ? chain_segments(core_, bytes) : 1;
   // One more, that the index may hold back.
   const uint32_t need = core_.shared->copy_reserve + count + 1;
-  reclaimer_.free_limbo();
+  reclaimer_.free_retired();
   free_wanted();
-  if (free_count() >= need) return Room::kReady;
+  if (free_count() >= need) return Space::kReady;
   const Step done = coming() < need ? step() : Step::kWait;
-  if (done == Step::kProgress) return Room::kProgress;
-  if (done == Step::kWait) return Room::kWait;
-  if (free_count() + 1 >= need) return Room::kReady;
-  return reclaimer_.limbo_unpinned() == 0 ? Room::kNone : Room::kWait;
+  if (done == Step::kProgress) return Space::kProgress;
+  if (done == Step::kWait) return Space::kWait;
+  if (free_count() + 1 >= need) return Space::kReady;
+  return reclaimer_.retired_unpinned() == 0 ? Space::kNone : Space::kWait;
 }
 
 WC_HD inline bool Maintainer::set_target(uint32_t segments) {
   if (!is_possible_target(core_, segments)) return false;
   limit_target_ = segments;
   grow_at_ = 1;
-  if (gang_.count != 0) {
+  if (evacuators_.count != 0) {
     // What they have begun would be out of reach.
-    for (uint32_t i = 0; i < gang_.count; ++i) gang_.hands[i].seal_all();
+    for (uint32_t i = 0; i < evacuators_.count; ++i) evacuators_.list[i].seal_all();
     store_relaxed(&core_.shared->copy_reserve,
-                  kLeaderReserve + hands_for(limit_target_, gang_.count));
+                  kLeaderReserve + evacuators_for(limit_target_, evacuators_.count));
   }
   return true;
 }
@@ -500,7 +501,7 @@ WC_HD inline bool Maintainer::expire() {
   if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
   const bool more = found.dead != kNoSegment &&
                     empty(found.dead, rule, core_.shared->keep_all) == Step::kProgress;
-  reclaimer_.free_limbo();
+  reclaimer_.free_retired();
   return more;
 }
 
@@ -511,10 +512,10 @@ WC_HD inline bool Maintainer::sweep() {
   swept_flush_ = flush;
   if (sweep_left_ == 0) return false;
   if (sweep_at_ >= pairs) sweep_at_ = 0;
-  SweepTask& task = crew_.sweep;
+  SweepTask& task = worker_group_.sweep;
   task.first = sweep_at_;
   task.count = detail::least(detail::least(sweep_left_, pairs - sweep_at_), detail::kSweepPairsMax);
-  crew_.run(core_, thread_, Task::kSweep);
+  worker_group_.run(core_, thread_, Task::kSweep);
   settle_growth(core_, thread_);
   sweep_at_ += task.count;
   sweep_left_ -= task.count;
@@ -543,7 +544,7 @@ WC_HD inline bool Maintainer::shrink_by_one() {
 WC_HD inline Maintainer::Step Maintainer::shrink() {
   for (uint32_t i = 0; i < detail::kShrunkAtOnce; ++i) {
     if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kNothing;
-    reclaimer_.free_limbo();
+    reclaimer_.free_retired();
     if (shrink_by_one()) continue;
     return coming() > core_.shared->copy_reserve ? Step::kWait : step();
   }

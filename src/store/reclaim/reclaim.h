@@ -5,12 +5,13 @@
 // segment goes to limbo, and from there to the free ones when every batch that could have seen it
 // has ended and no pin holds it.
 //
-// For maintenance alone, one thread at a time, which a crew may help. Requests go on meanwhile.
+// For maintenance alone, one thread at a time, which a worker group may help. Requests go on
+// meanwhile.
 #pragma once
 
 #include <cstdint>
 
-#include "store/reclaim/crew.h"
+#include "store/reclaim/worker_group.h"
 
 namespace warpcache::store {
 
@@ -22,14 +23,14 @@ enum class Emptied : uint8_t {
 
 class Reclaimer {
  public:
-  // `thread` and `crew` are the reclaimer's own and stay the caller's.
-  WC_HD Reclaimer(const Core& core, ThreadContext* thread, Crew* crew)
-      : core_(core), thread_(*thread), crew_(*crew) {}
+  // `thread` and `worker_group` are the reclaimer's own and stay the caller's.
+  WC_HD Reclaimer(const Core& core, ThreadContext* thread, WorkerGroup* worker_group)
+      : core_(core), thread_(*thread), worker_group_(*worker_group) {}
 
   // Frees what waits in limbo and is unseen. Returns how many segments.
-  WC_HD uint32_t free_limbo();
+  WC_HD uint32_t free_retired();
   // Segments in limbo that no pin holds: free as soon as the batches under way have ended.
-  WC_HD uint32_t limbo_unpinned() const;
+  WC_HD uint32_t retired_unpinned() const;
 
   // Empties a sealed segment. With `must_keep` a live item is never evicted for want of space.
   WC_HD Emptied empty_segment(SegmentId id, const KeepRule& rule, bool must_keep);
@@ -58,48 +59,48 @@ class Reclaimer {
   WC_HD uint32_t list_item(uint32_t at);
   WC_HD uint32_t list_items(uint32_t at);
   WC_HD bool place_stays(Generation generation);
-  WC_HD uint32_t stays_before(uint32_t room) const;
+  WC_HD uint32_t stays_before(uint32_t space) const;
 
   Core core_;
   ThreadContext& thread_;
-  Crew& crew_;
+  WorkerGroup& worker_group_;
   SegmentId open_[2] = {kNoSegment, kNoSegment};  // by generation
   uint64_t copied_bytes_ = 0;
 };
 
 WC_HD inline uint64_t Reclaimer::oldest_inside() {
-  crew_.oldest_epoch = UINT64_MAX;
-  crew_.run(core_, thread_, Task::kOldestEpoch);
-  return crew_.oldest_epoch;
+  worker_group_.oldest_epoch = UINT64_MAX;
+  worker_group_.run(core_, thread_, Task::kOldestEpoch);
+  return worker_group_.oldest_epoch;
 }
 
-WC_HD inline uint32_t Reclaimer::free_limbo() {
+WC_HD inline uint32_t Reclaimer::free_retired() {
   Shared& shared = *core_.shared;
   uint32_t freed = 0;
   SpinGuard guard(&shared.segment_lock);
-  if (shared.limbo.oldest == kNoSegment) return 0;
+  if (shared.retired.oldest == kNoSegment) return 0;
   const uint64_t oldest = oldest_inside();  // after every ticket in the queue was drawn
   SegmentId next = kNoSegment;
-  for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = next) {
+  for (SegmentId id = shared.retired.oldest; id != kNoSegment; id = next) {
     SegmentEntry& entry = core_.segment(id);
     next = entry.queue_newer;
     // Those behind it came later (two at the same moment may stand the other way round, and wait a
     // little longer than they had to).
     if (load_relaxed(&entry.epoch) >= oldest) break;
     if (load_acquire(&entry.pins) != 0) continue;
-    queue_remove(core_, shared.limbo, id);
+    queue_remove(core_, shared.retired, id);
     freed += entry.chain_length;
     free_chain_locked(core_, id);
   }
   return freed;
 }
 
-WC_HD inline uint32_t Reclaimer::limbo_unpinned() const {
+WC_HD inline uint32_t Reclaimer::retired_unpinned() const {
   Shared& shared = *core_.shared;
   uint32_t count = 0;
   SpinGuard guard(&shared.segment_lock);
-  if (load_acquire(&shared.pinned_segments) == 0) return shared.limbo.segments;
-  for (SegmentId id = shared.limbo.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
+  if (load_acquire(&shared.pinned_segments) == 0) return shared.retired.segments;
+  for (SegmentId id = shared.retired.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
     if (load_acquire(&core_.segment(id).pins) == 0) count += core_.segment(id).chain_length;
   }
   return count;
@@ -127,7 +128,7 @@ WC_HD inline void Reclaimer::seal_all() {
 // Lists the next item from `at` on that is not known to be dropped: what is decided on an item by a
 // leader alone is done before the next one is looked at. Returns where the one after it begins.
 WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
-  Walk& walk = crew_.walk;
+  Walk& walk = worker_group_.walk;
   for (walk.count = 0; at < walk.used && walk.count == 0;) {
     const Item* item = walk.item_at(at);
     if (load_acquire(&item->dropped) == 0) walk.items[walk.count++] = at;
@@ -138,7 +139,7 @@ WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
 
 // Lists a batch for the workers.
 WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
-  Walk& walk = crew_.walk;
+  Walk& walk = worker_group_.walk;
   const uint32_t used = walk.used;
   const uint16_t* sizes = walk.sizes;
   uint32_t count = 0;
@@ -146,7 +147,7 @@ WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
     if (at >= walk.window_end) {
       walk.window = at;
       walk.window_end = at + (used - at < kWindowBytes ? used - at : kWindowBytes);
-      crew_.run(core_, thread_, Task::kSizes);
+      worker_group_.run(core_, thread_, Task::kSizes);
     }
     const uint32_t window = walk.window;
     const uint32_t window_end = walk.window_end;
@@ -160,15 +161,15 @@ WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
 }
 
 // How many bytes of what stays fit into `room`, without cutting an item.
-WC_HD inline uint32_t Reclaimer::stays_before(uint32_t room) const {
-  const Walk& walk = crew_.walk;
-  if (walk.stay_bytes() <= room) return walk.stay_bytes();
+WC_HD inline uint32_t Reclaimer::stays_before(uint32_t space) const {
+  const Walk& walk = worker_group_.walk;
+  if (walk.stay_bytes() <= space) return walk.stay_bytes();
   // The first that ends behind the room is in [low, high]; places go up.
   uint32_t low = 0;
   uint32_t high = walk.stay_count() - 1;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    if (walk.stay[middle].at + walk.stay[middle].bytes > room) {
+    if (walk.stay[middle].at + walk.stay[middle].bytes > space) {
       high = middle;
     } else {
       low = middle + 1;
@@ -180,12 +181,12 @@ WC_HD inline uint32_t Reclaimer::stays_before(uint32_t room) const {
 // Takes space for what stays: the rest of the copier's open segment, then a fresh one. False: not
 // for all.
 WC_HD inline bool Reclaimer::place_stays(Generation generation) {
-  Walk& walk = crew_.walk;
+  Walk& walk = worker_group_.walk;
   SegmentId& open = open_[static_cast<uint32_t>(generation)];
   const uint32_t total = walk.stay_bytes();
-  const uint32_t room =
+  const uint32_t space =
       open == kNoSegment ? 0 : core_.segment_size() - load_relaxed(&core_.segment(open).used);
-  walk.split = stays_before(room);
+  walk.split = stays_before(space);
   walk.place[0] = walk.split == 0 ? nullptr : detail::append(core_, open, walk.split);
   walk.place[1] = nullptr;
   if (walk.split == total) return true;
@@ -200,20 +201,20 @@ WC_HD inline bool Reclaimer::place_stays(Generation generation) {
 // Does to each item of the walk's segment what the rule says. False: some must stay and there is no
 // space to copy them to.
 WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
-  Walk& walk = crew_.walk;
+  Walk& walk = worker_group_.walk;
   walk.window_end = 0;
   walk.rule = rule;
   walk.must_keep = must_keep;
   for (uint32_t at = 0; at < walk.used;) {
-    at = crew_.has_workers() ? list_items(at) : list_item(at);
+    at = worker_group_.has_workers() ? list_items(at) : list_item(at);
     walk.stays = 0;
     walk.long_bodies = 0;
     walk.copied = 0;
-    crew_.run(core_, thread_, Task::kJudge);
+    worker_group_.run(core_, thread_, Task::kJudge);
     if (walk.stay_count() == 0) continue;
     const bool placed = place_stays(rule.to);
-    if (walk.long_bodies != 0) crew_.run(core_, thread_, Task::kCopy);
-    crew_.run(core_, thread_, Task::kMove);
+    if (walk.long_bodies != 0) worker_group_.run(core_, thread_, Task::kCopy);
+    worker_group_.run(core_, thread_, Task::kMove);
     copied_bytes_ += walk.copied;
     if (!placed && must_keep) return false;
   }
@@ -226,8 +227,8 @@ WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule
   // Who publishes adds to it before the slot is written, and nobody can publish here any more: at
   // zero no slot points here.
   if (load_acquire(&entry.live) != 0) {
-    crew_.walk.data = core_.segment_data(id);
-    crew_.walk.used = load_relaxed(&entry.used);
+    worker_group_.walk.data = core_.segment_data(id);
+    worker_group_.walk.used = load_relaxed(&entry.used);
     if (!walk_items(rule, must_keep)) return Emptied::kNoSpace;
   }
   WC_ASSERT(load_acquire(&entry.live) == 0);

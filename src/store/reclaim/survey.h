@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 #include "store/index/index_write.h"
 #include "store/layout/core.h"
-#include "store/reclaim/crew_share.h"
+#include "store/reclaim/worker_share.h"
 
 namespace warpcache::store {
 
@@ -24,7 +24,7 @@ struct Survey {
   SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
   SegmentId flushed = kNoSegment;   // sealed before the last flush
   bool expired = false;             // an item has expired, also in an open segment
-  bool waiting = false;             // there are some whose batches have not ended
+  bool in_use = false;              // there are some whose batches have not ended
 };
 
 // The same while workers are at it. Places are counted in the order of looking.
@@ -47,7 +47,7 @@ struct SurveyTask {
   uint32_t outdated = 0;  // place + 1; the last
   uint32_t flushed = 0;   // likewise
   uint32_t expired = 0;
-  uint32_t waiting = 0;
+  uint32_t in_use = 0;
 
   WC_HD SegmentId id_at(uint32_t place) const {
     const uint32_t to_end = end - start;
@@ -93,7 +93,7 @@ WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint3
     return;
   }
   if (load_relaxed(&entry.epoch) >= task.oldest_inside) {
-    found.waiting = 1;
+    found.in_use = 1;
     return;
   }
   const uint32_t live = load_acquire(&entry.live);
@@ -122,7 +122,7 @@ WC_HD inline void survey_share(const Core& core, SurveyTask& task, const Share& 
   if (own.outdated != 0) raise_to(&task.outdated, own.outdated);
   if (own.flushed != 0) raise_to(&task.flushed, own.flushed);
   if (own.expired != 0) store_relaxed(&task.expired, 1);
-  if (own.waiting != 0) store_relaxed(&task.waiting, 1);
+  if (own.in_use != 0) store_relaxed(&task.in_use, 1);
 }
 
 // A worker's share of looking for more of the kind, in the same places.
@@ -152,7 +152,7 @@ WC_HD inline Survey surveyed(const SurveyTask& task) {
   if (task.outdated != 0) survey.outdated = task.id_at(task.outdated - 1);
   if (task.flushed != 0) survey.flushed = task.id_at(task.flushed - 1);
   survey.expired = task.expired != 0;
-  survey.waiting = task.waiting != 0;
+  survey.in_use = task.in_use != 0;
   return survey;
 }
 

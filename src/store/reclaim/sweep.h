@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "store/reclaim/crew_share.h"
 #include "store/reclaim/survivor.h"
+#include "store/reclaim/worker_share.h"
 
 namespace warpcache::store {
 

@@ -19,8 +19,8 @@
 #include <cstdint>
 
 #include "base/mem.h"
-#include "store/reclaim/crew_share.h"
 #include "store/reclaim/survivor.h"
+#include "store/reclaim/worker_share.h"
 
 namespace warpcache::store {
 

@@ -53,8 +53,8 @@ inline uint64_t check_value(uint64_t key, const std::string& value) {
 class Worker {
  public:
   // How room is made, where it is not the store's own maintenance that does it.
-  std::function<Status(uint64_t)> make_room = [this](uint64_t bytes) {
-    return store_->make_room(bytes);
+  std::function<Status(uint64_t)> reclaim = [this](uint64_t bytes) {
+    return store_->reclaim(bytes);
   };
 
   explicit Worker(Store* store) : store_(store), ref_(store->ref()) {
@@ -91,8 +91,8 @@ class Worker {
       }
       leave();
       if (status != Status::kDeferred || depth_ != 0) return status;
-      const Status room = make_room(item_bytes(static_cast<uint32_t>(key.size()), value.size()));
-      if (room != Status::kOk) return room;
+      const Status reclaimed = reclaim(item_bytes(static_cast<uint32_t>(key.size()), value.size()));
+      if (reclaimed != Status::kOk) return reclaimed;
     }
     return Status::kDeferred;
   }
@@ -177,7 +177,7 @@ inline StoreConfig quiet_config(uint64_t memory) {
   config.maintenance_thread = false;
   config.manual_clock = true;
   config.seed = 42;
-  config.room_wait_ms_max = 200;
+  config.reclaim_wait_ms_max = 200;
   return config;
 }
 

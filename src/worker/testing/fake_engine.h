@@ -38,7 +38,7 @@ class FakeEngine final : public engine::Engine {
     ++batches;
     frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
-    batch->left_out = false;
+    batch->stream_not_reached = false;
     replies_.clear();
     batch_frames_ = 0;
     uint32_t next_frame = 0;
@@ -48,7 +48,7 @@ class FakeEngine final : public engine::Engine {
       next_frame += entry.frame_count;
       entry.long_reply = nullptr;
       run_entry(*batch, i);
-      batch->left_out = batch->left_out || entry.frames_done == 0;
+      batch->stream_not_reached = batch->stream_not_reached || entry.frames_done == 0;
     }
     WC_ASSERT(next_frame == batch->frames.size());
     done_ = batch;
@@ -76,15 +76,15 @@ class FakeEngine final : public engine::Engine {
             std::min<size_t>(window_max, body.size() - offset)};
   }
   void abandon(uint32_t id) override { WC_ASSERT(reservations_.erase(id) == 1); }
-  void yield() override {
+  void release_device() override {
     WC_ASSERT(done_ == nullptr);
-    ++yields;
+    ++device_releases;
   }
 
   size_t reservation_count() const { return reservations_.size(); }
   size_t pin_count() const { return pins_.size(); }
   uint64_t batches = 0;
-  uint64_t yields = 0;
+  uint64_t device_releases = 0;
   size_t frames_most = 0;  // the most frames in one batch
   uint64_t requests = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: a transport whose streams deliver what the test has written, in pieces that the test
-// chooses. It checks that the worker keeps the contract of transport.h.
+// Test support: a transport whose streams deliver what the test has written, in pieces that the
+// test chooses. It checks that the worker keeps the contract of transport.h.
 #pragma once
 
 #include <algorithm>

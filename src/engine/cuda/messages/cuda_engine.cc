@@ -111,7 +111,7 @@ void CudaEngine::begin(Batch& batch) {
   entry_bytes_.assign(batch.entries.size(), 0);
   entry_admin_.assign(batch.entries.size(), 0);
   batch_admin_ = 0;
-  batch.left_out = false;
+  batch.stream_not_reached = false;
   bodies_.assign(batch.entries.size(), 0);
   batch.spans.reserve(batch.frames.size());
   arena_used_ = 0;
@@ -122,6 +122,7 @@ void CudaEngine::begin(Batch& batch) {
     BatchEntry& entry = batch.entries[i];
     entry.frames_done = entry.first_span = entry.span_count = 0;
     entry.long_reply = nullptr;
+    entry.waits = false;
     authenticate(entry);
     if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
   }
@@ -280,20 +281,20 @@ uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
 
 // Decides for each entry of the round whether it needs another one.
 void CudaEngine::after_round() {
-  room_wanted_ = room_missing_ = 0;
+  space_wanted_ = space_missing_ = 0;
   round_.swap(again_);
   again_.clear();
   for (uint32_t entry : round_) {
     if (next_of(entry) == EntryNext::kAgain) again_.push_back(entry);
   }
-  if (room_wanted_ == 0) {
+  if (space_wanted_ == 0) {
     defers_ = 0;
     out_of_memory_ = false;
   } else {
-    const Status room = room_wanted_ == 1
-                            ? Status::kOk
-                            : runner_.store_alone().make_room(room_wanted_, room_missing_);
-    out_of_memory_ = room != Status::kOk || ++defers_ > kMakeRoomRoundsMax;
+    const Status reclaimed = space_wanted_ == 1
+                                 ? Status::kOk
+                                 : runner_.store_alone().reclaim(space_wanted_, space_missing_);
+    out_of_memory_ = reclaimed != Status::kOk || ++defers_ > kReclaimRoundsMax;
   }
   begin_round();
 }
@@ -328,8 +329,8 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
   const Answer& answer = answers_[frame];
   switch (answer.state) {
     case FrameState::kDeferred:
-      room_wanted_ = std::max<uint64_t>(room_wanted_, std::max(answer.bytes, 1u));
-      room_missing_ += answer.bytes;
+      space_wanted_ = std::max<uint64_t>(space_wanted_, std::max(answer.bytes, 1u));
+      space_missing_ += answer.bytes;
       return EntryNext::kAgain;
     case FrameState::kLargeValue:
       if (has_hole) {
@@ -399,7 +400,8 @@ void CudaEngine::finish() {
       }
     }
     entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
-    batch.left_out = batch.left_out || (entry.frames_done == 0 && !entry.datagram);
+    batch.stream_not_reached =
+        batch.stream_not_reached || (entry.frames_done == 0 && !entry.datagram);
     if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
     const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
     if (used_up && !faults_.failed()) abandon(entry.reservation);

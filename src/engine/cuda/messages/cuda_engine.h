@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/admin_window.h"
 #include "engine/cuda/messages/incoming_bodies.h"
 #include "engine/cuda/runtime/job_runner.h"
 #include "engine/engine.h"
@@ -55,7 +56,7 @@ class CudaEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
-  void yield() override { runner_.yield(); }
+  void release_device() override { runner_.release_device(); }
 
   const request::Counters& counters() const { return counters_; }
   request::Counters& counters() { return counters_; }
@@ -133,15 +134,16 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
   std::vector<uint32_t> entry_admin_;  // administrative commands so far
   uint32_t batch_admin_ = 0;           // and of all entries
-  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
-  std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
-  std::vector<uint32_t> again_;        // entries of the next round
-  std::vector<uint32_t> round_;        // entries of the last one
-  std::deque<std::string> texts_;      // replies that the host made
+  AdminWindow admin_window_;
+  std::vector<uint32_t> origin_;   // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;   // by entry: the device's reservation, 0 if none
+  std::vector<uint32_t> again_;    // entries of the next round
+  std::vector<uint32_t> round_;    // entries of the last one
+  std::deque<std::string> texts_;  // replies that the host made
   uint32_t arena_used_ = 0;
-  uint64_t room_wanted_ = 0;   // of the largest that was deferred; 0: none
-  uint64_t room_missing_ = 0;  // of all that were
-  uint32_t defers_ = 0;        // rounds in a row in which something was deferred
+  uint64_t space_wanted_ = 0;   // of the largest that was deferred; 0: none
+  uint64_t space_missing_ = 0;  // of all that were
+  uint32_t defers_ = 0;         // rounds in a row in which something was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
   bool pins_refused_ = false;  // since `refused_since_`

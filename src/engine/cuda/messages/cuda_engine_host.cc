@@ -49,15 +49,19 @@ void CudaEngine::authenticate(BatchEntry& entry) {
 bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   BatchEntry& entry = batch_->entries[index];
   const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
-  if (!must && (entry_admin_[index] >= most || batch_admin_ >= kBatchAdminMax)) {
+  const bool may = entry_admin_[index] < most && batch_admin_ < kBatchAdminMax &&
+                   admin_window_.open(AdminWindow::Clock::now());
+  if (!must && !may) {
+    entry.waits = !entry.datagram;
     if (!entry.datagram) return false;
     fail_datagram(entry, bytes_of(kDatagramBusy));
     return true;
   }
   ++entry_admin_[index];
   ++batch_admin_;
+  admin_window_.count();
   const protocol::Request request = parse(frame);
-  runner_.yield();  // as for store_alone(): it may call the store
+  runner_.release_device();  // as for store_alone(): it may call the store
   run_admin(request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;

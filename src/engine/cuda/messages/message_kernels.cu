@@ -53,8 +53,9 @@ __global__ void __launch_bounds__(kSliceFrames)
 
 __global__ void __launch_bounds__(kSliceFrames)
     persistent_frame_kernel(const __grid_constant__ BlockResources resources,
-                            const Doorbell<FrameJob>* bell, Turn<FrameJob>* turn, uint32_t last) {
-  run_jobs<FrameWork>(resources, bell, turn, last);
+                            const Doorbell<FrameJob>* bell, DeviceDoorbell<FrameJob>* device_bell,
+                            uint32_t last) {
+  run_jobs<FrameWork>(resources, bell, device_bell, last);
 }
 
 }  // namespace
@@ -79,10 +80,10 @@ void launch_job(const BlockResources& resources, const FrameJob& job, const gpu:
 }
 
 void launch_persistent(const BlockResources& resources, const Doorbell<FrameJob>* bell,
-                       Turn<FrameJob>* turn, uint32_t last_job, const gpu::LaunchShape& shape,
-                       cudaStream_t stream) {
-  gpu::start_kernel(persistent_frame_kernel, shape, sizeof(Slice), stream, resources, bell, turn,
-                    last_job);
+                       DeviceDoorbell<FrameJob>* device_bell, uint32_t last_job,
+                       const gpu::LaunchShape& shape, cudaStream_t stream) {
+  gpu::start_kernel(persistent_frame_kernel, shape, sizeof(Slice), stream, resources, bell,
+                    device_bell, last_job);
 }
 
 }  // namespace warpcache::engine::cuda

@@ -110,7 +110,7 @@ class SliceRunner {
     decode();
     admit();
     order();
-    make_index_room();
+    reserve_index_growth();
     prepare();
     execute();
     compose();
@@ -130,7 +130,7 @@ class SliceRunner {
   __device__ void share();
   __device__ uint64_t take_reply_space(uint64_t bytes);
   __device__ void order();
-  __device__ void make_index_room();
+  __device__ void reserve_index_growth();
   __device__ void prepare();
   __device__ const uint8_t* body_of(uint32_t index, uint32_t size) const;
   __device__ void fill_prepared();

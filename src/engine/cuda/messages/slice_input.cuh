@@ -181,7 +181,7 @@ __device__ inline void SliceRunner::order() {
   slice_.first[me_] = false;
 }
 
-__device__ inline void SliceRunner::make_index_room() {
+__device__ inline void SliceRunner::reserve_index_growth() {
   const bool adds = here_ && slice_.runs[me_] && slice_.writes[me_] &&
                     request::acts_on_key(slice_.state[me_].request.op) &&
                     slice_.state[me_].request.op != protocol::Op::kDelete;

@@ -6,7 +6,7 @@
 // Steps, for all lanes together:
 //   open      headers are read, framing finds the command, the command is parsed
 //   judge     some are the host's; of several plain sets of a key one is to take effect
-//   admit     writers are promised space for their replies, and room in the index
+//   admit     writers are reserved space for their replies, and room in the index
 //   execute   every lane its request
 //   compose   reply frames, as many at a time as find room in the stage, and out they go
 //             (replies of several frames one after the other: reply_run.cuh)
@@ -56,7 +56,7 @@ class GeneralPackets {
     frame_offset_ = offset;
     result_ = PacketResult::not_done(PacketState::kHost);
     bool runs = here && open() && judge();
-    yields_ = runs && changes_ && yields_to_another();
+    combined_ = runs && changes_ && combines();
     __syncwarp();
     runs = admit(runs);
     const bool done = execute(runs);
@@ -67,7 +67,7 @@ class GeneralPackets {
  private:
   __device__ bool open();
   __device__ bool judge();
-  __device__ bool yields_to_another() const;
+  __device__ bool combines() const;
   __device__ bool admit(bool runs);
   __device__ void prepare_space(bool runs);
   __device__ bool execute(bool runs);
@@ -97,9 +97,9 @@ class GeneralPackets {
   request::RequestState state_;
   protocol::Result answer_;
   PacketResult result_ = {};
-  bool yields_ = false;             // to another set of its key: see leaves_to_another()
+  bool combined_ = false;           // to another set of its key: see is_combined()
   bool changes_ = false;            // may change the store
-  uint32_t promised_ = 0;           // words of the arena, for its reply
+  uint32_t reserved_ = 0;           // words of the arena, for its reply
   uint8_t* value_place_ = nullptr;  // in the stage
 };
 

@@ -48,12 +48,12 @@ __device__ inline bool GeneralPackets::judge() {
   }
   const bool is_long = ends + value > protocol::kUdpPayloadMax;
   if (is_long && ends > kLongEndsMax) return false;
-  promised_ = is_long ? run_words(run_of(packet_, ends + value)) : reply_words(ends + value);
+  reserved_ = is_long ? run_words(run_of(packet_, ends + value)) : reply_words(ends + value);
   return true;
 }
 
-// Whether it is a plain set and leaves_to_another(). Called by one lane.
-__device__ inline bool GeneralPackets::yields_to_another() const {
+// Whether it is a plain set and is_combined(). Called by one lane.
+__device__ inline bool GeneralPackets::combines() const {
   const protocol::Request& request = state_.request;
   if (request.op != protocol::Op::kSet || request.protocol != protocol::Protocol::kText ||
       (request.bits & protocol::kCasCompare) != 0) {
@@ -61,19 +61,19 @@ __device__ inline bool GeneralPackets::yields_to_another() const {
   }
   const Bytes key = context_.key(request);
   const uint32_t offset = frame_offset_ + static_cast<uint32_t>(key.data - frame_.data);
-  return leaves_to_another(job_, request.hash, key, offset);
+  return is_combined(job_, request.hash, key, offset);
 }
 
 // What has changed the store must have its reply sent.
 __device__ inline bool GeneralPackets::admit(bool runs) {
-  const bool wants = runs && promised_ != 0;
-  const uint32_t words = gpu::warp_last(gpu::warp_sum_to(wants ? promised_ : 0));
+  const bool wants = runs && reserved_ != 0;
+  const uint32_t words = gpu::warp_last(gpu::warp_sum_to(wants ? reserved_ : 0));
   if (words == 0) return runs;
   uint32_t fits = 0;
-  if (gpu::lane_id() == 0) fits = arena_.promise(words) ? 1 : 0;
+  if (gpu::lane_id() == 0) fits = arena_.reserve(words) ? 1 : 0;
   fits = __shfl_sync(gpu::kAllLanes, fits, 0);
   if (fits != 0 || !wants) return runs;
-  promised_ = 0;
+  reserved_ = 0;
   result_ = PacketResult::not_done(PacketState::kNoReplySpace);
   return false;
 }
@@ -81,7 +81,7 @@ __device__ inline bool GeneralPackets::admit(bool runs) {
 // Space for the items of plain stores.
 __device__ inline void GeneralPackets::prepare_space(bool runs) {
   const protocol::Request& request = state_.request;
-  const bool stores = runs && changes_ && !yields_ &&
+  const bool stores = runs && changes_ && !combined_ &&
                       (request.op == protocol::Op::kSet || request.op == protocol::Op::kAdd ||
                        request.op == protocol::Op::kReplace);
   const uint32_t expiry = stores ? request::expiry_second(request.exptime, context_.clock) : 0;
@@ -95,12 +95,12 @@ __device__ inline void GeneralPackets::prepare_space(bool runs) {
 // Returns whether there is something to answer.
 __device__ inline bool GeneralPackets::execute(bool runs) {
   const store::Core& core = context_.store.core;
-  const bool adds = runs && changes_ && !yields_ && state_.request.op != protocol::Op::kDelete;
+  const bool adds = runs && changes_ && !combined_ && state_.request.op != protocol::Op::kDelete;
   const int expected = expect_items(core, thread_, adds);
   if (__any_sync(gpu::kAllLanes, runs && changes_)) take_cas_ids(core, thread_);
   prepare_space(runs);
   bool done = false;
-  if (runs && yields_) {
+  if (runs && combined_) {
     answer_ = {};
     answer_.outcome = protocol::Outcome::kStored;
     context_.counters->add(request::Counter::kCmdSet);

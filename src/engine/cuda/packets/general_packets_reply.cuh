@@ -21,8 +21,8 @@ __device__ inline void GeneralPackets::compose(bool done) {
   const bool answers = done && bound != 0 && !for_host;
   compose_frames(answers && !is_long, with_value);
   if (__any_sync(gpu::kAllLanes, answers && is_long)) compose_runs(answers && is_long, bound);
-  // What was promised too much.
-  const uint32_t words = gpu::warp_last(gpu::warp_sum_to(promised_));
+  // What was reserved too much.
+  const uint32_t words = gpu::warp_last(gpu::warp_sum_to(reserved_));
   if (words != 0 && gpu::lane_id() == 0) arena_.give_back(words);
 }
 
@@ -32,8 +32,8 @@ __device__ inline bool GeneralPackets::carries_value() const {
 
 __device__ inline void GeneralPackets::compose_frames(bool waits, uint32_t bound) {
   while (__any_sync(gpu::kAllLanes, waits)) {
-    const gpu::LaneRanges room(waits ? reply_words(bound) : 0);
-    const bool mine = waits && room.end() <= kStageWords;
+    const gpu::LaneRanges space(waits ? reply_words(bound) : 0);
+    const bool mine = waits && space.end() <= kStageWords;
     const gpu::LaneRanges places(mine ? reply_words(bound) : 0);
     uint8_t* const out = stage_.reply + places.begin() * 16;
     uint32_t payload = 0;
@@ -52,11 +52,11 @@ __device__ inline void GeneralPackets::compose_frames(bool waits, uint32_t bound
 // the other.
 __device__ inline void GeneralPackets::compose_runs(bool waits, uint32_t bound) {
   while (__any_sync(gpu::kAllLanes, waits)) {
-    const gpu::LaneRanges room(waits ? FrameRun::words_of(bound) : 0);
-    const bool mine = waits && kRunFrameWords + room.end() <= kStageWords;
+    const gpu::LaneRanges space(waits ? FrameRun::words_of(bound) : 0);
+    const bool mine = waits && kRunFrameWords + space.end() <= kStageWords;
     LongReply reply;
     if (mine) {
-      uint8_t* const out = stage_.reply + (kRunFrameWords + room.begin()) * 16;
+      uint8_t* const out = stage_.reply + (kRunFrameWords + space.begin()) * 16;
       uint8_t* const tail = protocol::compose_head(state_.request, answer_, context_.input, out);
       uint8_t* const end = protocol::compose_tail(state_.request, answer_, context_.input, tail);
       reply.ends = {out, static_cast<uint32_t>(tail - out), static_cast<uint32_t>(end - tail)};
@@ -67,7 +67,7 @@ __device__ inline void GeneralPackets::compose_runs(bool waits, uint32_t bound) 
     for (; owners != 0; owners &= owners - 1) {
       const int owner = __ffs(static_cast<int>(owners)) - 1;
       const PacketResult result =
-          send_run(job_, stage_, owner, reply, frame_.data, packet_, udp_header_, promised_);
+          send_run(job_, stage_, owner, reply, frame_.data, packet_, udp_header_, reserved_);
       if (gpu::lane_id() == static_cast<uint32_t>(owner)) result_ = result;
     }
     waits = waits && !mine;
@@ -109,18 +109,18 @@ __device__ inline uint32_t GeneralPackets::finish_own(uint8_t* out, uint32_t pay
 __device__ inline void GeneralPackets::send(const gpu::LaneRanges& places, bool composed,
                                             uint32_t size) {
   const uint32_t words = (size + 15) / 16;
-  const bool was_promised = composed && words <= promised_;
+  const bool was_reserved = composed && words <= reserved_;
   uint32_t mine = words;
   bool sent = composed;
   uint32_t base = 0;
   while (true) {
     const uint32_t total = gpu::warp_last(gpu::warp_sum_to(mine));
-    const uint32_t promised = gpu::warp_last(gpu::warp_sum_to(was_promised ? mine : 0));
+    const uint32_t reserved = gpu::warp_last(gpu::warp_sum_to(was_reserved ? mine : 0));
     uint32_t fits = 0;
-    if (gpu::lane_id() == 0) fits = arena_.take(total, promised, &base) ? 1 : 0;
+    if (gpu::lane_id() == 0) fits = arena_.take(total, reserved, &base) ? 1 : 0;
     if (__shfl_sync(gpu::kAllLanes, fits, 0) != 0) break;
     // Those that have changed nothing come again.
-    if (!was_promised) {
+    if (!was_reserved) {
       if (composed) result_ = PacketResult::not_done(PacketState::kNoReplySpace);
       mine = 0;
       sent = false;
@@ -134,7 +134,7 @@ __device__ inline void GeneralPackets::send(const gpu::LaneRanges& places, bool 
       places.begin(), replies.total(), [source](uint32_t at) { return source[at]; },
       [target](uint32_t at, const uint4& word) { __stcs(target + at, word); });
   if (sent) result_ = PacketResult::done((base + replies.begin()) * 16, size);
-  if (sent && was_promised) promised_ -= words;
+  if (sent && was_reserved) reserved_ -= words;
   __syncwarp();
 }
 

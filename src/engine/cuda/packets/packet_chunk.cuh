@@ -5,10 +5,11 @@
 // pass through shared memory, so that the bus sees nothing but coalesced 16-byte words.
 //
 // As many of the frames as the stage has room for come in at a time. Lone gets that hit a short
-// value take the short way (lone_gets.cuh), which is a part of the kernel itself. All else is left
-// to functions of their own, with registers and stack of their own: long values, misses, lone sets
-// (lone_sets.cuh), and the general way. A warp that has none of them neither fetches their code nor
-// carries their state. What a lane keeps beyond such a call is little: it goes to the stack.
+// value take the short way (single_key_gets.cuh), which is a part of the kernel itself. All else is
+// left to functions of their own, with registers and stack of their own: long values, misses, lone
+// sets (single_key_sets.cuh), and the general way. A warp that has none of them neither fetches
+// their code nor carries their state. What a lane keeps beyond such a call is little: it goes to
+// the stack.
 //
 // Device code.
 #pragma once
@@ -27,22 +28,22 @@ __device__ __noinline__ inline bool run_long_hits(const BlockResources& resource
                                                   const PacketJob& job, WarpStage& stage,
                                                   Tally& tally, Bytes frame, bool is_long,
                                                   PacketResult& result) {
-  LoneGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
-  return gets.run(frame, is_long, result) == LoneFate::kDone;
+  SingleKeyGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
+  return gets.run(frame, is_long, result) == SingleKeyFate::kDone;
 }
 
-__device__ __noinline__ inline bool run_lone_misses(const BlockResources& resources,
-                                                    const PacketJob& job, WarpStage& stage,
-                                                    Tally& tally, Bytes frame, bool missed,
-                                                    PacketResult& result) {
-  return answer_lone_misses(resources.core, job, stage, tally, frame, missed, result);
+__device__ __noinline__ inline bool run_single_key_misses(const BlockResources& resources,
+                                                          const PacketJob& job, WarpStage& stage,
+                                                          Tally& tally, Bytes frame, bool missed,
+                                                          PacketResult& result) {
+  return answer_single_key_misses(resources.core, job, stage, tally, frame, missed, result);
 }
 
-__device__ __noinline__ inline bool run_lone_sets(const BlockResources& resources,
-                                                  const PacketJob& job, WarpStage& stage,
-                                                  Tally& tally, Bytes frame, uint32_t offset,
-                                                  bool here, PacketResult& result) {
-  LoneSets sets(resources, job, stage, tally);
+__device__ __noinline__ inline bool run_single_key_sets(const BlockResources& resources,
+                                                        const PacketJob& job, WarpStage& stage,
+                                                        Tally& tally, Bytes frame, uint32_t offset,
+                                                        bool here, PacketResult& result) {
+  SingleKeySets sets(resources, job, stage, tally);
   return sets.run(frame, offset, here, result);
 }
 
@@ -58,19 +59,19 @@ __device__ __noinline__ inline PacketResult run_general(const BlockResources& re
 __device__ __noinline__ inline PacketResult run_others(const BlockResources& resources,
                                                        const PacketJob& job, WarpStage& stage,
                                                        Tally& tally, Bytes frame, uint32_t offset,
-                                                       bool here, LoneFate fate) {
+                                                       bool here, SingleKeyFate fate) {
   PacketResult result = {};
   bool waits = here;
-  const bool is_long = here && fate == LoneFate::kLong;
+  const bool is_long = here && fate == SingleKeyFate::kLong;
   if (__any_sync(gpu::kAllLanes, is_long)) {
     waits = !run_long_hits(resources, job, stage, tally, frame, is_long, result) && waits;
   }
-  const bool missed = here && fate == LoneFate::kMissed;
+  const bool missed = here && fate == SingleKeyFate::kMissed;
   if (__any_sync(gpu::kAllLanes, missed)) {
-    waits = !run_lone_misses(resources, job, stage, tally, frame, missed, result) && waits;
+    waits = !run_single_key_misses(resources, job, stage, tally, frame, missed, result) && waits;
   }
   if (!__any_sync(gpu::kAllLanes, waits)) return result;
-  waits = !run_lone_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;
+  waits = !run_single_key_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;
   if (!__any_sync(gpu::kAllLanes, waits)) return result;
   const PacketResult last = run_general(resources, job, stage, tally, frame, offset, waits);
   return waits ? last : result;
@@ -91,30 +92,30 @@ class PacketChunk {
   template <typename Wait>
   __device__ void run(uint32_t first, uint32_t count, const Wait& wait_for_epoch) {
     PacketResult result = PacketResult::not_done(PacketState::kHost);
-    uint32_t waiting = count < gpu::kWarpSize ? (1u << count) - 1 : gpu::kAllLanes;  // lanes
+    uint32_t not_reached = count < gpu::kWarpSize ? (1u << count) - 1 : gpu::kAllLanes;  // lanes
     do {
-      LoneGets<ValueSizes::kShort> gets(resources_.core, job_, stage_, tally_);
-      const bool waits = (waiting >> gpu::lane_id() & 1) != 0;
+      SingleKeyGets<ValueSizes::kShort> gets(resources_.core, job_, stage_, tally_);
+      const bool waits = (not_reached >> gpu::lane_id() & 1) != 0;
       PacketSlot slot = {0, 0};
       if (waits) slot = load_slot(first + gpu::lane_id());
       const uint32_t words = (slot.offset % 16 + slot.size + 15) / 16;
       const bool fits = waits && words <= kStageWords;  // what does not is the host's
       const gpu::LaneRanges ranges(fits ? words : 0);
       const bool taken = fits && ranges.end() <= kStageWords;
-      waiting &= ~__ballot_sync(gpu::kAllLanes, taken || !fits);
+      not_reached &= ~__ballot_sync(gpu::kAllLanes, taken || !fits);
       bring_in(ranges, slot.offset / 16,
                __reduce_max_sync(gpu::kAllLanes, taken ? ranges.end() : 0));
       wait_for_epoch();
       if (count == 0) return;
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
-      const LoneFate fate = gets.run(frame, taken, result);
-      const bool other = taken && fate != LoneFate::kDone;
+      const SingleKeyFate fate = gets.run(frame, taken, result);
+      const bool other = taken && fate != SingleKeyFate::kDone;
       if (__any_sync(gpu::kAllLanes, other)) {
         const PacketResult what = chunk_detail::run_others(resources_, job_, stage_, tally_, frame,
                                                            slot.offset, other, fate);
         if (other) result = what;
       }
-    } while (waiting != 0);
+    } while (not_reached != 0);
     const bool here = gpu::lane_id() < count;
     if (here) job_.packets[first + gpu::lane_id()] = result;
     const PacketState state = result.state();

@@ -20,7 +20,7 @@ std::string PacketEngine::create(const PacketEngineConfig& config, store::CudaSt
 std::string PacketEngine::start() {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
-  bool taken = claims_.allocate(device, sizeof(uint64_t) * kClaims) &&
+  bool taken = combine_table_.allocate(device, sizeof(uint64_t) * kCombineEntries) &&
                reply_end_.allocate(host, sizeof(uint32_t)) &&
                again_slots_.allocate(host, sizeof(PacketSlot) * kPacketsMax) &&
                again_.allocate(host, sizeof(PacketResult) * kPacketsMax);
@@ -108,19 +108,20 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
   job.reply_size = batch.reply_bytes;
   job.reply_end = reply_end_.as<uint32_t>();
   job.udp_port = config_.udp_port;
-  job.claims = claims_.as<uint64_t>();
-  job.claim_round = next_claim_round();
+  job.combine_table = combine_table_.as<uint64_t>();
+  job.combine_round = next_combine_round();
   return job;
 }
 
 // Claims of an earlier round with the same number must not be seen.
-uint32_t PacketEngine::next_claim_round() {
-  if (claim_round_ == kClaimRoundMax) {
-    const cudaError_t error = cudaMemsetAsync(claims_.data(), 0, claims_.bytes(), copies_.get());
-    (void)(faults_.check(error, "clearing claims") && finish_copies());
-    claim_round_ = 0;
+uint32_t PacketEngine::next_combine_round() {
+  if (combine_round_ == kCombineRoundMax) {
+    const cudaError_t error =
+        cudaMemsetAsync(combine_table_.data(), 0, combine_table_.bytes(), copies_.get());
+    (void)(faults_.check(error, "clearing the combine table") && finish_copies());
+    combine_round_ = 0;
   }
-  return ++claim_round_;
+  return ++combine_round_;
 }
 
 void PacketEngine::begin_in_place(const PacketBatch& batch) {
@@ -167,11 +168,12 @@ bool PacketEngine::run_again() {
   for (uint32_t defers = 0;;) {
     collect();
     if (origin_.empty()) return true;
-    if (round.room_wanted > 1) {
-      const Status room = runner_.store_alone().make_room(round.room_wanted, round.room_missing);
-      out_of_memory_ = room != Status::kOk;
+    if (round.space_wanted > 1) {
+      const Status reclaimed =
+          runner_.store_alone().reclaim(round.space_wanted, round.space_missing);
+      out_of_memory_ = reclaimed != Status::kOk;
     }
-    if (round.room_wanted != 0 && ++defers > kMakeRoomRoundsMax) out_of_memory_ = true;
+    if (round.space_wanted != 0 && ++defers > kReclaimRoundsMax) out_of_memory_ = true;
     PacketBatch again = batch_;
     again.slots = again_slots_.as<PacketSlot>();
     again.results = again_.as<PacketResult>();
@@ -181,12 +183,12 @@ bool PacketEngine::run_again() {
     reply_used_ = *reply_end_.as<uint32_t>();
     runner_.take_counts(counters_);
     const uint32_t settled = hand_back();
-    if (settled != 0 || round.room_wanted == 0) {
+    if (settled != 0 || round.space_wanted == 0) {
       defers = 0;
       out_of_memory_ = false;
     }
     // The arena does not grow: what finds no place in what is left of it has none.
-    if (settled == 0 && round.room_wanted == 0) {
+    if (settled == 0 && round.space_wanted == 0) {
       for (const uint32_t packet : origin_) {
         if (batch_.results[packet].state() != PacketState::kNoReplySpace) continue;
         batch_.results[packet] = PacketResult::not_done(PacketState::kHost);

@@ -46,8 +46,8 @@ struct PacketBatch {
   bool on_device = false;           // frames and replies
 };
 
-// Room that writers may be promised for their replies beyond what these take.
-inline constexpr uint32_t kPromiseBytes = 160;  // a packet
+// Room that writers may be reserved for their replies beyond what these take.
+inline constexpr uint32_t kReservedBytes = 160;  // a packet
 
 // Used by one thread at a time.
 class PacketEngine {
@@ -75,8 +75,8 @@ class PacketEngine {
   bool ended();
   bool finish();
 
-  // See Engine::yield().
-  void yield() { runner_.yield(); }
+  // See Engine::release_device().
+  void release_device() { runner_.release_device(); }
 
   const request::Counters& counters() const { return counters_; }
 
@@ -85,7 +85,7 @@ class PacketEngine {
       : config_(config), store_(store), faults_(faults), runner_(config.jobs, store, faults) {}
   std::string start();
   PacketJob& prepare_job(const PacketBatch& batch);
-  uint32_t next_claim_round();
+  uint32_t next_combine_round();
   bool is_copied(const PacketBatch& batch) const;
   void begin_in_place(const PacketBatch& batch);
   void begin_copied();
@@ -107,15 +107,15 @@ class PacketEngine {
   Stage stage_ = Stage::kNone;
   bool copied_ = false;  // the batch, not worked off in place
   gpu::CudaStream copies_;
-  gpu::CudaMemory input_copy_;    // device
-  gpu::CudaMemory reply_copy_;    // device
-  gpu::CudaMemory claims_;        // device: uint64_t
-  gpu::CudaMemory reply_end_;     // pinned: uint32_t
-  gpu::CudaMemory again_slots_;   // pinned: PacketSlot, of those that are run again
-  gpu::CudaMemory again_;         // pinned: PacketResult of these
-  std::vector<uint32_t> origin_;  // of these: the packet of the batch
-  uint32_t reply_used_ = 0;       // bytes
-  uint32_t claim_round_ = 0;
+  gpu::CudaMemory input_copy_;     // device
+  gpu::CudaMemory reply_copy_;     // device
+  gpu::CudaMemory combine_table_;  // device: uint64_t
+  gpu::CudaMemory reply_end_;      // pinned: uint32_t
+  gpu::CudaMemory again_slots_;    // pinned: PacketSlot, of those that are run again
+  gpu::CudaMemory again_;          // pinned: PacketResult of these
+  std::vector<uint32_t> origin_;   // of these: the packet of the batch
+  uint32_t reply_used_ = 0;        // bytes
+  uint32_t combine_round_ = 0;
   bool out_of_memory_ = false;
   // Goes first: giving memory back waits for kernels that run.
   JobRunner<PacketJob> runner_;

@@ -49,51 +49,51 @@ __device__ inline void copy_values(bool mine, uint8_t* to, const uint8_t* from, 
   __syncwarp();
 }
 
-// The arena of a job. Its word's upper half counts what has been promised, in words of 16 bytes,
-// the lower half what has been taken; never is more taken than promised.
+// The arena of a job. Its word's upper half counts what has been reserved, in words of 16 bytes,
+// the lower half what has been taken; never is more taken than reserved.
 class ReplyArena {
  public:
   __device__ explicit ReplyArena(const PacketJob& job)
       : used_(gpu::in_global(reinterpret_cast<unsigned long long*>(&job.words->reply_used))),
         begin_(job.reply_begin / 16),
-        room_((job.reply_size - job.reply_begin) / 16) {}
+        capacity_((job.reply_size - job.reply_begin) / 16) {}
 
   // Called by one lane. False: there is not so much.
-  __device__ bool promise(uint32_t words) const {
+  __device__ bool reserve(uint32_t words) const {
     const uint64_t before = atomicAdd(used_, uint64_t{words} << 32);
-    if ((before >> 32) + words <= room_) return true;
+    if ((before >> 32) + words <= capacity_) return true;
     give_back(words);
     return false;
   }
-  // Called by one lane: what was promised is not needed.
+  // Called by one lane: what was reserved is not needed.
   __device__ void give_back(uint32_t words) const {
     atomicAdd(used_, ~(uint64_t{words} << 32) + 1);
   }
-  // Called by one lane. Takes `words`, of which `promised` have been promised. Sets where they
-  // begin. False: there is not so much; never if all was promised.
-  __device__ bool take(uint32_t words, uint32_t promised, uint32_t* begin) const {
-    return settle(ask(words, promised), words, promised, begin);
+  // Called by one lane. Takes `words`, of which `reserved` have been reserved. Sets where they
+  // begin. False: there is not so much; never if all was reserved.
+  __device__ bool take(uint32_t words, uint32_t reserved, uint32_t* begin) const {
+    return settle(ask(words, reserved), words, reserved, begin);
   }
   // The same in two steps, for who has something to do until the answer is there.
-  __device__ uint64_t ask(uint32_t words, uint32_t promised) const {
-    return atomicAdd(used_, change(words, promised));
+  __device__ uint64_t ask(uint32_t words, uint32_t reserved) const {
+    return atomicAdd(used_, change(words, reserved));
   }
-  __device__ bool settle(uint64_t answer, uint32_t words, uint32_t promised,
+  __device__ bool settle(uint64_t answer, uint32_t words, uint32_t reserved,
                          uint32_t* begin) const {
     *begin = begin_ + static_cast<uint32_t>(answer);
-    if (words == promised || (answer >> 32) + (words - promised) <= room_) return true;
-    atomicAdd(used_, ~change(words, promised) + 1);
+    if (words == reserved || (answer >> 32) + (words - reserved) <= capacity_) return true;
+    atomicAdd(used_, ~change(words, reserved) + 1);
     return false;
   }
 
  private:
-  __device__ static uint64_t change(uint32_t words, uint32_t promised) {
-    return uint64_t{words - promised} << 32 | words;
+  __device__ static uint64_t change(uint32_t words, uint32_t reserved) {
+    return uint64_t{words - reserved} << 32 | words;
   }
 
   unsigned long long* used_;
   uint32_t begin_;
-  uint32_t room_;
+  uint32_t capacity_;
 };
 
 // The first `words` of the staged replies go to the arena, from word `base` on. Called by the whole

@@ -51,19 +51,19 @@ __device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
 // Whether a plain set leaves it to another one of the job to take effect. That one may have to come
 // again, and does so before the batch is answered. `offset`: of the key in the job's input. Called
 // by one lane.
-__device__ inline bool leaves_to_another(const PacketJob& job, uint64_t hash, Bytes key,
-                                         uint32_t offset) {
+__device__ inline bool is_combined(const PacketJob& job, uint64_t hash, Bytes key,
+                                   uint32_t offset) {
   const auto size = static_cast<uint32_t>(key.size);
-  const uint64_t mine = claim_of(job.claim_round, size, offset);
-  uint64_t* const claim = job.claims + hash % kClaims;
-  uint64_t seen = load_relaxed(claim);
-  if (claim_round(seen) != job.claim_round) {
-    const uint64_t before = atomicCAS(reinterpret_cast<unsigned long long*>(claim), seen, mine);
+  const uint64_t mine = combine_entry(job.combine_round, size, offset);
+  uint64_t* const entry = job.combine_table + hash % kCombineEntries;
+  uint64_t seen = load_relaxed(entry);
+  if (combine_round(seen) != job.combine_round) {
+    const uint64_t before = atomicCAS(reinterpret_cast<unsigned long long*>(entry), seen, mine);
     if (before == seen) return false;
     seen = before;
   }
-  return seen != mine && claim_round(seen) == job.claim_round && claim_key_size(seen) == size &&
-         is_key_at(job.input + claim_key_offset(seen), key);
+  return seen != mine && combine_round(seen) == job.combine_round &&
+         combine_key_size(seen) == size && is_key_at(job.input + combine_key_offset(seen), key);
 }
 
 // Reports to the index the keys that the lanes may add, and lets it grow. Returns how many.
@@ -97,8 +97,8 @@ __device__ inline void take_cas_ids(const store::Core& core, store::ThreadContex
 // Notes that a packet found no room in the store; it comes again when there is. Called by one lane.
 __device__ inline PacketResult defer_packet(Tally& tally, uint32_t bytes_wanted) {
   const uint32_t wanted = max(bytes_wanted, 1u);
-  atomicMax(&tally.room_wanted, wanted);
-  atomicAdd(&tally.room_missing, wanted);
+  atomicMax(&tally.space_wanted, wanted);
+  atomicAdd(&tally.space_missing, wanted);
   return PacketResult::not_done(PacketState::kDeferred);
 }
 

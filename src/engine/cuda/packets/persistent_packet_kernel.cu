@@ -7,9 +7,9 @@ namespace {
 
 __global__ void __launch_bounds__(kPacketThreadsMax, 2)
     persistent_packet_kernel(const __grid_constant__ BlockResources resources,
-                             const Doorbell<PacketJob>* bell, Turn<PacketJob>* turn,
-                             uint32_t last) {
-  run_jobs<PacketWork>(resources, bell, turn, last);
+                             const Doorbell<PacketJob>* bell,
+                             DeviceDoorbell<PacketJob>* device_bell, uint32_t last) {
+  run_jobs<PacketWork>(resources, bell, device_bell, last);
 }
 
 }  // namespace
@@ -24,10 +24,10 @@ uint32_t persistent_blocks_at_once(const PacketJob*) {
 }
 
 void launch_persistent(const BlockResources& resources, const Doorbell<PacketJob>* bell,
-                       Turn<PacketJob>* turn, uint32_t last_job, const gpu::LaunchShape& shape,
-                       cudaStream_t stream) {
+                       DeviceDoorbell<PacketJob>* device_bell, uint32_t last_job,
+                       const gpu::LaunchShape& shape, cudaStream_t stream) {
   gpu::start_kernel(persistent_packet_kernel, shape, packet_shared_bytes(shape.threads), stream,
-                    resources, bell, turn, last_job);
+                    resources, bell, device_bell, last_job);
 }
 
 }  // namespace warpcache::engine::cuda

@@ -97,12 +97,12 @@ __device__ inline uint32_t sum_staged(const uint8_t* data, uint32_t size) {
 }  // namespace reply_run_detail
 
 // Writes the reply of lane `owner` to the arena: `reply`, `frame`, `packet` and `header` are that
-// lane's, as are the words that it has been `promised`, of which it takes what it needs. Returns,
+// lane's, as are the words that it has been `reserved`, of which it takes what it needs. Returns,
 // in that lane, what became of the packet. Called by the whole warp.
 __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, int owner,
                                         const LongReply& own, const uint8_t* frame,
                                         const net::Packet& packet, protocol::UdpHeader header,
-                                        uint32_t& promised) {
+                                        uint32_t& reserved) {
   using namespace reply_run_detail;
   const bool owns = gpu::lane_id() == static_cast<uint32_t>(owner);
   const LongReply reply = from_lane(own, owner);
@@ -111,7 +111,7 @@ __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, 
                            protocol::kUdpHeaderSize;
   const bool checksum = __any_sync(gpu::kAllLanes, owns && packet.has_udp_checksum);
   const uint32_t words = run_words(run);
-  const uint32_t covered = min(words, __shfl_sync(gpu::kAllLanes, promised, owner));
+  const uint32_t covered = min(words, __shfl_sync(gpu::kAllLanes, reserved, owner));
   uint32_t base = 0;
   uint32_t fits = 0;
   if (gpu::lane_id() == 0) fits = ReplyArena(job).take(words, covered, &base) ? 1 : 0;
@@ -120,7 +120,7 @@ __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, 
   }
   base = __shfl_sync(gpu::kAllLanes, base, 0);
   if (owns) {
-    promised -= covered;
+    reserved -= covered;
     reinterpret_cast<uint4*>(job.reply_out)[base] = {run.count, run.frame_bytes, run.last_bytes, 0};
   }
   header.count = static_cast<uint16_t>(run.count);

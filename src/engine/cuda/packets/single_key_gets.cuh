@@ -3,8 +3,8 @@
 // The shortest way: lone gets (protocol/single_key/get.h), a lane each, up to 32 frames that lie in
 // the warp's stage. Hits are answered here, those with short values first: the others are looked up
 // once more. What has not been found where it should be is asked for again, with all that
-// store::find_key() knows, by answer_lone_misses(). Both are for functions of their own: a warp
-// with hits on short values alone does not fetch their code.
+// store::find_key() knows, by answer_single_key_misses(). Both are for functions of their own: a
+// warp with hits on short values alone does not fetch their code.
 //
 // Device code.
 #pragma once
@@ -18,11 +18,12 @@
 namespace warpcache::engine::cuda {
 
 // The largest reply frame: headers as in protocol/single_key/get.h, and what a datagram may carry.
-inline constexpr uint32_t kLoneReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
-                                          net::kUdpProtocolHeaderSize + protocol::kUdpDatagramMax;
-static_assert(kLoneReplyMax <= kStageBytes);
+inline constexpr uint32_t kSingleKeyReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
+                                               net::kUdpProtocolHeaderSize +
+                                               protocol::kUdpDatagramMax;
+static_assert(kSingleKeyReplyMax <= kStageBytes);
 
-namespace lone_gets_detail {
+namespace single_key_gets_detail {
 
 // Called by one lane. `frame` lies in the stage.
 __device__ inline protocol::SingleKeyGet open(const PacketJob& job, Bytes frame) {
@@ -35,12 +36,12 @@ __device__ inline Bytes key_of(Bytes frame, const protocol::SingleKeyGet& reques
   return {frame.data + protocol::kSingleKeyOffset, request.key_size};
 }
 
-}  // namespace lone_gets_detail
+}  // namespace single_key_gets_detail
 
 // What became of a packet on this way.
-enum class LoneFate : uint8_t {
+enum class SingleKeyFate : uint8_t {
   kOther,   // this is none, or not for this way
-  kMissed,  // a lone get whose key is not where it should be: see answer_lone_misses()
+  kMissed,  // a lone get whose key is not where it should be: see answer_single_key_misses()
   kLong,    // a hit on a long value, where short ones are answered
   kDone     // `result` says what became of it
 };
@@ -51,10 +52,11 @@ enum class ValueSizes : uint8_t { kShort, kLong };
 
 // As one lane sees it. Every function is called by the whole warp unless it says otherwise.
 template <ValueSizes kSizes>
-class LoneGets {
+class SingleKeyGets {
  public:
   // REQUIRES: the block is in its epoch when run() is called.
-  __device__ LoneGets(const store::Core& core, const PacketJob& job, WarpStage& stage, Tally& tally)
+  __device__ SingleKeyGets(const store::Core& core, const PacketJob& job, WarpStage& stage,
+                           Tally& tally)
       : core_(core),
         job_(job),
         stage_(stage),
@@ -63,10 +65,10 @@ class LoneGets {
         flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
 
   // Works off this lane's `frame` if it has one (`here`) and it is a lone get.
-  __device__ LoneFate run(Bytes frame, bool here, PacketResult& result);
+  __device__ SingleKeyFate run(Bytes frame, bool here, PacketResult& result);
 
  private:
-  __device__ LoneFate look_up(Bytes frame);
+  __device__ SingleKeyFate look_up(Bytes frame);
   __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
   // REQUIRES: it is a hit.
   __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
@@ -86,42 +88,44 @@ class LoneGets {
 
 // Called by one lane.
 template <ValueSizes kSizes>
-__device__ inline LoneFate LoneGets<kSizes>::look_up(Bytes frame) {
-  request_ = lone_gets_detail::open(job_, frame);
+__device__ inline SingleKeyFate SingleKeyGets<kSizes>::look_up(Bytes frame) {
+  request_ = single_key_gets_detail::open(job_, frame);
   const uint32_t key_size = request_.key_size;
-  if (key_size == 0) return LoneFate::kOther;
-  const Bytes key = lone_gets_detail::key_of(frame, request_);
+  if (key_size == 0) return SingleKeyFate::kOther;
+  const Bytes key = single_key_gets_detail::key_of(frame, request_);
   found_ = quick_find(core_, pairs_, hash_key(core_.seed, key), key.data, key_size);
-  if (found_.item == nullptr) return LoneFate::kMissed;
+  if (found_.item == nullptr) return SingleKeyFate::kMissed;
   const bool expired = found_.expiry != 0 && found_.expiry <= job_.clock.now;
   if (expired || found_.flush_generation != flush_generation_ || found_.chained()) {
-    return LoneFate::kOther;
+    return SingleKeyFate::kOther;
   }
-  if (kSizes == ValueSizes::kShort && found_.value_size > kLaneValueMax) return LoneFate::kLong;
-  if (found_.value_size > protocol::kUdpPayloadMax) return LoneFate::kOther;
+  if (kSizes == ValueSizes::kShort && found_.value_size > kLaneValueMax)
+    return SingleKeyFate::kLong;
+  if (found_.value_size > protocol::kUdpPayloadMax) return SingleKeyFate::kOther;
   size_ = protocol::single_key_hit_size(request_, found_.client_flags, found_.value_size);
-  if (size_ > kLoneReplyMax) return LoneFate::kOther;
+  if (size_ > kSingleKeyReplyMax) return SingleKeyFate::kOther;
   quick_record_hit(found_, job_.clock.now);
-  return LoneFate::kDone;
+  return SingleKeyFate::kDone;
 }
 
 template <ValueSizes kSizes>
-__device__ inline LoneFate LoneGets<kSizes>::run(Bytes frame, bool here, PacketResult& result) {
-  LoneFate fate = LoneFate::kOther;
+__device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool here,
+                                                           PacketResult& result) {
+  SingleKeyFate fate = SingleKeyFate::kOther;
   if (here) fate = look_up(frame);
   __syncwarp();
-  const bool hit = fate == LoneFate::kDone;
+  const bool hit = fate == SingleKeyFate::kDone;
   const uint32_t words = (size_ + 15) / 16;
   bool waits = hit;
   while (__any_sync(gpu::kAllLanes, waits)) {
-    const gpu::LaneRanges room(waits ? words : 0);
-    const bool mine = waits && room.end() <= kStageWords;
-    const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? room.end() : 0);
+    const gpu::LaneRanges space(waits ? words : 0);
+    const bool mine = waits && space.end() <= kStageWords;
+    const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
     // The place is asked for before it is needed.
     const ReplyArena arena(job_);
     uint64_t answer = 0;
     if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
-    compose(frame.data, stage_.reply + room.begin() * 16, mine);
+    compose(frame.data, stage_.reply + space.begin() * 16, mine);
     uint32_t base = 0;
     uint32_t fits = 0;
     if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
@@ -129,7 +133,7 @@ __device__ inline LoneFate LoneGets<kSizes>::run(Bytes frame, bool here, PacketR
     const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
     if (sent) send_staged(job_, stage_, total, base);
     if (mine) {
-      result = sent ? PacketResult::done((base + room.begin()) * 16, size_)
+      result = sent ? PacketResult::done((base + space.begin()) * 16, size_)
                     : PacketResult::not_done(PacketState::kNoReplySpace);
     }
     waits = waits && !mine;
@@ -144,7 +148,8 @@ __device__ inline LoneFate LoneGets<kSizes>::run(Bytes frame, bool here, PacketR
 
 // The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
 template <ValueSizes kSizes>
-__device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* out, bool mine) {
+__device__ inline void SingleKeyGets<kSizes>::compose(const uint8_t* frame, uint8_t* out,
+                                                      bool mine) {
   uint8_t* place = nullptr;
   if (mine) {
     place = protocol::compose_single_key_hit(frame, request_, found_.client_flags,
@@ -163,16 +168,16 @@ __device__ inline void LoneGets<kSizes>::compose(const uint8_t* frame, uint8_t* 
 // Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is
 // there, since it has moved meanwhile, is for the general way. Called by the whole
 // warp.
-__device__ inline bool answer_lone_misses(const store::Core& core, const PacketJob& job,
-                                          WarpStage& stage, Tally& tally, Bytes frame, bool missed,
-                                          PacketResult& result) {
+__device__ inline bool answer_single_key_misses(const store::Core& core, const PacketJob& job,
+                                                WarpStage& stage, Tally& tally, Bytes frame,
+                                                bool missed, PacketResult& result) {
   constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
   static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
   protocol::SingleKeyGet request;
   bool mine = missed;
   if (missed) {
-    request = lone_gets_detail::open(job, frame);
-    const Bytes key = lone_gets_detail::key_of(frame, request);
+    request = single_key_gets_detail::open(job, frame);
+    const Bytes key = single_key_gets_detail::key_of(frame, request);
     mine = !store::find_key(core, hash_key(core.seed, key), key);
   }
   const uint32_t lanes = __ballot_sync(gpu::kAllLanes, mine);

@@ -15,11 +15,11 @@
 namespace warpcache::engine::cuda {
 
 // As one lane sees it. Every function is called by the whole warp unless it says otherwise.
-class LoneSets {
+class SingleKeySets {
  public:
   // REQUIRES: the block is in its epoch, as the reader of this block.
-  __device__ LoneSets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
-                      Tally& tally)
+  __device__ SingleKeySets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
+                           Tally& tally)
       : store_{resources.core},
         job_(job),
         stage_(stage),
@@ -37,10 +37,10 @@ class LoneSets {
 
   __device__ void open(uint32_t size);
   __device__ bool is_usual() const;
-  __device__ bool promise(uint32_t replies) const;
+  __device__ bool reserve(uint32_t replies) const;
   __device__ void publish();
   __device__ void write_item(store::Item& item) const;
-  __device__ void answer(bool done, uint32_t promised, PacketResult& result);
+  __device__ void answer(bool done, uint32_t reserved, PacketResult& result);
   __device__ Bytes key() const { return {frame_ + protocol::kSingleKeyOffset, request_.key_size}; }
 
   const store::StoreRef store_;
@@ -56,7 +56,7 @@ class LoneSets {
 };
 
 // Called by one lane.
-__device__ inline void LoneSets::open(uint32_t size) {
+__device__ inline void SingleKeySets::open(uint32_t size) {
   if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
   request_ = protocol::parse_single_key_set(frame_, size, job_.udp_port);
   const bool fits = protocol::item_fits(packet_limits(job_), request_.key_size,
@@ -66,7 +66,7 @@ __device__ inline void LoneSets::open(uint32_t size) {
 
 // Whether this lane has a request that is for this way: none has where the items do not fit into a
 // segment together, or where the general way has to say that there is no room.
-__device__ inline bool LoneSets::is_usual() const {
+__device__ inline bool SingleKeySets::is_usual() const {
   const bool mine = request_.key_size != 0;
   const uint32_t bytes = footprint_of(mine, request_.key_size, request_.value_size);
   const uint32_t all = gpu::warp_last(gpu::warp_sum_to(bytes));
@@ -75,28 +75,28 @@ __device__ inline bool LoneSets::is_usual() const {
          !(core.shared->keep_all && store::is_crowded(core));
 }
 
-__device__ inline bool LoneSets::promise(uint32_t replies) const {
+__device__ inline bool SingleKeySets::reserve(uint32_t replies) const {
   uint32_t fits = 0;
-  if (gpu::lane_id() == 0) fits = arena_.promise(replies * kReplyWords) ? 1 : 0;
+  if (gpu::lane_id() == 0) fits = arena_.reserve(replies * kReplyWords) ? 1 : 0;
   return __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
 }
 
-__device__ inline bool LoneSets::run(Bytes frame, uint32_t offset, bool here,
-                                     PacketResult& result) {
+__device__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool here,
+                                          PacketResult& result) {
   frame_ = frame.data;
   if (here) open(static_cast<uint32_t>(frame.size));
   const bool mine = is_usual();
   const uint32_t count = __popc(__ballot_sync(gpu::kAllLanes, mine));
   if (count == 0) return false;
-  if (!promise(count)) {
+  if (!reserve(count)) {
     if (mine) result = PacketResult::not_done(PacketState::kNoReplySpace);
     return mine;
   }
   const store::Core& core = store_.core;
   if (mine) hash_ = store_.hash(key());
-  const bool yields =
-      mine && leaves_to_another(job_, hash_, key(), offset + protocol::kSingleKeyOffset);
-  const bool stores = mine && !yields;
+  const bool combined =
+      mine && is_combined(job_, hash_, key(), offset + protocol::kSingleKeyOffset);
+  const bool stores = mine && !combined;
   const int expected = expect_items(core, thread_, stores);
   take_cas_ids(core, thread_);
   prepare_items(core, thread_, stores, request_.key_size, request_.value_size, 0, 0);
@@ -107,18 +107,18 @@ __device__ inline bool LoneSets::run(Bytes frame, uint32_t offset, bool here,
     result = defer_packet(tally_, static_cast<uint32_t>(store::item_bytes(
                                       request_.key_size, uint64_t{request_.value_size})));
   }
-  const uint32_t left = __popc(__ballot_sync(gpu::kAllLanes, yields));
-  const uint32_t done = __popc(__ballot_sync(gpu::kAllLanes, yields || stored));
+  const uint32_t left = __popc(__ballot_sync(gpu::kAllLanes, combined));
+  const uint32_t done = __popc(__ballot_sync(gpu::kAllLanes, combined || stored));
   if (gpu::lane_id() == 0) {
     if (done != 0) tally_.counters.add(request::Counter::kCmdSet, done);
     if (left != 0) thread_.counters->add(store::StoreCounter::kTotalItems, left);
   }
-  answer(yields || stored, count, result);
+  answer(combined || stored, count, result);
   return mine;
 }
 
 // Called by the lanes that have space for their items.
-__device__ inline void LoneSets::publish() {
+__device__ inline void SingleKeySets::publish() {
   store::Item& item = *thread_.prepared;
   thread_.prepared = nullptr;
   item.client_flags = request_.client_flags;
@@ -134,7 +134,7 @@ __device__ inline void LoneSets::publish() {
 }
 
 // Key and value, and whatever is up to the item's end. Called by one lane.
-__device__ inline void LoneSets::write_item(store::Item& item) const {
+__device__ inline void SingleKeySets::write_item(store::Item& item) const {
   const uint8_t* const key_bytes = frame_ + protocol::kSingleKeyOffset;
   const uint8_t* const value_bytes = frame_ + request_.value_offset - request_.key_size;
   const uint32_t size = request_.key_size + request_.value_size;
@@ -151,15 +151,15 @@ __device__ inline void LoneSets::write_item(store::Item& item) const {
   }
 }
 
-// The replies of those that are `done`, of `promised` for which there is space.
-__device__ inline void LoneSets::answer(bool done, uint32_t promised, PacketResult& result) {
+// The replies of those that are `done`, of `reserved` for which there is space.
+__device__ inline void SingleKeySets::answer(bool done, uint32_t reserved, PacketResult& result) {
   const uint32_t lanes = __ballot_sync(gpu::kAllLanes, done);
   const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;
   const uint32_t words = __popc(lanes) * kReplyWords;
   uint32_t base = 0;
   if (gpu::lane_id() == 0) {
     (void)arena_.take(words, words, &base);
-    const uint32_t spare = promised * kReplyWords - words;
+    const uint32_t spare = reserved * kReplyWords - words;
     if (spare != 0) arena_.give_back(spare);
   }
   if (done) {

@@ -54,7 +54,7 @@ enum class FrameState : uint32_t {
   kNotReached,   // something before it in its entry was not done, or the entry has had its share
   kDone,         // effect and reply are complete
   kQuit,         // done, and nothing of its entry behind it was executed
-  kDeferred,     // no room in the store: hand it in again after make_room(bytes)
+  kDeferred,     // no room in the store: hand it in again after reclaim(bytes)
   kHost,         // a command that the host runs; nothing of it and behind it was executed
   kLargeValue,   // its value is longer than FrameJob::value_size_max, `bytes` long; nothing was
                  // executed
@@ -80,7 +80,7 @@ static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot
 // What became of a packet.
 enum class PacketState : uint32_t {
   kDone,         // effect and reply frame are complete
-  kDeferred,     // no room in the store: hand it in again after make_room()
+  kDeferred,     // no room in the store: hand it in again after reclaim()
   kHost,         // see packet_engine.h: nothing was executed
   kDropped,      // is no request
   kNoReplySpace  // the arena is full: hand it in again with an empty one
@@ -154,9 +154,9 @@ inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter
 struct alignas(32) JobResult {
   uint32_t counts[kCounterCount];  // what the job adds to request::Counters
   uint32_t reserved[32 - kCounterCount - 6];
-  uint64_t room_missing;   // what all deferred packets want, bytes
+  uint64_t space_missing;  // what all deferred packets want, bytes
   uint32_t undone;         // packets that are not kDone or kDropped
-  uint32_t room_wanted;    // the most bytes that a deferred packet wants
+  uint32_t space_wanted;   // the most bytes that a deferred packet wants
   uint32_t free_segments;  // of the store; a job of one block tells what it has found
   uint32_t low_water;      // below it maintenance is wanted
 };
@@ -181,7 +181,7 @@ struct Job {
   uint32_t item_size_max;  // -I
   store::Clock clock;
   bool cas_enabled;
-  bool out_of_memory;  // make_room() has failed: answer instead of deferring
+  bool out_of_memory;  // reclaim() has failed: answer instead of deferring
 };
 
 // The host's buffers are pinned. Frames are numbered as in the batch; only those of the job's
@@ -205,15 +205,17 @@ static_assert(std::is_trivially_copyable_v<FrameJob>);
 // Sets of one key in one job: the first that claims it takes effect, the others are answered as if
 // it had replaced their values at once. Where thousands of packets set a key that all the world
 // reads, they would wait for its lock one by one.
-inline constexpr uint32_t kClaims = 64 * 1024;
-inline constexpr uint32_t kClaimRoundMax = (1u << 24) - 1;
+inline constexpr uint32_t kCombineEntries = 64 * 1024;
+inline constexpr uint32_t kCombineRoundMax = (1u << 24) - 1;
 // The word for a claim: round, key size and where the key lies in the input.
-WC_HD constexpr uint64_t claim_of(uint32_t round, uint32_t key_size, uint32_t key_offset) {
+WC_HD constexpr uint64_t combine_entry(uint32_t round, uint32_t key_size, uint32_t key_offset) {
   return uint64_t{round} << 40 | uint64_t{key_size} << 32 | key_offset;
 }
-WC_HD constexpr uint32_t claim_round(uint64_t claim) { return static_cast<uint32_t>(claim >> 40); }
-WC_HD constexpr uint32_t claim_key_size(uint64_t claim) { return claim >> 32 & 0xff; }
-WC_HD constexpr uint32_t claim_key_offset(uint64_t claim) { return static_cast<uint32_t>(claim); }
+WC_HD constexpr uint32_t combine_round(uint64_t entry) {
+  return static_cast<uint32_t>(entry >> 40);
+}
+WC_HD constexpr uint32_t combine_key_size(uint64_t entry) { return entry >> 32 & 0xff; }
+WC_HD constexpr uint32_t combine_key_offset(uint64_t entry) { return static_cast<uint32_t>(entry); }
 
 // Input and arena are in pinned memory of the host, or in the device's.
 struct PacketJob : Job {
@@ -223,9 +225,9 @@ struct PacketJob : Job {
   const PacketSlot* slots;  // host; null: slots of slot_bytes, one behind the other
   PacketResult* packets;    // host, by packet
   uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
-  uint64_t* claims;         // device: kClaims, see claim_of()
+  uint64_t* combine_table;  // device: kCombineEntries, see combine_entry()
   uint32_t* reply_end;      // host: the bytes of the arena that hold replies, at the end
-  uint32_t claim_round;     // another one in each job, up to kClaimRoundMax
+  uint32_t combine_round;   // another one in each job, up to kCombineRoundMax
   uint32_t slot_bytes;
   uint32_t count;
   uint32_t reply_begin;  // bytes of the arena that are not free
@@ -271,7 +273,7 @@ void ring(Doorbell<JobKind>& bell, Call call, const JobKind& job, uint32_t numbe
 
 // How the first block of a persistent kernel wakes the others. In device memory.
 template <typename JobKind>
-struct Turn {
+struct DeviceDoorbell {
   uint64_t go;  // number of the job << 32 | blocks that work on it, kStopAll: end
   JobKind job;
 };

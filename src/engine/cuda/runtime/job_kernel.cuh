@@ -31,8 +31,8 @@ namespace warpcache::engine::cuda {
 struct Tally {
   request::Counters counters;
   uint32_t undone;
-  uint32_t room_wanted;
-  uint32_t room_missing;
+  uint32_t space_wanted;
+  uint32_t space_missing;
 };
 
 template <typename T>
@@ -82,8 +82,8 @@ __device__ inline void add_up(JobResult& totals, const Tally& tally) {
   }
   if (threadIdx.x != 0 || tally.undone == 0) return;
   atomicAdd(&totals.undone, tally.undone);
-  atomicMax(&totals.room_wanted, tally.room_wanted);
-  atomicAdd(reinterpret_cast<unsigned long long*>(&totals.room_missing), tally.room_missing);
+  atomicMax(&totals.space_wanted, tally.space_wanted);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&totals.space_missing), tally.space_missing);
 }
 
 // Both ways to tell the host ask for all that they tell at once, and then wait.
@@ -91,10 +91,10 @@ __device__ inline void add_up(JobResult& totals, const Tally& tally) {
 // Called by one thread, when all blocks have added theirs: tells the host, and clears for the next
 // job.
 template <typename Work>
-__device__ void tell_totals(const store::Shared& store, const typename Work::JobKind& job) {
+__device__ void report_totals(const store::Shared& store, const typename Work::JobKind& job) {
   constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
   auto* const totals = reinterpret_cast<uint4*>(&job.words->totals);
-  auto* const told = reinterpret_cast<uint4*>(job.result);
+  auto* const report = reinterpret_cast<uint4*>(job.result);
   uint4 words[kWords];
 #pragma unroll
   for (uint32_t i = 0; i < kWords; ++i) words[i] = __ldcg(totals + i);
@@ -103,33 +103,33 @@ __device__ void tell_totals(const store::Shared& store, const typename Work::Job
   Work::finish(job);
 #pragma unroll
   for (uint32_t i = 0; i < kWords; ++i) {
-    told[i] = words[i];
+    report[i] = words[i];
     totals[i] = {0, 0, 0, 0};
   }
 }
 static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
               offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
 
-// The same for a job of one block, but for tell_room(). Called by the whole block.
+// The same for a job of one block, but for report_space(). Called by the whole block.
 template <typename Work>
-__device__ void tell_own(const typename Work::JobKind& job, const Tally& tally) {
-  JobResult& told = *job.result;
+__device__ void report_own(const typename Work::JobKind& job, const Tally& tally) {
+  JobResult& report = *job.result;
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
-    told.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
+    report.counts[i] = static_cast<uint32_t>(tally.counters.value[i]);
   }
   if (threadIdx.x != 0) return;
   if (job.shares != 0) Work::finish(job);
-  told.undone = tally.undone;
-  told.room_wanted = tally.room_wanted;
-  told.room_missing = tally.room_missing;
+  report.undone = tally.undone;
+  report.space_wanted = tally.space_wanted;
+  report.space_missing = tally.space_missing;
 }
 
 // What a job of one block tells of the store: while the others begin with the job, since the memory
 // is far. Called by one thread.
-__device__ inline void tell_room(const store::Shared& store, JobResult& told) {
+__device__ inline void report_space(const store::Shared& store, JobResult& report) {
   const uint32_t free_segments = load_relaxed(&store.free_count);
-  told.low_water = load_relaxed(&store.low_water);
-  told.free_segments = free_segments;
+  report.low_water = load_relaxed(&store.low_water);
+  report.free_segments = free_segments;
 }
 
 // All that the block has read and written comes before this: its epoch, its count, and after all
@@ -147,7 +147,7 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
   }
   if (atomicAdd(&job.words->blocks_done, 1u) + 1 != blocks) return;
   fence_system();
-  tell_totals<Work>(*resources.core.shared, job);
+  report_totals<Work>(*resources.core.shared, job);
   store_relaxed(&job.words->blocks_done, 0);
   store_relaxed(&job.words->reply_used, 0);
   store_release_system(job.done, job.number);
@@ -158,13 +158,14 @@ template <typename Work>
 __device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
                           Tally& tally, uint8_t* shared, uint32_t blocks, bool entered) {
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) tally.counters.value[i] = 0;
-  if (threadIdx.x == 0) tally.undone = tally.room_wanted = tally.room_missing = 0;
+  if (threadIdx.x == 0) tally.undone = tally.space_wanted = tally.space_missing = 0;
   __syncthreads();
-  if (blocks == 1 && threadIdx.x == blockDim.x / 2) tell_room(*resources.core.shared, *job.result);
+  if (blocks == 1 && threadIdx.x == blockDim.x / 2)
+    report_space(*resources.core.shared, *job.result);
   Work::run(resources, job, tally, shared, blocks, entered);
   __syncthreads();
   if (blocks == 1) {
-    tell_own<Work>(job, tally);
+    report_own<Work>(job, tally);
   } else {
     add_up(job.words->totals, tally);
   }
@@ -182,18 +183,18 @@ __device__ void run_job(const BlockResources& resources, const typename Work::Jo
 // --- The kernel that stays
 
 // One turn of waiting for work: at once while some has come lately, seldom when none comes.
-__device__ inline void rest(uint32_t turn) {
-  if (turn < 2000) return;
-  __nanosleep(turn < 20000 ? 500 : 5000);
+__device__ inline void rest(uint32_t round) {
+  if (round < 2000) return;
+  __nanosleep(round < 20000 ? 500 : 5000);
 }
 
-// Waits for a job later than `last`, which comes to `job`, in shared memory. Returns what Turn::go
-// says of it, without the blocks. Called by a whole warp.
+// Waits for a job later than `last`, which comes to `job`, in shared memory. Returns what
+// DeviceDoorbell::go says of it, without the blocks. Called by a whole warp.
 template <typename JobKind>
 __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
   constexpr uint32_t kWords = 1 + Doorbell<JobKind>::kJobWords;
   constexpr uint32_t kEach = (kWords + gpu::kWarpSize - 1) / gpu::kWarpSize;
-  for (uint32_t turn = 0;; ++turn) {
+  for (uint32_t round = 0;; ++round) {
     uint64_t words[kEach];
 #pragma unroll
     for (uint32_t i = 0; i < kEach; ++i) {
@@ -209,7 +210,7 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
       whole = whole && (ends || static_cast<uint32_t>(words[i] >> 32) == number);
     }
     if (__any_sync(~0u, !whole)) {
-      rest(turn);
+      rest(round);
       continue;
     }
     if (ends) return first | kStopAll;
@@ -226,11 +227,11 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
   }
 }
 
-__device__ inline uint64_t wait_for_turn(const uint64_t* turn_word, uint32_t last) {
+__device__ inline uint64_t wait_for_leader(const uint64_t* go_word, uint32_t last) {
   uint64_t go = uint64_t{last} << 32;
-  for (uint32_t turn = 0; static_cast<uint32_t>(go >> 32) == last; ++turn) {
-    go = load_acquire_system(turn_word);
-    if (static_cast<uint32_t>(go >> 32) == last) rest(turn);
+  for (uint32_t round = 0; static_cast<uint32_t>(go >> 32) == last; ++round) {
+    go = load_acquire_system(go_word);
+    if (static_cast<uint32_t>(go >> 32) == last) rest(round);
   }
   return go;
 }
@@ -238,15 +239,16 @@ __device__ inline uint64_t wait_for_turn(const uint64_t* turn_word, uint32_t las
 // Called by the whole first block: others are woken if they have a share. Returns the blocks that
 // work on it.
 template <typename JobKind>
-__device__ uint32_t begin_job(const JobKind& job, Turn<JobKind>* turn, uint32_t number) {
+__device__ uint32_t begin_job(const JobKind& job, DeviceDoorbell<JobKind>* device_bell,
+                              uint32_t number) {
   const uint32_t blocks = job.shares < gridDim.x ? job.shares : gridDim.x;
   if (blocks <= 1) return 1;  // a job of nothing has to end as well
   for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
-    reinterpret_cast<uint32_t*>(&turn->job)[i] = reinterpret_cast<const uint32_t*>(&job)[i];
+    reinterpret_cast<uint32_t*>(&device_bell->job)[i] = reinterpret_cast<const uint32_t*>(&job)[i];
   }
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) store_release_system(&turn->go, uint64_t{number} << 32 | blocks);
+  if (threadIdx.x == 0) store_release_system(&device_bell->go, uint64_t{number} << 32 | blocks);
   return blocks;
 }
 
@@ -275,7 +277,7 @@ __device__ inline bool stand_by(const store::Core& core, store::EpochSlot& slot,
 template <typename Work>
 __device__ void run_jobs(const BlockResources& resources,
                          const Doorbell<typename Work::JobKind>* bell,
-                         Turn<typename Work::JobKind>* turn, uint32_t last) {
+                         DeviceDoorbell<typename Work::JobKind>* device_bell, uint32_t last) {
   extern __shared__ __align__(16) uint8_t shared[];
   __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
@@ -299,20 +301,20 @@ __device__ void run_jobs(const BlockResources& resources,
         atomicExch(&called, static_cast<uint32_t>(go >> 32));
       }
     }
-    if (!leads && threadIdx.x == 0) signal = wait_for_turn(&turn->go, last);
+    if (!leads && threadIdx.x == 0) signal = wait_for_leader(&device_bell->go, last);
     if (stands_by && slot != nullptr) entered = stand_by(resources.core, *slot, &called, last);
     __syncthreads();
     last = static_cast<uint32_t>(signal >> 32);
     uint32_t blocks = static_cast<uint32_t>(signal);
     if (blocks == kStopAll) {
-      if (leads && threadIdx.x == 0) store_release_system(&turn->go, signal);
+      if (leads && threadIdx.x == 0) store_release_system(&device_bell->go, signal);
       if (stands_by && entered) store::leave_epoch(slot);
       return;
     }
     if (leads) {
-      blocks = begin_job(job, turn, last);
+      blocks = begin_job(job, device_bell, last);
     } else if (blockIdx.x < blocks) {
-      load_job(job, &turn->job);
+      load_job(job, &device_bell->job);
     }
     if (blockIdx.x < blocks) {
       run_share<Work>(resources, job, tally, shared, blocks, entered);

@@ -18,7 +18,7 @@ constexpr uint32_t kPollsPerLook = 1 << 17;
 template <typename JobKind>
 JobRunner<JobKind>::~JobRunner() {
   if (stream_.get() == nullptr || faults_.failed()) return;
-  yield();
+  release_device();
   if (!faults_.failed()) (void)cudaStreamSynchronize(stream_.get());
 }
 
@@ -28,7 +28,7 @@ std::string JobRunner<JobKind>::start() {
   const auto host = gpu::CudaMemory::Place::kHost;
   if (!result_.allocate(host, sizeof(JobResult)) ||
       !bell_.allocate(host, sizeof(Doorbell<JobKind>)) ||
-      !turn_.allocate(device, sizeof(Turn<JobKind>)) ||
+      !device_bell_.allocate(device, sizeof(DeviceDoorbell<JobKind>)) ||
       !words_.allocate(device, sizeof(JobWords))) {
     return "there is too little memory for the GPU's jobs";
   }
@@ -36,14 +36,14 @@ std::string JobRunner<JobKind>::start() {
   const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
   if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
   if (config_.persistent && !fits()) {
-    return "the GPU has no room for the blocks of all engines' kernels that stay: fewer engines, "
+    return "the GPU has no space for the blocks of all engines' kernels that stay: fewer engines, "
            "or fewer blocks each";
   }
   resources_ = store_.resources();
   first_reader_ = store_.take_readers();
   (void)next();
   launch();
-  if (wait()) yield();
+  if (wait()) release_device();
   return faults_.failed() ? faults_.why() : "";
 }
 
@@ -86,14 +86,15 @@ void JobRunner<JobKind>::launch() {
   }
   if (!kernel_runs_) {
     const gpu::LaunchShape all = persistent_shape(&job_, config_.blocks_max);
-    launch_persistent(resources_, &bell(), turn_.as<Turn<JobKind>>(), last, all, stream_.get());
+    launch_persistent(resources_, &bell(), device_bell_.as<DeviceDoorbell<JobKind>>(), last, all,
+                      stream_.get());
     kernel_runs_ = faults_.check(cudaGetLastError(), "starting the kernel that stays");
   }
   ring(bell(), Call::kWork, job_, number_);
 }
 
 template <typename JobKind>
-void JobRunner<JobKind>::yield() {
+void JobRunner<JobKind>::release_device() {
   if (!kernel_runs_ || faults_.failed()) return;
   ring(bell(), Call::kEnd, job_, next_number());
   began_ = SteadyClock::now();

@@ -57,13 +57,13 @@ class JobRunner {
 
   // Ends the kernel that stays, so that others have the GPU's blocks to themselves; the next job
   // starts it again. REQUIRES: no job is under way.
-  void yield();
+  void release_device();
 
   // The store, to call what its own kernels do. The kernel that stays ends first: where a checker
   // or a debugger lets one kernel run at a time, the caller would wait for ever. REQUIRES: as
-  // yield().
+  // release_device().
   store::CudaStore& store_alone() {
-    yield();
+    release_device();
     return store_;
   }
 
@@ -87,10 +87,10 @@ class JobRunner {
   BlockResources resources_;
   uint32_t first_reader_ = 0;
   gpu::CudaStream stream_;
-  gpu::CudaMemory result_;  // pinned: JobResult
-  gpu::CudaMemory words_;   // device: JobWords
-  gpu::CudaMemory bell_;    // pinned: Doorbell
-  gpu::CudaMemory turn_;    // device: Turn
+  gpu::CudaMemory result_;       // pinned: JobResult
+  gpu::CudaMemory words_;        // device: JobWords
+  gpu::CudaMemory bell_;         // pinned: Doorbell
+  gpu::CudaMemory device_bell_;  // device: DeviceDoorbell
   JobKind job_ = {};
   bool kernel_runs_ = false;  // the one that stays
   uint32_t number_ = 0;

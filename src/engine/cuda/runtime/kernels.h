@@ -62,10 +62,10 @@ void launch_job(const BlockResources& resources, const PacketJob& job,
 // The same by a kernel that stays: its blocks wait for the doorbell, which brings the job. It ends
 // when the doorbell says so. Jobs numbered up to `last_job` are over.
 void launch_persistent(const BlockResources& resources, const Doorbell<FrameJob>* bell,
-                       Turn<FrameJob>* turn, uint32_t last_job, const gpu::LaunchShape& shape,
-                       cudaStream_t stream);
+                       DeviceDoorbell<FrameJob>* device_bell, uint32_t last_job,
+                       const gpu::LaunchShape& shape, cudaStream_t stream);
 void launch_persistent(const BlockResources& resources, const Doorbell<PacketJob>* bell,
-                       Turn<PacketJob>* turn, uint32_t last_job, const gpu::LaunchShape& shape,
-                       cudaStream_t stream);
+                       DeviceDoorbell<PacketJob>* device_bell, uint32_t last_job,
+                       const gpu::LaunchShape& shape, cudaStream_t stream);
 
 }  // namespace warpcache::engine::cuda

@@ -22,11 +22,11 @@ __device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t 
 __device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
                                      bool wants, uint32_t key_size, uint32_t value_size,
                                      uint32_t expiry, uint32_t ttl_class) {
-  uint32_t waiting = __ballot_sync(gpu::kAllLanes, wants);
-  while (waiting != 0) {
-    const int first = __ffs(static_cast<int>(waiting)) - 1;
+  uint32_t unserved = __ballot_sync(gpu::kAllLanes, wants);
+  while (unserved != 0) {
+    const int first = __ffs(static_cast<int>(unserved)) - 1;
     const uint32_t one_class = __shfl_sync(gpu::kAllLanes, ttl_class, first);
-    const bool waits = (waiting >> gpu::lane_id() & 1) != 0 && ttl_class == one_class;
+    const bool waits = (unserved >> gpu::lane_id() & 1) != 0 && ttl_class == one_class;
     const uint32_t bytes = footprint_of(waits, key_size, value_size);
     const uint32_t end = gpu::warp_sum_to(bytes);
     const uint32_t least = __shfl_sync(gpu::kAllLanes, bytes, first);
@@ -34,8 +34,8 @@ __device__ inline void prepare_items(const store::Core& core, store::ThreadConte
     if (gpu::lane_id() == 0) run = store::begin_run(core, thread, least, one_class);
     const uint64_t data = __shfl_sync(gpu::kAllLanes, reinterpret_cast<uint64_t>(run.data), 0);
     if (data == 0) return;
-    const uint32_t room = __shfl_sync(gpu::kAllLanes, run.room, 0);
-    const bool served = waits && end <= room;
+    const uint32_t space = __shfl_sync(gpu::kAllLanes, run.space, 0);
+    const bool served = waits && end <= space;
     if (served) {
       uint8_t* const place = reinterpret_cast<uint8_t*>(data) + end - bytes;
       thread.prepared = store::detail::init_item(place, static_cast<uint8_t>(key_size), value_size,
@@ -46,7 +46,7 @@ __device__ inline void prepare_items(const store::Core& core, store::ThreadConte
     __syncwarp();
     if (gpu::lane_id() == 0) store::end_run(core, thread, total, one_class);
     __syncwarp();
-    waiting &= ~__ballot_sync(gpu::kAllLanes, served);
+    unserved &= ~__ballot_sync(gpu::kAllLanes, served);
   }
 }
 

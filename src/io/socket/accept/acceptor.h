@@ -17,8 +17,8 @@
 
 namespace warpcache::io {
 
-// Shared by the workers' transports: the number of connections (the acceptor adds, workers subtract)
-// and how often the store had no space for a body. Any thread.
+// Shared by the workers' transports: the number of connections (the acceptor adds, workers
+// subtract) and how often the store had no space for a body. Any thread.
 class ConnectionBudget {
  public:
   ConnectionBudget(uint32_t max, const WakeEvent& freed) : max_(max), freed_(freed) {}
@@ -85,8 +85,8 @@ class Acceptor {
   // Starts to accept. `sinks` outlive the acceptor's thread. REQUIRES: listen() was successful.
   void start(std::vector<ConnectionSink*> sinks);
 
-  // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not called
-  // by the acceptor's thread.
+  // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not
+  // called by the acceptor's thread.
   void stop();
 
   ConnectionBudget& budget() { return budget_; }

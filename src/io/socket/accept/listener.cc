@@ -90,7 +90,8 @@ UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
   return fd;
 }
 
-// As bind_socket(). If the kernel chooses the port, tries `picked` first (unless 0) and then sets it.
+// As bind_socket(). If the kernel chooses the port, tries `picked` first (unless 0) and then sets
+// it.
 UniqueFd bind_same_port(addrinfo& address, uint16_t wanted, uint16_t& picked) {
   UniqueFd fd;
   if (wanted == 0 && picked != 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opens the server's sockets in two steps. First it binds them, so that an unavailable port is
-// reported at once. They listen when the server can answer, because a client that can connect expects
-// an answer. Start-up only, one thread. Every function returns an empty string, or one sentence that
-// says what failed.
+// reported at once. They listen when the server can answer, because a client that can connect
+// expects an answer. Start-up only, one thread. Every function returns an empty string, or one
+// sentence that says what failed.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace warpcache::io {
 
-// An empty host means every interface of IPv4 and IPv6. Port 0: the kernel chooses; both families get
-// the same port if it is free in both.
+// An empty host means every interface of IPv4 and IPv6. Port 0: the kernel chooses; both families
+// get the same port if it is free in both.
 struct ListenTarget {
   std::string host;
   uint16_t port = 0;
@@ -43,8 +43,8 @@ struct UdpListener {
   uint16_t port = 0;
 };
 
-// Binds every address of the target's host. If at least one can be bound, an address family that the
-// machine does not have is ignored, and an address that another server uses adds a sentence to
+// Binds every address of the target's host. If at least one can be bound, an address family that
+// the machine does not have is ignored, and an address that another server uses adds a sentence to
 // `skipped`.
 [[nodiscard]] std::string open_tcp(const ListenTarget& target, int backlog,
                                    std::vector<Listener>& listeners,
@@ -59,8 +59,8 @@ struct UdpListener {
                                    std::vector<UdpListener>& listeners,
                                    std::vector<std::string>& skipped);
 
-// Binds a Unix socket whose file will have `mode` (9 bits). Replaces the socket file of a server that
-// has ended. Fails if a server listens at the path or a file of another kind is there.
+// Binds a Unix socket whose file will have `mode` (9 bits). Replaces the socket file of a server
+// that has ended. Fails if a server listens at the path or a file of another kind is there.
 [[nodiscard]] std::string open_unix(const std::string& path, uint32_t mode, int backlog,
                                     std::vector<Listener>& listeners);
 

@@ -47,8 +47,8 @@ bool make_address(const std::string& path, sockaddr_un& address) {
   return true;
 }
 
-// Whether `path` can be used: no file is there, or the socket of a server that has ended. Returns an
-// error message, or "".
+// Whether `path` can be used: no file is there, or the socket of a server that has ended. Returns
+// an error message, or "".
 std::string look_at(const std::string& path) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return errno == ENOENT ? "" : system_failure(errno);

@@ -12,8 +12,9 @@
 namespace warpcache::io {
 
 // The file of a listening Unix socket. bind() creates it under a temporary name in the same folder;
-// publish() renames it to `path` when the socket listens, so a client that sees the file can connect.
-// Start-up and end only, one thread. Functions that can fail return an empty string or one sentence.
+// publish() renames it to `path` when the socket listens, so a client that sees the file can
+// connect. Start-up and end only, one thread. Functions that can fail return an empty string or one
+// sentence.
 class SocketFile {
  public:
   SocketFile() = default;
@@ -31,8 +32,8 @@ class SocketFile {
   // change to the file there. REQUIRES: bound; the socket listens.
   [[nodiscard]] std::string publish();
 
-  // Removes the file, unless another file has replaced it. REQUIRES: the socket is open, so that its
-  // inode number is not reused.
+  // Removes the file, unless another file has replaced it. REQUIRES: the socket is open, so that
+  // its inode number is not reused.
   void remove();
 
  private:

@@ -28,20 +28,23 @@ struct Connection {
   Stash stash;              // unconsumed input
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
-  BytePipe* long_reply = nullptr;  // sent after `out`
-  uint32_t need = 0;               // bytes that the stash must have before it is delivered
-  uint32_t ready_at = kNotReady;   // place in the list of streams to deliver without new bytes
-  std::atomic<uint32_t> active_at{0};       // second of the last delivery
-  std::atomic<bool> delivered{false};       // delivered, not completed
-  std::atomic<bool> writing{false};         // has an OutQueue: nothing is read
-  std::atomic<bool> answering{false};       // has a long reply: nothing is read
-  std::atomic<bool> in_body{false};         // waits for the rest of a message of known length
+  BytePipe* long_reply = nullptr;      // sent after `out`
+  uint32_t need = 0;                   // bytes that the stash must have before it is delivered
+  uint32_t ready_at = kNotReady;       // place in the list of streams to deliver without new bytes
+  uint32_t watched = 0;                // events that the system is asked for
+  std::atomic<uint32_t> active_at{0};  // second of the last delivery
+  std::atomic<bool> delivered{false};  // delivered, not completed
+  std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
+  std::atomic<bool> answering{false};  // has a long reply: nothing is read
+  std::atomic<bool> in_body{false};    // waits for the rest of a message of known length
   uint32_t stalled_before = kNoConnection;  // in StallOrder
   uint32_t stalled_after = kNoConnection;
   bool admin = true;  // see RxChunk
   bool body_ends = false;
-  bool more_now = false;  // deliver the stash again as soon as nothing is unsent
-  bool closing = false;   // close as soon as nothing is unsent
+  bool more_now = false;     // deliver the stash again as soon as nothing is unsent
+  bool later = false;        // but not at once
+  bool waits_later = false;  // is in the list of those
+  bool closing = false;      // close as soon as nothing is unsent
 };
 
 class ConnectionTable {
@@ -70,7 +73,7 @@ class ConnectionTable {
     connection.delivered.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
-    connection.body_ends = connection.more_now = connection.closing = false;
+    connection.body_ends = connection.more_now = connection.later = connection.closing = false;
     free_.push_back(index);
   }
 

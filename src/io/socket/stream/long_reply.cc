@@ -53,7 +53,6 @@ void SocketTransport::send_long_reply(uint32_t index) {
   std::exchange(connection.long_reply, nullptr)->leave();
   std::erase(long_replies_, index);
   connection.answering.store(false, std::memory_order_relaxed);
-  if (!connection.closing) watch_for(index, EPOLLIN);
   after_sending(index);
 }
 

@@ -16,8 +16,8 @@ struct SendResult {
   bool failed = false;  // the connection has ended
 };
 
-// Sends the spans without their first `skip` bytes; does not block. One system call, unless there are
-// more spans than one call takes.
+// Sends the spans without their first `skip` bytes; does not block. One system call, unless there
+// are more spans than one call takes.
 SendResult send_spans(int fd, const TxSpan* spans, uint32_t span_count, uint64_t skip);
 
 // The unsent rest of a reply. Bytes without a pin are copied; pinned ones are sent from the store.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for input that is not consumed yet: buffers of 256 bytes to a whole chunk, in powers of two.
-// Idle connections hold none. One pool per worker; owner's thread only.
+// Memory for input that is not consumed yet: buffers of 256 bytes to a whole chunk, in powers of
+// two. Idle connections hold none. One pool per worker; owner's thread only.
 #pragma once
 
 #include <array>

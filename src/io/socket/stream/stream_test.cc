@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 bool eventually(const std::function<bool()>& condition) {
-  constexpr int kTriesMax = 1000;
+  constexpr int kTriesMax = 6000;  // a minute: no machine is as slow as that
   for (int i = 0; i < kTriesMax; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(milliseconds(10));
@@ -363,24 +363,43 @@ TEST(StreamTest, WithoutDescriptorsAcceptingPauses) {
     client.emplace(server.port());
     ASSERT_TRUE(client->connected());
     client->send("echo a\n");
+    const auto disabled = [&] { return server.acceptor().counters().accept_disabled.get(); };
+    EXPECT_TRUE(eventually([&] { return disabled() >= 1; }));
+    // It tries again after 10 ms at the earliest.
+    const uint64_t before = disabled();
+    const auto start = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(milliseconds(300));
-    EXPECT_GE(server.acceptor().counters().accept_disabled.get(), 1u);
-    EXPECT_LE(server.acceptor().counters().accept_disabled.get(), 40u);
+    const uint64_t tries = disabled() - before;
+    EXPECT_LE(tries * milliseconds(10),
+              std::chrono::steady_clock::now() - start + milliseconds(10));
   }
   EXPECT_EQ(client->receive(2), "a\n");
 }
 
+// Where the machine has kept the busy client from asking for too long, it is tried again.
 TEST(StreamTest, IdleConnectionsAreClosed) {
-  LineServer server({.idle_timeout_s = 1});
-  Client idle(server.port());
-  Client busy(server.port());
-  EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
-  for (int i = 0; i < 35; ++i) {
-    ASSERT_EQ(busy.ask("echo a\n", 2), "a\n");
-    std::this_thread::sleep_for(milliseconds(100));
+  constexpr int kTriesMax = 20;
+  bool kept = false;
+  for (int i = 0; i < kTriesMax && !kept; ++i) {
+    LineServer server({.idle_timeout_s = 2});
+    Client idle(server.port());
+    Client busy(server.port());
+    EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
+    auto last = std::chrono::steady_clock::now();
+    auto longest = last - last;
+    EXPECT_TRUE(eventually([&] {
+      kept = busy.ask("echo a\n", 2) == "a\n";
+      longest = std::max(longest, std::chrono::steady_clock::now() - last);
+      last = std::chrono::steady_clock::now();
+      return server.sum(&TransportCounters::idle_closed) >= 1;
+    }));
+    if (longest < milliseconds(1000)) {
+      EXPECT_TRUE(kept);
+      EXPECT_EQ(server.sum(&TransportCounters::idle_closed), 1u);
+    }
+    EXPECT_TRUE(idle.closed());
   }
-  EXPECT_TRUE(idle.closed());
-  EXPECT_EQ(server.sum(&TransportCounters::idle_closed), 1u);
+  EXPECT_TRUE(kept);
 }
 
 // Half a body, a pinned value and a long reply, all without progress. Idle connections hold
@@ -460,6 +479,46 @@ TEST(StreamTest, StoppingDoesNotWaitForAnyone) {
   server.stop_now();
   EXPECT_EQ(server.acceptor().budget().current(), 0u);
   EXPECT_LT(slow.receive(60'000'000).size(), 60'000'000u);
+}
+
+TEST(Later, ComesAfterATimeInWhichTheThreadSleeps) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  EXPECT_EQ(client.ask("echo a\n", 2), "a\n");
+  const uint64_t turns = server.worker(0).turns();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(client.ask("later 50\necho b\n", 8), "later\nb\n");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(49));
+  EXPECT_LT(server.worker(0).turns() - turns, 1000u);
+}
+
+TEST(Later, EveryStreamHasItsTurn) {
+  LineServer server({.workers = 1});
+  std::vector<Client> clients;
+  for (int i = 0; i < 30; ++i) clients.emplace_back(server.port());
+  for (Client& client : clients) client.send("later 3\necho a\nlater 2\n");
+  for (Client& client : clients) EXPECT_EQ(client.receive(14), "later\na\nlater\n");
+}
+
+TEST(Later, OthersAreServedAndWhoGoesIsForgotten) {
+  LineServer server({.workers = 1});
+  Client waiting(server.port());
+  waiting.send("later 1000000\n");
+  Client other(server.port());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+  waiting.reset();
+  EXPECT_TRUE(eventually([&] { return server.transport(0).connection_count() == 1; }));
+  EXPECT_EQ(other.ask("later 3\n", 6), "later\n");
+}
+
+TEST(Later, DrainingWaitsForIt) {
+  LineServer server({.workers = 1});
+  Client client(server.port());
+  client.send("later 30\n");
+  EXPECT_TRUE(eventually([&] { return server.worker(0).chunks() > 1; }));
+  std::thread draining([&] { server.drain(); });
+  EXPECT_EQ(client.receive(6), "later\n");
+  draining.join();
 }
 
 }  // namespace

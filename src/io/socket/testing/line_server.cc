@@ -189,6 +189,11 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
     next.more_now = session.slow != 0;
     if (next.more_now) return false;
     add("slow\n");
+  } else if (command == "later") {
+    next.more_now = next.later = session.laters < number;
+    session.laters = next.later ? session.laters + 1 : 0;
+    if (next.later) return false;
+    add("later\n");
   } else if (command == "quit") {
     add("bye\n");
     next.close = true;

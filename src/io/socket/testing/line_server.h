@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol of
-// lines, so that the transport is tested without an engine:
+// Test support: an acceptor and workers with real sockets on loopback that answer a small protocol
+// of lines, so that the transport is tested without an engine:
 //
 //   echo TEXT     TEXT and a line end
 //   big N         N bytes 'x', not pinned
@@ -67,6 +67,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
     uint32_t body_size;  // of an unfinished body
     uint32_t body_received;
     uint32_t body_sum;
+    uint32_t laters;
     uint8_t slow;
     uint8_t* buffer;
   };

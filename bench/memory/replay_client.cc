@@ -172,7 +172,7 @@ void add_options(CLI::App* app, Options* options) {
   replay->add_option("--warm-up", options->warm_up, "of these, not counted in the hit ratio");
   replay
       ->add_option("--round", options->round,
-                   "before each so many requests, print a line end and wait for a byte on stdin")
+                   "before each N requests, print a line end and wait for a byte on stdin")
       ->check([](const std::string& text) {
         const uint64_t round = std::strtoull(text.c_str(), nullptr, 10);
         return round % kBatch == 0 ? "" : "must be a multiple of " + std::to_string(kBatch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What memcached's clients are promised, said as simply as it can be: one thread, one map, one
+// memcached's semantics as its clients see them, in the simplest form: one thread, one map, one
 // command after the other. It takes a stream's bytes and says what must come back. It knows
 // nothing of how the server does it.
 #pragma once

@@ -85,7 +85,7 @@ void add_output(CLI::App* app, Options* options) {
                   "the server's process on this machine: report its CPU time per request");
 }
 
-// What no single option can check. Empty if all is well.
+// Checks options that depend on each other. Returns an error message, or an empty string.
 std::string contradiction(const Options& options) {
   if (options.sets + options.deletes > 1) return "--sets and --deletes are more than 1 together";
   if (options.connections < options.threads) return "each thread needs a connection";

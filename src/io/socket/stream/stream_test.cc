@@ -485,14 +485,14 @@ TEST(Later, ComesAfterATimeInWhichTheThreadSleeps) {
   LineServer server({.workers = 1});
   Client client(server.port());
   EXPECT_EQ(client.ask("echo a\n", 2), "a\n");
-  const uint64_t turns = server.worker(0).iterations();
+  const uint64_t before = server.worker(0).iterations();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(client.ask("later 50\necho b\n", 8), "later\nb\n");
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(49));
-  EXPECT_LT(server.worker(0).iterations() - turns, 1000u);
+  EXPECT_LT(server.worker(0).iterations() - before, 1000u);
 }
 
-TEST(Later, EveryStreamHasItsTurn) {
+TEST(Later, EveryStreamIsServed) {
   LineServer server({.workers = 1});
   std::vector<Client> clients;
   for (int i = 0; i < 30; ++i) clients.emplace_back(server.port());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every fuzz target of a wire format does: frame a stream whole and in pieces, parse each
-// message, compose replies to it.
+// Shared by the fuzz targets of the protocols: frames a stream in one piece and in several, parses
+// each message and composes replies to it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace warpcache::fuzz {
 
-// Bytes that steer a target, taken from the end of its input, so that the front stays a message.
+// Bytes that control a target, taken from the end of its input, so that the front stays a message.
 class Steering {
  public:
   Steering(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -74,10 +74,10 @@ inline void parse_and_compose(const protocol::Frame& frame, uint8_t* base, size_
     WC_ASSERT(request.key_size > 0 && request.key_size <= protocol::kKeySizeMax);
   }
   if (request.op == protocol::Op::kInvalid) result.outcome = protocol::Outcome::kError;
-  // Nothing else shows an item.
+  // Only these show an item.
   const bool shows = request.op == protocol::Op::kGet || request.op == protocol::Op::kMetaDebug;
   if (result.outcome == protocol::Outcome::kHit && !shows) result.outcome = protocol::Outcome::kOk;
-  // As large as the bound says and no larger.
+  // Exactly as large as the bound, so that sanitizers notice a write beyond it.
   const uint32_t bound = protocol::reply_bound(request, result);
   const auto out = std::make_unique<uint8_t[]>(bound);
   uint8_t* end = protocol::compose_head(request, result, base, out.get());
@@ -85,7 +85,7 @@ inline void parse_and_compose(const protocol::Frame& frame, uint8_t* base, size_
   WC_ASSERT(end - out.get() <= static_cast<ptrdiff_t>(bound));
 }
 
-// Frames what lies whole in memory, and goes on to replies.
+// Frames a complete stream, and composes replies to its messages.
 inline void run_whole(const std::string& bytes, const protocol::FrameLimits& limits, bool datagram,
                       const protocol::Result& result) {
   protocol::testing::HeapCopy input(bytes);
@@ -107,7 +107,7 @@ inline void run_whole(const std::string& bytes, const protocol::FrameLimits& lim
   }
 }
 
-// However the stream is cut, it yields the same frames.
+// Checks that the frames do not depend on how the stream is divided.
 inline void check_cuts(const std::string& bytes, const protocol::FrameLimits& limits, size_t cut) {
   protocol::testing::Stream whole(limits, 64);
   whole.feed(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meta commands: the first byte chooses which, so that what comes behind is flags at once.
+// Meta commands. The first byte chooses the command, so that the bytes after it are its flags.
 #include "fuzz/frames.h"
 #include "fuzz/mutate.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutations that know what a stream is made of: whole messages are repeated, moved, dropped and
-// taken apart, and lengths are set right again, which blind mutations of bytes seldom manage. Half
-// of all mutations stay blind; they are the ones that use the dictionary.
+// Mutations that know the structure of a stream: they repeat, move, drop and divide whole messages
+// and correct lengths, which random mutations of bytes seldom achieve. Half of all mutations are
+// random; these use the dictionary.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace warpcache::fuzz {
 using Units = std::vector<std::string>;
 
 inline constexpr size_t kBinaryHeaderSize = 24;
-inline constexpr size_t kSteeringBytes = 54;  // what run_stream_target() takes from the end
+inline constexpr size_t kSteeringBytes = 54;  // run_stream_target() takes them from the end
 
-// Lines with their ends; a body of a storage command is a line of its own.
+// Splits into lines with their ends; the body of a storage command is a separate line.
 inline Units split_lines(std::string_view bytes) {
   Units units;
   while (!bytes.empty()) {
@@ -34,7 +34,7 @@ inline Units split_lines(std::string_view bytes) {
   return units;
 }
 
-// Binary packets as long as their headers say; the last may be short.
+// Splits into binary packets by the lengths in their headers; the last one may be incomplete.
 inline Units split_packets(std::string_view bytes) {
   Units units;
   while (!bytes.empty()) {
@@ -50,7 +50,7 @@ inline Units split_packets(std::string_view bytes) {
   return units;
 }
 
-// The last number of the line becomes the length of the line behind it, as in `set k 0 0 5`.
+// Sets the last number of the line to the length of the next line, as in `set k 0 0 5`.
 inline void repair_line(Units& units, size_t at) {
   if (at + 1 >= units.size()) return;
   std::string& line = units[at];
@@ -62,7 +62,7 @@ inline void repair_line(Units& units, size_t at) {
   line.replace(begin, end + 1 - begin, std::to_string(body > 2 ? body - 2 : body));
 }
 
-// The packet's lengths are those of what is there.
+// Sets the packet's lengths to its size.
 inline void repair_packet(Units& units, size_t at) {
   std::string& packet = units[at];
   if (packet.size() < kBinaryHeaderSize) return;
@@ -108,7 +108,7 @@ inline void mutate_units(Units& units, std::mt19937& random, size_t size_max, Re
   }
 }
 
-// For LLVMFuzzerCustomMutator. The first `head` bytes and the last `tail` are no messages.
+// For LLVMFuzzerCustomMutator. The first `head` and the last `tail` bytes are not messages.
 inline size_t mutate_messages(uint8_t* data, size_t size, size_t size_max, uint32_t seed,
                               Units (*split)(std::string_view), Repair repair, size_t head,
                               size_t tail) {

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   arguments.push_back(nullptr);
   const warpcache::ParseResult result =
       warpcache::parse_options(static_cast<int>(words.size()), arguments.data());
-  // Either options, or something to say.
+  // Either options, or a text.
   WC_ASSERT(result.options.has_value() != !result.text.empty());
   if (!result.options.has_value()) {
     WC_ASSERT(result.exit_status == 0 || result.exit_status == warpcache::kExitUsage);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ethernet frames: headers, lengths, checksums, and the frames that answer them. The last bytes of
-// the input choose the reply's size. The mutator takes frames apart where their headers meet and
-// puts lengths and checksums right again most of the time, as hardly any frame gets past them else.
+// the input choose the reply's size. The mutator divides frames between their headers and usually
+// corrects lengths and checksums; otherwise hardly any frame would pass these checks.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -23,7 +23,7 @@ namespace {
 using namespace warpcache;
 using net::testing::kTestPort;
 
-constexpr size_t kReplySizeBytes = 2;  // what is taken from the end
+constexpr size_t kReplySizeBytes = 2;  // taken from the end of the input
 
 void check_bounds(const net::Packet& packet, const std::string& frame) {
   WC_ASSERT(packet.vlan_count <= net::kVlanTagsMax);
@@ -36,7 +36,7 @@ void check_bounds(const net::Packet& packet, const std::string& frame) {
   WC_ASSERT(checksum == 0 || checksum == net::testing::udp_checksum_of(frame));
 }
 
-// The reply is a frame that the client would take.
+// Checks that the client can accept the reply frame.
 void check_reply(const uint8_t* frame, const net::Packet& packet, uint32_t size) {
   const uint32_t frame_size = net::reply_frame_size(packet, size);
   const uint32_t headers_size = net::reply_headers_size(packet);
@@ -57,8 +57,8 @@ void check_reply(const uint8_t* frame, const net::Packet& packet, uint32_t size)
   WC_ASSERT(load_big16(reply.get() + back.l4_offset) == kTestPort);
 }
 
-// The short ways take nothing that the long one refuses, not both the same, and nothing beyond the
-// frame.
+// Checks the single-key fast path: it accepts no frame that the general path refuses, get and set
+// never accept the same frame, and all offsets are inside the frame.
 void check_short_ways(const std::string& frame, bool is_packet) {
   const auto size = static_cast<uint32_t>(frame.size());
   std::vector<uint32_t> words((frame.size() + 3) / 4);
@@ -76,7 +76,7 @@ void check_short_ways(const std::string& frame, bool is_packet) {
   WC_ASSERT(uint64_t{set.value_offset} + set.value_size + 2 <= size);
 }
 
-// One change to the frame's parts.
+// Makes one change to the parts of the frame.
 void mutate_parts(std::string& frame, std::mt19937& random) {
   const size_t l3 = std::min(net::testing::l3_offset_of(frame), frame.size());
   const size_t l4 = std::min(net::testing::l4_offset_of(frame), frame.size());

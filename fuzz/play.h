@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays a script against the pipeline and the model; what differs is shrunk, printed and ends the
-// process, as a crash does.
+// Plays a script against the pipeline and the model. A difference is reduced to a minimal script,
+// printed, and ends the process like a crash.
 #pragma once
 
 #include <cstdio>

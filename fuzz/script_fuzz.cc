@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fuzzer throws the dice of the generator: valid streams of all protocols, against the model.
+// The fuzzer makes the decisions of the generator: valid streams of all protocols against the
+// model.
 #include "fuzz/play.h"
 #include "model/generator.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes on three streams and in datagrams, against the model. A line "--" of its own ends a
-// round; the byte before a round's bytes chooses who says them.
+// Any bytes on three streams and in datagrams against the model. A line "--" ends a round; the byte
+// before a round's bytes chooses the stream.
 #include <algorithm>
 #include <string>
 #include <string_view>

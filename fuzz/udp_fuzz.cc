@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datagrams: the header, then messages that must be there whole; and how replies are cut.
+// Datagrams: the header, then messages that must be complete; and the division of replies.
 #include "fuzz/frames.h"
 #include "protocol/framing/udp_frame.h"
 
@@ -8,7 +8,8 @@ namespace {
 
 using namespace warpcache;
 
-// The datagrams of a reply of `size` bytes carry all of it, in order, none too large.
+// Checks that the datagrams of a reply of `size` bytes carry all of it, in order, and none is too
+// large.
 void check_reply(uint32_t size, const protocol::UdpHeader& request) {
   const uint32_t count = protocol::udp_datagram_count(size);
   WC_ASSERT(count <= protocol::kUdpDatagramCountMax);

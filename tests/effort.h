@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much a test does: enough to notice a mistake in ./test, and more at night (tests/nightly).
+// The amount of work of a test: enough to notice a mistake in ./test, and more at night
+// (tests/nightly).
 #pragma once
 
 #include <cstdlib>

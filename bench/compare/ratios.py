@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One server's figures over the other's, of rows that were measured in turn."""
+"""The results of one server divided by those of the other, of rows that were measured interleaved."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures two servers in turn: a fresh process for every figure, pinned apart from the load."""
+"""Measures two servers interleaved: a fresh process for every result, pinned to other cores than the load."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fixed workloads for counting instructions: requests from memory through framing, engine and store
-// to replies in memory, without sockets. One workload a run, the same at each run;
-// bench/instructions/run counts what happens inside Worker::run_once() under callgrind.
+// to replies in memory, without sockets. A run executes one workload and is deterministic.
+// bench/instructions/run counts the instructions inside Worker::run_once() with callgrind.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,8 @@ constexpr uint32_t kKeysOfMultiget = 100;
 constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 constexpr uint64_t kHashSeed = 12345;
 
-// Gives one stream or datagram a turn, and forgets the replies after a look at their first byte.
+// Delivers one stream or datagram in each iteration. Discards replies after a read of their first
+// byte.
 class MemoryTransport final : public io::Transport {
  public:
   explicit MemoryTransport(bool datagrams) : datagrams_(datagrams) {}
@@ -135,7 +136,7 @@ std::unique_ptr<store::Store> make_store() {
   return store;
 }
 
-// Stores every key, not through run_once(), which is what is counted.
+// Stores every key without run_once(), so that the fill is not counted.
 void fill(engine::Engine& engine) {
   constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 16, true, protocol::kProtocolAuto};
   const std::string value(kValueSize, 'v');

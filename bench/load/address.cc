@@ -30,7 +30,7 @@ bool use_path(const std::string& path, bool udp, Address* out, std::string* why)
   return true;
 }
 
-// Waits for a connection that has been begun. Returns 0 or the error's number.
+// Waits until a started connect() has finished. Returns 0 or the error's number.
 int finish_connecting(int fd) {
   pollfd writable = {fd, POLLOUT, 0};
   if (poll(&writable, 1, kConnectMsMax) == 0) return ETIMEDOUT;

@@ -18,7 +18,7 @@ struct Address {
 };
 
 // Reads "HOST", "HOST:PORT", "[IPV6]:PORT" (port 11211 if there is none) or a Unix socket's path,
-// which has a slash. Asks the resolver where a host is a name.
+// which has a slash. Resolves host names.
 bool resolve(const std::string& text, bool udp, Address* out, std::string* why);
 
 // A connected, non-blocking socket, or -1 and *why.

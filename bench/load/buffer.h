@@ -9,10 +9,10 @@
 
 namespace warpcache::load {
 
-// Bytes at the front of a block of memory that grows when it must and is never cleared.
+// A byte buffer that grows as needed and does not clear its memory.
 class Buffer {
  public:
-  // Makes room for `bytes` behind what is there and returns where they go.
+  // Ensures free space for `bytes` after the contents and returns its start.
   char* reserve(size_t bytes) {
     if (capacity_ - size_ < bytes) grow(size_ + bytes);
     return data_.get() + size_;
@@ -23,7 +23,7 @@ class Buffer {
     std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
     size_ += bytes.size();
   }
-  void assign(std::string_view bytes) {  // they may be part of this buffer
+  void assign(std::string_view bytes) {  // `bytes` may be part of this buffer
     if (capacity_ < bytes.size()) {
       clear();
       append(bytes);

@@ -11,11 +11,12 @@
 
 namespace warpcache::load {
 
-// One socket and the requests on the way through it. Belongs to a thread; the context outlives it.
-// A function that returns false has written to context.failure: the run is over.
+// One socket and its unanswered requests. Belongs to a thread; the context outlives it. A function
+// that returns false has written the reason to context.failure, and the run ends.
 class Connection {
  public:
-  // Takes over a connected, non-blocking socket. At most `places` requests will be on the way.
+  // Takes over a connected, non-blocking socket. At most `places` requests are unanswered at a
+  // time.
   Connection(ThreadContext* context, int socket, uint32_t places);
   virtual ~Connection();
   Connection(const Connection&) = delete;
@@ -24,7 +25,7 @@ class Connection {
   int socket() const { return socket_; }
   uint32_t outstanding() const { return outstanding_; }
 
-  // From now on at most `limit` requests are on the way at once. REQUIRES: 0 < limit <= places.
+  // Sets the most unanswered requests at a time. REQUIRES: 0 < limit <= places.
   void set_limit(uint32_t limit) { limit_ = limit; }
 
   // Whether another request may be added now.
@@ -33,17 +34,18 @@ class Connection {
   // Adds the stream's next request, due since `begin_ns`. REQUIRES: has_space().
   void add(uint64_t begin_ns);
 
-  // Adds a set of a key that was missed, if there is one. REQUIRES: has_space().
+  // Adds a set of a missed key, if there is one; returns whether there was. REQUIRES: has_space().
   bool add_missed(uint64_t begin_ns);
 
-  // Sends what was added. What the socket does not take waits until it is writable.
+  // Sends the added requests. Bytes that the socket does not take are sent when it is writable.
   [[nodiscard]] virtual bool flush() = 0;
   virtual bool wants_to_write() const { return false; }
 
-  // Takes what has come, at context.now_ns, which it sets. REQUIRES: the socket is readable.
+  // Receives replies and sets context.now_ns, their time of arrival. REQUIRES: the socket is
+  // readable.
   [[nodiscard]] virtual bool receive() = 0;
 
-  // Called now and then: gives up on what was sent before `oldest_ns`.
+  // Called periodically: gives up on requests that were sent before `oldest_ns`.
   [[nodiscard]] virtual bool check_timeouts(uint64_t oldest_ns) = 0;
 
  protected:
@@ -61,19 +63,19 @@ class Connection {
   void write_body(uint32_t place);
   uint32_t* ids_at(uint32_t place) { return ids_.get() + size_t{place} * keys_max_; }
 
-  // Takes over what the last replies said.
+  // Applies the findings of the last replies.
   void settle();
   bool fail(const std::string& what);
 
   ThreadContext* const context_;
   const int socket_;
   const uint32_t places_;
-  const uint32_t keys_max_;  // of one request
+  const uint32_t keys_max_;  // keys in a request
   uint32_t limit_;
   uint32_t outstanding_ = 0;
   std::vector<Sent> sent_;
   std::unique_ptr<uint32_t[]> ids_;  // each place's keys
-  std::vector<uint32_t> missed_;     // keys to be set
+  std::vector<uint32_t> missed_;     // missed keys that are to be set
 };
 
 }  // namespace warpcache::load

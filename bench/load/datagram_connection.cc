@@ -115,7 +115,7 @@ bool DatagramConnection::receive() {
   return true;
 }
 
-// Passes over what answers no request that is still waited for.
+// Reads a datagram of a reply. Ignores one that belongs to no outstanding request.
 void DatagramConnection::read_datagram(std::string_view datagram) {
   if (datagram.size() < kHeaderSize) return;
   const uint16_t id = read_u16(datagram.data());
@@ -123,7 +123,7 @@ void DatagramConnection::read_datagram(std::string_view datagram) {
   const uint16_t pieces = read_u16(datagram.data() + 4);
   const uint32_t place = id & (id_step_ - 1u);
   if (place >= places_ || !state_[place].used || state_[place].id != id) return;
-  // One that comes out of order spoils the reply, which then counts as lost.
+  // A datagram out of order makes the reply unreadable; it counts as lost.
   Place& state = state_[place];
   if (piece != state.next_piece) return;
   state.next_piece = piece + 1 < pieces ? static_cast<uint16_t>(piece + 1) : 0;
@@ -135,8 +135,8 @@ void DatagramConnection::read_datagram(std::string_view datagram) {
   read_reply(place, reply);
 }
 
-// Reads what is there of a reply. memcached may send each key of a multiget as if it were a reply
-// of its own, so that the datagrams' numbers do not tell where one ends.
+// Reads a part of a reply. memcached may send each key of a multiget like a separate reply, so the
+// numbers of the datagrams do not show where a reply ends.
 void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
   Sent& sent = sent_[place];
   Progress progress = Progress::kAwaited;

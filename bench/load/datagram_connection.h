@@ -10,7 +10,7 @@
 
 namespace warpcache::load {
 
-// UDP: a datagram a request, with memcached's frame header. Replies come in any order or never.
+// UDP: one datagram for each request, with memcached's header. Replies come in any order, or never.
 class DatagramConnection : public Connection {
  public:
   DatagramConnection(ThreadContext* context, int socket, uint32_t places);
@@ -21,12 +21,12 @@ class DatagramConnection : public Connection {
   [[nodiscard]] bool check_timeouts(uint64_t oldest_ns) override;
 
  private:
-  // A request's state beside Sent.
+  // The state of a request, in addition to Sent.
   struct Place {
-    uint16_t id = 0;  // the request's; its lower bits are the place's number
+    uint16_t id = 0;  // the request id; its lower bits are the place's number
     bool used = false;
     uint16_t next_piece = 0;  // of a reply in several datagrams
-    Buffer rest;              // the beginning of a value whose end comes in the next one
+    Buffer rest;              // the start of a value that ends in a later datagram
   };
 
   uint32_t take_place() override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of latencies in buckets that widen with the value, as in HdrHistogram: any value is known
-// to within 0.4%, from 1 ns to 18 minutes, in 70 KiB.
+// A histogram of latencies with buckets that widen with the value, as in HdrHistogram: values from
+// 1 ns to 18 minutes with an error of at most 0.4%, in 70 KiB.
 #ifndef WARPCACHE_BENCH_LOAD_HISTOGRAM_H_
 #define WARPCACHE_BENCH_LOAD_HISTOGRAM_H_
 
@@ -12,10 +12,10 @@
 
 namespace warpcache::load {
 
-// One thread records; others may read meanwhile and see a state that is a moment old.
+// One thread records; others may read at the same time and see a slightly older state.
 class Histogram {
  public:
-  static constexpr uint64_t kValueMax = (uint64_t{1} << 40) - 1;  // larger ones count as this
+  static constexpr uint64_t kValueMax = (uint64_t{1} << 40) - 1;  // larger values count as this
 
   Histogram() : counts_(kBuckets) {}
   Histogram(const Histogram& other) : counts_(kBuckets) { add(other); }
@@ -29,14 +29,14 @@ class Histogram {
 
   void add(const Histogram& other);
 
-  // Takes away what an earlier copy of this histogram had counted.
+  // Subtracts the counts of an earlier copy of this histogram.
   void subtract(const Histogram& earlier);
 
   uint64_t count() const;
   double mean() const;  // 0 if nothing was counted
 
-  // The least value that `share` of all values do not exceed, to within the bucket's width.
-  // REQUIRES: 0 <= share <= 1. 0 if nothing was counted.
+  // The smallest value that `share` of all values do not exceed, with the precision of a bucket; 0
+  // if nothing was counted. REQUIRES: 0 <= share <= 1.
   uint64_t quantile(double share) const;
 
  private:

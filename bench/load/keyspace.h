@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a run, by number: their bytes, their sizes and the values that belong to them.
+// The keys of a run, by number: their bytes, their sizes and their values.
 #ifndef WARPCACHE_BENCH_LOAD_KEYSPACE_H_
 #define WARPCACHE_BENCH_LOAD_KEYSPACE_H_
 
@@ -13,11 +13,11 @@
 
 namespace warpcache::load {
 
-// Shared by all threads, unchanged once made.
+// Shared by all threads; immutable.
 class Keyspace {
  public:
-  // Keys that are made from their numbers. Numbers from `count` on have keys of their own too, with
-  // the sizes of (number modulo count).
+  // Keys that are computed from their numbers. Numbers of `count` and more have different keys too,
+  // with the sizes of (number modulo count).
   Keyspace(uint64_t seed, const bench::Sizes& sizes, uint32_t count);
 
   // The keys of a trace; it must outlive this.
@@ -28,7 +28,7 @@ class Keyspace {
   uint32_t value_size(uint32_t id) const { return sizes_of(id).value; }
   uint32_t value_size_max() const { return value_size_max_; }
 
-  // Returns the key's size. REQUIRES: room for kKeySizeMax bytes.
+  // Returns the key's size. REQUIRES: `out` has kKeySizeMax bytes.
   uint32_t write_key(uint32_t id, char* out) const {
     if (trace_ != nullptr) return trace_->write_key(id, out);
     const uint32_t size = sizes_of(id).key;
@@ -63,7 +63,7 @@ class Keyspace {
   uint64_t seed_;
   bench::ItemMaker maker_;
   bench::Sizes sizes_;
-  std::vector<bench::ItemSizes> kept_;  // where they cost too much to compute
+  std::vector<bench::ItemSizes> kept_;  // a cache, for distributions that are costly to compute
   const bench::Trace* trace_ = nullptr;
   uint32_t count_;
   uint32_t value_size_max_ = 0;

@@ -43,7 +43,7 @@ void add_traffic(CLI::App* app, Options* options) {
       ->check(CLI::Range(0.0, 1e9));
   app->add_option("-s,--seconds", options->seconds, "how long to measure")
       ->check(CLI::Range(0.01, 1e6));
-  app->add_option("--requests", options->requests, "measure so many requests instead");
+  app->add_option("--requests", options->requests, "measure this number of requests instead");
   app->add_option("--warm-up", options->warm_up_s, "seconds of load before measuring")
       ->check(CLI::Range(0.0, 1e6));
   app->add_option("--timeout", options->timeout_s,
@@ -85,7 +85,7 @@ void add_output(CLI::App* app, Options* options) {
                   "the server's process on this machine: report its CPU time per request");
 }
 
-// What no single option can check. Empty if all is well.
+// Checks options that depend on each other. Returns an error message, or an empty string.
 std::string contradiction(const Options& options) {
   if (options.sets + options.deletes > 1) return "--sets and --deletes are more than 1 together";
   if (options.connections < options.threads) return "each thread needs a connection";

@@ -11,7 +11,7 @@ namespace warpcache::load {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr size_t kWordsMax = 64;  // of a request, beside key and value
+constexpr size_t kWordsMax = 64;  // bytes of a request without key and value
 constexpr size_t kNumberMax = 10;
 constexpr size_t kShownMax = 200;  // bytes of a reply that a message shows
 
@@ -24,7 +24,7 @@ char* put_number(char* out, uint32_t number) {
   return std::to_chars(out, out + kNumberMax, number).ptr;
 }
 
-// The first line of `in` without its end, and where the next one begins. False if it is not whole.
+// The first line of `in` without its end, and where the next one starts. False: it is incomplete.
 bool see_line(std::string_view in, std::string_view* line, size_t* next) {
   const size_t end = in.find('\n');
   if (end == std::string_view::npos) return false;
@@ -33,7 +33,7 @@ bool see_line(std::string_view in, std::string_view* line, size_t* next) {
   return true;
 }
 
-// Takes a number, and the blank behind it if there is one.
+// Reads a number, and the blank after it if there is one.
 bool take_number(std::string_view* words, uint32_t* out) {
   const auto [stop, error] = std::from_chars(words->data(), words->data() + words->size(), *out);
   if (error != std::errc()) return false;
@@ -50,7 +50,7 @@ bool take_word(std::string_view* words, std::string_view word) {
   return true;
 }
 
-// An error line that leaves the stream in step.
+// Whether it is an error line after which the next reply can be read.
 bool is_refusal(std::string_view line) {
   return line == "ERROR" || line.starts_with("SERVER_ERROR") || line.starts_with("CLIENT_ERROR");
 }
@@ -95,7 +95,7 @@ char* Codec::write_set(uint32_t id, uint32_t version, char* out) const {
   return put(out + size, kLineEnd);
 }
 
-// A multiget is a quiet get for each key, which names its place by the opaque, and a no-op behind.
+// A multiget is a quiet get for each key, with its place as the opaque, and a no-op after them.
 char* Codec::write_meta_gets(const Pending& pending, char* out) const {
   for (uint32_t i = 0; i < pending.count; ++i) {
     out = put(out, "mg ");
@@ -156,7 +156,7 @@ void Codec::check_value(const Pending& pending, const Head& head, std::string_vi
                           " bytes";
 }
 
-// Reads the value that begins at `begin`, with its line end, behind the line that `head` is from.
+// Reads the value at `begin` and its line end. `head` comes from the line before it.
 Progress Codec::read_value(const Head& head, size_t begin, Pending* pending, std::string_view* in,
                            Findings* findings) const {
   if (head.size > bench::kValueSizeMax) return Progress::kOutOfStep;
@@ -170,7 +170,7 @@ Progress Codec::read_value(const Head& head, size_t begin, Pending* pending, std
   return Progress::kDone;
 }
 
-// Reads "VALUE key flags size". Values come in the order of the keys; missing ones are passed over.
+// Reads "VALUE key flags size". Values come in the order of the keys; missing keys are skipped.
 bool Codec::read_text_head(std::string_view line, const Pending& pending, Head* head) const {
   constexpr std::string_view kValue = "VALUE ";
   if (!line.starts_with(kValue)) return false;
@@ -206,7 +206,8 @@ Progress Codec::read_text_get(Pending* pending, std::string_view* in, Findings* 
   return Progress::kAwaited;
 }
 
-// "VA size f<flags> O<place>", "EN" for a single miss, "MN" behind the last of several.
+// Reads "VA size f<flags> O<place>", "EN" for a miss of a single get, "MN" after the last of
+// several.
 Progress Codec::read_meta_get(Pending* pending, std::string_view* in, Findings* findings) const {
   std::string_view line;
   size_t next = 0;
@@ -232,7 +233,7 @@ Progress Codec::read_meta_get(Pending* pending, std::string_view* in, Findings* 
     if (!single && (!take_word(&words, "O") || !take_number(&words, &head.place))) {
       return out_of_step(line, findings);
     }
-    if (head.place < pending->next) head.place = pending->count;  // it was answered before
+    if (head.place < pending->next) head.place = pending->count;  // this key was answered before
     const Progress progress = read_value(head, next, pending, in, findings);
     if (progress == Progress::kOutOfStep) return out_of_step(line, findings);
     if (progress == Progress::kAwaited) return progress;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as bytes and bytes as replies, in memcached's text and meta protocols.
+// Writes requests and reads replies of memcached's text and meta protocols.
 #ifndef WARPCACHE_BENCH_LOAD_PROTOCOL_H_
 #define WARPCACHE_BENCH_LOAD_PROTOCOL_H_
 
@@ -14,15 +14,15 @@
 
 namespace warpcache::load {
 
-// A request of which the reply is awaited. It does not own `ids`.
+// An unanswered request. It does not own `ids`.
 struct Pending {
   Operation operation;
-  uint32_t count;  // of keys
-  uint32_t next;   // keys before this one are accounted for
+  uint32_t count;  // number of keys
+  uint32_t next;   // the first key that is not counted as hit or miss yet
   const uint32_t* ids;
 };
 
-// What the replies said, and what follows from it.
+// The results of replies.
 struct Findings {
   uint64_t hits = 0;
   uint64_t misses = 0;
@@ -36,9 +36,9 @@ struct Findings {
 };
 
 enum class Progress {
-  kAwaited,    // more of the reply must come first
+  kAwaited,    // the reply is incomplete
   kDone,       // the reply is complete
-  kOutOfStep,  // no reply looks like this: where the next one begins is unknown
+  kOutOfStep,  // not a valid reply: the start of the next one is unknown
 };
 
 class Codec {
@@ -52,17 +52,17 @@ class Codec {
   // Writes a request for keys that pending.ids names. Returns its end.
   char* write(const Pending& pending, uint32_t version, char* out) const;
 
-  // Reads as much as is there of the reply to *pending from the front of *in and takes it away. An
-  // error line counts as refused and ends a reply.
+  // Reads the reply to *pending from the front of *in, as far as it has come, and removes what it
+  // has read. An error line counts as refused and ends the reply.
   Progress read(Pending* pending, std::string_view* in, Findings* findings) const;
 
  private:
-  // What a value's first line says.
+  // The first line of a value.
   struct Head {
-    uint32_t place;  // of its key among those asked for; their count if it is none of them
+    uint32_t place;  // the key's place in the request; the number of keys if it is none of them
     uint32_t flags;
     uint32_t size;
-    std::string_view key;  // where the line has one
+    std::string_view key;  // if the line has one
   };
 
   char* write_set(uint32_t id, uint32_t version, char* out) const;

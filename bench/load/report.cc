@@ -48,7 +48,7 @@ nlohmann::ordered_json latency_json(const Histogram& latency_ns) {
   return out;
 }
 
-// Lines for what should not have happened.
+// Adds lines about errors.
 void add_complaints(const Options& options, const Summary& summary, std::string* out) {
   auto to = std::back_inserter(*out);
   if (summary.wrong > 0) {

@@ -8,10 +8,10 @@
 
 namespace warpcache::load {
 
-// A line for the last second.
+// A line of progress, for the last second.
 std::string progress_line(const Interval& interval);
 
-// The table at the end, lines of text.
+// The final table, as lines of text.
 std::string table(const Options& options, const Summary& summary);
 
 // The same as one JSON object, with the options.

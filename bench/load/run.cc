@@ -89,8 +89,8 @@ RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Sum
   return why->empty() ? RunStatus::kDone : RunStatus::kLostServer;
 }
 
-// Sleeps until the window is over, or all threads have ended, and looks at both processes' use of
-// the CPU at its two ends.
+// Sleeps until the window or all threads have ended. Reads the CPU time of both processes at the
+// start and the end of the window.
 void Run::watch(const Window& window, const std::function<void(const Interval&)>& progress,
                 Summary* summary) {
   Interval before;
@@ -124,8 +124,8 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
     reported_ns = now_ns;
   }
   if (!begun) return;
-  // This thread may have woken a little after the window began: what the processes used from then
-  // on stands for the whole.
+  // This thread may wake a little after the window starts. The CPU time from then on is scaled to
+  // the whole window.
   const uint64_t end_ns = std::min(now_ns, window.end_ns);
   summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kSecond;
   const double scale = summary->seconds * kSecond / static_cast<double>(end_ns - began_ns + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of the load generator, from connecting to the sums.
+// One run of the load generator: from connect to the final sums.
 #ifndef WARPCACHE_BENCH_LOAD_RUN_H_
 #define WARPCACHE_BENCH_LOAD_RUN_H_
 
@@ -19,9 +19,9 @@
 
 namespace warpcache::load {
 
-// What all threads counted together.
+// The sums over all threads.
 struct Summary {
-  double seconds = 0;  // the time in which replies counted
+  double seconds = 0;  // length of the measured window
   std::array<uint64_t, kOperations> requests = {};
   std::array<Histogram, kOperations> latency_ns;
   Histogram all_latency_ns;
@@ -45,9 +45,9 @@ struct Summary {
   uint64_t all_requests() const { return requests[0] + requests[1] + requests[2]; }
 };
 
-// What has been counted since the last such report.
+// The counts since the last progress report.
 struct Interval {
-  double at_s = 0;  // since the window began; below 0: warming up
+  double at_s = 0;  // time since the window's start; below 0: warm-up
   double seconds = 0;
   uint64_t requests = 0;
   uint64_t hits = 0;
@@ -61,8 +61,8 @@ class Run {
  public:
   Run(const Options& options, const Keyspace& keys, Distribution* distribution);
 
-  // Connects, fills, warms up, measures. Calls `progress` about every second while it measures.
-  // Other than kDone: *why says what happened, and *summary holds what had been counted.
+  // Connects, fills, warms up, measures. Calls `progress` about every second while it measures. If
+  // the result is not kDone, *why has the reason and *summary the counts until then.
   RunStatus execute(const std::function<void(const Interval&)>& progress, Summary* summary,
                     std::string* why);
 
@@ -78,7 +78,7 @@ class Run {
   const Keyspace& keys_;
   Distribution* const distribution_;
   std::atomic<bool> stop_ = false;
-  std::atomic<uint32_t> loading_ = 0;  // threads that have not ended
+  std::atomic<uint32_t> loading_ = 0;  // running threads
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

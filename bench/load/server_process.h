@@ -6,13 +6,13 @@
 
 namespace warpcache::load {
 
-// What a process on this machine has used, all its threads together.
+// CPU time and memory of a process on this machine, all threads together.
 struct ProcessUse {
   uint64_t cpu_ns = 0;
   uint64_t resident_kib = 0;
 };
 
-// False if there is no such process, or the kernel does not tell.
+// False if there is no such process, or the kernel does not report them.
 bool read_process(int pid, ProcessUse* out);
 
 }  // namespace warpcache::load

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked next: operations and keys, drawn or from a trace.
+// The stream of requests: operations and keys, random or from a trace.
 #ifndef WARPCACHE_BENCH_LOAD_STREAM_H_
 #define WARPCACHE_BENCH_LOAD_STREAM_H_
 
@@ -16,13 +16,13 @@
 
 namespace warpcache::load {
 
-// Which keys are asked for. Shared by the streams of all threads.
+// The distribution of keys. Shared by the streams of all threads.
 class Distribution {
  public:
   // Reads "uniform", "zipf:S", "latest:S" or "trace:FILE" (whose file it does not open).
   static bool parse(const std::string& text, Distribution* out, std::string* why);
 
-  // Before the first draw. REQUIRES: keys > 0; `trace` for a trace, and it outlives this.
+  // Call before the first draw. REQUIRES: keys > 0; with trace:FILE, `trace` outlives this object.
   void prepare(uint32_t keys, const bench::Trace* trace);
 
   bool is_trace() const { return kind_ == Kind::kTrace; }
@@ -56,11 +56,11 @@ class Distribution {
 // The requests of one thread. Not thread-safe.
 class Stream {
  public:
-  // Thread `index` of `count`: each draws numbers of its own, or every count-th part of the trace.
+  // The stream of thread `index` of `count`: its own random numbers, or its part of the trace.
   Stream(const Options& options, Distribution* distribution, uint32_t index, uint32_t count);
 
-  // The next request: writes the numbers of its keys, one but for a multiget. Returns how many.
-  // REQUIRES: room for `multiget` numbers.
+  // Makes the next request: writes the numbers of its keys (one, except for a multiget) and returns
+  // their count. REQUIRES: `ids` has space for Options::multiget numbers.
   uint32_t next(Operation* operation, uint32_t* ids);
 
  private:
@@ -77,7 +77,7 @@ class Stream {
   bench::Random random_;
   uint32_t multiget_;
   double sets_;
-  double changes_;  // sets and deletes
+  double changes_;  // share of sets and deletes
   uint64_t trace_at_ = 0;
   uint64_t trace_end_ = 0;
   uint64_t trace_begin_ = 0;

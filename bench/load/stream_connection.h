@@ -20,16 +20,16 @@ class StreamConnection : public Connection {
   [[nodiscard]] bool check_timeouts(uint64_t oldest_ns) override;
 
  private:
-  static constexpr size_t kSendBytesMax = size_t{256} << 10;  // collected before they are sent
-  static constexpr size_t kReceiveBytes = size_t{256} << 10;  // asked for at once
+  static constexpr size_t kSendBytesMax = size_t{256} << 10;  // requests of one send
+  static constexpr size_t kReceiveBytes = size_t{256} << 10;  // buffer of one receive
 
   uint32_t take_place() override { return (oldest_ + outstanding_++) % places_; }
   void write(uint32_t place) override { write_body(place); }
   bool read_replies(std::string_view* in);
 
-  uint32_t oldest_ = 0;  // its place
-  Buffer unsent_;        // what the socket did not take
-  Buffer partial_;       // the beginning of a reply
+  uint32_t oldest_ = 0;  // place of the oldest unanswered request
+  Buffer unsent_;        // bytes that the socket did not take
+  Buffer partial_;       // the start of an incomplete reply
 };
 
 }  // namespace warpcache::load

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connections of one thread share. Nothing here is locked.
+// Shared by the connections of one thread. Not thread-safe.
 #ifndef WARPCACHE_BENCH_LOAD_THREAD_CONTEXT_H_
 #define WARPCACHE_BENCH_LOAD_THREAD_CONTEXT_H_
 
@@ -13,7 +13,7 @@
 
 namespace warpcache::load {
 
-// The time in which replies count, on the steady clock.
+// The measured window on the steady clock: only replies in it count.
 struct Window {
   uint64_t begin_ns = ~uint64_t{0};
   uint64_t end_ns = ~uint64_t{0};
@@ -28,19 +28,19 @@ class ThreadContext {
   ThreadContext(const Options& options, const Keyspace& keys, Distribution* distribution,
                 uint32_t index);
 
-  // Writes the next request's keys and operation: of the fill while it lasts, else of the stream.
+  // Makes the next request: of the fill, and after it of the stream. Returns its number of keys.
   uint32_t next(Operation* operation, uint32_t* ids);
 
   void start_fill() { fill_next_ = index_; }
   bool fill_is_over() const { return fill_next_ >= keys.count(); }
   void end_fill() { filling_ = false; }
 
-  // Accounts for a request that was due at `begin_ns` and is sent now.
+  // Counts the delay of a request that was due at `begin_ns` and is sent now.
   void note_delay(uint64_t begin_ns) {
     if (options.rate > 0 && window.holds(now_ns)) counters.delay_ns.record(now_ns - begin_ns);
   }
 
-  // Accounts for a request that was due at `begin_ns` and has been answered now.
+  // Counts a request that was due at `begin_ns` and is answered now.
   void finish(Operation operation, uint64_t begin_ns);
 
   void note_sent(uint64_t bytes) {
@@ -50,7 +50,7 @@ class ThreadContext {
     if (window.holds(now_ns)) counters.bytes_received.add(bytes);
   }
 
-  // Takes over what the replies said. Leaves `findings.missed` to the connection.
+  // Adds `findings` to the counters, except `findings.missed`, which the connection uses.
   void settle();
 
   uint32_t next_version() { return ++version_; }
@@ -62,10 +62,10 @@ class ThreadContext {
   Findings findings;
   Window window;
   uint64_t now_ns = 0;  // when bytes were last received or sent
-  Buffer out;           // requests that are about to be sent
-  Buffer in;            // replies that have just been received
-  bool heard = false;   // UDP: a datagram has come, so somebody is there
-  std::string failure;  // why the thread cannot go on
+  Buffer out;           // requests for the next send
+  Buffer in;            // bytes of the last receive
+  bool heard = false;   // UDP: a datagram has come, so there is a server
+  std::string failure;  // why the thread had to stop
 
  private:
   Stream stream_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the load generator share: the settings of a run, and what is counted.
+// Shared by the parts of the load generator: the options and the counters of a run.
 #ifndef WARPCACHE_BENCH_LOAD_TYPES_H_
 #define WARPCACHE_BENCH_LOAD_TYPES_H_
 
@@ -21,18 +21,18 @@ inline constexpr const char* kOperationNames[kOperations] = {"get", "set", "dele
 inline constexpr uint32_t kPipelineMax = 1024;
 inline constexpr uint32_t kMultigetMax = 1000;
 
-// What the command line asks for.
+// The options of the command line.
 struct Options {
   std::string server = "127.0.0.1:11211";
   bool udp = false;
   uint32_t threads = 1;
   uint32_t connections = 50;  // over all threads
-  uint32_t pipeline = 1;      // requests on the way on each connection
+  uint32_t pipeline = 1;      // unanswered requests of each connection
   double rate = 0;            // open loop: requests/s over all threads; 0: closed loop
   double seconds = 10;
   double warm_up_s = 1;
   uint64_t requests = 0;  // ends the run; 0: `seconds` ends it
-  double timeout_s = 5;   // stream: the server is away; UDP: the datagram is lost
+  double timeout_s = 5;   // after it, the server (stream) or the datagram (UDP) counts as lost
 
   bool meta = false;
   uint32_t multiget = 1;
@@ -50,10 +50,10 @@ struct Options {
 
   bool quiet = false;
   std::string json_path;
-  int server_pid = 0;  // of a server on this machine; 0: none to measure
+  int server_pid = 0;  // a server on this machine that is measured; 0: none
 };
 
-// Written by one thread, read by others meanwhile.
+// One thread writes it; others may read at the same time.
 class Counter {
  public:
   void add(uint64_t by) { value_.store(get() + by, std::memory_order_relaxed); }
@@ -63,15 +63,15 @@ class Counter {
   std::atomic<uint64_t> value_ = 0;
 };
 
-// Of one thread. Keys are counted one by one, requests as sent: a multiget is one.
+// The counters of one thread. A multiget counts as one request and as several keys.
 struct Counters {
   std::array<Counter, kOperations> requests;  // answered
   std::array<Histogram, kOperations> latency_ns;
   Histogram delay_ns;  // open loop: from when a request was due to when it was sent
   Counter hits;
   Counter misses;
-  Counter wrong;          // keys whose value, flags or key came back other than stored
-  Counter refused;        // requests answered by anything that is no answer to them
+  Counter wrong;          // keys with a wrong value, wrong flags or a wrong key in the reply
+  Counter refused;        // requests that were answered by an error
   Counter out_of_memory;  // sets
   Counter lost;           // UDP: no reply in time
   Counter unsent;         // open loop: due, but every connection was full

@@ -15,13 +15,13 @@
 namespace warpcache::load {
 namespace {
 
-constexpr uint32_t kFillPipeline = 32;  // streams are filled at least this deep
+constexpr uint32_t kFillPipeline = 32;  // the least pipeline of a stream during the fill
 constexpr int kEventsMax = 256;
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kCheckEveryNs = kSecond / 20;
-constexpr uint64_t kWaitNsMax = kSecond / 50;  // for anything, so that stop_ is seen
+constexpr uint64_t kWaitNsMax = kSecond / 50;  // the longest wait, so that stop_ is noticed
 constexpr uint64_t kBlockedWaitNs = kSecond / 1000;
-// A shorter wait than this is spent looking at the sockets: to sleep and to be woken costs as much.
+// During a wait that is shorter, the thread polls the sockets: sleeping and waking takes as long.
 constexpr double kSleepNsMin = 50'000;
 
 }  // namespace
@@ -92,7 +92,7 @@ void Worker::load(const Window& window) {
   pump_until_drained(steady_now_ns() + static_cast<uint64_t>(options_.timeout_s * kSecond));
 }
 
-// Begins to send on all connections.
+// Starts a phase and sends on all connections.
 void Worker::start(Phase phase, uint32_t limit) {
   phase_ = phase;
   context_.now_ns = steady_now_ns();
@@ -140,7 +140,7 @@ bool Worker::serve(Connection* connection, uint32_t events) {
   return flush(connection);
 }
 
-// Waits for at most `wait_ns` and serves what is ready.
+// Waits for at most `wait_ns` and serves the ready connections.
 void Worker::run_once(uint64_t wait_ns) {
   epoll_event events[kEventsMax];
   const timespec timeout = {static_cast<time_t>(wait_ns / kSecond),
@@ -158,7 +158,7 @@ void Worker::run_once(uint64_t wait_ns) {
     if (!connection->check_timeouts(context_.now_ns - std::min(context_.now_ns, timeout_ns))) {
       return give_up();
     }
-    // Room that a lost datagram has left.
+    // A lost datagram has made space.
     add_requests(connection.get());
     if (!flush(connection.get())) return give_up();
   }
@@ -184,7 +184,7 @@ Connection* Worker::next_with_space() {
   return nullptr;
 }
 
-// Sends what is due. Returns false if something is and no connection has room for it.
+// Sends the due requests. Returns false if one is due and no connection has space.
 bool Worker::send_due() {
   context_.now_ns = steady_now_ns();
   const auto now = static_cast<double>(context_.now_ns);
@@ -195,7 +195,7 @@ bool Worker::send_due() {
   while (is_due()) {
     Connection* const connection = next_with_space();
     if (connection == nullptr) return false;
-    // Where much is due at once, it goes out in bursts of equal size.
+    // If many requests are due at once, they are sent in bursts of equal size.
     const double waiting = (now - due_ns()) / interval_ns_;
     auto share = static_cast<uint64_t>(waiting / static_cast<double>(connections_.size())) + 1;
     for (; share > 0 && is_due() && connection->has_space(); --share) {

@@ -14,10 +14,10 @@
 
 namespace warpcache::load {
 
-// One thread's connections and what it sends through them.
+// The connections of one thread, and the loop that sends through them.
 class Worker {
  public:
-  // `stop` ends all workers early; one that fails sets it.
+  // `stop` ends all workers early; a worker that fails sets it.
   Worker(const Options& options, const Keyspace& keys, Distribution* distribution, uint32_t index,
          std::atomic<bool>* stop);
   ~Worker();
@@ -63,7 +63,7 @@ class Worker {
   int epoll_ = -1;
   Phase phase_ = Phase::kIdle;
   std::vector<std::unique_ptr<Connection>> connections_;
-  uint64_t quota_ = 0;  // with Options::requests: what is left to send
+  uint64_t quota_ = 0;  // with Options::requests: requests that are still to be sent
   uint64_t next_check_ns_ = 0;
   uint64_t last_reply_ns_ = 0;
   // Open loop.

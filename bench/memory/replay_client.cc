@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what a memcached server holds and hits. One run prints one JSON line; README.md explains
-// it.
+// Measures the hit ratio and the capacity of a memcached server. One run prints one JSON line;
+// README.md explains it.
 //   replay_client replay ...   a look-aside cache's request stream: hit ratio
 //   replay_client fill ...     sets, in the order of the keys' numbers
-//   replay_client count ...    gets: how many of these keys are held
+//   replay_client count ...    gets: how many of these keys the server holds
 //   replay_client remove ...   deletes
-// The exit status is 0 if the run came to its end, whatever was counted.
+// The exit status is 0 if the run was completed, whatever its counts.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -25,9 +25,9 @@
 namespace warpcache::bench {
 namespace {
 
-// Requests sent ahead of the replies that have been read: two of these.
+// Requests of a batch. Two batches are sent before the first reply is read.
 constexpr uint32_t kBatch = 64;
-constexpr uint32_t kStatsEvery = 1024;  // sets between two looks at the server's evictions
+constexpr uint32_t kStatsEvery = 1024;  // sets between two reads of the server's evictions
 
 struct Options {
   std::string address = "127.0.0.1";
@@ -56,7 +56,7 @@ struct Counts {
   uint64_t counted_gets = 0;
   uint64_t overwrites = 0;
   uint64_t fills = 0;
-  uint64_t curr_items = 0;  // until_eviction: what the server held then
+  uint64_t curr_items = 0;  // until_eviction: the server's items then
   bool evicting = false;
 
   uint64_t operator[](Outcome outcome) const { return outcomes[static_cast<size_t>(outcome)]; }
@@ -69,15 +69,15 @@ struct Counts {
   }
 };
 
-// Before each round of requests: says on stdout that it is there, and waits for a byte on stdin. So
-// whoever started several clients keeps them together, however the machine runs them.
+// Before each round of requests, prints a line on stdout and waits for a byte on stdin. So the
+// caller can keep several clients in the same round, however the machine schedules them.
 bool wait_for_round() {
   (void)std::fputc('\n', stdout);
   return std::fflush(stdout) == 0 && std::fgetc(stdin) != EOF;
 }
 
-// Each request draws a rank and is an overwrite (a set of the key's next version) or a get; a get
-// that misses is followed by a set, sent with the batch after the next.
+// Each request has a random rank and is an overwrite (a set of the key's next version) or a get.
+// After a miss follows a set, which is sent with the batch after the next.
 bool replay(const Options& options, const Sizes& sizes, TextSession* session, Counts* counts) {
   const Zipf zipf(options.keys, options.theta);
   std::vector<ItemSizes> sizes_of(options.keys);
@@ -137,7 +137,7 @@ bool look_for_evictions(TextSession* session, Counts* counts) {
   return true;
 }
 
-// The same operation on the keys first, first + step, ... below last.
+// Runs an operation on the keys first, first + step, ... below last.
 bool sweep(const Options& options, const Sizes& sizes, Operation operation, TextSession* session,
            Counts* counts) {
   uint64_t sent = 0;
@@ -172,7 +172,7 @@ void add_options(CLI::App* app, Options* options) {
   replay->add_option("--warm-up", options->warm_up, "of these, not counted in the hit ratio");
   replay
       ->add_option("--round", options->round,
-                   "before each so many requests, print a line end and wait for a byte on stdin")
+                   "before each N requests, print a line end and wait for a byte on stdin")
       ->check([](const std::string& text) {
         const uint64_t round = std::strtoull(text.c_str(), nullptr, 10);
         return round % kBatch == 0 ? "" : "must be a multiple of " + std::to_string(kBatch);

@@ -18,10 +18,10 @@ namespace {
 constexpr int kWaitMsMax = 60 * 1000;
 constexpr size_t kReceiveBytes = size_t{256} << 10;
 constexpr uint32_t kStatsLinesMax = 10000;
-constexpr uint32_t kLineKeysMax = 24;  // keeps a line of usual keys below 1 KiB
+constexpr uint32_t kLineKeysMax = 24;  // so that a line of usual keys has less than 1 KiB
 constexpr std::string_view kLineEnd = "\r\n";
 
-// Takes the next word of a line.
+// Removes the next word from a line and returns it.
 std::string_view take_word(std::string_view* line) {
   const size_t space = line->find(' ');
   const std::string_view word = line->substr(0, space);
@@ -147,7 +147,7 @@ bool TextSession::flush() {
   return true;
 }
 
-// Shows the next line, without its end, and leaves it there.
+// Returns the next line without its end; does not consume it.
 bool TextSession::peek_line(std::string_view* line) {
   size_t searched = 0;
   for (;;) {
@@ -166,8 +166,8 @@ bool TextSession::peek_line(std::string_view* line) {
   }
 }
 
-// Reads what belongs to one key of a `get` line. Values come in the order of the keys, and missing
-// ones are passed over: what does not fit this key is left for the next one of the line.
+// Reads the reply to one key of a `get` line. Values come in the order of the keys and missing keys
+// have none, so a value of another key is left for the next key of the line.
 bool TextSession::read_get(const Pending& pending, Outcome* outcome) {
   const Request& request = pending.request;
   std::string_view line;
@@ -192,7 +192,7 @@ bool TextSession::read_get(const Pending& pending, Outcome* outcome) {
   return true;
 }
 
-// Reads a value after its VALUE line, of which `words` is what follows the key.
+// Reads a value after its VALUE line; `words` are the words after the key.
 bool TextSession::read_value(const Request& request, std::string_view words, Outcome* outcome) {
   const bool flags_fit = is_number(take_word(&words), maker_.flags(request.id, request.version));
   uint32_t size = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pipelined connection to a memcached server, speaking the text protocol.
+// A pipelined connection to a memcached server with the text protocol.
 #ifndef WARPCACHE_BENCH_MEMORY_TEXT_SESSION_H_
 #define WARPCACHE_BENCH_MEMORY_TEXT_SESSION_H_
 
@@ -19,9 +19,9 @@ namespace warpcache::bench {
 enum class Operation : uint8_t { kGet, kSet, kRemove };
 
 enum class Outcome : uint8_t {
-  kHit,          // get: the whole expected value, key and flags came back
+  kHit,          // get: value, key and flags are correct
   kMiss,         // get
-  kWrong,        // get: something else came back, perhaps another key
+  kWrong,        // get: a wrong value, key or flags
   kStored,       // set
   kOutOfMemory,  // set: "SERVER_ERROR out of memory storing object"
   kRemoved,      // remove
@@ -31,9 +31,9 @@ enum class Outcome : uint8_t {
 
 struct Request {
   Operation operation;
-  bool counted;  // the caller's mark, handed back with the reply
+  bool counted;  // the caller's mark, returned with the reply
   uint32_t id;
-  uint32_t version;  // the one to store, or the one that a hit must show
+  uint32_t version;  // the version to store, or the version that a hit must have
   ItemSizes sizes;
 };
 
@@ -42,10 +42,9 @@ struct Reply {
   Outcome outcome;
 };
 
-// Not thread-safe. Requests queue up until flush(); replies come in the order of the requests. Gets
-// queued one after the other share a `get` line, which costs the servers less.
-// A function that returns false has met a broken connection: failure() says how, and the session is
-// of no more use.
+// Not thread-safe. Requests are queued until flush(); replies come in the order of the requests.
+// Consecutive gets share a `get` line, which costs the servers less. If a function returns false,
+// the connection is broken: failure() has the reason, and the session cannot be used any more.
 class TextSession {
  public:
   explicit TextSession(const ItemMaker& maker) : maker_(maker) {}
@@ -62,10 +61,10 @@ class TextSession {
   // `expiry_s` is for sets: 0 is never.
   void queue(const Request& request, uint32_t expiry_s = 0);
 
-  // Sends what is queued. Reads meanwhile, so that neither side can block the other.
+  // Sends the queued requests. Reads at the same time, so that neither side can block the other.
   [[nodiscard]] bool flush();
 
-  // Takes the reply to the oldest request, waiting for it. REQUIRES: outstanding() > 0, flushed.
+  // Waits for the reply to the oldest request. REQUIRES: outstanding() > 0; flush() was called.
   [[nodiscard]] bool next_reply(Reply* reply);
 
   size_t outstanding() const { return pending_.size(); }
@@ -98,8 +97,8 @@ class TextSession {
   std::vector<char> in_;
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
-  size_t line_size_ = 0;    // of the line that peek_line() showed, with its end
-  uint32_t line_keys_ = 0;  // keys of the `get` line at the end of out_; 0: none is there
+  size_t line_size_ = 0;    // size of the line from peek_line(), with its end
+  uint32_t line_keys_ = 0;  // keys of the `get` line at the end of out_; 0: there is none
   std::deque<Pending> pending_;
   std::string failure_;
   std::string first_refusal_;

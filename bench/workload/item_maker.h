@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values as functions of numbers, so that every value that comes back can be checked
-// whole.
+// Keys and values as functions of numbers, so that every byte of a returned value can be checked.
 #ifndef WARPCACHE_BENCH_WORKLOAD_ITEM_MAKER_H_
 #define WARPCACHE_BENCH_WORKLOAD_ITEM_MAKER_H_
 
@@ -18,17 +17,17 @@ class ItemMaker {
   // REQUIRES: kKeySizeMin <= size <= kKeySizeMax.
   void write_key(uint64_t id, uint32_t size, char* out) const;
 
-  // Writes the value of `id` in its `version`. Another version has another value (where there are
-  // bytes enough to tell).
+  // Writes the value of `id` and `version`. Versions have different values, unless the value is too
+  // short for that.
   void write_value(uint64_t id, uint32_t version, uint32_t size, char* out) const;
 
   bool value_is(uint64_t id, uint32_t version, const char* value, uint32_t size) const;
 
-  // Flags to store with the value. They name the version in their upper half; the lower half tells
-  // whose they are.
+  // The flags to store with the value: the version in the upper half, a check of the id in the
+  // lower half.
   uint32_t flags(uint64_t id, uint32_t version) const;
 
-  // The lower 16 bits of the version that the flags `stored` name. False if they are not those of
+  // Reads the lower 16 bits of the version from the flags `stored`. False: they are not flags of
   // `id`.
   bool version_of(uint64_t id, uint32_t stored, uint32_t* version) const;
 

@@ -17,7 +17,7 @@ constexpr uint64_t mix(uint64_t x) {
   return x;
 }
 
-// A well-mixed number of its own for each (seed, a, b).
+// A well-mixed number for each (seed, a, b).
 constexpr uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) {
   return mix(mix(mix(seed + 0x9e3779b97f4a7c15) + a) + b);
 }

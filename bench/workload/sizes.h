@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large the items are. A size depends on the key's number alone, so that it can be recomputed
-// when an item comes back.
+// The sizes of items. A size depends only on the key's number, so it can be recomputed when an item
+// is returned.
 #ifndef WARPCACHE_BENCH_WORKLOAD_SIZES_H_
 #define WARPCACHE_BENCH_WORKLOAD_SIZES_H_
 
@@ -9,7 +9,7 @@
 
 namespace warpcache::bench {
 
-inline constexpr uint32_t kKeySizeMin = 8;  // what an ItemMaker needs to write a key's number
+inline constexpr uint32_t kKeySizeMin = 8;  // an ItemMaker needs this many bytes for a key's number
 inline constexpr uint32_t kKeySizeMax = 250;
 inline constexpr uint32_t kValueSizeMax = 1000 * 1000;  // below both servers' default -I of 1 MiB
 
@@ -19,7 +19,7 @@ struct ItemSizes {
 };
 
 // Quantiles of the sizes that "Workload Analysis of a Large-Scale Key-Value Store" (SIGMETRICS
-// 2012) gives for Facebook's ETC pool, before rounding and cutting. REQUIRES: 0 < u < 1.
+// 2012) gives for Facebook's ETC pool, before rounding and clamping. REQUIRES: 0 < u < 1.
 double etc_key_size(double u);
 double etc_value_size(double u);
 

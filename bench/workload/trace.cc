@@ -67,7 +67,7 @@ bool Trace::read_columns(std::string_view line, Line* out) {
   for (std::string_view& field : fields) field = take_field(&line, ',');
   out->key = fields[1];
   if (!read_size(fields[3], &out->value_size)) return false;
-  if (out->value_size == 0) out->value_size = kNoSize;  // that is how these traces mark a miss
+  if (out->value_size == 0) out->value_size = kNoSize;  // these traces mark a miss by 0
   return line.empty() && read_operation(fields[5], &out->operation);
 }
 

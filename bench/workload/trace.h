@@ -26,12 +26,12 @@ class Trace {
   //   get KEY | set KEY BYTES | delete KEY
   //   time,key,key size,value size,client,operation,ttl     (the cache traces that Twitter
   //   published)
-  //   time,key,size     (what libCacheSim and most collections of block and CDN traces use: gets
-  //   alone. A first line without numbers names the columns. Sizes above kValueSizeMax count as
-  //   that)
-  // Empty lines and those that begin with # are passed over. A key has one value size, the first
-  // that the trace gives it; where there is none, `value_size_default`. False, and *why with the
-  // line's number, if a line cannot be read or none is there.
+  //   time,key,size     (the form of libCacheSim and of most collections of block and CDN traces:
+  //   only gets. A first line without numbers names the columns. Sizes above kValueSizeMax count as
+  //   kValueSizeMax)
+  // Empty lines and lines that start with # are skipped. A key has one value size, the first one in
+  // the trace, or `value_size_default` if the trace has none. False, and *why with the line's
+  // number, if a line cannot be read or the trace is empty.
   static bool read(std::istream* in, uint32_t value_size_default, Trace* out, std::string* why);
 
   uint32_t keys() const { return static_cast<uint32_t>(keys_.size()); }
@@ -67,7 +67,7 @@ class Trace {
   std::vector<Key> keys_;
   std::string bytes_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, uint32_t> ids_;  // while it is read
+  std::unordered_map<std::string, uint32_t> ids_;  // only while the trace is read
 };
 
 }  // namespace warpcache::bench

@@ -44,7 +44,7 @@ class Cache {
 
   virtual uint64_t items() const = 0;
 
-  // What has been copied to make room, in the unit of the capacity.
+  // What reclaiming has copied, in the unit of the capacity.
   virtual uint64_t moved() const { return 0; }
 
   // The time, for caches that know what has expired before they are asked for it. Never goes back.

@@ -169,7 +169,7 @@ class S3Fifo {
  private:
   static constexpr uint8_t kUsesMax = 3;
   static constexpr uint8_t kUsesToMain = 2;
-  static constexpr uint32_t kSmallShare = 10;  // one part in so many
+  static constexpr uint32_t kSmallShare = 10;  // 1/kSmallShare of the capacity
 
   std::vector<Node>* nodes_;
   Queue small_;

@@ -109,8 +109,8 @@ uint32_t NicCache::way_for(uint64_t row, uint32_t tag, uint32_t key, std::vector
   return way;
 }
 
-// Each row in turn gives up its victim until so many blocks are free. Ends: an accepted item is
-// smaller than the pool, and in each turn over all rows an entry goes if one is left.
+// The rows evict their victims one after the other until `blocks` are free. Ends: an accepted item
+// is smaller than the pool, and in each turn over all rows an entry goes if one is left.
 void NicCache::reclaim(uint32_t blocks, std::vector<Item>* gone) {
   while (pool_blocks_ - used_blocks_ < blocks) {
     const uint64_t row = hand_row_;

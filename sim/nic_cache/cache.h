@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The NIC cache's table and DRAM: a set-associative table of short tags, each of which stands for a
-// key and a value in the card's DRAM (Fukuda et al., section 5, figure 11). A tag that matches is a
+// key and a value in the NIC's DRAM (Fukuda et al., section 5, figure 11). A tag that matches is a
 // guess: the key in DRAM is compared whole before anything is a hit.
 //
 // Keys are numbers, values are version numbers: what a simulation needs of them. One thread.
@@ -41,7 +41,7 @@ class NicCache {
   // next call that is not const.
   const Item* find(uint32_t key, uint32_t hash);
 
-  // Whether put() takes items of so many bytes.
+  // Whether put() accepts items of `bytes`.
   bool accepts(uint32_t bytes) const { return bytes <= item_bytes_max_; }
 
   // Stores the item under its key, as a use. Items that had to go for it are appended to `gone`,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shape of a NIC cache, and what of the FPGA's block memory its table takes (Fukuda et al.,
-// sections 5 and 6). The table lies in block memory; keys and values lie in the card's DRAM.
+// sections 5 and 6). The table lies in block memory; keys and values lie in the NIC's DRAM.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ TEST(Throughput, EachKindAloneIsItsOwnRate) {
 
 // The paper reads 210,000 to 350,000 operations/s off figure 13 (d) for half GETs of which 60%
 // miss. A mean of rates gives that to within what can be read off a plot; the harmonic mean does
-// not: the paper's figure is no rate that operations in turn would reach.
+// not: the paper's number is not a rate that sequential operations can reach.
 TEST(Throughput, ThePapersExampleIsAMeanOfRates) {
   const Throughputs table5;
   const Range printed = throughput_as_printed(table5, 0.5, 0.6);

@@ -121,7 +121,7 @@ TEST(PaperFigures, WorkloadD) {
   EXPECT_NEAR(eighth, 0.157, kOurs);
 }
 
-// Figure 15: the paper's card has a quarter; here an eighth, so that (c) does not hold all keys.
+// Figure 15: the paper's NIC has a quarter; here an eighth, so that (c) does not hold all keys.
 TEST(PaperFigures, TagWidths) {
   const auto trace = workload("a");
   Setting setting = part_of(8, ReadAllocate::kNone);

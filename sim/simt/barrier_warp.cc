@@ -21,7 +21,7 @@ struct Group {
 // ends; lanes meet at barriers, or where one yields at a place where others are ready to go on. Of
 // a branch the side with more lanes runs first.
 //
-// YIELD is what the counters of a card show of it: who yields lets those who are ready go first,
+// YIELD is what the counters of a GPU show of it: who yields lets those who are ready go first,
 // and until it runs again nobody waits for it; where none is ready, it sends off one group that
 // waits for it. A barrier that lanes have left like this is void for all of them.
 class BarrierWarp final : public Warp {

@@ -16,7 +16,7 @@ namespace warpcache::simt {
 namespace {
 
 constexpr double kLanes = 32;
-constexpr uint64_t kOddOnesMax = 1000;  // one thread in so many may differ from what all do
+constexpr uint64_t kOddOnesMax = 1000;  // 1 of kOddOnesMax threads may differ from the others
 
 struct Counts {
   uint64_t warps = 0;

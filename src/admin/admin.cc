@@ -19,7 +19,7 @@ constexpr uint64_t kMemoryLimitMbMax = 1'000'000'000;
 
 using Sink = ReplySink;
 
-// memcached's own line.
+// memcached's line.
 constexpr std::string_view kBusy = "BUSY currently processing crawler request";
 
 std::string_view words_of(const protocol::Request& request, const uint8_t* input) {
@@ -71,7 +71,8 @@ void Admin::run(const protocol::Request& request, const uint8_t* input, engine::
   }
 }
 
-// What changes the server may be kept from all clients, or from those of an address.
+// Whether the client may run the command: options can forbid commands that change the server, for
+// all clients or for those of a listener.
 bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
                        const engine::BatchEntry& entry) const {
   if (entry.admin && options_.server.admin_enabled) return true;
@@ -90,7 +91,7 @@ bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
   }
 }
 
-// me: everything that is known of an item, without counting as an access.
+// me: shows all metadata of an item. Does not count as an access.
 void Admin::debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply) {
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kMiss;
@@ -118,7 +119,7 @@ void Admin::flush_all(const protocol::Request& request, std::string& reply) {
   const store::Clock clock = store_->clock();
   const uint32_t when = request::expiry_second(request.exptime, clock);
   const uint32_t delay = when > clock.now ? when - clock.now : 0;
-  // Nothing can have been stored before a date that lies before the server's start.
+  // A date before the server's start: no item can be that old.
   const bool before_start = request.exptime > 0 && when == request::kExpired;
   if (before_start) {
     store_->cancel_flush();
@@ -197,8 +198,8 @@ void Admin::show_stats(const protocol::Request& request, std::string_view words,
   }
 }
 
-// Hands over a reply that is made while the worker goes on. Not over UDP, where nobody could slow
-// it down and anybody could be its target.
+// Starts a long reply, which another thread makes while the worker continues. Refused over UDP: it
+// has no flow control, and the source address may be forged.
 void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_reply,
                         const protocol::Request& request, engine::BatchEntry& entry,
                         std::string& reply) {
@@ -214,7 +215,7 @@ void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_
 void Admin::authenticate(const protocol::Request& request, const uint8_t* input,
                          engine::BatchEntry& entry, std::string& reply) {
   const Sink sink(reply);
-  // Every key of a multiget comes here; one of them answers.
+  // This is called for every key of a multiget; only one of them is answered.
   if (request.op == protocol::Op::kGet && request.protocol == protocol::Protocol::kText &&
       (request.bits & protocol::kLastKey) == 0) {
     return;

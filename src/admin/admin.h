@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands that are not about one key: what they do, and what they answer. One for the server;
-// every worker's engine calls it, several at a time.
+// Runs the administrative commands and composes their replies. The server has one; the engines of
+// all workers call it at the same time.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace warpcache::admin {
 
 class Admin final : public engine::AdminHandler {
  public:
-  // Everything outlives this. `auth` is null without -Y.
+  // REQUIRES: all arguments outlive this object. `auth` is null without -Y.
   Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
         LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth, ServerState& state,
         StopRequest& stop);
@@ -50,8 +50,8 @@ class Admin final : public engine::AdminHandler {
   std::string crawler(std::string_view words);
   void dump(const protocol::Request& request, std::string_view words, engine::BatchEntry& entry,
             std::string& reply);
-  static bool is_dump_line(std::string_view line);  // metadump and mgdump, which change nothing
-  // Which classes a command of the crawler names.
+  static bool is_dump_line(std::string_view line);  // metadump or mgdump, which only read
+  // The classes in a command of the crawler.
   enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
   static Classes read_classes(std::string_view text);
   static std::string slabs(std::string_view words);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Administrative lines of the text protocol that have no operation of their own. What steers parts
-// of memcached that do not exist here (slab classes, LRU lists) is checked as memcached checks it
-// and has no effect.
+// The administrative lines of the text protocol for which protocol::Op has only kAdmin. Commands
+// for parts of memcached that do not exist here (slab classes, LRU lists) are checked as in
+// memcached and have no effect.
 #include <algorithm>
 #include <optional>
 
@@ -20,13 +20,13 @@ constexpr std::string_view kError = "ERROR\r\n";
 constexpr std::string_view kBadClass = "BADCLASS invalid class id\r\n";
 constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format\r\n";
 
-// memcached's own bounds.
+// memcached's bounds.
 constexpr int64_t kClassMax = 63;
 constexpr int64_t kCrawlerSleepUsMax = 1'000'000;
 constexpr int64_t kAutomoveMax = 2;
 constexpr int64_t kHotAndWarmPercentMax = 80;
 
-constexpr int64_t kClassOfItems = 1;  // that stands for the whole log
+constexpr int64_t kClassOfItems = 1;  // the class that contains all items
 
 std::string_view next_word(std::string_view& words) {
   const size_t begin = words.find_first_not_of(' ');
@@ -38,7 +38,7 @@ std::string_view next_word(std::string_view& words) {
   return word;
 }
 
-// As the protocol reads a signed number.
+// Whether the protocol would read the word as a signed 32-bit number.
 bool is_i32(std::string_view word) {
   int32_t number = 0;
   return parse_i32_strict({reinterpret_cast<const uint8_t*>(word.data()), word.size()}, number);
@@ -96,7 +96,7 @@ void Admin::run_line(const protocol::Request& request, std::string_view line,
     answer = "CLIENT_ERROR watch commands not allowed\r\n";
   }
   if (command == "refresh_certs") {
-    reply += "Error TLS not enabled\r\n";  // whatever stands behind it
+    reply += "Error TLS not enabled\r\n";  // whatever words follow
     return;
   }
   if ((request.bits & protocol::kNoReply) == 0) reply += answer;
@@ -121,7 +121,7 @@ std::string Admin::crawler(std::string_view words) {
   return too_long ? "CLIENT_ERROR sleep must be one second or less\r\n" : std::string(kOk);
 }
 
-// metadump and mgdump.
+// Runs metadump and mgdump.
 void Admin::dump(const protocol::Request& request, std::string_view words,
                  engine::BatchEntry& entry, std::string& reply) {
   if ((request.bits & protocol::kNoReply) != 0) return;
@@ -168,8 +168,7 @@ std::string Admin::lru(std::string_view words) {
   return std::string(fits ? kOk : kError);
 }
 
-// Moves the server's clock by seconds, stops it (p) or lets it run again (r), in builds for tests
-// alone.
+// Moves the server's clock by seconds, stops it (p) or continues it (r). Only in builds for tests.
 std::string Admin::debug_time(std::string_view words) {
 #ifdef WARPCACHE_DEBUGTIME
   const std::string_view word = next_word(words);

@@ -26,7 +26,7 @@ class FakeStats final : public StatsSource {
                         const std::function<void(const ConnectionSnapshot&)>&) override {
     cursor = kWalkEnd;
   }
-  // A hundred at a time.
+  // Visits a hundred items at a time.
   Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) override {
     for (int i = 0; i < 100 && cursor < items; ++i, ++cursor) visit(item);
     if (cursor == items) cursor = kWalkEnd;
@@ -57,7 +57,7 @@ class AdminTest : public testing::Test {
                                      state_, stop_);
   }
 
-  // What comes through the pipe that the last command has given, which is left.
+  // Reads all bytes from the pipe of the last command and leaves it.
   std::string read_long_reply() {
     std::string text;
     BytePipe& pipe = *std::exchange(entry_.long_reply, nullptr);
@@ -78,7 +78,7 @@ class AdminTest : public testing::Test {
     return entry_.long_reply == nullptr ? "no long reply" : read_long_reply();
   }
 
-  // Frames and parses `text`, and hands every request over.
+  // Frames and parses `text` and runs every request.
   std::string say(std::string text, bool log_in = false) {
     if (admin_ == nullptr) make();
     protocol::FrameState framing{};
@@ -222,7 +222,7 @@ TEST_F(AdminTest, Dumps) {
   EXPECT_EQ(say("lru_crawler mgdump all\r\n"), "ERROR key dump not allowed\r\n");
 }
 
-// The second waits for nothing, and what is read late is whole.
+// A second dump is refused at once; the first, which is read late, is complete.
 TEST_F(AdminTest, OneDumpAtATime) {
   stats_.items = 100'000;
   EXPECT_EQ(say("lru_crawler metadump all\r\n"), "");
@@ -238,7 +238,7 @@ TEST_F(AdminTest, OneDumpAtATime) {
   EXPECT_EQ(say_and_read("lru_crawler mgdump all\r\n"), "OK\r\nmg YSBrZXk= b\r\nEN\r\n");
 }
 
-// A datagram's sender may be forged, and nobody slows it down.
+// The source address of a datagram may be forged, and UDP has no flow control.
 TEST_F(AdminTest, NoLongReplyGoesOverUdp) {
   entry_.datagram = true;
   const std::string refusal = "CLIENT_ERROR not available over UDP\r\n";
@@ -250,7 +250,7 @@ TEST_F(AdminTest, NoLongReplyGoesOverUdp) {
   }
 }
 
-// For all clients, or for those of an address.
+// For all clients, or for those of one listener.
 TEST_F(AdminTest, WhatChangesTheServerCanBeSwitchedOff) {
   Options options;
   options.server.shutdown_enabled = true;

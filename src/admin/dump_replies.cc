@@ -10,7 +10,7 @@
 namespace warpcache::admin {
 namespace {
 
-// Appends the request that reads `key`, which is encoded where it could not stand in a line.
+// Appends the mg request that reads `key`. A key that a line cannot hold is base64-encoded.
 void append_meta_get(std::string& text, std::string_view key) {
   text += "mg ";
   const bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });

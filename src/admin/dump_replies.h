@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The long replies of administrative commands, in the protocol of their request.
+// The long replies of administrative commands, in the protocol of the request.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class KeyDump final : public LongReply {
  public:
   enum class Form : uint8_t { kMetadump, kMgdump };
 
-  // `source` outlives it. Without `with_items` it lists none.
+  // REQUIRES: `source` outlives this object. Without `with_items` the list is empty.
   KeyDump(StatsSource& source, Form form, bool with_items)
       : source_(source), form_(form), cursor_(with_items ? 0 : kWalkEnd) {}
   Step step(std::string& text) override;
@@ -29,10 +29,11 @@ class KeyDump final : public LongReply {
   uint64_t cursor_;
 };
 
-// What a StatsWalk shows, as replies to `request`.
+// The results of a StatsWalk as replies to `request`.
 class StatsReply final : public LongReply {
  public:
-  // Bytes of text that one binary packet holds at most, in whole lines: it says its size first.
+  // The most text in a binary packet, in whole lines: its header has the size, so the text must be
+  // complete before it is sent.
   static constexpr size_t kPacketTextMax = 512 * 1024;
 
   StatsReply(const protocol::Request& request, bool is_text, std::unique_ptr<StatsWalk> walk)

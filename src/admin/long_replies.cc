@@ -62,7 +62,7 @@ BytePipe* LongReplies::add(Kind kind, std::unique_ptr<LongReply> reply) {
   return pipe;
 }
 
-// False: the end.
+// Waits until a reply can be continued. False: stop() was called.
 bool LongReplies::wait_for_work() {
   std::unique_lock lock(wake_mutex_);
   condition_.wait(lock, [this] { return awake_ || stopping_; });
@@ -70,7 +70,7 @@ bool LongReplies::wait_for_work() {
   return !stopping_;
 }
 
-// Does what can be done for the reply now. False: nothing, until its reader moves.
+// Continues a reply as far as possible. False: nothing can be done until its reader reads.
 bool LongReplies::advance(Job& job) {
   if (job.pipe.reader_left() || job.made.load(std::memory_order_relaxed)) return false;
   if (job.text.empty() && job.last == LongReply::Step::kMore) {
@@ -90,7 +90,8 @@ bool LongReplies::advance(Job& job) {
   return false;
 }
 
-// Takes no memory of its own, at its start either: it could not say that there is none.
+// The thread's function. It allocates nothing itself, because it has no way to report that there is
+// no memory.
 void LongReplies::run() {
   std::array<Job*, kRepliesMax> jobs;
   while (wait_for_work()) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replies that are too long or too slow to make for a worker: dumps of all keys, lists of all
-// connections. One thread makes them all, each in small steps into a pipe of its own, no faster
-// than its client reads. Workers only send what the pipes hold.
+// The long replies: dumps of all keys, lists of all connections. A worker that made them would
+// delay its other clients. One thread makes all of them in small steps, each into its own pipe, as
+// fast as the client reads. Workers only send the bytes from the pipes.
 //
-// Bounds: kRepliesMax replies at a time, of them one dump of all keys in the making, as in
-// memcached. Each takes kPipeBytes and what one step makes, less than a megabyte in all.
+// Bounds: kRepliesMax replies at a time, of which one may be an unfinished dump of all keys, as in
+// memcached. Each takes kPipeBytes and the text of one step: together less than 1 MB.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class LongReplies {
   static constexpr uint32_t kDumpsMax = 1;
   static constexpr uint32_t kRepliesMax = 16;
   static constexpr size_t kPipeBytes = 256 * 1024;
-  // A reader that has taken nothing for so long gives way to whoever is refused for it: its
-  // connection is closed.
+  // When a reply is refused at a bound, the replies whose readers have read nothing for this long
+  // are broken off and their connections close, so that a later request finds a place.
   static constexpr std::chrono::seconds kStalledAfter{10};
 
   explicit LongReplies(std::chrono::milliseconds stalled_after = kStalledAfter)
@@ -44,11 +44,11 @@ class LongReplies {
 
   // Starts the thread. Throws std::system_error where the system refuses it.
   void start();
-  // Breaks all replies that are under way, and makes no more.
+  // Breaks off all unfinished replies and refuses new ones.
   void stop();
 
-  // Takes a reply and returns the pipe that it comes through, whose reader the caller becomes.
-  // Null: there are as many as there may be. Any thread. REQUIRES: started.
+  // Takes a reply and returns its pipe; the caller becomes the pipe's reader. Null: the limit is
+  // reached. Any thread. REQUIRES: start() was called.
   BytePipe* add(Kind kind, std::unique_ptr<LongReply> reply);
 
  private:
@@ -59,9 +59,9 @@ class LongReplies {
     const Kind kind;
     std::unique_ptr<LongReply> reply;
     BytePipe pipe;
-    LongReply::Step last = LongReply::Step::kMore;  // what the last step said
-    std::string text;                               // of that step, not yet in the pipe
-    std::atomic<bool> made{false};                  // nothing more comes into the pipe
+    LongReply::Step last = LongReply::Step::kMore;  // result of the last step
+    std::string text;                               // its bytes that are not in the pipe yet
+    std::atomic<bool> made{false};                  // all bytes are in the pipe
   };
 
   void run();
@@ -70,9 +70,9 @@ class LongReplies {
   static bool advance(Job& job);
 
   const std::chrono::milliseconds stalled_after_;
-  std::mutex jobs_mutex_;  // guards the list; comes before the pipes' own
-  std::list<Job> jobs_;    // the thread alone removes, and works on, its elements
-  std::mutex wake_mutex_;  // guards what follows; comes after the pipes' own
+  std::mutex jobs_mutex_;  // guards the list; locked before a pipe's mutex
+  std::list<Job> jobs_;    // only the thread removes elements and works on them
+  std::mutex wake_mutex_;  // guards the members below; locked after a pipe's mutex
   std::condition_variable condition_;
   bool awake_ = false;
   bool stopping_ = false;

@@ -16,7 +16,7 @@ namespace {
 using Kind = LongReplies::Kind;
 using Step = LongReply::Step;
 
-// So many steps of a thousand bytes; the last says `end`.
+// A reply of a given number of steps of 1,000 bytes; the last step returns `end`.
 class Steps final : public LongReply {
  public:
   explicit Steps(uint64_t count, Step end = Step::kLast, std::atomic<uint64_t>* made = nullptr)
@@ -38,8 +38,8 @@ class NoMemory final : public LongReply {
   Step step(std::string&) override { throw std::bad_alloc(); }
 };
 
-// Reads to the end, leaves, and returns how many bytes came, or the negative of it where the reply
-// was broken.
+// Reads to the end and leaves. Returns the number of bytes, or its negative if the reply was broken
+// off.
 int64_t read_all(BytePipe* pipe) {
   int64_t bytes = 0;
   while (pipe->state() == BytePipe::State::kOpen) {
@@ -71,7 +71,7 @@ TEST_F(LongRepliesTest, ComeWhole) {
   EXPECT_EQ(read_all(add(Kind::kStats, 1)), 1000);
 }
 
-// The reply is made no further than its pipe holds, however long nobody reads.
+// While nobody reads, the reply is made only until its pipe is full.
 TEST_F(LongRepliesTest, AreMadeNoFasterThanTheyAreRead) {
   std::atomic<uint64_t> made{0};
   BytePipe* unread =
@@ -110,7 +110,7 @@ TEST_F(LongRepliesTest, AStopBreaksThem) {
   EXPECT_LT(read_all(pipe), 0);
 }
 
-// Whoever reads nothing gives way to the next who asks, and nobody else does.
+// A reader that reads nothing loses its reply when another client asks; other readers do not.
 TEST(LongRepliesStall, EndsWhereAnotherWantsThePlace) {
   LongReplies replies(std::chrono::milliseconds(0));
   replies.start();

@@ -6,17 +6,17 @@
 
 namespace warpcache::admin {
 
-// A reply that is too long to be made at once: it is made step by step, by one thread.
+// A reply that is too long to be made at once: one thread makes it step by step.
 class LongReply {
  public:
   enum class Step : uint8_t {
     kMore,
-    kLast,    // the reply is whole
-    kBroken,  // what it shows is gone: the reply cannot be made whole
+    kLast,    // the reply is complete
+    kBroken,  // the data has disappeared: the reply cannot be completed
   };
 
   virtual ~LongReply() = default;
-  // Appends the next piece to `text`, which is empty; it may be left empty.
+  // Writes the next piece, which may be empty, to `text`. REQUIRES: `text` is empty.
   virtual Step step(std::string& text) = 0;
 };
 

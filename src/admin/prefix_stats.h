@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counters per key prefix, for `stats detail`. Switched off they cost one relaxed load a batch;
-// switched on, one mutex a request: a tool for looking, not for running.
+// Counters per key prefix, for `stats detail`. Switched off, they cost one relaxed load a batch;
+// switched on, one mutex a request, so they are for investigations only.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,10 @@ namespace warpcache::admin {
 
 enum class PrefixEvent : uint8_t { kGet, kGetHit, kSet, kDelete };
 
-// All functions may be called by any thread.
+// Any thread may call all functions.
 class PrefixStats {
  public:
-  // Prefixes beyond these are not counted, so that a client cannot grow the table without end:
-  // about 5 MB at most.
+  // The most prefixes; further ones are not counted. Bounds the table to about 5 MB.
   static constexpr size_t kPrefixesMax = 16384;
 
   PrefixStats(char delimiter, bool enabled) : delimiter_(delimiter), enabled_(enabled) {}
@@ -32,15 +31,15 @@ class PrefixStats {
   [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
   void set_enabled(bool enabled) { enabled_.store(enabled, std::memory_order_relaxed); }
 
-  // Counts `event` for what stands before the first delimiter of `key`; a key without one is not
-  // counted, nor is a new prefix when the system refuses the memory for it. kGetHit counts as a get
-  // as well.
+  // Counts `event` for the part of `key` before the first delimiter. Does not count a key without
+  // delimiter, nor a new prefix if the system refuses the memory for it. kGetHit also counts as a
+  // get.
   void record(PrefixEvent event, std::string_view key);
 
-  // Appends lines `PREFIX user get 3 hit 2 set 1 del 0` in the order of the prefixes, each with
-  // CRLF: the next kDumpedAtOnce behind prefix `last`, which moves on. Empty: from the first.
-  // False: there are no more. Control characters and blanks of a prefix are percent-encoded, since
-  // binary keys may have them.
+  // Appends lines `PREFIX user get 3 hit 2 set 1 del 0`, each with CRLF, in the order of the
+  // prefixes: the next kDumpedAtOnce after prefix `last` (the first ones if it is empty), and
+  // advances `last`. False: these were the last. Control characters and blanks of a prefix, which
+  // binary keys can have, are percent-encoded.
   bool dump(std::optional<std::string>& last, std::string& text) const;
   static constexpr size_t kDumpedAtOnce = 256;
 

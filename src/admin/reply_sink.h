@@ -7,7 +7,7 @@
 
 namespace warpcache::admin {
 
-// Appends to a text; what the functions of protocol/compose/admin_reply.h write into.
+// A sink for the functions of protocol/compose/admin_reply.h that appends to a string.
 class ReplySink {
  public:
   explicit ReplySink(std::string& text) : text_(text) {}

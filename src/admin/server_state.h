@@ -9,19 +9,19 @@
 
 namespace warpcache::admin {
 
-// What administrative commands change or count, over all workers. Any thread.
+// State that administrative commands change or count, shared by all workers. Any thread.
 struct ServerState {
-  std::atomic<uint64_t> memory_limit_bytes{0};  // as asked for; the store works in whole segments
+  std::atomic<uint64_t> memory_limit_bytes{0};  // as given; the store rounds to whole segments
   std::atomic<uint64_t> flushes{0};
   std::atomic<uint64_t> flushed_at_s{
-      0};  // last server second that the last flush_all ends; 0: none
+      0};  // the last flush_all removes items up to this server second; 0: no flush_all yet
   std::atomic<uint64_t> auth_commands{0};
   std::atomic<uint64_t> auth_errors{0};
 };
 
 enum class StopKind : uint8_t { kNone, kGraceful, kNow };
 
-// How a command asks the main thread to end the server, as signals do.
+// A command's request to the main thread to stop the server, as a signal does.
 class StopRequest {
  public:
   StopRequest() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -31,7 +31,7 @@ class StopRequest {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Readable once a stop was asked for; -1 where the system refused it.
+  // Readable after ask(); -1 if the system refused the descriptor.
   int fd() const { return fd_; }
   StopKind kind() const { return kind_.load(); }
 
@@ -40,7 +40,7 @@ class StopRequest {
     kind_.store(kind);
     const uint64_t one = 1;
     const ssize_t put = write(fd_, &one, sizeof one);
-    (void)put;  // fails only when it is readable already
+    (void)put;  // fails only if it is already readable
   }
 
  private:

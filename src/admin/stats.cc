@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kGranuleBytes = 16;
 
-// Formats and emits.
+// Formats values and emits them.
 class Writer {
  public:
   explicit Writer(const StatsEmit& emit) : emit_(emit) {}
@@ -228,7 +228,7 @@ void emit_compat_settings(const Options& options, const SettingsSnapshot& snapsh
   write.yes_no("inline_ascii_response", false);
 }
 
-// What Debian's memcached reports of features that it was built with and that are absent here.
+// Settings of features that Debian's memcached has and this server has not.
 constexpr std::pair<std::string_view, std::string_view> kAbsentSettings[] = {
     {"ext_item_size", "512"},        {"ext_item_age", "4294967295"}, {"ext_low_ttl", "0"},
     {"ext_recache_rate", "2000"},    {"ext_wbuf_size", "4194304"},   {"ext_compact_under", "0"},
@@ -346,7 +346,7 @@ void emit_connection_stats(const ConnectionSnapshot& connection, const StatsEmit
 std::string address_text(const sockaddr* address, size_t address_bytes, bool udp) {
   const std::string_view protocol = udp ? "udp" : "tcp";
   char text[INET6_ADDRSTRLEN] = {};
-  // Copied out, since a sockaddr need not be aligned for the type that it turns out to be.
+  // Copied, because a sockaddr need not be aligned as the family's type requires.
   if (address->sa_family == AF_INET && address_bytes >= sizeof(sockaddr_in)) {
     sockaddr_in in{};
     std::memcpy(&in, address, sizeof(in));
@@ -371,7 +371,7 @@ std::string address_text(const sockaddr* address, size_t address_bytes, bool udp
 SizeHistogram::SizeHistogram() : counts_(kFineSteps + kCoarseSteps) {}
 
 void SizeHistogram::add(uint64_t item_bytes) {
-  // Rounded up to the step, as memcached does: 64 counts sizes from 33 to 64.
+  // Rounded up to a step, as in memcached: the count for 64 is of sizes from 33 to 64.
   const size_t fine = static_cast<size_t>((std::max<uint64_t>(item_bytes, 1) - 1) / kFineStep);
   const size_t coarse =
       static_cast<size_t>((std::max(item_bytes, kCoarseStep + 1) - 1) / kCoarseStep) - 1;

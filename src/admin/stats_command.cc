@@ -13,9 +13,9 @@
 namespace warpcache::admin {
 namespace {
 
-constexpr int64_t kSlabIdMax = 63;  // memcached has classes up to this number
+constexpr int64_t kSlabIdMax = 63;  // memcached's largest class number
 
-// Takes the next word off the front of `words`; empty when there is none.
+// Removes the first word from `words` and returns it; empty if there is none.
 std::string_view next_word(std::string_view& words) {
   const size_t begin = words.find_first_not_of(' ');
   if (begin == std::string_view::npos) {
@@ -64,8 +64,8 @@ class SizesWalk final : public StatsWalk {
   SizeHistogram histogram_;
 };
 
-// Keys that may hold any bytes are left out, as memcached leaves them out: a line end in one would
-// be read as the end of the line.
+// Skips binary keys, as memcached does: a line end inside such a key would look like the end of the
+// line.
 class CachedumpWalk final : public StatsWalk {
  public:
   CachedumpWalk(StatsSource& source, int64_t items_max)
@@ -98,7 +98,7 @@ class CachedumpWalk final : public StatsWalk {
   size_t bytes_ = 0;
 };
 
-// What is left of a walk that there is nothing for.
+// A walk with an empty result.
 class EmptyWalk final : public StatsWalk {
  public:
   LongReply::Step step(const StatsEmit&, std::string& text) override {
@@ -169,7 +169,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
   if (command == "reset") return reset();
   if (command == "detail") return detail(next_word(words), walk);
   if (command == "extstore")
-    return StatsVerdict::kEnd;  // as memcached without external storage: nothing
+    return StatsVerdict::kEnd;  // empty, as in memcached without external storage
   if (command == "cachedump") {
     const std::string_view slab = next_word(words);
     return cachedump(slab, next_word(words), walk);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `stats` with all its subcommands, free of any protocol: words in; names and values,
-// or a verdict, out.
+// The command `stats` with all its subcommands, without a protocol: takes words; gives names and
+// values, or a verdict.
 #pragma once
 
 #include <cstdint>
@@ -19,54 +19,55 @@
 
 namespace warpcache::admin {
 
-// An item as dumps show it. The views last for the call that hands it over.
+// An item for a dump. The views are valid only during the call that passes it.
 struct DumpItem {
   std::string_view key;
   uint64_t value_bytes = 0;
-  uint64_t item_bytes = 0;   // with header and key
+  uint64_t item_bytes = 0;   // header and key included
   int64_t expires_unix = 0;  // 0: never
   int64_t accessed_unix = 0;
   uint64_t cas = 0;
   uint32_t client_flags = 0;
   bool fetched = false;
-  bool binary_key = false;  // the key may hold any bytes
+  bool binary_key = false;  // the key may have any bytes
 };
 
-// Where a walk over everything is: 0 at first.
+// The cursor of a walk after its last element. It starts at 0.
 inline constexpr uint64_t kWalkEnd = UINT64_MAX;
 
-// Who knows the values. Implemented by the server; called by any worker, several at a time.
+// The source of the values. The server implements it; all workers call it at the same time.
 class StatsSource {
  public:
   virtual ~StatsSource() = default;
   [[nodiscard]] virtual StatsSnapshot
-  snapshot() = 0;  // counters since the start; reset is not its business
+  snapshot() = 0;  // counters since the start, without regard to `stats reset`
   [[nodiscard]] virtual SettingsSnapshot settings() = 0;
 
-  // Both visit a bounded number of things from `cursor` on and move it, to kWalkEnd behind the
-  // last. What comes or goes between two calls may be missed. One thread at a time.
+  // Both visit a bounded number of elements from `cursor` on and advance it: to kWalkEnd after the
+  // last one. They may miss elements that are added or removed between two calls. One thread at a
+  // time.
   virtual void list_connections(uint64_t& cursor,
                                 const std::function<void(const ConnectionSnapshot&)>& visit) = 0;
-  // Live items. kNotSupported: the store has failed, and what it held is gone.
+  // Visits live items. kNotSupported: the store has failed, and its items are lost.
   virtual Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) = 0;
 };
 
-// A statistic that takes looking at everything. Made by StatsCommand, which outlives it.
+// A statistic that visits all items or connections. Made by StatsCommand, which outlives it.
 class StatsWalk {
  public:
   virtual ~StatsWalk() = default;
-  // The next part: names and values, or text, its END included.
+  // Makes the next part: names and values, or text, END included.
   virtual LongReply::Step step(const StatsEmit& emit, std::string& text) = 0;
 };
 
-// What the protocol is to answer after the values that were emitted.
+// The end of the reply, after the emitted values.
 enum class StatsVerdict : uint8_t {
   kEnd,          // text: END; binary: the packet without key and value
   kReset,        // text: RESET; binary: the packet without key and value
   kOk,           // text: OK; binary: the packet without key and value
-  kWalk,         // the answer is what the walk makes of names and values; it ends as with kEnd
-  kTextWalk,     // text: what the walk makes, as it is; binary: that in one packet, key "detailed",
-                 // then the packet without key and value
+  kWalk,         // the walk makes the names and values; the end is that of kEnd
+  kTextWalk,     // text: the walk's text; binary: the text in one packet with key "detailed", then
+                 // the packet without key and value
   kDetailUsage,  // CLIENT_ERROR usage: stats detail on|off|dump
   kBadCommandLine,     // CLIENT_ERROR bad command line
   kBadFormat,          // CLIENT_ERROR bad command line format
@@ -76,21 +77,21 @@ enum class StatsVerdict : uint8_t {
   kUnknown,            // text: ERROR; binary: key not found
 };
 
-// Runs `stats`. One for the server; any thread may call, several at a time.
+// Runs `stats`. The server has one; any number of threads may call it at the same time.
 class StatsCommand {
  public:
-  // Bytes of reply that `stats cachedump` gives at most, as in memcached.
+  // The largest reply of `stats cachedump`, as in memcached.
   static constexpr size_t kCachedumpBytesMax = size_t{2} << 20;
 
-  // REQUIRES: all three outlive this. `options` does not change.
+  // REQUIRES: all arguments outlive this object. `options` does not change.
   StatsCommand(const Options& options, StatsSource& source, PrefixStats& prefixes);
 
-  // `words` are what follows `stats`: empty, "items", "detail on"... `walk` is set with kWalk and
-  // kTextWalk alone. Takes no longer the more is stored.
+  // `words` follow `stats` in the command: empty, "items", "detail on" and so on. Sets `walk` only
+  // with kWalk and kTextWalk. The time does not depend on the number of items.
   [[nodiscard]] StatsVerdict run(std::string_view words, const StatsEmit& emit,
                                  std::unique_ptr<StatsWalk>& walk);
 
-  // Whether these words do more than show something.
+  // Whether these words change something, instead of only showing it.
   [[nodiscard]] static bool changes_something(std::string_view words);
 
  private:
@@ -110,12 +111,12 @@ class StatsCommand {
   bool track_sizes_;
 };
 
-// The text protocol's line that ends an answer, with its CRLF; empty for kTextWalk.
+// The last line of a text reply, with its CRLF; empty for kTextWalk.
 [[nodiscard]] std::string_view verdict_line(StatsVerdict verdict);
 
 // One line of `lru_crawler metadump`: key=... exp=... la=... cas=... fetch=... cls=1 size=...
-// flags=..., ending in a blank and a bare LF as memcached has it. Bytes of the key that are not
-// letters, digits or -_.~ are percent-encoded. exp is -1 for never.
+// flags=... As in memcached it ends with a blank and LF. Bytes of the key that are not letters,
+// digits or -_.~ are percent-encoded. exp is -1 for never.
 [[nodiscard]] std::string metadump_line(const DumpItem& item);
 
 }  // namespace warpcache::admin

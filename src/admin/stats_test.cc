@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// What was emitted, in order.
+// The emitted names and values, in order.
 struct Collected {
   std::vector<std::pair<std::string, std::string>> list;
 
@@ -57,7 +57,7 @@ std::vector<std::string> words(const std::string& text) {
   return result;
 }
 
-// The names that memcached 1.6.18 and 1.6.45 give, in their order.
+// The names in the replies of memcached 1.6.18 and 1.6.45, in their order.
 const char* const kGeneralNames = R"(
     pid uptime time version libevent pointer_size rusage_user rusage_system max_connections curr_connections
     total_connections rejected_connections connection_structures response_obj_oom response_obj_count
@@ -369,7 +369,7 @@ TEST(PrefixStats, CountsWhatStandsBeforeTheFirstDelimiter) {
   EXPECT_EQ(dump(stats), "");
 }
 
-// A prefix of a binary key may hold a line end.
+// A prefix of a binary key may have a line end.
 TEST(PrefixStats, NoPrefixEndsALine) {
   PrefixStats stats(':', true);
   stats.record(PrefixEvent::kSet, "a b\r\nEND\r\n\x7f\xc3\xa9:x");
@@ -542,7 +542,7 @@ TEST_F(StatsCommandTest, Cachedump) {
   EXPECT_EQ(run("cachedump 1 0"), StatsVerdict::kCachedumpDisabled);
 }
 
-// As in memcached: a line end in one would be read as the line's.
+// As in memcached: a line end in a binary key would look like the end of the line.
 TEST_F(StatsCommandTest, CachedumpLeavesOutKeysOfAnyBytes) {
   source_.items_[0].key = "k\r\nEND\r\n";
   source_.items_[0].binary_key = true;

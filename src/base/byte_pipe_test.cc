@@ -64,10 +64,10 @@ TEST(BytePipe, WakesOnlyWhoWaits) {
   pipe.write(bytes_in("b"));
   EXPECT_EQ(reader, 1);
   pipe.consume(2);
-  EXPECT_EQ(writer, 0);  // everything had fitted
+  EXPECT_EQ(writer, 0);  // no write was short, so the writer is not woken
   pipe.write(bytes_in("0123456789"));
   pipe.consume(1);
-  EXPECT_EQ(writer, 0);  // more room is worth waiting for
+  EXPECT_EQ(writer, 0);  // too little free space to wake the writer
   pipe.consume(3);
   EXPECT_EQ(writer, 1);
   pipe.leave();

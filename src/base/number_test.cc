@@ -14,7 +14,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The lenient rules, said with the C library.
+// The lenient rules, written with the C library.
 bool library_u64(const std::string& text, uint64_t& out) {
   char* end = nullptr;
   errno = 0;

@@ -66,7 +66,7 @@ AuthResult AuthFile::check(std::string_view token, Clock::time_point now) const 
   return result;
 }
 
-// Threads that look at the same time may exceed the bound by one failure each.
+// Threads that check at the same time may exceed the bound by one failure each.
 bool AuthFile::may_try(Clock::time_point now) const {
   return failures_until_.load(std::memory_order_relaxed) - now.time_since_epoch() <=
          (kFailedLoginsAtOnce - 1) * kFailurePrice;
@@ -108,7 +108,8 @@ AuthFile::Text AuthFile::make_text(std::string_view text) {
   return result;
 }
 
-// Non-zero if the texts differ. Looks at every byte, eight at a time.
+// Non-zero if the texts differ. Compares every byte, eight at a time, so the time does not depend
+// on the texts.
 uint64_t AuthFile::difference(const Text& a, const Text& b) {
   uint64_t different = 0;
   for (size_t at = 0; at < sizeof(Text); at += sizeof(uint64_t)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The password file of -Y: lines `user:password`. A client of the text protocol logs in by a `set`
-// of any key whose value is `user password`.
+// The password file of -Y: lines `user:password`. A client of the text protocol logs in with a
+// `set` of any key whose value is `user password`.
 #pragma once
 
 #include <array>
@@ -23,24 +23,24 @@ enum class AuthResult : uint8_t {
   kBadFormat,  // CLIENT_ERROR bad authentication token format
 };
 
-// Holds names and passwords; all functions may be called by any thread.
+// Holds names and passwords. Any thread may call all functions.
 //
 // Differences from memcached: 1024 entries instead of 8; the last line needs no line end; empty
-// lines are skipped; a file without any entry is an error, since nobody could log in; failed logins
-// are bounded.
+// lines are skipped; a file without entries is an error, because nobody could log in; failed logins
+// are limited.
 class AuthFile {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kEntriesMax = 1024;
-  static constexpr size_t kTextSizeMax = 255;  // bytes of a name, and of a password
+  static constexpr size_t kTextSizeMax = 255;  // bytes of a name or a password
   static constexpr size_t kFileSizeMax = kEntriesMax * (2 * kTextSizeMax + 3);
-  // Of one connection, which is then closed. A client with a wrong password sees why, and one that
-  // guesses pays for a connection every few guesses.
+  // After this many failed logins a connection is closed. A client with a wrong password sees the
+  // error; a client that guesses passwords needs a new connection after three guesses.
   static constexpr uint32_t kFailedLoginsMax = 3;
-  // Of all connections together, in the long run and at once. Above them a login is refused without
-  // a look at the entries, so that passwords cannot be tried as fast as the network carries them.
-  // It refuses right passwords as well, so it is far above what clients do that were given a wrong
-  // one.
+  // Failed logins of all connections together: the sustained rate, and the largest burst. Above
+  // these limits every login is refused without a comparison, so that passwords cannot be tried at
+  // network speed. Correct passwords are refused too, so the limits are far above the rate of
+  // clients that have a wrong password by mistake.
   static constexpr uint32_t kFailedLoginsPerSecond = 1000;
   static constexpr uint32_t kFailedLoginsAtOnce = 1000;
 
@@ -48,16 +48,16 @@ class AuthFile {
   AuthFile(const AuthFile&) = delete;
   AuthFile& operator=(const AuthFile&) = delete;
 
-  // Reads the file and replaces all entries. Returns an empty string, or one sentence that says
-  // what is wrong; then the entries stay as they were. Called at start-up and on SIGHUP.
+  // Reads the file and replaces all entries. Returns an empty string; or one sentence that says
+  // what is wrong, and keeps the old entries. Called at start-up and on SIGHUP.
   [[nodiscard]] std::string load(const std::string& path);
 
-  // The same from a text; `name` stands for the file in the sentence.
+  // load() from a text; `name` is the file name for the error message.
   [[nodiscard]] std::string parse(std::string_view text, const std::string& name);
 
-  // Checks the value of a login `set`, without its CRLF: a name, blanks, a password. Takes the same
-  // time for every value of the same size, whatever the entries are: all are compared, each over
-  // its whole width.
+  // Checks the value of a login `set`, without its CRLF: a name, blanks, a password. Compares with
+  // every entry over its full size, so that the time depends only on the size of the value and the
+  // number of entries.
   [[nodiscard]] AuthResult check(std::string_view token,
                                  Clock::time_point now = Clock::now()) const;
 
@@ -81,9 +81,10 @@ class AuthFile {
   static Text make_text(std::string_view text);
   static uint64_t difference(const Text& a, const Text& b);
 
-  mutable std::mutex mutex_;  // held for as long as it takes to copy the pointer
+  mutable std::mutex mutex_;  // held only to copy the pointer
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();  // never changes
-  // When all failures so far are paid for, one each 1 / kFailedLoginsPerSecond.
+  // Each failure moves this time on by 1 / kFailedLoginsPerSecond s. Logins are refused while it is
+  // too far in the future.
   mutable std::atomic<Clock::duration> failures_until_{Clock::duration::zero()};
 };
 

@@ -60,7 +60,7 @@ TEST(AuthFile, SizesUpToTheBound) {
   EXPECT_THAT(file.parse("u:" + longest + "a\n", "f"), HasSubstr("line 1 of f"));
 }
 
-// Wherever a byte differs, and whichever of the two texts it belongs to.
+// A difference in any byte of name or password is noticed.
 TEST(AuthFile, EveryByteCounts) {
   for (const size_t size : {size_t{1}, size_t{20}, AuthFile::kTextSizeMax}) {
     const std::string text(size, 'a');
@@ -82,7 +82,7 @@ TEST(AuthFile, EveryByteCounts) {
   }
 }
 
-// One entry's user with another's password.
+// The user of one entry with the password of another is refused.
 TEST(AuthFile, EntriesAreNotMixed) {
   AuthFile file;
   ASSERT_EQ(file.parse("u:p\nv:q\n", "f"), "");
@@ -139,13 +139,13 @@ TEST(AuthFile, FailedLoginsAreBoundedInTime) {
     EXPECT_EQ(file.check("u q", start), AuthResult::kRefused) << i;
   }
   EXPECT_EQ(file.check("u p", start), AuthResult::kRefused);
-  // One more a thousandth of a second later.
+  // One more failure is allowed after 1 ms.
   const auto later =
       start + AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
   EXPECT_EQ(file.check("u p", later), AuthResult::kAccepted);
   EXPECT_EQ(file.check("u q", later), AuthResult::kRefused);
   EXPECT_EQ(file.check("u p", later), AuthResult::kRefused);
-  // A day later there is room for as many at once, and for no more than that.
+  // A day later the largest burst is allowed again, and no more.
   const auto next_day = start + std::chrono::hours(24);
   for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
     EXPECT_EQ(file.check("u p", next_day), AuthResult::kAccepted) << i;
@@ -154,7 +154,7 @@ TEST(AuthFile, FailedLoginsAreBoundedInTime) {
   EXPECT_EQ(file.check("u p", next_day), AuthResult::kRefused);
 }
 
-// Entries are replaced while others compare: each sees the old ones or the new ones, whole.
+// Entries are replaced while other threads compare: each thread sees all old or all new entries.
 TEST(AuthFile, EntriesAreReplacedUnderThoseWhoCompare) {
   AuthFile file;
   ASSERT_EQ(file.parse("u:p\nboth:p\n", "f"), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server says of itself when it is ready.
+// The banner: what the server prints when it is ready.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace warpcache {
 
-// What only the running server knows; the rest of the banner comes from its options.
+// The parts of the banner that do not come from the options.
 struct BannerFacts {
   std::string engine;            // such as "cpu"
   uint64_t memory_bytes = 0;     // for items and index
-  std::vector<BoundPort> ports;  // as bound, not as asked for
+  std::vector<BoundPort> ports;  // the ports that were bound, not those asked for
   std::string unix_path;         // empty: none
 };
 

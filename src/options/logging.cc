@@ -16,10 +16,10 @@
 namespace warpcache {
 namespace {
 
-// A pipe of which poll() says that there is room takes as much at once.
+// If poll() reports a pipe as writable, it takes this many bytes without blocking.
 constexpr size_t kPieceBytesMax = PIPE_BUF;
 
-// False: standard error cannot be written to without a wait.
+// Writes to standard error. False: the write would block.
 bool put(std::string_view piece) {
   pollfd fd{STDERR_FILENO, POLLOUT, 0};
   if (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0) return false;
@@ -48,13 +48,13 @@ void set_log_verbosity(uint32_t verbosity) {
 }
 
 void write_log(std::string_view lines) {
-  static std::mutex mutex;  // between the question whether there is room and its use
+  static std::mutex mutex;  // held over poll() and write(), so that the free space stays free
   static uint64_t lost = 0;
   const std::lock_guard lock(mutex);
   while (!lines.empty()) {
     std::string_view piece = lines.substr(0, kPieceBytesMax);
     if (piece.size() < lines.size()) piece = piece.substr(0, piece.rfind('\n') + 1);
-    if (piece.empty()) piece = lines.substr(0, kPieceBytesMax);  // one line is longer than that
+    if (piece.empty()) piece = lines.substr(0, kPieceBytesMax);  // a line that is longer
     lines.remove_prefix(piece.size());
     if (lost > 0) {
       char text[48];

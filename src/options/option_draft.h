@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the readers of single options (options.cc) and of -o words (option_words.cc) share. Internal
-// to the parser.
+// Shared by the readers of options (options.cc) and of the words of -o (option_words.cc). For the
+// parser only.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace warpcache {
 
-// Options while they are read. `refusal` is set at most once; parsing stops there.
+// The options while they are parsed. `refusal` is set at most once; parsing stops then.
 struct OptionDraft {
   Options options;
   std::vector<ListenSpec> listen_specs;
@@ -28,14 +28,14 @@ struct OptionDraft {
   std::string refusal;
 };
 
-// Reads one value into the draft; false: the value is not accepted, and the draft is unchanged.
+// Reads one value into the draft. False: the value is refused and the draft is unchanged.
 using ApplyOption = bool (*)(OptionDraft&, std::string_view value);
 
 // `-t does not accept "0": give a number from 1 to 256.`
 [[nodiscard]] std::string refused_value(std::string_view option, std::string_view value,
                                         std::string_view accepted);
 
-// Reads the comma-separated words of one -o. False: draft.refusal says why.
+// Reads the comma-separated words of one -o. False: draft.refusal has the reason.
 [[nodiscard]] bool apply_extended_words(OptionDraft& draft, std::string_view words);
 
 // The lines of -h that describe the words of -o.

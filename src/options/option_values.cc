@@ -16,7 +16,7 @@ constexpr uint8_t kMappedPrefixBits = 96;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads all of `text` by std::from_chars, which takes neither blanks nor a plus sign.
+// Reads all of `text` with std::from_chars, which accepts neither blanks nor a plus sign.
 template <typename T, typename... Format>
 std::optional<T> read_whole(std::string_view text, Format... format) {
   T value{};
@@ -65,7 +65,7 @@ std::optional<int64_t> read_number(std::string_view text, int64_t min, int64_t m
 std::optional<double> read_fraction(std::string_view text, double min, double max) {
   const std::string_view amount = text.substr(min < 0 && text.starts_with('-') ? 1 : 0);
   if (amount.empty() || !(is_digit(amount[0]) || amount[0] == '.'))
-    return std::nullopt;  // no inf or nan, no sign that the range does not ask for
+    return std::nullopt;  // no inf or nan; a sign only if the range has negative numbers
   const auto value = read_whole<double>(text, std::chars_format::fixed);
   if (!value || !(*value >= min && *value <= max)) return std::nullopt;
   return value;
@@ -109,7 +109,7 @@ std::optional<ListenSpec> read_listen(std::string_view text) {
     const std::string_view rest = text.substr(close + 1);
     in6_addr ignored;
     const std::string address =
-        spec.host.substr(0, spec.host.find('%'));  // a zone may follow: fe80::1%eth0
+        spec.host.substr(0, spec.host.find('%'));  // without a zone: fe80::1%eth0
     if (inet_pton(AF_INET6, address.c_str(), &ignored) != 1) return std::nullopt;
     if (!rest.empty()) {
       if (rest.front() != ':') return std::nullopt;

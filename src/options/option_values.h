@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers for the values of options. Each takes the whole text or refuses it: no prefix is read, no
-// blank is skipped, nothing wraps. All are pure.
+// Readers for the values of options. Each accepts the whole text or refuses it: it reads no prefix,
+// skips no blanks and wraps no number. All are pure.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace warpcache {
 // An octal number from 0 to `max`.
 [[nodiscard]] std::optional<uint32_t> read_octal(std::string_view text, uint32_t max);
 
-// A size in bytes: a number and one of k, m, g, t (either case, powers of 1024), or a bare number
-// that counts `bare_unit_bytes` each. Refused outside [min_bytes, max_bytes].
+// A size in bytes: a number with a suffix k, m, g or t (either case, powers of 1024), or a number
+// without suffix, in units of `bare_unit_bytes`. Refused outside [min_bytes, max_bytes].
 [[nodiscard]] std::optional<uint64_t> read_size(std::string_view text, uint64_t bare_unit_bytes,
                                                 uint64_t min_bytes, uint64_t max_bytes);
 
-// One value of -l: `host`, `host:port`, `[ipv6]`, `[ipv6]:port`, a bare IPv6 address, `*`,
-// `*:port`. Host names are not looked up here. The port is absent where the text has none.
+// One value of -l: `host`, `host:port`, `[ipv6]`, `[ipv6]:port`, an IPv6 address without brackets,
+// `*`, `*:port`. Host names are not resolved here. The port is optional.
 struct ListenSpec {
   std::string host;  // empty for `*`
   std::optional<uint16_t> port;
@@ -36,8 +36,8 @@ struct ListenSpec {
 };
 [[nodiscard]] std::optional<ListenSpec> read_listen(std::string_view text);
 
-// A network such as 192.0.2.0/24 or 2001:db8::/32; an address alone is a network of one. Bits
-// beyond the prefix are cleared.
+// A network such as 192.0.2.0/24 or 2001:db8::/32; an address without prefix is a network of one
+// address. Bits after the prefix are cleared.
 [[nodiscard]] std::optional<Cidr> read_cidr(std::string_view text);
 
 }  // namespace warpcache

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of -o. Most of memcached's steer its slab classes, its background threads or its
-// external storage; they are checked and accepted, and leave a note.
+// The words of -o. Most of memcached's words control its slab classes, background threads or
+// external storage. They are checked and accepted without effect, and add a note.
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -20,10 +20,10 @@ enum class ValueRule { kNone, kOptional, kRequired };
 struct Word {
   std::string_view name;
   ValueRule rule;
-  ApplyOption apply;          // given "" where there is no value
-  std::string_view accepted;  // what the value may be; empty where there is none
-  std::string_view note;      // why it has no effect; empty: it has one
-  std::string_view help;      // for -h, where the word has an effect
+  ApplyOption apply;          // gets "" if there is no value
+  std::string_view accepted;  // the values it accepts; empty: takes no value
+  std::string_view note;      // why it has no effect; empty: it has an effect
+  std::string_view help;      // for -h, if the word has an effect
 };
 
 bool store_u32(uint32_t& target, std::string_view value, int64_t min, int64_t max) {
@@ -89,7 +89,7 @@ bool read_buffer_limit(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
-// The defaults of memcached 1.4, as far as they can be told from outside.
+// The defaults of memcached 1.4, as far as clients can observe them.
 bool no_modern(OptionDraft& draft, std::string_view) {
   draft.options.server.connections_max_fast = false;
   CompatOptions& compat = draft.options.compat;
@@ -335,7 +335,7 @@ bool apply_word(OptionDraft& draft, std::string_view text) {
 }  // namespace
 
 bool apply_extended_words(OptionDraft& draft, std::string_view words) {
-  // As memcached: one comma at the end is harmless, an empty word elsewhere is not.
+  // As in memcached: one comma at the end is ignored, an empty word elsewhere is an error.
   if (!words.empty() && words.back() == ',') words.remove_suffix(1);
   size_t begin = 0;
   while (true) {

@@ -26,10 +26,10 @@ constexpr uint64_t kItemSizeBytesMin = uint64_t{1} << 10;
 constexpr uint64_t kItemSizeBytesMax = uint64_t{1} << 30;
 constexpr int64_t kThreadsMax = 256;
 constexpr int64_t kConnectionsMax =
-    4'000'000;                      // far above the descriptors that a kernel gives one process
+    4'000'000;                      // far above the kernel's limit of descriptors for a process
 constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 
-// Options that have a long form alone.
+// Options that have only a long form.
 enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
@@ -46,9 +46,9 @@ struct Spec {
   int id;                     // the short option's letter, or a LongOnly
   const char* long_name;      // nullptr: none
   const char* value_name;     // nullptr: takes no value
-  ApplyOption apply;          // given "" where there is no value
-  std::string_view accepted;  // what the value may be
-  std::string_view note;      // why it has no effect; empty: it has one
+  ApplyOption apply;          // gets "" if there is no value
+  std::string_view accepted;  // the values it accepts
+  std::string_view note;      // why it has no effect; empty: it has an effect
   std::string_view help;
 };
 
@@ -73,7 +73,7 @@ bool set_text(std::string& target, std::string_view value) {
 }
 
 bool set_listen(OptionDraft& draft, std::string_view value) {
-  // memcached splits at semicolons as well, and does not mind empty pieces.
+  // memcached splits at semicolons too, and accepts empty pieces.
   size_t pieces = 0;
   for (size_t begin = 0; begin <= value.size();) {
     const size_t end = std::min(value.find_first_of(",;", begin), value.size());
@@ -177,7 +177,7 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   return draft.udp_allow_given = true;
 }
 
-// Options that memcached has and this server must not pretend to have.
+// Options of memcached that are refused, because a user who sets them relies on their effect.
 bool refuse_sasl(OptionDraft& draft, std::string_view) {
   draft.refusal =
       "-S is refused: there is no SASL, use -Y for a password file of the text protocol.";
@@ -372,7 +372,7 @@ GetoptTables getopt_tables() {
   return tables;
 }
 
-// What getopt_long() did not like; `code` is its ':' or '?', `last` the argument that it stood at.
+// The error for what getopt_long() refused; `code` is its ':' or '?', `last` the current argument.
 std::string getopt_refusal(int code, const char* last) {
   const Spec* const spec = optopt != 0 ? find_spec(optopt) : nullptr;
   if (spec != nullptr && code == ':') {
@@ -401,7 +401,7 @@ bool apply_spec(OptionDraft& draft, const Spec& spec, std::string_view value) {
 
 bool read_arguments(OptionDraft& draft, int argc, char** argv) {
   const GetoptTables tables = getopt_tables();
-  optind = 0;  // glibc: start afresh
+  optind = 0;  // glibc: restart getopt
   opterr = 0;
   while (true) {
     const int id =
@@ -413,7 +413,7 @@ bool read_arguments(OptionDraft& draft, int argc, char** argv) {
     }
     if (!apply_spec(draft, *find_spec(id), optarg != nullptr ? optarg : "")) return false;
     if (draft.help || draft.version || draft.license)
-      return true;  // as memcached: the first one wins
+      return true;  // as in memcached, the first one counts
   }
   if (optind < argc) {
     draft.refusal = "there is no meaning for the argument \"" + std::string(argv[optind]) +
@@ -423,8 +423,7 @@ bool read_arguments(OptionDraft& draft, int argc, char** argv) {
   return true;
 }
 
-// A daemon works in another directory, so what it opens later must not depend on the one it was
-// started in.
+// Makes a path absolute: a daemon changes its directory, and opens some files after that.
 void make_absolute(std::string& path) {
   if (path.empty()) return;
   std::error_code error;
@@ -444,7 +443,7 @@ std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, 
   return addresses;
 }
 
-// Settles what depends on several options. Returns a refusal, or an empty string.
+// Checks and completes options that depend on each other. Returns an error, or an empty string.
 std::string settle(OptionDraft& draft) {
   Options& options = draft.options;
   const uint64_t half_bytes = options.store.memory_bytes / 2;
@@ -461,7 +460,7 @@ std::string settle(OptionDraft& draft) {
            std::to_string(options.compat.hot_lru_pct) + " and " +
            std::to_string(options.compat.warm_lru_pct) + ": give numbers whose sum is at most 80.";
   }
-  // As memcached: -U alone moves TCP along.
+  // As in memcached: -U without -p also sets the TCP port.
   if (draft.udp_port_given && options.udp_port != 0 && !draft.tcp_port_given)
     options.tcp_port = options.udp_port;
   if (options.listen.unix_path.empty()) {
@@ -495,7 +494,7 @@ uint32_t cpus_available() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return 1024;  // more than a cpu_set_t holds: not few
+    return 1024;  // more CPUs than a cpu_set_t holds
   return static_cast<uint32_t>(CPU_COUNT(&set));
 }
 

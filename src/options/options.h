@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command-line options, in memcached's own spelling. parse_options() turns argv into one plain
-// struct per consumer; nothing here is global and nothing exits, so main() and the tests use the
-// same function.
+// Command-line options with memcached's names. parse_options() turns argv into one plain struct for
+// each consumer. It changes no globals and never exits, so main() and the tests use the same
+// function.
 //
-// What memcached accepts is accepted here. An option that has no meaning for this server is
-// accepted too and leaves one sentence in Options::notes, for the log at start-up. A value that
-// cannot be meant (`-t 4x`, `-p 70000`) is refused, also where memcached reads a prefix of it.
+// All options of memcached are accepted. An option without meaning for this server adds one
+// sentence to Options::notes, for the log at start-up. A value that is surely a mistake (`-t 4x`,
+// `-p 70000`) is refused, even where memcached reads a prefix of it.
 #pragma once
 
 #include <array>
@@ -18,13 +18,12 @@
 
 namespace warpcache {
 
-// Exit status of a refused command line (sysexits.h EX_USAGE). memcached gives 1 or 64, by option;
-// here it is always 64.
+// The exit status for a refused command line (sysexits.h EX_USAGE). memcached's is 1 or 64,
+// depending on the option.
 inline constexpr int kExitUsage = 64;
 
-// A place to listen at. An empty host is every interface of IPv4 and IPv6; port 0 lets the kernel
-// pick
-// (`-p -1`, as in memcached). An IPv6 host has no brackets.
+// An address to listen at. An empty host means every interface of IPv4 and IPv6. With port 0 the
+// kernel chooses (`-p -1`, as in memcached). An IPv6 host has no brackets.
 struct ListenAddress {
   std::string host;
   uint16_t port = 0;
@@ -33,12 +32,12 @@ struct ListenAddress {
   bool operator==(const ListenAddress&) const = default;
 };
 
-// A network of IPv4 or IPv6 addresses. IPv4 is held as IPv4-mapped IPv6 (::ffff:a.b.c.d), so that
-// one compare serves both and a mapped source address on a dual-stack socket matches an IPv4
-// network.
+// A network of IPv4 or IPv6 addresses. IPv4 is stored as IPv4-mapped IPv6 (::ffff:a.b.c.d): one
+// comparison is enough for both, and the mapped source address of a dual-stack socket matches an
+// IPv4 network.
 struct Cidr {
   std::array<uint8_t, 16> address{};
-  uint8_t prefix_bits = 0;  // 0 to 128, counted in the mapped form
+  uint8_t prefix_bits = 0;  // 0 to 128, of the mapped form
 
   [[nodiscard]] bool contains(const std::array<uint8_t, 16>& candidate) const;
   bool operator==(const Cidr&) const = default;
@@ -72,13 +71,13 @@ struct StoreOptions {
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
   bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
-  uint32_t hash_power = 0;                           // -o hashpower; 0: the store's own choice
+  uint32_t hash_power = 0;                           // -o hashpower; 0: the store chooses
 };
 
 struct ServerOptions {
   uint32_t threads = 4;              // -t; default: 4, or the number of CPUs if that is less
   uint32_t connections_max = 1024;   // -c
-  bool connections_max_fast = true;  // -o (no_)maxconns_fast: refuse at once instead of waiting
+  bool connections_max_fast = true;  // -o (no_)maxconns_fast: refuse, instead of accepting later
   uint32_t idle_timeout_s = 0;       // -o idle_timeout; 0: none
   uint32_t stall_timeout_s = 60;     // -o stall_timeout; 0: none
   uint32_t requests_per_event_max = 1024;           // -R
@@ -108,18 +107,17 @@ struct StatsOptions {
   bool track_sizes = false;     // -o track_sizes
 };
 
-// With -d, all paths of Options are absolute: the daemon leaves the directory that it was started
-// in.
+// With -d, all paths of Options are absolute, because the daemon changes its directory.
 struct ProcessOptions {
   bool daemonize = false;    // -d
   bool core_dumps = false;   // -r
   bool lock_memory = false;  // -k
   uint32_t verbosity = 0;    // -v, -vv, -vvv
-  std::string user;          // -u; empty: stay who we are
+  std::string user;          // -u; empty: do not change the user
   std::string pid_file;      // -P; empty: none
 };
 
-// Values of memcached's options that steer nothing here but that `stats settings` reports back.
+// Values of memcached's options that have no effect here, except that `stats settings` shows them.
 struct CompatOptions {
   double growth_factor = 1.25;      // -f
   uint32_t chunk_size = 48;         // -n
@@ -154,15 +152,15 @@ struct Options {
   StatsOptions stats;
   ProcessOptions process;
   CompatOptions compat;
-  // As given, for `stats settings` and the banner: -1 asks for any free port.
+  // The values as given, for `stats settings` and the banner: -1 asks for any free port.
   int tcp_port = 11211;
   int udp_port = 0;
   std::string listen_text;  // the -l values joined by commas; empty: none given
-  // One sentence for each thing accepted without effect. Log each once.
+  // One sentence for each option that was accepted without effect. Log each once.
   std::vector<std::string> notes;
 };
 
-// Either options, or a text and an exit status: 0 with the text for standard output (-h, -V, -i),
+// Either options, or a text and an exit status: 0 with a text for standard output (-h, -V, -i), or
 // kExitUsage with one sentence for standard error.
 struct ParseResult {
   std::optional<Options> options;
@@ -171,9 +169,9 @@ struct ParseResult {
 };
 
 // Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME from the environment and the number of CPUs
-// from the kernel; changes nothing in the process but the parser state of getopt(3), so: one thread
-// at a time. REQUIRES: argc >= 1, argv[argc] == nullptr. The strings of argv are copied where kept;
-// the array is permuted.
+// from the kernel. Changes only the parser state of getopt(3), so only one thread at a time may
+// call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array; copies the strings that
+// it keeps.
 [[nodiscard]] ParseResult parse_options(int argc, char** argv);
 
 // The text of -h, -V and -i.

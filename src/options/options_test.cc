@@ -35,8 +35,8 @@ Options accept(const std::vector<std::string>& arguments) {
   return result.options.value_or(Options{});
 }
 
-// The option is refused in one sentence with the option's name, the value given and a word of what
-// is accepted.
+// The option is refused in one sentence with the option's name, the given value and a word of the
+// accepted values.
 void refuse(const std::vector<std::string>& arguments, const std::string& option,
             const std::string& value, const std::string& accepted) {
   const ParseResult result = parse(arguments);

@@ -31,7 +31,7 @@ pid_t read_pid(const std::string& path) {
   return static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
 }
 
-// What even root cannot exceed; 0: unknown.
+// The limit that even root cannot exceed; 0: unknown.
 rlim_t system_descriptors_max() {
   constexpr size_t kLineSizeMax = 32;
   std::string text;
@@ -39,7 +39,7 @@ rlim_t system_descriptors_max() {
   return std::strtoull(text.c_str(), nullptr, 10);
 }
 
-// In the process that was started: waits for one byte from the daemon, or for its end.
+// Runs in the process that the user started: waits for one byte from the daemon, or for its end.
 [[noreturn]] void wait_for_daemon(int fd, pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -99,8 +99,8 @@ std::string keep_core_dumps() {
 }
 
 std::string lock_memory() {
-  // After -u the kernel counts locked memory against this limit; as root it can still be lifted.
-  // Where it cannot, mlockall() says so below.
+  // After -u the kernel counts locked memory against this limit, so raise it while still root. If
+  // that fails, mlockall() reports it below.
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   (void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
@@ -135,8 +135,8 @@ std::string Daemon::detach(bool keep_directory) {
   }
   close(fds[0]);
   if (setsid() < 0) _exit(1);
-  // The terminal may hang up now; a session leader's end must not end us. The second fork's child
-  // leads no session and so can never gain a terminal.
+  // Ignore SIGHUP: the end of the session leader sends it. The second fork's child is not a session
+  // leader, so it can never get a controlling terminal.
   (void)signal(SIGHUP, SIG_IGN);
   const pid_t grandchild = fork();
   if (grandchild != 0) _exit(grandchild < 0 ? 1 : 0);

@@ -30,8 +30,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What these functions do cannot be undone, so each runs in a child. Its exit status is what `body`
-// returns.
+// Runs `body` in a child process, since its effect cannot be undone. Returns the exit status, which
+// is the result of `body`.
 int status_of_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -165,7 +165,7 @@ TEST_F(ProcessTest, ChangeUser) {
             0);
 }
 
-// Groups that root has besides are left, too: they would open files to everybody who gets in.
+// The supplementary groups of root are dropped too: they would give an attacker access to files.
 TEST_F(ProcessTest, ChangeUserLeavesTheGroupsOfRoot) {
   if (!running_as_root()) GTEST_SKIP() << "only root can become another user";
   EXPECT_EQ(status_of_child([] {
@@ -177,7 +177,7 @@ TEST_F(ProcessTest, ChangeUserLeavesTheGroupsOfRoot) {
               if (nobody == nullptr) return 12;
               gid_t after[256];
               const int count = getgroups(256, after);
-              if (count < 1) return 13;  // nobody's own group at least
+              if (count < 1) return 13;  // at least the group of nobody
               for (int i = 0; i < count; ++i) {
                 if (after[i] == kOfRoot) return 14;
                 if (after[i] == 0 && nobody->pw_gid != 0) return 15;
@@ -187,7 +187,7 @@ TEST_F(ProcessTest, ChangeUserLeavesTheGroupsOfRoot) {
             0);
 }
 
-// Where the kernel keeps root's capabilities for the new user, he could become root again.
+// If the kernel keeps root's capabilities for the new user, the process could become root again.
 TEST_F(ProcessTest, ChangeUserThatCanBeUndoneIsRefused) {
   constexpr int kCannotBeTested = 77;
   const int status = status_of_child([] {
@@ -206,7 +206,7 @@ TEST_F(ProcessTest, PidFileLivesAsLongAsItsOwner) {
     ASSERT_EQ(file.write(path), "");
     EXPECT_EQ(file_text(path), std::to_string(getpid()) + "\n");
     EXPECT_EQ(files(), 1);
-    EXPECT_EQ(PidFile::running_process(path), 0);  // ourselves: no clash
+    EXPECT_EQ(PidFile::running_process(path), 0);  // this process itself is no conflict
     struct stat found {};
     ASSERT_EQ(stat(path.c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777u, 0644u);  // everybody may read it
@@ -228,7 +228,7 @@ TEST_F(ProcessTest, PidFileOfAnotherStays) {
   EXPECT_EQ(PidFile::running_process(folder_ + "/none"), 0);
 }
 
-// A process that we may not send signals runs all the same.
+// A process that may not be sent signals counts as running.
 TEST_F(ProcessTest, PidFileOfAnotherUsersProcess) {
   if (!running_as_root()) GTEST_SKIP() << "only root can become another user";
   const std::string path = folder_ + "/pid";
@@ -251,7 +251,7 @@ TEST_F(ProcessTest, PidFileOfAProcessThatHasEnded) {
   EXPECT_EQ(PidFile::running_process(path), 0);
 }
 
-// Another server has been given our process id, in a container of its own.
+// Another server, in another container, has the same process id.
 TEST_F(ProcessTest, PidFileOfAnotherWithTheSameNumberStays) {
   const std::string path = folder_ + "/pid";
   {
@@ -289,8 +289,8 @@ TEST_F(ProcessTest, PortFileIsMemcacheds) {
               HasSubstr("MEMCACHED_PORT_FILENAME: the file /nonexistent"));
 }
 
-// The process that was started ends with 0 once the daemon is ready, and the daemon is its own
-// session in /.
+// The started process exits with 0 when the daemon is ready. The daemon has its own session and
+// runs in /.
 TEST_F(ProcessTest, DaemonReportsThatItIsReady) {
   const std::string report = folder_ + "/report";
   EXPECT_EQ(status_of_child([&report] {
@@ -398,7 +398,7 @@ TEST(Logging, LevelFollowsTheNumberOfV) {
   EXPECT_THAT(log, HasSubstr(" trace: detail 5\n"));
 }
 
-// A reader that does not read loses lines, and is told how many; nobody waits for it.
+// If the reader does not read, lines are dropped and their number is logged; no thread waits.
 TEST(Logging, LinesThatNobodyReadsAreLost) {
   EXPECT_EQ(status_of_child([] {
               int fds[2];

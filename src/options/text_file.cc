@@ -45,7 +45,7 @@ bool write_whole(int fd, std::string_view text) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, size_t size_max, std::string* text) {
-  // Without O_NONBLOCK, opening a FIFO waits for somebody who writes to it.
+  // Without O_NONBLOCK, opening a FIFO would block until a process writes to it.
   const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (file.fd() < 0) return system_failure();
   struct stat status {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files that others may have prepared: nothing here waits for a FIFO, follows a link when it
-// writes, or writes to a device. Functions return an empty string or what is wrong, as the end of a
-// sentence.
+// Small files at paths that other users may control: the functions never block on a FIFO, never
+// follow a link when they write, and never write to a device. They return an empty string, or the
+// error as the end of a sentence.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace warpcache {
 
-// Tells a file from another that has taken its place.
+// Distinguishes a file from another one that has replaced it.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -21,17 +21,17 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// Reads a regular file: at most `size_max` bytes, and one more where it is larger.
+// Reads a regular file: at most `size_max` bytes, and one more byte if it is larger.
 [[nodiscard]] std::string read_text_file(const std::string& path, size_t size_max,
                                          std::string* text);
 
-// Writes a file whole or not at all: under a name of its own beside `path`, then renamed. A link at
-// `path` is replaced, what it points at stays. Fails where `path` is neither a regular file nor a
-// link.
+// Writes a file completely or not at all: writes a temporary file in the same folder and renames
+// it. Replaces a link at `path`, not the file that it points to. Fails if `path` is neither a
+// regular file nor a link.
 [[nodiscard]] std::string write_text_file(const std::string& path, std::string_view text,
                                           FileIdentity* identity = nullptr);
 
-// Removes the file, if it is the one that `identity` says.
+// Removes the file if it is the one that `identity` describes.
 void remove_file(const std::string& path, const FileIdentity& identity);
 
 }  // namespace warpcache

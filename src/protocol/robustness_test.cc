@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that nobody sane sends: framed in random pieces, parsed, composed. Nothing is read or
-// written out of bounds (under the sanitizers), every reply keeps to its bound, and how the stream
-// is cut changes nothing.
+// Malformed bytes, framed in random pieces, parsed and composed. No read or write is out of bounds
+// (checked by sanitizers), every reply keeps its bound, and the result does not depend on the
+// pieces.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -104,7 +104,7 @@ std::string random_stream(Random& random) {
   const uint32_t count = 1 + random() % 6;
   for (uint32_t i = 0; i < count; ++i) {
     std::string message = seeds()[random() % seeds().size()];
-    // Mostly of one protocol, else most streams end at their second message.
+    // Mostly of one protocol; otherwise most streams would end at their second message.
     while (random() % 8 != 0 && (message[0] == '\x80') != binary)
       message = seeds()[random() % seeds().size()];
     if (random() % 2 == 0) mutate(random, message);
@@ -169,7 +169,7 @@ void parse_and_compose(Random& random, const Frame& frame, HeapCopy& input) {
   for (int i = 0; i < 4; ++i) {
     Result result = random_result(random, "");
     if (request.op == Op::kInvalid) result.outcome = Outcome::kError;
-    // On the heap and of the bound's size: what is written beyond it is noticed.
+    // A heap block of exactly the bound, so that sanitizers notice a write beyond it.
     const uint32_t bound = reply_bound(request, result);
     const auto out = std::make_unique<uint8_t[]>(bound);
     uint8_t* end = compose_head(request, result, input.data(), out.get());

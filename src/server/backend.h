@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What requests run on: a store and an engine for each worker, as --engine says.
+// The backend that --engine selects: a store, and an engine for each worker.
 #pragma once
 
 #include <functional>
@@ -18,19 +18,18 @@ class Backend {
  public:
   struct WorkerEngine {
     std::unique_ptr<engine::Engine> engine;
-    const request::Counters* counters = nullptr;  // as long as the engine
+    const request::Counters* counters = nullptr;  // valid as long as the engine
   };
 
   virtual ~Backend() = default;
 
-  // Makes the store. Returns what is wrong, or "".
+  // Creates the store. Returns an error message, or "".
   virtual std::string start() = 0;
-  // The engine of the next worker; at most as many as -t. `admin` outlives it, and it the backend's
-  // end does not.
+  // Makes the engine of the next worker; at most -t of them. `admin` and the backend outlive it.
   virtual std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) = 0;
-  // For the banner: what it is and runs on.
+  // The engine and its machine, for the banner.
   virtual std::string describe() const = 0;
-  // Bytes that are in use as -m.
+  // The memory limit in use, in bytes: -m, or the backend's default.
   virtual uint64_t memory_bytes() const = 0;
 
   const store::ActiveStore& store() const { return active_; }
@@ -41,7 +40,7 @@ class Backend {
 
 std::unique_ptr<Backend> make_cpu_backend(const Options& options);
 
-// `stop` is called when the GPU has failed and --on-gpu-error=exit. Null where the server was built
+// Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(const Options& options,
                                            const std::function<void()>& stop);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store in the machine's memory and CPU engines on it.
+// The host backend: a store in host memory, and CPU engines.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store in a GPU's memory and CUDA engines on it; when the GPU fails, an empty store in the
-// machine's memory and CPU engines, or the end.
+// The CUDA backend: a store in a GPU's memory, and CUDA engines. When the GPU fails, the server
+// continues with an empty store in host memory and CPU engines, or ends.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using engine::cuda::CudaEngineConfig;
 using store::CudaStore;
 using store::CudaStoreConfig;
 
-// Without -m: half of what is free, at most what the card translates addresses for without delay.
+// The memory limit without -m: half of the free memory, but not more than the GPU's TLB covers.
 constexpr uint64_t kDefaultShare = 2;
 constexpr uint64_t kDefaultMax = uint64_t{64} << 30;
 constexpr uint32_t kBlocksPerEngineMin = 4;
@@ -72,7 +72,7 @@ std::string CudaBackend::start() {
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   config_.engines = options_.server.threads;
-  // Kernels that stay have their blocks beside each other.
+  // Persistent kernels of several engines must be resident at the same time.
   const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
   config_.blocks_per_engine =
       std::clamp(device_.multiprocessors / config_.engines, blocks_min, kBlocksPerEngineMax);

@@ -34,7 +34,7 @@ void say(const std::string& line) {
   (void)std::fflush(stdout);
 }
 
-// Knows no administrative commands.
+// Has no administrative commands.
 class NoAdmin final : public engine::AdminHandler {
  public:
   void run(const protocol::Request&, const uint8_t*, engine::BatchEntry&, std::string&) override {}
@@ -53,14 +53,14 @@ std::string hit_of(uint32_t i) {
   return fmt::format("VALUE {} {} {}\r\n{}\r\nEND\r\n", key_of(i), i, value.size(), value);
 }
 
-// One engine, and what was found of it.
+// One engine and its results.
 class Bench {
  public:
   Bench(engine::Engine& engine, const gpu::DeviceFaults& faults)
       : engine_(engine), faults_(faults), input_(engine.input_memory(kInputBytes)) {}
 
-  // Sends `requests` as one batch, each on a stream of its own; counts replies that are not as
-  // expected. False: the card has failed.
+  // Runs `requests` as one batch, each on its own stream, and counts replies that differ from
+  // `expected`. False: the GPU has failed.
   bool run(const std::vector<std::string>& requests, const std::vector<std::string>& expected) {
     fill(requests);
     const SteadyClock::time_point began = SteadyClock::now();
@@ -123,7 +123,7 @@ class Bench {
   uint64_t wrong_ = 0;
 };
 
-// Stores, reads, replaces, deletes and reads again, in large batches and one at a time.
+// Stores, reads, replaces, deletes and reads again: in large batches, then one request at a time.
 bool exercise(Bench& bench, std::string* figures) {
   double set_s = 0;
   double get_s = 0;
@@ -176,7 +176,7 @@ bool exercise(Bench& bench, std::string* figures) {
   return true;
 }
 
-// False: something is wrong.
+// Tests one GPU mode. False: a test has failed.
 bool test_way(bool persistent) {
   gpu::DeviceFaults faults;
   store::CudaStoreConfig store_config;

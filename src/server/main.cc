@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// warpcached: from the command line to a running server, and its end.
+// warpcached: parses the command line, starts the server, waits for its end.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,12 +24,12 @@
 namespace warpcache::server {
 namespace {
 
-// What main() exits with when the machine refuses what the options ask (sysexits.h EX_OSERR).
+// Exit status if the system refuses what the options need (sysexits.h EX_OSERR).
 constexpr int kExitRefused = 71;
-constexpr int kExitFailed = 70;  // something that it cannot go on without has failed
+constexpr int kExitFailed = 70;  // a necessary part has failed while running
 
-// A standard stream that is closed would lend its number to the next descriptor that is opened, and
-// the log would be written into a client's connection.
+// Opens /dev/null for closed standard streams. Otherwise a connection could get the number of
+// standard error, and the log would be written to a client.
 void fill_standard_streams() {
   for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
     if (fd <= STDERR_FILENO) continue;
@@ -43,8 +43,8 @@ int fail(const std::string& sentence) {
   return kExitRefused;
 }
 
-// Blocks the signals that this program waits for, in this thread and all that it starts. Returns a
-// descriptor that reads them.
+// Blocks the signals that main() waits for, in this thread and all threads that it starts. Returns
+// a descriptor to read them from.
 int take_signals() {
   (void)signal(SIGPIPE, SIG_IGN);
   sigset_t set;
@@ -82,8 +82,8 @@ admin::StopKind wait_for_end(Server& server, int signal_fd) {
   }
 }
 
-// Ends the server. A second signal ends a graceful stop at once. Nothing is asked of the system
-// that it could refuse by now.
+// Ends the server. A second signal turns a graceful stop into an immediate one. Makes no system
+// call that can fail for lack of memory or descriptors.
 void stop(Server& server, admin::StopKind kind, int signal_fd) {
   spdlog::info("{}", kind == admin::StopKind::kGraceful ? "stopping gracefully" : "stopping");
   server.begin_stop(kind);
@@ -95,7 +95,7 @@ void stop(Server& server, admin::StopKind kind, int signal_fd) {
   server.finish_stop();
 }
 
-// Everything that makes a process fit to serve, before there are threads.
+// Prepares the process as the options say, before there are other threads.
 std::string prepare_process(const Options& options) {
   std::string failure = raise_descriptor_limit(options.server.connections_max);
   if (failure.empty() && options.process.core_dumps) failure = enable_core_dumps();
@@ -124,7 +124,7 @@ void announce(const Options& options, const Server& server) {
   (void)std::fflush(stdout);
 }
 
-// A file that cannot be written does not keep anybody from being served: as in memcached.
+// Writes the pid and port files. As in memcached, a failure is only logged.
 void write_files(const Options& options, const Server& server, PidFile& pid_file) {
   std::string failure;
   if (!options.listen.port_filename.empty()) {
@@ -149,7 +149,7 @@ int serve(const Options& options) {
   if (!failure.empty()) return fail(failure);
   Daemon daemon;
   if (options.process.daemonize) failure = daemon.detach(options.process.core_dumps);
-  // In this order: another user may not be allowed to lock memory.
+  // Before -u, because the other user may not be allowed to lock memory.
   if (failure.empty() && options.process.lock_memory) failure = lock_memory();
   if (failure.empty()) failure = become_user(options);
   if (!failure.empty()) return fail(failure);
@@ -157,7 +157,8 @@ int serve(const Options& options) {
   if (signal_fd < 0) return fail("signals cannot be received.");
   failure = server.start();
   if (!failure.empty()) return fail(failure);
-  // What comes meanwhile waits in the backlog: who reads of a port can connect to it.
+  // The server listens already: a client that reads the port from the file can connect, and waits
+  // in the backlog.
   PidFile pid_file;
   write_files(options, server, pid_file);
   server.serve();
@@ -182,7 +183,7 @@ int main(int argc, char** argv) {
     return parsed.exit_status;
   }
   warpcache::start_logging(parsed.options->process.verbosity);
-  // The system may refuse memory or a thread at the start.
+  // The system may refuse memory or a thread at start-up.
   try {
     if (parsed.options->gpu.selftest) return warpcache::server::run_selftest(*parsed.options);
     return warpcache::server::serve(*parsed.options);

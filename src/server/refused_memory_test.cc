@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refuses each allocation that the threads of a running server make during a conversation: one
-// alone, then that one and all that follow. Whatever cannot be had, the server stays up, and
-// afterwards it answers as before with what was stored.
+// Makes allocations of a running server fail during a conversation: each one alone, then each one
+// and all after it. The server must stay up, and must then answer as before with the stored items.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -25,7 +24,7 @@ namespace {
 constexpr int kPatienceMs = 20000;
 constexpr uint32_t kLargeBytes = 200 * 1024;
 
-// The CUDA engine where it is for the simulated GPU, which does not depend on this machine.
+// The CUDA engine is tested only if it is built for the simulated GPU, which every machine has.
 constexpr EngineChoice kEngines[] = {EngineChoice::kCpu,
 #ifdef WARPCACHE_CUDA_IS_SIMULATED
                                      EngineChoice::kCuda
@@ -117,7 +116,7 @@ class Client {
     EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
 
-  // What cannot be sent has met a closed connection.
+  // A send may fail, because the server may have closed the connection.
   void send(const std::string& text) {
     for (size_t sent = 0; sent < text.size();) {
       const ssize_t count = ::send(fd_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
@@ -126,7 +125,7 @@ class Client {
     }
   }
 
-  // Until `end` has come, the connection is closed or, of datagrams, none follows.
+  // Reads until `end` has come, the connection is closed or (UDP) no datagram follows.
   std::string read_until(const std::string& end) {
     std::string text;
     pollfd waiting = {fd_.get(), POLLIN, 0};
@@ -155,7 +154,7 @@ class RefusedMemoryTest : public testing::TestWithParam<std::tuple<EngineChoice,
   void SetUp() override {
     exempt_this_thread();
     options_.store.memory_bytes = uint64_t{64} << 20;
-    options_.store.hash_power = 12;  // dumps look at all of the index
+    options_.store.hash_power = 12;  // small, because dumps read the whole index
     options_.listen.tcp = {{"127.0.0.1", 0}};
     options_.listen.udp = {{"127.0.0.1", 0}};
     options_.server.threads = 1;
@@ -179,7 +178,8 @@ class RefusedMemoryTest : public testing::TestWithParam<std::tuple<EngineChoice,
     Client client(what.datagram ? udp_ : tcp_, what.datagram);
     for (const std::string& piece : what.pieces) {
       client.send(piece);
-      // Each piece comes by itself: the server has taken the last when others are answered.
+      // The pieces arrive separately: when this request is answered, the server has read the last
+      // one.
       if (what.pieces.size() > 1 || !what.reads) check_item(1);
     }
     if (what.reads && !what.datagram) client.send("quit\r\n");
@@ -201,7 +201,7 @@ class RefusedMemoryTest : public testing::TestWithParam<std::tuple<EngineChoice,
   uint16_t udp_ = 0;
 };
 
-// A server of its own for each allocation: some are made but once.
+// Starts a server for each allocation, because some allocations are made only once.
 TEST_P(RefusedMemoryTest, TheServerStaysUp) {
   for (const int64_t following : {0, 1 << 30}) {
     bool reached = true;

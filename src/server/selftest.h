@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --selftest: whether a card and the engine on it do what they should, in less than a minute.
+// --selftest: tests a GPU and the CUDA engine on it, in less than a minute.
 #pragma once
 
 #include "options/options.h"
 
 namespace warpcache::server {
 
-// Prints what it does and finds; returns the exit status, 0 where all is well.
+// Prints its steps and results; returns the exit status, 0 for success.
 int run_selftest(const Options& options);
 
 }  // namespace warpcache::server

@@ -99,7 +99,7 @@ std::string Server::start() {
   return failure;
 }
 
-// In memcached's words, for which some programs wait.
+// Logs the listeners in memcached's words, because some programs wait for these lines.
 void Server::log_listeners() const {
   const uint8_t protocol = worker_config().protocol;
   const char* const name = protocol == protocol::kProtocolText     ? "ascii"
@@ -126,8 +126,8 @@ void Server::serve() {
   acceptor_->start(std::move(sinks));
 }
 
-// A worker's thread. All have given back what their engines hold when finish_stop() has joined
-// them.
+// The main function of a worker's thread. Before it ends, its engine releases what it holds; so all
+// engines have done so when finish_stop() has joined the threads.
 void Server::run_worker(const WorkerThread& worker) {
   worker.engine->attach_thread();
   attached_->count_down();
@@ -171,8 +171,8 @@ std::string Server::make_workers() {
       udp_fds_.push_back(listener.fds[i].get());
       udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
-    WorkerThread
-        worker;  // a member once it is whole: whatever fails before, no half of one is stopped
+    // Added to workers_ only when complete, so that begin_stop() meets no incomplete worker.
+    WorkerThread worker;
     Backend::WorkerEngine made;
     std::string failure = backend_->make_engine(*admin_, &made);
     if (!failure.empty()) return failure;

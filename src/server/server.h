@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server put together: store, engines, workers, transports, acceptor, administrative commands.
-// Main thread only, unless said otherwise. Functions that can fail return an empty string or one
-// sentence.
+// Assembles the server: store, engines, workers, transports, acceptor, administrative commands.
+// Main thread only, unless a comment says otherwise. Functions that can fail return an empty string
+// or one sentence.
 #pragma once
 
 #include <atomic>
@@ -33,51 +33,53 @@ namespace warpcache::server {
 
 class Server {
  public:
-  // `options` outlive the server and do not change.
+  // REQUIRES: `options` outlive the server and do not change.
   explicit Server(const Options& options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Stops at once, unless stopped before.
+  // Stops immediately, unless it is stopped already.
   ~Server();
 
-  // Binds what may need privileges: TCP and UDP. Nothing is accepted yet.
+  // Binds the TCP and UDP ports, which may need privileges. Accepts nothing yet.
   [[nodiscard]] std::string open_ports();
 
-  // Makes the rest, and listens: clients can connect and wait. REQUIRES: open_ports() was
+  // Creates everything else and listens: clients can connect, and wait. REQUIRES: open_ports() was
   // successful.
   [[nodiscard]] std::string start();
-  // Clients are accepted and answered. REQUIRES: started.
+  // Accepts and answers clients. REQUIRES: start() was successful.
   void serve();
 
-  // What requests run on, for the banner; and what it uses as -m. REQUIRES: started.
+  // The engine's description for the banner, and the memory limit. REQUIRES: start() was
+  // successful.
   std::string engine_text() const { return backend_->describe(); }
   uint64_t memory_bytes() const { return backend_->memory_bytes(); }
 
-  // As bound.
+  // The bound ports.
   const std::vector<BoundPort>& ports() const { return ports_; }
 
-  // Readable when a command has asked for the end.
+  // Readable when a command has asked for a stop.
   int stop_fd() const { return stop_request_.fd(); }
   admin::StopKind asked_to_stop() const { return stop_request_.kind(); }
-  // Whether it ends because something has failed.
+  // Whether the server stops because of a failure.
   bool has_failed() const { return failed_.load(); }
 
   // Reads the password file again (SIGHUP).
   [[nodiscard]] std::string reload_auth();
 
-  // Closes the listeners, and has the workers close the connections: at once, or as soon as each is
-  // between requests. Starts no thread and takes no memory.
+  // Closes the listeners and makes the workers close the connections: immediately, or each when it
+  // has no request in progress. Starts no thread and allocates nothing.
   void begin_stop(admin::StopKind kind);
-  // Readable once all workers have ended. REQUIRES: serving.
+  // Readable when all workers have ended. REQUIRES: serve() was called.
   int ended_fd() const { return ended_.fd(); }
   bool has_ended() const { return ended_.kind() != admin::StopKind::kNone; }
-  // Turns a graceful stop under way into one at once.
+  // Turns a graceful stop into an immediate one.
   void hurry();
   // Waits until all threads have ended. REQUIRES: begin_stop() was called.
   void finish_stop();
 
  private:
-  // What one thread needs; the engine is above the transport, since pins outlive connections.
+  // The parts of one worker. The engine is declared before the transport and so destroyed after it,
+  // because pins outlive connections.
   struct WorkerThread {
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<io::SocketTransport> transport;
@@ -108,7 +110,7 @@ class Server {
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
   std::vector<WorkerThread> workers_;
-  std::optional<std::latch> attached_;  // their threads
+  std::optional<std::latch> attached_;  // open when all threads are attached to their engines
   std::atomic<size_t> workers_running_{0};
   admin::StopRequest ended_;
 };

@@ -161,8 +161,8 @@ admin::SettingsSnapshot ServerStats::settings() {
   return settings;
 }
 
-// The cursor: 0 for the listeners, then worker + 1 in the high half and, in the low one, the place
-// in that worker's table.
+// The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
+// half the place in that worker's table.
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   if (cursor == 0) {
@@ -171,7 +171,7 @@ void ServerStats::list_connections(
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
-      snapshot.idle_s = store_->clock().now - store::kClockStart;  // listens since the start
+      snapshot.idle_s = store_->clock().now - store::kClockStart;  // a listener: since the start
       visit(snapshot);
     }
     cursor = uint64_t{1} << 32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the values of `stats` come from: the store, the engines, the transports and the acceptor.
+// Collects the values of `stats` from the store, the engines, the transports and the acceptor.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace warpcache::server {
 
 class ServerStats final : public admin::StatsSource {
  public:
-  // All of them outlive this.
+  // REQUIRES: all arguments outlive this object.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
               const io::Acceptor& acceptor);
 
-  // A worker's share. Before the first request.
+  // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
 
   [[nodiscard]] admin::StatsSnapshot snapshot() override;

@@ -15,7 +15,7 @@
 namespace warpcache::worker {
 namespace {
 
-// What is logged of `replies`, which come in pieces of `piece` bytes.
+// The log of `replies`, which come in pieces of `piece` bytes.
 std::string log_of_replies(const std::string& replies, size_t piece) {
   std::vector<io::TxSpan> spans;
   for (size_t at = 0; at < replies.size(); at += piece) {

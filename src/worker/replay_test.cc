@@ -45,7 +45,7 @@ class ReplayPipeline : public testing::Test {
     input_.add(bytes_of(request(id, text, form)));
   }
 
-  // Replays what has been added; "id: text" of each reply frame since the last call.
+  // Replays the added frames. Returns "id: text" of each new reply frame.
   std::vector<std::string> replies() {
     worker_.run();
     std::vector<std::string> texts;

@@ -99,7 +99,7 @@ TEST_F(WorkerTest, AnEngineReleasesItsDeviceWhenNothingHasComeForAWhile) {
   };
   EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(worker_->run_once(0));  // nothing comes, but not for long
+    ASSERT_TRUE(worker_->run_once(0));  // no input, but not for long
     EXPECT_EQ(ask("version\r\n"), "VERSION\r\n");
   }
   EXPECT_EQ(engine_.device_releases, 0u);
@@ -231,8 +231,8 @@ TEST_F(WorkerTest, StreamsAlternateWhenReplySpaceIsShort) {
   for (size_t i = 1; i < streams.size(); ++i) transport_.close(*streams[i]);
 }
 
-// Four fifths of the streams would fill every batch, if they were always first. The engine serves
-// all of a batch, or leaves most of it waiting.
+// Four fifths of the streams would fill every batch if they were always the first. The engine runs
+// all of a batch, or defers most of it.
 TEST_F(WorkerTest, StreamsAlternateWhenTheBatchIsFull) {
   constexpr uint32_t kRequests = 10000;
   const std::string one = "ERROR 7\r\n";
@@ -296,7 +296,7 @@ TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameIteration) {
   }
 }
 
-// More than a batch holds: they are run one batch after the other, in the same turn.
+// More datagrams than a batch holds: they run in several batches of the same iteration.
 TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
   start();
   constexpr uint32_t kDatagrams = 2 * Worker::kBatchFramesMax / Worker::kDatagramFramesMax + 1;
@@ -338,8 +338,8 @@ TEST_F(WorkerTest, ADatagramThatNeverFindsReplySpaceIsLost) {
   EXPECT_EQ(transport_.datagram_replies()[0], "");
 }
 
-// Random dialogues, cut at random, with an engine that leaves frames undone at random: always the
-// replies of the dialogue run whole.
+// Random dialogues in random pieces, with an engine that defers random frames: the replies are
+// always those of the dialogue in one piece.
 class WorkerRandomTest : public testing::TestWithParam<uint32_t> {};
 
 uint32_t below(std::mt19937& random, uint32_t bound) {

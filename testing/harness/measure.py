@@ -313,7 +313,7 @@ def connections(target: Target, megabytes: int, idle: int, busy: int) -> dict:
 
 
 def datagrams(target: Target, commands: int, datagrams: int, rounds: int) -> dict:
-    """What bursts of datagrams, each of so many empty lines, leave occupied. One thread."""
+    """The memory that bursts of datagrams, each of `commands` empty lines, leave occupied. One thread."""
     with running(target, 64, "-t", "1", udp=True) as server:
         before = resident_kib(server)["rss_kib"]
         replies = 0

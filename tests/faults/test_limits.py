@@ -227,7 +227,7 @@ def test_memory_that_cannot_be(target, value):
 def test_more_memory_than_the_machine_has(target):
     """It may be meant (a test, overcommitment): it starts, and says what will happen.
 
-    Memory that a GPU reaches cannot be promised: then it says how much there is not."""
+    Memory that a GPU reaches cannot be reserved without use: then the server reports how much is missing."""
     if is_sanitized(target.path):
         pytest.skip("the sanitizers occupy the address space")
     megabytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB

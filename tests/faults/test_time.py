@@ -116,7 +116,7 @@ def clock_shim(tmp_path_factory):
 
 @pytest.mark.parametrize("jump_s", [YEAR_S, -YEAR_S, 3600, -3600])
 def test_wall_clock_is_set(start_server, clock_shim, tmp_path, jump_s):
-    """What was to live so many seconds lives so many seconds, whatever the clock on the wall says."""
+    """A time to live in seconds is exact, whatever happens to the wall clock."""
     shift = tmp_path / "shift"
     shift.write_text("0")
     sanitizer = os.environ.get("ASAN_OPTIONS", "")

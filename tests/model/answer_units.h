@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a server said, taken apart into units that two servers can be compared by.
+// Divides a server's output into units that can be compared with those of another server.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,27 @@
 
 namespace warpcache::model {
 
-// One line of text, with its value where it has one; all lines of a statistic; one binary packet.
+// One line of text, with its value if it has one; or all lines of a statistic; or one binary
+// packet.
 struct AnswerUnit {
-  // What must be equal: CAS ids stand as <cas>, and what is the server's own business (the values
-  // of statistics, sizes and classes in the reply of `me`) as <own>.
+  // The text that must be equal. CAS ids are replaced by <cas>; values that servers may choose
+  // (those of statistics, sizes and classes in the reply of `me`) by <own>.
   std::string shown;
   std::vector<uint64_t> cas;
-  // The names of a statistic, in order; the unit is one then.
+  // The names of a statistic, in order; empty if the unit is no statistic.
   std::vector<std::string> names;
 };
 
 std::vector<AnswerUnit> split_text_answers(std::string_view output);
 std::vector<AnswerUnit> split_binary_answers(std::string_view output);
 
-// Which CAS id of one server is which of the other.
+// Maps the CAS ids of one server to those of the other.
 class CasPairs {
  public:
-  // False: the two stand for different things, by what earlier answers said. Equal numbers are a
-  // client's choice, or none.
+  // False: the two belong to different items according to earlier answers. Equal numbers were
+  // chosen by a client, or are 0.
   bool learn(uint64_t ours, uint64_t theirs);
-  // Both say the same. Learns the pairs of their CAS ids.
+  // Whether both units are equal. Learns the pairs of their CAS ids.
   bool same(const AnswerUnit& ours, const AnswerUnit& theirs);
   bool same_cas(const AnswerUnit& ours, const AnswerUnit& theirs);
 

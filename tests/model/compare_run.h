@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random commands to warpcached and to memcached until enough were sent: the long form of
-// Comparison, with a report. A memcached with `debugtime` has its clock moved as well; to 1.6.18,
-// which is not the yardstick, goes only what both versions answer alike.
+// Sends random commands to warpcached and to memcached until `commands` were sent: the long form of
+// Comparison, with a report. If memcached has `debugtime`, its clock is moved too. memcached 1.6.18
+// gets only commands that it answers like 1.6.45.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace warpcache::model {
 struct CompareConfig {
   std::string warpcached;  // programs
   std::string memcached;
-  size_t commands = 100'000;  // at least so many in all scripts together
+  size_t commands = 100'000;  // the least number in all scripts together
   size_t steps = 300;         // of a script
   uint64_t seed = 1;
   Protocol protocol = Protocol::kAll;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays a script against warpcached and against memcached, and compares all that they answer.
+// Plays a script against warpcached and against memcached, and compares all answers.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +26,19 @@ struct Unlisted {
   std::string theirs;
 };
 std::string describe(const Unlisted& difference);
-// The same for differences that probably have one cause.
+// A name that is the same for differences that probably have one cause.
 std::string kind_of(const Unlisted& difference);
 
 struct Compared {
   std::optional<Unlisted> difference;
-  Script transcript;  // the script as far as it was played, with the answers of ours
+  Script transcript;  // the played part of the script, with the answers of warpcached
   size_t commands = 0;
   std::map<std::string_view, size_t> listed;  // how often each listed difference was met
 };
 
 class Comparison {
  public:
-  // All outlive it.
+  // REQUIRES: all arguments outlive this object.
   Comparison(const Script& script, ServerProcess& ours, ServerProcess& theirs)
       : script_(script), ours_(ours), theirs_(theirs), history_(theirs.clock_moves()) {}
   Comparison(const Comparison&) = delete;
@@ -54,7 +54,7 @@ class Comparison {
   void send(const Step& step);
   Verdict compare_stream(uint32_t round, int stream);
   Verdict judge(const Parting& parting, size_t& at_ours, size_t& at_theirs);
-  // The answers are equal, and what is stored need not be.
+  // Judges a place with equal answers where the stored items may differ.
   Verdict judge_hidden(const Parting& parting);
   void write_down(uint32_t round, int stream, const std::string& output);
 
@@ -65,7 +65,7 @@ class Comparison {
   History history_;
   std::map<std::string, uint64_t> cas_of_ours_;  // by key, before the round
   std::map<std::string, uint64_t> cas_of_theirs_;
-  std::map<int, bool> is_binary_;                 // what the connection of a stream speaks
+  std::map<int, bool> is_binary_;                 // protocol of a stream's connection
   std::map<int, std::vector<std::string>> sent_;  // in this round
   Compared compared_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many scripts at a time against one pipeline, each with keys of its own and a model of its own:
-// batches of thousands of requests of many connections, every reply byte compared. In each round
-// all send, then the pipeline works off what they have sent, then all compare.
+// Plays many scripts at the same time against one pipeline, each with its own keys and model:
+// batches of thousands of requests of many connections, with every reply byte compared. In each
+// round all players send, then the pipeline runs the requests, then all players compare.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ struct CrowdResult {
   uint64_t commands = 0;
   std::vector<Failure> failures;
   std::map<std::string, size_t> losses;  // why scripts were not played to their end
-  std::string broken;                    // an invariant, once all is over; empty: none
+  std::string broken;                    // a broken invariant at the end; empty: none
 };
 
-// Throws std::runtime_error where there is no such engine.
+// Throws std::runtime_error if there is no such engine.
 CrowdResult play_crowd(const CrowdConfig& config);
-// Several at a time, a thread each, each with an engine and a store of its own. Returns their
-// results in the same order.
+// Plays several crowds at the same time, each in its own thread with its own engine and store.
+// Returns their results in the same order.
 std::vector<CrowdResult> play_crowds(const std::vector<CrowdConfig>& configs);
 
 }  // namespace warpcache::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a stream of bytes is cut into pieces, by chance.
+// Divides a stream of bytes into random pieces.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace warpcache::model {
 
 class Cuts {
  public:
-  // Seed 0: nowhere.
+  // Seed 0: one piece.
   explicit Cuts(uint64_t seed) : random_(static_cast<uint32_t>(seed)), cuts_(seed != 0) {}
 
   bool active() const { return cuts_; }
 
-  // Bytes of the next piece, of those that are there.
+  // The size of the next piece of `available` bytes.
   size_t next(size_t available) {
     if (!cuts_) return available;
     const size_t most = std::max<size_t>(available, 1);

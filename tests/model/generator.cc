@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kTextStreams = 2;  // streams 1 and 2 speak text, 3 and 4 binary
 constexpr int kBinaryStreams = 2;
-constexpr uint32_t kSharedClockRounds = 8;  // time passes in one round of so many
+constexpr uint32_t kSharedClockRounds = 8;  // time passes in one of kSharedClockRounds rounds
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random scripts: few keys, every command, mostly valid, sizes of every kind.
+// Generates random scripts: few keys, every command, mostly valid messages, values of all sizes.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace warpcache::model {
 
-// Where decisions come from.
+// The source of the generator's random decisions.
 class Dice {
  public:
   virtual ~Dice() = default;
   // 0 to sides - 1. REQUIRES: sides > 0.
   virtual uint32_t roll(uint32_t sides) = 0;
-  // Nothing more can be decided; roll() gives 0.
+  // Whether the source is exhausted; roll() then gives 0.
   virtual bool spent() const = 0;
 
   bool one_in(uint32_t sides) { return roll(sides) == 0; }
@@ -36,7 +36,7 @@ class SeededDice final : public Dice {
   std::mt19937_64 random_;
 };
 
-// Decisions that a fuzzer makes.
+// Decisions from the bytes of a fuzzer.
 class ByteDice final : public Dice {
  public:
   ByteDice(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -53,19 +53,20 @@ enum class Protocol : uint8_t { kAll, kText, kMeta, kBinary };
 
 struct GeneratorConfig {
   Protocol protocol = Protocol::kAll;
-  // Also what the model does not know: administration, wrong numbers and words of all kinds.
+  // Also messages that the model does not know: administration, wrong numbers and words of all
+  // kinds.
   bool wide = false;
   size_t steps = 60;
   size_t bytes_max = 16u << 20;  // of all values together
   bool clock = true;
   bool datagrams = true;
   bool large = true;
-  // Only what memcached 1.6.18 does in the same way.
+  // Only messages that memcached 1.6.18 answers like 1.6.45.
   bool common = false;
   uint32_t messages_max = 4;  // of a stream in a round, most of the time
-  // Others play against the same server at the same time: only keys with `prefix`, no flush, no
-  // guesses of CAS ids, and rounds first_round to last_round whatever the steps, of which the same
-  // ones let the same time pass for all.
+  // Other scripts run against the same server at the same time: only keys with `prefix`, no flush,
+  // no guessed CAS ids. Uses the rounds first_round to last_round, whatever the number of steps; in
+  // the same rounds the same time passes for all scripts.
   bool shared = false;
   std::string prefix;
   uint32_t first_round = 1;
@@ -135,7 +136,7 @@ class Generator {
   std::string prefix_;  // of the keys of this message
   size_t bytes_ = 0;
   uint32_t round_ = 0;
-  uint32_t unframed_round_ = 0;  // the last one with a message whose size may be wrong
+  uint32_t unframed_round_ = 0;  // the last round with a message whose size may be wrong
   bool flushes_ = true;          // in this script
   bool may_flush_ = false;       // in this message
   bool in_datagram_ = false;

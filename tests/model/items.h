@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the model keeps, and time as memcached's clients give it.
+// The model's items, and the meaning of clients' times.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,8 @@ class Items {
   int64_t now() const { return now_; }
   int64_t unix_time() const { return unix_start_ + now_; }
   void advance(int64_t seconds);
-  // What is stored before `delay` seconds have passed ends with the last of them, or, if it is
-  // older, at the beginning of that one. 0: now. A later call takes the place of one that is still
-  // to come.
+  // Items that are stored in the last second of `delay` end with that second; older items end at
+  // its start. 0: now. A later call replaces a pending one.
   void flush(int64_t delay);
 
   // The living item, or null.
@@ -42,13 +41,13 @@ class Items {
   Item& put(const std::string& key, Item item);
   void remove(const std::string& key) { items_.erase(key); }
 
-  // The server second that a client's time means; 0: never.
+  // The server second of a client's time; 0: never.
   int64_t expiry_of(int64_t exptime) const;
   // -1: never ends.
   int64_t seconds_left(const Item& item) const;
 
   void note_use(Item& item) const;
-  // Does what note_use() does except that it is no use by a reader.
+  // As note_use(), but does not count as a use by a reader.
   void renew(Item& item) const { item.used_at = now_; }
 
   Cas next_cas();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The differences from memcached that docs/compatibility.md lists: a comparison lets these pass and
-// no other.
+// The differences from memcached that docs/compatibility.md lists. A comparison accepts only these.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +17,37 @@ namespace warpcache::model {
 
 // One side of an exchange that differs.
 struct Side {
-  const AnswerUnit* unit = nullptr;  // null: it says nothing more
+  const AnswerUnit* unit = nullptr;  // null: there is no further unit
   const AnswerUnit* next = nullptr;
   Standing standing = Standing::kInStep;
 };
 
-// Where the answers to the messages of one stream in one round part.
+// The first place where the answers to a stream's messages of one round differ.
 struct Parting {
   const std::vector<std::string>& sent;
   Side ours;
   Side theirs;
   bool binary = false;
-  const History& before;  // with this round
+  const History& before;  // this round included
   int64_t now = 0;
 };
 
 enum class Effect : uint8_t {
   kNone,        // another difference
-  kAsAnswered,  // the units count as equal, and the comparison goes on behind both
-  kOursMore,    // the unit of ours counts as not said
-  kTheirsMore,  // the unit of memcached counts as not said
-  kEndsScript,  // what is stored or what is read as a command may differ from here on
+  kAsAnswered,  // the units count as equal; the comparison continues after both
+  kOursMore,    // the unit of warpcached is ignored
+  kTheirsMore,  // the unit of memcached is ignored
+  kEndsScript,  // from here on, items may differ, or the bytes that are read as commands
 };
 
 struct ListedDifference {
   std::string_view name;
-  std::string_view anchor;  // stands in docs/compatibility.md word for word
+  std::string_view anchor;  // occurs literally in docs/compatibility.md
   Effect (*effect)(const Parting& parting);
-  // What is stored may differ though the answers do not: asked for each stream at the end of a
-  // round as well.
+  // Items may differ although the answers do not: also checked for each stream at the end of a
+  // round.
   bool hidden = false;
-  bool of_1_6_18 = false;  // and not of the yardstick
+  bool of_1_6_18 = false;  // a difference from 1.6.18, not from 1.6.45
 };
 
 std::span<const ListedDifference> listed_differences();

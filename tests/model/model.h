@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What memcached's clients are promised, said as simply as it can be: one thread, one map, one
-// command after the other. It takes a stream's bytes and says what must come back. It knows
-// nothing of how the server does it.
+// memcached's semantics as its clients see them, in the simplest form: one thread, one map, one
+// command after the other. It takes a stream's bytes and gives the expected reply. It shares no
+// code with the server.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ struct ModelConfig {
   int64_t now = 2;
   int64_t unix_start = 0;
   std::string version;
-  // Does what memcached 1.6.18 does and later versions or we do not, so that scripts can be played
-  // against it: what it forgets about an item that it replaces by itself.
+  // Behaves like memcached 1.6.18 where it differs from later versions, so that scripts can be
+  // played against it: the metadata that it loses when it replaces an item itself.
   bool as_1_6_18 = false;
 };
 
 // A connection, or one datagram.
 struct Session {
   enum class Language : uint8_t { kUnknown, kText, kBinary };
-  std::string input;     // not understood yet
-  uint64_t swallow = 0;  // bytes still to be thrown away
+  std::string input;     // bytes that are not processed yet
+  uint64_t swallow = 0;  // bytes that are still to be discarded
   Language language = Language::kUnknown;
   bool closed = false;
 
-  // It is in the middle of a message.
+  // Whether it is in the middle of a message.
   bool waits() const { return !closed && (!input.empty() || swallow != 0); }
 };
 
@@ -47,11 +47,11 @@ struct StoreCommand {
   std::string value;
   uint32_t flags = 0;
   int64_t exptime = 0;
-  bool compares = false;  // with `cas`, and set and replace want it to be there
+  bool compares = false;  // compares with `cas`; set and replace then need an existing item
   uint64_t cas = 0;
   bool sets_cas = false;
   uint64_t new_cas = 0;
-  bool vivifies = false;  // append and prepend make what they miss, with vivify_exptime
+  bool vivifies = false;  // append and prepend create a missing item with vivify_exptime
   int64_t vivify_exptime = 0;
   bool allows_stale = false;
   bool key_was_base64 = false;
@@ -74,24 +74,25 @@ enum class CountOutcome : uint8_t { kDone, kMade, kNotFound, kExists, kNotANumbe
 
 class Model {
  public:
-  // `book` outlives the model.
+  // REQUIRES: `book` outlives the model.
   Model(const ModelConfig& config, const CasBook& book)
       : config_(config), items_(config.now, config.unix_start), book_(book) {}
 
   void advance(int64_t seconds) { items_.advance(seconds); }
   int64_t unix_time() const { return items_.unix_time(); }
 
-  // The next bytes of a stream. Appends to `reply` what comes back.
+  // Processes the next bytes of a stream and appends the expected reply to `reply`.
   void receive(Session& session, std::string_view bytes, Reply& reply);
-  // A datagram's payload.
+  // Processes a datagram's payload.
   void receive_datagram(std::string_view bytes, Reply& reply);
 
-  // Something was asked that the model cannot foretell: what follows proves nothing.
+  // Whether there was a request whose reply the model cannot predict: later differences mean
+  // nothing.
   bool at_a_loss() const { return !loss_.empty(); }
   const std::string& loss() const { return loss_; }
 
   std::map<std::string, std::string> contents() const { return items_.contents(); }
-  // The CAS number of a living item as far as it is known; 0: none.
+  // The CAS number of a live item, if it is known; else 0.
   uint64_t cas_number(const std::string& key);
 
  private:
@@ -99,7 +100,7 @@ class Model {
   struct MetaLine;
 
   bool take_swallowed(Session& session);
-  // Each takes one message off the session's input; false: there is none that is whole.
+  // Each processes one message of the session's input. False: there is no complete message.
   bool take_text(Session& session, Reply& reply);
   bool take_binary(Session& session, Reply& reply);
 
@@ -133,7 +134,7 @@ class Model {
   void run_binary_count(const Packet& packet, Reply& reply);
   void run_binary_delete(const Packet& packet, Reply& reply);
 
-  // model.cc: what all protocols share
+  // model.cc: shared by all protocols
   StoreOutcome store(const StoreCommand& command, Item** item);
   CountOutcome count(const CountCommand& command, uint64_t& number, Item** item);
   bool too_large(size_t key_size, uint32_t flags, uint64_t value_size) const;
@@ -142,7 +143,7 @@ class Model {
   ModelConfig config_;
   Items items_;
   const CasBook& book_;
-  std::string loss_;  // why the model is at a loss; empty: it is not
+  std::string loss_;  // why the model cannot predict further replies; empty: it can
 };
 
 }  // namespace warpcache::model

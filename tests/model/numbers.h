@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in text as memcached takes them, by the C library's own functions.
+// Reads numbers in text as memcached does, with functions of the C library.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace warpcache::model {
 
-// What strtoull() and its like take, followed by the end or by white space. Narrow ones keep the
-// low 32 bits.
+// Reads what strtoull() and similar functions accept, followed by the end or white space. 32-bit
+// numbers are the low 32 bits.
 bool read_u64(const std::string& text, uint64_t& number);
 bool read_u32(const std::string& text, uint32_t& number);
 bool read_i32(const std::string& text, int32_t& number);
-// Digits alone, a '-' in front where signed, in range. A '-' alone is 0.
+// Reads only digits, after a '-' if the type is signed, in range. A '-' alone is 0.
 bool read_plain_i32(const std::string& text, int32_t& number);
 bool read_plain_u32(const std::string& text, uint32_t& number);
 bool read_plain_u64(const std::string& text, uint64_t& number);
 
-// False: not base64 with its padding, or it is nothing.
+// False: not base64 with padding, or empty.
 bool read_base64(const std::string& text, std::string& bytes);
 std::string base64(const std::string& bytes);
 
-// At blanks only, as every line of the protocol.
+// Splits at blanks only, as memcached splits lines.
 std::vector<std::string> split_words(const std::string& line);
 
 }  // namespace warpcache::model

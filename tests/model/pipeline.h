@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole pipeline in one thread, without sockets: worker, framing, engine, store.
+// The complete pipeline in one thread, without sockets: worker, framing, engine, store.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ namespace warpcache::model {
 
 struct PipelineConfig {
   uint32_t item_size_max = 1 << 20;
-  // Seed of where streams are cut into chunks; 0: nowhere.
+  // Seed for the division of streams into chunks; 0: no division.
   uint64_t cuts = 0;
   engine::RigKind engine = engine::RigKind::kCpu;
-  // Enough for every script, so that nothing is evicted; small, so that chains begin at 32 KB.
+  // Large enough that no script causes evictions; small enough that chains start at 32 KB.
   uint64_t memory_bytes = uint64_t{64} << 20;
   uint32_t gpu_blocks = engine::RigConfig{}.gpu_blocks;
 };
@@ -45,7 +45,7 @@ class Pipeline final : public Server {
   int64_t now() const override { return rig_->store().clock().now; }
   int64_t unix_start() const override { return rig_->store().clock().unix_start; }
   std::string version() const override;
-  // On a GPU the streams of a batch take turns as they like.
+  // On a GPU the streams of a batch run in any order.
   bool cas_follows_requests() const override { return follows_requests_; }
   uint64_t first_cas() const override { return uint64_t{1} << store::StoreRef::kCasIndexBits; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays a script against a server and against the model, and tells where they differ.
+// Plays a script against a server and the model, and reports where they differ.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Difference {
   uint32_t round = 0;
   int stream = 0;
   std::string what;
-  std::string expected;  // from the first byte that differs on
+  std::string expected;  // from the first different byte on
   std::string got;
 };
 std::string describe(const Difference& difference);
@@ -37,25 +37,26 @@ using StartServer = std::function<std::unique_ptr<Server>(const Script&)>;
 
 struct Played {
   std::optional<Difference> difference;
-  Script transcript;    // the script with its answers, CAS ids as {1}, {2}, ..., where it is kept
-  size_t commands = 0;  // steps that were sent
+  Script transcript;    // if kept: the script with its answers, CAS ids as {1}, {2}, ...
+  size_t commands = 0;  // sent steps
   std::string loss;     // why the script was not played to its end; empty: it was
 };
 
-// Plays a script round by round: each is sent, then the server runs, which is the caller's to do,
-// then what came back is compared.
+// Plays a script in rounds: sends the messages of a round, then the caller runs the server, then
+// compares the replies.
 class Player {
  public:
-  // Both outlive it. Without `keeps_transcript` the transcript stays empty.
+  // REQUIRES: `script` and `server` outlive this object. Without `keeps_transcript` the transcript
+  // stays empty.
   Player(const Script& script, Server& server, bool keeps_transcript);
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  // Sends the next round. False: there is none, or the model is at a loss.
+  // Sends the next round. False: there is none, or the model cannot predict it.
   bool send_round();
-  // `ran`: what Server::run() has said. False: something differs.
+  // Compares the replies; `ran` is the result of Server::run(). False: there is a difference.
   bool compare_round(bool ran);
-  // Compares what is stored, if all rounds are through. The player is used up.
+  // Compares the items after the last round. The player cannot be used after this.
   Played end();
 
  private:
@@ -90,14 +91,14 @@ class Player {
   Played played_;
 };
 
-// Plays all of it, with a transcript.
+// Plays the whole script, with a transcript.
 Played play(const Script& script, Server& server);
 
 // The pipeline in this process.
 std::unique_ptr<Server> start_pipeline(const Script& script,
                                        engine::RigKind engine = engine::RigKind::kCpu);
 
-// A smaller script for which `differs` still holds, found by leaving things out.
+// A smaller script for which `differs` is still true, found by removing parts.
 Script shrink(Script script, const std::function<bool(const Script&)>& differs);
 
 }  // namespace warpcache::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reply as the model expects it: bytes, with places where a CAS id stands.
+// A reply as the model expects it: bytes, with places for CAS ids.
 #pragma once
 
 #include <cstddef>
@@ -37,21 +37,21 @@ class Reply {
   std::vector<ReplyPiece> pieces_;
 };
 
-// Compares what a server says, as it comes, with what it should say.
+// Compares a server's output, as it arrives, with the expected reply.
 class ReplyMatcher {
  public:
-  // The book learns the CAS ids of what matches. Outlives this.
+  // The book learns the CAS ids of matching replies. REQUIRES: it outlives this object.
   explicit ReplyMatcher(CasBook& book) : book_(book) {}
 
   void expect(const Reply& reply);
 
-  // Takes the next bytes of the server. False: they are wrong; difference() says where.
+  // Compares the next bytes of the server. False: they are wrong; difference() says where.
   bool take(std::string_view bytes);
 
-  // Everything that was expected has come, and nothing else. (A part of what is expected may come
-  // late, and early: see take().)
+  // Whether all expected bytes have come, and no others. (Some expected bytes may come early or
+  // late: see take().)
   bool even() const { return expected_.empty() && early_.empty(); }
-  // What has not come, and what came beyond all expectation.
+  // The bytes that have not come, and the bytes that were not expected.
   std::string missing() const;
   const std::string& surplus() const { return early_; }
 
@@ -63,7 +63,7 @@ class ReplyMatcher {
 
   CasBook& book_;
   std::deque<ReplyPiece> expected_;
-  std::string early_;  // came and is not compared yet
+  std::string early_;  // bytes that are not compared yet
 };
 
 }  // namespace warpcache::model

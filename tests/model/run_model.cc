@@ -34,7 +34,7 @@ constexpr char kUsage[] =
     "                 [--commands N] [--first SEED] [--steps N] [--keep-going]\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
-    "--jobs so many such crowds at a time, a thread and a pipeline each. --details: what differs\n"
+    "--jobs N: N such crowds at a time, a thread and a pipeline each. --details: what differs\n"
     "in a crowd is written there at full length, with the scripts.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What matters of the messages that were sent, where answers differ.
+// Facts about the sent messages that explain different answers.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace warpcache::model {
 
 inline constexpr size_t kBinaryHeaderSize = 24;
 
-// Of a binary request.
+// The header of a binary request.
 struct Header {
   uint8_t opcode = 0;
   size_t key_size = 0;
@@ -21,38 +21,38 @@ struct Header {
   size_t body_size = 0;
 };
 
-// False: it does not begin with the header of a request.
+// False: `packet` does not start with the header of a request.
 bool read_header(const std::string& packet, Header& header);
 
-// A line of the get family has a key that is too long.
+// Whether a line of the get family has a key that is too long.
 bool gets_long_key(const std::string& bytes);
 
-// Every word of a text and what it means as base64, or the key of a packet: the keys that it names,
-// and others.
+// Every word of a text and its base64 decoding, or the key of a packet: contains all keys of the
+// message, and other words.
 std::set<std::string> named_keys(const std::string& bytes);
 
-// What was sent in this script that can make a later answer differ, by the keys that it concerns.
+// The earlier messages of a script that can cause a difference later, by their keys.
 class History {
  public:
-  // A clock that moves only when told to says to the second what happened at the same time.
+  // If the clock moves only by command, it is known to the second when a message ran.
   explicit History(bool clock_moves) : slack_s_(clock_moves ? 0 : 1) {}
 
   void add(const std::string& bytes, int64_t now);
 
-  // Named by an add, a read or a count in the second of a flush behind it.
+  // Keys of an add, a read or a count in the same second as a later flush.
   const std::set<std::string>& flushed_after_use() const { return flushed_after_use_; }
   const std::set<std::string>& counted() const { return counted_; }  // by incr, decr, ma
-  // By `ma` with a time or an id, which memcached loses where the number grows.
+  // Keys of `ma` with a time or an id, which memcached loses if the number gets longer.
   const std::set<std::string>& counted_with_time() const { return counted_with_time_; }
-  // By a `gat` that is refused for another key.
+  // Keys of a `gat` that is refused because of another key.
   const std::set<std::string>& touched_by_refused_gat() const { return touched_by_refused_gat_; }
-  // By `append` or `prepend`, after a count: where one server has blanks behind a number, the other
-  // may have none.
+  // Keys of `append` or `prepend` after a count: one server may have blanks after the number, the
+  // other none.
   const std::set<std::string>& counted_and_extended() const { return counted_and_extended_; }
   bool long_value() const { return long_value_; }
-  // A delayed flush came after another flush.
+  // Whether a delayed flush came after another flush.
   bool delayed_flush_after_flush() const { return delayed_flush_after_flush_; }
-  // A delayed flush takes effect at the end of this second.
+  // Whether a delayed flush takes effect at the end of this second.
   bool last_second_of_delay(int64_t now) const;
 
  private:
@@ -63,7 +63,7 @@ class History {
   void note_extension(const std::string& bytes);
 
   const int64_t slack_s_;
-  std::map<std::string, int64_t> used_;  // when last
+  std::map<std::string, int64_t> used_;  // second of the last use
   std::set<std::string> flushed_after_use_;
   std::set<std::string> counted_;
   std::set<std::string> counted_with_time_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that speaks memcached's protocol (memcached itself, or warpcached) as the server of a
-// script: a process of its own, spoken to over a Unix socket.
+// A program with memcached's protocol (memcached itself, or warpcached) as the server of a script:
+// a separate process behind a Unix socket.
 #pragma once
 
 #include <sys/types.h>
@@ -16,35 +16,35 @@
 
 namespace warpcache::model {
 
-// How a connection stands once everything that was sent has been worked off.
+// The state of a connection after all sent requests have been processed.
 enum class Standing : uint8_t {
-  kInStep,  // the question at the end was answered
+  kInStep,  // the request at the end was answered
   kClosed,  // the server has closed it
-  kWaits,   // the question became a part of a request whose end has not come
+  kWaits,   // the request at the end became a part of an unfinished request
 };
 
 struct ProcessConfig {
   std::string program;
-  std::vector<std::string> options;  // beside socket, user and one thread
+  std::vector<std::string> options;  // in addition to socket, user and one thread
   uint64_t cuts = 0;
-  // A connection that says nothing for so long waits. It is ended then; a slow server still tells
-  // all that it has to say, and is taken for kWaits only if it would have closed the connection.
+  // A connection without output for this time counts as kWaits and is closed. A slow server still
+  // sends all its output; kWaits is wrong only if it would have closed the connection later.
   int patience_ms = 5000;
 };
 
 class ServerProcess final : public Server {
  public:
-  // Starts the program; ok() says whether it answers.
+  // Starts the program; ok() reports whether it answers.
   explicit ServerProcess(const ProcessConfig& config);
   ~ServerProcess() override;
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   bool ok() const { return ok_; }
-  // Its clock stands still and can be moved: the program has `debugtime`.
+  // Whether its clock is stopped and can be moved: the program has `debugtime`.
   bool clock_moves() const { return clock_moves_; }
   Standing standing(int stream) { return connections_[stream].standing; }
-  // The answer to a line of text, up to its first line end, over a connection of its own.
+  // The answer to a line of text, up to its first line end, over a separate connection.
   std::string ask(const std::string& line);
 
   void send(int stream, const std::string& bytes) override;
@@ -52,10 +52,10 @@ class ServerProcess final : public Server {
   bool run() override;
   std::string take_output(int stream) override;
   std::vector<std::string> take_datagrams() override { return {}; }
-  // Also what waits: its connection has been ended.
+  // True for kWaits too, because its connection has been closed.
   bool closed(int stream) override { return standing(stream) != Standing::kInStep; }
   void advance(uint32_t seconds) override;
-  // Says that the process has ended by itself.
+  // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;
   int64_t unix_start() const override { return 0; }

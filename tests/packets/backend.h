@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases are played on: something that takes Ethernet frames and answers with such.
+// The interface that the cases are played on: takes Ethernet frames and gives reply frames.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ class Backend {
   // Runs commands of the text protocol, not as frames; returns all replies so far.
   virtual std::string set_up(const std::string& commands) = 0;
   virtual void add(Bytes frame) = 0;
-  // Takes the frames that were added; returns the replies since the last call.
+  // Runs the added frames; returns the replies since the last call.
   virtual std::vector<std::string> run() = 0;
   virtual void advance(uint32_t seconds) = 0;
-  // Frames so far with this verdict; those of them with kRequest that were no datagram of
-  // memcached's.
+  // The number of frames with this verdict; and of those with kRequest that had no valid memcached
+  // header.
   virtual uint64_t count(net::PacketVerdict verdict) const = 0;
   virtual uint64_t malformed() const = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers and requests on the CPU.
+// Headers and requests are processed on the CPU.
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
 #include "packets/backend.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers and requests on the GPU; what it leaves to the host takes the host's path, to an engine
-// on the same store.
+// Headers and requests are processed on the GPU. Frames that it leaves to the host run on the
+// host's path, with an engine on the same store.
 #include "engine/cuda/messages/cuda_engine.h"
 #include "engine/cuda/packets/packet_engine.h"
 #include "engine/cuda/packets/reply_frames.h"
@@ -40,7 +40,7 @@ class GpuBackend final : public Backend {
     WC_ASSERT(results_.allocate(CudaMemory::Place::kHost, sizeof(PacketResult) * kPacketsMax));
   }
 
-  // Memory is given back when no kernel stays.
+  // Memory can be freed only when no persistent kernel runs.
   ~GpuBackend() override { packets_->release_device(); }
 
   std::string set_up(const std::string& commands) override { return path_.set_up(commands); }

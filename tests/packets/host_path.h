@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames whose headers the CPU reads, on any engine; and commands that come another way.
+// Runs frames whose headers the CPU reads, on any engine; and set-up commands that are not frames.
 #pragma once
 
 #include <cstdint>

@@ -120,7 +120,7 @@ void play_one_by_one(Backend& backend, const Json& steps) {
   }
 }
 
-// A topic's cases, each on a server of its own.
+// The cases of a topic, each on a new server.
 class PacketsTest : public testing::TestWithParam<std::string> {
  protected:
   using MakeBackend = std::unique_ptr<Backend> (*)(uint16_t udp_port);

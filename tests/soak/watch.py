@@ -68,7 +68,7 @@ def check_one(numbers: dict[str, int], lossy: bool) -> None:
 
 
 def check_two(before: dict[str, int], after: dict[str, int]) -> None:
-    """Of two readings in turn. Totals that belong together are not read at one instant."""
+    """Compares two successive readings. Totals that belong together are not read at one instant."""
     for name in TOTALS:
         if after[name] < before[name]:
             raise Broken(f"{name} fell from {before[name]} to {after[name]}")

@@ -25,7 +25,7 @@ std::string datagram(uint16_t id, const std::string& text, uint16_t count = 1) {
   return bytes + text;
 }
 
-// Does what a worker would do, and keeps who is to be told.
+// Takes the part of the worker, and records the calls of observer and releaser.
 class ReplayTest : public testing::Test, protected SessionObserver, protected PinReleaser {
  protected:
   static constexpr uint32_t kArenaBytes = 2 * kChunkBytesMax;
@@ -64,7 +64,7 @@ class ReplayTest : public testing::Test, protected SessionObserver, protected Pi
     transport_->complete(chunks_[chunk], {}, spans.data(), static_cast<uint32_t>(spans.size()));
   }
 
-  // What the datagrams of a reply frame carry, headers checked.
+  // The payload of a reply frame, after a check of its headers.
   std::string payload_of(size_t reply, protocol::UdpHeader& header) const {
     const Bytes frame = transport_->replies()[reply];
     net::Packet packet;

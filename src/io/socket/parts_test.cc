@@ -125,7 +125,7 @@ TEST(ListenerTest, APortInUseIsAFailure) {
             std::string::npos);
 }
 
-// Two servers that start at the same time: both get the port, one gets to listen.
+// Of two servers that start at the same time both bind the port, but only one can listen.
 TEST(ListenerTest, APortThatAnotherListensAtByNowIsAFailure) {
   std::vector<Listener> listeners;
   std::vector<std::string> skipped;
@@ -165,7 +165,7 @@ class UnixListenerTest : public testing::Test {
  protected:
   ~UnixListenerTest() override { (void)unlink(path_.c_str()); }
 
-  // A socket that listens at the path, without a server's care for its file.
+  // A socket that listens at the path and leaves its file there.
   UniqueFd listen_plainly() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -204,7 +204,7 @@ TEST_F(UnixListenerTest, TheSocketOfAnEndedServerIsReplaced) {
 
 TEST_F(UnixListenerTest, TheSocketOfARunningServerIsNot) {
   std::vector<Listener> listeners;
-  ASSERT_EQ(open_unix(path_, 0700, 16, listeners), "");  // it has begun since
+  ASSERT_EQ(open_unix(path_, 0700, 16, listeners), "");  // the other server starts after this
   const UniqueFd other = listen_plainly();
   EXPECT_NE(start_listening(listeners[0]).find("another server listens"), std::string::npos);
   EXPECT_NE(open_unix(path_, 0700, 16, listeners).find("another server listens"),
@@ -224,7 +224,7 @@ TEST_F(UnixListenerTest, AnotherFileIsNotReplacedAndNoneIsRemovedForAnother) {
   EXPECT_NE(open_unix(path_, 0700, 16, listeners).find("there is a file"), std::string::npos);
 }
 
-// 107 bytes fit into an address. The name beside it must, too.
+// 107 bytes fit into an address. The temporary name must fit too.
 TEST_F(UnixListenerTest, APathUpToTheBound) {
   std::vector<Listener> listeners;
   std::string longest = path_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The system refuses to watch another descriptor: here epoll_ctl() is this program's own, and says
-// what the kernel says when its memory or fs.epoll.max_user_watches is used up.
+// The system refuses to watch another descriptor. This program replaces epoll_ctl() by a function
+// that fails like the kernel when memory or fs.epoll.max_user_watches is exhausted.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -78,7 +78,8 @@ TEST_F(RefusalTest, AListenerThatCannotBeWatchedIsTriedAgain) {
 }
 
 TEST_F(RefusalTest, AtTheStartItIsAnErrorOrTriedAgain) {
-  // One worker with UDP: watched are two wake-ups and the UDP socket, and then the listener.
+  // One worker with UDP watches two wake events and the UDP socket; the acceptor watches the
+  // listener.
   for (const int additions : {0, 1, 2}) {
     permit(additions);
     EXPECT_THROW(LineServer({.workers = 1, .udp = true}), std::system_error) << additions;

@@ -36,7 +36,7 @@ Result hit() {
   return result;
 }
 
-// The whole reply to a message whose result is `result`, checked against its bound.
+// The whole reply to a message with the result `result`; checks it against its bound.
 std::string reply(const std::string& message, const Result& result) {
   HeapCopy input(message);
   FrameState state = {};

@@ -41,8 +41,8 @@ void expect_same_in_pieces(const std::string& bytes, const FrameLimits& limits) 
   ASSERT_EQ(stream.seen(), whole);
 }
 
-// Every opcode in the form that it has to have, with a body that is one byte too long or short
-// where lengths count.
+// The required form of every opcode; each is also tested with bodies one byte too long or too
+// short.
 struct Form {
   uint8_t opcode;
   int extras;
@@ -83,7 +83,7 @@ TEST(FrameBinary, EveryOpcodeInItsForm) {
     EXPECT_THAT(frames_of(message + kNoop), ElementsAre(frame, kNoopFrame));
     expect_same_in_pieces(message + kNoop, default_limits());
 
-    // Extras of another size; for most, a value; no key: out of step, closed.
+    // Extras of another size, a value where none is allowed, no key: the connection closes.
     const std::string more_extras = binary_request(form.opcode, extras + "x", key, value);
     EXPECT_THAT(frames_of(more_extras + kNoop),
                 ElementsAre(invalid(more_extras, Status::kInvalidArguments), "close"));

@@ -115,7 +115,7 @@ TEST(FrameText, Table) {
   for (const Case& c : text_cases()) EXPECT_EQ(frames_of(c.bytes), c.frames) << c.name;
 }
 
-// The same frames however the stream is cut: in two at every byte, and byte by byte.
+// The frames do not depend on the pieces: two pieces divided at every byte, and single bytes.
 void expect_same_in_pieces(const std::string& bytes, const FrameLimits& limits) {
   const std::vector<std::string> whole = frames_of(bytes, limits);
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
@@ -229,7 +229,7 @@ TEST(FrameKeys, ARefusedLineIsAnsweredAtItsEnd) {
     stream.feed("\r\nmn\r\n");
     EXPECT_EQ(stream.seen().size(), 2u);
   }
-  // In a datagram there is no more to come.
+  // In a datagram, nothing can follow.
   for (const std::string& line :
        {"get " + std::string(3000, 'y'), "get" + std::string(3000, ' ')}) {
     HeapCopy input(line);
@@ -269,7 +269,7 @@ TEST(FrameText, SaysWhatItNeeds) {
   EXPECT_EQ(line.need(), 0u);
 }
 
-// The largest value that fits, and one byte more, by the formula of memcached's items.
+// The largest value that fits by memcached's formula, and one byte more.
 TEST(FrameText, ItemSizeToTheByte) {
   for (const bool cas : {true, false}) {
     for (const bool flags : {true, false}) {

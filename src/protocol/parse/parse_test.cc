@@ -15,7 +15,7 @@ using testing::big_endian;
 using testing::binary_request;
 using testing::HeapCopy;
 
-// A message, framed and parsed, and the memory it lies in.
+// A framed and parsed message with its memory.
 struct Parsed {
   HeapCopy input;
   Frame frame_ = {};
@@ -216,7 +216,7 @@ TEST(ParseBinary, Fields) {
   EXPECT_EQ(set.request.binary_opcode, kOpSetQ);
   EXPECT_EQ(set.key(), "key");
   EXPECT_EQ(set.value(), "value");
-  // With a CAS id add and replace are compare-and-swap.
+  // Add and replace with a CAS id are compare-and-swap.
   EXPECT_EQ(Parsed(binary_request(kOpAdd, extras, "k", "", 1)).request.op, Op::kSet);
   EXPECT_EQ(Parsed(binary_request(kOpAppend, "", "k", "v", 1)).request.op, Op::kAppend);
 }

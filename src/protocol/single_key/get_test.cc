@@ -18,9 +18,9 @@ using testing::Aligned;
 using testing::GeneralPath;
 using testing::kHeader;
 
-bool is_single_key_get(const GeneralPath& way) {
-  const Request& request = way.request;
-  return way.single && request.op == Op::kGet && request.protocol == Protocol::kText &&
+bool is_single_key_get(const GeneralPath& path) {
+  const Request& request = path.request;
+  return path.single && request.op == Op::kGet && request.protocol == Protocol::kText &&
          (request.bits & ~uint32_t{kLastKey | kReturnValue}) == 0 && request.status == Status::kOk;
 }
 
@@ -40,25 +40,26 @@ std::string short_miss(const Aligned& frame, const SingleKeyGet& request) {
   return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
 }
 
-// Both ways say the same of what the short one takes. Returns whether it takes the frame.
+// If the fast path accepts the frame, it must agree with the general path. Returns whether it
+// accepts it.
 bool expect_same(const std::string& bytes, uint32_t client_flags, const std::string& value) {
   const Aligned frame(bytes);
   const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
   if (request.key_size == 0) return false;
   Aligned copy(bytes);
-  const GeneralPath way = testing::long_way(copy);
-  EXPECT_TRUE(is_single_key_get(way)) << ::testing::PrintToString(bytes);
-  if (!is_single_key_get(way)) return true;
-  EXPECT_EQ(way.request.key_offset, kSingleKeyOffset);
-  EXPECT_EQ(way.request.key_size, request.key_size);
+  const GeneralPath path = testing::general_path(copy);
+  EXPECT_TRUE(is_single_key_get(path)) << ::testing::PrintToString(bytes);
+  if (!is_single_key_get(path)) return true;
+  EXPECT_EQ(path.request.key_offset, kSingleKeyOffset);
+  EXPECT_EQ(path.request.key_size, request.key_size);
   Result result = {};
   result.outcome = Outcome::kMiss;
-  EXPECT_EQ(short_miss(frame, request), testing::long_reply(frame, way, result));
+  EXPECT_EQ(short_miss(frame, request), testing::general_reply(frame, path, result));
   result.outcome = Outcome::kHit;
   result.client_flags = client_flags;
   result.value = {reinterpret_cast<const uint8_t*>(value.data()), value.size()};
   result.value_size = static_cast<uint32_t>(value.size());
-  EXPECT_EQ(short_hit(frame, request, result), testing::long_reply(frame, way, result));
+  EXPECT_EQ(short_hit(frame, request, result), testing::general_reply(frame, path, result));
   return true;
 }
 

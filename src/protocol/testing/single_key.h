@@ -44,13 +44,13 @@ struct GeneralPath {
   Request request;
 };
 
-inline GeneralPath long_way(Aligned& frame) {
-  GeneralPath way;
+inline GeneralPath general_path(Aligned& frame) {
+  GeneralPath path;
   const Bytes bytes = {frame.data(), frame.size};
-  if (net::parse_packet(bytes, kTestPort, way.packet) != net::PacketVerdict::kRequest) return way;
-  const Bytes datagram = {frame.data() + way.packet.payload_offset, way.packet.payload_size};
-  if (parse_udp_header(datagram, way.header) != UdpVerdict::kRequest) return way;
-  const uint32_t offset = way.packet.payload_offset + kUdpHeaderSize;
+  if (net::parse_packet(bytes, kTestPort, path.packet) != net::PacketVerdict::kRequest) return path;
+  const Bytes datagram = {frame.data() + path.packet.payload_offset, path.packet.payload_size};
+  if (parse_udp_header(datagram, path.header) != UdpVerdict::kRequest) return path;
+  const uint32_t offset = path.packet.payload_offset + kUdpHeaderSize;
   FrameState state = {};
   FrameLimits limits = {};
   limits.item_size_max = 1 << 20;
@@ -58,27 +58,28 @@ inline GeneralPath long_way(Aligned& frame) {
   Frame frames[2];
   const FrameResult result =
       frame_datagram(state, limits, datagram.from(kUdpHeaderSize), offset, 0, frames, 2);
-  if (result.count != 1 || result.end != FrameEnd::kClose) return way;
-  parse_request(frames[0], frame.data(), way.request);
-  way.single = true;
-  return way;
+  if (result.count != 1 || result.end != FrameEnd::kClose) return path;
+  parse_request(frames[0], frame.data(), path.request);
+  path.single = true;
+  return path;
 }
 
-inline std::string long_reply(const Aligned& frame, const GeneralPath& way, const Result& result) {
+inline std::string general_reply(const Aligned& frame, const GeneralPath& path,
+                                 const Result& result) {
   std::string text(4096, '\xee');
   auto* const begin = reinterpret_cast<uint8_t*>(text.data());
-  uint8_t* const payload = begin + net::reply_headers_size(way.packet) + kUdpHeaderSize;
+  uint8_t* const payload = begin + net::reply_headers_size(path.packet) + kUdpHeaderSize;
   const uint8_t* const end =
-      compose_reply(way.request, result, frame.data(), payload,
+      compose_reply(path.request, result, frame.data(), payload,
                     [&result](uint8_t* at) { return put(at, result.value); });
   const auto size = static_cast<uint32_t>(end - payload) + kUdpHeaderSize;
-  net::compose_reply_headers(frame.data(), way.packet, size, begin);
-  UdpHeader header = way.header;
+  net::compose_reply_headers(frame.data(), path.packet, size, begin);
+  UdpHeader header = path.header;
   header.sequence = 0;
   header.count = 1;
   compose_udp_header(header, payload - kUdpHeaderSize);
-  net::finish_udp_checksum(way.packet, size, begin);
-  text.resize(net::pad_frame(begin, net::reply_headers_size(way.packet) + size));
+  net::finish_udp_checksum(path.packet, size, begin);
+  text.resize(net::pad_frame(begin, net::reply_headers_size(path.packet) + size));
   return text;
 }
 

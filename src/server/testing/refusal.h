@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refuses chosen allocations: a program that links this has an operator new of its own.
+// Test support: makes chosen allocations fail. A program that links this gets another operator new.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace warpcache::server {
 
-// Allocations of all threads but those that are exempt are counted from 1 on; `first` to `last` are
-// refused.
+// The allocations of all threads that are not exempt are counted from 1; numbers `first` to `last`
+// fail.
 struct Refusal {
   std::atomic<int64_t> asked{0};
   std::atomic<int64_t> first{0};

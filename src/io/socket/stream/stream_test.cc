@@ -155,7 +155,7 @@ TEST(StreamTest, PinnedBytesAreReleasedOnce) {
     // Pinned bytes are not copied, so they do not count against the bound.
     const std::string reply = client.ask("pin 30000000\necho a\n", 30'000'002);
     EXPECT_EQ(reply.substr(reply.size() - 3), "pa\n");
-    // What was read at once need not have been deferred; what nobody reads is.
+    // A reply that is read at once need not be deferred; one that nobody reads is.
     const uint64_t deferred = server.sum(&TransportCounters::replies_deferred);
     client.send("pin 30000000\npin 30000000\n");
     ASSERT_TRUE(
@@ -174,7 +174,7 @@ TEST(StreamTest, ALongReplyKeepsItsPlace) {
   EXPECT_EQ(client.receive(1), "");
 }
 
-// It waits for its reader; those of others do not.
+// The long reply waits for its reader; other clients are served.
 TEST(StreamTest, ALongReplyThatNobodyReadsHoldsUpNobody) {
   LineServer server({.workers = 1});
   Client unread(server.port());
@@ -192,7 +192,7 @@ TEST(StreamTest, ALongReplyThatBreaksEndsItsConnection) {
   EXPECT_EQ(client.ask("cut 500000\necho a\n", 600'000), std::string(500'000, 'l'));
 }
 
-// However they end: read in part, not at all, closed by half, stopped.
+// Connections that end in every way: after a part, unread, half closed, stopped.
 TEST(StreamTest, ALongReplyEndsWithItsConnection) {
   LineServer server({.workers = 2});
   for (int i = 0; i < 20; ++i) {
@@ -220,10 +220,10 @@ TEST(StreamTest, UnsentOutputIsBounded) {
   EXPECT_LT(client.receive(30'000'000).size(), 30'000'000u);
 }
 
-// The client that does not read is closed, not the one whose reply needs the room.
+// The client that does not read is closed, not the one whose reply needs the memory.
 TEST(StreamTest, TheReaderStalledForLongestIsClosedForUnsentOutput) {
-  // Far more than the kernel buffers for a connection: one such rest is within the bound, two are
-  // not.
+  // Far more than the kernel buffers for a connection. The unsent rest of one such reply is within
+  // the bound, the rests of two are not.
   constexpr size_t kBytes = 30'000'000;
   const std::string big = "big " + std::to_string(kBytes) + "\n";
   LineServer server({.workers = 1, .output_bytes_max = 32'000'000});
@@ -338,7 +338,7 @@ TEST(StreamTest, AboveTheLimitConnectionsWait) {
   EXPECT_EQ(server.acceptor().budget().current(), 3u);
 }
 
-// Sets the limit on descriptors so that the next one is the last; puts it back at the end.
+// Sets the limit of descriptors so that only one more can be opened; restores it at the end.
 class OneDescriptorLeft {
  public:
   OneDescriptorLeft() {
@@ -402,7 +402,8 @@ TEST(StreamTest, IdleConnectionsAreClosed) {
   EXPECT_TRUE(kept);
 }
 
-// Half a body, a pinned value and a long reply, none of which goes on; idle ones hold nothing.
+// Half a body, a pinned value and a long reply, all without progress. Idle connections hold
+// nothing.
 TEST(StreamTest, WhoHoldsSharedMemoryWithoutProgressIsClosed) {
   LineServer server({.workers = 1, .stall_timeout_s = 1});
   Client idle(server.port());
@@ -424,8 +425,8 @@ TEST(StreamTest, WhoHoldsSharedMemoryWithoutProgressIsClosed) {
   EXPECT_EQ(server.sum(&TransportCounters::stall_timeouts), 3u);
 }
 
-// Progress of any size keeps the connection, however long the whole takes. Where the machine has
-// kept this client from sending for too long, it is tried again.
+// Any progress keeps the connection, however long the whole message takes. If the machine did not
+// run this client for too long, the test tries again.
 TEST(StreamTest, WhoMakesProgressIsNotStalled) {
   constexpr int kTriesMax = 20;
   bool answered = false;
@@ -484,14 +485,14 @@ TEST(Later, ComesAfterATimeInWhichTheThreadSleeps) {
   LineServer server({.workers = 1});
   Client client(server.port());
   EXPECT_EQ(client.ask("echo a\n", 2), "a\n");
-  const uint64_t turns = server.worker(0).turns();
+  const uint64_t before = server.worker(0).iterations();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(client.ask("later 50\necho b\n", 8), "later\nb\n");
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(49));
-  EXPECT_LT(server.worker(0).turns() - turns, 1000u);
+  EXPECT_LT(server.worker(0).iterations() - before, 1000u);
 }
 
-TEST(Later, EveryStreamHasItsTurn) {
+TEST(Later, EveryStreamIsServed) {
   LineServer server({.workers = 1});
   std::vector<Client> clients;
   for (int i = 0; i < 30; ++i) clients.emplace_back(server.port());

@@ -2,7 +2,7 @@
 //
 // Prevents attackers from using the server to amplify traffic to a forged source address. Outside
 // the allowed networks a reply has at most `factor` times the bytes of its request. A longer reply
-// is dropped; clients can ask by TCP.
+// is dropped; the client can use TCP.
 #pragma once
 
 #include <sys/socket.h>

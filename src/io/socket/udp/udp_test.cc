@@ -43,7 +43,7 @@ class UdpClient {
   bool try_send(const std::string& bytes) {
     return ::send(fd_.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
   }
-  // One message that the kernel sends as datagrams of `segment` bytes; false where it cannot.
+  // Sends one message that the kernel splits into datagrams of `segment` bytes. False: it cannot.
   bool send_segmented(const std::string& bytes, uint16_t segment) {
     const int size = segment;
     if (setsockopt(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) != 0) return false;
@@ -53,7 +53,7 @@ class UdpClient {
     return sent == static_cast<ssize_t>(bytes.size());
   }
 
-  // The next datagram, its header apart; an empty one after the time limit.
+  // The payload of the next datagram without memcached's header; empty after the time limit.
   std::string receive(protocol::UdpHeader& header) {
     std::string bytes(70'000, '\0');
     const ssize_t got = recv(fd_.get(), bytes.data(), bytes.size(), 0);
@@ -65,7 +65,7 @@ class UdpClient {
     return bytes.substr(protocol::kUdpHeaderSize);
   }
 
-  // A whole reply, put together by sequence numbers.
+  // A complete reply, assembled by sequence numbers.
   std::string receive_reply(uint16_t id) {
     std::map<uint16_t, std::string> parts;
     protocol::UdpHeader header;

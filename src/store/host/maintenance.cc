@@ -8,9 +8,9 @@ namespace warpcache::store {
 namespace {
 
 constexpr auto kEpochPause = std::chrono::microseconds(50);
-constexpr uint32_t kPausesMax = 20;  // that maintenance makes for callers before it goes on
+constexpr uint32_t kPausesMax = 20;  // how often maintenance pauses for callers before it continues
 
-// Holds the mutex, and has maintenance leave it to this thread first.
+// Holds the mutex; maintenance lets this thread have it first.
 class Caller {
  public:
   Caller(std::atomic<uint32_t>& callers, std::mutex& mutex) : callers_(callers), mutex_(mutex) {
@@ -93,8 +93,8 @@ void Maintenance::let_callers_go_first() const {
   }
 }
 
-// Of the maintenance thread, with the mutex held for this step alone: a worker that wants room
-// waits for one step at most. False: there is no more to do, or no time for it.
+// One step of the maintenance thread. It holds the mutex for this step alone, so a worker that
+// needs space waits for one step at most. False: there is no more to do, or no time.
 template <typename Step>
 bool Maintenance::step(Step step) {
   if (is_stopping()) return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space for a value that arrives piece by piece, possibly over many batches: taken, filled, then
-// published or abandoned. It is a chain of segments that no walker visits, with the item's header
-// and room for the key in front. An item above half a segment is published as it lies; a smaller
-// one is copied when it is published.
+// Space for a value that arrives piece by piece, possibly over many batches: it is taken, filled,
+// and then published or abandoned. It is a chain of segments that maintenance does not visit, with
+// the item's header and space for the key in front. An item above half a segment is published where
+// it lies; a smaller one is copied when it is published.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@
 namespace warpcache::store {
 
 inline constexpr uint32_t kReservationsMax = 1024;
-inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or one reservation
+inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or a single
+                                                  // reservation
 
 // Guarded by the segment lock.
 struct Reservation {
   SegmentId head;       // kNoSegment: not in use
-  uint32_t generation;  // changes with each use, so that an old id means nothing
+  uint32_t generation;  // changes with each use, so that an old id is not valid
 };
 
 namespace detail {
 
-// The reservation's first segment, or kNoSegment if it is used up or abandoned. With `close` it is
-// now: its segments stay taken.
+// The first segment of the reservation; kNoSegment if it is used up or abandoned. `close` ends the
+// reservation; its segments stay taken.
 WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
   SpinGuard guard(&core.shared->segment_lock);
   Reservation& slot = core.reservations[id % kReservationsMax];
@@ -40,8 +41,8 @@ WC_HD inline SegmentId current_head(const Core& core, uint32_t id, bool close) {
 
 }  // namespace detail
 
-// Takes space for an item. `id` is not 0 on kOk. kTooLarge: never fits. kOutOfMemory: too much is
-// reserved already. kDeferred: make room first. Inside an epoch or not.
+// Takes space for an item. kOk: `id` is not 0. kTooLarge: it never fits. kOutOfMemory: too much is
+// reserved already. kDeferred: reclaim() first. Inside an epoch or not.
 WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t value_size,
                                  uint32_t* id) {
   Shared& shared = *core.shared;

@@ -9,8 +9,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Asking the driver takes longer than looking, and holds up others that launch: every tenth of a
-// millisecond or so.
+// A query of the driver takes longer than reading the doorbell, and delays launches of other
+// threads: one about every 0.1 milliseconds.
 constexpr uint32_t kPollsPerLook = 1 << 17;
 
 }  // namespace

@@ -90,7 +90,7 @@ class GpuBackend final : public Backend {
     return facts_.name + ", " + std::to_string(config_.blocks) + " blocks, " +
            std::to_string(engines_.size()) + " batches at a time from " +
            std::to_string(config_.threads) + (config_.threads == 1 ? " thread, " : " threads, ") +
-           (config_.persistent ? "one kernel that stays" : "a launch for each") +
+           (config_.persistent ? "one persistent kernel" : "a launch for each") +
            (config_.device_memory ? ", frames in the GPU's memory" : "");
   }
 

@@ -16,14 +16,15 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 * 1024;
-constexpr uint32_t kPassChance = 16;     // of so many times that a thread may pass it does
-constexpr uint32_t kIdleRoundsMax = 64;  // in which all rest, before the host's thread sleeps
+constexpr uint32_t kPassChance = 16;     // one of this number of possible switches is made
+constexpr uint32_t kIdleRoundsMax = 64;  // rounds in which all threads rest, before the host's
+                                         // thread sleeps
 constexpr uint32_t kPauseUsMax = 200;
 
 thread_local BlockRunner* runner = nullptr;
 
-// Where SIMT_GPU_PAUSES is N, one in N accesses to an atomic word holds its block up for a while,
-// and other blocks get far between two accesses of this one. 0: none does.
+// With SIMT_GPU_PAUSES=N one in N accesses to an atomic word pauses its block for a while, and
+// other blocks get far between two accesses of this one. 0: no pauses.
 const uint32_t accesses_a_pause = [] {
   const char* const wanted = std::getenv("SIMT_GPU_PAUSES");
   return wanted == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(wanted, nullptr, 10));
@@ -31,7 +32,7 @@ const uint32_t accesses_a_pause = [] {
 
 }  // namespace
 
-// A thread of a block: a stack, and where it waits. Between blocks it waits for the next.
+// A thread of a block: a stack, and where it waits. Between blocks it waits for the next one.
 class Thread {
  public:
   explicit Thread(BlockRunner& owner)
@@ -45,7 +46,7 @@ class Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // Called by the block: until the thread stops.
+  // Called by the block: runs the thread until it stops.
   void go_on() { fiber_ = std::move(fiber_).resume(); }
   // Called by the thread itself.
   void stop() { back_ = std::move(back_).resume(); }
@@ -81,7 +82,7 @@ class Thread {
   context::fiber fiber_;
   context::fiber back_;
   Place place_;
-  const uint32_t* word_ = nullptr;  // what it waits for: that this is no longer ...
+  const uint32_t* word_ = nullptr;  // it waits until this word is no longer ...
   uint32_t value_ = 0;              // ... this
   bool ended_ = true;
   bool ending_ = false;
@@ -129,7 +130,7 @@ void BlockRunner::run(const Place& shape, uint32_t block, const std::function<vo
   }
 }
 
-// Every thread that can goes on once, in an order that changes. False: none can.
+// Runs every thread that can continue once, in a changing order. False: none can.
 bool BlockRunner::take_turns() {
   const auto first = static_cast<uint32_t>(chance_() % size_);
   bool any = false;

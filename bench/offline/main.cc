@@ -151,7 +151,7 @@ void add_options(CLI::App* app, Options* options) {
   });
 }
 
-// `backend` is the caller's: after a failure it must not be given back.
+// The caller owns `backend`: after a failure it must not be destroyed.
 int run(Options& options, std::unique_ptr<Backend>& backend) {
   options.backend.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
@@ -198,6 +198,6 @@ int main(int argc, char** argv) {
     return run(options, backend);
   } catch (const std::exception& failure) {
     (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());
-    std::_Exit(3);  // anything else would wait for kernels, which may never end
+    std::_Exit(3);  // anything else would wait for kernels that may never end
   }
 }

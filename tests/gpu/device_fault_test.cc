@@ -101,8 +101,8 @@ class Served {
   // The GPU answers.
   void begin() {
     require_text(say("set a 0 0 3\r\nold\r\nget a\r\n"), "STORED\r\nVALUE a 0 3\r\nold\r\nEND\r\n",
-                 "on the card");
-    require(!faults_.failed(), "the card works");
+                 "on the GPU");
+    require(!faults_.failed(), "the GPU works");
   }
   // The CPU engine answers, with an empty cache; the reason contains `part`.
   void require_spare(const char* part) {
@@ -245,8 +245,8 @@ TEST_F(DeviceFaultTest, ALaunchOfOthersThatFailsIsTheirs) {
     launch_impossible(nullptr);
     require(cudaGetLastError() != cudaSuccess, "the launch fails");
     std::thread([] { launch_impossible(nullptr); }).join();
-    require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nold\r\nEND\r\n", "still on the card");
-    require(!served.faults().failed(), "the card works");
+    require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nold\r\nEND\r\n", "still on the GPU");
+    require(!served.faults().failed(), "the GPU works");
   });
 }
 
@@ -266,12 +266,12 @@ TEST_F(DeviceFaultTest, ABatchThatDoesNotEndIsAnsweredByTheCpu) {
     const auto begin = std::chrono::steady_clock::now();
     require_text(served.say("get a\r\n"), "END\r\n", "the batch");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    require(took > std::chrono::milliseconds(kJobMsMax), "the card gets its time");
+    require(took > std::chrono::milliseconds(kJobMsMax), "the GPU gets its time");
     require(took < std::chrono::milliseconds(3 * kJobMsMax), "the answer comes in time");
     served.require_spare("does not end");
     // The batch runs in the end, on the GPU: nobody reads its results.
     store_release(end.as<uint32_t>(), 1);
-    require(cudaDeviceSynchronize() == cudaSuccess, "the card comes free");
+    require(cudaDeviceSynchronize() == cudaSuccess, "the GPU comes free");
     require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nnew\r\nEND\r\n", "on the CPU");
     served.require_lost_store();
   });
@@ -293,7 +293,7 @@ TEST_F(DeviceFaultTest, TooLittleMemoryIsTold) {
       require(store == nullptr, "there is no store");
       require(contains(why, " megabytes"), "it is told: '" + why + "'");
       require(contains(why, std::to_string(bytes >> 20).c_str()), "how much: '" + why + "'");
-      require(!faults.failed(), "the card has not failed");
+      require(!faults.failed(), "the GPU has not failed");
     }
     require(cudaPeekAtLastError() == cudaSuccess, "no error is left");
     Served({}).begin();

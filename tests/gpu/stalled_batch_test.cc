@@ -192,7 +192,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
       const Clock::time_point turn = Clock::now();
       ASSERT_LT(turn - begin, kPatience)
           << stored << " of " << fillers << " stored, " << count(StoreCounter::kEvicted)
-          << " evicted, " << rig_->store().stats().retired_segments << " segments in limbo";
+          << " evicted, " << rig_->store().stats().retired_segments << " retired segments";
       stored += fill();
       store_and_read_others(++turns);
       EXPECT_LT(Clock::now() - turn, kTurnMax) << "requests do not flow";

@@ -228,7 +228,7 @@ WC_HD inline void reserve_growth(const Core& core, ThreadContext& thread, int32_
   while (is_behind(core) && pairs != load_relaxed(&core.shared->pair_count)) {
     pairs = load_relaxed(&core.shared->pair_count);
     {
-      const SpinGuard wait(&core.shared->split_lock);  // whoever splits has done so
+      const SpinGuard wait(&core.shared->split_lock);  // until the current split is done
     }
     settle_growth(core, thread);
   }

@@ -25,7 +25,7 @@ inline constexpr uint32_t kItemGranule = 16;  // bytes; items start at multiples
 // Bits of Item::bits. What they mean is up to the requests.
 enum ItemBit : uint8_t {
   kItemStale = 1u << 0,      // invalidated, to be recached
-  kItemTokenSent = 1u << 1,  // one client has been told to recache
+  kItemTokenSent = 1u << 1,  // one client has the recache token
   kItemFetched = 1u << 2,    // read since it was stored
   kItemBinaryKey = 1u << 3,  // the key came base64-encoded
 };

@@ -23,15 +23,15 @@ namespace detail {
 
 inline constexpr uint32_t kSurveyMax = 4096;      // segments that are looked at before a choice
 inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of sweep() visits
-// A segment is compacted instead of evicted once more than 1/kWasteShare of it is dead; with
-// keep_all once 1/kWasteShareKeepAll is.
-inline constexpr uint32_t kWasteShare = 4;
-inline constexpr uint32_t kWasteShareKeepAll = 16;
+// A segment is compacted instead of evicted once more than 1/kCompactWasteDivisor of it is dead;
+// with keep_all once 1/kCompactWasteDivisorKeepAll is.
+inline constexpr uint32_t kCompactWasteDivisor = 4;
+inline constexpr uint32_t kCompactWasteDivisorKeepAll = 16;
 inline constexpr uint32_t kYoungPercent = 20;  // of the sealed segments
 // Compactions in a row that may free no segment; then something else is tried. Copying items to
 // new segments may gain nothing.
-inline constexpr uint32_t kFruitlessMax = 2 * kWasteShare;
-inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kWasteShareKeepAll;
+inline constexpr uint32_t kFruitlessMax = 2 * kCompactWasteDivisor;
+inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kCompactWasteDivisorKeepAll;
 
 template <typename T>
 WC_HD constexpr T least(T a, T b) {
@@ -250,10 +250,10 @@ WC_HD inline Survey Maintainer::survey(uint32_t most) {
 WC_HD inline SegmentId Maintainer::choose_compaction(const Survey& survey) const {
   const uint32_t size = core_.segment_size();
   if (!core_.shared->keep_all)
-    return survey.waste >= size / detail::kWasteShare ? survey.wasteful : kNoSegment;
+    return survey.waste >= size / detail::kCompactWasteDivisor ? survey.wasteful : kNoSegment;
   if (survey.outdated != kNoSegment) return survey.outdated;
   const bool worth =
-      survey.waste >= size / detail::kWasteShareKeepAll && survey.waste_bytes >= size;
+      survey.waste >= size / detail::kCompactWasteDivisorKeepAll && survey.waste_bytes >= size;
   return worth ? survey.wasteful : kNoSegment;
 }
 
@@ -265,7 +265,7 @@ WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim
   const uint32_t most = at_once_max();
   if (most == 1 || victim != survey.wasteful) return count;
   CollectTask& more = worker_group_.collect;
-  more.waste_min = survey.waste - survey.waste / detail::kWasteShare;
+  more.waste_min = survey.waste - survey.waste / detail::kCompactWasteDivisor;
   more.count = 0;
   worker_group_.run(core_, thread_, Task::kCollect);
   const SegmentState state = core_.segment(victim).load_state();
@@ -365,7 +365,8 @@ WC_HD inline bool Maintainer::seal_sparse_lanes() {
       if (open == kNoSegment) continue;
       const SegmentEntry& entry = core_.segment(open);
       const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
-      if (dead < size / detail::kWasteShareKeepAll || load_relaxed(&entry.used) * 2ull < size)
+      if (dead < size / detail::kCompactWasteDivisorKeepAll ||
+          load_relaxed(&entry.used) * 2ull < size)
         continue;
       seal_segment(core_, open);
       open = kNoSegment;

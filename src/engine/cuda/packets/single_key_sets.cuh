@@ -107,11 +107,12 @@ __device__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool her
     result = defer_packet(tally_, static_cast<uint32_t>(store::item_bytes(
                                       request_.key_size, uint64_t{request_.value_size})));
   }
-  const uint32_t left = __popc(__ballot_sync(gpu::kAllLanes, combined));
+  const uint32_t combined_count = __popc(__ballot_sync(gpu::kAllLanes, combined));
   const uint32_t done = __popc(__ballot_sync(gpu::kAllLanes, combined || stored));
   if (gpu::lane_id() == 0) {
     if (done != 0) tally_.counters.add(request::Counter::kCmdSet, done);
-    if (left != 0) thread_.counters->add(store::StoreCounter::kTotalItems, left);
+    if (combined_count != 0)
+      thread_.counters->add(store::StoreCounter::kTotalItems, combined_count);
   }
   answer(combined || stored, count, result);
   return mine;

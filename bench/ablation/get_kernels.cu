@@ -12,17 +12,17 @@ namespace {
 using gpu::kWarpSize;
 using gpu::warp_id;
 
-constexpr uint32_t kThreads = 64;    // of a block: two warps, also where one helps the other
-constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: leaves a thread 72 registers
+constexpr uint32_t kThreads = 64;    // of a block: two warps; in one variant one helps the other
+constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: a thread has 72 registers
 
-// Words of 16 bytes that a warp's stage has for `requests`.
+// Words of 16 bytes that a warp's staging buffer needs for `requests`.
 __host__ __device__ uint32_t stage_words(uint32_t requests, const StageShape& in,
                                          const StageShape& out) {
   return requests * (in.stride() + out.stride());
 }
 
-// Composes the reply to a key that its full home set had no room for, one in some thousands, by one
-// lane. Returns its size, 0 if there is none.
+// Composes the reply for a key that did not fit into its home set (one key in some thousands), with
+// one lane. Returns its size; 0: there is none.
 __device__ uint32_t serve_spilled(const store::Core& core, const GetBatch& batch,
                                   const uint8_t* frame, uint8_t* out) {
   const protocol::SingleKeyGet request =
@@ -43,9 +43,9 @@ __device__ uint32_t serve_spilled(const store::Core& core, const GetBatch& batch
   return size;
 }
 
-// What a warp has left unanswered of its requests: up to 32 from `first` on, and again every `step`
-// further. A function of its own, at the end: nothing of it is in the kernels' loops. Called by the
-// whole warp; `input` and `reply` are a slot each.
+// Answers the requests that a warp has not answered: up to 32 from `first` on, then `step` further,
+// and so on. A separate function at the end, so that none of it is in the loops of the kernels.
+// Called by the whole warp; `input` and `reply` are one slot each.
 __device__ __noinline__ void serve_rest(const store::Core& core, const GetBatch& batch,
                                         uint32_t first, uint32_t width, uint32_t step,
                                         const StageShape& in, const StageShape& out, uint4* input,
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
   const uint32_t warps = kThreads / kWarpSize;
   const uint32_t step = gridDim.x * warps * Lanes::kCount;
   const uint32_t begin = (blockIdx.x * warps + warp_id()) * Lanes::kCount;
-  bool unanswered = false;  // some request of this lane's
+  bool unanswered = false;  // a request of this lane is not answered
   for (uint32_t first = begin; first < batch.count; first += step) {
     const uint32_t left = batch.count - first;
     const uint32_t slots = left < Lanes::kCount ? left : Lanes::kCount;
@@ -116,12 +116,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
 
 // --- A thread and its helper, after section 4.1 of MemcachedGPU (SoCC 2015)
 
-// What main and helper warps tell each other, one a request.
+// What main and helper warp exchange, one for each request.
 struct Exchange {
   bool headers_right[kWarpSize];
 };
 
-// Bytes of the key of a frame whose headers are right, and whose payload may be anything; 0: none.
+// Size of the key in a frame with valid headers and any payload; 0: the headers are not valid.
 __device__ uint32_t key_size_of(const uint8_t* frame, uint32_t slot_bytes) {
   using namespace protocol::single_key_detail;
   const uint32_t end = kUdp + big16(word16(frame, kUdp + net::kUdpLengthOffset));
@@ -144,8 +144,8 @@ __device__ protocol::SingleKeyGet parse_command(const uint8_t* frame, uint32_t s
   return {key_size, head.half(kUdp + net::kUdpChecksumOffset) != 0};
 }
 
-// All of the reply that does not depend on what is found; lengths are 0. Returns whether the
-// request's headers are right.
+// Writes the part of the reply that does not depend on the item, with lengths of 0. Returns true if
+// the headers of the request are valid.
 __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, uint16_t udp_port,
                      uint8_t* out) {
   using namespace protocol::single_key_detail;
@@ -172,7 +172,8 @@ __device__ void complete(const protocol::SingleKeyGet& request, const QuickFound
   protocol::finish_single_key_hit(request, size, out);
 }
 
-// A block is a main warp, which looks up, and its helper: barriers of the block are theirs alone.
+// A block is a main warp, which looks keys up, and a helper warp: barriers of the block are for
+// these two.
 __global__ void __launch_bounds__(kThreads, kBlocksMin)
     serve_gets_with_helpers(const __grid_constant__ store::Core core,
                             const __grid_constant__ GetBatch batch,
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
   const StoreFacts facts(core);
   const uint32_t begin = blockIdx.x * kWarpSize;
   const uint32_t step = gridDim.x * kWarpSize;
-  bool unanswered = false;  // some request of this lane's
+  bool unanswered = false;  // a request of this lane is not answered
   for (uint32_t first = begin; first < batch.count; first += step) {
     const uint32_t left = batch.count - first;
     const uint32_t slots = left < kWarpSize ? left : kWarpSize;
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     send<kThreads>(batch.replies + uint64_t{first} * batch.reply_slot_bytes, slots, out, reply,
                    threadIdx.x);
   }
-  __syncthreads();  // the stage is read no more
+  __syncthreads();  // the staging buffer is read no more
   if (__any_sync(kAllLanes, unanswered)) {
     serve_rest(core, batch, begin, kWarpSize, step, in, out, input, reply);
   }
@@ -232,7 +233,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
 
 using Kernel = void (*)(const store::Core, const GetBatch, const StageShape, const StageShape);
 
-// `requests`: that a block works on at a time.
+// `requests`: the number that a block works on at a time.
 Variant<GetBatch> variant_of(const char* experiment, const std::string& name, Kernel kernel,
                              uint32_t requests, const store::Core& core, const GetBatch& shape) {
   const StageShape in(shape.slot_bytes);

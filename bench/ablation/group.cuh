@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group of kLanes neighbouring lanes of a warp works on one request: the look-up and the reply,
-// split among its lanes where they can be. With one lane this is the product's own code. Every
-// function is called by all lanes of the warp, also by those without a request: votes and shuffles
-// are the whole warp's.
+// A group of kLanes neighbouring lanes of a warp works on one request: look-up and reply, divided
+// among its lanes where possible. With one lane it is the server's own code. All lanes of the warp
+// call every function, also those without a request: votes and shuffles involve the whole warp.
 //
-// Nobody writes to the store meanwhile, and nothing is reclaimed: no epoch is needed.
+// Nobody writes to the store meanwhile and nothing is reclaimed, so no epoch is needed.
 //
 // Device code.
 #pragma once
@@ -26,7 +25,7 @@ using engine::cuda::quick_detail::same_key;
 using gpu::kAllLanes;
 using gpu::lane_id;
 
-// As they are when a kernel begins; nobody changes them.
+// Read when a kernel begins; nobody changes them.
 struct StoreFacts {
   uint32_t pairs;
   uint32_t flush_generation;
@@ -48,7 +47,7 @@ __device__ inline uint32_t reply_size(const protocol::SingleKeyGet& request,
   return size <= room ? size : 0;
 }
 
-// An item and what its header says.
+// An item and the contents of its header.
 __device__ inline QuickFound header_of(store::Item* item) {
   const uint4 first = load_past_l1(item);
   const uint4 second = load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
@@ -75,8 +74,8 @@ class Group {
   __device__ static uint32_t number() { return lane_id() / kLanes; }
   __device__ static uint32_t lane() { return lane_id() % kLanes; }
 
-  // The key of `request`, which was read from `frame`, if it is in its home set. All lanes of the
-  // group have the result. Without a key nothing is found.
+  // Finds the key of `request`, read from `frame`, if it is in its home set. All lanes of the group
+  // get the result. Without a key nothing is found.
   __device__ static QuickFound find(const store::Core& core, uint32_t pairs,
                                     const protocol::SingleKeyGet& request, const uint8_t* frame);
   // The reply frame of `size` bytes at `out`; nothing if that is 0. All of it is written when this
@@ -88,13 +87,13 @@ class Group {
   __device__ static uint32_t own_matches(const store::Set* set, uint32_t tag);
   __device__ static bool own_part_differs(const uint8_t* stored, const uint8_t* key, uint32_t size);
   __device__ static void put_key(const uint8_t* frame, uint32_t size, uint8_t* out);
-  // Of a vote, this group's bits.
+  // The bits of a vote that belong to this group.
   __device__ static uint32_t own(uint32_t votes) {
     return votes >> (lane_id() - lane()) & kAllLanes >> (32 - kLanes);
   }
 };
 
-// Of the ways that this lane looks at, those with the tag.
+// Of the ways that this lane reads, those with the tag.
 template <uint32_t kLanes>
 __device__ uint32_t Group<kLanes>::own_matches(const store::Set* set, uint32_t tag) {
   constexpr uint32_t kEach = kLanes < store::kWays ? store::kWays / kLanes : 1;
@@ -119,7 +118,7 @@ __device__ uint32_t Group<kLanes>::own_matches(const store::Set* set, uint32_t t
   }
 }
 
-// Lanes take pieces of 16 bytes in turn. See quick_detail::same_key().
+// Lanes compare pieces of 16 bytes, one after the other. See quick_detail::same_key().
 template <uint32_t kLanes>
 __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uint8_t* key,
                                                 uint32_t size) {
@@ -132,8 +131,8 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
   return differs;
 }
 
-// Each lane reads the slots of its own ways; the group then looks at one candidate after the other,
-// of which there is seldom a second.
+// Each lane reads the slots of its own ways; the group then checks one candidate after the other.
+// There is seldom a second one.
 template <uint32_t kLanes>
 __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pairs,
                                           const protocol::SingleKeyGet& request,
@@ -149,7 +148,7 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
   uint32_t ways = searches ? own_matches(set, store::tag_of(hash)) : 0;
   const uint32_t counters = searches ? __ldcg(&set->counters) : 0;
   QuickFound found;
-  store::Slot slot = 0;  // of this lane's candidate; 0: none
+  store::Slot slot = 0;  // candidate of this lane; 0: none
   uint32_t way = 0;
   while (__any_sync(kAllLanes, searches)) {
     for (; slot == 0 && ways != 0; ways &= ways - 1) {
@@ -165,7 +164,7 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
     bool differs = true;
     if (searches && candidates != 0) {
       found = header_of(core.item_in(chosen));
-      // A key as long as this one lies behind every header that says so.
+      // If the header says this key size, a key of that size follows it.
       differs = (found.marks & 0xff) != key_size ||
                 own_part_differs(found.item->key_data(), key, key_size);
     }
@@ -188,8 +187,8 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
   return found;
 }
 
-// Four bytes a lane: the key's place in the reply is a multiple of 4, in the request two bytes more
-// than one. No byte behind the key is written: these are another lane's.
+// Four bytes for each lane. The key begins at a multiple of 4 in the reply, and two bytes after one
+// in the request. No byte after the key is written: it belongs to another lane.
 template <uint32_t kLanes>
 __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   static_assert((protocol::single_key_detail::kPayload + 6) % 4 == 0);
@@ -207,7 +206,7 @@ __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint
   }
 }
 
-// What follows the key, the value left out; returns the place of that.
+// Writes what follows the key, without the value; returns the place of the value.
 __device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at) {
   using namespace protocol::single_key_detail;
   *at++ = ' ';

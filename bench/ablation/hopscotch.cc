@@ -8,7 +8,7 @@ namespace warpcache::ablation {
 
 namespace {
 
-constexpr uint64_t kSearchMax = 512;  // entries that are searched for a free one
+constexpr uint64_t kSearchMax = 512;  // entries searched for a free one
 
 }  // namespace
 
@@ -23,7 +23,7 @@ HopscotchTable::HopscotchTable(const std::vector<Located>& items, uint32_t homes
   while (!fill(items, homes)) homes += homes / 20 + 1;
 }
 
-// False: a key has found no place.
+// False: there was no place for a key.
 bool HopscotchTable::fill(const std::vector<Located>& items, uint32_t homes) {
   homes_ = homes;
   const uint64_t count = uint64_t{homes} + kNeighbourhood - 1;

@@ -10,7 +10,7 @@ namespace {
 
 uint64_t input_bytes(const GetBatch& batch) { return uint64_t{batch.count} * batch.slot_bytes; }
 
-// Calls one behind the other.
+// Calls on a stream, one after the other.
 class ByStream {
  public:
   ByStream(const Variant<GetBatch>& variant, const uint8_t* frames, cudaStream_t stream)
@@ -31,7 +31,7 @@ class ByStream {
   cudaStream_t stream_;
 };
 
-// The same calls, recorded once. A batch's parameters are set before each launch.
+// The same calls, recorded once. The parameters of a batch are set before each launch.
 class ByGraph {
  public:
   ByGraph(const ByStream& calls, const GetBatch& shape, const uint8_t* frames, cudaStream_t stream)
@@ -71,7 +71,7 @@ class ByGraph {
   }
 
  private:
-  static constexpr uint32_t kBatchParameter = 1;  // of the kernels: behind the store
+  static constexpr uint32_t kBatchParameter = 1;  // of the kernels: the one after the store
 
   const uint8_t* frames_;
   cudaStream_t stream_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What handing a batch to the card costs: by calls on a stream, or by a CUDA graph that is told the
-// batch's parameters and launched.
+// The time to start a batch on the GPU: with calls on a stream, or with a CUDA graph that gets the
+// parameters of the batch and is launched.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace warpcache::ablation {
 
 struct LaunchTimes {
   std::string variant;
-  double median_us = 0;  // from the first call to the kernel's end
+  double median_us = 0;  // from the first call to the end of the kernel
 };
 
-// Batches one behind the other, each waited for: `batches` of them, in turn, `rounds` times. Where
-// frames are copied, they come from `frames`, pinned, to the batch's input.
+// Runs `batches` batches, each to its end before the next one, `rounds` times. Copied frames come
+// from `frames`, pinned, to the input of the batch.
 std::vector<LaunchTimes> measure_launches(const Variant<GetBatch>& variant,
                                           const std::vector<GetBatch>& batches,
                                           const uint8_t* frames, uint32_t rounds,

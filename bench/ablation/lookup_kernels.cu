@@ -17,15 +17,15 @@ using gpu::lane_id;
 using gpu::warp_id;
 
 constexpr uint32_t kThreads = 64;
-constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: leaves a thread 72 registers
+constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: a thread has 72 registers
 
 struct SetIndex {
-  static constexpr bool kSpills = true;  // a key may lie where find() does not look
+  static constexpr bool kSpills = true;  // a key may be where find() does not look
 
   uint32_t pairs;
 
-  // The item, or null: then the key may have found no room in its home set, one in some thousands.
-  // As all here: by one thread, past the cache of its multiprocessor.
+  // The item; null: the key may be outside its home set (one key in some thousands). Like all
+  // functions here it is called by one thread and bypasses the first-level cache.
   __device__ const store::Item* find(const store::Core& core, uint64_t hash, const uint8_t* key,
                                      uint32_t key_size) const {
     return engine::cuda::quick_find(core, pairs, hash, key, key_size).item;
@@ -37,8 +37,8 @@ struct HopscotchIndex {
 
   HopscotchView table;
 
-  // A sector of entries at a time; those in front of the home and behind its neighbourhood are not
-  // looked at.
+  // Reads a sector of entries at a time; ignores entries before the home and after its
+  // neighbourhood.
   __device__ const store::Item* find(const store::Core& core, uint64_t hash, const uint8_t* key,
                                      uint32_t key_size) const {
     const uint64_t home = hopscotch_home(hash, table.homes);
@@ -74,14 +74,14 @@ struct HopscotchIndex {
   }
 };
 
-// Which look-ups are a warp's: up to 32 from `first` on, and again every `step` further.
+// The look-ups of a warp: up to 32 from `first` on, then `step` further, and so on.
 struct Share {
   uint32_t first;
   uint32_t step;
 };
 
-// Calls visit(number, key) for those of this lane, of whose stage it is slot `key`. Called by the
-// whole warp.
+// Calls visit(number, key) for the look-ups of this lane; `key` is its slot of the staging buffer.
+// Called by the whole warp.
 template <typename Visit>
 __device__ void for_each_key(const LookupBatch& batch, const StageShape& shape, const Share& share,
                              uint4* stage, const Visit& visit) {
@@ -98,7 +98,7 @@ __device__ void for_each_key(const LookupBatch& batch, const StageShape& shape, 
   }
 }
 
-// Of the item's value.
+// Records the offset of the item's value.
 __device__ uint64_t note(const store::Core& core, const LookupBatch& batch, uint32_t number,
                          const store::Item* item) {
   const uint64_t offset = core.offset_of(item) + sizeof(store::Item) + batch.key_size;
@@ -106,8 +106,8 @@ __device__ uint64_t note(const store::Core& core, const LookupBatch& batch, uint
   return offset;
 }
 
-// The sum over the lane's keys that the quick way has not found. A function of its own, at the end:
-// nothing of it is in the kernel's loop.
+// The sum over the keys of this lane that the fast path has not found. A separate function at the
+// end, so that none of it is in the loop of the kernel.
 template <typename Index>
 __device__ __noinline__ uint64_t look_up_rest(const store::Core& core, const Index& index,
                                               const LookupBatch& batch, const StageShape& shape,

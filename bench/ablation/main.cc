@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// warpcache-ablation: what single decisions of the request kernel are worth.
+// warpcache-ablation: the effect of single decisions about the request kernel.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -6,7 +6,7 @@
 
 namespace warpcache::ablation {
 
-// Different ones, in the arena.
+// The set of sectors that were read.
 class Shadow::Sectors {
  public:
   explicit Sectors(const uint8_t* arena) : arena_(arena) {}
@@ -32,7 +32,7 @@ Shadow::Shadow(const store::Core& core) : core_(core) {
   const uint64_t blocks = (pairs() + store::kBlockPairs - 1) / store::kBlockPairs;
   arena_.resize(blocks * store::kBlockSize);
   copy(arena_.data(), core.arena, arena_.size());
-  // Up to the end of the last segment that an item lies in.
+  // Up to the end of the last segment with an item.
   core_.arena = arena_.data();
   uint64_t last = 0;
   const auto note = [&last](const store::Set& set) {
@@ -57,7 +57,7 @@ Located Shadow::locate(Bytes key) const {
   return {hash, core_.offset_of(item), sectors.count()};
 }
 
-// As the kernel does, quick_find() first; what it reads twice counts once.
+// Like the kernel, quick_find() first; a sector that is read twice counts once.
 const store::Item* Shadow::find(uint64_t hash, Bytes key, Sectors& sectors) const {
   const store::Set* const pair = store::pair_at(core_, store::pair_of(hash, pairs()));
   const store::Set* const home = pair + store::home_of(hash);

@@ -9,15 +9,15 @@
 
 namespace warpcache::ablation {
 
-// A copy of a device's store in host memory, in which keys are looked up by the host's code.
+// A copy of a device's store in host memory, in which the host's code looks keys up.
 class Shadow {
  public:
-  // REQUIRES: nobody writes to the store; all of it is in the device's memory. Throws
-  // std::runtime_error, std::bad_alloc.
+  // REQUIRES: nobody writes to the store; it is wholly in device memory. Throws std::runtime_error,
+  // std::bad_alloc.
   explicit Shadow(const store::Core& core);
 
   uint32_t pairs() const { return shared_.pair_count; }
-  // Of the slots in sets, overflow left out.
+  // Slots of the sets, without overflow sets.
   uint64_t slots() const { return uint64_t{pairs()} * 2 * store::kWays; }
 
   // Throws std::runtime_error if the key is not there.
@@ -31,7 +31,7 @@ class Shadow {
   const store::Item* find(uint64_t hash, Bytes key, Sectors& sectors) const;
 
   store::Shared shared_;
-  store::Core core_;  // whose arena is the copy; its other parts are the device's
+  store::Core core_;  // its arena is the copy; its other parts are the device's
   std::vector<uint8_t> arena_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots of the same size in shared memory, and how they get there and back: by 16-byte words, side
-// by side. Device code, and what the host computes for it.
+// Slots of one size in shared memory, and how they are copied there and back, in contiguous 16-byte
+// words. Device code, and what the host computes for it.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace warpcache::ablation {
 
-// Of a slot. Slots begin an odd number of words apart, so that the same bytes of neighbours lie in
-// as many banks as can be.
+// The shape of a slot. Slots begin an odd number of words apart, so that the same bytes of
+// neighbouring slots are in different banks as far as possible.
 class StageShape {
  public:
   explicit StageShape(uint32_t slot_bytes)
       : words_(slot_bytes / 16), reciprocal_((1 << kShift) / words_ + 1) {}
 
   WC_HD uint32_t words() const { return words_; }       // of 16 bytes, in device memory
-  WC_HD uint32_t stride() const { return words_ | 1; }  // in the stage
-  // Where word `at` of all slots lies in the stage. REQUIRES: at < 32 * words().
+  WC_HD uint32_t stride() const { return words_ | 1; }  // in the staging buffer
+  // The place of word `at` of all slots in the staging buffer. REQUIRES: at < 32 * words().
   WC_HD uint32_t place(uint32_t at) const {
     const uint32_t slot = at * reciprocal_ >> kShift;
     return at + slot * (stride() - words_);
@@ -36,11 +36,12 @@ class StageShape {
 inline constexpr uint32_t kSlotBytesMax = 640;
 static_assert(32 * (kSlotBytesMax / 16) * (kSlotBytesMax / 16) < 1 << 18);
 
-// `slots` of them come to the stage. Called by kThreads threads, this one being number `thread`.
+// Copies `slots` of them to the staging buffer. Called by kThreads threads; this one has the number
+// `thread`.
 template <uint32_t kThreads>
 __device__ void bring_in(const uint8_t* from, uint32_t slots, const StageShape& shape, uint4* stage,
                          uint32_t thread) {
-  constexpr uint32_t kBatch = 4;  // loads under way at once
+  constexpr uint32_t kBatch = 4;  // loads in progress at the same time
   const auto* source = reinterpret_cast<const uint4*>(from);
   const uint32_t total = slots * shape.words();
   for (uint32_t first = thread; first < total; first += kBatch * kThreads) {
@@ -48,7 +49,8 @@ __device__ void bring_in(const uint8_t* from, uint32_t slots, const StageShape& 
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t at = first + i * kThreads;
-      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
+      words[i] = {0, 0, 0, 0};  // without it the old value would be kept, and loads would wait for
+                                // each other
       if (at < total) words[i] = __ldcg(source + at);
     }
 #pragma unroll
@@ -59,7 +61,7 @@ __device__ void bring_in(const uint8_t* from, uint32_t slots, const StageShape& 
   }
 }
 
-// The way back.
+// Copies them back.
 template <uint32_t kThreads>
 __device__ void send(uint8_t* to, uint32_t slots, const StageShape& shape, const uint4* stage,
                      uint32_t thread) {
@@ -70,13 +72,14 @@ __device__ void send(uint8_t* to, uint32_t slots, const StageShape& shape, const
   }
 }
 
-// How a kernel is started: blocks of `threads`, each of which takes `requests` at a time.
+// How a kernel is started: blocks of `threads` threads, each of which works on `requests` at a
+// time.
 struct Plan {
   Footprint footprint;
   uint32_t threads = 0;
   uint32_t shared_bytes = 0;
   uint32_t requests = 0;
-  uint32_t blocks_max = 0;  // that run at once
+  uint32_t blocks_max = 0;  // that run at the same time
 
   gpu::LaunchShape shape_for(uint32_t count) const {
     return {std::clamp((count + requests - 1) / requests, 1u, blocks_max), threads};

@@ -80,7 +80,7 @@ class Study {
     config.memory_bytes = memory_for(config_.workload);
     config.hash_power = hash_power_for(config_.workload);
     config.gpu = config_.gpu;
-    // The variants' kernels are in no epoch: nothing may be reclaimed or moved beside them.
+    // The kernels of the variants enter no epoch: nothing may be reclaimed or moved meanwhile.
     config.maintenance = false;
     const std::string failure = gpu::open_device(static_cast<int>(config.gpu), &facts_);
     if (!failure.empty()) throw std::runtime_error(failure);
@@ -125,7 +125,7 @@ class Study {
     return batch;
   }
 
-  // Launches a kernel for each batch, one behind the other.
+  // Launches one kernel for each batch, one after the other.
   template <typename Batch, typename BatchOf>
   void launch_all(const Variant<Batch>& variant, const BatchOf& batch_of) {
     for (uint64_t i = 0; i < batches_; ++i) {
@@ -134,7 +134,7 @@ class Study {
     }
   }
 
-  // All but what is verified.
+  // Measures, without the verification.
   template <typename Batch, typename BatchOf>
   Row measure(const Variant<Batch>& variant, const BatchOf& batch_of) {
     progress_(variant.experiment + ": " + variant.name);
@@ -174,7 +174,7 @@ class Study {
   Row measure_gets(const Variant<GetBatch>& variant) {
     const auto batch_of = [this](uint64_t number) { return get_batch(number); };
     Row row = measure(variant, batch_of);
-    // Once more, so that nothing of another variant is left.
+    // Once more, so that nothing of another variant remains.
     clear(replies_);
     clear(sizes_);
     launch_all(variant, batch_of);
@@ -198,8 +198,8 @@ class Study {
 
   // --- Launches
 
-  // Of small batches, where a launch is much of their time. Their replies are those of the first
-  // experiment: they are not verified again.
+  // Small batches, where the launch takes much of the time. Their replies are those of the first
+  // experiment, and are not verified again.
   void compare_launches(std::vector<Row>& rows) {
     constexpr uint32_t kRequests = 256;
     constexpr uint64_t kBatches = 64;
@@ -262,7 +262,7 @@ class Study {
     return located;
   }
 
-  // As in_parallel(); what `work` throws, std::runtime_error, is thrown here.
+  // Like in_parallel(); an exception of `work` (std::runtime_error) is thrown here.
   template <typename Work>
   static void in_parallel_or_throw(uint64_t count, const Work& work) {
     std::atomic<bool> failed{false};
@@ -304,13 +304,13 @@ class Study {
     return batch;
   }
 
-  // `located`: the requests' items.
+  // `located`: the items of the requests.
   Row measure_lookups(const Variant<LookupBatch>& variant, const std::vector<Located>& located) {
     Row row = measure(variant, [this](uint64_t number) { return lookup_batch(number, false); });
     const uint64_t to_value = sizeof(store::Item) + config_.workload.key_size;
     uint64_t sum = 0;
     for (const Located& item : located) sum += item.offset + to_value;
-    // First as it was measured, by the sum alone, then one by one.
+    // First as measured, by the sum alone, then one by one.
     clear(sum_);
     launch_all(variant, [this](uint64_t number) { return lookup_batch(number, false); });
     finish("a variant's kernels");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fills a store, measures every variant on it, verifies all that each has answered.
+// Fills a store, measures every variant on it, and verifies all answers.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct StudyConfig {
   uint64_t requests = uint64_t{1} << 22;  // rounded up to whole batches
   uint32_t batch = 65536;                 // requests of a launch
   uint32_t passes = 5;                    // over all requests; the best counts
-  // Of hopscotch tables, one row each: items by homes; less where that is too full. 0: as many
-  // homes as the sets have slots.
+  // Load factors of the hopscotch tables, one row each: items divided by homes; lower where that is
+  // too full. 0: as many homes as the sets have slots.
   std::vector<double> hopscotch_loads = {0, 0.75};
   uint32_t gpu = 0;
 };
@@ -28,9 +28,9 @@ struct Row {
   std::string variant;
   Footprint footprint;
   double requests_per_s = 0;
-  double batch_us = 0;  // on average, launches behind each other
-  double load = 0;      // of an index; 0: not the row's subject, likewise what follows
-  double sectors = 0;   // of 32 bytes, that a look-up reads of index and item
+  double batch_us = 0;  // on average, with launches one after the other
+  double load = 0;      // of an index; 0: not measured in this row, and so on
+  double sectors = 0;   // of 32 bytes: read by a look-up in index and item
   uint64_t verified = 0;
   uint64_t wrong = 0;
 };
@@ -43,7 +43,7 @@ struct StudyResult {
   std::vector<Row> rows;
 };
 
-// Throws std::runtime_error if something does not work at all, std::bad_alloc without memory.
+// Throws std::runtime_error if something fails, std::bad_alloc without memory.
 StudyResult run_study(const StudyConfig& config, const offline::Progress& progress);
 
 }  // namespace warpcache::ablation

@@ -17,7 +17,7 @@ import time
 SIZES = (10, 1_000, 4_000, 16_000, 50_000, 100_000, 700_000)  # bytes
 ENGINES = (["--engine=cuda"], ["--engine=cuda", "--gpu-mode=persistent"], ["--engine=cuda", "--values=host"])
 START_SECONDS_MAX = 30
-PAUSE_SECONDS = 2.6  # after which an engine has given the card back
+PAUSE_SECONDS = 2.6  # after which an engine has released the GPU
 
 
 class Client:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where request frames are turned into reply frames.
+// A backend turns request frames into reply frames, on the CPU or on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,31 @@ struct BackendConfig {
   uint64_t memory_bytes = uint64_t{1} << 30;  // of the store
   uint32_t hash_power = 0;                    // log2 of the slots that the index starts with
   uint32_t threads = 1;                       // of the host
-  uint32_t depth = 1;             // of the GPU: batches that each thread keeps under way
-  uint32_t blocks = 0;            // of the GPU, for a batch; 0: as many as it has multiprocessors
-  uint32_t copied_batch_min = 0;  // batches from here on cross the bus by copy engines; 0: none
-  bool persistent = false;        // the kernel that stays, instead of a launch for each batch
-  bool device_memory = false;     // frames and replies lie in the GPU's memory
-  bool maintenance = true;        // of the GPU's store, by a thread; it is filled without as well
+  uint32_t depth = 1;                         // of the GPU: batches in progress for each thread
+  uint32_t blocks = 0;            // of the GPU, for a batch; 0: one for each multiprocessor
+  uint32_t copied_batch_min = 0;  // batches of this size and above cross the bus by copy engines;
+                                  // 0: none
+  bool persistent = false;        // a persistent kernel instead of a launch for each batch
+  bool device_memory = false;     // frames and replies are in the GPU's memory
+  bool maintenance = true;        // of the GPU's store, by a thread; filling works without it too
   bool high_priority = false;     // of the GPU's streams: requests go before background work
   uint32_t gpu = 0;
 };
 
-// Frames in slots of the same size, request `i` of `count` at input + i * slot_bytes.
+// Frames in slots of one size: request `i` of `count` is at input + i * slot_bytes.
 struct Pass {
   uint64_t count = 0;
   uint32_t slot_bytes = 0;
   uint32_t reply_slot_bytes = 0;
-  uint32_t batch = 1;         // requests at a time
+  uint32_t batch = 1;         // requests in one batch
   bool writes = false;        // some are not gets
-  double requests_per_s = 0;  // batches come at this rate, at equal distances; 0: without a pause
+  double requests_per_s = 0;  // batches come at this rate, at equal intervals; 0: without pause
 };
 
 struct PassResult {
   double seconds = 0;
-  // How long each batch took, to its last reply: from handing it in, or, where batches come at a
-  // rate, from when it came.
+  // Latency of each batch, up to its last reply: from its start, or with a rate from the time at
+  // which it was due.
   std::vector<float> batch_us;
 };
 
@@ -52,27 +53,25 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string describe() const = 0;
-  // Where the frames of the next pass are to be written, valid until the next call. Throws
-  // std::bad_alloc.
+  // Memory for the frames of the next pass, valid until the next call. Throws std::bad_alloc.
   virtual uint8_t* input(uint64_t bytes) = 0;
-  // Turns all frames into replies. Throws std::runtime_error if it cannot go on.
+  // Turns all frames into replies. Throws std::runtime_error if that fails.
   virtual PassResult run(const Pass& pass) = 0;
-  // Background work goes on from begin to end, whatever else is run meanwhile; end waits for one
-  // run of it at least, and returns how long a run took, in ms. Throws std::runtime_error where
-  // there is no GPU.
+  // Background work runs from begin to end, whatever else runs meanwhile. end waits for at least
+  // one run of it, and returns how long a run took, in ms. Throws std::runtime_error without a GPU.
   virtual void begin_background(const BackgroundConfig&) {
     throw std::runtime_error("background work needs --engine cuda");
   }
   virtual double end_background() { return 0; }
-  // Of the card, see yardstick.h. Where there is none, energy is negative and limits are 0.
+  // Of the GPU, see yardstick.h. Without a GPU energy is negative and limits are 0.
   virtual double joules() const { return -1; }
   virtual BusLimits bus() const { return {}; }
-  // A frame of the reply to a request of the last pass; empty: there was none.
+  // One frame of the reply to a request of the last pass; empty: there was none.
   virtual Bytes reply(uint64_t request, uint32_t datagram) const = 0;
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const BackendConfig& config);
-// Throws std::runtime_error where there is no GPU, or this was built without CUDA.
+// Throws std::runtime_error without a GPU, or if this was built without CUDA.
 std::unique_ptr<Backend> make_gpu_backend(const BackendConfig& config);
 
 }  // namespace warpcache::offline

@@ -21,7 +21,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr uint32_t kThreads = 1024;
 constexpr uint64_t kVectorBytes = uint64_t{kBackgroundBlocks} * kThreads * sizeof(float);
 constexpr uint32_t kTrialLoops = 20000;
-constexpr uint32_t kUnderWay = 4;  // launches that the card has at a time
+constexpr uint32_t kUnderWay = 4;  // launches that the GPU has at a time
 
 __global__ void multiply(const volatile float* one, const volatile float* other,
                          volatile float* product, uint32_t first_block, uint32_t loops) {
@@ -116,7 +116,7 @@ class BackgroundWork::Worker {
     }
   }
 
-  // One of the launches of a run.
+  // Launches part `number` of a run.
   void launch(uint32_t number) {
     if (config_.cut == BackgroundConfig::Cut::kTime) {
       vectors_.launch(0, kBackgroundBlocks, std::max(1u, loops_ / config_.launches));

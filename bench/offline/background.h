@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another program that shares the card with the requests, after section 5.4 of MemcachedGPU (SoCC
-// 2015): a multiplication of two vectors by 256 blocks of 1024 threads, cut into several launches.
+// Background work: another program that shares the GPU with the requests, after section 5.4 of
+// MemcachedGPU (SoCC 2015). It multiplies two vectors with 256 blocks of 1024 threads, cut into
+// several launches.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +11,32 @@
 namespace warpcache::offline {
 
 struct BackgroundConfig {
-  // What each of the launches has a share of.
+  // What the launches divide among them.
   enum class Cut : uint8_t {
-    kBlocks,  // as in the paper: of the blocks, each of which does all its work
-    kTime,    // of every block's work
+    kBlocks,  // blocks, as in the paper: each does its whole work
+    kTime,    // the work of every block
   };
 
-  uint32_t launches = 0;  // that a run is cut into, at most kBackgroundBlocks; 0: no such work
+  uint32_t launches = 0;  // parts of a run, at most kBackgroundBlocks; 0: no background work
   Cut cut = Cut::kBlocks;
 };
 
 inline constexpr uint32_t kBackgroundBlocks = 256;
 
-// Runs, one behind the other, until it is stopped. On the device in use.
+// Runs again and again until it is stopped. On the current device.
 class BackgroundWork {
  public:
-  // How often a block multiplies for one launch of all to take `ms` alone. Throws
-  // std::runtime_error, as all here.
+  // Multiplications of a block with which a single launch takes `ms` when it has the GPU alone.
+  // Throws std::runtime_error, like all functions here.
   static uint32_t loops_for(double ms);
 
-  // Begins.
+  // Starts.
   BackgroundWork(const BackgroundConfig& config, uint32_t loops);
   ~BackgroundWork();
   BackgroundWork(const BackgroundWork&) = delete;
   BackgroundWork& operator=(const BackgroundWork&) = delete;
 
-  // Waits for the end of one run at least; returns what a run took, in ms.
+  // Waits for the end of at least one run; returns how long a run took, in ms.
   double stop();
 
  private:

@@ -17,7 +17,7 @@ using gpu::CudaStream;
 constexpr uint64_t kBytes = uint64_t{256} << 20;
 constexpr int kRounds = 5;
 
-// Reads and writes 16 bytes a thread at a time, several loads under way.
+// Each thread reads and writes 16 bytes at a time, with several loads in progress.
 __global__ void move_in_place(const uint4* from, uint4* to, uint64_t words) {
   constexpr uint64_t kBatch = 4;
   const uint64_t stride = uint64_t{gridDim.x} * blockDim.x;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's way: each thread has a share of the frames, replays it into a worker of its own, and
-// all workers use one store.
+// The CPU backend: each thread replays its share of the frames into its own worker; all workers use
+// one store.
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -51,8 +51,8 @@ class Lane {
 
   const std::vector<float>& batch_us() const { return batch_us_; }
   uint64_t first() const { return first_; }
-  // To be called behind the last run(), before reply(). Requests are answered in their order, so a
-  // datagram with number 0 begins the next one's answer.
+  // Called after the last run(), before reply(). Requests are answered in order, so a datagram with
+  // number 0 begins the next answer.
   void sort_replies() {
     const io::FrameList& replies = replay_->replies();
     answers_.clear();
@@ -73,7 +73,8 @@ class Lane {
   io::FrameList frames_;
   std::unique_ptr<io::ReplayTransport> replay_;
   std::unique_ptr<worker::Worker> worker_;
-  std::vector<size_t> answers_;  // where each request's begins in the replies, and their end
+  std::vector<size_t> answers_;  // where the answer of each request begins in the replies, and the
+                                 // end
   std::vector<float> batch_us_;
   uint64_t first_ = 0;
 };

@@ -7,7 +7,7 @@ namespace warpcache::offline {
 
 namespace {
 
-// NVML's C interface, as far as it is used: results are 0 for success, devices are opaque.
+// The part of NVML's C interface that is used: 0 means success, devices are opaque.
 using Init = int (*)();
 using Shutdown = int (*)();
 using DeviceByIndex = int (*)(unsigned index, void** device);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU's way: each thread of the host has one or several engines, which take one batch after the
-// other.
+// The GPU backend: each thread of the host has one or several engines, which run one batch after
+// the other.
 #include "offline/gpu_backend.h"
 
 #include <algorithm>
@@ -24,17 +24,17 @@ using gpu::CudaMemory;
 using store::CudaStore;
 using SteadyClock = std::chrono::steady_clock;
 
-// The batches of a pass, and when each of them comes: now, or at its time.
+// The batches of a pass, and when each is due: now, or at its time.
 class Arrivals {
  public:
   explicit Arrivals(const Pass& pass)
       : pass_(pass), count_((pass.count + pass.batch - 1) / pass.batch) {}
 
-  // Called by any thread. The next batch, or one behind the last.
+  // Called by any thread. Returns the next batch; past the last one, a larger number.
   uint64_t take() { return next_++; }
   uint64_t count() const { return count_; }
   SteadyClock::time_point begin() const { return begin_; }
-  // When a batch has come, or will.
+  // When a batch came or will come.
   SteadyClock::time_point time_of(uint64_t batch, SteadyClock::time_point now) const {
     if (pass_.requests_per_s == 0) return now;
     const double after = static_cast<double>(batch * pass_.batch) / pass_.requests_per_s;
@@ -90,7 +90,7 @@ class GpuBackend final : public Backend {
     return facts_.name + ", " + std::to_string(config_.blocks) + " blocks, " +
            std::to_string(engines_.size()) + " batches at a time from " +
            std::to_string(config_.threads) + (config_.threads == 1 ? " thread, " : " threads, ") +
-           (config_.persistent ? "one kernel that stays" : "a launch for each") +
+           (config_.persistent ? "one persistent kernel" : "a launch for each") +
            (config_.device_memory ? ", frames in the GPU's memory" : "");
   }
 
@@ -139,19 +139,19 @@ class GpuBackend final : public Backend {
   }
 
  private:
-  // Kernels that stay leave one multiprocessor to the store's own work, and of the others a third:
-  // what it does would wait for their end, and they for it.
+  // Persistent kernels leave one multiprocessor to the store's own kernels, and a third of each
+  // other one. Otherwise both would wait for each other's end.
   uint32_t staying_blocks() const {
-    constexpr uint32_t kBlocksEach = 5;  // of the 8 that a multiprocessor has registers for
+    constexpr uint32_t kBlocksEach = 5;  // of the 8 for which a multiprocessor has registers
     const uint32_t all = facts_.multiprocessors * kBlocksEach;
     return std::clamp(all / (config_.threads * config_.depth), 1u, facts_.multiprocessors - 1);
   }
 
-  // A run of background work in one launch, alone: as long as the paper's.
+  // A run of background work in one launch, alone, takes as long as the paper's.
   static constexpr double kBackgroundMs = 30;
 
-  // A thread's work: `depth` engines from `first` on take the batches as they come. It takes the
-  // next one when an engine is free for it.
+  // The work of a thread: `depth` engines, from `first` on, run the batches as they come. A batch
+  // is taken when an engine is free.
   void serve(uint32_t first, const Pass& pass, Arrivals& arrivals, PassResult& result) {
     struct Running {
       uint64_t batch;
@@ -160,7 +160,7 @@ class GpuBackend final : public Backend {
     };
     std::vector<Running> running(config_.depth, Running{0, {}, false});
     uint64_t next = 0;
-    bool taken = false;  // the next one
+    bool taken = false;  // the next batch
     uint32_t busy = 0;
     (void)faults_.check(gpu::attach_thread(), "starting a thread");
     while (!faults_.failed()) {
@@ -189,7 +189,7 @@ class GpuBackend final : public Backend {
     }
   }
 
-  // Everything that a pass needs is there before its time is taken.
+  // Allocates everything that a pass needs, before its time is measured.
   void prepare(const Pass& pass) {
     if (pass.batch > PacketEngine::kPacketsMax) {
       throw std::runtime_error("a batch has at most " + std::to_string(PacketEngine::kPacketsMax) +
@@ -252,10 +252,10 @@ class GpuBackend final : public Backend {
   std::unique_ptr<CudaStore> store_;
   std::vector<std::unique_ptr<PacketEngine>> engines_;
   std::unique_ptr<BackgroundWork> background_;
-  uint32_t background_loops_ = 0;  // of a block; 0: not known yet
+  uint32_t background_loops_ = 0;  // of a block; 0: not measured yet
   Pass pass_;
   uint64_t batch_reply_bytes_ = 0;
-  CudaMemory input_;  // pinned, as replies and results are
+  CudaMemory input_;  // pinned, like replies and results
   CudaMemory replies_;
   CudaMemory results_;
   CudaMemory device_input_;

@@ -8,8 +8,7 @@
 
 namespace warpcache::offline {
 
-// As make_gpu_backend(). Sets the store that requests are run on, which stays as long as the
-// backend.
+// Like make_gpu_backend(). Also returns the store, which lives as long as the backend.
 std::unique_ptr<Backend> make_gpu_backend(const BackendConfig& config, store::CudaStore** store);
 
 }  // namespace warpcache::offline

@@ -112,11 +112,12 @@ void add_options(CLI::App* app, Options* options) {
   app->add_option("--gpu", options->backend.gpu, "which one");
   app->add_option("--blocks", options->backend.blocks,
                   "of the GPU, for a batch; 0: as many as it has multiprocessors");
-  app->add_option("--copied", options->backend.copied_batch_min,
-                  "batches of so many requests and more cross the bus by copy engines; 0: none")
+  app->add_option(
+         "--copied", options->backend.copied_batch_min,
+         "batches of at least this number of requests cross the bus by copy engines; 0: none")
       ->take_last();
   app->add_flag("--persistent", options->backend.persistent,
-                "a kernel that stays, instead of a launch for each batch");
+                "a persistent kernel, instead of a launch for each batch");
   app->add_flag("--device-memory", options->backend.device_memory,
                 "frames and replies lie in the GPU's memory: no bus");
   app->add_option("--order", options->study.order,
@@ -133,7 +134,7 @@ void add_options(CLI::App* app, Options* options) {
                   "come; without it, as many as are done")
       ->check(CLI::Range(1.0, 1e10));
   app->add_option("--background", options->background_launches,
-                  "launches that a run of background work is cut into, which shares the card; one "
+                  "launches that a run of background work is cut into, which shares the GPU; one "
                   "row each, 0: without it")
       ->delimiter(',')
       ->check(CLI::Range(0u, kBackgroundBlocks));
@@ -150,7 +151,7 @@ void add_options(CLI::App* app, Options* options) {
   });
 }
 
-// `backend` is the caller's: after a failure it must not be given back.
+// The caller owns `backend`: after a failure it must not be destroyed.
 int run(Options& options, std::unique_ptr<Backend>& backend) {
   options.backend.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
@@ -197,6 +198,6 @@ int main(int argc, char** argv) {
     return run(options, backend);
   } catch (const std::exception& failure) {
     (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());
-    std::_Exit(3);  // anything else would wait for kernels, which may never end
+    std::_Exit(3);  // anything else would wait for kernels that may never end
   }
 }

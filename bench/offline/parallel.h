@@ -8,8 +8,7 @@
 
 namespace warpcache::offline {
 
-// Calls work(begin, end) in as many threads as there are processors, each with its share of
-// [0, count).
+// Calls work(begin, end) in one thread for each processor, with its share of [0, count).
 template <typename Work>
 void in_parallel(uint64_t count, const Work& work) {
   const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());

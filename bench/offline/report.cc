@@ -46,7 +46,7 @@ std::string describe(const WorkloadConfig& workload) {
                      workload.keys, 100 * workload.hit_ratio);
 }
 
-// What the bus allows: the larger of frames and replies, one way each.
+// The rate that the bus allows: the larger of frames and replies, each in its direction.
 double bus_requests(const Workload& workload, const BusLimits& bus) {
   return bus.best() * 1e9 / std::max(workload.request_slot(), workload.reply_slot());
 }

@@ -11,7 +11,7 @@ namespace warpcache::offline {
 std::string text_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result);
 
-// One object on one line, with the names and units that the table has.
+// One object on one line, with the names and units of the table.
 std::string json_report(const StudyConfig& config, const std::string& backend,
                         const StudyResult& result);
 

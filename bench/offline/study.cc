@@ -17,9 +17,9 @@ namespace {
 
 constexpr uint64_t kFillAtATime = 1 << 20;
 constexpr uint32_t kFillBatch = 16384;
-constexpr double kEnergySecondsMin = 1;  // the meter counts in steps of tenths of a second
+constexpr double kEnergySecondsMin = 1;  // the meter counts in steps of 0.1 seconds
 
-// As in_parallel(), piece by piece, and tells how far it is.
+// Like in_parallel(), piece by piece, with reports of the progress.
 template <typename Work>
 void in_pieces(uint64_t count, const std::string& what, const Progress& progress,
                const Work& work) {
@@ -52,7 +52,7 @@ Row row_of(const Pass& pass, PassResult& result) {
   return row;
 }
 
-// Which request stands at each place.
+// The request at each place of a batch.
 class Places {
  public:
   Places(const StudyConfig& config, const Workload& workload) : order_(config.order) {
@@ -111,14 +111,14 @@ void verify(const Workload& workload, const Backend& backend, const Places& plac
   row.first_wrong += " bytes";
 }
 
-// How long a run of background work takes with the card to itself.
+// How long a run of background work takes without requests.
 double alone(const BackgroundConfig& background, Backend& backend, const Progress& progress) {
   progress("background work alone");
   backend.begin_background(background);
   return backend.end_background();
 }
 
-// A row of the table: several passes, the best of them.
+// One row of the table: the best of several passes.
 Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig& background,
             Backend& backend, const Progress& progress) {
   const bool shared = background.launches != 0;
@@ -133,7 +133,7 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
     const Row row = row_of(pass, times);
     if (row.requests_per_s > best.requests_per_s) best = row;
     if (i != 0) continue;
-    // Before the first pass memory was taken.
+    // The first pass allocates memory: it is not counted.
     joules = backend.joules();
     begin = std::chrono::steady_clock::now();
   }
@@ -151,7 +151,7 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   return best;
 }
 
-// Stores a piece of the values of `pass.count` keys from `first` on.
+// Stores one piece of the values of `pass.count` keys from `first` on.
 void fill_piece(const Workload& workload, Backend& backend, const Pass& pass, uint64_t first,
                 uint32_t piece) {
   uint8_t* input = backend.input(pass.count * pass.slot_bytes);

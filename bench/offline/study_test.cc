@@ -71,7 +71,7 @@ TEST(StudyTest, MixturesAndSortedBatchesAreAnswered) {
   }
 }
 
-// Values that are stored in pieces, and answered in one datagram or several.
+// Values that are stored in pieces and answered in one or several datagrams.
 TEST(StudyTest, LargeValuesAreAnswered) {
   StudyConfig config = small_study();
   config.workload.keys = 1000;
@@ -98,7 +98,7 @@ TEST(StudyTest, ItemsOfManySizesAreAnswered) {
   expect_all_right(config);
 }
 
-// A backend whose reply to one request has another byte somewhere, or a frame more or less.
+// A backend that changes one byte in the reply to one request, or adds or omits a frame.
 class BrokenBackend final : public Backend {
  public:
   enum class Fault : uint8_t { kByte, kNone, kOneMore };
@@ -109,7 +109,7 @@ class BrokenBackend final : public Backend {
   std::string describe() const override { return "broken"; }
   uint8_t* input(uint64_t bytes) override { return right_->input(bytes); }
   PassResult run(const Pass& pass) override { return right_->run(pass); }
-  // Places count through all frames of the reply.
+  // Positions count through all frames of the reply.
   Bytes reply(uint64_t request, uint32_t datagram) const override {
     const Bytes reply = right_->reply(request, datagram);
     if (request != 777) return reply;
@@ -144,7 +144,7 @@ TEST(StudyTest, AnyWrongByteIsSeen) {
   config.requests = 1000;
   config.batches = {100};
   config.workload.udp_checksum = true;
-  config.workload.keys = 100;  // so that filling does not meet the fault
+  config.workload.keys = 100;  // so few that filling does not reach the fault
   for (const uint32_t value : {2u, 2000u}) {
     SCOPED_TRACE(value);
     config.workload.value_size = value;

@@ -20,7 +20,7 @@ constexpr uint16_t kClientPort = 40000;
 constexpr uint8_t kClientAddress[4] = {10, 0, 0, 1};
 constexpr uint8_t kServerAddress[4] = {10, 0, 0, 2};
 
-// A request with so much of a value is one datagram, and pieces are not many.
+// A request with this number of value bytes is one datagram, and the pieces are few.
 uint32_t pieces_of(uint32_t value_bytes) {
   const uint32_t pieces = (value_bytes + Workload::kSetValueMax - 1) / Workload::kSetValueMax;
   return std::max(pieces, 1u);
@@ -33,7 +33,7 @@ uint32_t slot_of(size_t message_bytes) {
   return (std::max(bytes, kFrameMin) + 15) / 16 * 16;
 }
 
-// Several frames of a reply have 16 bytes in front of them that tell of them.
+// A reply of several frames has a header of 16 bytes.
 uint32_t reply_slot_of(uint32_t message_bytes) {
   if (message_bytes <= Workload::kDatagramMax) return slot_of(message_bytes);
   const uint32_t full = (message_bytes - 1) / Workload::kDatagramMax;
@@ -57,7 +57,7 @@ uint32_t sum16(const uint8_t* data, size_t size, uint32_t sum = 0) {
   return sum;
 }
 
-// Of the UDP datagram of an IPv4 frame, whose checksum field is part of the sum.
+// Over the UDP datagram of an IPv4 frame, with its checksum field.
 uint32_t udp_sum(const uint8_t* frame) {
   const uint32_t size = get16(frame + kUdpOffset + 4);
   return sum16(frame + kUdpOffset, size, sum16(frame + kIpOffset + 12, 8, 17 + size));
@@ -67,12 +67,13 @@ uint32_t udp_sum(const uint8_t* frame) {
 
 uint64_t memory_for(const WorkloadConfig& workload) {
   constexpr uint64_t kItemBytes = 80;  // header, index, rounding
-  constexpr uint64_t kEtcItem = 600;   // more than ETC's items take on average, cut as they are
+  constexpr uint64_t kEtcItem = 600;   // above the average of ETC's items, with the cut
   if (workload.etc) return std::max(uint64_t{64} << 20, 2 * kEtcItem * workload.keys);
   uint64_t key = workload.key_mixture.empty() ? workload.key_size : 0;
   for (const KeySize& size : workload.key_mixture) key = std::max<uint64_t>(key, size.bytes);
   const uint64_t item = key + workload.value_size + kItemBytes;
-  // A value that is stored in pieces leaves all that it was before: half of it for each.
+  // A value that is stored in pieces leaves all its earlier states behind: on average half of it
+  // for each piece.
   const uint64_t pieces = pieces_of(workload.value_size);
   return std::max(uint64_t{64} << 20, (pieces + 3) * item / 2 * workload.keys);
 }
@@ -123,7 +124,7 @@ Workload::Sizes Workload::longest() const {
   return {static_cast<uint16_t>(key), static_cast<uint16_t>(config_.value_size)};
 }
 
-// What was never stored has keys as long as what was.
+// Keys that were never stored have the sizes of keys that were.
 Workload::Sizes Workload::sizes_of(uint32_t id) const {
   if (!etc_.empty()) return etc_[id % config_.keys];
   const auto value = static_cast<uint16_t>(config_.value_size);
@@ -147,7 +148,7 @@ Workload::Request Workload::draw(uint64_t number) const {
   request.id = zipf_.has_value() ? zipf_->rank_at(rank)
                                  : static_cast<uint32_t>(rank * static_cast<double>(config_.keys));
   request.set = config_.set_share > 0 && point(kKind) < config_.set_share;
-  // What is missed was never stored.
+  // A miss asks for a key that was never stored.
   if (!request.set && config_.hit_ratio < 1 && point(kHit) >= config_.hit_ratio) {
     request.id += config_.keys;
   }
@@ -200,12 +201,12 @@ uint32_t Workload::write_fill(uint32_t id, uint32_t piece, uint8_t* out) const {
 
 uint32_t Workload::fill_pieces() const { return pieces_of(longest().value); }
 
-// The request's number is in memcached's header, as far as it fits.
+// memcached's header has the lower bits of the request's number.
 uint32_t Workload::write_frame(const std::string& message, uint64_t number, uint8_t* out) const {
   const auto udp_bytes = static_cast<uint32_t>(message.size()) + kMessageOffset - kUdpOffset;
   const uint32_t size = std::max(kUdpOffset + udp_bytes, kFrameMin);
   std::memset(out, 0, size);
-  out[0] = out[6] = 2;  // addresses of our own making
+  out[0] = out[6] = 2;  // locally administered addresses
   out[5] = 2;
   out[11] = 1;
   put16(out + 12, 0x0800);
@@ -242,7 +243,7 @@ bool Workload::carries(Bytes reply, const Datagram& datagram, uint64_t number) c
   if (reply.size != size) return false;
   uint8_t request[kMessageOffset + 512];
   (void)write_frame("", number, request);
-  // Who asked is who is answered.
+  // The reply goes to the sender of the request.
   const bool headers = std::memcmp(at, request + 6, 6) == 0 &&
                        std::memcmp(at + 6, request, 6) == 0 && get16(at + 12) == 0x0800 &&
                        at[kIpOffset] == 0x45 && get16(at + kIpOffset + 2) == 20 + udp_bytes &&
@@ -255,7 +256,7 @@ bool Workload::carries(Bytes reply, const Datagram& datagram, uint64_t number) c
   const bool numbers = get16(udp + 8) == (static_cast<uint32_t>(number) & 0xffff) &&
                        get16(udp + 10) == datagram.sequence && get16(udp + 12) == datagram.count &&
                        get16(udp + 14) == 0;
-  // Lengths are right from here on.
+  // The lengths are checked now.
   if (!headers || !ports || !numbers) return false;
   const bool checksum = config_.udp_checksum ? udp_sum(at) == 0xffff : get16(udp + 6) == 0;
   return checksum && std::memcmp(at + kMessageOffset, datagram.text.data, datagram.text.size) == 0;

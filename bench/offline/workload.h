@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests as whole Ethernet frames, and the replies that they must get. Everything is a function
-// of a request's number, so that nothing has to be kept beside the frames themselves.
+// Requests as Ethernet frames, and the replies that they must get. Everything follows from the
+// number of a request, so nothing is stored besides the frames.
 #pragma once
 
 #include <algorithm>
@@ -16,33 +16,33 @@
 
 namespace warpcache::offline {
 
-// Keys of one size, and how many of all they are.
+// Keys of one size, and their share of all keys.
 struct KeySize {
   uint32_t bytes;
   double weight;
 };
 
 struct WorkloadConfig {
-  uint32_t keys = 1'000'000;         // stored before
+  uint32_t keys = 1'000'000;         // stored before the measurement
   uint32_t key_size = 16;            // bytes, 8 to 250
   std::vector<KeySize> key_mixture;  // instead of key_size; empty: all keys have that
-  uint32_t value_size = 2;           // bytes; above kSetValueMax there can be no sets
-  // Keys and values as large as those of Facebook's ETC pool (bench/workload/sizes.h), values cut
-  // at kSetValueMax; instead of the sizes above.
+  uint32_t value_size = 2;           // bytes; above kSetValueMax there are no sets
+  // Sizes of keys and values as in Facebook's ETC pool (bench/workload/sizes.h), instead of those
+  // above; values are cut at kSetValueMax.
   bool etc = false;
   double theta = 0;      // of Zipf; 0: uniform
   double hit_ratio = 1;  // of gets
   double set_share = 0;  // of requests
-  bool ping = false;     // `mn` alone: headers and nothing of the store
+  bool ping = false;     // only `mn`: headers, without the store
   bool udp_checksum = false;
   uint64_t seed = 1;
 };
 
-// Of a store, in bytes: twice what items and index take, and what values that are stored in pieces
-// leave behind, so that nothing is evicted.
+// Memory of a store, in bytes: twice what items, index and the leftovers of values stored in pieces
+// take, so that nothing is evicted.
 uint64_t memory_for(const WorkloadConfig& workload);
-// See BackendConfig: the index has room for all keys from the start, as who knows their number
-// would have it.
+// See BackendConfig: the index has ways for all keys from the start, as an operator who knows their
+// number would configure.
 uint32_t hash_power_for(const WorkloadConfig& workload);
 
 class Workload {
@@ -50,21 +50,21 @@ class Workload {
   static constexpr uint16_t kPort = 11211;
   static constexpr uint32_t kValueSizeMax = 16 * 1024;  // bytes
   static constexpr uint32_t kSetValueMax = 1024;        // a request is one datagram
-  static constexpr uint32_t kDatagramMax = 1392;        // of a reply's text, in each of its frames
+  static constexpr uint32_t kDatagramMax = 1392;        // text of a reply in each of its frames
 
   explicit Workload(const WorkloadConfig& config);
 
   const WorkloadConfig& config() const { return config_; }
 
-  // What a frame and a reply take at most, in slots of 16 bytes.
+  // The largest frame and the largest reply, in slots of 16 bytes.
   uint32_t request_slot() const { return request_slot_; }
   uint32_t reply_slot() const { return reply_slot_; }
 
-  // Writes the frame of request `number`; returns its size. REQUIRES: room for request_slot()
-  // bytes.
+  // Writes the frame of request `number`; returns its size. REQUIRES: request_slot() bytes at
+  // `out`.
   uint32_t write_request(uint64_t number, uint8_t* out) const;
-  // The same of what stores key `id` beforehand: a set with the first of its value's pieces, an
-  // append with each of the others. REQUIRES: room for fill_slot() bytes.
+  // Writes a frame that stores key `id` before the measurement: a set with the first piece of its
+  // value, or an append with another piece. REQUIRES: fill_slot() bytes at `out`.
   uint32_t write_fill(uint32_t id, uint32_t piece, uint8_t* out) const;
   uint32_t fill_slot() const { return fill_slot_; }
   uint32_t fill_pieces() const;
@@ -73,9 +73,9 @@ class Workload {
   // Bytes of the key of request `number`.
   uint32_t key_size(uint64_t number) const { return key_size_of(draw(number).id); }
 
-  // Whether what `frame_of(datagram)` returns is the whole answer to request `number`, in as many
-  // frames as it takes and no more: every byte, and the checksums, which are computed here in
-  // another way than by the product.
+  // `frame_of(datagram)` returns the whole and correct answer to request `number`, with the right
+  // number of frames: every byte is compared, and the checksums, which are computed here in another
+  // way than by the server.
   template <typename FrameOf>
   bool is_right(uint64_t number, const FrameOf& frame_of) const {
     return carry(answer_to(draw(number)), number, frame_of);
@@ -84,7 +84,7 @@ class Workload {
   bool is_stored(uint32_t id, const FrameOf& frame_of) const {
     return carry("STORED\r\n", id, frame_of);
   }
-  // The number of a reply's frame among those of its answer.
+  // The number of a frame in its answer.
   static uint32_t sequence_of(Bytes frame);
 
  private:
@@ -131,7 +131,7 @@ class Workload {
   WorkloadConfig config_;
   bench::ItemMaker items_;
   std::optional<bench::Zipf> zipf_;
-  std::vector<Sizes> etc_;  // by key; empty: not ETC's
+  std::vector<Sizes> etc_;  // by key; empty: without ETC
   uint32_t request_slot_ = 0;
   uint32_t reply_slot_ = 0;
   uint32_t fill_slot_ = 0;

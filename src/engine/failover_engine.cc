@@ -12,7 +12,7 @@
 namespace warpcache::engine {
 namespace {
 
-// What was begun before the device failed.
+// Closes a long reply that began before the device failed.
 void drop_long_reply(BatchEntry& entry) {
   if (entry.long_reply != nullptr) std::exchange(entry.long_reply, nullptr)->leave();
 }
@@ -78,7 +78,7 @@ void FailoverEngine::close_all(Batch& batch) {
   }
 }
 
-// The body that the primary was to store, in a reservation of the spare's. 0: there is no room.
+// Moves the body that the primary was to store to a reservation of the spare. 0: there is no space.
 uint32_t FailoverEngine::move_body(const Batch& batch, const BatchEntry& entry) {
   const protocol::Frame& frame = batch.frames[entry.first_frame];
   uint32_t id = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine that goes on as another one when its device has failed. The batch that was under way is
-// run again by the spare, whose store is empty: what clients are then told is true of that store,
-// and nothing of the failed device's answers has been sent. One instance a worker thread.
-// REQUIRES of the primary: a batch during which its device fails comes back from poll(), and leaves
-// its reservations as they are.
+// An engine that continues as another one, the spare, after its device has failed. The spare runs
+// the batch again from its start; its store is empty, and what it answers is true of that store. No
+// reply of the failed device to that batch has been sent. One instance for each worker thread.
+// REQUIRES of the primary: a batch during which its device fails comes back from poll(), with its
+// reservations unchanged.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ namespace warpcache::engine {
 class FailoverEngine final : public Engine {
  public:
   struct Hooks {
-    // Whether the primary engine's device has failed. Asked after each batch.
+    // The primary engine's device has failed. Asked after each batch.
     std::function<bool()> failed;
-    // The engine to go on with; its counters are in `counters`. Null: there is none, and all
-    // connections are closed.
+    // Makes the spare; its counters are in `counters`. Null: there is none, and all connections are
+    // closed.
     std::function<std::unique_ptr<Engine>(const request::Counters** counters)> make_spare;
   };
 
-  // `counters` are the primary's; what the spare counts is added to them.
+  // `counters` are the primary's; the counts of the spare are added to them.
   FailoverEngine(std::unique_ptr<Engine> primary, request::Counters& counters, Hooks hooks)
       : primary_(std::move(primary)), counters_(counters), hooks_(std::move(hooks)) {
     authenticated_.reserve(kBatchEntriesMax);
@@ -65,12 +65,12 @@ class FailoverEngine final : public Engine {
   Hooks hooks_;
   std::unique_ptr<Engine> spare_;
   const request::Counters* spare_counters_ = nullptr;
-  request::Counters counted_;  // of the spare's, what has been added
+  request::Counters counted_;  // of the spare: already added to the primary's
   bool failed_over_ = false;
-  Batch* closed_ = nullptr;                          // a batch that there is no engine for
+  Batch* closed_ = nullptr;                          // a batch that no engine can run
   std::vector<uint8_t> authenticated_;               // by entry, as submitted
-  std::vector<uint32_t> reservations_;               // likewise
-  std::unordered_map<uint32_t, uint8_t> key_sizes_;  // by reservation of the primary's
+  std::vector<uint32_t> reservations_;               // by entry, as submitted
+  std::unordered_map<uint32_t, uint8_t> key_sizes_;  // by reservation of the primary
 };
 
 }  // namespace warpcache::engine

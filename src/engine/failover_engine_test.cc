@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 
-// An engine whose device fails with its first batch, after it has answered all of it.
+// An engine whose device fails with its first batch, after it has answered the whole batch.
 class FailingEngine final : public Engine {
  public:
   explicit FailingEngine(bool& failed) : failed_(failed) {}
@@ -54,7 +54,7 @@ class FailingEngine final : public Engine {
   Batch* batch_ = nullptr;
 };
 
-// A device with a store of its own, which fails while a batch is under way.
+// A device with a separate store, which fails during a batch.
 class FailoverTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -74,8 +74,8 @@ class FailoverTest : public ::testing::Test {
     input_ = engine_->input_memory(kInputBytes);
   }
 
-  // The reply to `text`, which comes as one batch. The device fails before it is through if
-  // `fails`.
+  // The reply to `text`, submitted as one batch. With `fails` the device fails before it has
+  // finished.
   std::string say(const std::string& text, bool fails = false) {
     std::copy(text.begin(), text.end(), input_);
     protocol::FrameState state = {};
@@ -107,7 +107,7 @@ class FailoverTest : public ::testing::Test {
     return reply;
   }
 
-  // The batch is `set a` with a body that has been received into a reservation.
+  // The batch is `set a` with a body that was received into a reservation.
   BatchEntry large_store(uint32_t size, uint32_t reservation) {
     const std::string line = "set a 0 0 " + std::to_string(size) + "\r\n";
     std::copy(line.begin(), line.end(), input_);
@@ -146,7 +146,7 @@ TEST_F(FailoverTest, WithoutAFailureThePrimaryAnswers) {
 
 TEST_F(FailoverTest, TheBatchUnderWayIsAnsweredByTheSpareAlone) {
   say("set old 0 0 1\r\nx\r\n");
-  // The device would have found the key: nothing of what it said gets out.
+  // The device would have found the key: none of its answers may be sent.
   EXPECT_EQ(say("get old\r\nset a 0 0 1\r\ny\r\nget a\r\n", true),
             "END\r\nSTORED\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
   EXPECT_EQ(say("get old a\r\n"), "VALUE a 0 1\r\ny\r\nEND\r\n");
@@ -157,7 +157,7 @@ TEST_F(FailoverTest, WhatTheSpareCountsIsAdded) {
   say("get a\r\n");
   say("get a\r\n", true);
   say("get a b\r\n");
-  // Two by the primary, of which one again by the spare, and two more there.
+  // Two by the primary, one of which the spare repeats, and two more by the spare.
   EXPECT_EQ(counters_->read(request::Counter::kCmdGet), 5u);
 }
 
@@ -174,7 +174,7 @@ TEST_F(FailoverTest, ABodyReceivedForThePrimaryIsStoredByTheSpare) {
   uint32_t id = 0;
   ASSERT_EQ(engine_->reserve(1, static_cast<uint32_t>(body.size()), &id), Status::kOk);
   for (uint32_t at = 0; at < body.size();) {
-    // The device fails when half of it is there.
+    // The device fails when half of the body has arrived.
     if (at > body.size() / 2) failed_ = true;
     const MutableBytes window = engine_->reservation_window(id, at);
     std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
@@ -206,7 +206,7 @@ TEST_F(FailoverTest, ABodyThatTheDeviceHadStoredIsStoredAgain) {
   std::fill_n(window.data, window.size, uint8_t{'b'});
   EXPECT_EQ(run(large_store(300000, id), false), "STORED\r\n");
   EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + std::string(300000, 'b') + "\r\nEND\r\n");
-  // All its room is back.
+  // All its reserved space is free again.
   EXPECT_EQ(failing.bodies.reserve(1, 1 << 20, &id), Status::kOk);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all engines agree on about replies: their bounds, and what a request is answered when room
-// cannot be had.
+// What all engines have in common about replies: bounds, and the answer to a request for which no
+// space can be reclaimed.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,27 @@
 
 namespace warpcache::engine {
 
-// Head and tail of any reply: a base64 key, an opaque, and every number a meta reply can carry.
+// Header and end of any reply: a base64 key, an opaque, and every number that a meta reply can
+// have.
 inline constexpr uint32_t kReplyFrameMax = 1024;
 
-// Reply bytes after which a stream has to wait for its next turn.
+// Bytes of replies that a stream gets in one batch; its other requests run in the next one.
 inline constexpr uint32_t kEntryReplySlice = 256 * 1024;
 
-// Times that a request may find no room although room was just made for it (others take it) before
-// it is answered with an out-of-memory error.
+// How often a request may find no space after a successful reclaim() (others take it) before the
+// answer is an out-of-memory error.
 inline constexpr uint32_t kReclaimRoundsMax = 8;
 
-// The whole answer to a datagram for whose replies there is no space.
+// The whole answer to a datagram whose replies do not fit.
 inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
 
-// Administrative commands that a batch runs at most: they take as long as hundreds of requests.
-// What is left waits for the next batch.
+// Administrative commands of one batch at most: each takes as long as hundreds of requests. Further
+// ones run in the next batch.
 inline constexpr uint32_t kBatchAdminMax = 8;
-// And of one stream, so that those who send many leave others their share.
+// Of one stream at most, so that a stream with many of them leaves others their share.
 inline constexpr uint32_t kEntryAdminMax = 2;
-// Of a datagram, which cannot wait. One with more of them is answered with this alone.
+// Of one datagram at most, since it cannot be continued in a later batch. A datagram with more gets
+// this answer alone.
 inline constexpr uint32_t kDatagramAdminMax = 1;
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
 

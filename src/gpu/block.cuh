@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the threads of a block do together: sums, copies over the bus and within the device.
-// Device code; every function is called by all threads of the block.
+// What the threads of a block do together: sums, copies over the bus and in device memory. Device
+// code; all threads of the block call every function.
 #pragma once
 
 #include <cstdint>
@@ -39,19 +39,19 @@ __device__ inline uint32_t sum_before(uint32_t value, uint32_t* sums, uint32_t* 
   return sums[warp_id()] + sum - value;
 }
 
-// The same pointer. The compiler may rely on it that it leads to no shared memory.
+// Returns the same pointer, which the compiler may now assume not to lead to shared memory.
 template <typename T>
 __device__ T* in_global(T* pointer) {
   __builtin_assume(__isGlobal(pointer));
   return pointer;
 }
 
-// From pinned host memory, past all caches: the host writes there again and again.
+// Loads from pinned host memory, bypassing all caches: the host writes there again and again.
 __device__ inline uint4 load_from_host(const uint4* from) { return __ldcv(from); }
 
-// Brings [low, high) of the host's buffer to the same place of its copy. Both begin at a multiple
-// of 16 bytes. No byte outside the range is written. Called by `threads` threads, of which this one
-// is the `me`-th.
+// Copies [low, high) of the host's buffer to the same place of its copy. Both begin at a multiple
+// of 16 bytes. Writes no byte outside the range. Called by `threads` threads; this one has the
+// number `me`.
 __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high,
                                uint32_t me, uint32_t threads) {
   const uint32_t first = (low + 15) / 16 * 16;
@@ -62,13 +62,14 @@ __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, u
     }
     return;
   }
-  constexpr uint32_t kBatch = 4;  // loads under way at once
+  constexpr uint32_t kBatch = 4;  // loads in progress at the same time
   const uint32_t stride = threads * 16;
   for (uint32_t at = first + me * 16; at < last; at += stride * kBatch) {
     uint4 words[kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
-      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
+      words[i] = {0, 0, 0, 0};  // without it the old value would be kept, and loads would wait for
+                                // each other
       if (at + i * stride < last) {
         words[i] = load_from_host(reinterpret_cast<const uint4*>(from + at + i * stride));
       }
@@ -86,9 +87,9 @@ __device__ inline void copy_in(uint8_t* to, const uint8_t* from, uint32_t low, u
   }
 }
 
-// Takes [low, high) of the device's copy to the same place of the host's buffer, in whole words of
-// 16 bytes. REQUIRES: low is a multiple of 16; up to 15 bytes behind `high` are the caller's.
-// Called as copy_in().
+// Copies [low, high) of the device's copy to the same place of the host's buffer, in whole words of
+// 16 bytes. REQUIRES: low is a multiple of 16; up to 15 bytes after `high` may be overwritten.
+// Called like copy_in().
 __device__ inline void copy_out(uint8_t* to, const uint8_t* from, uint32_t low, uint32_t high,
                                 uint32_t me, uint32_t threads) {
   for (uint32_t at = low + me * 16; at < high; at += threads * 16) {
@@ -96,7 +97,7 @@ __device__ inline void copy_out(uint8_t* to, const uint8_t* from, uint32_t low, 
   }
 }
 
-// Copies bytes by the lanes of one warp. Called by a whole warp.
+// Copies bytes with all lanes of a warp; returns the end. Called by a whole warp.
 __device__ inline uint8_t* warp_put(uint8_t* out, Bytes bytes) {
   for (size_t at = lane_id(); at < bytes.size; at += kWarpSize) out[at] = bytes.data[at];
   return out + bytes.size;

@@ -9,7 +9,7 @@ namespace warpcache::gpu {
 
 namespace {
 
-// Freeing memory waits for kernels that may never end now.
+// Freeing memory waits for kernels, which may now never end.
 std::atomic<bool> lost{false};
 
 std::atomic<int> opened{0};  // the number of the device
@@ -18,8 +18,8 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Why there are no devices to count, and what to do about it. CUDA calls a driver that is not there
-// one that is too old.
+// Why there is no device, and what to do about it. For a missing driver CUDA reports one that is
+// too old.
 std::string no_device_text(cudaError_t error) {
   if (error == cudaErrorNoDevice) {
     return "the NVIDIA driver finds no GPU: nvidia-smi must list one, and CUDA_VISIBLE_DEVICES, "
@@ -80,7 +80,7 @@ void DeviceFaults::fail(const char* what, const char* why) {
       why_ = what;
       if (*why != '\0') why_.append(": ").append(why);
     } catch (const std::bad_alloc&) {
-      // It has failed all the same.
+      // The device has failed all the same.
     }
     lost.store(true);
     failed_.store(true, std::memory_order_release);
@@ -111,7 +111,7 @@ bool CudaMemory::allocate(Place place, uint64_t bytes, Content content) {
     std::memset(data_, 0, bytes_);
     return true;
   }
-  // The driver clears the device's memory by and by, and streams of ours do not wait for that.
+  // The driver clears device memory asynchronously, and our streams do not wait for that.
   return cudaMemset(data_, 0, bytes_) == cudaSuccess &&
          cudaStreamSynchronize(nullptr) == cudaSuccess;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The card: choosing one, its memory, and what happens when it fails.
+// A GPU: choosing one, its memory, and its failures.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,27 +22,28 @@ struct DeviceFacts {
   uint32_t multiprocessors = 0;
 };
 
-// Makes device `number` the one that this process uses. Returns what is wrong, or "". To be called
-// before all else: kernels are loaded at once, because loading waits for those that run.
+// Selects device `number` for this process. Returns the error as text, or "". Call it before
+// everything else: it loads all kernels, since loading one later waits for running kernels.
 std::string open_device(int number, DeviceFacts* facts);
 
-// Makes the device of open_device() the one that the calling thread uses. By every other thread,
-// before all else that it asks of CUDA, and while there is memory: the driver keeps some for each
-// thread, taken at the thread's first call, and does not survive that the system refuses it.
+// Selects the device of open_device() for the calling thread. Every other thread calls it before
+// its first other call of CUDA, and while there is memory: the driver allocates some at the first
+// call of each thread, and crashes if the system refuses it.
 cudaError_t attach_thread();
 
-// Errors of the card. After the first nothing that it holds can be trusted: it has failed for good.
-// From any thread.
+// Errors of the device. After the first error none of its memory can be trusted: the device has
+// failed for good. Any thread may report one.
 class DeviceFaults {
  public:
-  // `on_failure` is called once, by the thread that meets the first error.
+  // Calls `on_failure` once, in the thread that reports the first error.
   void listen(std::function<void(const std::string&)> on_failure) {
     on_failure_ = std::move(on_failure);
   }
 
-  // True: no error. `what` was being done. These take no memory that they cannot do without.
+  // True: no error. `what` names the operation. check() and fail() allocate no memory that they
+  // cannot do without.
   bool check(cudaError_t error, const char* what);
-  // Something that is no error of CUDA's, such as work that does not end.
+  // Reports a failure that is no error of CUDA, such as work that does not end.
   void fail(const char* what, const char* why = "");
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   std::string why() const;
@@ -54,8 +55,8 @@ class DeviceFaults {
   std::string why_;
 };
 
-// Memory of the device, or pinned memory of the host that the device reaches at the same address.
-// Taken at the start and kept: taking more would wait for kernels that never end.
+// Device memory, or pinned host memory that the device reaches at the same address. It is allocated
+// at the start and kept: allocating more would wait for persistent kernels.
 class CudaMemory {
  public:
   enum class Place : uint8_t { kDevice, kHost };
@@ -66,9 +67,9 @@ class CudaMemory {
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
-  // False: there is not that much.
+  // False: there is not enough memory.
   bool allocate(Place place, uint64_t bytes, Content content = Content::kZeros);
-  // After a failure of the device nothing is given back.
+  // Frees the memory. After a failure of the device nothing is freed.
   void reset();
 
   uint8_t* data() const { return data_; }

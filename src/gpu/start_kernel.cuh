@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How kernels are started: by CUDA's own function, not its syntax, so that the simulated GPU of the
-// tests (tests/simulated_gpu) starts them as well.
+// Kernels are started by a function of CUDA and not by its syntax, so that the simulated GPU of the
+// tests (tests/simulated_gpu) can start them as well.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace warpcache::gpu {
 
-// Starts a kernel. Errors are CUDA's, to be looked for with cudaGetLastError().
+// Starts a kernel. Errors are CUDA's: look for them with cudaGetLastError().
 template <typename... Parameters, typename... Arguments>
 void start_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, size_t shared_bytes,
                   cudaStream_t stream, Arguments&&... arguments) {
@@ -24,7 +24,7 @@ void start_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, size_
   (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// How many of the kernel's blocks the device takes at the same time; 0 after an error.
+// Blocks of the kernel that fit on the device at the same time; 0 after an error.
 template <typename... Parameters>
 uint32_t blocks_at_once(void (*kernel)(Parameters...), const LaunchShape& shape,
                         size_t shared_bytes) {

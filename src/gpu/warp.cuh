@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the lanes of a warp do together: sums, and copies of ranges that belong to lanes, coalesced.
-// Device code; every function is called by all lanes.
+// What the lanes of a warp do together: sums, and coalesced copies of ranges that belong to lanes.
+// Device code; all lanes call every function.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace warpcache::gpu {
 
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
 
-// The sum of `value` over the lanes up to this one.
+// The sum of `value` over the lanes up to and including this one.
 __device__ inline uint32_t warp_sum_to(uint32_t value) {
   for (uint32_t step = 1; step < kWarpSize; step *= 2) {
     const uint32_t other = __shfl_up_sync(kAllLanes, value, step);
@@ -21,7 +21,7 @@ __device__ inline uint32_t warp_sum_to(uint32_t value) {
   return value;
 }
 
-// The pointer of another lane.
+// The pointer that another lane has.
 template <typename T>
 __device__ T* pointer_of(T* pointer, int lane) {
   return reinterpret_cast<T*>(
@@ -32,8 +32,8 @@ __device__ inline uint32_t warp_last(uint32_t value) {
   return __shfl_sync(kAllLanes, value, kWarpSize - 1);
 }
 
-// Calls store(i, load(place(i))) for words i up to `total`, a lane each: kBatch loads of each lane
-// are under way at once. `place` is called by all lanes, whether they have a word or not.
+// Calls store(i, load(place(i))) for the words i below `total`, one lane for each word; each lane
+// has kBatch loads in progress at the same time. All lanes call `place`, also those without a word.
 template <uint32_t kBatch, typename Place, typename Load, typename Store>
 __device__ void in_batches(uint32_t total, const Place& place, const Load& load,
                            const Store& store) {
@@ -43,7 +43,8 @@ __device__ void in_batches(uint32_t total, const Place& place, const Load& load,
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t word = first + i * kWarpSize;
       const uint32_t at = place(word);
-      words[i] = {0, 0, 0, 0};  // else it is kept as it was, and loads wait for each other
+      words[i] = {0, 0, 0, 0};  // without it the old value would be kept, and loads would wait for
+                                // each other
       if (word < total) words[i] = load(at);
     }
 #pragma unroll
@@ -56,7 +57,7 @@ __device__ void in_batches(uint32_t total, const Place& place, const Load& load,
 
 namespace warp_detail {
 
-// Bytes [16 * i + skip, 16 * i + skip + 16) of what load(i) gives in words of 16.
+// Bytes [16 * i + skip, 16 * i + skip + 16) of the data that load() returns in words of 16.
 template <typename Load>
 __device__ uint4 word_at(const Load& load, uint32_t i, uint32_t skip) {
   const uint4 low = load(i);
@@ -74,9 +75,9 @@ __device__ uint4 word_at(const Load& load, uint32_t i, uint32_t skip) {
 
 }  // namespace warp_detail
 
-// Copies `size` bytes within the device's memory, or from the host's, whatever their alignment: 16
-// bytes a lane at a time, past the multiprocessor's own cache. The words of 16 that the first and
-// the last byte lie in are read whole.
+// Copies `size` bytes from device or host memory, with any alignment: 16 bytes for each lane at a
+// time, bypassing the first-level cache. Reads the 16-byte words of the first and the last byte as
+// a whole.
 __device__ inline void warp_copy(uint8_t* out, const uint8_t* from, uint32_t size) {
   constexpr uint32_t kAtOnce = 4;
   const auto ahead = static_cast<uint32_t>(-reinterpret_cast<uintptr_t>(out) % 16);
@@ -106,7 +107,7 @@ __device__ inline void warp_copy(uint8_t* out, const uint8_t* from, uint32_t siz
   if (last < size) out[last] = byte(last);
 }
 
-// The same by all warps of a block, in pieces. Called by the whole block.
+// The same with all warps of a block. Called by the whole block.
 __device__ inline void block_copy(uint8_t* out, const uint8_t* from, uint32_t size) {
   constexpr uint32_t kPiece = 4096;
   for (uint32_t at = warp_id() * kPiece; at < size; at += blockDim.x / kWarpSize * kPiece) {
@@ -114,20 +115,20 @@ __device__ inline void block_copy(uint8_t* out, const uint8_t* from, uint32_t si
   }
 }
 
-// Ranges of 16-byte words, one a lane, that shall stand behind each other in the order of lanes.
+// Ranges of 16-byte words, one for each lane, placed one after the other in the order of the lanes.
 class LaneRanges {
  public:
-  // `words`: of this lane's range.
+  // `words`: the length of this lane's range.
   __device__ explicit LaneRanges(uint32_t words)
       : end_(warp_sum_to(words)), begin_(end_ - words), total_(warp_last(end_)) {}
 
-  // Where this lane's range begins and ends among all, and their sum, in words.
+  // Begin and end of this lane's range, and the sum of all, in words.
   __device__ uint32_t begin() const { return begin_; }
   __device__ uint32_t end() const { return end_; }
   __device__ uint32_t total() const { return total_; }
 
-  // As in_batches(), for the first `total` words: load(at) where `at` counts from this lane's
-  // `from`, which says where its range lies, in words of the source.
+  // Like in_batches(), for the first `total` words: load(at), where `at` counts from this lane's
+  // `from`, the place of its range in the source, in words.
   template <uint32_t kBatch, typename Load, typename Store>
   __device__ void for_each(uint32_t from, uint32_t total, const Load& load,
                            const Store& store) const {
@@ -142,7 +143,7 @@ class LaneRanges {
   }
 
  private:
-  // The lane to whose range a word belongs.
+  // The lane whose range contains a word.
   __device__ uint32_t owner_of(uint32_t word) const {
     uint32_t lane = 0;
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that change or remove what is there: delete, touch, incr, decr and their meta and binary
+// Commands that change or remove an item: delete, touch, incr, decr and their meta and binary
 // forms.
 #pragma once
 
@@ -13,16 +13,16 @@ namespace warpcache::request {
 
 namespace detail {
 
-// Tries of incr and decr to come with space of the size that the value under the lock needs. Each
-// further one means that another client changed the number's length in between.
+// Attempts of incr and decr to allocate the size that the value under the lock needs. Each attempt
+// after the second means that another client has changed the number of digits meanwhile.
 inline constexpr int kDeltaRoundsMax = 16;
 
 WC_HD inline bool cas_differs(const protocol::Request& request, const store::Item& item) {
   return (request.bits & protocol::kCasCompare) != 0 && request.cas_compare != item.load_cas();
 }
 
-// md I: the item stays, marked for recaching by the next client that reads it. For the order of the
-// writes see ItemMoment.
+// md I: the item stays, marked so that the next client that reads it recaches it. ItemMoment
+// explains the order of the writes.
 WC_HD inline void mark_stale(const Context& context, const protocol::Request& request,
                              const store::Found& found) {
   store::Item& item = *found.item;
@@ -34,8 +34,8 @@ WC_HD inline void mark_stale(const Context& context, const protocol::Request& re
   item.store_cas(new_cas(context, request, item.load_cas()));
 }
 
-// md x: an empty item with the request's flags and time takes the place of `found`. It keeps the
-// CAS id, unless I or E asks for another one.
+// md x: replaces `found` by an empty item with the request's flags and time. The CAS id stays,
+// unless I or E asks for another one.
 WC_HD inline void publish_emptied(const Context& context, const protocol::Request& request,
                                   store::LockedPair& pair, const store::Found& found,
                                   store::Allocation& empty) {
@@ -139,10 +139,10 @@ WC_HD inline void fill_number(const store::Item& item, uint64_t number, protocol
   result.outcome = protocol::Outcome::kNumber;
 }
 
-// A longer value is no number. Counting on one writes it whole, its padding included.
+// A longer value is no number. An arithmetic command writes the whole value, with its padding.
 inline constexpr uint32_t kNumericValueMax = 16 * 1024;
 
-// The number in `item`'s value, by memcached's rules; false where it is none.
+// Reads the number in the value of `item` by memcached's rules; false: it is no number.
 WC_HD inline bool read_number(const store::Item& item, uint64_t& number) {
   if (item.chained() || item.value_size == 0 || item.value_size > kNumericValueMax) return false;
   return parse_u64({item.value_data(), item.value_size}, number);
@@ -155,7 +155,7 @@ struct DeltaSpace {
   uint32_t value_size = 0;
 };
 
-// `old`: the number that is counted on, null where one is made.
+// `old`: the item with the number; null: a new item is made.
 WC_HD inline MetaTimes times_of_number(const Context& context, const protocol::Request& request,
                                        const store::Item* old) {
   const uint32_t before = old == nullptr ? 0 : old->load_expiry();
@@ -167,7 +167,7 @@ WC_HD inline MetaTimes times_of_number(const Context& context, const protocol::R
   return {expiry, expiry, false};
 }
 
-// One try under the lock. kNeedSpace: `space.value_size` says how much the new value takes.
+// One attempt under the lock. kNeedSpace: `space.value_size` says what the new value takes.
 WC_HD inline DeltaStep change_number(const Context& context, const protocol::Request& request,
                                      Bytes key, DeltaSpace& space, protocol::Result& result) {
   store::LockedPair pair(context.store, request.hash);
@@ -176,8 +176,8 @@ WC_HD inline DeltaStep change_number(const Context& context, const protocol::Req
   uint64_t number = request.initial;
   uint32_t old_size = 0;
   if (alive) {
-    // memcached looks in this order: something there, the right CAS id, a number. The CAS id 0 is
-    // none here.
+    // memcached checks in this order: the item exists, the CAS id is right, the value is a number.
+    // The CAS id 0 means none here.
     if (found.item->value_size == 0) {
       set_error(result, Status::kNonNumeric);
       return DeltaStep::kDone;
@@ -218,7 +218,7 @@ WC_HD inline DeltaStep change_number(const Context& context, const protocol::Req
   result.ttl = seconds_left(times.shown, context.clock);
   fill_number(item, number, result);
   pair.publish(*context.thread, space.allocation, found);
-  // Counting is no access.
+  // An arithmetic command does not count as an access.
   if (alive) item.store_access_time(found.item->load_access_time());
   space.allocation = {};
   return DeltaStep::kDone;
@@ -226,13 +226,13 @@ WC_HD inline DeltaStep change_number(const Context& context, const protocol::Req
 
 }  // namespace detail
 
-// kDeferred: nothing took effect, run again after making room.
+// kDeferred: nothing took effect; run it again after reclaim().
 WC_HD inline Status execute_delta(const Context& context, RequestState& state,
                                   protocol::Result& result) {
   const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   detail::DeltaSpace space;
-  // A guess from what is there without the lock saves the first try.
+  // A guess from a look-up without the lock usually saves the first attempt.
   const store::Found guess = context.store.find(request.hash, key, state.hint);
   if (guess || (request.bits & protocol::kVivify) != 0) {
     uint64_t number = request.initial;

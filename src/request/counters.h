@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the request stages count, one instance per engine thread. The owner adds with plain relaxed
-// stores, anyone may read: no shared counter lies on a request's way. Names are those of
-// memcached's `stats`.
+// Counts of the request stages, one instance for each engine thread. The owner adds with plain
+// relaxed stores and anyone may read: requests share no counter. The names are those of memcached's
+// `stats`.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ enum class Counter : uint8_t {
   kTouchMisses,
   kStoreTooLarge,
   kStoreNoMemory,
-  kLargeMissed,  // hits answered as misses, because too much was pinned already
+  kLargeMissed,  // hits answered as misses, because too much was pinned
   kCount,
 };
 
 struct Counters {
   uint64_t value[static_cast<int>(Counter::kCount)] = {};
 
-  // REQUIRES: called by the owning thread only. On a device: by any thread of the block that owns
-  // them, up to 2^32 - 1.
+  // REQUIRES: called by the owning thread. On a device: by any thread of the block that owns them,
+  // up to 2^32 - 1.
   WC_HD void add(Counter counter, uint32_t amount = 1) {
     uint64_t* word = &value[static_cast<int>(counter)];
 #if defined(__CUDA_ARCH__)

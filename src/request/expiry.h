@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the exptime that a client gives to the server second at which an item expires. The rules are
+// Converts the exptime of a client to the server second at which an item expires. The rules are
 // memcached's: 0 never, negative at once, up to 30 days relative to now, above that Unix time.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of mg and ma that are about time: T, N, R and t. They take effect one after the other,
-// as they stand in the line, so t may show a time that a later flag changes.
+// The flags of mg and ma about time: T, N, R and t. They take effect in the order of the line. So t
+// shows the time before a T that comes after it.
 #pragma once
 
 #include "protocol/parse/words.h"
@@ -11,12 +11,13 @@
 namespace warpcache::request {
 
 struct MetaTimes {
-  uint32_t expiry;     // when all have taken effect
+  uint32_t expiry;     // after all of them
   uint32_t shown;      // what t shows; without t the same as expiry
-  bool wants_recache;  // R found less time left than it asks for
+  bool wants_recache;  // R: less time is left than it asks for
 };
 
-// REQUIRES: a meta request. `before`: the expiry of the item as found, or 0 where it was `made`.
+// REQUIRES: a meta request. `before`: the expiry of the item that was found, or 0 for a new one
+// (`made`).
 WC_HD inline MetaTimes take_times(const Context& context, const protocol::Request& request,
                                   uint32_t before, bool made) {
   MetaTimes times = {before, before, false};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads: get, gets, gat, gats, mg and their binary forms. The common case takes no lock and writes
-// nothing but access hints. A read that changes its item (a new expiry, a recache token won, a stub
-// vivified on a miss) takes the lock of the pair and looks again, because what it saw before the
-// lock proves nothing.
+// nothing but access hints. A read that changes its item (a new expiry, a recache token, a stub
+// after a miss) takes the lock of the pair and looks again, because what it saw before may have
+// changed.
 #pragma once
 
 #include "protocol/compose/compose.h"
@@ -26,8 +26,7 @@ WC_HD inline void count_read(const Context& context, const protocol::Request& re
   counters.add(hit ? Counter::kGetHits : Counter::kGetMisses);
 }
 
-// Whether this mg is to be told that it may recache: once per token, for an item that is stale or
-// about to expire.
+// This mg gets the recache token: once for each item that is stale or about to expire.
 WC_HD inline bool wins_token(const Context& context, const protocol::Request& request,
                              const ItemMoment& moment) {
   if ((moment.bits & store::kItemTokenSent) != 0) return false;
@@ -36,7 +35,7 @@ WC_HD inline bool wins_token(const Context& context, const protocol::Request& re
   return take_times(context, request, moment.expiry, false).wants_recache;
 }
 
-// The new expiry of what was found. REQUIRES: the pair's lock is held.
+// Sets the new expiry of an item. REQUIRES: the pair's lock is held.
 WC_HD inline void touch_found(const Context& context, const protocol::Request& request,
                               const store::Found& found, protocol::Result& result) {
   MetaTimes times = {};
@@ -49,7 +48,7 @@ WC_HD inline void touch_found(const Context& context, const protocol::Request& r
   result.ttl = seconds_left(times.shown, context.clock);
 }
 
-// Takes the pin that sending a long value needs. False: too much is pinned.
+// Takes the pin that is needed to send a long value. False: too much is pinned.
 WC_HD inline bool pin_for_reply(const Context& context, RequestState& state,
                                 const protocol::Result& result) {
   if (WC_LIKELY(result.value_size <= context.copied_value_max)) return true;
@@ -58,10 +57,10 @@ WC_HD inline bool pin_for_reply(const Context& context, RequestState& state,
   return state.pin != 0;
 }
 
-// REQUIRES: `found` is alive; with `locked`, the pair's lock is held. False, without it: what was
-// read is not of one moment, or the read must change the item: take the lock and start anew. A
-// touch may have come since the item was found alive; what meta shows of recaching is read under
-// the lock.
+// REQUIRES: `found` is alive; with `locked`, the pair's lock is held. False, without the lock: the
+// words read are of different moments, or the read must change the item; the caller takes the lock
+// and starts again. A touch may have come since the item was found alive. The recache marks of a
+// meta reply are read under the lock.
 WC_HD inline bool read_found(const Context& context, RequestState& state, const store::Found& found,
                              bool locked, protocol::Result& result) {
   const protocol::Request& request = state.request;
@@ -94,7 +93,8 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
   return true;
 }
 
-// The stub that mg N leaves on a miss: no value, won by this client. Its lock is held.
+// mg N after a miss: publishes a stub without a value; this client has its token. The pair's lock
+// is held.
 WC_HD inline void publish_stub(const Context& context, RequestState& state, store::LockedPair& pair,
                                const store::Found& dead, const store::Allocation& stub,
                                protocol::Result& result) {
@@ -117,7 +117,7 @@ WC_HD inline void publish_stub(const Context& context, RequestState& state, stor
 
 }  // namespace detail
 
-// kDeferred: nothing took effect, run again after making room.
+// kDeferred: nothing took effect; run it again after reclaim().
 WC_HD inline Status execute_read(const Context& context, RequestState& state,
                                  protocol::Result& result) {
   const protocol::Request& request = state.request;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The semantics of every command on the store, spoken in wire bytes. (The exact texts are proven
-// against memcached itself by tests/transcripts.)
+// What every command does with the store, tested with protocol bytes. (tests/transcripts compares
+// the exact texts with memcached.)
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces that the operations share: results from items, space for new ones, CAS ids, failures.
+// Shared by all commands: results from items, space for new ones, CAS ids, failures.
 #pragma once
 
 #include "base/mem.h"
@@ -9,10 +9,10 @@
 
 namespace warpcache::request {
 
-// The words of an item that may change while it is read, in the order in which they are read. Who
-// changes more than the expiry alone (an invalidation, a recache token won) marks the item stale or
-// its token sent before all else and writes a new CAS id last. So a new CAS id comes with the new
-// expiry, and either of them with the marks.
+// The words of an item that may change while it is read, in the order in which they are read. A
+// writer that changes more than the expiry (an invalidation, a recache token) sets the mark (stale,
+// or token sent) first and the new CAS id last. So a reader that sees the new CAS id also sees the
+// new expiry, and a reader that sees either also sees the marks.
 struct ItemMoment {
   uint64_t cas;
   uint32_t expiry;
@@ -25,7 +25,7 @@ struct ItemMoment {
   WC_HD bool recaching() const { return (bits & (store::kItemStale | store::kItemTokenSent)) != 0; }
 };
 
-// Everything a reply may show of `item`. The value's bytes stay where they are: the epoch of the
+// Everything that a reply may show of `item`. The bytes of the value stay valid: the epoch of the
 // batch protects them.
 WC_HD inline void fill_from_item(const Context& context, const store::Item& item,
                                  const ItemMoment& moment, protocol::Result& result) {
@@ -46,8 +46,8 @@ WC_HD inline void set_error(protocol::Result& result, Status status) {
   result.status = status;
 }
 
-// The CAS id of an item about to be published in place of one with the id `old`: the client's, or
-// one of the store's; with -C none.
+// The CAS id of an item that replaces one with the id `old`: given by the client, or a new one of
+// the store; 0 with -C.
 WC_HD inline uint64_t new_cas(const Context& context, const protocol::Request& request,
                               uint64_t old) {
   if (!context.cas_enabled) return 0;
@@ -68,7 +68,7 @@ WC_HD inline Status allocate_for(const Context& context, RequestState& state, ui
   return Status::kOk;
 }
 
-// Space for a big body that was received into a Reservation, with key and body in place.
+// Space for a large body that was received into a reservation, with key and body in place.
 WC_HD inline Status allocate_reserved(const Context& context, RequestState& state,
                                       store::Allocation& allocation) {
   const protocol::Request& request = state.request;
@@ -81,7 +81,7 @@ WC_HD inline Status allocate_reserved(const Context& context, RequestState& stat
   return status;
 }
 
-// What allocation refused: deferred while there is hope for room, else an answer.
+// The result of a failed allocation: deferred while reclaim() may help, else an answer.
 WC_HD inline Status fail_store(const Context& context, Status status, protocol::Result& result) {
   if (status == Status::kDeferred && !context.out_of_memory) return Status::kDeferred;
   const bool too_large = status == Status::kTooLarge;
@@ -90,7 +90,7 @@ WC_HD inline Status fail_store(const Context& context, Status status, protocol::
   return Status::kOk;
 }
 
-// Tells a miss on an expired or flushed item from a plain one, for the statistics.
+// Counts a miss on an expired or flushed item.
 WC_HD inline void count_dead(const Context& context, const store::Found& found) {
   if (!found) return;
   const bool flushed = context.store.flushed(*found.item);

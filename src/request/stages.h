@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way of one request: decode, locate, execute, size, emit. process_request() composes them for
-// one request; engines run them stage by stage over a batch, so that the memory accesses of one
-// request overlap with the work on others. decode() and locate() are pure look-ahead: they have no
-// effect, and execute() trusts what they found for nothing but where to look first.
+// The stages of a request: decode, locate, execute, size, emit. process_request() runs all of them
+// for one request. Engines run one stage after the other over a batch, so that the memory accesses
+// of one request overlap with the work on others. decode() and locate() have no effect, and
+// execute() uses their results only as hints.
 #pragma once
 
 #include "protocol/compose/compose.h"
@@ -18,12 +18,12 @@ namespace warpcache::request {
 // Commands that act on one key of the store.
 WC_HD inline bool acts_on_key(protocol::Op op) { return op <= protocol::Op::kTouch; }
 
-// Commands that the engine hands to its AdminHandler.
+// Commands that the engine gives to its AdminHandler.
 WC_HD inline bool is_administrative(protocol::Op op) {
   return op >= protocol::Op::kMetaDebug && op <= protocol::Op::kSasl;
 }
 
-// Frame to Request, and the first line of the index on its way into the cache.
+// Parses a frame, hashes the key, and prefetches the first line of the index set.
 WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
                          RequestState& state) {
   protocol::parse_request(frame, context.input, state.request);
@@ -36,15 +36,15 @@ WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
   context.store.prefetch_set(state.request.hash);
 }
 
-// Probes the tags and sends for the item.
+// Compares the tags and prefetches the item.
 WC_HD inline void locate(const Context& context, RequestState& state) {
   if (acts_on_key(state.request.op)) state.hint = context.store.probe(state.request.hash);
 }
 
 namespace detail {
 
-// A storage command that framing has refused: too large, no memory for its body, or a body without
-// its line end.
+// Answers a storage command that framing has refused: too large, no memory for its body, or a body
+// without its line end.
 WC_HD inline void execute_refused(const Context& context, const protocol::Request& request,
                                   protocol::Result& result) {
   if (request.status == Status::kTooLarge) context.counters->add(Counter::kStoreTooLarge);
@@ -72,9 +72,9 @@ WC_HD inline Status execute_on_key(const Context& context, RequestState& state,
 
 }  // namespace detail
 
-// Takes effect and says with what result. kDeferred: nothing took effect and `result` means
-// nothing; run it again after Store::reclaim(state.bytes_wanted), with Context::out_of_memory if
-// that failed. REQUIRES: the thread is inside an epoch, and the request is not administrative.
+// Executes the request and fills `result`. kDeferred: nothing took effect and `result` is not set;
+// run it again after Store::reclaim(state.bytes_wanted), with Context::out_of_memory if that
+// failed. REQUIRES: the thread is inside an epoch, and the command is not administrative.
 WC_HD inline Status execute(const Context& context, RequestState& state, protocol::Result& result) {
   result = {};
   const protocol::Request& request = state.request;
@@ -108,7 +108,7 @@ WC_HD inline uint32_t size(const RequestState& state, const protocol::Result& re
   return protocol::reply_carries_value(state.request, result) ? frame + result.value_size : frame;
 }
 
-// The pieces of a chained value behind its first.
+// Writes the pieces of a chained value after the first.
 WC_HD inline uint8_t* emit_rest(const Context& context, const store::Item& item, uint8_t* out) {
   store::ValuePieces pieces = context.store.pieces(item);
   for (Bytes piece = pieces.next(); !piece.empty(); piece = pieces.next()) out = put(out, piece);
@@ -125,7 +125,7 @@ WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
   return protocol::compose_reply(state.request, result, context.input, out, put_value);
 }
 
-// All stages for one request. kDeferred as for execute(); else `out` is moved past the reply.
+// All stages for one request. kDeferred: as execute(); else `out` is moved past the reply.
 WC_HD inline Status process_request(const Context& context, const protocol::Frame& frame,
                                     uint8_t*& out) {
   RequestState state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one request carries from stage to stage, and what all requests of a batch share.
+// What a request carries from stage to stage, and what all requests of a batch share.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@ namespace warpcache::request {
 // REQUIRES: the input, and with it every offset in `request`, outlives the state.
 struct RequestState {
   protocol::Request request;
-  store::Candidate
-      hint;  // what locate() saw; execute() trusts it for nothing but the place to look first
-  const store::Item* item;  // what execute() found and the reply may show; null: nothing
-  uint32_t bytes_wanted;  // with kDeferred: the space that was not to be had (0: another try is all
-                          // it needs)
-  uint32_t pin;           // on the item's memory, taken for the reply; 0: none (see Context)
+  store::Candidate hint;    // from locate(), for execute(): where to look first
+  const store::Item* item;  // found by execute(), to be shown by the reply; null: nothing
+  uint32_t bytes_wanted;    // with kDeferred: the space that was not available (0: trying again
+                            // is enough)
+  uint32_t pin;             // on the item's memory, taken for the reply; 0: none (see Context)
 
-  // What cannot be had, UINT32_MAX or more, is asked for as such.
+  // UINT32_MAX stands for larger sizes too: such a reclaim() fails.
   WC_HD void want(uint64_t bytes) {
     bytes_wanted = bytes < UINT32_MAX ? static_cast<uint32_t>(bytes) : UINT32_MAX;
   }
@@ -35,13 +34,13 @@ struct Context {
   store::StoreRef store;
   store::ThreadContext* thread = nullptr;
   uint8_t* input = nullptr;  // the batch's input base
-  store::Clock clock = {};   // of the batch
+  store::Clock clock = {};   // of the whole batch
   Counters* counters = nullptr;
-  uint32_t reservation = 0;             // of the batch entry in work, for Request::bits kReserved
-  uint32_t item_size_max = UINT32_MAX;  // -I, for what append and prepend make
+  uint32_t reservation = 0;             // of the current batch entry, for Request::bits kReserved
+  uint32_t item_size_max = UINT32_MAX;  // -I, for the results of append and prepend
   bool cas_enabled = true;              // not -C: new items get CAS ids
-  // Longer values are sent from where they lie, pinned. A read that changes its item takes the pin
-  // before it does: what cannot be sent is missed, and a miss has changed nothing.
+  // Longer values are pinned and sent from the store. A read that changes its item takes the pin
+  // first: without a pin the answer is a miss, and a miss must have changed nothing.
   uint32_t copied_value_max = UINT32_MAX;
   bool out_of_memory =
       false;  // reclaim() has failed for this request: answer instead of deferring again

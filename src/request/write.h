@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Storage commands: set, add, replace, cas, append, prepend, in every protocol. Each looks first,
-// so that one that must fail writes nothing; then takes space and fills it without a lock; then
-// locks the pair, decides again on what is there by now, and swaps one slot.
+// Storage commands: set, add, replace, cas, append, prepend, in every protocol. Each looks the key
+// up first, so that a command that must fail writes nothing. Then it allocates an item and fills it
+// without a lock. Then it locks the pair, decides again on the current item, and swaps one slot.
 #pragma once
 
 #include "protocol/binary.h"
@@ -14,7 +14,7 @@ namespace warpcache::request {
 
 namespace detail {
 
-// Rounds after which a storage command that keeps losing its item to other writers is put off to
+// A storage command that loses its item to other writers in this number of rounds is deferred to
 // the next batch.
 inline constexpr int kRetriesMax = 16;
 
@@ -24,7 +24,7 @@ WC_HD inline bool is_concatenation(protocol::Op op) {
   return op == protocol::Op::kAppend || op == protocol::Op::kPrepend;
 }
 
-// What `request` does where `old` (null: nothing alive) is stored.
+// The effect of `request` when `old` is stored (null: nothing alive).
 WC_HD inline Decision decide(const protocol::Request& request, const store::Item* old) {
   const bool compare = (request.bits & protocol::kCasCompare) != 0;
   if (request.op == protocol::Op::kAdd)
@@ -37,7 +37,7 @@ WC_HD inline Decision decide(const protocol::Request& request, const store::Item
     return request.op == protocol::Op::kReplace ? Decision::kNotStored : Decision::kStore;
   }
   if (!compare) return Decision::kStore;
-  // 0 is the CAS id of nothing; append and prepend, which need none, take it for none.
+  // 0 is no valid CAS id; append and prepend treat it as no comparison.
   if (request.cas_compare == 0) {
     return is_concatenation(request.op) ? Decision::kStore : Decision::kExists;
   }
@@ -81,7 +81,7 @@ WC_HD inline Bytes inline_body(const Context& context, const protocol::Request& 
   return {context.input + request.value_offset, request.value_size};
 }
 
-// Copies the request's body, wherever it was received, into `item`'s value from `offset` on.
+// Copies the request's body, wherever it was received, into the value of `item` from `offset` on.
 WC_HD inline void copy_body(const Context& context, const protocol::Request& request,
                             store::Item& item, uint32_t offset) {
   if ((request.bits & protocol::kReserved) == 0) {
@@ -92,7 +92,7 @@ WC_HD inline void copy_body(const Context& context, const protocol::Request& req
   context.store.copy_value(item, offset, staged);
 }
 
-// What the new item says besides its value. REQUIRES: the pair's lock is held; `old` may be null.
+// Sets all other fields of the new item. REQUIRES: the pair's lock is held; `old` may be null.
 WC_HD inline void finish_item(const Context& context, const protocol::Request& request,
                               Decision decision, const store::Item* old, store::Item& item) {
   const uint8_t binary = (request.bits & protocol::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
@@ -115,7 +115,7 @@ WC_HD inline void finish_item(const Context& context, const protocol::Request& r
   item.init_words(new_cas(context, request, old == nullptr ? 0 : old->load_cas()), expiry, bits);
 }
 
-// The value of a concatenation: old and new bytes in their order. `old` may be null (vivified).
+// Writes the value of a concatenation: old and new bytes in order. `old` may be null (a new item).
 WC_HD inline void fill_value(const Context& context, const protocol::Request& request,
                              const store::Item* old, store::Item& item) {
   if (!is_concatenation(request.op) || old == nullptr) {
@@ -129,7 +129,7 @@ WC_HD inline void fill_value(const Context& context, const protocol::Request& re
   }
 }
 
-// Whether the old value and the new bytes together pass -I, or what the store can ever hold.
+// The old value and the new bytes together exceed -I, or what the store can ever hold.
 WC_HD inline bool joined_too_large(const Context& context, const protocol::Request& request,
                                    const store::Item& old, uint64_t value_size) {
   return context.store.too_large(request.key_size, value_size) ||
@@ -139,9 +139,9 @@ WC_HD inline bool joined_too_large(const Context& context, const protocol::Reque
 
 enum class Step : uint8_t { kDone, kAgain };
 
-// Locks the pair, decides on what is there now and publishes `allocation`, filled for `seen` (what
-// the unlocked look found alive, or nothing). kAgain: a concatenation found another item than the
-// one it copied.
+// Locks the pair, decides on the current item and publishes `allocation`. It was filled for `seen`,
+// the item that the look-up without a lock found alive (or null). kAgain: a concatenation finds
+// another item than the one it copied.
 WC_HD inline Step publish_if_still(const Context& context, const protocol::Request& request,
                                    Bytes key, const store::Item* seen,
                                    store::Allocation& allocation, Decision& decision,
@@ -164,8 +164,8 @@ WC_HD inline Step publish_if_still(const Context& context, const protocol::Reque
 WC_HD inline void finish_store(const Context& context, const protocol::Request& request,
                                Decision decision, const store::Found& found,
                                protocol::Result& result) {
-  // A failed add counts for eviction, so that a key that clients keep adding stays. Nobody has
-  // fetched it, though.
+  // A failed add counts as an access for eviction, so that a key that clients keep adding stays.
+  // But the item has not been fetched.
   if (decision == Decision::kNotStored && request.op == protocol::Op::kAdd && found) {
     const uint32_t counter = found.set->counter(found.way);
     if (counter < 3) found.set->set_counter(found.way, counter + 1);
@@ -177,7 +177,7 @@ WC_HD inline void finish_store(const Context& context, const protocol::Request& 
 
 }  // namespace detail
 
-// Removes what is stored under a key whose new value was refused: clients must not read the old one
+// Removes the old value of a key whose new value was refused: clients must not read the old value
 // after a set.
 WC_HD inline void drop_old_value(const Context& context, const protocol::Request& request) {
   store::LockedPair pair(context.store, request.hash);
@@ -185,8 +185,8 @@ WC_HD inline void drop_old_value(const Context& context, const protocol::Request
   if (found) pair.unlink(*context.thread, found);
 }
 
-// Whether a storage command that finds no memory must not leave the old value to be read. (For
-// those that framing has refused, parse() says so by protocol::kDropOld.)
+// A storage command that finds no memory must remove the old value. (For those that framing has
+// refused, parse() sets protocol::kDropOld.)
 WC_HD inline bool failure_drops_value(const protocol::Request& request) {
   if (request.protocol == protocol::Protocol::kMeta) return true;
   if (request.protocol == protocol::Protocol::kBinary) {
@@ -195,8 +195,8 @@ WC_HD inline bool failure_drops_value(const protocol::Request& request) {
   return request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0;
 }
 
-// Whether a storage command, as things are, will store its body and nothing else, so that space can
-// be taken and filled beforehand. A hint: execute() decides.
+// A storage command will probably store exactly its body, so that its item can be allocated and
+// filled in advance. A hint: execute() decides.
 WC_HD inline bool will_store_body(const Context& context, const RequestState& state) {
   const protocol::Request& request = state.request;
   const bool stores = request.op == protocol::Op::kSet || request.op == protocol::Op::kAdd ||
@@ -209,7 +209,7 @@ WC_HD inline bool will_store_body(const Context& context, const RequestState& st
   return decision == detail::Decision::kStore || decision == detail::Decision::kStoreStale;
 }
 
-// kDeferred: nothing took effect, run again after making room.
+// kDeferred: nothing took effect; run it again after reclaim().
 WC_HD inline Status execute_store(const Context& context, RequestState& state,
                                   protocol::Result& result) {
   const protocol::Request& request = state.request;

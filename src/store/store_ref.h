@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The store as requests see it: a view that is copied freely and owns nothing. Look-ups take no
-// lock and write nothing but hints; a change takes the lock of one pair of sets. All of it is
-// called inside an epoch:
+// lock and write nothing but access hints; a change takes the lock of one pair of sets. All of it
+// is called inside an epoch:
 //
 //   store.enter_batch(thread);
 //   ... find, allocate, lock, publish, pin ...
-//   store.leave_batch(thread);      // every Item*, Found, Candidate and Allocation of the batch is
-//   void from here on
+//   store.leave_batch(thread);
 //
-// A read:     hint = probe(hash); ... found = find(hash, key, hint); if (found &&
-// alive(*found.item, now)) ... A write:    allocate(); fill key, value, flags, expiry, cas, bits; {
-// LockedPair pair(store, hash);
-//             existing = pair.find(key); decide; pair.publish(thread, allocation, existing); }  or
-//             abandon()
-// No room:    allocate() answers kDeferred and nothing has happened. Leave the batch, call
-// Store::reclaim(), enter
-//             again, and start the request anew.
+// After leave_batch() every Item*, Found, Candidate and Allocation of the batch is invalid.
+//
+// To read: hint = probe(hash); later found = find(hash, key, hint), and alive(*found.item, now).
+//
+// To write: allocate(); fill key, value, flags, expiry, cas and bits; then, with a LockedPair,
+// existing = pair.find(key), decide, and pair.publish(thread, allocation, existing) or abandon().
+//
+// Without free space allocate() answers kDeferred, and nothing has happened: leave the batch, call
+// Store::reclaim(), enter again and run the request anew.
+//
 // Several threads may do all this at once, each with its own ThreadContext.
 #pragma once
 
@@ -62,10 +63,10 @@ struct StoreRef {
     prefetch(&home->slots[kWays / 2]);
   }
 
-  // A hint for find(), and memory on its way into the cache.
+  // A hint for find(). Prefetches the memory that find() will read.
   WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
 
-  // The key's item, dead ones too: see alive().
+  // The item of the key. It may be dead: see alive().
   WC_HD Found find(uint64_t hash, Bytes key, const Candidate& hint = {}) const {
     if (hint.slot != 0 && load_acquire(&hint.set->slots[hint.way]) == hint.slot) {
       Item* item = core.item_in(hint.slot);
@@ -80,7 +81,8 @@ struct StoreRef {
     return item.flush_generation != load_relaxed(&core.shared->flush_generation);
   }
 
-  // Notes an access, for eviction and for clients that ask. Writes only what changes; no lock.
+  // Notes an access, for eviction and for clients that ask for it. Writes only what changes; takes
+  // no lock.
   WC_HD void record_hit(const Found& found, uint32_t now) const {
     const uint32_t counter = found.set->counter(found.way);
     if (counter < 3) found.set->set_counter(found.way, counter + 1);
@@ -103,14 +105,14 @@ struct StoreRef {
 
   // --- Writing
 
-  // Never fits, whatever is evicted. (-I is the caller's to check.)
+  // The item never fits, whatever is evicted. (The limit of -I is checked by the caller.)
   WC_HD bool too_large(uint32_t key_size, uint64_t value_size) const {
     return is_too_large(core, key_size, value_size);
   }
 
-  // Space for an item; its sizes and `expiry` are set, all other words are 0. kDeferred: make room
-  // first. kTooLarge. `expiry` may be changed before publishing: here it chooses the company that
-  // the item keeps.
+  // Space for an item; its sizes and `expiry` are set, all other words are 0. kDeferred: reclaim()
+  // first. kTooLarge: it never fits. `expiry` may be changed before publishing; here it chooses the
+  // segment, since items with similar times to live share one.
   WC_HD Status allocate(ThreadContext& thread, uint8_t key_size, uint32_t value_size,
                         uint32_t expiry, Allocation& allocation) const {
     if (take_prepared(thread, key_size, value_size, expiry, allocation)) return Status::kOk;
@@ -118,16 +120,15 @@ struct StoreRef {
     const bool full_index = core.shared->keep_all && is_crowded(core);
     if (thread.new_items >= check || thread.new_items <= -check || full_index) {
       settle_growth(core, thread);
-      // Making room frees the segment that the index waits for. Without keep_all one try in so many
-      // keys is enough.
+      // reclaim() also frees the segment that the index waits for. With keep_all every key needs a
+      // place in the index; without it, it is enough that one in kNewItemsPerCheck waits.
       if (is_crowded(core)) return Status::kDeferred;
     }
     return allocate_item(core, thread, key_size, value_size, expiry, allocation);
   }
 
-  // The item of a reservation, with its value in place (holds_value), key still to be written. A
-  // small one is copied to where small items live. kOk uses the reservation up; on kDeferred it
-  // stays.
+  // The item of a reservation: its value is in place (holds_value), its key is still to be written.
+  // A small item is copied to an open segment. kOk uses the reservation up; kDeferred keeps it.
   WC_HD Status allocate_reserved(ThreadContext& thread, uint32_t reservation, uint32_t expiry,
                                  Allocation& allocation) const {
     const Item& staged = reserved_item(reservation);
@@ -138,7 +139,7 @@ struct StoreRef {
     }
     return allocate_from_reservation(core, thread, reservation, expiry, allocation);
   }
-  // The received value, to be copied from. REQUIRES: the reservation is not used up.
+  // The received value, for copying. REQUIRES: the reservation is not used up.
   WC_HD const Item& reserved_item(uint32_t reservation) const {
     return *reservation_item(core, reservation);
   }
@@ -148,8 +149,8 @@ struct StoreRef {
     abandon_item(core, thread, allocation);
   }
 
-  // A CAS id that the store has given to no item, above `old` where the store gave that one. It may
-  // lie below an id that a client chose.
+  // A CAS id that the store has given to no item. It is above `old` where the store gave that one;
+  // it may be below an id that a client chose.
   WC_HD uint64_t next_cas(ThreadContext& thread, uint64_t old) const {
     if (thread.cas_next >= thread.cas_end || thread.cas_next <= old) {
       const uint64_t batch = fetch_add(&core.shared->cas_batch, 1) + 1;
@@ -167,10 +168,10 @@ struct StoreRef {
 
   // --- Pins
 
-  // Keeps an item's memory as it is, beyond the batch, until unpin(). 0: too much is pinned; copy,
-  // or wait. REQUIRES: inside the epoch in which `item` was found.
+  // Keeps the memory of an item unchanged, beyond the batch, until unpin(). 0: too much is pinned;
+  // the caller copies the value or waits. REQUIRES: inside the epoch in which `item` was found.
   WC_HD uint32_t pin(const Item& item, PinNeed need) const { return pin_item(core, item, need); }
-  // Whether what must be pinned would be refused now, but for items of segments that are.
+  // pin() would refuse now, except for items in segments that are pinned already.
   WC_HD bool pins_are_exhausted() const { return pins_exhausted(core); }
   // From any thread, inside an epoch or not; once for each pin().
   WC_HD void unpin(uint32_t pin) const { unpin_item(core, pin); }
@@ -192,8 +193,8 @@ struct StoreRef {
 };
 static_assert(std::is_trivially_copyable_v<StoreRef>);
 
-// The lock of the pair that a hash belongs to. Hold one at a time, briefly, and never call
-// allocate() under it.
+// Holds the lock of the pair that a hash belongs to. A thread holds one at a time, for a short
+// time, and does not call allocate() meanwhile.
 class LockedPair {
  public:
   WC_HD LockedPair(const StoreRef& store, uint64_t hash)
@@ -205,19 +206,18 @@ class LockedPair {
   LockedPair(const LockedPair&) = delete;
   LockedPair& operator=(const LockedPair&) = delete;
 
-  // The key's item, dead ones too. Valid under this lock.
+  // The item of the key. It may be dead. Valid while this lock is held.
   WC_HD Found find(Bytes key) const { return find_in_pair(core_, pair_, hash_, key); }
 
-  // Neither expired nor flushed, as of the taking of the lock. What is decided by it and published
-  // under the same lock is on one side of a flush_all: a new value made of one that was flushed
-  // meanwhile is flushed with it.
+  // Neither expired nor flushed, at the time the lock was taken. What is decided by it and
+  // published under the same lock lies wholly before or wholly after a flush_all: a value made from
+  // one that was flushed meanwhile is flushed with it.
   WC_HD bool alive(const Item& item, uint32_t now) const {
     return !is_expired(item, now) && item.flush_generation == flush_generation_;
   }
 
-  // Makes the allocation the key's item: in place of `existing` where that was found, else as a new
-  // key. Always succeeds. The allocation is used up (the caller forgets it); the lock may be held
-  // on for reading.
+  // Makes the allocation the item of the key: it replaces `existing`, or is a new key where nothing
+  // was found. Always succeeds. The allocation is used up; the lock may be kept for reading.
   WC_HD void publish(ThreadContext& thread, const Allocation& allocation, const Found& existing) {
     publish_item(core_, thread, pair_, hash_, allocation.item, existing, flush_generation_);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Items on a card expire by the host's clock, whatever the card is busy with: here nobody tells it
-// that time has passed.
+// Items in a GPU's memory expire by the host's clock, whatever keeps the GPU busy: in this test
+// nothing reports the time to it.
 #include <gtest/gtest.h>
 
 #include <chrono>

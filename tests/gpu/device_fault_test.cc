@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a card can do wrong, done to a real one: what fails is noticed, nothing hangs, nothing wrong
-// is said, and the CPU engine goes on. Each test runs in a process of its own, since some of these
-// faults end a process's use of its card for good.
+// Faults of a real GPU: each is noticed, nothing hangs, no answer is wrong, and the CPU engine
+// continues. Each test runs in a process of its own, since some faults make the GPU unusable for
+// the whole process.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -38,11 +38,11 @@ using store::CudaStore;
 
 constexpr unsigned kChildSecondsMax = 60;
 constexpr uint64_t kMemoryBytes = 64 * store::kMiB;
-constexpr uint32_t kJobMsMax = 1000;                // in the test that waits for it
+constexpr uint32_t kJobMsMax = 1000;                // in the test of a batch that does not end
 constexpr uint64_t kOccupiedNsMax = 8'000'000'000;  // longer than that
 constexpr auto kFaultPatience = std::chrono::seconds(10);
 
-// In a child process: ends it unless `holds`.
+// In a child process: ends it unless `holds` is true.
 void require(bool holds, const std::string& what) {
   if (holds) return;
   std::fprintf(stderr, "not so: %s\n", what.c_str());
@@ -57,9 +57,9 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// What the child does. It ends with status 0 if nothing was in its way.
+// The body of a child process. It ends with status 0 if all went well.
 [[noreturn]] void live(const std::function<void()>& life) {
-  (void)alarm(kChildSecondsMax);  // what hangs is ended by a signal
+  (void)alarm(kChildSecondsMax);  // a signal ends a child that hangs
   life();
   _exit(0);
 }
@@ -70,7 +70,7 @@ struct ServedConfig {
   uint32_t job_ms_max = 10000;
 };
 
-// A worker's engine as a server puts it together, on a card and, once that has failed, on the CPU.
+// The engine of a worker, as a server makes it: on a GPU, and on the CPU after that has failed.
 class Served {
  public:
   explicit Served(const ServedConfig& config) {
@@ -98,13 +98,13 @@ class Served {
     talker_ = std::make_unique<Talker>(*engine_);
   }
 
-  // It works, on the card.
+  // The GPU answers.
   void begin() {
     require_text(say("set a 0 0 3\r\nold\r\nget a\r\n"), "STORED\r\nVALUE a 0 3\r\nold\r\nEND\r\n",
-                 "on the card");
-    require(!faults_.failed(), "the card works");
+                 "on the GPU");
+    require(!faults_.failed(), "the GPU works");
   }
-  // The CPU engine is at work, with an empty cache, and `part` of the reason is known.
+  // The CPU engine answers, with an empty cache; the reason contains `part`.
   void require_spare(const char* part) {
     require_text(say("get a\r\n"), "END\r\n", "the first batch afterwards");
     require(faults_.failed(), "the failure is noticed");
@@ -113,7 +113,7 @@ class Served {
                  "on the CPU");
     require(failures_ == 1, "who listens is told once");
   }
-  // Whoever asks the lost store is answered as well.
+  // Calls of the lost store return too.
   void require_lost_store() {
     require(store_->stats().segment_limit == 0, "the lost store has no statistics");
     require(store_->reclaim(1, 1) == Status::kOutOfMemory, "the lost store has no room");
@@ -145,7 +145,7 @@ class Served {
   std::unique_ptr<Talker> talker_;
 };
 
-// An illegal access on a stream of its own. Returns when the driver knows of it.
+// Makes an illegal access on a separate stream. Returns when the driver has noticed it.
 void access_nothing() {
   CudaStream stream;
   require(stream.create(CudaStream::Priority::kNormal), "a stream");
@@ -183,7 +183,7 @@ TEST_F(DeviceFaultTest, AfterAnIllegalAccessTheCpuGoesOnForAKernelThatStays) {
   EXPECT_LIFE([] { illegal_access(true); });
 }
 
-// Batches keep coming while it happens: each is answered by the one or by the other, whole.
+// Batches come all the time; the GPU or the CPU answers each of them, as a whole.
 void illegal_access_under_way(bool persistent) {
   Served served({.persistent = persistent});
   served.begin();
@@ -224,8 +224,8 @@ TEST_F(DeviceFaultTest, WithoutASpareConnectionsAreClosedAndNothingIsSaid) {
   });
 }
 
-// An error that is not of the engine's making, and that nobody has taken, still means that the card
-// is not used as it should be.
+// An error that the engine has not made, and that nobody has read, still means that the device
+// cannot be trusted.
 TEST_F(DeviceFaultTest, ALaunchThatFailsCountsAsAFailure) {
   EXPECT_LIFE([] {
     Served served({});
@@ -245,12 +245,12 @@ TEST_F(DeviceFaultTest, ALaunchOfOthersThatFailsIsTheirs) {
     launch_impossible(nullptr);
     require(cudaGetLastError() != cudaSuccess, "the launch fails");
     std::thread([] { launch_impossible(nullptr); }).join();
-    require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nold\r\nEND\r\n", "still on the card");
-    require(!served.faults().failed(), "the card works");
+    require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nold\r\nEND\r\n", "still on the GPU");
+    require(!served.faults().failed(), "the GPU works");
   });
 }
 
-// The card is full of blocks that do not end: the batch's own find no room.
+// Blocks that do not end occupy the whole GPU: those of the batch do not fit.
 TEST_F(DeviceFaultTest, ABatchThatDoesNotEndIsAnsweredByTheCpu) {
   EXPECT_LIFE([] {
     Served served({.job_ms_max = kJobMsMax});
@@ -266,23 +266,23 @@ TEST_F(DeviceFaultTest, ABatchThatDoesNotEndIsAnsweredByTheCpu) {
     const auto begin = std::chrono::steady_clock::now();
     require_text(served.say("get a\r\n"), "END\r\n", "the batch");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    require(took > std::chrono::milliseconds(kJobMsMax), "the card gets its time");
+    require(took > std::chrono::milliseconds(kJobMsMax), "the GPU gets its time");
     require(took < std::chrono::milliseconds(3 * kJobMsMax), "the answer comes in time");
     served.require_spare("does not end");
-    // The batch does run in the end, on the card: nobody hears of it.
+    // The batch runs in the end, on the GPU: nobody reads its results.
     store_release(end.as<uint32_t>(), 1);
-    require(cudaDeviceSynchronize() == cudaSuccess, "the card comes free");
+    require(cudaDeviceSynchronize() == cudaSuccess, "the GPU comes free");
     require_text(served.say("get a\r\n"), "VALUE a 0 3\r\nnew\r\nEND\r\n", "on the CPU");
     served.require_lost_store();
   });
 }
 
-// Asking for too much is refused in plain words, and is no failure of the card.
+// A request for too much memory is refused with a clear message, and is no failure of the device.
 TEST_F(DeviceFaultTest, TooLittleMemoryIsTold) {
   EXPECT_LIFE([] {
     DeviceFacts device;
     require_text(gpu::open_device(0, &device), "", "opening the device");
-    // What the card does not hold goes to the host, which does not have as much either.
+    // What does not fit on the device goes to the host, which has too little memory as well.
     for (const uint64_t bytes : {uint64_t{8} << 40, uint64_t{16} << 40}) {
       DeviceFaults faults;
       store::CudaStoreConfig config;
@@ -293,7 +293,7 @@ TEST_F(DeviceFaultTest, TooLittleMemoryIsTold) {
       require(store == nullptr, "there is no store");
       require(contains(why, " megabytes"), "it is told: '" + why + "'");
       require(contains(why, std::to_string(bytes >> 20).c_str()), "how much: '" + why + "'");
-      require(!faults.failed(), "the card has not failed");
+      require(!faults.failed(), "the GPU has not failed");
     }
     require(cudaPeekAtLastError() == cudaSuccess, "no error is left");
     Served({}).begin();

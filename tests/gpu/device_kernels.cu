@@ -7,8 +7,9 @@ namespace warpcache::gpu_tests {
 namespace {
 
 constexpr uint32_t kOccupierThreads = 1024;
-constexpr uint32_t kOccupiersPerMultiprocessor = 2;  // all threads that it has
-constexpr uint32_t kPollNs = 10000;                  // over the bus
+constexpr uint32_t kOccupiersPerMultiprocessor = 2;  // together they have all threads of a
+                                                     // multiprocessor
+constexpr uint32_t kPollNs = 10000;                  // polls go over the bus
 
 __device__ uint64_t now_ns() {
   uint64_t now = 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--gpu=N: the store is on that card and on no other, and partly in the host's memory where the card is too small.
-Run by `tests/gpu/run FOLDER cards`, one test at a time and with the cards free."""
+"""--gpu=N: the store is on that GPU and on no other, and partly in host memory if the GPU is too small.
+Run by `tests/gpu/run FOLDER devices`, one test at a time, with all GPUs free."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness import exchange
 from harness.servers import Server, ServerError, find_target, start_server
 
 STORE_MIB = 4096
-OTHERS_MIB = 200  # what a card's use may change by that has nothing to do with it
+OTHERS_MIB = 200  # by which the memory in use may change for other reasons
 
 
 def memory_mib(what: str) -> list[int]:
-    """What is `used` of the memory of each card, or `free`."""
+    """The memory of each GPU that is `used`, or `free`."""
     command = ["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"]
     return [int(line) for line in subprocess.check_output(command, text=True).split()]
 
@@ -28,44 +28,44 @@ def ask(server: Server, request: bytes, end: bytes) -> bytes:
         return exchange.ask(sock, request, end)
 
 
-def start_on(card: int, mode: str, mib: int = STORE_MIB) -> Server:
-    return start_server(find_target("warpcached"), [f"--gpu={card}", f"--gpu-mode={mode}", "-m", str(mib)])
+def start_on(gpu: int, mode: str, mib: int = STORE_MIB) -> Server:
+    return start_server(find_target("warpcached"), [f"--gpu={gpu}", f"--gpu-mode={mode}", "-m", str(mib)])
 
 
 @pytest.mark.parametrize("mode", ["launch", "persistent"])
-def test_a_store_is_on_the_card_asked_for(mode):
+def test_a_store_is_on_the_chosen_gpu(mode):
     servers = []
     try:
-        for card in range(len(memory_mib("used"))):
+        for gpu in range(len(memory_mib("used"))):
             before = memory_mib("used")
-            servers.append(start_on(card, mode))
+            servers.append(start_on(gpu, mode))
             taken = [now - then for now, then in zip(memory_mib("used"), before, strict=True)]
-            assert taken[card] > STORE_MIB, taken
-            assert all(abs(mib) < OTHERS_MIB for other, mib in enumerate(taken) if other != card), taken
-            assert f"on GPU {card} " in servers[card].log()
-        for card, server in enumerate(servers):
-            assert ask(server, b"set key 0 0 1\r\n%d\r\n" % card, b"\r\n") == b"STORED\r\n"
-        for card, server in enumerate(servers):
-            assert ask(server, b"get key\r\n", b"END\r\n") == b"VALUE key 0 1\r\n%d\r\nEND\r\n" % card
+            assert taken[gpu] > STORE_MIB, taken
+            assert all(abs(mib) < OTHERS_MIB for other, mib in enumerate(taken) if other != gpu), taken
+            assert f"on GPU {gpu} " in servers[gpu].log()
+        for gpu, server in enumerate(servers):
+            assert ask(server, b"set key 0 0 1\r\n%d\r\n" % gpu, b"\r\n") == b"STORED\r\n"
+        for gpu, server in enumerate(servers):
+            assert ask(server, b"get key\r\n", b"END\r\n") == b"VALUE key 0 1\r\n%d\r\nEND\r\n" % gpu
         while servers:
             assert servers.pop(0).stop() == 0
-            for server in servers:  # the others go on
+            for server in servers:  # the others continue
                 assert ask(server, b"get key\r\n", b"END\r\n").startswith(b"VALUE")
     finally:
         for server in servers:
             server.stop()
 
 
-def test_a_card_that_is_not_there_is_refused():
-    cards = len(memory_mib("used"))
-    with pytest.raises(ServerError, match=f"there is no GPU {cards}, only 0 to {cards - 1}"):
-        start_on(cards, "launch")
+def test_a_missing_gpu_is_refused():
+    gpus = len(memory_mib("used"))
+    with pytest.raises(ServerError, match=f"there is no GPU {gpus}, only 0 to {gpus - 1}"):
+        start_on(gpus, "launch")
 
 
 VALUE_BYTES = 1_000_000
 NOISE = random.Random(7).randbytes(VALUE_BYTES)
-FREE_MIB = 3000  # of the small card
-SERVER_MIB = 1200  # what a server takes of a card besides -m
+FREE_MIB = 3000  # of the GPU
+SERVER_MIB = 1200  # of a GPU, that a server takes besides -m
 
 
 def value_of(key: int) -> bytes:
@@ -90,8 +90,8 @@ def exchange_large(server: Server, keys: range, *, store: bool) -> int:
 
 
 @pytest.mark.parametrize("mode", ["launch", "persistent"])
-def test_what_a_card_does_not_hold_is_in_the_hosts_memory(mode):
-    """Other servers leave little of the card; what is stored is more than that, and comes back from both places."""
+def test_what_does_not_fit_on_the_gpu_is_in_host_memory(mode):
+    """Other servers use most of the GPU; more is stored than the rest of it holds, and comes back from both places."""
     servers = []
     try:
         while (free := memory_mib("free")[0]) > FREE_MIB + SERVER_MIB + 100:

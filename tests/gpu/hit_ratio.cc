@@ -17,7 +17,7 @@ namespace warpcache::gpu_tests {
 
 namespace {
 
-// Longer values are rare, and take a way of their own in a server.
+// Longer values are rare, and take another path in a server.
 constexpr uint32_t kValueSizeMax = 32 * 1024;
 
 class Measurement {
@@ -41,7 +41,7 @@ class Measurement {
   }
 
  private:
-  // Of as many items as make the working set.
+  // Sizes for all items of the working set.
   static std::vector<bench::ItemSizes> make_sizes(const HitRatioConfig& config) {
     std::vector<bench::ItemSizes> sizes;
     const uint64_t wanted = config.working_set * config.memory_bytes;
@@ -59,7 +59,7 @@ class Measurement {
     maker_.write_key(id, sizes_[id].key, key.data());
     return key;
   }
-  // "key flags size\r\nvalue\r\n", with `between` in front of the size.
+  // "key flags size\r\nvalue\r\n", with `between` before the size.
   std::string item_of(uint32_t id, const char* between) const {
     const uint32_t size = sizes_[id].value;
     std::string text = key_of(id) + " " + std::to_string(maker_.flags(id, 0)) + between +
@@ -91,7 +91,7 @@ class Measurement {
     ratio_.hits += config_.batch - (missed_count_ - missed_before);
   }
 
-  // What a connection was answered to the gets of `ids`.
+  // Checks the answer to a connection's gets of `ids`.
   void check(const std::vector<uint32_t>& ids, std::string_view answer) {
     constexpr std::string_view kMiss = "END\r\n";
     for (const uint32_t id : ids) {
@@ -99,7 +99,7 @@ class Measurement {
       const std::string expected = missed ? "" : "VALUE " + item_of(id, " ");
       if (!answer.starts_with(expected) || !answer.substr(expected.size()).starts_with(kMiss)) {
         ++ratio_.wrong;
-        return;  // out of step
+        return;  // cannot be parsed
       }
       answer.remove_prefix(expected.size() + kMiss.size());
       if (!missed) continue;

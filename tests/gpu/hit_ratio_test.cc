@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eviction on a card must be worth as much as on the host: the same requests, the same memory, the
-// same hit ratio.
+// Eviction on a GPU must be as good as on the host: with the same requests and the same memory it
+// gives the same hit ratio.
 #include "gpu/hit_ratio.h"
 
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ namespace {
 using engine::RigKind;
 
 constexpr double kPointsMax = 0.5;
-constexpr uint64_t kRefusedShare = 1000;  // one set in so many, at most
+constexpr uint64_t kRefusedShare = 1000;  // one set in this number at most
 
-// Nothing, and why, where there is no such engine.
+// False, with the reason in `why`, if there is no such engine.
 bool measure(RigKind kind, const HitRatioConfig& config, HitRatio* ratio, std::string* why) {
   engine::RigConfig rig_config;
   rig_config.store.memory_limit = rig_config.store.memory_reach = config.memory_bytes;
@@ -62,7 +62,7 @@ TEST_P(HitRatioTest, IsThatOfTheCpuEngine) {
   }
 }
 
-// The CPU engine against itself: whether the measurement says the same twice.
+// The CPU engine against itself shows whether the measurement repeats.
 INSTANTIATE_TEST_SUITE_P(Engines, HitRatioTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
                                          RigKind::kCudaPersistent),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a connection asks for is answered in its order, also where nothing but reads comes in a
-// batch: a read must not see what an earlier one of the same key came too late for.
+// A connection's requests are answered in order, also in a batch that has only reads: a read must
+// not see an older value than an earlier read of the same key.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace {
 using engine::RigKind;
 
 constexpr auto kDuration = std::chrono::seconds(2);
-constexpr uint32_t kReads = 200;  // of a batch, most of a slice
+constexpr uint32_t kReads = 200;  // of a batch: most of a slice
 
 class ReadOrderTest : public testing::TestWithParam<RigKind> {
  protected:
@@ -43,7 +43,7 @@ class ReadOrderTest : public testing::TestWithParam<RigKind> {
     if (rig_ != nullptr) rig_->rest();
   }
 
-  // Stores one number after the other until told to end.
+  // Stores increasing numbers until stopped.
   void count_up() {
     for (uint64_t number = 1; !ending_; ++number) {
       const std::string text = std::to_string(number);
@@ -58,7 +58,8 @@ class ReadOrderTest : public testing::TestWithParam<RigKind> {
   std::atomic<bool> ending_{false};
 };
 
-// The number in "VALUE k 0 n\r\nnumber\r\nEND\r\n", which is taken off `answers`; 0: none is there.
+// Removes "VALUE k 0 n\r\nnumber\r\nEND\r\n" from the front of `answers` and returns the number; 0:
+// there is none.
 uint64_t take_number(std::string_view& answers) {
   const size_t line = answers.find("\r\n");
   const size_t end = answers.find("\r\nEND\r\n");
@@ -97,8 +98,8 @@ TEST_P(ReadOrderTest, LaterReadsOfAKeySeeNothingOlder) {
   EXPECT_GT(seen, 10u) << "nothing was stored meanwhile";
 }
 
-// An item that was invalidated is offered to one reader for renewal: to the first, and the others
-// are told that somebody has it.
+// An invalidated item offers its recache token to one reader: the first gets it, and the others see
+// that it is taken.
 TEST_P(ReadOrderTest, TheFirstReadOfAStaleItemWins) {
   std::string reads;
   std::string expected = "HD X W\r\n";

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a server, by the command given, and sends it some of everything; ends with the first reply that is not as expected."""
+"""Starts a server with the given command and sends requests of every kind; ends at the first unexpected reply."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def receive(sock: socket.socket, size: int) -> bytes:
 
 
 def is_expected(reply: bytes, expected: bytes) -> bool:
-    """Times to live may be up to ten seconds less: a tool that looks on takes its time."""
+    """Times to live may be up to ten seconds less: a checker slows the server down."""
     times = rb"(?<= t)[0-9]+"
     if re.sub(times, b"", reply) != re.sub(times, b"", expected):
         return False

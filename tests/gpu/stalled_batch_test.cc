@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch that takes long, while others replace, delete and evict what it has found: it must see
-// what it found, and its memory must be used again once it has ended.
+// A batch takes long, while other requests replace, delete and evict the items that it has found:
+// it must see what it found, and the memory must be used again after its end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,24 +25,23 @@ using engine::RigKind;
 using store::StoreCounter;
 
 constexpr uint64_t kMemoryBytes = 16 * store::kMiB;
-constexpr uint32_t kReclaimWaitMs =
-    1;  // memory that the stalled batch may see cannot be waited for
+constexpr uint32_t kReclaimWaitMs = 1;  // waiting is useless: the stalled batch does not end
 constexpr auto kStalledFor = std::chrono::milliseconds(1200);
-constexpr auto kTurnMax = std::chrono::seconds(2);  // of a batch that flows
+constexpr auto kTurnMax = std::chrono::seconds(2);  // for a batch while the other one is stalled
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kFillPatience = std::chrono::seconds(30);
 
 constexpr uint32_t kValueSize = 900;
 constexpr uint32_t kLongValueSize = 150000;  // in three segments
-constexpr uint64_t kKeysOfAKind = 60;        // one segment, nearly
-// Of so many keys in a row one is replaced, so that no segment is worth compacting. A copy made
-// when nothing is free leaves less than the copiers' reserve, and then nothing is evicted while the
-// memory that it emptied waits for the stalled batch. A prime: lanes that take turns get alike.
+constexpr uint64_t kKeysOfAKind = 60;        // nearly one segment
+// One key in this number is replaced, so that no segment is worth compacting. Compaction without
+// free segments would use up the copy reserve, and then nothing is evicted while retired segments
+// wait for the stalled batch. It is a prime number, so that all lanes get equal shares.
 constexpr uint64_t kApart = 7;
-constexpr uint32_t kFillers = 512;  // of a turn: half a megabyte
+constexpr uint32_t kFillers = 512;  // sets of one round: half a megabyte
 constexpr uint64_t kOthers = 32;
 
-// What becomes of a key that the stalled batch has found.
+// The fate of a key that the stalled batch has found.
 enum class Fate : uint8_t { kReplaced, kDeleted, kEvicted };
 
 struct OldKey {
@@ -58,7 +57,7 @@ std::string set_of(uint64_t number, uint64_t version, uint32_t size) {
 
 std::string get_of(uint64_t number) { return "get " + store::key_name(number) + "\r\n"; }
 
-// The version of the value that a get was answered; UINT64_MAX - 1: there was none.
+// The version that a get returned; UINT64_MAX - 1: a miss.
 constexpr uint64_t kNone = UINT64_MAX - 1;
 uint64_t version_in(uint64_t number, const std::string& answer) {
   if (answer == "END\r\n") return kNone;
@@ -79,7 +78,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     config.store.memory_limit = config.store.memory_reach = kMemoryBytes;
     config.store.reclaim_wait_ms_max = kReclaimWaitMs;
     config.store.seed = 42;
-    config.engines = 2;  // one's readers are the stalled batch's
+    config.engines = 2;  // the readers of one are the stalled batch's
     config.gpu_blocks = 4;
     std::string why;
     rig_ = engine::make_rig(GetParam(), config, &why);
@@ -96,7 +95,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
 
   uint64_t count(StoreCounter counter) { return rig_->store().stats().get(counter); }
 
-  // Kinds one after the other, so that segments hold keys of one kind.
+  // Stores one kind after the other, so that segments hold keys of one kind.
   void store_old_keys(bool with_long) {
     for (const Fate fate : {Fate::kEvicted, Fate::kReplaced, Fate::kDeleted}) {
       std::string sets;
@@ -109,13 +108,14 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
         if (fate != Fate::kReplaced) continue;
         for (uint64_t other = 1; other < kApart; ++other) sets += filler();
       }
-      // Little is evicted while memory that was given up is on its way: so none is replaced.
+      // Replacing retires memory, and eviction waits while memory is on its way: so long values are
+      // not replaced.
       if (with_long && fate != Fate::kReplaced) add(kLongValueSize);
       talker_->say(sets);
     }
   }
 
-  // A new key's set.
+  // The set of a new key.
   std::string filler() { return set_of(kFirstFiller + fillers_++, 0, kValueSize); }
 
   std::vector<std::string> old_names() const {
@@ -124,7 +124,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     return names;
   }
 
-  // Half a megabyte of new keys. Returns how many were stored: there may be no room.
+  // Stores half a megabyte of new keys. Returns how many were stored: there may be no free space.
   uint32_t fill() {
     std::vector<std::string> sets(8);
     for (uint32_t i = 0; i < kFillers; ++i) {
@@ -139,7 +139,8 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     return stored;
   }
 
-  // Other keys are stored and read by one connection each. What is there must be what was stored.
+  // Other keys are stored and read by one connection each. A value that is there must be the stored
+  // one.
   void store_and_read_others(uint64_t version) {
     std::vector<std::string> says;
     for (uint64_t i = 0; i < kOthers; ++i) {
@@ -161,7 +162,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     }
   }
 
-  // Twice the memory.
+  // Stores twice the memory.
   void fill_all_over() {
     const Clock::time_point begin = Clock::now();
     for (uint64_t stored = 0; stored < kAllOver; stored += fill()) {
@@ -179,8 +180,8 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     return says;
   }
 
-  // Each kind of old keys meets its fate; goes on to fill the store until both the time has passed
-  // and `fillers` were stored.
+  // Replaces, deletes or evicts the old keys by kind. Continues to fill the store until the time
+  // has passed and `fillers` were stored.
   void churn(uint64_t fillers) {
     talker_->say(says_of(Fate::kReplaced));
     const Clock::time_point begin = Clock::now();
@@ -191,11 +192,11 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
       const Clock::time_point turn = Clock::now();
       ASSERT_LT(turn - begin, kPatience)
           << stored << " of " << fillers << " stored, " << count(StoreCounter::kEvicted)
-          << " evicted, " << rig_->store().stats().retired_segments << " segments in limbo";
+          << " evicted, " << rig_->store().stats().retired_segments << " retired segments";
       stored += fill();
       store_and_read_others(++turns);
       EXPECT_LT(Clock::now() - turn, kTurnMax) << "requests do not flow";
-      // Memory that deleting gives up would put evicting off.
+      // The memory of deleted keys would delay eviction.
       if (deleted || count(StoreCounter::kEvicted) == 0) continue;
       talker_->say(says_of(Fate::kDeleted));
       deleted = true;
@@ -204,14 +205,14 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
     EXPECT_GE(turns, 3u);
   }
 
-  // Whether the key is there, without it counting as used.
+  // The key is there. The look-up does not count as an access.
   bool has(const OldKey& key) {
     const std::string name = store::key_name(key.number);
     store::Item header;
     return rig_->store().inspect(bytes_of(name), &header);
   }
 
-  // Old values that `seen` does not hold.
+  // How many old values are missing in `seen`.
   uint64_t changed(const std::vector<std::string>& seen) const {
     uint64_t count = 0;
     for (size_t i = 0; i < old_.size(); ++i) {
@@ -227,7 +228,7 @@ class StalledBatchTest : public testing::TestWithParam<RigKind> {
   std::unique_ptr<engine::Rig> rig_;
   std::unique_ptr<engine::StoreAdmin> admin_;
   std::unique_ptr<Talker> talker_;
-  std::unique_ptr<StalledReader> reader_;  // gone before the rig
+  std::unique_ptr<StalledReader> reader_;  // destroyed before the rig
   std::vector<OldKey> old_;
   uint64_t fillers_ = 0;
 };
@@ -246,7 +247,7 @@ TEST_P(StalledBatchTest, SeesWhatItFoundAndItsMemoryIsUsedAfterwards) {
     EXPECT_TRUE(version == left || version == kNone) << version << " of key " << key.number;
   }
   EXPECT_GT(evicted_old, 0u);
-  // Memory was given up, and is not used again while somebody may look at it.
+  // Memory is retired, and is not used again while the stalled batch may look at it.
   const store::StoreStats stalled = rig_->store().stats();
   EXPECT_GT(stalled.retired_segments, 0u);
   EXPECT_EQ(changed(reader_->let_go()), 0u);
@@ -259,10 +260,10 @@ TEST_P(StalledBatchTest, SeesWhatItFoundAndItsMemoryIsUsedAfterwards) {
   }
 }
 
-// The same without an epoch: the memory is used again under the reader's eyes. If this one saw
-// nothing, the test above would prove nothing.
+// The same without an epoch: the memory is used again while the reader looks at it. If this test
+// saw no other bytes, the one above would prove nothing.
 TEST_P(StalledBatchTest, OutsideAnEpochItSeesOtherBytes) {
-  store_old_keys(false);  // a long value's pieces cannot be followed once they are others'
+  store_old_keys(false);  // the pieces of a reused chain cannot be followed
   while (fillers_ * kValueSize < kMemoryBytes / 2) fill();
   ASSERT_EQ(reader_->hold(old_names(), false), old_.size());
   churn(kAllOver);

@@ -65,7 +65,7 @@ class HostReader final : public StalledReader {
 
 class DeviceReader final : public StalledReader {
  public:
-  // All memory is taken now: taking more waits for kernels, the stalled one too.
+  // Allocates all memory now: later, allocation would wait for kernels, also for the stalled one.
   DeviceReader(CudaStore& store, uint32_t value_size_max)
       : core_(store.resources().core), reader_(store.take_readers()), stride_(value_size_max) {
     WC_ASSERT(stall_.allocate(CudaMemory::Place::kHost, sizeof(Stall)));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kFramesMax = 64 * 1024;
 constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 20, true, protocol::kProtocolAuto};
-constexpr auto kPatience = std::chrono::seconds(30);  // more than an engine has with its device
+constexpr auto kPatience = std::chrono::seconds(30);  // longer than an engine waits for its device
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void Talker::run() {
   }
 }
 
-// False: no connection has got anywhere.
+// False: no connection has made progress.
 bool Talker::take(std::vector<Answer>& answers) {
   bool progress = false;
   for (size_t i = 0; i < batch_.entries.size(); ++i) {
@@ -85,7 +85,7 @@ bool Talker::take(std::vector<Answer>& answers) {
   return progress;
 }
 
-// What has no answer yet is the next batch.
+// Frames without an answer become the next batch.
 void Talker::keep_rest() {
   std::vector<engine::BatchEntry> entries;
   std::vector<protocol::Frame> frames;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says commands to an engine as a worker would, and gives back what each connection is answered.
+// Sends commands to an engine as a worker does, and returns the answers of each connection.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class Talker {
   // Of one batch.
   static constexpr uint32_t kInputBytes = 32 * 1024 * 1024;
 
-  // `engine` outlives it; its input memory is taken.
+  // `engine` outlives it. Takes its input memory.
   explicit Talker(engine::Engine& engine)
       : engine_(engine), input_(engine.input_memory(kInputBytes)) {}
 
-  // One batch, in which each connection says its bytes: whole commands, at most 65,536 in all. More
-  // batches follow where the engine has not answered everything. Throws std::runtime_error if one
-  // does not end.
+  // Runs one batch, in which each connection sends its bytes: whole commands, at most 65,536 in
+  // all. Runs further batches until the engine has answered everything. Throws std::runtime_error
+  // if one does not end.
   std::vector<Answer> say_all(const std::vector<std::string>& connections);
   // One connection alone.
   std::string say(const std::string& connection) { return say_all({connection})[0].bytes; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mutants of mutants.toml, the sources with them in, and how a test program ends."""
+"""The mutants of mutants.toml, the sources that contain them, and the outcome of a test program."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def read_mutants() -> list[dict]:
 
 
 def mutate(root: Path, mutants: list[dict]) -> tuple[dict[Path, str], list[str]]:
-    """The changed files below `root`, as texts, and what is wrong with each edit that does not apply:
-    its old text must stand in its file once, and be left alone by the edits before it."""
+    """The changed files below `root` as texts, and an error for each edit that does not apply: its old
+    text must occur once in its file, and earlier edits must not change it."""
     texts: dict[Path, str] = {}
     misfits = []
     for number, mutant in enumerate(mutants):
@@ -37,7 +37,7 @@ def mutate(root: Path, mutants: list[dict]) -> tuple[dict[Path, str], list[str]]
 
 
 class Outcome(enum.Enum):
-    """How the tests of a program end. A crash and a time-out are no test's verdict."""
+    """The outcome of a test program. After a crash or a time-out no test has failed."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -46,7 +46,7 @@ class Outcome(enum.Enum):
 
 
 def run_tests(command: list[str], mutant: int, time_s_max: float) -> tuple[Outcome, str]:
-    """Runs a program of GoogleTest with this mutant on (-1: none): how it ends, and what it prints."""
+    """Runs a GoogleTest program with this mutant on (-1: none). Returns its outcome and its output."""
     how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     environment = {**os.environ, "WC_MUTANT": str(mutant)}
     try:

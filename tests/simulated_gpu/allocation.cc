@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated GPU's own memory: as a driver's, it does not come from the program's operator new,
-// which a test may replace. Known to this library only (kernels.map).
+// The simulated GPU's own memory. Like a driver's it does not come from the program's operator new,
+// which a test may replace. Only this library uses it (kernels.map).
 #include <cstdlib>
 #include <new>
 

@@ -25,8 +25,8 @@ constexpr uint32_t kPollTurns = 32;  // between two rests of a thread that polls
 
 thread_local BlockRunner* runner = nullptr;
 
-// Where SIMT_GPU_PAUSES is N, one in N accesses to an atomic word holds its block up for a while,
-// and other blocks get far between two accesses of this one. 0: none does.
+// With SIMT_GPU_PAUSES=N one in N accesses to an atomic word pauses its block for a while, and
+// other blocks get far between two accesses of this one. 0: no pauses.
 const uint32_t accesses_a_pause = [] {
   const char* const wanted = std::getenv("SIMT_GPU_PAUSES");
   return wanted == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(wanted, nullptr, 10));
@@ -34,7 +34,7 @@ const uint32_t accesses_a_pause = [] {
 
 }  // namespace
 
-// A thread of a block: a stack, and where it waits. Between blocks it waits for the next.
+// A thread of a block: a stack, and where it waits. Between blocks it waits for the next one.
 class Thread {
  public:
   explicit Thread(BlockRunner& owner)
@@ -94,7 +94,7 @@ class Thread {
   context::fiber fiber_;
   context::fiber back_;
   Place place_;
-  const uint32_t* word_ = nullptr;  // what it waits for: that this is no longer ...
+  const uint32_t* word_ = nullptr;  // it waits until this word is no longer ...
   uint32_t value_ = 0;              // ... this
   uint32_t poll_turns_ = 0;
   bool ended_ = true;
@@ -144,7 +144,7 @@ void BlockRunner::run(const Place& shape, uint32_t block, const std::function<vo
   }
 }
 
-// Every thread that can goes on once, in an order that changes. False: none can.
+// Runs every thread that can continue once, in a changing order. False: none can.
 bool BlockRunner::take_turns() {
   const auto first = static_cast<uint32_t>(chance_() % size_);
   bool any = false;

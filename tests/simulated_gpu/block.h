@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the threads of a block of the simulated GPU, in turns, on the calling thread of the host.
+// Runs the threads of a block of the simulated GPU, one after the other, on the calling thread of
+// the host.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace simt {
 
 class Thread;
 
-// Used by one thread of the host, for one block after the other: its threads' stacks stay.
+// Used by one thread of the host, for one block after the other; the stacks of its threads are
+// kept.
 class BlockRunner {
  public:
   BlockRunner();
@@ -26,7 +28,7 @@ class BlockRunner {
   // Returns when all threads of block number `block` have run `body`.
   void run(const Place& shape, uint32_t block, const std::function<void()>& body);
 
-  // For the thread that runs. See thread.h.
+  // Called by the running thread. See thread.h.
   void pass();
   void rest();
   const uint64_t* exchange(uint32_t mask, uint64_t word, Together what);
@@ -35,7 +37,7 @@ class BlockRunner {
  private:
   struct Warp {
     uint64_t given[kWarpSize];
-    uint64_t taken[kWarpSize];  // of the last time that all had given
+    uint64_t taken[kWarpSize];  // of the last exchange that was complete
     Together what[kWarpSize];
     uint32_t arrived;
     uint32_t turn;
@@ -53,7 +55,7 @@ class BlockRunner {
   const std::function<void()>* body_ = nullptr;
   Thread* running_ = nullptr;
   uint32_t size_ = 0;  // threads of the block
-  uint32_t left_ = 0;  // that have not ended
+  uint32_t left_ = 0;  // threads that have not ended
   uint32_t at_barrier_ = 0;
   uint32_t barrier_turn_ = 0;
   uint32_t barrier_sum_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads of a simulated block: what they do together, and that misuse is told and not endured.
+// The threads of a simulated block: what they do together, and that misuse is reported.
 #include "simulated_gpu/block.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(SimtBlock, ThreadsThatHaveEndedAreNotWaitedFor) {
   EXPECT_EQ(through, kThreads - kWarpSize);
 }
 
-// A lock that one thread holds over a pause does not keep the one host thread from it.
+// A thread that rests while it holds a lock lets the other threads of the host's one thread run.
 TEST(SimtBlock, WhoRestsLetsTheOthersGoOn) {
   uint32_t lock = 0;
   uint32_t holders = 0;

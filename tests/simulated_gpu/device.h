@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included before all else where device code is compiled for the simulated GPU, in place of what
-// nvcc knows by itself: keywords, built-in variables and functions, and the start of kernels. Code
-// takes the device's branches (__CUDA_ARCH__), so what is compiled so lies in a library of its own
-// that shows none of its inline functions to the host's code.
+// Included first where device code is compiled for the simulated GPU. It replaces what nvcc knows
+// by itself: keywords, built-in variables and functions, and the start of kernels. The code takes
+// the branches for devices (__CUDA_ARCH__), so it lies in a library of its own that exports none of
+// its inline functions to the host's code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,7 +35,7 @@
 
 namespace simt {
 
-// A built-in variable's member: read anew each time.
+// A member of a built-in variable: read at each use.
 template <uint32_t Place::*Member>
 struct BuiltIn {
   operator uint32_t() const { return place().*Member; }
@@ -61,7 +61,7 @@ struct alignas(16) uint4 {
 
 namespace simt {
 
-// Runs `body` by every thread of the grid, after all that the stream was given before.
+// Runs `body` in every thread of the grid, after all earlier work of the stream.
 cudaError_t enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
                     std::function<void()> body);
 
@@ -215,7 +215,7 @@ T atomicMin(T* word, std::type_identity_t<T> value) {
 
 // --- Loads and stores with a hint. Words of 16 bytes are read and written at once, as there.
 
-// What the compiler may rely on; here it has no use for it.
+// A hint for the compiler; unused here.
 #define __builtin_assume(condition) static_cast<void>(condition)
 inline bool __isGlobal(const void*) { return true; }
 
@@ -253,7 +253,7 @@ inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) {
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
 }
-// For both halves: all ones where they are equal.
+// For each half: all ones if both are equal, else 0.
 inline uint32_t __vcmpeq2(uint32_t a, uint32_t b) {
   const uint32_t differ = a ^ b;
   return ((differ & 0xffff) == 0 ? 0xffffu : 0) | (differ >> 16 == 0 ? 0xffff0000u : 0);

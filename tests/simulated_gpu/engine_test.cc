@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA engine on the simulated GPU, in both ways to run, against the model of memcached and by
-// the checks of concurrency. Longer: run_model and stress_run with --engine cuda, and a server with
-// --engine=cuda, each with SIMT_GPU=1.
+// The CUDA engine on the simulated GPU, with launches and with a persistent kernel, against the
+// model of memcached and the checks of concurrency. The long forms are run_model and stress_run
+// with --engine cuda, and a server with --engine=cuda, each with SIMT_GPU=1.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {
   }
 }
 
-// Administrative commands take turns with others, in order, however many a stream has sent.
+// Administrative commands run in order with other commands, however many a stream has sent.
 TEST_P(SimulatedGpu, AdministrativeCommandsKeepTheirOrder) {
   model::PipelineConfig config;
   config.engine = GetParam();
@@ -75,7 +75,7 @@ TEST_P(SimulatedGpu, AdministrativeCommandsKeepTheirOrder) {
   for (int stream = 1; stream <= 8; ++stream) EXPECT_EQ(pipeline.take_output(stream), expected);
 }
 
-// Values are copied by threads together, in words, wherever they begin and end; long ones come in
+// Values are copied by several threads, in words, wherever they begin and end; long ones come in
 // pieces and may lie in several segments.
 TEST_P(SimulatedGpu, ValuesOfEverySizeAndPlaceComeBack) {
   std::string bytes(700'000, ' ');
@@ -132,7 +132,7 @@ TEST_P(SimulatedGpu, ValuesOfEverySizeAndPlaceComeBack) {
       for (size_t i = 0; i < 20; ++i) add(8 + i, size + i);
       flush();
     }
-    // An old value and new bytes, by one thread.
+    // One thread writes an old value and new bytes.
     for (size_t size = 1; size < 3000; size = size * 3 / 2 + 1) {
       const std::string first = bytes.substr(0, size);
       const std::string second = bytes.substr(100, size / 2 + 7);
@@ -179,7 +179,7 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
   }
 }
 
-// The driver clears memory by and by, and a stream of the engine's does not wait for it: a store
+// The driver clears memory asynchronously, and a stream of the engine does not wait for it: a store
 // whose tables were cleared after they had been filled lost its limit.
 TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
   constexpr uint64_t kBytes = 100'000;
@@ -188,7 +188,8 @@ TEST(SimulatedGpuMemory, IsClearWhenItIsTaken) {
   EXPECT_EQ(std::count(memory.data(), memory.data() + kBytes, 0), static_cast<long>(kBytes));
 }
 
-// Kernels that stay wait for each other in vain if one of them has no room: that is said before.
+// Persistent kernels would wait forever for a block that does not fit: they are refused at the
+// start.
 TEST(SimulatedGpuKernels, PersistentOnesAreRefusedWithoutSpace) {
   gpu::DeviceFaults faults;
   std::unique_ptr<store::CudaStore> store;
@@ -196,7 +197,7 @@ TEST(SimulatedGpuKernels, PersistentOnesAreRefusedWithoutSpace) {
   config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   config.store.memory_limit = uint64_t{32} << 20;
   config.engines = 2;
-  config.blocks_per_engine = 200;  // of 256 that the device takes
+  config.blocks_per_engine = 200;  // the device takes 256 blocks
   ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
   engine::cuda::PacketEngineConfig packets;
   packets.jobs.blocks_max = config.blocks_per_engine;
@@ -209,7 +210,7 @@ TEST(SimulatedGpuKernels, PersistentOnesAreRefusedWithoutSpace) {
   EXPECT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &made), "");
 }
 
-// A card with less memory than the store has.
+// A device with less memory than the store needs.
 class SmallDevice : public testing::Test {
  protected:
   void SetUp() override { (void)setenv("SIMT_GPU_MIB", "64", 1); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packets' engine on the simulated GPU: what tests/packets cannot ask for, since it hands in
-// one batch at a time and knows nothing of the index.
+// The packet engine on the simulated GPU: what tests/packets cannot test, since it runs one batch
+// at a time and does not know the index.
 #include "engine/cuda/packets/packet_engine.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ constexpr uint32_t kBufferBytes = 256 * 1024;
 constexpr uint32_t kPacketsMax = 64;
 constexpr uint64_t kMemory = uint64_t{16} << 20;  // of the store
 
-// An engine with buffers for a batch of commands, a datagram each.
+// An engine with buffers for a batch of commands, one datagram each.
 class Packets {
  public:
   Packets(const PacketEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults) {
@@ -36,7 +36,7 @@ class Packets {
         results_.allocate(gpu::CudaMemory::Place::kHost, kPacketsMax * sizeof(PacketResult)));
   }
 
-  // The batch of these commands, in slots of the same size.
+  // A batch of these commands, in slots of one size.
   PacketBatch batch_of(const std::vector<std::string>& commands, size_t granule) {
     std::vector<std::string> frames;
     size_t slot = 0;
@@ -79,7 +79,7 @@ class Packets {
     }
     return all;
   }
-  // Where there is one.
+  // The only reply frame, or "".
   std::string reply(size_t command) const {
     const std::vector<std::string> frames = replies(command);
     EXPECT_EQ(frames.size(), 1u);
@@ -118,7 +118,7 @@ class SimulatedGpuPackets : public testing::Test {
     packets_[0]->run(commands);
     for (size_t i = 0; i < keys.size(); ++i) expect(*packets_[0], i, "STORED");
   }
-  // Values tell their keys.
+  // The value follows from the key.
   static std::string set_of(const std::string& key) {
     return "set " + key + " 0 0 " + std::to_string(key.size()) + "\r\n" + key + "\r\n";
   }
@@ -129,7 +129,7 @@ class SimulatedGpuPackets : public testing::Test {
     EXPECT_NE(packets.reply(command).find(what), std::string::npos) << command << ": " << what;
   }
 
-  // `value` is stored in pieces that datagrams have room for.
+  // Stores `value` in pieces that fit into datagrams.
   void store_value(const std::string& key, const std::string& value) {
     constexpr size_t kPiece = 1000;
     for (size_t at = 0; at == 0 || at < value.size(); at += kPiece) {
@@ -139,7 +139,7 @@ class SimulatedGpuPackets : public testing::Test {
       expect(*packets_[0], 0, "STORED");
     }
   }
-  // What the frames of a reply carry, one behind the other.
+  // The payloads of a reply's frames, joined.
   static std::string text_of(const std::vector<std::string>& frames) {
     constexpr size_t kTextOffset = 14 + 20 + 8 + 8;  // headers up to memcached's
     std::string text;
@@ -158,7 +158,7 @@ class SimulatedGpuPackets : public testing::Test {
   std::vector<std::unique_ptr<Packets>> packets_;
 };
 
-// Slots of any size, one behind the other, need not begin where words of 16 bytes do.
+// Contiguous slots of any size need not begin at words of 16 bytes.
 TEST_F(SimulatedGpuPackets, LieInSlotsOfAnySize) {
   open(1);
   for (const std::string prefix : {"k", "key", "longer_k"}) {
@@ -179,8 +179,7 @@ TEST_F(SimulatedGpuPackets, LieInSlotsOfAnySize) {
   }
 }
 
-// More keys than a pair of sets holds: some lie in its overflow sets, and are answered all the
-// same.
+// More keys than a pair of sets holds: some lie in overflow sets, and are answered as well.
 TEST_F(SimulatedGpuPackets, FindKeysInOverflowSets) {
   open(1);
   const store::Core core = store_->resources().core;
@@ -218,7 +217,7 @@ std::string value_of(size_t size) {
   return value;
 }
 
-// Long replies stand between short ones, each complete. What finds no room is the host's.
+// Long replies stand between short ones, each complete. The host handles those that do not fit.
 TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
   open(1);
   const std::vector<size_t> sizes = {5, 1362, 2753, 5, 4096, 20000};
@@ -249,13 +248,13 @@ TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
                 protocol::udp_datagram_count(static_cast<uint32_t>(texts[i].size())));
       EXPECT_EQ(text_of(frames), texts[i]) << i;
     }
-    // Of six with 20,000 bytes one has room, if it comes first.
+    // Of six replies with 20,000 bytes one fits, if it comes first.
     EXPECT_GE(left, space == kBufferBytes ? 0u : 5u);
     EXPECT_LE(left, space == kBufferBytes ? 0u : 39u);
   }
 }
 
-// What may change the store has been promised space for all of its reply.
+// A request that may change the store has reserved space for its whole reply.
 TEST_F(SimulatedGpuPackets, ReserveWritersSpaceForSeveralDatagrams) {
   open(1);
   const std::string value = value_of(3000);
@@ -277,7 +276,7 @@ TEST_F(SimulatedGpuPackets, ReserveWritersSpaceForSeveralDatagrams) {
   }
 }
 
-// One thread, several batches under way, in place and copied.
+// One thread runs several batches at the same time, in place and copied.
 TEST_F(SimulatedGpuPackets, OfSeveralBatchesAtATime) {
   open(3, 20);
   const std::vector<uint32_t> counts = {40, 10, 30};
@@ -327,7 +326,7 @@ TEST_F(SimulatedGpuPackets, WalkFindsEveryItemOnce) {
   EXPECT_EQ(walked, stored);
 }
 
-// A kernel that waits for work stands by in an epoch, which must not keep memory from others.
+// A kernel that waits for work stays in an epoch, which must not hold back memory.
 TEST_F(SimulatedGpuPackets, AWaitingKernelHoldsBackNoMemory) {
   open(2, 0, true);
   packets_[1]->run({"get nothing\r\n"});

@@ -38,11 +38,11 @@ bool is_switched_on(const char* variable) {
   return value != nullptr && std::string(value) == "1";
 }
 
-// Threads of the host that run blocks; as many as there are blocks at once. All of a grid's blocks
-// run at the same time, as those of a kernel that stays have to.
+// Threads of the host that run blocks; one for each block that runs. All blocks of a grid run at
+// the same time: a persistent kernel needs that.
 class BlockPool {
  public:
-  // Never taken down: kernels may be left that never end.
+  // Never destroyed: kernels may still run that never end.
   static BlockPool& instance() {
     static auto* const kPool = new BlockPool();
     return *kPool;
@@ -97,11 +97,11 @@ class BlockPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Work> work_;
-  size_t idle_ = 0;  // threads that wait for work, or have just been made
+  size_t idle_ = 0;  // threads that wait for work or were just made
 };
 
-// Where SIMT_GPU_ONE_KERNEL is 1, one kernel runs at a time, in the order in which they were
-// launched, as under a checker or a debugger.
+// With SIMT_GPU_ONE_KERNEL=1 one kernel runs at a time, in the order of the launches, as under a
+// checker or a debugger.
 class KernelOrder {
  public:
   static KernelOrder& instance() {
@@ -148,19 +148,19 @@ Memory& memory() {
 
 }  // namespace
 
-// The calling thread's.
+// Of the calling thread.
 cudaError_t& last_error() {
   thread_local cudaError_t error = cudaSuccess;
   return error;
 }
 
-// The calling thread's; each begins with the first, as CUDA has it.
+// Of the calling thread; each begins with device 0, as in CUDA.
 int& current_device() {
   thread_local int number = 0;
   return number;
 }
 
-// What a stream is given runs in order, on a thread of its own.
+// The work of a stream runs in order, on one thread.
 class Stream {
  public:
   Stream() : thread_([this] { serve(); }) {}
@@ -173,7 +173,7 @@ class Stream {
     thread_.join();
   }
 
-  // Kernels are started by threads that use its device.
+  // Kernels may be launched by threads that use the stream's device.
   bool takes_kernels() const { return device_ == current_device(); }
   void add(std::function<void()> work) {
     {
@@ -190,7 +190,7 @@ class Stream {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return work_.empty(); });
   }
-  // Waits for what it has been given so far. False: it does not end.
+  // Waits for all work so far. False: it does not end.
   bool drain(std::chrono::seconds patience) {
     std::unique_lock lock(mutex_);
     const uint64_t all = ended_ + work_.size();
@@ -217,7 +217,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;
-  std::deque<std::function<void()>> work_;  // the first is under way
+  std::deque<std::function<void()>> work_;  // the first is in progress
   uint64_t ended_ = 0;
   bool ending_ = false;
   std::thread thread_;
@@ -243,7 +243,8 @@ class Streams {
     }
     delete stream;
   }
-  // As a device does before memory is given back. Behind a kernel that stays it would be for ever.
+  // A device waits like this before memory is freed. With a persistent kernel it would wait
+  // forever.
   void drain() {
     constexpr std::chrono::seconds kPatience{20};
     const std::lock_guard guard(mutex_);
@@ -259,8 +260,8 @@ class Streams {
   std::set<Stream*> all_;
 };
 
-// The default stream, which other streams do not wait for. As on a device it may take its time
-// after the call has returned; here it always does.
+// The default stream, which other streams do not wait for. On a device it may work after the call
+// has returned; here it always does.
 class DefaultStream {
  public:
   static DefaultStream& instance() {
@@ -392,7 +393,7 @@ void clear(void* data, int value, size_t bytes) {
     std::memset(data, value, bytes);
     return;
   }
-  // Whole pages are given back, and come again as zeros: memory that nobody uses takes none.
+  // Gives whole pages back, which read as zeros later: unused memory takes none.
   const size_t pages = end - reinterpret_cast<uintptr_t>(whole);
   std::memset(begin, 0, static_cast<size_t>(whole - begin));
   madvise(whole, pages, MADV_DONTNEED);

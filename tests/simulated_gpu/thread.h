@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread of the simulated GPU, as device code sees it: where it is, and what it does together
-// with others. The threads of a block take turns on one thread of the host; one goes on when
-// another waits, or passes.
+// A thread of the simulated GPU, as device code sees it: its place, and what it does together with
+// others. The threads of a block run one after the other on one thread of the host; another one
+// continues when the running one waits, or passes.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,22 @@ struct Place {
   uint32_t grid_size = 0;
 };
 
-// Of the thread that runs.
+// Of the running thread.
 const Place& place();
 
-// May let another thread of the block go on: chance decides, so that threads meet in many ways.
+// May let another thread of the block continue: at random, so that threads meet in many orders.
 void pass();
-// Lets the others go on, and the host's other threads where they have nothing to do either.
+// Lets the others continue, and other threads of the host if these have nothing to do either.
 void rest();
 
-// What threads of a warp do together. All lanes of `mask` call the same function, or the process
-// ends with a message, as it does where threads wait for each other in vain.
+// What the threads of a warp do together. All lanes of `mask` must call the same function, else the
+// process ends with a message. It also does where threads wait for each other forever.
 enum class Together : uint8_t { kNone, kShuffle, kVote, kReduce, kSync };
 
-// Every lane gives a word and gets those of the warp; they stay until the lane's next call.
+// Every lane gives a word and gets the words of all; they stay until the lane's next call.
 const uint64_t* exchange_in_warp(uint32_t mask, uint64_t word, Together what);
 
-// All threads of the block that have not ended. Gives the sum of `count` over them.
+// A barrier for all threads of the block that have not ended. Returns the sum of `count` over them.
 uint32_t meet_in_block(uint32_t count);
 
 }  // namespace simt

@@ -17,7 +17,7 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Two clients told the same CAS id for different values need no search.
+// Learns a CAS id. False: two clients saw one id with different values, which needs no search.
 bool learn_cas(const Operation& op, CasBook* book) {
   if (!op.shows(kShowsCas)) return true;
   if (op.kind == Kind::kGet && op.shows(kShowsValue)) return book->note(op.seen_cas, op.seen);
@@ -25,7 +25,7 @@ bool learn_cas(const Operation& op, CasBook* book) {
   return !plain || book->note(op.seen_cas, op.value);
 }
 
-// Operations by session, and how far each session has got.
+// The operations by session, and how far each session is ordered.
 class Search {
  public:
   Search(const std::vector<Operation>& history, const CasBook& book, uint64_t steps_max)
@@ -41,14 +41,14 @@ class Search {
   CheckResult run(const State& initial);
 
  private:
-  // A state, and which of its successors have been tried.
+  // A state, and which of its successors were tried.
   struct Step {
     State state;
     uint64_t tried = 0;    // sessions
     uint64_t done = 0;     // hash of the set of operations in order so far
-    uint32_t session = 0;  // whose operation led here
+    uint32_t session = 0;  // the session whose operation led here
     uint32_t trying = kNone;
-    Choice next;  // to try with `trying`
+    Choice next;  // the choice for `trying`
     bool skip_left = false;
   };
   static constexpr uint32_t kNone = kSessionsMax;
@@ -69,7 +69,7 @@ class Search {
   const CasBook& book_;
   uint64_t steps_max_;
   std::vector<std::vector<uint32_t>> queues_;  // indices into history_
-  std::vector<uint32_t> next_;                 // the first of each queue that has no place yet
+  std::vector<uint32_t> next_;                 // the first of each queue that is not ordered yet
   std::vector<Step> stack_;
   std::vector<uint32_t> order_;
   std::vector<uint32_t> longest_;
@@ -78,7 +78,7 @@ class Search {
   uint64_t steps_ = 0;
 };
 
-// The session to try next from `step`: that whose operation ended first. False: all were tried.
+// The session to try next from `step`: the one whose operation ended first. False: all were tried.
 bool Search::choose(Step& step) const {
   int64_t first_end = std::numeric_limits<int64_t>::max();
   for (uint32_t i = 0; i < queues_.size(); ++i) {
@@ -100,7 +100,7 @@ bool Search::choose(Step& step) const {
   return true;
 }
 
-// The next way to take the operation that `step` is trying.
+// The next possible outcome of the operation that `step` tries.
 bool Search::advance(Step& step, State* after) {
   const Operation& op = *head(step.trying);
   const bool open_cas = op.has(kComparesCas) && op.has(kInvalidates);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker, on histories that are right and on histories that are wrong in one place.
+// The checker on correct histories, and on histories with one error.
 #include "stress/checker.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Checker, OperationsAtTheSameTimeMayTakeEitherOrder) {
     good.hit(2, 11, 12, seen);
     good.expect_good();
   }
-  HistoryBuilder bad;  // two readers, one after the other, see the two writes in both orders
+  HistoryBuilder bad;  // two readers in succession see the two writes in both orders
   bad.set(0, 0, 10, "a");
   bad.set(1, 0, 10, "b");
   bad.hit(2, 11, 12, "a");
@@ -132,7 +132,7 @@ TEST(Checker, OperationsAtTheSameTimeMayTakeEitherOrder) {
 }
 
 TEST(Checker, AReaderThatSawTheNewValueBindsThoseAfterIt) {
-  HistoryBuilder bad;  // the write is still under way, but it has been seen
+  HistoryBuilder bad;  // the write is not finished, but its value was seen
   bad.set(0, 0, 1, "a");
   bad.set(0, 2, 20, "b");
   bad.hit(1, 3, 4, "b");
@@ -174,7 +174,7 @@ TEST(Checker, CasSucceedsOnlyOnWhatWasRead) {
   good.hit(0, 6, 7, "b", 9);
   good.expect_good();
 
-  HistoryBuilder lost_update;  // another set came in between, its id never seen
+  HistoryBuilder lost_update;  // another set came in between; its id was never seen
   lost_update.set(0, 0, 1, "a");
   lost_update.hit(1, 2, 3, "a", 7);
   lost_update.set(0, 4, 5, "c");
@@ -273,7 +273,7 @@ TEST(Checker, AnEvictionExplainsAMissOfThatItemOnce) {
   again.miss(0, 3, 4);
   again.hit(0, 5, 6, "a", 7);
   again.expect_bad();
-  HistoryBuilder late;  // the item was missed before the eviction began
+  HistoryBuilder late;  // the miss came before the eviction
   late.set(0, 0, 1, "a", 7);
   late.miss(0, 2, 3);
   late.evict(4, 10, 7);
@@ -427,8 +427,8 @@ TEST(Checker, AStoreThatFindsNoMemoryMayHaveToRemove) {
   }
 }
 
-// A random run on a real register is good; the same with one outcome changed is not, for changes
-// that cannot be explained.
+// A random run on a real register is correct; with one changed outcome it is not, for changes that
+// nothing else explains.
 TEST(Checker, LongRandomHistories) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
@@ -437,8 +437,8 @@ TEST(Checker, LongRandomHistories) {
     history.set_number(0, 0, 1, number);
     constexpr uint32_t kSessions = 8;
     int64_t time = 50;
-    // Operations take effect in order; each is stretched to both sides, as far as its session has
-    // no other.
+    // Operations take effect in order. Each is extended in both directions up to its session's
+    // neighbours.
     for (uint32_t i = 0; i < 2000; ++i, time += 10) {
       const uint32_t session = i % kSessions;
       const int64_t start = time - static_cast<int64_t>(random() % 40);

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kInlineBodyMax = 60 * 1024;  // bytes; larger bodies go through reservations
 constexpr uint32_t kFramesMax = 256;            // of one call
 constexpr uint32_t kInputBytes = 32u << 20;     // of a batch at most
-constexpr size_t kFailuresMax = 3;              // told of one client
+constexpr size_t kFailuresMax = 3;              // reported for one client
 
 const protocol::FrameLimits& limits() {
   static const protocol::FrameLimits made = [] {
@@ -101,7 +101,7 @@ void Client::add_session_share(Session& session) {
     made.clear();
     Form form = session.form;
     generator_.make(&form, &made, &body_);
-    // A body that is received piecewise is the first of its batch.
+    // A body that is received piece by piece comes first in its batch.
     if (body_.size() > kInlineBodyMax && i != 0) break;
     add_command(session, form, made, body_);
     if (body_.size() > kInlineBodyMax) break;
@@ -133,7 +133,7 @@ void Client::take_large_body(const Share& share, protocol::Frame frame, uint32_t
   batch_.frames.push_back(frame);
 }
 
-// The frames of a share, as an entry of its own.
+// Frames a share as one entry.
 void Client::frame_share(uint32_t index) {
   const Share& share = shares_[index];
   const uint32_t end = share.input_first + share.input_size;
@@ -162,7 +162,7 @@ void Client::frame_share(uint32_t index) {
 
 // --- Running it
 
-// What the engine has left for a later batch becomes that batch.
+// Frames that the engine has not done become the next batch.
 bool Client::keep_unfinished(std::vector<protocol::Frame>* frames) {
   std::vector<engine::BatchEntry> entries;
   std::vector<uint32_t> shares;
@@ -246,7 +246,7 @@ void Client::submit_all() {
     collect_replies();
     const size_t submitted = batch_.frames.size();
     unfinished = keep_unfinished(&frames);
-    // What waits for memory that is pinned may wait for this very client.
+    // A read that waits for pinned memory may wait for the pins of this client.
     if (unfinished && batch_.frames.size() == submitted) release_pins();
   }
 }
@@ -316,7 +316,7 @@ void Client::read_all_keys() {
     lock.kind = Kind::kDelete;
     lock.key = key;
     lock.options = kComparesCas;
-    lock.cas_compare = 1;  // nobody's
+    lock.cas_compare = 1;  // no item has it
     Operation read;
     read.key = key;
     read.options = kMeta;

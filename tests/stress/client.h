@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread of a run: an engine with several connections, whose commands it frames, submits in
-// batches and notes down with their replies and times.
+// One thread of a run: an engine with several connections. It frames their commands, submits them
+// in batches and records them with replies and times.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@
 
 namespace warpcache::stress {
 
-// Sessions are numbered through all threads; these two are the run's own.
+// Sessions are numbered over all threads; these two belong to the run.
 inline constexpr uint32_t kFinalSession = 62;
 inline constexpr uint32_t kEvictSession = 63;
 
 class Client {
  public:
-  // `engine` is the client's own.
+  // Only this client uses `engine`.
   Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::StoreOwner& store,
          engine::Engine& engine);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // A batch of random commands.
+  // Runs a batch of random commands.
   void run_batch();
 
-  // Reads every key as a session of its own, each after a command that takes the lock of the key's
+  // Reads every key, in a session of its own, each after a command that takes the lock of the key's
   // pair. REQUIRES: no other client runs.
   void read_all_keys();
 
-  // Lets go of replies that were held, after a look whether their bytes are still what they were.
+  // Checks that held replies still have the same bytes, and releases them.
   void release_pins();
 
-  // Since the last call, each session's in its order.
+  // The operations since the last call, those of a session in order.
   std::vector<Operation> take_operations();
   uint64_t filler_commands() const { return filler_.commands(); }
   uint64_t pins_held() const { return pins_held_; }
@@ -55,13 +55,13 @@ class Client {
     Form form = Form::kText;
     protocol::FrameState framing = {};
   };
-  // One command of the batch under way.
+  // A command of the current batch.
   struct Command {
     Form form;
     uint32_t first_operation;  // in batch_operations_
     uint32_t operation_count;
   };
-  // One connection's part of it.
+  // One connection's part of the batch.
   struct Share {
     uint32_t first_command = 0;
     uint32_t command_count = 0;
@@ -97,7 +97,7 @@ class Client {
   const Scenario& scenario_;
   store::StoreOwner& store_;
   engine::Engine& engine_;
-  uint8_t* memory_;  // the engine's, for the input
+  uint8_t* memory_;  // input memory of the engine
   Generator generator_;
   Filler filler_;
   std::vector<Session> sessions_;

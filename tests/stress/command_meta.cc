@@ -28,7 +28,7 @@ char store_mode(Kind kind) {
   }
 }
 
-// What a reply shows of itself, in any order.
+// Reads the flags that a reply shows, in any order.
 bool decode_flags(std::string_view flags, uint32_t opaque, Operation& op) {
   bool right_opaque = false;
   while (!flags.empty()) {
@@ -105,14 +105,14 @@ void encode_meta(const Operation& op, std::string_view body, uint32_t opaque, st
     if (op.has(kVivifies)) fmt::format_to(to, " J{}", op.initial);
   }
   fmt::format_to(to, " O{}", opaque);
-  // Before T: what is left is compared as it was.
+  // Before T: R compares the old time left.
   if (op.has(kRecaches)) fmt::format_to(to, " R{}", op.recache_ttl);
   if (stores || op.has(kTouches)) fmt::format_to(to, " T{}", op.exptime);
   if (op.has(kComparesCas)) fmt::format_to(to, " C{}", op.cas_compare);
   if (op.has(kVivifies)) fmt::format_to(to, " N{}", op.vivify_exptime);
   if (op.has(kInvalidates)) *out += " I";
   if (op.has(kEmpties)) *out += " x";
-  // Behind T and N: what is left after they took effect.
+  // After T and N: t shows the new time left.
   if (op.kind == Kind::kGet || is_delta(op)) *out += " t";
   *out += "\r\n";
   if (!stores) return;
@@ -143,7 +143,7 @@ bool decode_meta(Operation& op, uint32_t opaque, std::string_view* replies) {
     return false;
   }
   const bool right = decode_flags(line, opaque, op);
-  op.shown = 0;  // what a failure shows is not of the item
+  op.shown = 0;  // a failure shows nothing of the item
   return right;
 }
 

@@ -29,7 +29,7 @@ std::vector<Operation> StoreObserver::take_evictions() {
   return std::exchange(evictions_, {});
 }
 
-// The item is still there: its pair's lock is held.
+// The item is still there, and its pair's lock is held.
 void StoreObserver::on_evicted(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) {
   constexpr std::string_view kPrefix = "key:";
   std::string_view name(reinterpret_cast<const char*>(key), key_size);
@@ -51,7 +51,7 @@ void StoreObserver::on_evicted(void* context, const uint8_t* key, uint32_t key_s
 
 bool StoreObserver::on_allocation(void* context) {
   auto* self = static_cast<StoreObserver*>(context);
-  // Every so many-th, in an order that no command's rhythm follows.
+  // One in fail_every_, in an order that does not match the order of commands.
   const uint64_t count = self->allocations_.fetch_add(1, std::memory_order_relaxed);
   return (count * 0x9e3779b97f4a7c15 >> 32) % self->fail_every_ == 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the store says of evictions, so that a miss counts only where one explains it; and
-// allocations made to fail.
+// Records the store's evictions, so that a miss counts only if one explains it. Also makes
+// allocations fail.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ int64_t now_ns();  // monotonic
 
 class StoreObserver {
  public:
-  // `fail_every`: allocations, one in so many fails; 0: none.
+  // `fail_every`: one allocation in this number fails; 0: none.
   explicit StoreObserver(uint32_t fail_every) : fail_every_(fail_every) {}
 
-  // For the store's configuration. The observer outlives the store.
+  // Hooks for the store's configuration. The observer outlives the store.
   store::HostHooks hooks();
 
-  // The evictions of checked keys since the last call, in their order, `responded` left open.
+  // The evictions of checked keys since the last call, in order; `responded` is not set.
   std::vector<Operation> take_evictions();
   uint64_t evictions() const { return count_.load(std::memory_order_relaxed); }
 

@@ -41,7 +41,7 @@ void Filler::make(std::string* input) {
   commands_ += sent_.size();
 }
 
-// Without memory, what was stored before is gone too.
+// A set without memory removes the old value too.
 bool Filler::check_set(const Sent& sent, std::string_view* replies) {
   std::string_view line;
   if (!detail::take_line(replies, &line)) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Traffic on keys that no history is kept of: it fills the memory, lets the index grow and makes
-// the store evict. Each key has one writer, so a hit can be checked on its own.
+// Traffic on keys without a history: it fills the memory, makes the index grow and the store evict.
+// Each key has one writer, so each hit can be checked by itself.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Filler {
 
   // Appends the next commands to `input`.
   void make(std::string* input);
-  // Takes their replies. False: one is wrong.
+  // Checks the replies to them. False: one is wrong.
   bool check(std::string_view* replies);
 
   uint64_t commands() const { return commands_; }
@@ -28,7 +28,7 @@ class Filler {
  private:
   struct Sent {
     uint32_t key;
-    uint64_t id;  // of the value of a set; 0: a get
+    uint64_t id;  // of the stored value; 0: a get
     uint32_t size;
   };
   std::string key_text(uint32_t key) const;
@@ -39,7 +39,7 @@ class Filler {
   const Scenario& scenario_;
   uint32_t thread_;
   std::mt19937_64 random_;
-  std::vector<uint64_t> ids_;  // of each key's value, as far as replies have told; 0: none
+  std::vector<uint64_t> ids_;  // of each key's value, as far as replies say; 0: none
   std::vector<uint32_t> sizes_;
   std::vector<Sent> sent_;
   uint64_t last_id_ = 0;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kMultigetMax = 5;  // keys
 constexpr uint32_t kSmallValueMax = 300;
-// Of items and big enough for one item in a few to die of age between two looks.
+// So short that some items expire between two requests.
 constexpr int32_t kExptimeMax = 5;
 
 }  // namespace
@@ -46,8 +46,8 @@ void Generator::make_read(Form form, Operation* op) {
     op->exptime = random_exptime(form);
   }
   if (form != Form::kMeta) return;
-  // A stub has no value, so it would be no number: only small keys are vivified.
-  // What T and N are together, and R besides, is not for here.
+  // A stub has no value, so it is no number: only keys with small values are vivified. T and N
+  // together, and R with them, are not tested here.
   if (class_of(op->key) == KeyClass::kSmall && below(100) < 8) {
     op->options = kMeta | kVivifies;
     op->exptime = 0;
@@ -58,8 +58,8 @@ void Generator::make_read(Form form, Operation* op) {
   }
 }
 
-// Makes a multiget of the read that stands last. Each key once: the reply does not tell which of
-// two was missed.
+// Makes a multiget of the last read. Each key comes once: the reply does not show which of two was
+// missed.
 void Generator::make_more_reads(std::vector<Operation>* operations) {
   const size_t first = operations->size() - 1;
   const uint64_t count = below(kMultigetMax);
@@ -127,7 +127,9 @@ void Generator::make_delete(Form form, Operation* op) {
 void Generator::make_delta(Form form, Operation* op) {
   op->kind = one_in(3) ? Kind::kDecr : Kind::kIncr;
   op->delta = 1 + below(9);
-  if (op->kind == Kind::kDecr && one_in(20)) op->delta = UINT64_MAX;  // down to 0, blanks behind
+  if (op->kind == Kind::kDecr && one_in(20))
+    op->delta = UINT64_MAX;  // down to 0, padded with
+                             // blanks
   if (form == Form::kText) return;
   if (one_in(3)) {
     op->options |= kVivifies;

@@ -18,10 +18,10 @@ class Generator {
   Generator(const Scenario& scenario, uint32_t thread, uint64_t seed);
 
   // Appends one operation to `operations` (several reads, for a multiget); `body` is its value.
-  // `form` is the session's and becomes that of the command.
+  // `form` is the session's, and becomes the form of the command.
   void make(Form* form, std::vector<Operation>* operations, std::string* body);
 
-  // Remembers the CAS ids that replies have shown, to use some of them.
+  // Remembers the CAS ids of replies, to use some of them.
   void learn(const Operation& op);
 
   uint64_t below(uint64_t limit) { return random_() % limit; }
@@ -44,7 +44,7 @@ class Generator {
   uint32_t thread_;
   std::mt19937_64 random_;
   uint64_t last_id_ = 0;
-  std::vector<uint64_t> cas_;  // last seen, by key
+  std::vector<uint64_t> cas_;  // the last one seen, by key
 };
 
 }  // namespace warpcache::stress

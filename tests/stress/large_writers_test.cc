@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many workers store large values into little memory: who has found no room, waits until there is
-// some, however often others take what was just made free.
+// Many workers store large values in little memory. A worker that finds no space waits until there
+// is some, however often others take what was just freed.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kWriters = 16;
 constexpr int kWrites = 200;
 
-// One connection with a worker of its own. Returns what its first failed write was answered.
+// One connection with its own worker. Returns the reply to its first failed write.
 std::string write_large_values(store::Store& store, uint32_t number) {
   engine::StoreAdmin admin(store);
   engine::CpuEngine engine({}, store, admin);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules of the design about memory: what a batch holds stays, what was never published is stepped
-// over, and whoever waits does not stop the others.
+// Rules of the design about memory: data that a batch uses stays, space that was never published is
+// skipped, and a waiting thread does not stop the others.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ using store::make_value;
 using store::quiet_config;
 using store::Worker;
 
-// Rule 1. Nobody walks a segment that a batch may still write to, and none is reused before it has.
+// Rule 1. No segment is walked or reused while a batch may still write to it.
 TEST(Batch, AnItemMayBeWrittenSlowly) {
   store::StoreConfig config = quiet_config(4 * kMiB);
   config.keep_all = true;
@@ -48,7 +48,7 @@ TEST(Batch, AnItemMayBeWrittenSlowly) {
     for (uint64_t i = from; i < from + 8000; ++i) quick.erase(key_name(i));
   };
   for (uint64_t round = 0; round < 3; ++round) churn(round * 10'000);
-  store->set_clock(store->clock().now + 1);  // empties every segment in which nothing is alive
+  store->set_clock(store->clock().now + 1);  // frees every segment in which nothing is alive
   slow.ref().write_value(*allocation.item, 1500, bytes_of(value.substr(1500)));
   slow.publish(slow.ref().hash(bytes_of(key)), key, allocation);
   slow.leave();
@@ -61,7 +61,7 @@ TEST(Batch, AnItemMayBeWrittenSlowly) {
   }
 }
 
-// An item as it would lie in memory, for a key of the client's choice.
+// The bytes of an item, as they lie in memory, for a key chosen by a client.
 std::string forged_item(const std::string& key, uint32_t value_size) {
   store::Item item = {};
   item.cas = 7;
@@ -74,7 +74,7 @@ std::string forged_item(const std::string& key, uint32_t value_size) {
 }
 
 // Rule 1. Values that look like items of other keys, and space that was taken and never used: the
-// walker meets only what was written as items.
+// walk visits only what was written as items.
 TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
   store::StoreConfig config = quiet_config(4 * kMiB);
   config.keep_all = true;
@@ -92,7 +92,7 @@ TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
       value += forged_item(key_name(random() % kVictims), static_cast<uint32_t>(random() % 4000));
     return value;
   };
-  // Space taken at any place, filled with forged items, given back or published.
+  // Takes space anywhere, fills it with forged items, and gives it back or publishes it.
   const auto leave_space = [&](uint64_t key) {
     worker.enter();
     store::Allocation kept;
@@ -121,7 +121,7 @@ TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
         worker.erase(key_name(key));
         break;
       default:
-        (void)worker.set(key_name(key), forged());  // with no memory, another time
+        (void)worker.set(key_name(key), forged());  // may find no memory
     }
     if (i % 500 != 0) continue;
     store->maintain();
@@ -178,7 +178,7 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
       writer.get(key_name(kHot));
     }
   });
-  // For a second, and as much longer as a slow build needs for its writes: they must not stop.
+  // For a second, or longer if a slow build needs it for this number of writes: they must not stop.
   constexpr uint64_t kWritesMin = 10'000;
   const auto start = steady_clock::now();
   const auto end = start + milliseconds(1000);
@@ -198,7 +198,7 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
   } while (evicted() == 0 && steady_clock::now() < latest + milliseconds(10'000));
   done = true;
   for (std::thread& thread : others) thread.join();
-  // Reads went on; writes until the memory was full of what could not be freed.
+  // Reads continued; writes continued until the memory was full of retired segments.
   EXPECT_GT(reads, 1000u);
   EXPECT_LT(longest_read_us, 500'000);
   EXPECT_GT(held_writes, kWritesMin);
@@ -211,7 +211,7 @@ struct Failing {
   static bool fail(void* context) { return static_cast<Failing*>(context)->on; }
 };
 
-// Rule 3. What finds no memory has no effect, but that the value which a set was to replace goes.
+// Rule 3. A command without memory has no effect, except that a set removes the old value.
 TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
   Failing failing;
   store::StoreConfig config = quiet_config(8 * kMiB);
@@ -251,7 +251,7 @@ TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
   }
 }
 
-// Rule 17. A reservation that finds no memory leaves nothing behind, and what is stored stays.
+// Rule 17. A reservation that finds no memory leaves nothing behind, and no item is lost.
 TEST(Failure, WithoutMemoryNothingIsReserved) {
   Failing failing;
   store::StoreConfig config = quiet_config(16 * kMiB);
@@ -272,8 +272,8 @@ TEST(Failure, WithoutMemoryNothingIsReserved) {
   EXPECT_EQ(store->stats().reserved_segments, 0u);
 }
 
-// Rule 17. A body that is received piece by piece: nothing of it is to be seen before it is whole,
-// and what is not finished leaves nothing behind.
+// Rule 17. A body that is received piece by piece is not visible before it is complete, and an
+// unfinished one leaves nothing behind.
 TEST(Reservation, IsSeenWholeOrNotAtAll) {
   store::StoreConfig config = quiet_config(16 * kMiB);
   config.reclaim_wait_ms_max = 100;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation on one key, as a client saw it: what it asked for, when, and what it was told.
+// One operation on one key, as its client sees it: request, time, and reply.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ enum class Kind : uint8_t {
   kIncr,
   kDecr,
   kTouch,
-  kFlush,  // of everything, so every key's history has it
-  kEvict,  // logged by the server: the item with `cas_compare` leaves
+  kFlush,  // of all keys, so it is in the history of every key
+  kEvict,  // logged by the server: the item with `cas_compare` is evicted
 };
 
 enum class Outcome : uint8_t {
@@ -41,27 +41,27 @@ enum class Outcome : uint8_t {
   kNoMemory,
 };
 
-// Bits of Operation::options: what was asked for besides.
+// Bits of Operation::options: flags of the request.
 enum Option : uint32_t {
-  kTouches = 1u << 0,         // `exptime` becomes the item's (gat, gats, meta T)
+  kTouches = 1u << 0,         // sets the item's expiry to `exptime` (gat, gats, meta T)
   kComparesCas = 1u << 1,     // `cas_compare` is given
   kVivifies = 1u << 2,        // `vivify_exptime` is given; counters: `initial`
   kRecaches = 1u << 3,        // `recache_ttl` is given
   kInvalidates = 1u << 4,     // meta I
   kEmpties = 1u << 5,         // md x
-  kMeta = 1u << 6,            // a meta command: it can win
-  kOptional = 1u << 7,        // kEvict: may be out of this history's time
-  kDropsOnFailure = 1u << 8,  // a store that leaves nothing behind where it finds no memory
+  kMeta = 1u << 6,            // a meta command: it can win a token
+  kOptional = 1u << 7,        // kEvict: may be outside of the time of this history
+  kDropsOnFailure = 1u << 8,  // a store that removes the old value if it finds no memory
   kMayBeUnpinned = 1u << 9,   // a read of a large value may be answered as a miss
 };
 
-// Bits of Operation::shown: what the reply told.
+// Bits of Operation::shown: what the reply contains.
 enum Shown : uint32_t {
   kShowsValue = 1u << 0,
   kShowsCas = 1u << 1,
   kShowsTtl = 1u << 2,
   kShowsFlags = 1u << 3,
-  kShowsSigns = 1u << 4,  // W, X and Z, or their absence
+  kShowsSigns = 1u << 4,  // W, X and Z, present or not
 };
 
 enum Sign : uint8_t { kWon = 1u << 0, kStale = 1u << 1, kAlreadySent = 1u << 2 };
@@ -69,9 +69,9 @@ enum Sign : uint8_t { kWon = 1u << 0, kStale = 1u << 1, kAlreadySent = 1u << 2 }
 struct Operation {
   int64_t invoked = 0;    // nanoseconds, monotonic
   int64_t responded = 0;  // likewise
-  uint32_t session = 0;   // operations of a session take effect in their order
+  uint32_t session = 0;   // operations of a session take effect in order
   uint32_t key = 0;
-  uint32_t clock_low = 0;  // server seconds: the operation saw one of them as now
+  uint32_t clock_low = 0;  // server seconds: one of them was the current one
   uint32_t clock_high = 0;
 
   Kind kind = Kind::kGet;
@@ -98,7 +98,7 @@ struct Operation {
   bool shows(Shown what) const { return (shown & what) != 0; }
 };
 
-// In one line, times in microseconds since `origin`.
+// One line, with times in microseconds since `origin`.
 std::string describe(const Operation& operation, int64_t origin);
 
 }  // namespace warpcache::stress

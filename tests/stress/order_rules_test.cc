@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules of the design whose breach shows only where two threads meet at one key: what a client sees
-// must be a state that the key was in.
+// Rules of the design that fail only when two threads use one key at the same time: a client must
+// see a state that the key was in.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ store::StoreConfig config_of(uint64_t memory) {
   return config;
 }
 
-// Runs `work` in a thread of its own, again and again, until stopped.
+// Runs `work` in a thread, again and again, until stopped.
 class Background {
  public:
   template <typename Work>
@@ -56,8 +56,8 @@ void repeat_for(std::chrono::milliseconds time, Work work) {
 
 constexpr auto kRaceTime = std::chrono::milliseconds(700);
 
-// Rule 9. A command that needs what is stored can only have met it before the flush, so what it
-// leaves is flushed too.
+// Rule 9. A command that needs a stored item has found it before the flush, so its result is
+// flushed too.
 TEST(Flush, WhatIsMadeOfAFlushedItemIsFlushed) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker flusher(*store);
@@ -69,7 +69,7 @@ TEST(Flush, WhatIsMadeOfAFlushedItemIsFlushed) {
   });
 }
 
-// The same with the flush in the very middle.
+// The same with the flush in the middle of the command.
 TEST(Flush, BetweenLookingAndPublishingItTakesBoth) {
   const auto store = make_store(config_of(64 * kMiB));
   store::Worker worker(store.get());
@@ -95,7 +95,7 @@ TEST(Flush, BetweenLookingAndPublishingItTakesBoth) {
   EXPECT_TRUE(worker.get(key));
 }
 
-// Rule 9. The flush is independent of CAS ids.
+// Rule 9. A flush does not depend on CAS ids.
 TEST(Flush, TakesItemsWhateverTheirCasId) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speaker(*store);
@@ -104,7 +104,8 @@ TEST(Flush, TakesItemsWhateverTheirCasId) {
   EXPECT_EQ(speaker.say("ms a 1 E1\r\nz\r\nmg a v c\r\n"), "HD\r\nVA 1 c1\r\nz\r\n");
 }
 
-// Rule 5. What is stale and whose token is out wins it; there is no other stale item to be seen.
+// Rule 5. A reader of a stale item wins the token, or sees that it was won; there is no third
+// state.
 TEST(Recache, AStaleItemIsWonOrHasBeen) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker writer(*store);
@@ -116,7 +117,7 @@ TEST(Recache, AStaleItemIsWonOrHasBeen) {
     writer.say("md k I\r\n");
   });
   while (last_cas == 0) std::this_thread::yield();
-  uint64_t fresh_cas = 0;  // last seen of an item that was not stale
+  uint64_t fresh_cas = 0;  // the last one seen of an item that was not stale
   repeat_for(kRaceTime, [&] {
     const std::string reply = reader.say("mg k c\r\n");
     ASSERT_TRUE(reply.starts_with("HD c")) << reply;
@@ -132,17 +133,23 @@ TEST(Recache, AStaleItemIsWonOrHasBeen) {
   });
 }
 
-// Rule 5. Who only reads waits for no lock; who changes an item in place does.
+// Rule 5. A plain read waits for no lock; a read that changes its item does.
 TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
   const struct {
     const char* command;
     bool waits;
-  } cases[] = {{"get k\r\n", false},          {"mg fresh v c t\r\n", false},
-               {"gets k\r\n", false},         {"mg k v\r\n", true},  // stale: somebody wins it
-               {"mg won t\r\n", true},  // who has won it may be giving it another time
-               {"gat 100 k\r\n", true},       {"mg fresh T100\r\n", true},
-               {"touch k 100\r\n", true},     {"md fresh I\r\n", true},
-               {"mg fresh R1000\r\n", true},  {"incr k 1\r\n", true},
+  } cases[] = {{"get k\r\n", false},
+               {"mg fresh v c t\r\n", false},
+               {"gets k\r\n", false},
+               {"mg k v\r\n", true},    // stale: one reader wins the
+                                        // token
+               {"mg won t\r\n", true},  // the winner may be changing its time
+               {"gat 100 k\r\n", true},
+               {"mg fresh T100\r\n", true},
+               {"touch k 100\r\n", true},
+               {"md fresh I\r\n", true},
+               {"mg fresh R1000\r\n", true},
+               {"incr k 1\r\n", true},
                {"set k 0 0 1\r\nx\r\n", true}};
   for (const auto& one : cases) {
     const auto store = make_store(config_of(64 * kMiB));
@@ -172,7 +179,7 @@ TEST(Recache, WhatChangesAnItemWaitsForTheLock) {
   }
 }
 
-// Threads that say their commands at the same time, again and again.
+// Threads that send their commands at the same time, again and again.
 class Race {
  public:
   Race(store::Store& store, const std::vector<std::string>& commands) : replies_(commands.size()) {
@@ -184,7 +191,7 @@ class Race {
     done_ = true;
     for (std::thread& thread : threads_) thread.join();
   }
-  // Everybody's replies to one round.
+  // The replies of all threads to one round.
   const std::vector<std::string>& round() {
     ready_ = 0;
     through_ = 0;
@@ -202,7 +209,7 @@ class Race {
         continue;
       }
       seen = round_;
-      // Off together, but for one that is not running.
+      // All threads start together, except one that the system does not run.
       ++ready_;
       for (int i = 0; i < 20'000 && ready_ < replies_.size(); ++i) {
       }
@@ -219,7 +226,7 @@ class Race {
   std::vector<std::thread> threads_;
 };
 
-// Many keys a round, which all go through in the same order, so that they meet.
+// Keys of a round: all threads use them in the same order, so that they meet.
 constexpr size_t kRaceKeys = 400;
 
 std::string for_each_key(const std::string& before, const std::string& behind) {
@@ -244,8 +251,8 @@ TEST(Recache, OneClientWins) {
   });
 }
 
-// Rule 5. Who wins with a new time to live gives the item both at once: nobody sees the token out
-// and the old time.
+// Rule 5. A winner that sets a new time to live changes token and time at once: no reader sees the
+// token gone with the old time.
 TEST(Recache, SignsAndTimeLeftAreOfOneMoment) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker writer(*store);
@@ -260,13 +267,13 @@ TEST(Recache, SignsAndTimeLeftAreOfOneMoment) {
   });
 }
 
-// Rule 8. Ids compare as newer and older across threads.
+// Rule 8. CAS ids of all threads compare as older and newer.
 TEST(Cas, AnOlderIdIsKnownAsOlderWhoeverGaveIt) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speakers[3] = {Speaker(*store), Speaker(*store), Speaker(*store)};
   uint64_t before = 0;
   for (int i = 0; i < 300; ++i) {
-    // In turns that let each thread's ids fall behind the others'.
+    // The threads alternate so that the ids of each fall below those of the others.
     Speaker& speaker = speakers[i % 7 % 3];
     const std::string reply = speaker.say("ms k 1 c\r\nx\r\n");
     ASSERT_TRUE(reply.starts_with("HD c")) << reply;
@@ -282,7 +289,7 @@ TEST(Cas, AnOlderIdIsKnownAsOlderWhoeverGaveIt) {
   }
 }
 
-// Rule 8. An id that a client remembers is never given to the key again.
+// Rule 8. A CAS id is never given to the same key again.
 TEST(Cas, AnIdIsNotGivenTwice) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speakers[3] = {Speaker(*store), Speaker(*store), Speaker(*store)};
@@ -297,7 +304,7 @@ TEST(Cas, AnIdIsNotGivenTwice) {
   }
 }
 
-// Rule 3. What a reply had no space for has not happened yet, and happens once.
+// Rule 3. A command without reply space has had no effect; it runs once.
 TEST(Reply, ACommandWithoutReplySpaceRunsOnce) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speaker(*store);
@@ -311,8 +318,8 @@ TEST(Reply, ACommandWithoutReplySpaceRunsOnce) {
   EXPECT_EQ(speaker.say("get n\r\n"), "VALUE n 0 3\r\n500\r\nEND\r\n");
 }
 
-// The same where many connections together ask for more than one batch has space for. (A longer
-// value would be sent from where it lies and take none.)
+// The same where many connections together ask for more than one batch has space for. (Longer
+// values are pinned and take no reply space.)
 TEST(Reply, SpaceIsSharedByAllConnectionsOfABatch) {
   const auto store = make_store(config_of(64 * kMiB));
   Speaker speaker(*store);
@@ -338,7 +345,7 @@ TEST(Reply, SpaceIsSharedByAllConnectionsOfABatch) {
   EXPECT_EQ(speaker.say("get n\r\n"), "VALUE n 0 2\r\n40\r\nEND\r\n");
 }
 
-// Rule 16. A multiget of large values is answered in slices.
+// Rule 16. A multiget of large values is answered in several batches.
 TEST(Reply, AMultigetOfLargeValuesTakesManyBatches) {
   const auto store = make_store(config_of(256 * kMiB));
   Speaker speaker(*store);
@@ -353,11 +360,11 @@ TEST(Reply, AMultigetOfLargeValuesTakesManyBatches) {
   EXPECT_GT(replies.size(), 150 * kSize);
   EXPECT_TRUE(replies.ends_with("\r\nEND\r\n"));
   constexpr uint64_t kSlice = 256 * 1024;
-  constexpr uint64_t kGroup = 32;  // requests that are begun together
+  constexpr uint64_t kGroup = 32;  // requests that the engine overlaps
   EXPECT_LE(speaker.reply_bytes_max(), kSlice + kGroup * (kSize + 100));
 }
 
-// Rule 4. Adds, replaces and swaps that must fail write nothing.
+// Rule 4. Adds, replaces and compare-and-swaps that must fail write nothing.
 TEST(Write, FailuresDoNotChurnTheLog) {
   store::StoreConfig config = config_of(8 * kMiB);
   std::atomic<uint64_t> allocations = 0;
@@ -387,7 +394,7 @@ TEST(Write, FailuresDoNotChurnTheLog) {
   EXPECT_EQ(after.get(store::StoreCounter::kTotalItems), 1000u);
 }
 
-// Rule 3. A batch of sets larger than what is free does not wait for itself.
+// Rule 3. A batch of sets larger than the free memory does not wait for itself.
 TEST(Write, ABatchLargerThanTheMemory) {
   store::StoreConfig config = config_of(4 * kMiB);
   config.maintenance_thread = false;

@@ -22,7 +22,7 @@ int32_t seconds_left(uint32_t expiry, uint32_t clock) {
   return expiry > clock ? static_cast<int32_t>(expiry - clock) : 0;
 }
 
-// The item's id is `cas`: can that be? Then it is known from here on.
+// False: the item's id cannot be `cas`. Else the id is known from here on.
 bool bind_cas(uint64_t cas, const CasBook& book, State* state) {
   if (state->cas_known) return state->cas == cas;
   if (cas <= state->cas || !book.fits(cas, state->value)) return false;
@@ -31,13 +31,13 @@ bool bind_cas(uint64_t cas, const CasBook& book, State* state) {
   return true;
 }
 
-// A new id, of which all that is known is that it is above that of the living item it replaces.
+// A new id. It is known only to be higher than that of the living item that it replaces.
 void renew_cas(bool replaces, State* state) {
   state->cas_known = false;
   if (!replaces) state->cas = 0;
 }
 
-// Whether a reply may show what it does of `state`.
+// The reply may show these fields of `state`.
 bool shows_rightly(const Operation& op, uint32_t clock, const CasBook& book, State* state) {
   if (op.shows(kShowsValue) && !op.seen.same_bytes(state->value)) return false;
   if (op.shows(kShowsFlags) && op.seen_flags != state->flags) return false;
@@ -47,7 +47,7 @@ bool shows_rightly(const Operation& op, uint32_t clock, const CasBook& book, Sta
 
 bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, State* state) {
   const uint32_t clock = choice.clock;
-  // A stub was to be made, in case it is wanted; nothing has happened.
+  // A stub would have been made for a miss; nothing has happened.
   if (op.outcome == Outcome::kNoMemory) return op.has(kVivifies);
   const bool unpinned = op.outcome == Outcome::kMiss && op.has(kMayBeUnpinned);
   uint8_t signs = 0;
@@ -58,7 +58,7 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
     state->expiry = expiry_second(op.vivify_exptime, clock);
     signs = kWon;
   } else if (unpinned) {
-    return state->value.size > kHeapValueMax;  // and nothing of it has changed
+    return state->value.size > kHeapValueMax;  // and nothing has changed
   } else {
     const bool soon = op.has(kRecaches) && state->expiry != 0 &&
                       seconds_left(state->expiry, clock) < op.recache_ttl;
@@ -75,7 +75,8 @@ bool apply_get(const Operation& op, const Choice& choice, const CasBook& book, S
 
 enum class Decision : uint8_t { kStore, kStoreStale, kRefuse };
 
-// What a storage command does to a living item whose id may not be known yet. False: not this.
+// The effect of a storage command on a living item whose id may not be known yet. False: another
+// outcome.
 bool decide_on_cas(const Operation& op, bool other_cas, const CasBook& book, State* state,
                    Decision* decision) {
   *decision = Decision::kStore;
@@ -93,7 +94,7 @@ bool decide_on_cas(const Operation& op, bool other_cas, const CasBook& book, Sta
   return op.has(kInvalidates) && (!state->cas_known || op.cas_compare < state->cas);
 }
 
-// A number with blanks behind it stays one, whatever comes after the blanks.
+// A number with blanks after it stays a number, whatever follows the blanks.
 Value join(Kind kind, const Value& old, const Value& added) {
   if (kind == Kind::kPrepend) return concatenate(added, old);
   Value joined = concatenate(old, added);
@@ -122,7 +123,7 @@ void store_value(const Operation& op, uint32_t clock, bool alive, Decision decis
 bool apply_store(const Operation& op, const Choice& choice, const CasBook& book, State* state) {
   const uint32_t clock = choice.clock;
   if (op.outcome == Outcome::kNoMemory) {
-    if (op.has(kDropsOnFailure)) *state = {};  // what it was to replace must not be read any more
+    if (op.has(kDropsOnFailure)) *state = {};  // the old value must not be read any more
     return true;
   }
   const bool alive = state->alive(choice.real_clock);
@@ -174,7 +175,7 @@ bool apply_delta(const Operation& op, const Choice& choice, const CasBook& book,
     state->value = number_value(op.initial, 0);
     state->expiry = expiry_second(op.vivify_exptime, clock);
   } else {
-    // memcached looks whether there is anything before it compares, and at the number after it.
+    // memcached checks first that there is an item, then the CAS id, and the number last.
     if (state->value.size == 0) return op.outcome == Outcome::kNonNumeric;
     Decision decision = Decision::kStore;
     if (!decide_on_cas(op, false, book, state, &decision) || decision == Decision::kStoreStale)

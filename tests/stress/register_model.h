@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one key may hold and what each operation does to it, one operation at a time. It is written
-// from memcached's rules alone.
+// A model of one key: its state, and the effect of each operation. It follows memcached's rules
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace warpcache::stress {
 
-// The key's item. Dead by time or not is for each operation's own clock to say.
+// The item of the key. Whether it has expired depends on the clock of each operation.
 struct State {
   bool present = false;
   bool cas_known = false;
   bool stale = false;
   bool token_sent = false;
   Value value;
-  uint64_t cas = 0;  // unless cas_known: the item's id is above this one
+  uint64_t cas = 0;  // if not cas_known: the item's id is higher than this
   uint32_t expiry = 0;
   uint32_t flags = 0;
 
@@ -29,8 +29,8 @@ struct State {
 
 std::string describe(const State& state);
 
-// Which value each CAS id has been seen with: an id that was another value's is not this one's. The
-// empty value may have any: md x leaves an item its id.
+// The value with which each CAS id was seen: one id cannot belong to two values. The empty value
+// may have any id: md x keeps the item's id.
 class CasBook {
  public:
   // False: the id belongs to another value.
@@ -40,18 +40,17 @@ class CasBook {
   size_t size() const { return values_.size(); }
 
  private:
-  std::unordered_map<uint64_t, uint64_t> values_;  // hash of the value
+  std::unordered_map<uint64_t, uint64_t> values_;  // value: its hash
 };
 
-// What an operation that showed nothing of it may have met.
+// What the reply of an operation does not show.
 struct Choice {
-  uint32_t clock = 0;       // now, as it counted
-  uint32_t real_clock = 0;  // now, when it took effect: what has expired by then may be gone
-  bool other_cas =
-      false;  // the item's CAS id, not known, was another than the one it compares with
+  uint32_t clock = 0;       // the current second, as the operation counted it
+  uint32_t real_clock = 0;  // the current second when it took effect: expired items may be gone
+  bool other_cas = false;   // the item's CAS id is not known and differs from the compared one
 };
 
-// Whether `operation` may have had its outcome on `before`; `after` is what it leaves.
+// `operation` may have had its outcome on `before`; `after` is the state after it.
 bool apply(const Operation& operation, const Choice& choice, const CasBook& book,
            const State& before, State* after);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run: rounds in which all clients work at once, and between them a pause in which what each key
-// holds is read and the round's histories are checked.
+// A run: rounds in which all clients work at the same time. In the pauses between them every key is
+// read, and the histories of the round are checked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace warpcache::stress {
 
 namespace {
 
-constexpr size_t kBookMax = 200'000;  // CAS ids remembered of a key
+constexpr size_t kBookMax = 200'000;  // CAS ids kept for each key
 
-// Time, maintenance where the store has no thread for it, and limits that move.
+// Advances the time, does maintenance if the store has no thread for it, and changes limits.
 class Keeper {
  public:
   Keeper(const Scenario& scenario, engine::Rig& rig)
@@ -33,7 +33,7 @@ class Keeper {
     stopping_ = true;
     thread_.join();
   }
-  // Held: the keeper does nothing.
+  // While it is held, the keeper does nothing.
   std::mutex& pause() { return mutex_; }
 
  private:
@@ -47,7 +47,7 @@ class Keeper {
         store_.set_clock(store_.clock().now + 1);
       if (!scenario_.maintenance_thread) rig_.maintain();
       if (scenario_.change_limit && turn % 64 == 0) {
-        const uint64_t part = 4 + turn / 64 * 5 % 5;  // 4/8 to all, in no order
+        const uint64_t part = 4 + turn / 64 * 5 % 5;  // 4/8 to 8/8, in changing order
         store_.set_memory_limit(scenario_.memory / 8 * part);
       }
     }
@@ -87,14 +87,14 @@ class Run {
   int64_t start_ = 0;
   std::atomic<bool> done_ = false;
   std::atomic<uint32_t> next_key_ = 0;
-  std::string upkeep_;    // of the round
-  uint64_t evicted_ = 0;  // items, up to it
+  std::string upkeep_;    // of the current round
+  uint64_t evicted_ = 0;  // items, before the current round
   uint64_t moved_ = 0;
 
-  // Of the round, by key.
+  // Of the current round, by key.
   std::vector<std::vector<Operation>> histories_;
-  std::vector<Operation> late_evictions_;  // logged while the round was being ended
-  // From round to round, by key.
+  std::vector<Operation> late_evictions_;  // logged while the round ended
+  // Kept from round to round, by key.
   std::vector<State> states_;
   std::vector<CasBook> books_;
 
@@ -152,8 +152,8 @@ void Run::add_to_histories(const Operation& op) {
   histories_[op.key].push_back(op);
 }
 
-// An eviction that was logged before the clients had stopped was over when the key's lock had been
-// taken once more. Of later ones nobody knows whether they were before the last reads.
+// Adds evictions. One that was logged before the clients stopped was over when the key's lock was
+// taken again. A later one may have come before or after the last reads.
 void Run::add_evictions(int64_t stopped, int64_t read) {
   std::vector<Operation> late;
   for (Operation& op : late_evictions_) {
@@ -191,8 +191,8 @@ void Run::gather() {
   note_upkeep();
 }
 
-// What maintenance has done in the round: where nobody sees which items are evicted, it tells what
-// a failure may come from.
+// Records what maintenance has done in the round: where evictions are not seen, it helps to explain
+// a failure.
 void Run::note_upkeep() {
   const store::StoreStats stats = rig_->store().stats();
   const uint64_t evicted = stats.get(store::StoreCounter::kEvicted);

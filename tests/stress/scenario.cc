@@ -16,7 +16,7 @@ Scenario calm() {
   return scenario;
 }
 
-// The index grows from its smallest under the keys that are checked.
+// The index grows from its smallest size while the keys are checked.
 Scenario growth() {
   Scenario scenario;
   scenario.name = "growth";
@@ -28,7 +28,7 @@ Scenario growth() {
   return scenario;
 }
 
-// More keys than stay: what is seldom read is evicted.
+// More keys than fit: seldom read ones are evicted.
 Scenario pressure() {
   Scenario scenario;
   scenario.name = "pressure";
@@ -41,7 +41,7 @@ Scenario pressure() {
   return scenario;
 }
 
-// The same with the steps of maintenance done elsewhere, and no batch ever waiting for its thread.
+// The same with maintenance done by the keeper: no batch waits for a maintenance thread.
 Scenario kept_pressure() {
   Scenario scenario = pressure();
   scenario.name = "kept-pressure";
@@ -71,8 +71,8 @@ Scenario expiry() {
   return scenario;
 }
 
-// Times to live and flush_all where little memory is left: items are moved and none is evicted, so
-// that it can be checked on a GPU.
+// Times to live and flush_all with little free memory: items move and none is evicted, so a GPU can
+// be checked.
 Scenario kept_expiry() {
   Scenario scenario = keep_all();
   scenario.name = "kept-expiry";

@@ -37,7 +37,7 @@ void Speaker::release_pins() {
   pins_.clear();
 }
 
-// What was not answered becomes the next batch. False: there is nothing left.
+// Frames without an answer become the next batch. False: all are answered.
 bool Speaker::keep_unfinished() {
   std::vector<protocol::Frame> frames;
   std::vector<engine::BatchEntry> entries;
@@ -85,7 +85,7 @@ void Speaker::submit_all(std::vector<std::string>* replies) {
   } while (keep_unfinished());
 }
 
-// The input from `first` to `end` is what the connection says; it becomes an entry.
+// Frames the input from `first` to `end` of one connection; it becomes an entry.
 void Speaker::frame_connection(uint32_t connection, uint32_t first, uint32_t end) {
   engine::BatchEntry entry;
   entry.first_frame = static_cast<uint32_t>(batch_.frames.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of one rule at a time: an engine of one's own, and text said to it as one connection.
+// For tests of one rule: an engine, and text sent to it as one connection.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ class Speaker {
   explicit Speaker(store::Store& store);
   ~Speaker() { release_pins(); }
 
-  // One or several whole commands; the replies. What the engine leaves for later batches is
-  // submitted again until all is answered. Pins are released on return.
+  // Sends one or several whole commands; returns the replies. Frames that the engine did not reach
+  // are submitted again until all are answered. Releases pins before it returns.
   std::string say(const std::string& commands);
 
-  // The same as several connections at once, in the same batches.
+  // The same for several connections at once, in the same batches.
   std::vector<std::string> say_each(const std::vector<std::string>& commands);
 
   // The same for a body that is received through a reservation: "set <key> 0 0 <size>".
   std::string set_reserved(const std::string& key, const std::string& value);
 
-  // Batches that the last say() took, and the most reply bytes of one.
+  // The number of batches of the last say(), and the most reply bytes of one.
   uint32_t batches() const { return batches_; }
   uint64_t reply_bytes_max() const { return reply_bytes_max_; }
   engine::CpuEngine& engine() { return engine_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The long form of the concurrency tests: scenarios for as long, or as many operations, as asked.
+// The long form of the concurrency tests: runs scenarios for a given time or number of operations.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace warpcache::stress;
 
-// Whether all is in order.
+// Returns true if all pass.
 bool run_all(const std::vector<Scenario>& scenarios, const Effort& effort) {
   bool failed = false;
   uint64_t operations = 0;

@@ -9,7 +9,7 @@ namespace warpcache::stress {
 
 namespace {
 
-constexpr uint64_t kBase = 0x9e3779b97f4a7c15;  // odd, so that no byte's share is ever lost
+constexpr uint64_t kBase = 0x9e3779b97f4a7c15;  // odd, so that every byte counts
 
 constexpr size_t kStep = 8;
 
@@ -30,7 +30,7 @@ uint64_t power(uint32_t exponent) {
 
 uint64_t term(char byte) { return static_cast<uint64_t>(static_cast<uint8_t>(byte)) + 1; }
 
-// Bytes to cut values from.
+// A block of bytes; values are pieces of it.
 constexpr size_t kBlockSize = 1 << 16;
 const std::string& block() {
   static const std::string bytes = [] {

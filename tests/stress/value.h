@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value as the checker sees it: a hash and a size that say which bytes it has, and that can be
-// computed for a concatenation without them.
+// A value as the checker stores it: a hash and a size. Both can be computed for a concatenation
+// without the bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct Value {
 Value value_of(std::string_view bytes);
 Value concatenate(const Value& front, const Value& back);
 
-// `number` in decimal, blanks behind it up to `size`; longer where its digits are.
+// `number` in decimal, padded with blanks to `size`; longer if it has more digits.
 Value number_value(uint64_t number, uint32_t size);
 
-// Text that names `id`, then bytes that follow from it, `size` in all (more where the name is
-// longer). Starts with a letter, so it is no number.
+// Text with `id`, then bytes that follow from it, `size` in all (more if the text is longer). It
+// starts with a letter, so it is no number.
 std::string make_value(uint64_t id, uint32_t size);
 
 }  // namespace warpcache::stress

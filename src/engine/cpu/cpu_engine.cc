@@ -87,10 +87,10 @@ void CpuEngine::run_groups(Batch& batch) {
   }
 }
 
-// Decodes the next group and moves next_frame behind it. 0: the batch is through, or its reply
-// space is used up. Only here, between groups, is an entry stopped before its end: the frames of a
-// group, once decoded (which may rewrite keys in the input), are always executed. So a
-// group ends with an administrative command, which may have to wait.
+// Decodes the next group and moves next_frame past it. 0: the batch is done, or its reply space is
+// used up. An entry is stopped before its end only here, between groups: the frames of a group are
+// always executed once they are decoded, since decoding may rewrite keys in the input. So a group
+// ends with an administrative command, which may have to wait for the next batch.
 uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
   if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
@@ -170,7 +170,7 @@ bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& 
          admin_window_.open(AdminWindow::Clock::now());
 }
 
-// Between requests no epoch is held, so that what an administrative command waits for can happen.
+// No epoch is held between requests, so an administrative command may wait for the end of batches.
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const protocol::Request& request = group_[index].state.request;
   context_.store.leave_batch(thread_);
@@ -199,8 +199,8 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
   drop_hints(index + 1, count);
 }
 
-// Texts grow with what is stored, and the system may refuse the memory for one. The error takes
-// none.
+// The text of a reply grows with what is stored, and the system may refuse the memory for it. The
+// error needs none.
 void CpuEngine::refuse_for_memory(const protocol::Request& request) {
   protocol::reply_error(request, Status::kOutOfMemory, [this](Bytes bytes) { write(bytes); });
 }
@@ -224,7 +224,7 @@ void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t c
   context_.out_of_memory = false;
 }
 
-// What was located before the epoch was left may be memory of something else by now.
+// Located addresses are invalid once the epoch was left: the memory may be reused.
 void CpuEngine::drop_hints(uint32_t from, uint32_t count) {
   for (uint32_t i = from; i < count; ++i) group_[i].state.hint = {};
 }
@@ -245,16 +245,16 @@ void CpuEngine::answer_copied(const request::RequestState& state, const protocol
   entry_reply_bytes_ += static_cast<uint32_t>(end - start);
 }
 
-// Whether a group can start.
+// There is reply space for a group.
 bool CpuEngine::has_space() const {
   return writer_.has_space(kGroupReplyMax) && heap_bytes_ < kBatchHeapBytesMax;
 }
 
-// Whether the request at `index` reads a value that cannot be pinned, since too much is, and is not
-// copied in this batch: too many others were, or it is too long. In the second case the stream
-// waits until other clients have read what they asked for; not for ever, since some never do. A
-// datagram does not wait, nor does an entry of which a base64 key has been decoded in this group,
-// because what waits is decoded again.
+// The request at `index` reads a value that can be neither pinned, since too much is, nor copied in
+// this batch, since others used up the bytes for copies or the value is too long. A value that is
+// too long waits until other clients have read theirs, but for a limited time, since some never do.
+// A datagram does not wait. An entry with a base64 key decoded in this group does not wait either,
+// because a frame that waits is decoded again.
 bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t count) {
   const request::RequestState& state = group_[index].state;
   if (WC_LIKELY(store::slot_lines(state.hint.slot) < store::kSlotLinesMax)) return false;
@@ -274,7 +274,7 @@ bool CpuEngine::waited_too_long() {
   return now - refused_since_ >= std::chrono::milliseconds(pin_wait_ms_max_);
 }
 
-// The pin goes with the last piece: it is given back when that has been sent.
+// The last piece has the pin: it is released when that piece has been sent.
 void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& state,
                               protocol::Result& result) {
   uint32_t pin = state.pin;
@@ -296,9 +296,8 @@ void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& st
   entry_reply_bytes_ += result.value_size;
 }
 
-// Where too much is pinned the value is copied. Where it is too long for that, and waiting has not
-// helped, its key is missed: an error between the values of a multiget would put clients out of
-// step.
+// If too much is pinned, the value is copied. If it is too long for that, and waiting has not
+// helped, the answer is a miss: an error between the values of a multiget would confuse clients.
 void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& state,
                                 protocol::Result& result) {
   if (result.value_size <= kInlineValueMax) return answer_copied(state, result);
@@ -309,7 +308,7 @@ void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& 
   answer_copied(state, result);
 }
 
-// Where the system refuses the memory for the copy, the connection is closed: the request may have
+// If the system refuses the memory for the copy, the connection is closed: the request may have
 // changed the item, so a miss would be wrong.
 void CpuEngine::answer_from_heap(BatchEntry& entry, const request::RequestState& state,
                                  const protocol::Result& result) {
@@ -349,8 +348,8 @@ void CpuEngine::close_entry(Batch& batch) {
   open_entry_ = kNoEntry;
 }
 
-// A datagram's replies cannot wait for another turn: the count of datagrams stands in the first of
-// them. So the error is all of its answer.
+// The replies of a datagram cannot be split over batches: the first one contains the number of
+// datagrams. So the error is the whole answer.
 void CpuEngine::fail_datagram(Batch& batch, BatchEntry& entry, Bytes error) {
   writer_.cut();
   for (uint32_t i = entry.first_span; i < writer_.span_count(); ++i) {

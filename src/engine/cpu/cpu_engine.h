@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine that runs everywhere. A batch is worked off in groups of kGroupSize requests: all are
-// decoded while their index sets are on the way into the cache, all are located while their items
-// are, and then each is executed and answered in its turn. Only the last step has effects, and it
-// looks for itself, so the commands of a connection take effect in order whatever else the batch
-// holds.
+// The engine that runs everywhere. It works on a batch in groups of kGroupSize requests: it decodes
+// all of a group while their index sets are fetched into the cache, locates all while their items
+// are fetched, and then executes and answers one after the other. Only the last step has effects,
+// and it repeats the look-up, so the commands of a connection take effect in order, whatever else
+// is in the batch.
 #pragma once
 
 #include <chrono>
@@ -20,27 +20,28 @@
 
 namespace warpcache::engine {
 
-// Requests whose memory accesses overlap. Enough to cover a miss to memory with work on the others,
-// few enough that their states (128 bytes each) stay in the first-level cache.
+// Requests whose memory accesses overlap. It is enough to cover a cache miss with work on the
+// others, and their states (128 bytes each) still fit into the first-level cache.
 inline constexpr uint32_t kGroupSize = 32;
 
-// Values up to this are copied into the reply: a piece of its own would cost more than the copy.
+// Values up to this size are copied into the reply: a separate piece would cost more than the copy.
 inline constexpr uint32_t kCopiedValueMax = 4 * 1024;
 
-// Longer values are sent from where they lie, pinned. Up to this they are copied into the reply
-// arena where much is pinned already.
+// Longer values are pinned and sent from the store. Values up to this size are copied into the
+// reply arena when much is pinned already.
 inline constexpr uint32_t kInlineValueMax = 16 * 1024;
 
-// Longer values, up to this (a default item), are copied to heap memory where no pin is to be had;
-// beyond it they wait for a pin. The copy counts as output of the stream that does not read it.
+// Longer values up to this size (the largest item by default) are copied to heap memory when no pin
+// is available; still longer ones wait for a pin. The copy counts as unsent output of the stream
+// that does not read it.
 inline constexpr uint32_t kHeapValueMax = 1024 * 1024;
 
-// Bytes of such copies after which a batch takes no further one. It may pass this by one value, and
-// where base64 keys keep a group from waiting, by a group of them.
+// Bytes of such copies after which a batch makes no further one. It may be exceeded by one value,
+// and by a group of values where base64 keys prevent a group from waiting.
 inline constexpr uint32_t kBatchHeapBytesMax = kHeapValueMax;
 
-// Reply space that a group may take, checked before it starts, so that nothing takes effect that
-// cannot be answered.
+// Reply space that a group may need. It is checked before the group starts, so that nothing takes
+// effect that cannot be answered.
 inline constexpr uint32_t kGroupReplyMax = kGroupSize * (kInlineValueMax + kReplyFrameMax);
 
 inline constexpr uint32_t kReplyArenaBytes = 2 * 1024 * 1024;
@@ -49,15 +50,14 @@ static_assert(kReplyArenaBytes >= 2 * kGroupReplyMax);
 struct CpuEngineConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes, as memcached counts them
   bool cas_enabled = true;           // not -C
-  // How long values above kHeapValueMax may wait for others to be sent. After that they are
-  // missed.
+  // How long values above kHeapValueMax may wait for a pin. After that the answer is a miss.
   uint32_t pin_wait_ms_max = 100;
 };
 
 class CpuEngine final : public Engine {
  public:
-  // `store` and `admin` outlive the engine. One instance per thread; registers that thread with the
-  // store.
+  // `store` and `admin` outlive the engine. One instance for each thread; the constructor registers
+  // that thread with the store.
   CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHandler& admin);
   ~CpuEngine() override;
 
@@ -69,7 +69,7 @@ class CpuEngine final : public Engine {
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
 
-  // What this thread's requests have counted; any thread may read.
+  // Counts of this thread's requests; any thread may read them.
   const request::Counters& counters() const { return counters_; }
   request::Counters& counters() { return counters_; }
 
@@ -117,12 +117,12 @@ class CpuEngine final : public Engine {
   uint32_t open_entry_;             // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;
-  uint32_t entry_admin_ = 0;  // administrative commands of the open entry that were run
+  uint32_t entry_admin_ = 0;  // administrative commands of the open entry that have run
   uint32_t batch_admin_ = 0;  // and of the batch
   AdminWindow admin_window_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
-  bool stopped_ = false;  // the open entry waits for another batch
+  bool stopped_ = false;  // the open entry continues in another batch
   uint32_t pin_wait_ms_max_;
   bool pins_refused_ = false;  // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;

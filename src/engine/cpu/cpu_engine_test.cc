@@ -13,7 +13,7 @@
 namespace warpcache::engine {
 namespace {
 
-// Answers every administrative command with a line of its own.
+// Answers every administrative command with one line.
 class FakeAdmin : public AdminHandler {
  public:
   void run(const protocol::Request& request, const uint8_t*, BatchEntry& entry,
@@ -41,10 +41,10 @@ class FakeAdmin : public AdminHandler {
   int hits = 0;
 };
 
-// A batch over text of several connections.
+// A batch of requests of several connections, given as text.
 class TestBatch {
  public:
-  // The frames of `text`, as one more entry.
+  // Adds the frames of `text` as one more entry.
   void add(const std::string& text, bool datagram = false) {
     texts_.push_back(text);
     BatchEntry entry;
@@ -204,7 +204,7 @@ TEST_F(CpuEngineTest, ValuesThatFitTheReplyAreCopiedWhereMuchIsPinned) {
     ASSERT_EQ(batch.reply(0), "VALUE " + key + " 0 10000\r\n" + value + "\r\nEND\r\n");
     for (uint32_t pin : batch.pins()) pins.push_back(pin);
   }
-  EXPECT_GT(pins.size(), 500u);  // an eighth of 64 MB
+  EXPECT_GT(pins.size(), 500u);  // the bound is an eighth of 64 MB
   EXPECT_LT(pins.size(), 1000u);
   say(set("large", large_value()));
   EXPECT_NE(say("get large\r\n"), "END\r\n");
@@ -247,7 +247,7 @@ TEST_F(CpuEngineTest, ABatchHasABoundOnAdministrativeCommands) {
   EXPECT_EQ(batch.reply(kStreams + 2), "END\r\n");
 }
 
-// A base64 key that was decoded cannot wait, since it would be decoded again.
+// A command with a decoded base64 key cannot wait, since it would be decoded again.
 TEST_F(CpuEngineTest, NoDecodedKeyWaits) {
   TestBatch batch;
   batch.add(times(kEntryAdminMax + 2, "me YWJj b\r\n"));
@@ -265,7 +265,7 @@ TEST_F(CpuEngineTest, ADatagramHasOneAdministrativeCommand) {
   EXPECT_EQ(batch.entry(1).frames_done, batch.entry(1).frame_count);
 }
 
-// What follows waits for the next batch, and so behind the reply.
+// The next request waits for the next batch, and its reply comes after the long one.
 TEST_F(CpuEngineTest, ALongReplyEndsTheStreamsShare) {
   TestBatch batch;
   batch.add("get a\r\nlru_crawler metadump all\r\nget b\r\n");
@@ -278,10 +278,11 @@ TEST_F(CpuEngineTest, ALongReplyEndsTheStreamsShare) {
   EXPECT_EQ(batch.reply(1), "END\r\n");
 }
 
-// Thirty values of a megabyte or more, of which 64 MB allow about half to be pinned at once.
+// Thirty values of a megabyte or more; with 64 MB about half of them can be pinned at the same
+// time.
 constexpr int kLargeValues = 30;
 
-// Too long to be copied for want of a pin.
+// Too long to be copied when no pin is available.
 std::string longest_value() { return std::string(1200 * 1000, 'w'); }
 
 CpuEngineConfig config_for_longest() {
@@ -296,10 +297,10 @@ std::string large_get(int first = 0) {
   return gets + "\r\n";
 }
 
-// The first of them whose memory is surely not pinned by who asks for all.
+// The first of the values that a client that asks for all does surely not pin.
 constexpr int kUnpinned = 20;
 
-// The pins of a client that does not read are no reason to miss what others ask for.
+// Pins of a client that does not read do not make the values of others miss.
 TEST_F(CpuEngineTest, LargeValuesAreCopiedWhereNoPinIsToBeHad) {
   CpuEngineConfig config;
   config.pin_wait_ms_max = 0;
@@ -328,7 +329,7 @@ TEST_F(CpuEngineTest, LargeValuesAreCopiedWhereNoPinIsToBeHad) {
   EXPECT_EQ(store_->stats().pinned_segments, 0u);
 }
 
-// One batch copies a bounded number of bytes; the rest comes in the next ones, others first.
+// One batch copies a bounded number of bytes; the rest comes in later batches, after other streams.
 TEST_F(CpuEngineTest, CopiesForWantOfPinsAreBoundedInABatch) {
   for (int i = 0; i < kLargeValues; ++i) say(set("k" + std::to_string(i), large_value()));
   TestBatch stalled;
@@ -390,7 +391,7 @@ TEST_F(CpuEngineTest, LongestValuesAreMissedWhereWaitingDoesNotHelp) {
   for (uint32_t pin : batch.pins()) engine_->release(pin);
 }
 
-// A client that is told of a miss does not expect what it asked for to have been done to the item.
+// A client that gets a miss does not expect its request to have changed the item.
 TEST_F(CpuEngineTest, AReadThatCannotSendItsValueChangesNothing) {
   CpuEngineConfig config = config_for_longest();
   config.pin_wait_ms_max = 0;
@@ -490,7 +491,7 @@ TEST_F(CpuEngineTest, ABase64KeyIsDecodedOnce) {
   EXPECT_EQ(say(text), all);
 }
 
-// Fails the n-th allocations of a request's life on demand.
+// Fails the next `left` allocations.
 struct FailingAllocations {
   int left = 0;
   static bool fail(void* context) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where replies are put together: one arena that a batch fills from the front, cut into spans.
-// Bytes that follow each other in the arena share a span; a value sent from where it lies has spans
-// of its own.
+// Builds replies: one arena that a batch fills from the front, cut into spans. Neighbouring bytes
+// of the arena share a span; a value that is sent from the store has spans of its own.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ class ReplyWriter {
   explicit ReplyWriter(uint32_t arena_bytes)
       : arena_(std::make_unique<uint8_t[]>(arena_bytes)), end_(arena_.get() + arena_bytes) {}
 
-  // Forgets the last batch's replies. `spans` takes those of the next.
+  // Forgets the replies of the last batch. `spans` gets those of the next.
   void start(std::vector<ReplySpan>* spans) {
     spans_ = spans;
     spans_->clear();
@@ -28,20 +27,20 @@ class ReplyWriter {
     cursor_ = span_start_ = arena_.get();
   }
 
-  // Whether `bytes` can be written, in as many spans as a batch has room for. Half of that room is
-  // left for the pieces of values.
+  // `bytes` can be written, in at most the spans that a batch has capacity for. Half of that
+  // capacity is kept for the pieces of values.
   bool has_space(uint32_t bytes) const {
     return static_cast<uint32_t>(end_ - cursor_) >= bytes && span_count() <= kBatchSpansMax / 2;
   }
   uint8_t* cursor() { return cursor_; }
 
-  // What was written from cursor() on ends at `end`.
+  // The caller has written from cursor() to `end`.
   void advance(uint8_t* end) {
     WC_ASSERT(end >= cursor_ && end <= end_);
     cursor_ = end;
   }
 
-  // Ends the span in work, so that what comes next belongs to another entry or piece.
+  // Ends the current span, so that the next bytes belong to another entry or piece.
   void cut() {
     if (cursor_ != span_start_) {
       spans_->push_back({span_start_, static_cast<uint32_t>(cursor_ - span_start_), 0});
@@ -54,7 +53,7 @@ class ReplyWriter {
     spans_->push_back({data, size, pin});
   }
 
-  // A reply that was put together elsewhere; kept until the next start().
+  // Appends a reply that was built elsewhere; it is kept until the next start().
   void add_text(std::string text) {
     if (text.empty()) return;
     cut();
@@ -67,7 +66,7 @@ class ReplyWriter {
   uint32_t span_count() const { return static_cast<uint32_t>(spans_->size()); }
 
   // Drops the bytes and spans written since span `first` and arena position `cursor`; the caller
-  // has released pins.
+  // has released their pins.
   void rewind(uint32_t first, uint8_t* cursor) {
     spans_->resize(first);
     cursor_ = span_start_ = cursor;

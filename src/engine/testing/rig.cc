@@ -52,7 +52,7 @@ class CudaRig final : public Rig {
   ~CudaRig() override { rest(); }
 
   std::string start() {
-    // Once: it sets a variable of the environment, and others may be at work by then.
+    // Runs once: it sets an environment variable, and later other threads may read it.
     static const std::string kFailure = [] {
       gpu::DeviceFacts facts;
       return gpu::open_device(0, &facts);

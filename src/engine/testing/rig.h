@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store and engines on it, for tests that hold every engine to the same.
+// A store and engines on it, for tests that check all engines by the same rules.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace warpcache::engine {
 enum class RigKind : uint8_t {
   kCpu,
   kCudaLaunch,      // a GPU, a kernel for each batch
-  kCudaPersistent,  // a GPU, one kernel that stays
+  kCudaPersistent,  // a GPU, a persistent kernel
   kCudaHostValues,  // a GPU, a kernel for each batch, items in the host's memory
 };
 
@@ -35,14 +35,14 @@ class Rig {
   virtual Engine& make_engine(AdminHandler& admin) = 0;
   // One round of maintenance.
   virtual void maintain() = 0;
-  // Ends kernels that stay, until the next batch: beside them memory of the same GPU is neither
-  // taken nor given back. REQUIRES: no batch is under way, nor is one handed in meanwhile.
+  // Ends persistent kernels until the next batch: while they run, memory of the GPU can be neither
+  // allocated nor freed. REQUIRES: no engine has a batch or gets one meanwhile.
   virtual void rest() {}
-  // An item's value, for what walk() shows. False: the rig cannot tell.
+  // The value of an item that walk() shows. False: this rig cannot read it.
   virtual bool value_of(const store::Item& item, std::string* value) = 0;
 };
 
-// Null, with the reason in `why`, where there is no such engine.
+// Null, with the reason in `why`, if there is no such engine here.
 std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string* why);
 
 // As part of a test's name.

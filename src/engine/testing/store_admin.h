@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The administrative commands that need nothing but a store, for engines that run without a server.
+// The administrative commands that need only a store, for engines without a server.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace warpcache::engine {
 
-// Carries out flush_all, takes verbosity, knows no other. Everybody is logged in.
+// Runs flush_all, accepts verbosity, refuses all others. Every connection is logged in.
 class StoreAdmin final : public AdminHandler {
  public:
   // `store` outlives it.

@@ -7,11 +7,11 @@
 
 namespace warpcache::store {
 
-// Blocks that may run at once, and where their readers are.
+// Blocks that may run at the same time, and where their readers are.
 struct BlockResources {
   Core core;
-  ThreadCounters* counters;  // one a reader
-  uint8_t* scratch;          // CudaStoreConfig::block_scratch_bytes a reader
+  ThreadCounters* counters;  // one for each reader
+  uint8_t* scratch;          // CudaStoreConfig::block_scratch_bytes for each reader
 };
 
 }  // namespace warpcache::store

@@ -17,20 +17,22 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kEpochPause = std::chrono::microseconds(50);
 constexpr uint64_t kReachFactor = 4;
-constexpr uint64_t kIndexShareAtStart = 12;  // of the memory: enough for items of 200 bytes
-constexpr uint64_t kReclaimShare = 16;       // of the memory, that is made free at once at most
-// A batch takes as much at once as many clients of a CPU do in a second: more is kept free.
+constexpr uint64_t kIndexShareAtStart = 12;  // of the memory, one part in 12: enough for items of
+                                             // 200 bytes
+constexpr uint64_t kReclaimShare = 16;  // one part in 16 of the memory is reclaimed by one call at
+                                        // most
+// One batch takes as much memory as many clients of a CPU in a second: more is kept free.
 constexpr uint32_t kLowWaterShare = 64;
 constexpr uint32_t kEvacuatorsMax = kEvacuationsMax - 1;
-// The limit can be raised later where that takes no more than this share of what is free.
+// The limit can be raised later if the tables for that take at most this share of the free memory.
 constexpr uint64_t kReachShare = 4;
-// Of the memory, what the device has at least: twice what the index starts with.
+// The device holds at least this share of the memory: twice what the index starts with.
 constexpr uint64_t kNearShare = kIndexShareAtStart / 2;
-// Of what is free on the device, what is left for others, and for buffers of engines if they do not
-// want more.
+// Share of the free device memory that is kept for others, and for the buffers of engines if these
+// do not need more.
 constexpr uint64_t kSpareShare = 8;
 
-// Of the device's memory; 0 after an error.
+// Free memory of the device; 0 after an error.
 uint64_t free_bytes(gpu::DeviceFaults& faults) {
   size_t free = 0;
   size_t total = 0;
@@ -81,8 +83,8 @@ std::string CudaStore::start() {
         !config_.values_on_host && kReachFactor * config.memory_limit <= free / kReachShare;
     config.memory_reach = config.memory_limit * (may_grow ? kReachFactor : 1);
   }
-  // Keys come by the hundred thousand at once: an index that is large from the start need not grow
-  // at that pace.
+  // Keys come by the hundred thousand at a time: an index that is large from the start need not
+  // grow at that rate.
   if (config.hash_power == 0) {
     const uint64_t slots = config.memory_limit / kIndexShareAtStart / sizeof(Set) * kWays;
     config.hash_power = static_cast<uint32_t>(std::bit_width(slots)) - 1;
@@ -116,7 +118,7 @@ std::string CudaStore::start() {
   return faults_.failed() ? faults_.why() : "";
 }
 
-// The arena last, of what the rest leaves.
+// The arena comes last and gets what the rest leaves.
 std::string CudaStore::take_memory(const Geometry& geometry) {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
@@ -134,7 +136,7 @@ std::string CudaStore::take_memory(const Geometry& geometry) {
   return take_arena(geometry);
 }
 
-// The device's part, whole segments at the low end where the index is, then the host's.
+// The device's part has whole segments at the low end, where the index is; the host's part follows.
 std::string CudaStore::take_arena(const Geometry& geometry) {
   const uint64_t free = free_bytes(faults_);
   if (faults_.failed()) return faults_.why();
@@ -186,7 +188,7 @@ void CudaStore::wake() {
   wake_condition_.notify_one();
 }
 
-// Returns when the thread has what it needs.
+// Returns when the thread is ready.
 void CudaStore::start_thread() {
   std::promise<void> attached;
   const std::future<void> is_attached = attached.get_future();
@@ -220,7 +222,7 @@ bool CudaStore::is_stopping() {
   return stopping_;
 }
 
-// Launch by launch, so that others who want something of the store wait for one at most.
+// Several launches, so that another call of the store waits for one launch at most.
 void CudaStore::maintain() {
   ServiceCall result;
   do {
@@ -270,7 +272,8 @@ void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
 
 void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
-// Not what the card was told last: while it is busy with others that may be seconds ago.
+// The clock of the host, not the copy on the device: that one may be seconds old while others keep
+// the device busy.
 Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
 
 bool CudaStore::set_memory_limit(uint64_t bytes) {
@@ -320,7 +323,7 @@ StoreStats CudaStore::stats() const {
     return {};
   }
   const Core copy = tables_.core_at(stats_copy_.data(), arena_.data(), core_.seed);
-  copy.shared->segment_lock = 0;  // somebody may have held it at that moment
+  copy.shared->segment_lock = 0;  // the copy may show it as held
   return tables_.stats(copy, tables_.counters_at(stats_copy_.data()));
 }
 
@@ -332,7 +335,7 @@ Status CudaStore::walk(uint64_t& cursor, const std::function<void(const WalkedIt
   {
     const std::lock_guard guard(service_mutex_);
     if (faults_.failed()) return Status::kNotSupported;
-    // The caller is a thread that makes long replies, none of the engine's.
+    // The caller is a thread that makes long replies; it has not used the device before.
     if (!faults_.check(gpu::attach_thread(), "walking the store")) return Status::kNotSupported;
     launch_walk(core_, &message, walk_buffer_.data(), stream_.get());
     if (!wait("walking the store")) return Status::kNotSupported;

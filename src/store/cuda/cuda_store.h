@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owner of a store in the memory of a GPU. The host holds no part of it: what it wants done or
-// known of the store, a kernel does. A thread of the host decides when maintenance runs; the steps
-// themselves run on the device, beside the requests.
+// The owner of a store in the memory of a GPU. The host holds no part of the index and, if the GPU
+// is large enough, none of the values; a kernel does what the host wants done or known. A thread of
+// the host decides when maintenance runs; the steps themselves run on the device, at the same time
+// as requests.
 #pragma once
 
 #include <condition_variable>
@@ -23,42 +24,42 @@
 namespace warpcache::store {
 
 struct CudaStoreConfig {
-  StoreConfig store;                 // threads and readers_max follow
-  bool values_on_host = false;       // the device holds the index and little else
-  uint32_t engines = 1;              // CudaEngines that will use it
-  uint32_t blocks_per_engine = 1;    // thread blocks that a job may run on
-  uint64_t block_scratch_bytes = 0;  // memory that each of those blocks works in
-  uint64_t engine_bytes = 0;         // of the device, that each of them will take
+  StoreConfig store;                 // threads and readers_max are computed
+  bool values_on_host = false;       // the device holds the index and few values
+  uint32_t engines = 1;              // CudaEngines that will use the store
+  uint32_t blocks_per_engine = 1;    // thread blocks of one job at most
+  uint64_t block_scratch_bytes = 0;  // work memory of each of those blocks
+  uint64_t engine_bytes = 0;         // device memory that each engine will take
 };
 
 class CudaStore final : public StoreOwner {
  public:
-  // Returns what is wrong, or "". `faults` outlives the store.
+  // Returns the error as text, or "". `faults` outlives the store.
   static std::string create(const CudaStoreConfig& config, gpu::DeviceFaults& faults,
                             std::unique_ptr<CudaStore>* store);
-  ~CudaStore() override;  // REQUIRES: no job is under way
+  ~CudaStore() override;  // REQUIRES: no job is in progress
 
-  // Of its memory what is the host's, in bytes: what the device has no room for, or was not meant
-  // to hold. Read and written over the bus.
+  // Bytes of the arena that are in host memory, because the device has no space for them or was not
+  // meant to hold them. Kernels read and write them over the bus.
   uint64_t host_bytes() const { return far_arena_.bytes(); }
 
-  // What jobs run on.
+  // What jobs need of the store.
   BlockResources resources() const;
-  // The first reader of the next engine: blocks_per_engine of them are its own.
+  // The first reader of the next engine, which owns blocks_per_engine readers.
   uint32_t take_readers();
   uint32_t engines() const { return config_.engines; }
 
   // See Store::maintain().
   void maintain();
-  // After kDeferred, see Store::reclaim(): for an item of `bytes`, and if that is not too
-  // much for `missing` bytes, which all that were deferred want together.
+  // After kDeferred, see Store::reclaim(). Reclaims for an item of `bytes`, and if that is not too
+  // much, for all `missing` bytes that the deferred requests want together.
   Status reclaim(uint64_t bytes, uint64_t missing);
-  // What a job has seen: maintenance may be wanted.
+  // Called with the numbers that a job has read: wakes maintenance if it is needed.
   void saw_free_segments(uint32_t free_segments, uint32_t low_water) {
     if (free_segments < low_water) wake();
   }
 
-  // --- Reservations. A body comes from pinned memory of the caller's.
+  // --- Reservations. The body is copied from pinned memory of the caller.
   Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
   bool fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size);
   void abandon(uint32_t id);
@@ -81,7 +82,8 @@ class CudaStore final : public StoreOwner {
   void apply_flush() override;
   void apply_expiry() override;
 
-  // One call at a time; the result is in the returned copy. False: the device has failed.
+  // Runs one operation on the device, one at a time; `result` gets a copy. False: the device has
+  // failed.
   bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {});
   bool wait(const char* what) const;
   bool is_stopping();
@@ -94,15 +96,16 @@ class CudaStore final : public StoreOwner {
   gpu::CudaMemory far_arena_;  // pinned
   gpu::CudaMemory device_tables_;
   uint32_t evacuators_ = 0;     // of maintenance
-  uint32_t launch_number_ = 0;  // calls of it, guarded by service_mutex_
+  uint32_t launch_number_ = 0;  // number of the last launch of the service kernel, guarded by
+                                // service_mutex_
   gpu::CudaMemory maintainer_;
   gpu::CudaMemory scratch_;
-  uint32_t readers_taken_ = 1;  // the first is maintenance's
+  uint32_t readers_taken_ = 1;  // reader 0 is maintenance's
 
-  // Of its own, so that who asks for statistics does not wait for the store's work.
+  // Separate, so that statistics do not wait for maintenance.
   mutable std::mutex stats_mutex_;  // guards what follows
   gpu::CudaStream stats_stream_;
-  gpu::CudaMemory stats_copy_;  // pinned: of the tables' first bytes
+  gpu::CudaMemory stats_copy_;  // pinned: a copy of the tables' first bytes
 
   std::mutex walk_mutex_;  // guards what follows
   gpu::CudaMemory walk_call_;

@@ -17,22 +17,22 @@ struct DeviceMaintainer {
   Maintainer maintainer;
 };
 
-// The evacuators lie behind it.
+// They lie directly after the state.
 __device__ Evacuator* evacuators_of(DeviceMaintainer* state) {
   return reinterpret_cast<Evacuator*>(state + 1);
 }
 static_assert(sizeof(DeviceMaintainer) % alignof(Evacuator) == 0);
 
-// A block: one thread leads, whole warps work. The leader's warp has no worker, so that nobody
-// waits for it in one branch while it is in another. Where there are evacuators, each is such a
-// block.
+// A block of maintenance: one thread leads, whole warps work. The leader's warp has no worker: its
+// threads would have to wait for the leader's branch, and the leader would wait for them. Each
+// evacuator is such a block too.
 constexpr uint32_t kWorkers = 256;
 constexpr uint32_t kServiceThreads = gpu::kWarpSize + kWorkers;
-// The block takes a third of a multiprocessor's registers at most: beside it lie blocks of a kernel
-// that never ends, and what those leave must do.
+// The block runs beside the persistent kernel and must fit into the registers that one leaves free:
+// a third of a multiprocessor's.
 constexpr uint32_t kServiceBlocksMin = 3;
 
-// Of one launch of maintenance, for others wait for its end.
+// Steps of one launch: other calls of the store wait for its end.
 constexpr uint32_t kMaintainSteps = 64;
 
 __device__ void inspect(const Core& core, ServiceCall& call) {
@@ -91,7 +91,7 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
   }
 }
 
-// What the leader does. The first reader is maintenance's, which enters only to inspect.
+// The leader's work. Reader 0 is maintenance's; it enters an epoch only to inspect.
 __device__ void lead(const Core& core, DeviceMaintainer& state, ServiceCall& call) {
   const StoreRef store{core};
   const bool reads = call.op == ServiceOp::kInspect;
@@ -120,8 +120,7 @@ __device__ void build(const Core& core, ThreadCounters* counters, DeviceMaintain
   new (&state.maintainer) Maintainer(core, &state.thread, &state.worker_group, &state.evacuators);
 }
 
-// The first block leads; the others, if there are any, are evacuators. Without a call there is
-// nothing to be done.
+// Block 0 leads; the others are evacuators. Without `host_call` the kernel does nothing.
 __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
     service_kernel(Core core, ThreadCounters* counters, DeviceMaintainer* state,
                    ServiceCall* host_call, uint32_t launch_number, uint32_t evacuators) {
@@ -135,8 +134,7 @@ __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
     if (leads) state->evacuators.launch_number = launch_number;
     worker_group.start(kWorkers, sizes);
   }
-  __syncthreads();  // the last one: from here on the worker group's words alone join leader and
-                    // workers
+  __syncthreads();  // the last barrier: from here on the group communicates by words in memory
   if (threadIdx.x == 0) {
     if (leads) {
       lead(core, *state, *host_call);
@@ -167,16 +165,17 @@ __global__ void __launch_bounds__(kFillThreads)
   }
 }
 
-// Warps that walk, a pair each at a time: like the service block they find room beside a kernel
-// that never ends.
+// Warps that walk, one pair each at a time. Like maintenance's blocks they must fit beside the
+// persistent kernel.
 constexpr uint32_t kWalkWarps = 8;
-// What these find at most. A launch ends when the buffer has no more room for so much.
+// Items that they find in one round at most. A launch ends when the buffer cannot hold one more
+// round.
 constexpr uint32_t kWalkedAtOnce = kWalkWarps * (2 + kOverflowChainMax) * kWays;
 static_assert(kWalkedAtOnce <= kWalkedMax);
-// And when it has lasted for some milliseconds, for the store's other work waits meanwhile.
+// It also ends after some milliseconds: other calls of the store wait meanwhile.
 constexpr uint32_t kWalkRoundsMax = 2048;
 
-// Called by a warp: a lane for each slot.
+// Called by a warp: one lane for each slot.
 __device__ void walk_pair(const Core& core, PairNumber number, uint8_t* buffer, uint32_t* count) {
   Set* pair = pair_at(core, number);
   const uint32_t now = load_relaxed(&core.shared->now);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of the store's own work, as the host starts them: a block of the device, whose first
-// thread leads, and evacuators (store/reclaim/evacuators.h). All are asynchronous on the given
-// stream; what pointers point to must stay until they have ended. Errors are CUDA's, to be looked
-// for with cudaGetLastError() and at the next synchronisation.
+// Kernels for the store's own work, and how the host starts them. The first block leads; further
+// blocks are evacuators (store/reclaim/evacuators.h). All launches are asynchronous on the given
+// stream; memory that pointers lead to must stay until they have ended. Errors are CUDA's: look for
+// them with cudaGetLastError() and at the next synchronisation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,13 +42,13 @@ struct ServiceCall {
   uint8_t key[256];
 };
 
-// Makes the driver take the memory of the device that kernels keep for what their threads have no
-// registers for: hundreds of megabytes, and else taken at the first launch, when there may be too
-// little. Of all kernels the store's want most.
+// Makes the driver allocate the local memory that kernels need when their threads have too few
+// registers: hundreds of megabytes. Without this call the driver allocates it at the first launch,
+// when there may be too little. The store's kernels need most of it.
 void take_kernel_memory(cudaStream_t stream);
 
-// `maintainer`: device memory of maintainer_bytes(). `evacuators`: as many at each call;
-// `launch_number`: another number at each, never 0.
+// `maintainer`: device memory of maintainer_bytes(). `evacuators`: the same number at each call.
+// `launch_number`: another number at each call, never 0.
 uint64_t maintainer_bytes(uint32_t evacuators);
 void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
                     uint32_t launch_number, uint32_t evacuators, cudaStream_t stream);
@@ -57,11 +57,11 @@ void launch_service(const Core& core, ThreadCounters* counters, void* maintainer
 void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,
                  uint32_t size, cudaStream_t stream);
 
-// Live items, header and key, of the pairs from `first_pair` on until the buffer is full, or some
-// milliseconds are over.
+// Copies header and key of the live items in the pairs from `first_pair` on, until the buffer is
+// full or some milliseconds have passed.
 struct WalkCall {
   uint32_t first_pair;
-  uint32_t next_pair;   // out: where to go on, unless it is behind the last
+  uint32_t next_pair;   // out: where to continue, if below pair_count
   uint32_t pair_count;  // out
   uint32_t count;       // out: items in the buffer
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What fits, and what stays.
+// How many items fit, and which stay.
 #include <cmath>
 #include <cstdio>
 
@@ -39,8 +39,8 @@ TEST(Capacity, ItemsOf1024BytesFill93Percent) {
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // too many requests for them
 
-// The index follows the keys, and pairs that wait for their split find overflow sets: nothing goes
-// while memory is free.
+// The index grows with the keys, and pairs that wait for their split get overflow sets: no key is
+// evicted while memory is free.
 TEST(Capacity, NoKeyGoesWhileMemoryIsFree) {
   const auto store = make_store(quiet_config(256 * kMiB));
   Worker worker(store.get());

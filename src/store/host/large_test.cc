@@ -15,8 +15,8 @@ TEST(Large, OneMegabyteInSmallMemories) {
       Worker worker(store.get());
       std::string value;
       for (uint64_t version = 1; version <= 20; ++version) {
-        // Replacing needs room beside the old one; with keep_all in 2 MiB there is none until it is
-        // deleted.
+        // A replacement needs space beside the old value; with keep_all in 2 MiB there is none
+        // until the old value is deleted.
         if (keep_all && memory == 2 * kMiB) worker.erase("large");
         ASSERT_EQ(worker.set("large", make_value(5, version, 1'000'000)), Status::kOk)
             << memory << keep_all;
@@ -120,7 +120,7 @@ TEST(Reservation, BecomesAnItem) {
     EXPECT_GT(store->stats().reserved_segments, 0u);
     const std::string value = make_value(size, 1, size);
     fill(*store, id, value);
-    // Over many batches, while other things happen.
+    // Over many batches, with other requests between.
     for (uint64_t i = 0; i < 60'000; ++i)
       ASSERT_EQ(worker.set(key_name(i), make_value(i, 1, 300)), Status::kOk);
     worker.enter();

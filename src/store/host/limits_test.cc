@@ -29,7 +29,7 @@ uint64_t fill(Worker& worker, uint64_t first, uint64_t count_max, uint64_t value
 
 class KeepAll : public testing::TestWithParam<uint64_t> {};
 
-// Memory that is free of live data can be used again, however it is scattered.
+// Memory without live data can be used again, however it is scattered.
 TEST_P(KeepAll, StoresWhileMemoryIsFree) {
   StoreConfig config = quiet_config(GetParam());
   config.keep_all = true;
@@ -39,7 +39,7 @@ TEST_P(KeepAll, StoresWhileMemoryIsFree) {
   ASSERT_GT(stored, GetParam() / 1000);
   for (uint64_t key = 0; key < stored; ++key) ASSERT_TRUE(worker.get(key_name(key))) << key;
   EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
-  // Every third key goes: holes everywhere, no segment empty.
+  // Every third key is deleted: dead space everywhere, and no empty segment.
   uint64_t deleted_bytes = 0;
   for (uint64_t key = 0; key < stored; key += 3) {
     deleted_bytes +=
@@ -55,7 +55,7 @@ TEST_P(KeepAll, StoresWhileMemoryIsFree) {
   EXPECT_GT(store->census().live_bytes, GetParam() / 2);
 }
 
-// What has expired or been flushed is room too.
+// Expired and flushed items are free space too.
 TEST_P(KeepAll, ReusesWhatIsDeadByTime) {
   StoreConfig config = quiet_config(GetParam());
   config.keep_all = true;
@@ -99,7 +99,7 @@ TEST(Limit, GoesDownAndUp) {
   std::string value;
   for (uint64_t key = 90'000; key < 100'000; ++key) worker.get(key_name(key));
   ASSERT_TRUE(store->set_memory_limit(16 * kMiB));
-  EXPECT_EQ(store->stats().memory_limit, 64 * kMiB);  // who asks waits for nothing
+  EXPECT_EQ(store->stats().memory_limit, 64 * kMiB);  // the caller does not wait for maintenance
   store->maintain();
   StoreStats stats = store->stats();
   EXPECT_EQ(stats.memory_limit, 16 * kMiB);
@@ -123,8 +123,7 @@ TEST(Limit, GoesDownAndUp) {
   EXPECT_EQ(fill(worker, 300'000, 150'000, 1000), 150'000u);
   for (uint64_t key = 300'000; key < 450'000; ++key) ASSERT_TRUE(worker.get(key_name(key)));
   EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), evicted);
-  // The smallest is what the index needs and a few segments; the highest what address space was
-  // taken for.
+  // The smallest limit is the index and a few segments; the largest is the reserved address space.
   EXPECT_FALSE(store->set_memory_limit(0));
   EXPECT_FALSE(store->set_memory_limit(uint64_t{1} << 60));
   store->maintain();
@@ -156,8 +155,8 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// The limit holds for what the system counts, with little beside it: the segment table and a few
-// tables more.
+// The limit holds for the memory that the system counts: beside it are the segment table and a few
+// other tables.
 TEST(Limit, HoldsForResidentMemory) {
   constexpr uint64_t kOverhead = 2 * kMiB;
   const uint64_t before = resident_bytes();
@@ -173,8 +172,8 @@ TEST(Limit, HoldsForResidentMemory) {
   EXPECT_LE(resident_bytes(), before + 24 * kMiB + kOverhead);
 }
 
-// Where the system gives less address space, the limit can only go down; without enough for that
-// there is no store.
+// With less address space than wanted the limit can only be lowered; with too little for that no
+// store is made.
 TEST(Limit, WithLittleAddressSpace) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
@@ -205,7 +204,7 @@ TEST(Time, ItemsExpireAndTheirSegmentsComeBack) {
   EXPECT_TRUE(worker.get(key_name(0)));
   store->set_clock(100);
   EXPECT_FALSE(worker.get(key_name(0)));
-  EXPECT_TRUE(worker.get(key_name(5)));  // touched: its segment's deadline was raised
+  EXPECT_TRUE(worker.get(key_name(5)));  // touched: raises its segment's deadline
   store->set_clock(101);
   EXPECT_GT(store->stats().free_segments, free_before - 8);
   EXPECT_GT(store->stats().get(StoreCounter::kExpired), 2700u);
@@ -215,8 +214,8 @@ TEST(Time, ItemsExpireAndTheirSegmentsComeBack) {
   EXPECT_FALSE(worker.get(key_name(5)));
 }
 
-// In large memories items stand with others that live as long: their segments die whole, and
-// nothing is copied.
+// In large memories items share a segment with others of similar time to live: the segment dies as
+// a whole, and nothing is copied.
 TEST(Time, ShortLivedItemsStandTogether) {
   const auto store = make_store(quiet_config(4096 * kMiB));
   Worker worker(store.get());
@@ -252,7 +251,7 @@ TEST(Time, FlushNowAndLater) {
   ASSERT_EQ(worker.set("a", "3"), Status::kOk);
   EXPECT_TRUE(worker.get("a"));
   store->flush_all(100);
-  store->flush_all(2);  // takes the place of the one that waits
+  store->flush_all(2);  // replaces the one that has not taken effect
   store->set_clock(17);
   EXPECT_FALSE(worker.get("a"));
   ASSERT_EQ(worker.set("a", "4"), Status::kOk);
@@ -270,7 +269,7 @@ TEST(Time, FlushNowAndLater) {
   EXPECT_TRUE(worker.get("a"));
 }
 
-// What was flushed gives way before anything that is alive, wherever it lies.
+// Flushed items are reclaimed before live ones, wherever they lie.
 TEST(Time, AfterAFlushAllOfTheMemoryIsThereForNewItems) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());
@@ -279,7 +278,7 @@ TEST(Time, AfterAFlushAllOfTheMemoryIsThereForNewItems) {
   constexpr uint64_t kNew = 12'000;  // about 13 MB
   for (uint64_t key = 0; key < kOld; ++key) {
     ASSERT_EQ(worker.set(key_name(key), value), Status::kOk);
-    ASSERT_TRUE(worker.get(key_name(key)));  // so that it is kept as long as can be
+    ASSERT_TRUE(worker.get(key_name(key)));  // so that it is kept as long as possible
   }
   ASSERT_GT(store->stats().main_segments, store->stats().young_segments);
   store->flush_all();
@@ -301,7 +300,7 @@ TEST(Time, TheClockMovesByItself) {
   EXPECT_EQ(store->clock().unix_start, start.unix_start);
 }
 
-// The second that time(2) is in, whenever in a second the store was made.
+// The clock is at the second of time(2), whenever in a second the store was made.
 TEST(Time, TheClockIsTheWallClocks) {
   using std::chrono::milliseconds;
   const auto wall = [] {
@@ -336,7 +335,7 @@ TEST(Time, AStoppedClockMovesByHandAlone) {
   store->pause_clock(true);
   const uint32_t stopped = store->clock().now;
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-  store->pause_clock(true);  // it has stopped already
+  store->pause_clock(true);  // it does not move anyway
   store->tick();
   EXPECT_EQ(store->clock().now, stopped);
   store->shift_clock(5);
@@ -392,7 +391,7 @@ TEST(Faults, EvictionsAreReported) {
   EXPECT_EQ(evicted, store->stats().get(StoreCounter::kEvicted));
 }
 
-// A worker asks for them, whose other clients would wait too.
+// A worker calls them; its other clients would wait too.
 TEST(Maintenance, AFlushAndANewLimitDoNotWaitForAStepOfIt) {
   static std::function<void()> in_step;
   StoreConfig config = quiet_config(8 * kMiB);

@@ -9,9 +9,9 @@ namespace warpcache::store {
 namespace {
 
 constexpr auto kEpochPause = std::chrono::microseconds(50);
-constexpr uint32_t kPausesMax = 20;  // that maintenance makes for callers before it goes on
+constexpr uint32_t kPausesMax = 20;  // how often maintenance pauses for callers before it continues
 
-// Holds the mutex, and has maintenance leave it to this thread first.
+// Holds the mutex; maintenance lets this thread have it first.
 class Caller {
  public:
   Caller(std::atomic<uint32_t>& callers, std::mutex& mutex) : callers_(callers), mutex_(mutex) {

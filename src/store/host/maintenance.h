@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps segments free on the host: a thread of its own runs the Maintainer ahead of need; a worker
-// that has run out does the same steps itself, between batches.
+// Keeps segments free on the host: a thread runs the Maintainer before segments run out. A worker
+// that finds none free runs the same steps itself, between batches.
 #pragma once
 
 #include <atomic>
@@ -25,23 +25,23 @@ class Maintenance {
               std::function<void(uint32_t segments)> limit_raised);
   ~Maintenance();
 
-  // The thread calls `every_second` once a second, from `first` on, and reclaims when segments get
-  // few.
+  // The thread calls `every_second` once a second, from `first` on, and reclaims when few segments
+  // are free.
   void start(std::chrono::steady_clock::time_point first, void (*every_second)(void*),
              void* context);
   void stop();
 
-  // From any thread, with locks held: there is work.
+  // There is work. From any thread, with locks held.
   void wake();
 
   // See Store. Outside batches.
   Status reclaim(uint64_t bytes);
-  // All that is to be done now.
+  // Does all that is to do now.
   void maintain();
-  // The limit that maintenance moves to in small steps. Nobody waits for them, nor for the thread.
-  // False, and nothing changes: see Maintainer::set_target().
+  // Sets the limit that maintenance moves to in small steps. The caller waits neither for them nor
+  // for the thread. False, and nothing changes: see Maintainer::set_target().
   bool set_limit(uint32_t segments);
-  void expire();  // once a second: bulk expiry, and removing some of what is dead
+  void expire();  // once a second: bulk expiry, and part of a sweep
 
  private:
   void run(std::chrono::steady_clock::time_point second);
@@ -54,10 +54,11 @@ class Maintenance {
   uint32_t reclaim_wait_ms_max_;
   std::function<void(uint32_t segments)> limit_raised_;
 
-  std::atomic<uint32_t> callers_{0};       // that wait for the mutex, or have it
-  std::atomic<uint32_t> limit_wanted_{0};  // of set_limit(), not yet the Maintainer's; 0: none
+  std::atomic<uint32_t> callers_{0};       // threads that wait for the mutex or hold it
+  std::atomic<uint32_t> limit_wanted_{0};  // from set_limit(), not yet given to the Maintainer; 0:
+                                           // none
 
-  std::mutex mutex_;          // one reclaims at a time; guards what follows
+  std::mutex mutex_;          // held by the thread that reclaims; guards what follows
   WorkerGroup worker_group_;  // without workers
   Evacuators evacuators_;     // without evacuators
   Maintainer maintainer_;

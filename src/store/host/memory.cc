@@ -20,8 +20,8 @@ Mapping::~Mapping() {
 
 bool Mapping::map(uint64_t size, bool huge_pages) {
   WC_ASSERT(data_ == nullptr && size != 0);
-  // With room to start where a huge page does: pages that lie across the store's limit would be
-  // memory beyond it.
+  // With space to start at a multiple of a huge page: a huge page across the end of the store's
+  // limit would be memory beyond it.
   mapped_size_ = size + (huge_pages ? kHugePage : 0);
   mapped_ = mmap(nullptr, mapped_size_, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -38,14 +38,14 @@ bool Mapping::map(uint64_t size, bool huge_pages) {
   return true;
 }
 
-// A wish: where the system has no huge pages to give, small ones do.
+// A request: where the system has no huge pages, small ones are used.
 void Mapping::ask_for_huge_pages(uint64_t size) {
   WC_ASSERT(size <= size_);
   if (huge_pages_) static_cast<void>(madvise(data_, size, MADV_HUGEPAGE));
 }
 
-// Where huge pages are wanted, the system would soon make one of the small pages around the hole
-// and fill it again.
+// Where huge pages are wanted, the system would soon replace the small pages around the hole by a
+// huge one, and fill the hole again.
 void Mapping::drop(uint64_t offset, uint64_t size) {
   WC_ASSERT(offset <= size_ && size <= size_ - offset);
   if (huge_pages_) static_cast<void>(madvise(data_ + offset, size, MADV_NOHUGEPAGE));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Address space from the system. Pages come when they are touched, as zeros.
+// Address space from the system. A page gets memory when it is first touched, and reads as zeros.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // With `huge_pages` it starts at a boundary of them, and they are asked for: look-ups in small
-  // pages wait for address translation. False: the system refuses. REQUIRES: nothing is mapped yet;
-  // size is not 0.
+  // Maps the memory. With `huge_pages` it starts at a multiple of their size and asks for them:
+  // with small pages look-ups wait for address translation. False: the system refuses. REQUIRES:
+  // nothing is mapped yet; size is not 0.
   bool map(uint64_t size, bool huge_pages);
-  // Gives the pages of a range back; it reads as zeros afterwards. There are no huge pages in it
-  // until they are asked for again.
+  // Gives the pages of a range back; it reads as zeros afterwards, and in small pages until huge
+  // ones are asked for again.
   void drop(uint64_t offset, uint64_t size);
-  // For the first `size` bytes; does nothing if it was mapped without.
+  // Asks for huge pages in the first `size` bytes. Does nothing if the memory was mapped without.
   void ask_for_huge_pages(uint64_t size);
 
   uint8_t* data() const { return data_; }

@@ -13,8 +13,7 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// Whether the system, as it says in /proc, may use huge pages at `address`; "" where it does not
-// say.
+// What /proc says about huge pages at `address`; "" where it says nothing.
 std::string huge_page_flag(const uint8_t* address) {
   const auto wanted = reinterpret_cast<uintptr_t>(address);
   std::ifstream maps("/proc/self/smaps");

@@ -14,8 +14,8 @@ int64_t seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-// Both clocks are read once, and together: what is stored until a date goes when the date comes,
-// and servers of one machine agree on it.
+// Both clocks are read once, one right after the other: items that are stored until a date expire
+// at that date, and servers of one machine agree on it.
 StoreOwner::StoreOwner(bool manual_clock) : manual_clock_(manual_clock) {
   using std::chrono::duration_cast;
   using std::chrono::seconds;

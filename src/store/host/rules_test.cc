@@ -17,7 +17,7 @@ StoreConfig impatient_config(uint64_t memory) {
   return config;
 }
 
-// Writes other keys until nothing more can be stored or `bytes` have been. True: all were stored.
+// Writes other keys until nothing more can be stored or `bytes` are written. True: all were stored.
 bool churn(Worker& worker, uint64_t first_key, uint64_t bytes) {
   constexpr uint64_t kSize = 500;
   for (uint64_t written = 0; written < bytes; written += kSize) {
@@ -51,7 +51,8 @@ TEST(Reuse, AHeldEpochKeepsWhatItHasSeen) {
   }
   for (uint64_t key = 1; key < kKeys; key += 3) ASSERT_TRUE(writer.erase(key_name(key)));
   ASSERT_TRUE(writer.erase(key_name(kChain)));
-  // Eviction and compaction of the rest, until what the reader holds fills the memory.
+  // Eviction and compaction of everything else, until the data that the reader holds fills the
+  // memory.
   EXPECT_FALSE(churn(writer, 10'000, 40 * kMiB));
   for (const Seen& one : seen) {
     ASSERT_NE(one.item, nullptr);
@@ -135,8 +136,8 @@ TEST(Pin, IsBoundedToAQuarter) {
   EXPECT_EQ(store->stats().pinned_segments, 0u);
 }
 
-// Survivors are copied without the lock: what changes meanwhile must not be lost, and the key must
-// be found at any time.
+// Live items are copied without the lock: no change made meanwhile may be lost, and the key must be
+// found at any time.
 TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   const auto store = make_store(quiet_config(16 * kMiB));
   constexpr uint64_t kKeys = 300;
@@ -195,8 +196,8 @@ TEST(Copying, LosesNoTouchNoWriteAndNoHit) {
   store->unregister_thread(&copier);
 }
 
-// The same for one key whose lock is nearly always held: the copier gets it once to look and, with
-// the body copied, only after another touch.
+// The same for one key whose lock is nearly always held: the copier gets it once to look, and again
+// only after another touch, when the body is copied.
 TEST(Copying, TakesTheExpiryUnderTheLock) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker setup(store.get());
@@ -254,7 +255,7 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
   store->unregister_thread(&copier);
 }
 
-// Bits set under the lock survive the hint that a reader without the lock leaves beside them.
+// Bits set under the lock survive when a reader without the lock sets a hint beside them.
 TEST(Item, AHitDoesNotUndoAToken) {
   const auto store = make_store(quiet_config(4 * kMiB));
   Worker writer(store.get());
@@ -291,7 +292,7 @@ TEST(Cas, IsAboveTheReplacedItemsAndUnique) {
     ASSERT_GT(next, last);
     last = next;
   }
-  // What follows an id that a client chose is unique as well, over all keys.
+  // After an id that a client chose, ids are unique too, over all keys.
   const uint64_t chosen = uint64_t{1} << 60;
   for (const uint64_t old : {chosen, chosen, UINT64_MAX, chosen + 1}) {
     const uint64_t next = a.ref().next_cas(a.thread(), old);

@@ -11,11 +11,11 @@ namespace warpcache::store {
 
 namespace {
 
-// The owner's own registrations, maintenance's, the inspector's and the walker's, which use no
+// Readers that the owner registers: for maintenance, for inspect() and for walk(). They use no
 // lane.
 constexpr uint32_t kOwnReaders = 3;
 constexpr uint64_t kPairsWalkedAtOnce = 8;
-constexpr uint32_t kLooksMax = 4;  // at a pair, before it is locked
+constexpr uint32_t kLooksMax = 4;  // looks at a pair, before it is locked
 
 struct PairItems {
   uint32_t count = 0;
@@ -32,7 +32,7 @@ PairItems look_at(const Core& core, Set* pair) {
   return seen;
 }
 
-// All items of a pair. Keys that moved within it during a look may have escaped it.
+// All items of a pair. It may lack keys that moved within the pair meanwhile.
 PairItems items_of(const Core& core, Set* pair) {
   for (uint32_t look = 0; look < kLooksMax; ++look) {
     const uint32_t before = load_acquire(&pair->state);
@@ -72,7 +72,7 @@ Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store) {
 
 Status Store::start() {
   Geometry geometry = geometry_of(config_);
-  // Where the system counts address space as memory, the limit must do.
+  // Where the system counts address space as memory, the limit alone must do.
   if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages)) {
     geometry.segments_max = geometry.segments_limit;
     if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages))
@@ -118,7 +118,7 @@ Status Store::register_thread(ThreadContext* thread) {
     EpochSlot& slot = core_.epochs[i];
     if (slot.taken != 0) continue;
     slot.taken = 1;
-    // Before its owner can enter: who unlinks afterwards looks at it.
+    // Before its owner can enter: a thread that unlinks later looks at this slot.
     if (i >= core_.shared->epoch_slots) exchange_seq_cst(&core_.shared->epoch_slots, i + 1);
     *thread = {};
     thread->slot = &slot;
@@ -138,7 +138,7 @@ void Store::unregister_thread(ThreadContext* thread) {
   *thread = {};
 }
 
-// --- Room
+// --- Free space
 
 Status Store::reclaim(uint64_t bytes) { return maintenance_->reclaim(bytes); }
 
@@ -177,7 +177,7 @@ void Store::apply_flush() { flush_store(core_); }
 
 void Store::apply_expiry() { maintenance_->expire(); }
 
-// --- Looking at it all
+// --- Inspection
 
 bool Store::inspect(Bytes key, Item* header) {
   const std::lock_guard guard(memory_->inspection);
@@ -190,8 +190,8 @@ bool Store::inspect(Bytes key, Item* header) {
   return alive;
 }
 
-// As any reader, so that no request waits for a walk: a pair is locked only where keys of it move
-// at each of several looks.
+// Reads like any reader, so that no request waits for a walk: a pair is locked only if keys of it
+// move during each of kLooksMax looks.
 Status Store::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) {
   const std::lock_guard guard(memory_->walking);
   const uint32_t now = load_relaxed(&core_.shared->now);
@@ -208,7 +208,7 @@ Status Store::walk(uint64_t& cursor, const std::function<void(const WalkedItem&)
   }
   store.leave_batch(memory_->walker);
   if (cursor < pairs) return Status::kOk;
-  // A split that is under way may have moved keys to the pair behind the last.
+  // A split in progress may have moved keys to the pair after the last.
   {
     const SpinGuard splits(&core_.shared->split_lock);
     pairs = load_acquire(&core_.shared->pair_count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The owner of a store in host memory: memory, threads, maintenance. Requests use the view that
-// ref() gives (store_ref.h).
+// ref() returns (store_ref.h).
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,38 @@ class Store final : public StoreOwner {
  public:
   // kOutOfMemory: the system refuses the address space.
   static Status create(const StoreConfig& config, std::unique_ptr<Store>* store);
-  ~Store() override;  // REQUIRES: no thread is registered, no batch is under way
+  ~Store() override;  // REQUIRES: no thread is registered, and no batch is in progress
 
   StoreRef ref() const { return {core_}; }
 
-  // A thread that is to use ref(). kOutOfMemory: as many as can be are registered.
+  // Registers a thread that will use ref(). kOutOfMemory: readers_max are registered.
   Status register_thread(ThreadContext* thread);
   // REQUIRES: `thread` is outside its epoch.
   void unregister_thread(ThreadContext* thread);
 
-  // After kDeferred: tries to make an allocation of an item of `bytes` (item_bytes()) possible, by
-  // maintenance's own means, and waits for other threads' batches if need be. kOutOfMemory: answer
-  // that. Outside batches.
+  // After kDeferred: reclaims until an item of `bytes` (item_bytes()) can be allocated, and waits
+  // for batches of other threads if needed. kOutOfMemory: answer that to the client. Outside
+  // batches.
   Status reclaim(uint64_t bytes);
 
   // --- Reservations: see reservation.h. Outside batches.
   Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
-  // The contiguous writable bytes of the value from `offset` on. REQUIRES: offset < value_size, the
-  // id is the caller's.
+  // Contiguous writable bytes of the value from `offset` on. REQUIRES: offset < value_size; the
+  // caller owns the id.
   MutableBytes reservation_window(uint32_t id, uint32_t offset) const;
-  // Nothing happens if it has been used up.
+  // Does nothing if the reservation is used up.
   void abandon_reservation(uint32_t id);
 
   bool set_memory_limit(uint64_t bytes) override;
   StoreStats stats() const override { return tables_.stats(core_, counters_); }
-  // Looks at every segment.
+  // Scans every segment.
   SegmentCensus census() const { return tables_.census(core_); }
   Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
   bool inspect(Bytes key, Item* header) override;
   Clock clock() const override { return ref().clock(); }
 
-  // One round of what the maintenance thread does: reclaims, makes room up to the low-water mark
-  // and moves the limit to what it was set to. Outside batches.
+  // One round of the maintenance thread: frees retired segments, reclaims up to the low-water mark
+  // and moves the limit towards its target. Outside batches.
   void maintain();
 
  private:
@@ -65,7 +65,7 @@ class Store final : public StoreOwner {
   std::unique_ptr<Memory> memory_;
   Tables tables_;
   Core core_;
-  ThreadCounters* counters_ = nullptr;  // one a reader
+  ThreadCounters* counters_ = nullptr;  // one for each reader
   std::unique_ptr<Maintenance> maintenance_;
 };
 

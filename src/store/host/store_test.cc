@@ -32,7 +32,8 @@ TEST(Store, SetGetReplaceDelete) {
   EXPECT_EQ(store->stats().get(StoreCounter::kBytes), item_bytes(1, 0));
 }
 
-// Space for several items at once, as threads in lockstep take it: who sets finds its own prepared.
+// Space for several items at once, as the threads of a warp take it; set() then finds its item
+// prepared.
 TEST(Store, ItemsOfARunAreLikeOthers) {
   const auto store = make_store(quiet_config(4 * kMiB));
   Worker worker(store.get());
@@ -80,7 +81,7 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
   EXPECT_EQ(store->stats().get(StoreCounter::kItems), 2u);
 }
 
-// What is left of a segment is used although all the items that want space together need more.
+// The rest of a segment is used, although all the items that want space together need more.
 TEST(Store, RunsFillTheirSegment) {
   const auto store = make_store(quiet_config(4 * kMiB));
   Worker worker(store.get());

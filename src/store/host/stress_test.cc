@@ -16,7 +16,7 @@ constexpr uint64_t kEffort = 1;
 constexpr uint64_t kEffort = 8;
 #endif
 
-// Keys that are never removed must be found at any time, whatever the index does meanwhile.
+// Keys that are never removed must be found at any time, while the index grows.
 TEST(Stress, NoHitIsLostWhileTheIndexGrows) {
   StoreConfig config = quiet_config(256 * kMiB);
   config.maintenance_thread = true;
@@ -76,8 +76,8 @@ TEST(Stress, NoHitIsLostWhileTheIndexGrows) {
   EXPECT_GT(store->stats().get(StoreCounter::kSplits), 500u);
 }
 
-// A key is gone for all at the same moment: who has seen that it is missing does not find it any
-// more, neither by its tag nor where it was found before.
+// A key disappears for all readers at the same moment: a reader that has missed it does not find it
+// later, neither by its tag nor where it was found before.
 TEST(Stress, WhatIsMissingIsNotFoundAgain) {
   const auto store = make_store(quiet_config(64 * kMiB));
   const std::string key = key_name(1);
@@ -114,7 +114,7 @@ struct Mix {
   bool keep_all = false;
   uint64_t keys = 6000;
   uint64_t value_max = 1500;
-  uint64_t large_every = 0;  // one in so many values is a chain
+  uint64_t large_every = 0;  // one value in this number is a chain
   uint64_t operations = 20'000 * kEffort;
   uint32_t workers = 0;     // workers that share maintenance; 0: the store's own thread does it
   uint32_t evacuators = 0;  // reclaimers beside its leader's, where there is a worker group
@@ -125,14 +125,14 @@ void run_mix(const Mix& mix) {
   config.maintenance_thread = mix.workers == 0;
   config.keep_all = mix.keep_all;
   config.manual_clock = false;
-  config.reclaim_wait_ms_max = 10'000;  // threads that hold epochs may not be running
+  config.reclaim_wait_ms_max = 10'000;  // threads that are in an epoch may not be running
   const auto store = make_store(config);
   std::unique_ptr<WorkerGroupMaintenance> maintenance;
   if (mix.workers != 0)
     maintenance =
         std::make_unique<WorkerGroupMaintenance>(store.get(), mix.workers, mix.evacuators);
-  // What each key's only writer has made known: a hit that begins later shows at least this
-  // version. A deletion counts as a version too.
+  // For each key, the version that its only writer has announced: a hit that begins later shows
+  // this version or a later one. A deletion counts as a version too.
   std::vector<std::atomic<uint64_t>> known(mix.keys);
   constexpr uint64_t kWriters = 3;
   std::atomic<uint64_t> stale = 0;
@@ -177,7 +177,7 @@ void run_mix(const Mix& mix) {
       std::mt19937_64 random(t + 1);
       std::string value;
       for (uint64_t i = 0; i < mix.operations; ++i) {
-        // Squared: some keys are read and written far more often.
+        // Squared: some keys are used far more often than others.
         const uint64_t skewed = (random() % mix.keys) * (random() % mix.keys) / mix.keys;
         if (random() % 2 == 0) {
           read(worker, skewed, value);

@@ -15,9 +15,11 @@ namespace {
 
 constexpr uint64_t kSegmentSizeMin = 64 * 1024;
 constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
-constexpr uint64_t kSegmentsWanted = 1024;    // a segment is about this share of the memory
-constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with this share of the memory
-constexpr uint32_t kBaseDepthMin = 8;  // 256 pairs: what slots know of a hash begins at bit 8
+constexpr uint64_t kSegmentsWanted = 1024;    // the memory is divided into about this number of
+                                              // segments
+constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with one part in this number of
+                                              // the memory
+constexpr uint32_t kBaseDepthMin = 8;         // 256 pairs: the hash bits in slots begin at bit 8
 constexpr uint32_t kBaseDepthMax = 24;
 constexpr uint32_t kSegmentsPerLane =
     64;  // open segments take at most a sixteenth, in all classes together
@@ -29,7 +31,7 @@ uint64_t segment_size_for(uint64_t limit) {
   return std::clamp(std::bit_floor(limit / kSegmentsWanted), kSegmentSizeMin, kSegmentSizeMax);
 }
 
-// A wish for more than half the memory is cut to that.
+// A configured size above half the memory is cut to half.
 uint32_t base_depth_for(uint64_t limit, uint32_t hash_power) {
   const uint64_t share = hash_power == 0 ? limit / kIndexShareAtStart : limit / 2;
   uint64_t pairs = share / (2 * sizeof(Set));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables beside a store's arena: what they hold at the start, and where they lie in one piece
-// of memory. The same for every owner: on the host they are used where they are made, for a device
-// they are copied there.
+// The tables beside the arena of a store: their contents at the start, and their places in one
+// piece of memory. They are the same for every owner: the host uses them where they are made; for a
+// device they are copied there.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace warpcache::store {
 // Numbers that follow from a configuration.
 struct Geometry {
   uint64_t segment_size = 0;    // bytes
-  uint32_t segments_limit = 0;  // by the memory limit
-  uint32_t segments_max = 0;    // by the reach
+  uint32_t segments_limit = 0;  // from the memory limit
+  uint32_t segments_max = 0;    // the limit can be raised to this
   uint32_t index_segments = 0;
   uint32_t base_depth = 0;
 
@@ -32,29 +32,29 @@ class Tables {
 
   uint64_t bytes() const { return bytes_; }
 
-  // The view of tables that begin at `data`.
+  // A view of the tables that begin at `data`.
   Core core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const;
   ThreadCounters* counters_at(uint8_t* data) const {
     return reinterpret_cast<ThreadCounters*>(data + counters_);
   }
   uint32_t readers_max() const { return readers_max_; }
 
-  // Fills zeroed tables. `unix_start`: of Clock. REQUIRES: `core` is core_at() of memory that the
+  // Fills zeroed tables. `unix_start`: see Clock. REQUIRES: `core` is core_at() of memory that the
   // caller can write.
   void fill(const StoreConfig& config, const Core& core, int64_t unix_start) const;
 
-  // What they say, in sums; nobody need stand still. Of the tables their first stats_bytes() are
-  // looked at.
+  // Sums over the tables; other threads may use them meanwhile. Reads only their first
+  // stats_bytes().
   StoreStats stats(const Core& core, const ThreadCounters* counters) const;
   uint64_t stats_bytes() const { return lanes_; }
-  // A look at every segment.
+  // Scans every segment.
   SegmentCensus census(const Core& core) const;
 
  private:
   Geometry geometry_;
   uint32_t readers_max_ = 0;
   uint64_t bytes_ = 0;
-  // Offsets.
+  // Offsets of the tables.
   uint64_t shared_ = 0;
   uint64_t epochs_ = 0;
   uint64_t counters_ = 0;
@@ -64,7 +64,7 @@ class Tables {
   uint64_t segments_ = 0;
 };
 
-// The hash's seed: the configured one, or one drawn at random.
+// The seed of the hash: as configured, or random.
 uint64_t seed_of(const StoreConfig& config);
 
 }  // namespace warpcache::store

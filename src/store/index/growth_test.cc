@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index grows from the low end of the memory, through whatever lies there: the segment that it
-// wants next is emptied, moved or swapped. And copying when there is nowhere to copy to.
+// The index grows from the low end of the memory, whatever is stored there: the segment that it
+// needs next is emptied, moved or swapped. Also copying without space to copy to.
 #include <random>
 
 #include "store/testing/store_fixture.h"
@@ -32,7 +32,7 @@ uint64_t count_tiny(Worker& worker, uint64_t first, uint64_t count) {
   return found;
 }
 
-// Whether what is found of the keys below `count` is right. Returns how many are found.
+// Every value found for the keys below `count` is right. Returns how many are found.
 uint64_t check_all(Worker& worker, uint64_t count) {
   uint64_t found = 0;
   std::string value;
@@ -54,8 +54,8 @@ uint64_t fill_up(Worker& worker, size_t size, uint64_t free_segments) {
   return key;
 }
 
-// Who looked where a key belongs and stood still while the index grew, to more than twice its size
-// too, gets where it belongs now and nowhere else.
+// A reader that computed the pair of a key and was paused while the index grew, even to more than
+// twice its size, gets to the right pair and no other.
 TEST(Growth, IsNoTrapForWhoStoodStill) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());
@@ -87,7 +87,7 @@ TEST(Growth, IsNoTrapForWhoStoodStill) {
   worker.leave();
 }
 
-// Keys that are reported beforehand find room in the index, and do not count twice.
+// Keys that are reported in advance get ways in the index, and are counted once.
 TEST(Growth, IsReservedForKeysToCome) {
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());
@@ -106,7 +106,7 @@ TEST(Growth, SwapsWhatIsBeyondTheLimit) {
   const auto store = make_store(quiet_config(8 * kMiB));
   Worker worker(store.get());
   const uint64_t keys = fill_up(worker, 1000, 4);
-  // What was written last lies lowest. It goes, and the limit is lowered by as much.
+  // The latest keys lie lowest. They are deleted, and the limit is lowered by that amount.
   const uint64_t per_segment = keys / 120;
   for (uint64_t key = keys - 50 * per_segment; key < keys; ++key)
     ASSERT_TRUE(worker.erase(key_name(key)));
@@ -139,7 +139,7 @@ TEST(Growth, MovesChains) {
   }
 }
 
-// Without room for a copy a chain is evicted, or with keep_all the index waits.
+// A chain that cannot be copied is evicted; with keep_all the index waits.
 TEST(Growth, EvictsChainsThatFitNowhere) {
   for (const bool keep_all : {false, true}) {
     StoreConfig config = quiet_config(4 * kMiB);
@@ -181,7 +181,7 @@ TEST(Growth, WaitsForAReservation) {
   check_all(worker, keys);
 }
 
-// A lane that stands still keeps its open segment, wherever it lies.
+// An idle lane keeps its open segment, wherever it lies.
 TEST(Growth, EndsTheOpenSegmentsOfOthers) {
   StoreConfig config = quiet_config(16 * kMiB);
   config.threads = 4;
@@ -202,7 +202,7 @@ TEST(Growth, EndsTheOpenSegmentsOfOthers) {
   EXPECT_EQ(check_all(worker, keys), keys / 2);
 }
 
-// A batch that may still write to the wanted segment is waited for.
+// A batch may still write to the segment that the index needs: the index waits for it.
 TEST(Growth, WaitsForABatch) {
   const auto store = make_store(quiet_config(4 * kMiB));
   Worker worker(store.get());
@@ -224,8 +224,8 @@ TEST(Growth, WaitsForABatch) {
   EXPECT_EQ(check_all(worker, keys), keys);
 }
 
-// Pins keep the memory of what is copied, so copying gains nothing. What then fits nowhere is
-// evicted, or with keep_all stays where it is.
+// Pins keep the originals of copied items in memory, so copying gains nothing. Items that then fit
+// nowhere are evicted; with keep_all they stay in place.
 TEST(Copying, WithNowhereToCopyTo) {
   for (const bool keep_all : {false, true}) {
     StoreConfig config = quiet_config(2 * kMiB);
@@ -261,7 +261,7 @@ TEST(Copying, WithNowhereToCopyTo) {
   }
 }
 
-// All of it, in an order that nobody thought of.
+// All of these together, in random order.
 TEST(Growth, ThroughMemoryInEveryState) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     std::mt19937_64 random(seed);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finding keys. The index lies at the low end of the arena, in blocks of 64 KiB: pairs of sets,
-// then overflow sets, then the block's header. Pairs are numbered through all blocks.
+// then overflow sets, then the header of the block. Pairs are numbered through all blocks.
 //
-// It grows by linear hashing: pair n is split off pair n - 2^level. A pair's depth says how many
-// bits of a hash its number stands for. A split fills the new pair, then raises the depth of the
-// old one, then removes what has moved; so whoever misses a moved key in the old pair sees the new
-// depth afterwards, and looks again where it points. Whenever keys change their place, they are in
-// the new one before a home set's state changes and in the old one until after. A hit is right
+// The index grows by linear hashing: pair n is split off pair n - 2^level. The depth of a pair says
+// how many bits of a hash its number stands for. A split fills the new pair, then raises the depth
+// of the old pair, then removes the moved keys. So a reader that misses a moved key in the old pair
+// sees the new depth afterwards, and looks in the new pair. Whenever keys move, they are in the new
+// place before the state of a home set changes, and in the old place until after it. A hit is right
 // wherever it was found.
 #pragma once
 
@@ -34,11 +34,11 @@ struct alignas(64) BlockHeader {
 static_assert(kBlockPairBytes + kBlockOverflowSets * sizeof(Set) + sizeof(BlockHeader) ==
               kBlockSize);
 
-// A chain of overflow sets is never longer: at 24 keys a pair the chance of a ninth is below
-// 10^-30.
+// Overflow sets of one pair at most. At 24 keys a pair the probability that a ninth is needed is
+// below 10^-30.
 inline constexpr uint32_t kOverflowChainMax = 8;
-// Times that a look-up starts anew because keys moved. Each split adds a bit of depth, so a lock is
-// found sooner; a look-up without a lock that still has bad luck takes it.
+// Look-ups without a lock that start again because keys moved. Each split adds one bit of depth, so
+// a retry nearly always succeeds early; a look-up that does not takes the lock.
 inline constexpr uint32_t kRedirectsMax = 128;
 
 using PairNumber = uint32_t;
@@ -68,7 +68,7 @@ WC_HD inline uint32_t floor_log2(uint32_t value) {
 #endif
 }
 
-// Where a hash belongs in an index of `count` pairs.
+// The pair of a hash in an index of `count` pairs.
 WC_HD inline PairNumber pair_of(uint64_t hash, uint32_t count) {
   const uint64_t level = uint64_t{1} << floor_log2(count);
   const uint64_t fine = hash & (2 * level - 1);
@@ -79,20 +79,20 @@ WC_HD inline uint32_t depth_in(const Core& core, uint32_t state) {
   return core.base_depth + (state & kStateDepthMask);
 }
 
-// Where a hash belongs, as far as a pair with this state knows.
+// The pair of a hash, as far as the state of a pair says.
 WC_HD inline PairNumber pair_by_depth(const Core& core, uint64_t hash, uint32_t state) {
   return static_cast<PairNumber>(hash & ((uint64_t{1} << depth_in(core, state)) - 1));
 }
 
-// What locate() saw of a key without comparing it: a place to look first and memory to prefetch.
+// What locate() saw of a key without comparing it: where to look first, and what to prefetch.
 struct Candidate {
   Set* set = nullptr;
   Slot slot = 0;  // 0: nothing seen
   uint32_t way = 0;
 };
 
-// A key that has been found. `item` stays readable until the finder leaves its batch, whatever
-// happens to the key.
+// A key that was found. `item` stays readable until the batch of the reader ends, whatever happens
+// to the key.
 struct Found {
   Item* item = nullptr;
   Set* set = nullptr;
@@ -127,7 +127,7 @@ WC_HD inline Found find_in_overflow(const Core& core, const Set* pair, uint64_t 
   return {};
 }
 
-// The key in a pair, wherever in it. REQUIRES: the pair's lock is held.
+// Finds the key in a pair, in either set or in overflow. REQUIRES: the pair's lock is held.
 WC_HD inline Found find_in_pair(const Core& core, Set* pair, uint64_t hash, Bytes key) {
   Set* home = pair + home_of(hash);
   const Found found = find_in_set(core, home, hash, key);
@@ -137,17 +137,18 @@ WC_HD inline Found find_in_pair(const Core& core, Set* pair, uint64_t hash, Byte
   return spilled ? spilled : find_in_overflow(core, pair, hash, key);
 }
 
-// Where to go on from a pair that knows of a deeper place. By the pair's depth alone only one level
-// is safe: who has stood still while the index doubled would be led to a pair that does not exist
-// yet. So what all pairs together say goes first; where that is here, this pair is being split.
+// The next pair to look in, after one whose state says that the key is deeper. The depth of that
+// pair alone is right for one level only: a reader that was paused while the index doubled would go
+// to a pair that does not exist yet. So the number of all pairs decides first; if it leads to the
+// same pair, this pair is being split.
 WC_HD inline PairNumber next_pair(const Core& core, uint64_t hash, PairNumber number,
                                   PairNumber deeper) {
   const PairNumber current = pair_of(hash, load_acquire(&core.shared->pair_count));
   return current != number ? current : deeper;
 }
 
-// Locks the pair that a hash belongs to now. `number`: the one that it belonged to, however long
-// ago.
+// Locks the pair that a hash belongs to now. `number`: the pair that it belonged to at any earlier
+// time.
 WC_HD inline Set* lock_pair_from(const Core& core, uint64_t hash, PairNumber number) {
   for (uint32_t redirects = 0; redirects < kRedirectsMax; ++redirects) {
     Set* pair = pair_at(core, number);
@@ -167,19 +168,19 @@ WC_HD inline Set* lock_pair(const Core& core, uint64_t hash) {
 
 WC_HD inline void unlock_pair(Set* pair) { spin_unlock(&pair->lock); }
 
-// Whether no key has moved between two readings of a state.
+// No key has moved between the two states.
 WC_HD inline bool same_places(uint32_t before, uint32_t after) {
   return ((before ^ after) & ~kStateSpilled) == 0;
 }
 
-// Looks a key up, without a lock. REQUIRES: the caller is in its epoch and holds no pair's lock.
+// Looks a key up without a lock. REQUIRES: the caller is in its epoch and holds no lock of a pair.
 //
-// A miss is believed only if the home set's depth and version were the same before the first look
-// and after the last: then no key moved meanwhile, neither to a new pair nor from overflow into a
-// way that had become free. (A key that is deleted and added again during the search may be missed:
-// there was a moment without it.)
+// A miss counts only if depth and version of the home set were the same before the first look and
+// after the last. Then no key moved meanwhile, neither to a new pair nor from overflow into a free
+// way. (A key that is deleted and added again during the search may be missed: for a moment it did
+// not exist.)
 //
-// `number`: the pair that the hash belonged to, however long ago.
+// `number`: the pair that the hash belonged to at any earlier time.
 WC_HD inline Found find_key_from(const Core& core, uint64_t hash, Bytes key, PairNumber number) {
   for (uint32_t redirects = 0; redirects < kRedirectsMax; ++redirects) {
     Set* pair = pair_at(core, number);
@@ -210,7 +211,7 @@ WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
   return find_key_from(core, hash, key, number);
 }
 
-// Looks for the tag and slot only. Asks the processor to fetch what the later compare will read.
+// Looks for tag and slot only, and prefetches what the comparison will read.
 WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {
   Set* home = pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
   for (uint32_t mask = match_tag(*home, tag_of(hash)); mask != 0; mask &= mask - 1) {

@@ -117,7 +117,7 @@ TEST(Split, KeepsKeysOfACrowdedPair) {
     if (i % 5000 != 0) continue;
     for (const std::string& key : keys) ASSERT_TRUE(worker.get(key)) << i;
   }
-  // 2^12 pairs and more: the hundred are spread over several pairs by then.
+  // 2^12 pairs and more: by now the hundred keys are spread over several pairs.
   EXPECT_GT(store->stats().index_pairs, 16'000u);
   EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
   std::set<std::string> walked;
@@ -130,13 +130,13 @@ TEST(Split, KeepsKeysOfACrowdedPair) {
   EXPECT_EQ(walked.size(), 300'100u);
 }
 
-// What a split moves out of overflow sets goes to those of the new pair, or where all are taken.
+// A split moves keys from overflow sets to those of the new pair, until all sets are taken.
 TEST(Split, EvictsWhatFindsNoPlace) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());
   const uint64_t pairs = store->stats().index_pairs;
   ASSERT_EQ(pairs, 256u);
-  // The first to be split is pair 0, and all of its keys move; the other three stay crowded.
+  // Pair 0 is split first, and all of its keys move; the other three pairs stay crowded.
   std::vector<std::string> moving;
   std::vector<std::string> staying;
   for (uint64_t i = 0; moving.size() < 50 || staying.size() < 500; ++i) {
@@ -159,7 +159,8 @@ TEST(Split, EvictsWhatFindsNoPlace) {
   EXPECT_EQ(stats.get(StoreCounter::kItems) + stats.get(StoreCounter::kEvicted), added + 550);
 }
 
-// Above the bits that slots keep, a split looks at the items. So large an index takes gigabytes.
+// Beyond the hash bits that slots keep, a split reads the items. An index that large takes
+// gigabytes, so the test makes a Core without one.
 TEST(Split, LooksAtItemsWhereSlotsKnowTooLittle) {
   alignas(64) uint8_t memory[4096] = {};
   Core core;

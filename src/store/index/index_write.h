@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changing the index: publishing, unlinking, and the overflow sets. All of it under the lock of one
-// pair.
+// Changes of the index: publishing and unlinking. All of it under the lock of one pair.
 //
-// Where a slot and its tag do not agree for a moment (fill_way(), clear_way()), nobody is misled: a
-// reader trusts only the whole key behind the slot it has read.
+// For a moment a slot and its tag may disagree (fill_way(), clear_way()). That misleads no reader:
+// a reader trusts only the whole key of the item that the slot points to.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,9 @@
 
 namespace warpcache::store {
 
-// A free way for a key with this home, in the pair or in an overflow set added for it; none if
-// there is no overflow set to be had. Marks the home as spilled where the way is not in it.
+// A free way for a key with this home: in the pair, or in an overflow set that is added for it.
+// Returns no way if there is no free overflow set. Marks the home as spilled where the way is
+// outside of it.
 WC_HD inline Way free_way(const Core& core, ThreadCounters& counters, Set* pair, uint32_t home) {
   const uint32_t in_home = match_tag(pair[home], 0);
   if (in_home != 0) return {pair + home, first_way(in_home)};
@@ -39,7 +39,7 @@ WC_HD inline Way free_way(const Core& core, ThreadCounters& counters, Set* pair,
   return {};
 }
 
-// Takes an item's bytes out of the accounts. Its slot no longer points to it.
+// Subtracts an item from the counters. Its slot no longer points to it.
 WC_HD inline void forget_item(const Core& core, ThreadCounters& counters, Item* item) {
   const SegmentId id = core.segment_of(item);
   SegmentEntry& entry = core.segment(id);
@@ -51,7 +51,7 @@ WC_HD inline void forget_item(const Core& core, ThreadCounters& counters, Item* 
   }
   fetch_sub(&entry.live, static_cast<uint32_t>(item_footprint(*item)));
   store_release(&item->dropped,
-                1);  // last: a walker that sees it passes by without a look at the index
+                1);  // last: a walker that sees it skips the item without a look-up
 }
 
 // Removes a key; its way is free. REQUIRES: the pair's lock is held; `found` was found under it.
@@ -62,7 +62,7 @@ WC_HD inline void unlink_item(const Core& core, ThreadContext& thread, const Fou
   --thread.new_items;
 }
 
-// The same for good: the way is not needed for another key, so one may come back from overflow.
+// Removes a key whose way is not needed for another one: a key may move there from overflow.
 WC_HD inline void remove_item(const Core& core, ThreadContext& thread, Set* pair,
                               const Found& found) {
   unlink_item(core, thread, found);
@@ -70,7 +70,7 @@ WC_HD inline void remove_item(const Core& core, ThreadContext& thread, Set* pair
     pull_from_overflow(core, *thread.counters, pair, {found.set, found.way});
 }
 
-// Why a live item leaves.
+// Counts why a live item leaves.
 WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, const Item& item) {
   counters.add(StoreCounter::kEvicted, 1);
   if ((item.load_bits() & kItemFetched) == 0) counters.add(StoreCounter::kEvictedUnfetched, 1);
@@ -82,8 +82,8 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
 #endif
 }
 
-// The exception to eviction by segments: a key for which the index has no place. The way is free
-// afterwards.
+// Evicts one item because the index has no way for a key. (All other evictions empty a segment.)
+// The way is free afterwards.
 WC_HD inline void evict_way(const Core& core, ThreadContext& thread, const Way& place) {
   Item* item = core.item_in(load_relaxed(&place.set->slots[place.way]));
   count_eviction(core, *thread.counters, *item);
@@ -91,7 +91,7 @@ WC_HD inline void evict_way(const Core& core, ThreadContext& thread, const Way& 
   unlink_item(core, thread, {item, place.set, place.way});
 }
 
-// The way of a full set that was used least.
+// The way of a full set with the fewest accesses.
 WC_HD inline Way least_used(Set* set) {
   uint32_t victim = 0;
   for (uint32_t way = 1; way < kWays; ++way) {
@@ -110,7 +110,7 @@ WC_HD inline bool is_alive(const Core& core, const Item& item, uint32_t now) {
          item.flush_generation == load_relaxed(&core.shared->flush_generation);
 }
 
-// Puts an item into the index: in place of `existing` if that was found, else as a new key.
+// Puts an item into the index: it replaces `existing`, or is a new key where nothing was found.
 // REQUIRES: the pair's lock is held; `existing` was found under it; key, value and words of the
 // item are final; `flush_generation` was read under the lock.
 WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pair, uint64_t hash,

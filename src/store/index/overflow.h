@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Overflow sets: what a pair gets when both its sets are full, so that no key need be evicted while
-// memory is free. They lie in the index's blocks behind the pairs and are linked to the pair that
-// uses them. Few are needed: pairs not yet split in a round of linear hashing hold up to twice the
-// average.
+// Overflow sets: a pair whose two sets are full gets one, so that no key is evicted while memory is
+// free. They lie in the blocks of the index after the pairs, and are linked to the pair that uses
+// them. Few are needed: in a round of linear hashing the pairs that are not split yet hold up to
+// twice the average.
 //
-// All under the lock of the pair, but for the bits that say which sets are free.
+// All of it under the lock of the pair, except the bits that say which sets are free.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace warpcache::store {
 
 namespace detail {
 
-// Takes a free overflow set out of the block's, or 0.
+// Takes a free overflow set of the block. 0: there is none.
 WC_HD inline uint32_t take_overflow_in(const Core& core, uint32_t block) {
   constexpr uint64_t kAll = (uint64_t{1} << kBlockOverflowSets) - 1;
   uint64_t* used = &block_header(core, block)->overflow_used;
@@ -34,8 +34,8 @@ inline constexpr uint32_t kOverflowBlocksTried = 64;
 
 }  // namespace detail
 
-// A free overflow set, empty, or 0. Looks near `pair` first, then all over the index: it is
-// neighbours that need them at the same time, the pairs that wait for their split.
+// Takes a free overflow set, empty. 0: there is none. Looks near `pair` first, then in the whole
+// index: pairs that wait for their split are neighbours and need sets at the same time.
 WC_HD inline uint32_t take_overflow(const Core& core, ThreadCounters& counters, const Set* pair) {
   const uint64_t offset =
       static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(pair) - core.arena);
@@ -54,7 +54,7 @@ WC_HD inline uint32_t take_overflow(const Core& core, ThreadCounters& counters, 
   return 0;
 }
 
-// REQUIRES: the set is empty and no pair links to it any more.
+// Gives an overflow set back. REQUIRES: it is empty and no pair links to it any more.
 WC_HD inline void give_overflow(const Core& core, ThreadCounters& counters, uint32_t number) {
   const uint32_t block = (number - 1) / kBlockOverflowSets;
   const uint64_t bit = uint64_t{1} << ((number - 1) % kBlockOverflowSets);
@@ -62,9 +62,9 @@ WC_HD inline void give_overflow(const Core& core, ThreadCounters& counters, uint
   counters.add(StoreCounter::kOverflowSets, ~uint64_t{0});
 }
 
-// The slot says whether a key is there, to those who come by its tag and to those who come by a
-// Candidate, so that it comes and goes for all in one moment: it is the last to be written and the
-// first to be cleared.
+// The slot says whether a key is there, for readers that come by its tag and for readers that come
+// by a Candidate. So it is written last and cleared first: the key appears and disappears for all
+// readers at one moment.
 WC_HD inline void fill_way(Set* set, uint32_t way, uint16_t tag, Slot slot, uint32_t counter) {
   set->set_counter(way, counter);
   set->set_tag(way, tag);
@@ -97,7 +97,7 @@ WC_HD inline PairSets sets_of(const Core& core, Set* pair) {
   return sets;
 }
 
-// Tells readers that keys have moved: see find_key().
+// Makes readers notice that keys have moved: see find_key().
 WC_HD inline void change_state(Set* pair, uint32_t depth) {
   for (uint32_t i = 0; i < 2; ++i) {
     const uint32_t state = load_relaxed(&pair[i].state);
@@ -126,8 +126,8 @@ WC_HD inline void drop_empty_overflow(const Core& core, ThreadCounters& counters
     }
   }
   if (count == 0) return;
-  // A reader may stand in a dropped set and follow its link wherever its next owner points it: it
-  // must notice.
+  // A reader may be in a dropped set and follow its link, which the next owner changes: it must
+  // notice.
   note_moved(pair);
   for (uint32_t i = 0; i < count; ++i) {
     store_release(&overflow_at(core, dropped[i])->overflow, 0);
@@ -135,8 +135,8 @@ WC_HD inline void drop_empty_overflow(const Core& core, ThreadCounters& counters
   }
 }
 
-// Fills a way that has become free with a key from the end of the pair's overflow, and gives sets
-// back that are empty then.
+// Fills a free way with a key from the end of the pair's overflow chain, and gives sets back that
+// become empty.
 WC_HD inline void pull_from_overflow(const Core& core, ThreadCounters& counters, Set* pair,
                                      const Way& freed) {
   const PairSets sets = sets_of(core, pair);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Growth of the index, one pair at a time, by the threads that add keys. See index.h for the order
-// that keeps readers right. One thread splits at a time; it holds the lock of the old pair
-// throughout, and the new pair's number becomes known to writers only when the split is complete.
+// Growth of the index, one pair at a time, by the threads that add keys. index.h describes the
+// order that keeps readers right. One thread splits at a time; it holds the lock of the old pair
+// throughout, and writers learn the number of the new pair only when the split is complete.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace warpcache::store {
 
 inline constexpr uint32_t kItemsPairTarget =
     16;  // on average; pairs not yet split in a round hold up to twice that
-// Above this average the overflow sets might not do: adding keys waits for the index, and fails
-// with keep_all.
+// Above this average the overflow sets may not be enough: threads that add keys wait for the index;
+// with keep_all adding fails.
 inline constexpr uint32_t kItemsPairMax = 18;
 inline constexpr uint32_t kNewItemsPerCheck =
-    64;  // keys that a thread adds before it looks after the index
-inline constexpr uint32_t kSplitsPerCheck = 16;  // at most, so that nobody waits long; 4 keep up
+    64;  // keys that a thread adds before it checks the index
+inline constexpr uint32_t kSplitsPerCheck = 16;  // a bound, so that no request waits long; 4 are
+                                                 // enough to keep up
 
 namespace detail {
 
-// Whether a key goes to the new pair when its pair is split at `level`. REQUIRES: the pair's lock
-// is held.
+// A key goes to the new pair when its pair is split at `level`. REQUIRES: the pair's lock is held.
 WC_HD inline bool moves_at(const Core& core, Slot slot, uint32_t level) {
   if (level >= kSlotHashFirstBit && level < kSlotHashFirstBit + kSlotHashBits) {
     return (slot >> (48 + level - kSlotHashFirstBit) & 1) != 0;
@@ -31,8 +31,8 @@ WC_HD inline bool moves_at(const Core& core, Slot slot, uint32_t level) {
   return (hash_key(core.seed, core.item_in(slot)->key()) >> level & 1) != 0;
 }
 
-// Copies what belongs there into the new pair: from the old pair's sets to the same ways, from
-// overflow to free ways. Notes in `homeless`, a mask per set, the keys for which there is none.
+// Copies keys into the new pair: from the sets of the old pair to the same ways, from overflow to
+// free ways. `homeless`, a mask per set, gets the keys for which there is no way.
 WC_HD inline void fill_new_pair(const Core& core, ThreadCounters& counters, const PairSets& old,
                                 Set* fresh, uint32_t level, uint32_t* homeless) {
   for (uint32_t i = 0; i < old.count; ++i) {
@@ -57,7 +57,7 @@ WC_HD inline void fill_new_pair(const Core& core, ThreadCounters& counters, cons
   }
 }
 
-// Removes what has moved; what found no place is evicted.
+// Removes the moved keys, and evicts those for which there was no way.
 WC_HD inline void clear_moved(const Core& core, ThreadContext& thread, const PairSets& old,
                               uint32_t level, const uint32_t* homeless) {
   for (uint32_t i = 0; i < old.count; ++i) {
@@ -73,8 +73,8 @@ WC_HD inline void clear_moved(const Core& core, ThreadContext& thread, const Pai
   }
 }
 
-// Copies keys that lie outside their home into it where there is room. Notes the old ways in
-// `left`, a mask per set.
+// Copies keys that lie outside their home into it where a way is free. `left`, a mask per set, gets
+// their old ways.
 WC_HD inline bool copy_home(Set* pair, const PairSets& sets, uint32_t* left) {
   bool any = false;
   for (uint32_t i = 0; i < sets.count; ++i) {
@@ -119,7 +119,7 @@ WC_HD inline uint64_t pair_capacity(const Core& core, uint32_t index_segments) {
   return ((uint64_t{index_segments} << core.segment_shift) / kBlockSize) * kBlockPairs;
 }
 
-// Gives the index the next segment of the arena if it is free; else asks maintenance to free it.
+// Gives the index the next segment of the arena if that is free; else asks maintenance to free it.
 WC_HD inline bool extend_index(const Core& core) {
   Shared& shared = *core.shared;
   const SegmentId next = load_relaxed(&shared.index_segments);
@@ -147,8 +147,8 @@ WC_HD inline bool extend_index(const Core& core) {
 
 }  // namespace detail
 
-// Splits the pair whose turn it is. False: there is no memory for another one. REQUIRES: the split
-// lock is held, no pair is locked by this thread.
+// Splits the next pair in the order of linear hashing. False: there is no memory for another pair.
+// REQUIRES: the split lock is held; this thread holds no lock of a pair.
 WC_HD inline bool split_next(const Core& core, ThreadContext& thread) {
   Shared& shared = *core.shared;
   const uint32_t number = load_relaxed(&shared.pair_count);
@@ -178,26 +178,26 @@ WC_HD inline bool split_next(const Core& core, ThreadContext& thread) {
   return true;
 }
 
-// The keys that threads have reported. The sum may be below 0 for a while: who removes keys (bulk
-// expiry, eviction) may report before who has added them.
+// The number of keys that threads have reported. The sum may be below 0 for a while: a thread that
+// removes keys (bulk expiry, eviction) may report before the one that added them.
 WC_HD inline uint64_t reported_items(uint64_t sum) {
   return static_cast<int64_t>(sum) > 0 ? sum : 0;
 }
 
-// Whether the index has fallen behind the keys.
+// The index is so far behind the keys that overflow sets may not be enough.
 WC_HD inline bool is_crowded(const Core& core) {
   const uint64_t items = reported_items(load_relaxed(&core.shared->items));
   return items / kItemsPairMax > load_relaxed(&core.shared->pair_count);
 }
 
-// Whether there are more keys than the index is meant to hold.
+// There are more keys than the index is meant to hold.
 WC_HD inline bool is_behind(const Core& core) {
   const uint64_t items = reported_items(load_relaxed(&core.shared->items));
   return items / kItemsPairTarget > load_relaxed(&core.shared->pair_count);
 }
 
-// Reports the keys that a thread has added and lets the index grow accordingly. REQUIRES: no pair
-// is locked by this thread.
+// Reports the keys that a thread has added, and lets the index grow accordingly. REQUIRES: this
+// thread holds no lock of a pair.
 WC_HD inline void settle_growth(const Core& core, ThreadContext& thread) {
   Shared& shared = *core.shared;
   const uint64_t added = static_cast<uint64_t>(static_cast<int64_t>(thread.new_items));
@@ -206,8 +206,8 @@ WC_HD inline void settle_growth(const Core& core, ThreadContext& thread) {
   for (uint32_t i = 0; i < kSplitsPerCheck; ++i) {
     if (items / kItemsPairTarget <= load_relaxed(&shared.pair_count)) return;
     if (is_crowded(core)) {
-      // Whoever holds the lock may not be running; others must not run away from the index
-      // meanwhile.
+      // The holder of the lock may not be running; other threads must not add keys faster than the
+      // index grows.
       spin_lock(&shared.split_lock);
     } else if (!spin_try_lock(&shared.split_lock)) {
       return;
@@ -218,9 +218,9 @@ WC_HD inline void settle_growth(const Core& core, ThreadContext& thread) {
   }
 }
 
-// Reports `keys` that will be added, where many threads do so at once, and stays until the index
-// has room for them or cannot grow: so no pair runs full while memory is free. What is added in the
-// end is to be settled against `keys`.
+// Reports `keys` that will be added, where many threads add at the same time. Returns when the
+// index has ways for them or cannot grow, so that no pair runs full while memory is free. The
+// caller corrects the count when it knows how many were added.
 WC_HD inline void reserve_growth(const Core& core, ThreadContext& thread, int32_t keys) {
   thread.new_items = keys;
   settle_growth(core, thread);
@@ -228,7 +228,7 @@ WC_HD inline void reserve_growth(const Core& core, ThreadContext& thread, int32_
   while (is_behind(core) && pairs != load_relaxed(&core.shared->pair_count)) {
     pairs = load_relaxed(&core.shared->pair_count);
     {
-      const SpinGuard wait(&core.shared->split_lock);  // whoever splits has done so
+      const SpinGuard wait(&core.shared->split_lock);  // until the current split is done
     }
     settle_growth(core, thread);
   }

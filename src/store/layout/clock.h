@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time as items know it: whole seconds since the server's start, counted from 2, so that 0 can mean
-// never and 1 is always past.
+// Time as items store it: whole seconds since the server started, counted from 2. So 0 can mean
+// "never", and 1 is always in the past.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace warpcache::store {
 inline constexpr uint32_t kClockStart = 2;
 
 struct Clock {
-  uint32_t now = kClockStart;  // server second
+  uint32_t now = kClockStart;  // the current second of the server
   int64_t unix_start = 0;      // time(2) is unix_start + now
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where everything is: the addresses of a store's parts, as one view that is copied to whoever
-// works on them. What is constant and needed by every look-up is in the view itself. Owns nothing;
-// valid as long as its Store.
+// The addresses of all parts of a store, in one view that is copied to whoever works on them. It
+// also holds the constants that every look-up needs. Owns nothing; valid as long as its Store.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ struct Reservation;
 
 struct Core {
   uint8_t* arena = nullptr;
-  // On a device the arena may be split: what lies at this offset or above is in memory of the host,
-  // which begins at far_arena + near_bytes. Near are kFreeWordSegments whole segments or a
-  // multiple; the index is among them.
+  // On a device the arena may be split: offsets from near_bytes on are in host memory, which begins
+  // at far_arena. The near part is a multiple of kFreeWordSegments segments and holds the whole
+  // index.
   uint8_t* far_arena = nullptr;
   uint64_t near_bytes = UINT64_MAX;
   Shared* shared = nullptr;
@@ -59,7 +58,7 @@ struct Core {
   WC_HD Item* item_at(uint64_t offset) const { return reinterpret_cast<Item*>(at(offset)); }
   WC_HD Item* item_in(Slot slot) const { return item_at(slot_offset(slot)); }
 
-  // Items above this many bytes are chains.
+  // Larger items are chains. Bytes.
   WC_HD uint32_t plain_size_max() const { return segment_size() / 2; }
 };
 static_assert(std::is_trivially_copyable_v<Core>);

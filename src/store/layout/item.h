@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An item: header, key, value, in one piece of a segment or, above half a segment, in a chain of
-// segments whose first holds the header, the key and the start of the value.
+// An item: header, key and value. It lies in one piece in a segment; above half a segment it is a
+// chain of segments, the first of which holds the header, the key and the start of the value.
 //
-// Between allocate() and publish() the item belongs to the thread that allocated it. Once
-// published, everything is constant but the words that have load_ and store_ functions: expiry,
-// bits and cas change under the lock of the item's pair, the access time at any time (a hint,
-// updates may be lost). Whether an item is in the store is not written in it: it is if a slot of
-// the index holds its offset.
+// From allocate() to publish() the item belongs to the thread that allocated it. Afterwards
+// everything is constant except the words that have load_ and store_ functions: expiry, bits and
+// cas change under the lock of the item's pair; the access time changes at any time (it is a hint,
+// an update may be lost). The item itself does not say whether it is in the store: it is if a slot
+// of the index holds its offset.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ namespace warpcache::store {
 
 inline constexpr uint32_t kItemGranule = 16;  // bytes; items start at multiples of it
 
-// Bits of Item::bits, the caller's.
+// Bits of Item::bits. What they mean is up to the requests.
 enum ItemBit : uint8_t {
   kItemStale = 1u << 0,      // invalidated, to be recached
-  kItemTokenSent = 1u << 1,  // one client has been told to recache
+  kItemTokenSent = 1u << 1,  // one client has the recache token
   kItemFetched = 1u << 2,    // read since it was stored
   kItemBinaryKey = 1u << 3,  // the key came base64-encoded
 };
@@ -35,25 +35,25 @@ enum class Layout : uint8_t { kPlain, kChained };
 
 struct alignas(kItemGranule) Item {
   uint64_t cas;
-  uint32_t expiry;       // server second at which it is dead; 0: never
+  uint32_t expiry;       // the item is dead from this server second on; 0: never
   uint32_t access_time;  // server second of the last access
   uint32_t value_size;   // bytes
   uint32_t client_flags;
-  uint32_t flush_generation;  // dead when it is not the store's
+  uint32_t flush_generation;  // the item is dead when this differs from the store's
   uint8_t key_size;
   uint8_t bits;
   Layout layout;
-  uint8_t dropped;  // 1: known to be out of the index; 0 says nothing
+  uint8_t dropped;  // 1: known to be out of the index; 0: unknown
 
-  // The CAS id, the bits and the expiry are in order: whoever sees the later of two changes sees
-  // the earlier.
+  // CAS id, bits and expiry are written in order: a reader that sees the later of two changes also
+  // sees the earlier one.
   WC_HD uint64_t load_cas() const { return load_acquire(&cas); }
   WC_HD void store_cas(uint64_t value) { store_release(&cas, value); }
   WC_HD uint32_t load_expiry() const { return load_acquire(&expiry); }
   WC_HD void store_expiry(uint32_t value) { store_release(&expiry, value); }
   WC_HD uint8_t load_bits() const { return load_acquire(&bits); }
   WC_HD void store_bits(uint8_t value) { store_release(&bits, value); }
-  // Before the item is published: there is no order yet.
+  // Before the item is published: no order is needed yet.
   WC_HD void init_words(uint64_t new_cas, uint32_t new_expiry, uint8_t new_bits) {
     store_relaxed(&cas, new_cas);
     store_relaxed(&expiry, new_expiry);

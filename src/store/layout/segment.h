@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is known of a segment, outside the segment itself. The table has an entry for every segment
-// of the arena.
+// of the arena. States:
 //
-//   absent    beyond the memory limit; its pages are given back to the system
-//   free      handed out next
-//   open      a lane appends to it
-//   young     sealed, in the young generation's queue
-//   main      sealed, in the main generation's queue
-//   chain     part of one large item or of a reservation; the head of a published one is in a
-//   generation's queue limbo     unlinked; free once every batch that could have seen it has ended
-//   and no pin holds it index     holds sets
+//   absent     beyond the memory limit; its pages are given back to the system
+//   free       may be opened
+//   open       a lane appends to it
+//   young      sealed, in the queue of the young generation
+//   main       sealed, in the queue of the main generation
+//   chain      the head of a published large item; in the queue of a generation
+//   staged     another segment of a chain, or part of a reservation
+//   retired    unlinked; becomes free when no batch can see it and no pin holds it
+//   index      holds sets
 #pragma once
 
 #include <cstdint>
@@ -41,21 +42,19 @@ inline constexpr uint32_t kNeverExpires = 0xffffffff;  // of deadline and min_ex
 
 // 64 bytes: one cache line. Words that several threads use go through base/atomic.h.
 struct alignas(64) SegmentEntry {
-  uint32_t state;  // SegmentState; changed under the segment lock or by the only owner
-  uint32_t used;   // bytes handed out; written by the lane's holder, constant once sealed
-  uint32_t
-      live;  // bytes of items that the index points to; of a chain: the whole item's, in its head
-  uint32_t
-      deadline;  // all its items are dead from this second on; kNeverExpires: some item never dies
-  uint32_t min_expiry;    // no item expires before this second; kNeverExpires: none expires
-  uint32_t pins;          // of a chain: in its head
-  uint32_t chain_next;    // the chain's next segment; kNoSegment: the last
-  uint32_t chain_length;  // segments, in the head; 1 for segments that are no chain
-  uint32_t queue_older;   // neighbours in the queue that the state implies
+  uint32_t state;       // SegmentState; changed under the segment lock or by the only owner
+  uint32_t used;        // bytes allocated; written by the holder of the lane, constant once sealed
+  uint32_t live;        // bytes of items in the index; of a chain: of the whole item, in its head
+  uint32_t deadline;    // all items are dead from this second on; kNeverExpires: some never die
+  uint32_t min_expiry;  // no item expires before it; kNeverExpires: none expires
+  uint32_t pins;        // of a chain: in its head
+  uint32_t chain_next;  // the next segment of the chain; kNoSegment: this is the last
+  uint32_t chain_length;  // segments, in the head of a chain; 1 for others
+  uint32_t queue_older;   // neighbours in the queue that the state says
   uint32_t queue_newer;
   uint64_t epoch;       // of the last sealing or unlinking: see epoch.h
-  uint32_t generation;  // Generation of an open or chain segment, for when it is sealed
-  uint32_t chain_head;  // of a chain's segments: the first
+  uint32_t generation;  // Generation that an open or chain segment joins when it is sealed
+  uint32_t chain_head;  // the first segment of the chain
   uint32_t reserved[2];
 
   WC_HD SegmentState load_state() const { return static_cast<SegmentState>(load_acquire(&state)); }
@@ -63,8 +62,9 @@ struct alignas(64) SegmentEntry {
     store_release(&state, static_cast<uint32_t>(value));
   }
 
-  // Takes an item's expiry into account. May be called for any item of the segment at any time; a
-  // raise is never lost, so a deadline that has passed means that every item has expired.
+  // Adjusts deadline and min_expiry to an item's expiry. May be called for any item of the segment
+  // at any time. A raise is never lost, so a deadline in the past means that every item has
+  // expired.
   WC_HD void note_expiry(uint32_t expiry) {
     const uint32_t end = expiry == 0 ? kNeverExpires : expiry;
     raise_to(&deadline, end);
@@ -80,7 +80,7 @@ enum class Generation : uint32_t { kYoung, kMain };
 struct SegmentQueue {
   SegmentId oldest;
   SegmentId newest;
-  uint32_t segments;  // chains count with all their segments
+  uint32_t segments;  // each segment of a chain counts
 };
 
 }  // namespace warpcache::store

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A set of the index: 16 ways in three cache lines. Line 0 has the tags and what a look-up or
-// writer needs to know of the set; lines 1 and 2 the slots. Two sets side by side are a pair, the
-// bucket of linear hashing: a key's home is one of them, and a full home spills into the other,
-// then into overflow sets.
+// A set of the index: 16 ways in three cache lines. Line 0 has the tags and the state of the set;
+// lines 1 and 2 have the slots. Two neighbouring sets are a pair, the bucket of linear hashing. One
+// of them is the home of a key; a full home spills into the other, and then into overflow sets.
 //
 // Words change only under the pair's lock (in the even set), except the access counters, which are
 // hints. Readers take no lock.
 //
-// Bits of a key's hash:  0..   pair, as many as the index is deep
-//                        8..23 kept in the slot, so that a split of the levels 8 to 23 needs no
-//                        look at the item
-//                       40..55 tag; 55, the tag's top bit, says which set of the pair is home
-//                       56..63 left for choosing a shard
+// Bits of a key's hash:
+//   0 and up   number of the pair: as many bits as the index is deep
+//   8 to 23    also kept in the slot, so that a split of the levels 8 to 23 reads no item
+//   40 to 55   tag; its top bit (55) says which set of the pair is the home
+//   56 to 63   unused
 #pragma once
 
 #include <cstddef>
@@ -41,7 +40,7 @@ inline constexpr uint32_t kSlotHashFirstBit = 8;  // of the hash
 inline constexpr uint32_t kSlotHashBits = 16;
 inline constexpr uint64_t kSlotOffsetMask = (uint64_t{1} << kSlotOffsetBits) - 1;
 
-inline constexpr uint32_t kSlotLinesMax = 255;  // stands for as many and more
+inline constexpr uint32_t kSlotLinesMax = 255;  // this value: as many or more
 
 WC_HD inline uint64_t slot_hash_bits(uint64_t hash) { return (hash >> kSlotHashFirstBit) & 0xffff; }
 
@@ -59,7 +58,7 @@ WC_HD inline bool slot_fits(Slot slot, uint64_t hash) {
   return slot != 0 && slot >> 48 == slot_hash_bits(hash);
 }
 
-// --- Tags. 0: empty way, so the tag 0 becomes 1; the home bit is kept.
+// --- Tags. The tag of an empty way is 0. A key whose tag would be 0 gets 1; the home bit is kept.
 
 WC_HD inline uint16_t tag_of(uint64_t hash) {
   const uint16_t tag = static_cast<uint16_t>(hash >> 40);
@@ -70,12 +69,11 @@ WC_HD inline uint32_t home_of_tag(uint16_t tag) { return tag >> 15; }
 
 // --- Set::state
 
-// One word, so that a look-up reads it all at once:
+// One word, so that one load gives a look-up all of it:
 inline constexpr uint32_t kStateDepthMask = 0xff;  // levels split beyond the index's first size
 inline constexpr uint32_t kStateSpilled =
-    1u << 8;  // keys with this home may lie in the other set or in overflow
-inline constexpr uint32_t kStateVersion =
-    1u << 9;  // bits 9..31 count the times that keys have been moved
+    1u << 8;  // keys with this home may be in the other set or in overflow
+inline constexpr uint32_t kStateVersion = 1u << 9;  // bits 9..31 count moves of keys
 
 struct alignas(64) Set {
   uint64_t tags[kWays / 4];
@@ -107,7 +105,8 @@ static_assert(sizeof(Set) == 192);
 static_assert(offsetof(Set, slots) == 64);
 static_assert(std::is_trivially_copyable_v<Set>);
 
-// The ways whose tag is `tag`, as a bit mask. Acquire: what is read after it is at least as new.
+// The ways whose tag is `tag`, as a bit mask. Loads with acquire: later loads see at least this
+// state.
 WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
   uint64_t words[kWays / 4];
   for (uint32_t i = 0; i < kWays / 4; ++i) words[i] = load_acquire(&set.tags[i]);

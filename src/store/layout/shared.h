@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words that all threads share, one instance a store. In memory that requests can reach (on a
-// device: device memory), zeroed and filled by the owner before the first use. Words that change
-// often lie on lines of their own.
+// The words that all threads of a store share. They lie in memory that requests can reach (on a
+// device: device memory); the owner zeroes and fills them before the first use. Words that change
+// often have cache lines of their own.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace warpcache::store {
 inline constexpr uint32_t kTtlClassesMax = 4;
 inline constexpr uint32_t kFreeWordSegments = 64;
 
-// Host functions that device code never calls. Null: nobody listens.
+// Functions of the host; device code never calls them. Null: not used.
 struct HostHooks {
   void* context = nullptr;
   bool (*fail_allocation)(void* context) =
       nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
-  // Tests: a live item leaves the store for want of room. The lock of its pair is held.
+  // Tests: a live item is evicted. The lock of its pair is held.
   void (*evicted)(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) = nullptr;
 };
 
-// Where a thread appends. A lane has one open segment per time-to-live class.
+// Where a thread appends. A lane has one open segment for each expiry class.
 struct alignas(64) Lane {
   uint32_t lock;
   SegmentId open[kTtlClassesMax];
@@ -38,44 +38,44 @@ struct Shared {
   // Constant after creation.
   uint64_t seed;
   uint32_t segment_shift;
-  uint32_t segments_max;  // entries of the table: the limit can be raised up to here
+  uint32_t segments_max;  // entries of the table: the limit can be raised to this
   uint32_t base_depth;    // the index starts with 2^base_depth pairs
   uint32_t lane_count;
   uint32_t ttl_classes;
   uint32_t low_water_share;
-  uint32_t copy_reserve;  // segments that only maintenance takes
+  uint32_t copy_reserve;  // segments that only maintenance may take
   bool keep_all;          // -M: nothing alive is evicted
   HostHooks hooks;
-  // From any thread, with locks held: must not block for long. May be null.
+  // Called by any thread, with locks held: must not block for long. May be null.
   void (*low_on_segments)(void* context);
   void* low_on_segments_context;
   // Gives the pages of an absent segment back to the system. May be null.
   void (*drop_pages)(void* context, SegmentId id);
   void* drop_pages_context;
 
-  // Read by every batch, changed seldom.
+  // Every batch reads these; they change seldom.
   alignas(64) uint32_t pair_count;  // of the index
   uint32_t index_segments;
   uint32_t now;  // server second
   uint32_t flush_generation;
   int64_t unix_start;
   uint32_t segment_limit;   // segments that are not absent
-  uint32_t segment_wanted;  // the index wants it next and it is not free; kNoSegment: none
+  uint32_t segment_wanted;  // the index needs it next and it is not free; kNoSegment: none
 
-  uint32_t epoch_slots;   // slots that have ever been taken: the others need not be looked at
-  uint64_t flush_ticket;  // segments sealed at or before it have flushed items
+  uint32_t epoch_slots;   // slots that have ever been taken; later ones need no look
+  uint64_t flush_ticket;  // segments sealed at this ticket or before hold flushed items
 
   alignas(64) uint64_t epoch;       // see epoch.h
-  alignas(64) uint64_t cas_batch;   // the last batch number drawn
+  alignas(64) uint64_t cas_batch;   // the last batch of CAS ids that was given out
   alignas(64) uint32_t split_lock;  // one split at a time
-  alignas(64) uint64_t items;       // in the index, give or take what threads have not reported
+  alignas(64) uint64_t items;       // in the index, without what threads have not reported yet
 
   alignas(64) uint32_t segment_lock;  // guards what follows, states and queues
   uint32_t free_count;
-  uint32_t free_top;      // no free segment at or above it; of a split arena: none of the near ones
-  uint32_t far_free_top;  // the same for the far ones
-  uint32_t segment_top;   // no segment at or above it is anything but absent
-  uint32_t low_water;     // below it maintenance is called
+  uint32_t free_top;           // no free segment at or above it; of a split arena: no near one
+  uint32_t far_free_top;       // the same for far ones
+  uint32_t segment_top;        // all segments at or above it are absent
+  uint32_t low_water;          // with fewer free segments maintenance is woken
   uint32_t reserved_segments;  // held by reservations
   uint32_t pinned_segments;    // atomic
   SegmentQueue young;

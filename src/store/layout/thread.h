@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What belongs to one thread that uses the store (on a device: to one writer).
+// What belongs to one thread that uses the store (on a device: to one block).
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace warpcache::store {
 enum class StoreCounter : uint32_t {
   kTotalItems,  // published ever
   kItems,       // in the index now; a thread's share may be negative
-  kBytes,       // of these, header and key included; likewise
-  kEvicted,     // live items dropped for room
+  kBytes,       // bytes of these, with header and key; likewise
+  kEvicted,     // live items dropped for free space
   kEvictedUnfetched,
-  kEvictedNonzero,  // that had an expiry
-  kEvictedInPair,   // of kEvicted: because the pair and its overflow were full
+  kEvictedNonzero,  // evicted items that had an expiry
+  kEvictedInPair,   // part of kEvicted: because the pair and its overflow sets were full
   kExpired,         // dead items found and removed: expired or flushed
   kExpiredUnfetched,
   kReclaimed,   // dead items replaced by a new one
@@ -31,8 +31,7 @@ enum class StoreCounter : uint32_t {
   kCount,
 };
 
-// Written by their owner with plain stores (on a device: by the threads of a block), read by
-// anyone.
+// Written by the owner with plain stores (on a device: by the threads of a block), read by anyone.
 struct alignas(64) ThreadCounters {
   uint64_t value[static_cast<uint32_t>(StoreCounter::kCount)];
 
@@ -56,10 +55,10 @@ struct ThreadContext {
   ThreadCounters* counters = nullptr;
   uint32_t index = 0;
   uint32_t lane = 0;
-  uint64_t cas_next = 0;     // next_cas() gives this ...
-  uint64_t cas_end = 0;      // ... while below this
-  int32_t new_items = 0;     // keys added less keys removed, not yet reported to the index
-  Item* prepared = nullptr;  // space that was taken beforehand: allocate() uses it where it fits
+  uint64_t cas_next = 0;     // next_cas() gives the ids from here ...
+  uint64_t cas_end = 0;      // ... up to before this one
+  int32_t new_items = 0;     // keys added minus keys removed, not yet reported to the index
+  Item* prepared = nullptr;  // space taken in advance: allocate() uses it where it fits
   bool prepared_holds_value = false;
 };
 

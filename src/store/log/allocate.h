@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space for items that requests write: the end of a lane's open segment, or a chain of segments of
-// its own above half a segment. An item's header is valid from the first moment on, so that whoever
-// later walks the segment can step over items that were never published.
+// Space for items that requests write: at the end of a lane's open segment, or, above half a
+// segment, in a chain of segments. An item's header is valid from the first moment on, so that a
+// later walk of the segment can step over items that were never published.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,7 @@
 
 namespace warpcache::store {
 
-// Space that belongs to the calling thread until publish() or abandon(), both within the same
-// batch.
+// Space that belongs to the calling thread until publish() or abandon(), both in the same batch.
 struct Allocation {
   Item* item = nullptr;      // sizes and layout are set; the caller fills the rest
   uint32_t bytes = 0;        // taken in the segment, or in the whole chain
@@ -22,8 +21,8 @@ struct Allocation {
   WC_HD explicit operator bool() const { return item != nullptr; }
 };
 
-// Items whose remaining life is below these many seconds stand together in classes 1, 2, 3; the
-// rest is class 0.
+// Expiry classes: items with less time to live than these seconds are in class 1, 2 or 3; all
+// others are in class 0.
 inline constexpr uint32_t kTtlClassSeconds[kTtlClassesMax] = {0, 24 * 3600, 3600, 300};
 
 WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
@@ -35,13 +34,13 @@ WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
   return left >= 300 ? 2 : 3;
 }
 
-// Segments that an item above plain_size_max() takes.
+// Segments of a chain for an item above plain_size_max().
 WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
   return static_cast<uint32_t>((bytes + core.segment_size() - 1) >> core.segment_shift);
 }
 
-// Whether an item of these sizes can never be stored, however empty the store is: a chain takes at
-// most three quarters of what the index has left.
+// An item of these sizes can never be stored, however empty the store is: a chain takes at most
+// three quarters of the segments that the index does not use.
 WC_HD inline bool is_too_large(const Core& core, uint32_t key_size, uint64_t value_size) {
   const uint64_t bytes = item_bytes(key_size, value_size);
   if (bytes <= core.plain_size_max()) return false;
@@ -77,7 +76,7 @@ WC_HD inline bool fails_on_demand(const Shared& shared) {
 #endif
 }
 
-// Space in `open` for `bytes`, or null. REQUIRES: nobody else takes space there meanwhile.
+// Space in `open` for `bytes`, or null. REQUIRES: no other thread takes space there meanwhile.
 WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   if (open == kNoSegment) return nullptr;
   SegmentEntry& entry = core.segment(open);
@@ -87,8 +86,9 @@ WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   return core.segment_data(open) + used;
 }
 
-// `open`, a lane's, or a new one in its place, with at least `bytes` left. kNoSegment: too few
-// segments are free. REQUIRES: the lane's lock is held, `bytes` is at most plain_size_max().
+// Returns `open`, a lane's segment, or a new one in its place, with at least `bytes` free.
+// kNoSegment: too few segments are free. REQUIRES: the lane's lock is held, `bytes` is at most
+// plain_size_max().
 WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t bytes) {
   if (open != kNoSegment && load_relaxed(&core.segment(open).used) + bytes <= core.segment_size()) {
     return open;
@@ -103,7 +103,7 @@ WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t 
 
 }  // namespace detail
 
-// A chain of its own for the item. kDeferred: too few segments are free.
+// A chain for the item alone. kDeferred: too few segments are free.
 WC_HD inline Status allocate_chain(const Core& core, uint32_t reserve, uint8_t key_size,
                                    uint32_t value_size, uint32_t expiry, Allocation& allocation) {
   const uint64_t bytes = item_bytes(key_size, value_size);
@@ -117,7 +117,7 @@ WC_HD inline Status allocate_chain(const Core& core, uint32_t reserve, uint8_t k
   return Status::kOk;
 }
 
-// kDeferred: make room and try again. kTooLarge: hopeless.
+// kDeferred: reclaim() and try again. kTooLarge: it never fits.
 WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread, uint8_t key_size,
                                   uint32_t value_size, uint32_t expiry, Allocation& allocation) {
   allocation = {};
@@ -139,17 +139,18 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   return Status::kOk;
 }
 
-// Space for several items behind each other. For threads that run in lockstep, whose turns at a
-// lock would add up.
+// Space for several neighbouring items. Threads of a warp use it: if each took the lane's lock by
+// itself, their waits would add up.
 struct Run {
   uint8_t* data = nullptr;
   uint32_t space = 0;  // bytes
 };
 
-// The rest of the lane's open segment, or a new one where less than `first` bytes are left, those
-// of the first item: no more is wasted at a segment's end than by items that come alone. The caller
-// makes items of what it uses (detail::init_item) and calls end_run(): until then the lane is
-// locked. Without data: there is no room, nothing is locked, and allocate_item() says why.
+// The rest of the lane's open segment, or of a new one where fewer than `first` bytes are free.
+// `first` is the size of the first item, so the end of a segment wastes no more than with single
+// items. The caller makes items of what it uses (detail::init_item) and calls end_run(); until then
+// the lane is locked. With data null there is no free space, nothing is locked, and allocate_item()
+// says why.
 WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
                            uint32_t ttl_class) {
   Lane& lane = core.lanes[thread.lane];
@@ -163,7 +164,7 @@ WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32
   return {core.segment_data(open) + used, core.segment_size() - used};
 }
 
-// `bytes`: of the items that the run has become.
+// `bytes`: the size of the items that the caller made.
 WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
                           uint32_t ttl_class) {
   Lane& lane = core.lanes[thread.lane];
@@ -171,8 +172,8 @@ WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_
   spin_unlock(&lane.lock);
 }
 
-// Gives unpublished space back: a chain at once, the last bytes of an open segment too; else they
-// stay unused until the segment is reclaimed.
+// Gives unpublished space back. A chain becomes free at once, and so do the last bytes of an open
+// segment; other bytes stay unused until the segment is reclaimed.
 WC_HD inline void abandon_item(const Core& core, const ThreadContext& thread,
                                Allocation& allocation) {
   const SegmentId id = core.segment_of(allocation.item);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space for a value that arrives piece by piece, possibly over many batches: taken, filled, then
-// published or abandoned. It is a chain of segments that no walker visits, with the item's header
-// and room for the key in front. An item above half a segment is published as it lies; a smaller
-// one is copied when it is published.
+// Space for a value that arrives piece by piece, possibly over many batches: it is taken, filled,
+// and then published or abandoned. It is a chain of segments that maintenance does not visit, with
+// the item's header and space for the key in front. An item above half a segment is published where
+// it lies; a smaller one is copied when it is published.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 namespace warpcache::store {
 
 inline constexpr uint32_t kReservationsMax = 1024;
-inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or one reservation
+inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or a single
+                                                  // reservation
 
 // Changed under the segment lock: taken by anybody, closed by its owner alone.
 struct Reservation {
@@ -49,8 +50,8 @@ WC_HD inline SegmentId close_reservation(const Core& core, uint32_t id) {
 
 }  // namespace detail
 
-// Takes space for an item. `id` is not 0 on kOk. kTooLarge: never fits. kOutOfMemory: too much is
-// reserved already. kDeferred: make room first. Inside an epoch or not.
+// Takes space for an item. kOk: `id` is not 0. kTooLarge: it never fits. kOutOfMemory: too much is
+// reserved already. kDeferred: reclaim() first. Inside an epoch or not.
 WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t value_size,
                                  uint32_t* id) {
   Shared& shared = *core.shared;

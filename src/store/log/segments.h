@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handing segments out and taking them back; the queues they stand in. The segment lock guards it
-// all. It is taken while a pair or a lane is locked, never the other way round.
+// Taking segments and giving them back, and the queues of sealed ones. The segment lock guards all
+// of it. A thread may take it while it holds the lock of a pair or of a lane, never the other way
+// round.
 #pragma once
 
 #include <cstdint>
@@ -73,9 +74,9 @@ WC_HD inline void unmark_free(const Core& core, SegmentId id) {
   store_relaxed(&core.shared->free_count, core.shared->free_count - 1);
 }
 
-// The highest free segment from `low` on (a multiple of kFreeWordSegments) but the one that the
-// index waits for. `top`: none is free at or above it. REQUIRES: the segment lock is held. Bounded
-// by the table's size; in fact `top` is close.
+// The highest free segment from `low` on (a multiple of kFreeWordSegments), without the one that
+// the index waits for. `top`: no segment at or above it is free. REQUIRES: the segment lock is
+// held. The loop is bounded by the size of the table and usually ends after one or two words.
 WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_t& top) {
   const SegmentId wanted = load_relaxed(&core.shared->segment_wanted);
   bool passed_wanted = false;
@@ -95,8 +96,8 @@ WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_
   return kNoSegment;
 }
 
-// The segment to be handed out next: the index grows from the low end, so a high one; of a split
-// arena one in the device's own memory while there is any. REQUIRES: the segment lock is held.
+// The segment to take next. The index grows from the low end, so it is a high one; in a split arena
+// it is one in device memory while there is any. REQUIRES: the segment lock is held.
 WC_HD inline SegmentId highest_free(const Core& core) {
   Shared& shared = *core.shared;
   const SegmentId id = highest_free_from(core, 0, shared.free_top);
@@ -125,8 +126,8 @@ WC_HD inline void call_maintenance(const Core& core) {
 
 }  // namespace detail
 
-// Takes `count` free segments, linked as a chain, and leaves at least `reserve`. Gives the first,
-// or kNoSegment when there are too few: then nothing is taken. The caller owns them; their state is
+// Takes `count` free segments, linked as a chain, and leaves at least `reserve`. Returns the first;
+// kNoSegment when too few are free, then nothing is taken. The caller owns them; their state is
 // `state`.
 WC_HD inline SegmentId take_segments(const Core& core, uint32_t count, uint32_t reserve,
                                      SegmentState state, Generation generation) {
@@ -135,7 +136,7 @@ WC_HD inline SegmentId take_segments(const Core& core, uint32_t count, uint32_t 
   bool low = false;
   {
     SpinGuard guard(&shared.segment_lock);
-    // The segment that the index waits for may be free and still not be had.
+    // The segment that the index waits for may be free, but is not given to others.
     const SegmentId wanted = load_relaxed(&shared.segment_wanted);
     const bool held_back =
         wanted != kNoSegment && core.segment(wanted).load_state() == SegmentState::kFree;
@@ -162,7 +163,7 @@ WC_HD inline SegmentId take_segments(const Core& core, uint32_t count, uint32_t 
   return first;
 }
 
-// Gives back a segment or chain that no reader can have seen. REQUIRES: the segment lock is held.
+// Frees a segment or chain that no reader can have seen. REQUIRES: the segment lock is held.
 WC_HD inline void free_chain_locked(const Core& core, SegmentId head) {
   const uint32_t length = load_relaxed(&core.segment(head).chain_length);
   SegmentId id = head;
@@ -179,9 +180,9 @@ WC_HD inline void free_chain(const Core& core, SegmentId head) {
   free_chain_locked(core, head);
 }
 
-// Ends the appending to an open segment: it joins the queue of its generation. REQUIRES: the caller
-// owns the segment (holds its lane). Walkers wait until every batch active now has ended, because
-// it may still be writing here.
+// Ends appending to an open segment: it joins the queue of its generation. REQUIRES: the caller
+// owns the segment (holds its lane). Maintenance does not walk it before all current batches have
+// ended, since they may still write there.
 WC_HD inline void seal_segment(const Core& core, SegmentId id) {
   SegmentEntry& entry = core.segment(id);
   const bool young = entry.generation == static_cast<uint32_t>(Generation::kYoung);
@@ -200,8 +201,8 @@ WC_HD inline void enqueue_chain(const Core& core, SegmentId head) {
   entry.store_state(SegmentState::kChain);
 }
 
-// Takes a sealed segment or chain out of its queue into limbo. REQUIRES: nothing in the index
-// points into it any more, and the caller is who unlinked the last item or owns its reclamation.
+// Takes a sealed segment or chain out of its queue and retires it. REQUIRES: the index points to
+// nothing in it any more, and the caller unlinked its last item or owns its reclamation.
 WC_HD inline void retire(const Core& core, SegmentId head) {
   Shared& shared = *core.shared;
   SegmentEntry& entry = core.segment(head);

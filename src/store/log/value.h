@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as pieces of contiguous bytes: one for an item in a segment, one a segment for a chain.
+// A value as pieces of contiguous bytes: one piece for an item in a segment, one a segment for a
+// chain.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@
 namespace warpcache::store {
 
 // Walks the pieces of a value:  for (Bytes p = pieces.first(); !p.empty(); p = pieces.next()) ...
-// Valid as long as the item may be read. A copy continues where the original stands.
+// Valid as long as the item may be read. A copy of the walker continues from the same piece.
 class ValuePieces {
  public:
   ValuePieces() = default;
-  // Inlined wherever it is: every get comes by.
+  // Always inlined: every get runs it.
   WC_HD __attribute__((always_inline)) ValuePieces(const Core& core, const Item& item)
       : core_(core), left_(item.value_size) {
     const uint8_t* start = item.value_data();
@@ -50,7 +51,7 @@ class ValuePieces {
   Core core_;
   MutableBytes first_;
   SegmentId segment_ = kNoSegment;
-  uint32_t left_ = 0;  // bytes after the piece last given
+  uint32_t left_ = 0;  // bytes after the last piece that was returned
 };
 
 // Writes `bytes` into the value from `offset` on. REQUIRES: the item is not published; offset +

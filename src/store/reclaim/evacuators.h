@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reclaimers that empty segments side by side, for a device, where one block of threads cannot free
-// memory as fast as a hundred fill it. Maintenance has one leader, which decides; a evacuator is a
-// reclaimer with a worker group of its own (on a device: another block) that empties the segments
-// it is given. On the host there are no evacuators, and the leader does it all.
+// Evacuators empty segments at the same time as the leader of maintenance. A device needs them: one
+// block of threads cannot free memory as fast as a hundred blocks fill it. An evacuator is a
+// Reclaimer with its own worker group (on a device: in its own block); it empties the segments that
+// the leader gives it. On the host there are none, and the leader does all the work.
 //
-// Leader and evacuators talk through words in memory. A evacuator that has not begun yet, because
-// its block has found no place, is given nothing: nobody waits for it.
+// Leader and evacuators communicate through words in memory. An evacuator whose block has not
+// started yet gets no work, so nobody waits for it.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,39 @@ namespace warpcache::store {
 
 class Evacuator {
  public:
-  // What `core` points to outlives it. `counters` may be others' as well.
+  // What `core` points to outlives the evacuator. Others may use `counters` too.
   WC_HD Evacuator(const Core& core, ThreadCounters* counters)
       : reclaimer_(core, &thread_, &worker_group) {
     thread_.counters = counters;
   }
 
-  // --- The leader's
+  // --- Called by the leader
 
   WC_HD bool is_ready(uint32_t launch_number) const {
     return load_acquire(&ready_) == launch_number;
   }
-  // REQUIRES: it is ready, and has done what it was given before.
+  // Gives it a segment to empty. REQUIRES: is_ready(), and wait() has returned for the segment
+  // before.
   WC_HD void give(SegmentId id, const KeepRule& rule) {
     id_ = id;
     rule_ = rule;
     store_release(&ordered_, load_relaxed(&ordered_) + 1);
   }
-  // Waits until it has done that, and says how it went.
+  // Waits until the segment is emptied, and returns the outcome.
   WC_HD Emptied wait() const {
     const uint32_t ordered = load_relaxed(&ordered_);
     for (uint32_t round = 0; load_acquire(&done_) != ordered; ++round) detail::wait_round(round);
     return result_;
   }
-  // REQUIRES: it is doing nothing.
+  // REQUIRES: it has no work.
   WC_HD bool seal_own(SegmentId id) { return reclaimer_.seal_own(id); }
   WC_HD void seal_all() { reclaimer_.seal_all(); }
   WC_HD uint64_t copied_bytes() const { return reclaimer_.copied_bytes(); }
 
-  // --- The evacuator's
+  // --- Called by the evacuator's block
 
-  // Does what it is given until `last_ended` is `launch_number`, which is another number each time.
+  // Empties the segments that it is given until `last_ended` is `launch_number`. Each launch has a
+  // number of its own.
   WC_HD void serve(uint32_t launch_number, const uint32_t* last_ended) {
     store_release(&ready_, launch_number);
     for (uint32_t round = 0; load_acquire(last_ended) != launch_number; ++round) {
@@ -63,7 +65,7 @@ class Evacuator {
     worker_group.stop();
   }
 
-  WorkerGroup worker_group;  // mustered by the block before it serves
+  WorkerGroup worker_group;  // started by its block before serve()
 
  private:
   ThreadContext thread_;
@@ -71,16 +73,16 @@ class Evacuator {
   SegmentId id_ = kNoSegment;
   KeepRule rule_;
   Emptied result_ = Emptied::kDone;
-  uint32_t ordered_ = 0;  // orders given, by the leader
-  uint32_t done_ = 0;     // and done, by the evacuator
-  uint32_t ready_ = 0;    // the launch_number that it has begun, by the evacuator
+  uint32_t ordered_ = 0;  // segments given, counted by the leader
+  uint32_t done_ = 0;     // segments emptied, counted by the evacuator
+  uint32_t ready_ = 0;    // the launch in which it has started to serve
 };
 
-// Segments that are emptied at the same time, the leader's own among them.
+// Segments that are emptied at the same time, one of them by the leader.
 inline constexpr uint32_t kEvacuationsMax = 16;
 
-// How many evacuators are worth their place: each keeps segments open, and needs a fresh one now
-// and then.
+// The number of evacuators for a store. Each keeps segments open and sometimes needs a free one, so
+// a small store has few.
 WC_HD constexpr uint32_t evacuators_for(uint32_t segments, uint32_t most) {
   constexpr uint32_t kSegmentsPerEvacuator = 128;
   const uint32_t evacuators = segments / kSegmentsPerEvacuator;
@@ -89,11 +91,11 @@ WC_HD constexpr uint32_t evacuators_for(uint32_t segments, uint32_t most) {
 
 struct Evacuators {
   Evacuator* list = nullptr;
-  uint32_t count = 0;          // of evacuators, at most kEvacuationsMax - 1
-  uint32_t launch_number = 0;  // this time of work; another number each time
-  uint32_t last_ended = 0;     // the last that has ended
+  uint32_t count = 0;          // evacuators, at most kEvacuationsMax - 1
+  uint32_t launch_number = 0;  // of this launch of maintenance; the next one has another
+  uint32_t last_ended = 0;     // number of the last launch that has ended
 
-  // How many of the evacuators have begun, those first. REQUIRES: the leader.
+  // Lists the evacuators that have started in this launch. Returns how many. Leader only.
   WC_HD uint32_t ready(Evacuator** begun) const {
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -101,7 +103,7 @@ struct Evacuators {
     }
     return found;
   }
-  // Sends all evacuators home, those that come later too.
+  // Ends serve() of all evacuators, and of those whose blocks start later.
   WC_HD void stop() { store_release(&last_ended, launch_number); }
 };
 

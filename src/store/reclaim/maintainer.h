@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What maintenance does, as single steps: decides which segment is emptied next and by which rule.
-// For one thread at a time, on the host or on a device; who runs it, when, and what waits meanwhile
-// is the owner's (maintenance.h on the host).
+// Maintenance as single steps: each decides which segment is emptied next, and by which rule. One
+// thread at a time calls it, on the host or on a device. The owner decides who runs it and when
+// (maintenance.h on the host).
 //
 // Order of preference:
-//   1. what waits in limbo and is unseen
-//   2. segments with nothing alive in them: deleted, replaced, expired; then those flushed
-//   3. segments of which little is alive: compaction, keeping all
-//   4. with keep_all: any compaction that gains something. Else eviction: the oldest segment of the
-//   young generation when that has more than its share (what was used since it was stored moves to
-//   main), else the oldest of main (what was used stays, at the price of one access)
+// 1. retired segments that no batch can see: they become free
+// 2. segments with nothing alive in them: deleted, replaced, expired; then those flushed
+// 3. segments of which little is alive: compaction, which keeps all that is alive
+// 4. with keep_all: any compaction that gains something. Without it eviction: the oldest segment of
+// the young generation while that has more than its share (items used since they were stored move
+// to main), else the oldest of main (items used stay, and lose one access)
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,29 @@ namespace warpcache::store {
 
 namespace detail {
 
-inline constexpr uint32_t kSurveyMax = 4096;      // segments looked at before a choice
-inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs of a step of sweep()
-// Of a segment is wasted before compacting it is preferred to evicting, one part in so many; with
-// keep_all.
-inline constexpr uint32_t kWasteShare = 4;
-inline constexpr uint32_t kWasteShareKeepAll = 16;
+inline constexpr uint32_t kSurveyMax = 4096;      // segments that are looked at before a choice
+inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of sweep() visits
+// A segment is compacted instead of evicted once more than 1/kCompactWasteDivisor of it is dead;
+// with keep_all once 1/kCompactWasteDivisorKeepAll is.
+inline constexpr uint32_t kCompactWasteDivisor = 4;
+inline constexpr uint32_t kCompactWasteDivisorKeepAll = 16;
 inline constexpr uint32_t kYoungPercent = 20;  // of the sealed segments
-// Compactions in a row that free no segment before something else is tried: packing items anew may
-// gain nothing.
-inline constexpr uint32_t kFruitlessMax = 2 * kWasteShare;
-inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kWasteShareKeepAll;
+// Compactions in a row that may free no segment; then something else is tried. Copying items to
+// new segments may gain nothing.
+inline constexpr uint32_t kFruitlessMax = 2 * kCompactWasteDivisor;
+inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kCompactWasteDivisorKeepAll;
 
 template <typename T>
 WC_HD constexpr T least(T a, T b) {
   return a < b ? a : b;
 }
 
-// Segments that one step takes out of the limit, or looks at to take them in: some tens of
-// microseconds, for requests may wait for a lock meanwhile.
+// Segments that one step removes from the limit, or looks at to add them. It takes some tens of
+// microseconds: requests may wait for the segment lock meanwhile.
 inline constexpr uint32_t kShrunkAtOnce = 16;
 inline constexpr uint32_t kGrownAtOnce = 1024;
 
-// Nothing but absent segments need be looked at above the last of the others. REQUIRES: the segment
-// lock is held. Goes on where it has stopped as more segments become absent.
+// Lowers segment_top over absent segments, a few in one call. REQUIRES: the segment lock is held.
 WC_HD inline void lower_segment_top(const Core& core) {
   uint32_t top = core.shared->segment_top;
   for (uint32_t i = 0; i < 2 * kShrunkAtOnce && top > 1; ++i, --top) {
@@ -53,7 +52,7 @@ WC_HD inline void lower_segment_top(const Core& core) {
   store_relaxed(&core.shared->segment_top, top);
 }
 
-// A segment beyond the limit: where the system can take its pages back, it does.
+// Gives the pages of a segment beyond the limit back, where the system can take them.
 WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 #if !defined(__CUDA_ARCH__)
   const Shared& shared = *core.shared;
@@ -66,27 +65,27 @@ WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 
 }  // namespace detail
 
-// Segments that are left to the leader: one for each generation that it copies to.
+// Free segments that are reserved for the leader: one for each generation that it copies to.
 inline constexpr uint32_t kLeaderReserve = 2;
 
 // The least number of segments that a store works with.
 WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
 
-// What the low-water mark is for a limit.
+// The low-water mark for a limit.
 WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
   const uint32_t share = limit / shared.low_water_share;
   return shared.copy_reserve + (share > 2 ? share : 2);
 }
 
-// Everything stored before is dead. From any thread, also while another one runs the Maintainer:
-// nobody waits. What is dead is removed by sweep().
+// Everything stored before is dead from now on. Any thread may call it, also while another one runs
+// the Maintainer: nobody waits. sweep() removes the dead items later.
 WC_HD inline void flush_store(const Core& core) {
   Shared& shared = *core.shared;
   fetch_add(&shared.flush_generation, 1);
   raise_to(&shared.flush_ticket, draw_ticket(&shared.epoch));
 }
 
-// Whether set_target() takes it.
+// set_target() accepts `segments`.
 WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
   return segments <= core.shared->segments_max &&
          segments >= segments_min(load_relaxed(&core.shared->index_segments));
@@ -94,8 +93,8 @@ WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
 
 class Maintainer {
  public:
-  // What `core` points to outlives this. `thread`, `worker_group` and `evacuators` are the
-  // maintainer's own and stay the caller's.
+  // What `core` points to outlives the Maintainer. `thread`, `worker_group` and `evacuators` belong
+  // to the caller; only the Maintainer uses them.
   WC_HD Maintainer(const Core& core, ThreadContext* thread, WorkerGroup* worker_group,
                    Evacuators* evacuators)
       : core_(core),
@@ -108,35 +107,36 @@ class Maintainer {
   enum class Step : uint8_t {
     kProgress,
     kWait,     // batches must end first
-    kNothing,  // nothing can be had
+    kNothing,  // nothing to do, or nothing can be freed
   };
   enum class Space : uint8_t {
     kReady,     // an allocation may succeed now
     kProgress,  // call again
     kWait,      // batches must end first
-    kNone,      // hopeless
+    kNone,      // nothing can be reclaimed
   };
 
-  // About 50,000 items a millisecond of one core at worst; 16 ms a second.
+  // Worst case: 8 steps of 1024 pairs take 16 ms a second of one core, at about 50,000 items a
+  // millisecond.
   static constexpr uint32_t kSweepStepsMax = 8;
   static constexpr uint32_t kExpireStepsMax = detail::kSurveyMax;
-  // Steps of one call; a bug, not a load, gets there.
+  // Steps of one call. Only a bug reaches it, no load does.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
-  // Reclaims, makes room up to the low-water mark and moves the limit towards its target, in
-  // `steps_max` steps at most. True: there is more to do at once.
+  // Frees retired segments, reclaims up to the low-water mark and moves the limit towards its
+  // target, in `steps_max` steps at most. True: there is more to do at once.
   WC_HD bool maintain(uint32_t steps_max);
-  // One step towards room for an item of `bytes`.
+  // One step that reclaims space for an item of `bytes`.
   WC_HD Space reclaim(uint64_t bytes);
-  // Bulk expiry: empties a segment whose time has passed. True: call again, kExpireStepsMax times a
-  // second at most.
+  // Empties one segment in which everything has expired. True: call again, but at most
+  // kExpireStepsMax times a second.
   WC_HD bool expire();
-  // Removes what has expired or been flushed from the next pairs of the index. False: none is left
-  // to look at, until expire() finds that more has expired, or flush_store(). A caller makes at
-  // most kSweepStepsMax steps a second.
+  // Removes expired and flushed items from the next pairs of the index. False: nothing is left to
+  // look at, until expire() finds that more has expired or flush_store() is called. A caller makes
+  // at most kSweepStepsMax steps a second.
   WC_HD bool sweep();
-  // The limit that maintain() moves to; with keep_all it stops at what is stored. False, and
-  // nothing changes: that is out of reach, or less than the store works with.
+  // Sets the limit that maintain() moves to; with keep_all it stops at what is stored. False: the
+  // target is out of reach, or less than the store works with, and nothing changes.
   WC_HD bool set_target(uint32_t segments);
 
  private:
@@ -172,12 +172,12 @@ class Maintainer {
   PairNumber sweep_at_ = 0;   // where the next step of sweep() begins
   uint32_t sweep_left_ = 0;   // pairs that it has to look at
   uint32_t swept_flush_ = 0;  // the flush_generation that they were counted for
-  bool refilling_ = false;    // up to above the low-water mark
+  bool refilling_ = false;    // reclaiming until above the low-water mark
   uint32_t fruitless_compactions_ = 0;
-  uint64_t fruitless_ = 0;  // bytes copied lately without gaining as much
+  uint64_t fruitless_ = 0;  // bytes copied recently without gaining as much
 };
 
-// Empties a segment or chain; says what that means for whoever wants room.
+// Empties a segment or chain. Returns what that means for a caller that waits for free space.
 WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& rule,
                                                 bool must_keep) {
   const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
@@ -198,8 +198,8 @@ WC_HD inline Maintainer::Step Maintainer::empty(SegmentId id, const KeepRule& ru
   return Step::kNothing;
 }
 
-// Empties several, the first itself and the others by evacuators. All go where the first does,
-// which is of the same generation. REQUIRES: at most at_once_max().
+// Empties several segments: the leader the first, evacuators the others. All are of one generation,
+// and their items go to one generation. REQUIRES: at most at_once_max().
 WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32_t count,
                                                     const KeepRule& rule) {
   Evacuator* evacuators[kEvacuationsMax];
@@ -212,8 +212,8 @@ WC_HD inline Maintainer::Step Maintainer::empty_all(const SegmentId* ids, uint32
   return step;
 }
 
-// How many segments can be emptied at the same time: each may take a fresh one for what stays.
-// Where all must stay, one after the other, since there may be too few of them.
+// How many segments can be emptied at the same time. Each may need a free segment for the items
+// that stay. With keep_all only one, since there may be too few free segments for more.
 WC_HD inline uint32_t Maintainer::at_once_max() const {
   if (evacuators_.count == 0 || core_.shared->keep_all) return 1;
   Evacuator* evacuators[kEvacuationsMax];
@@ -227,12 +227,12 @@ WC_HD inline uint64_t Maintainer::copied_bytes() const {
   return sum;
 }
 
-// Looks at the next segments in turn, at most `most`, until one is dead.
+// Looks at the next segments, at most `most`, until one is dead.
 WC_HD inline Survey Maintainer::survey(uint32_t most) {
   SurveyTask& task = worker_group_.survey;
   task = {};
   task.now = load_relaxed(&core_.shared->now);
-  // A segment sealed after this look has a higher ticket, so this is on the safe side.
+  // A segment sealed after this read has a higher ticket and counts as in use: that is safe.
   task.oldest_inside = reclaimer_.oldest_inside();
   task.flush_ticket = load_relaxed(&core_.shared->flush_ticket);
   task.first = load_relaxed(&core_.shared->index_segments);
@@ -246,18 +246,18 @@ WC_HD inline Survey Maintainer::survey(uint32_t most) {
   return surveyed(task);
 }
 
-// The segment that is worth compacting, if one is.
+// The segment that is worth compacting; kNoSegment: there is none.
 WC_HD inline SegmentId Maintainer::choose_compaction(const Survey& survey) const {
   const uint32_t size = core_.segment_size();
   if (!core_.shared->keep_all)
-    return survey.waste >= size / detail::kWasteShare ? survey.wasteful : kNoSegment;
+    return survey.waste >= size / detail::kCompactWasteDivisor ? survey.wasteful : kNoSegment;
   if (survey.outdated != kNoSegment) return survey.outdated;
   const bool worth =
-      survey.waste >= size / detail::kWasteShareKeepAll && survey.waste_bytes >= size;
+      survey.waste >= size / detail::kCompactWasteDivisorKeepAll && survey.waste_bytes >= size;
   return worth ? survey.wasteful : kNoSegment;
 }
 
-// `victim` and others of its generation that waste about as much; returns how many.
+// Lists `victim` and others of its generation that waste about as much. Returns how many.
 WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim,
                                           SegmentId* victims) {
   victims[0] = victim;
@@ -265,7 +265,7 @@ WC_HD inline uint32_t Maintainer::collect(const Survey& survey, SegmentId victim
   const uint32_t most = at_once_max();
   if (most == 1 || victim != survey.wasteful) return count;
   CollectTask& more = worker_group_.collect;
-  more.waste_min = survey.waste - survey.waste / detail::kWasteShare;
+  more.waste_min = survey.waste - survey.waste / detail::kCompactWasteDivisor;
   more.count = 0;
   worker_group_.run(core_, thread_, Task::kCollect);
   const SegmentState state = core_.segment(victim).load_state();
@@ -286,7 +286,7 @@ WC_HD inline Maintainer::Step Maintainer::compact(const Survey& survey) {
     fruitless_compactions_ = 0;
     return Step::kNothing;
   }
-  // Copying takes what little is free: wait rather than evict when memory is already on its way.
+  // Copying needs free segments. Where retired ones become free soon, wait instead of evicting.
   if (free_count() < core_.shared->copy_reserve && reclaimer_.retired_unpinned() != 0)
     return Step::kWait;
   KeepRule rule;
@@ -315,7 +315,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
     rule.spend = &queue != &shared.young;
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
-      // A chain is the leader's, alone; of a short queue the newest shall stay.
+      // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
       if (count != 0 && (chain || count == most || count > queue.segments / 8)) break;
       victims[count++] = id;
@@ -325,7 +325,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   if (count == 0) return Step::kNothing;
   if (free_count() < core_.shared->copy_reserve && reclaimer_.retired_unpinned() != 0)
     return Step::kWait;
-  // Guaranteed to end: the more was copied without gain, the more use an item must have seen to be
+  // Why this ends: the more bytes are copied without gain, the more accesses an item needs to be
   // copied again.
   const uint64_t segment = core_.segment_size();
   rule.counter_min =
@@ -337,9 +337,9 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   return step;
 }
 
-// One step towards more free segments, beyond what already waits in limbo.
+// One step towards more free segments, beyond those that are retired.
 WC_HD inline Maintainer::Step Maintainer::step() {
-  // With keep_all a failure is an answer to a client, so all is looked at first.
+  // With keep_all a failure reaches a client, so all segments are looked at first.
   const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : detail::kSurveyMax);
   KeepRule rule;
   const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
@@ -354,7 +354,7 @@ WC_HD inline Maintainer::Step Maintainer::step() {
   return seal_sparse_lanes() || found.in_use ? Step::kWait : Step::kNothing;
 }
 
-// Has lanes end open segments that are nearly full of what is dead. False: there are none.
+// Seals open segments of lanes that are mostly dead. False: there are none.
 WC_HD inline bool Maintainer::seal_sparse_lanes() {
   bool sealed = false;
   const uint64_t size = core_.segment_size();
@@ -365,7 +365,8 @@ WC_HD inline bool Maintainer::seal_sparse_lanes() {
       if (open == kNoSegment) continue;
       const SegmentEntry& entry = core_.segment(open);
       const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
-      if (dead < size / detail::kWasteShareKeepAll || load_relaxed(&entry.used) * 2ull < size)
+      if (dead < size / detail::kCompactWasteDivisorKeepAll ||
+          load_relaxed(&entry.used) * 2ull < size)
         continue;
       seal_segment(core_, open);
       open = kNoSegment;
@@ -377,7 +378,7 @@ WC_HD inline bool Maintainer::seal_sparse_lanes() {
 
 // --- The segment that the index wants next
 
-// Has a lane end its open segment if it is `id`.
+// Seals `id` if it is a lane's open segment. False: it is none.
 WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
   for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
     Lane& lane = core_.lanes[i];
@@ -395,7 +396,7 @@ WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
   return reclaimer_.seal_own(id);
 }
 
-// Lets `wanted`, which is beyond the limit, change places with a free segment.
+// Adds `wanted`, which is beyond the limit, and removes a free segment in its place.
 WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
   SegmentId other = kNoSegment;
   {
@@ -470,7 +471,7 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
 
 WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
   const uint32_t count = bytes > core_.plain_size_max() ? chain_segments(core_, bytes) : 1;
-  // One more, that the index may hold back.
+  // One more, since the index may hold one back.
   const uint32_t need = core_.shared->copy_reserve + count + 1;
   reclaimer_.free_retired();
   free_wanted();
@@ -487,7 +488,7 @@ WC_HD inline bool Maintainer::set_target(uint32_t segments) {
   limit_target_ = segments;
   grow_at_ = 1;
   if (evacuators_.count != 0) {
-    // What they have begun would be out of reach.
+    // Evacuators may have open segments that would be beyond the limit.
     for (uint32_t i = 0; i < evacuators_.count; ++i) evacuators_.list[i].seal_all();
     store_relaxed(&core_.shared->copy_reserve,
                   kLeaderReserve + evacuators_for(limit_target_, evacuators_.count));
@@ -522,7 +523,7 @@ WC_HD inline bool Maintainer::sweep() {
   return sweep_left_ != 0;
 }
 
-// Takes one free segment out of the limit. False: none is free.
+// Removes one free segment from the limit. False: none is free.
 WC_HD inline bool Maintainer::shrink_by_one() {
   Shared& shared = *core_.shared;
   SegmentId id = kNoSegment;
@@ -540,7 +541,7 @@ WC_HD inline bool Maintainer::shrink_by_one() {
   return true;
 }
 
-// Goes on with shrinking. kProgress: there is more to be done at once.
+// Continues to lower the limit. kProgress: there is more to do at once.
 WC_HD inline Maintainer::Step Maintainer::shrink() {
   for (uint32_t i = 0; i < detail::kShrunkAtOnce; ++i) {
     if (load_relaxed(&core_.shared->segment_limit) <= limit_target_) return Step::kNothing;
@@ -551,7 +552,8 @@ WC_HD inline Maintainer::Step Maintainer::shrink() {
   return Step::kProgress;
 }
 
-// Goes on with making absent segments free. kProgress: there is more to be done at once.
+// Continues to raise the limit by making absent segments free. kProgress: there is more to do at
+// once.
 WC_HD inline Maintainer::Step Maintainer::grow() {
   Shared& shared = *core_.shared;
   SpinGuard lock(&shared.segment_lock);
@@ -565,7 +567,7 @@ WC_HD inline Maintainer::Step Maintainer::grow() {
     store_relaxed(&shared.segment_limit, shared.segment_limit + 1);
     if (id >= shared.segment_top) store_relaxed(&shared.segment_top, id + 1);
   }
-  // One that has changed places with another may be below.
+  // A segment that swap_absent() removed may be lower.
   if (grow_at_ == shared.segments_max) grow_at_ = 1;
   return Step::kProgress;
 }

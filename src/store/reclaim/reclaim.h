@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emptying segments, one at a time: what is dead is dropped, of what is alive a rule keeps some and
-// evicts the rest. Keeping means copying to the open segment of the copier's own lane. An emptied
-// segment goes to limbo, and from there to the free ones when every batch that could have seen it
-// has ended and no pin holds it.
+// Emptying segments, one at a time: dead items are dropped; of the live ones a rule keeps some and
+// evicts the rest. Keeping means copying to the open segment of the copier. An emptied segment is
+// retired, and becomes free when every batch that may have seen it has ended and no pin holds it.
 //
-// For maintenance alone, one thread at a time, which a worker group may help. Requests go on
+// For maintenance alone: one thread at a time, with the help of a worker group. Requests continue
 // meanwhile.
 #pragma once
 
@@ -16,39 +15,39 @@
 namespace warpcache::store {
 
 enum class Emptied : uint8_t {
-  kDone,     // it is in limbo
+  kDone,     // it is retired
   kNotYet,   // a batch that may still write to it has not ended, or its owner holds it
-  kNoSpace,  // there was nowhere to copy to; what was moved is moved
+  kNoSpace,  // no space to copy to; what was moved stays moved
 };
 
 class Reclaimer {
  public:
-  // `thread` and `worker_group` are the reclaimer's own and stay the caller's.
+  // `thread` and `worker_group` belong to the caller; only the reclaimer uses them.
   WC_HD Reclaimer(const Core& core, ThreadContext* thread, WorkerGroup* worker_group)
       : core_(core), thread_(*thread), worker_group_(*worker_group) {}
 
-  // Frees what waits in limbo and is unseen. Returns how many segments.
+  // Frees the retired segments that no batch can see. Returns how many.
   WC_HD uint32_t free_retired();
-  // Segments in limbo that no pin holds: free as soon as the batches under way have ended.
+  // Retired segments without a pin: they become free when the current batches have ended.
   WC_HD uint32_t retired_unpinned() const;
 
   // Empties a sealed segment. With `must_keep` a live item is never evicted for want of space.
   WC_HD Emptied empty_segment(SegmentId id, const KeepRule& rule, bool must_keep);
-  // The same for a chain, by its head: it stays by going to the newest place of the main
-  // generation. kNotYet: it stayed.
+  // The same for a chain, given its head. A chain that stays moves to the newest place of the main
+  // generation, without a copy: kNotYet.
   WC_HD Emptied judge_chain(SegmentId head, const KeepRule& rule);
-  // Copies a chain to other segments, so that its own become free. Evicts it if there is no space,
+  // Copies a chain to other segments, so that its own become free. Without space it is evicted,
   // unless must_keep.
   WC_HD Emptied move_chain(SegmentId head, bool must_keep);
 
-  // The oldest epoch that a reader is in: what was sealed or unlinked with a lower ticket is
-  // unseen.
+  // The oldest epoch that a reader is in: no reader sees what was sealed or unlinked with a lower
+  // ticket.
   WC_HD uint64_t oldest_inside();
-  // Whether every batch that could write to a sealed segment has ended.
+  // Every batch that could write to this sealed segment has ended.
   WC_HD bool walkable(SegmentId id) {
     return load_relaxed(&core_.segment(id).epoch) < oldest_inside();
   }
-  // Ends appending to the copier's own open segment if it is `id`.
+  // Seals the copier's own open segment if it is `id`.
   WC_HD bool seal_own(SegmentId id);
   WC_HD void seal_all();
 
@@ -79,13 +78,13 @@ WC_HD inline uint32_t Reclaimer::free_retired() {
   uint32_t freed = 0;
   SpinGuard guard(&shared.segment_lock);
   if (shared.retired.oldest == kNoSegment) return 0;
-  const uint64_t oldest = oldest_inside();  // after every ticket in the queue was drawn
+  const uint64_t oldest = oldest_inside();  // read after all tickets in the queue were drawn
   SegmentId next = kNoSegment;
   for (SegmentId id = shared.retired.oldest; id != kNoSegment; id = next) {
     SegmentEntry& entry = core_.segment(id);
     next = entry.queue_newer;
-    // Those behind it came later (two at the same moment may stand the other way round, and wait a
-    // little longer than they had to).
+    // Later ones in the queue have higher tickets. (Two of the same moment may be in the wrong
+    // order; one of them waits a little longer.)
     if (load_relaxed(&entry.epoch) >= oldest) break;
     if (load_acquire(&entry.pins) != 0) continue;
     queue_remove(core_, shared.retired, id);
@@ -125,8 +124,8 @@ WC_HD inline void Reclaimer::seal_all() {
 
 // --- Segments of many items
 
-// Lists the next item from `at` on that is not known to be dropped: what is decided on an item by a
-// leader alone is done before the next one is looked at. Returns where the one after it begins.
+// Lists the next item from `at` on that is not known to be dropped. A leader without workers
+// decides on each item before it looks at the next one. Returns where the item after it begins.
 WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
   Walk& walk = worker_group_.walk;
   for (walk.count = 0; at < walk.used && walk.count == 0;) {
@@ -137,7 +136,7 @@ WC_HD inline uint32_t Reclaimer::list_item(uint32_t at) {
   return at;
 }
 
-// Lists a batch for the workers.
+// Lists the items of a batch for the workers.
 WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
   Walk& walk = worker_group_.walk;
   const uint32_t used = walk.used;
@@ -160,11 +159,11 @@ WC_HD inline uint32_t Reclaimer::list_items(uint32_t at) {
   return at;
 }
 
-// How many bytes of what stays fit into `room`, without cutting an item.
+// How many bytes of the items that stay fit into `space`, without cutting an item.
 WC_HD inline uint32_t Reclaimer::stays_before(uint32_t space) const {
   const Walk& walk = worker_group_.walk;
   if (walk.stay_bytes() <= space) return walk.stay_bytes();
-  // The first that ends behind the room is in [low, high]; places go up.
+  // Binary search for the first item that ends after `space`; offsets increase.
   uint32_t low = 0;
   uint32_t high = walk.stay_count() - 1;
   while (low < high) {
@@ -178,8 +177,8 @@ WC_HD inline uint32_t Reclaimer::stays_before(uint32_t space) const {
   return walk.stay[low].at;
 }
 
-// Takes space for what stays: the rest of the copier's open segment, then a fresh one. False: not
-// for all.
+// Takes space for the items that stay: the rest of the copier's open segment, then a new one.
+// False: not for all of them.
 WC_HD inline bool Reclaimer::place_stays(Generation generation) {
   Walk& walk = worker_group_.walk;
   SegmentId& open = open_[static_cast<uint32_t>(generation)];
@@ -198,8 +197,8 @@ WC_HD inline bool Reclaimer::place_stays(Generation generation) {
   return true;
 }
 
-// Does to each item of the walk's segment what the rule says. False: some must stay and there is no
-// space to copy them to.
+// Applies the rule to each item of the segment. False: some must stay, and there is no space to
+// copy them to.
 WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
   Walk& walk = worker_group_.walk;
   walk.window_end = 0;
@@ -224,8 +223,8 @@ WC_HD inline bool Reclaimer::walk_items(const KeepRule& rule, bool must_keep) {
 WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule, bool must_keep) {
   SegmentEntry& entry = core_.segment(id);
   if (!walkable(id)) return Emptied::kNotYet;
-  // Who publishes adds to it before the slot is written, and nobody can publish here any more: at
-  // zero no slot points here.
+  // A publisher adds to `live` before it writes the slot, and nobody publishes here any more. So
+  // zero means that no slot points here.
   if (load_acquire(&entry.live) != 0) {
     worker_group_.walk.data = core_.segment_data(id);
     worker_group_.walk.used = load_relaxed(&entry.used);

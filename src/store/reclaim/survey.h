@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A look over segments, before maintenance chooses one. Workers share it: each looks at every
-// so-manieth segment and adds what it has found to what the others have. What was found does not
-// depend on how many they are, but that a look by one ends at the first dead segment, and one by
-// several looks at some behind it too.
+// Victim survey. Maintenance scans the segments before it picks one to reclaim. With W workers,
+// worker i scans the segments i, i+W, i+2W, ... and merges what it finds into the shared result.
+// The result does not depend on W, with one exception: a scan ends at the first dead segment, and
+// several workers scan some segments after it too.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace warpcache::store {
 
-// What a look over the segments found. kNoSegment where there is none.
+// The result of a survey. kNoSegment: there is no such segment.
 struct Survey {
-  SegmentId dead = kNoSegment;      // nothing alive; the first
-  SegmentId wasteful = kNoSegment;  // the one that compacting gains most of
-  uint32_t waste = 0;               // bytes in it
-  uint64_t waste_bytes = 0;         // in all
+  SegmentId dead = kNoSegment;      // the first with nothing alive in it
+  SegmentId wasteful = kNoSegment;  // the one that compaction gains most from
+  uint32_t waste = 0;               // dead bytes in it
+  uint64_t waste_bytes = 0;         // dead bytes in all segments
   SegmentId outdated = kNoSegment;  // something in it has expired or been flushed
   SegmentId flushed = kNoSegment;   // sealed before the last flush
   bool expired = false;             // an item has expired, also in an open segment
-  bool in_use = false;              // there are some whose batches have not ended
+  bool in_use = false;              // some are sealed, but a batch may still write to them
 };
 
-// The same while workers are at it. Places are counted in the order of looking.
+// A survey while workers do it. A place is a position in the order of the scan.
 struct SurveyTask {
-  // What to look at, set by the leader: `count` segments from `start` on, round and round in
-  // [first, end).
+  // The range to scan, set by the leader: `count` segments from `start` on; after the last of
+  // [first, end) comes `first` again.
   SegmentId first = 0;
   SegmentId end = 0;
   SegmentId start = 0;
@@ -39,7 +39,7 @@ struct SurveyTask {
   uint64_t oldest_inside = 0;  // see oldest_epoch()
   uint64_t flush_ticket = 0;   // sealed at or before it: holds flushed items
 
-  // What was found.
+  // Results.
   static constexpr uint32_t kNowhere = UINT32_MAX;
   uint32_t dead = kNowhere;  // place
   uint64_t wasteful = 0;     // waste << 32 | ~place
@@ -55,7 +55,7 @@ struct SurveyTask {
   }
 };
 
-// Further segments of which as much is wasted as of the one that a survey has found.
+// Other segments that waste as much as the one that a survey has found.
 struct CollectTask {
   static constexpr uint32_t kMax = 16;
 
@@ -66,14 +66,14 @@ struct CollectTask {
 
 namespace detail {
 
-// Bytes that emptying a segment gains. The end of one that was sealed for want of room is no waste:
-// items packed anew leave the like.
+// Bytes that emptying a segment gains. The free end of a segment that was sealed when an item did
+// not fit is no gain: copied items leave such ends too.
 WC_HD inline uint32_t waste_of(const Core& core, const SegmentEntry& entry) {
   const uint32_t used = load_relaxed(&entry.used);
   return (used < core.segment_size() / 2 ? core.segment_size() : used) - load_acquire(&entry.live);
 }
 
-// Looks at one segment. REQUIRES: `found` is the caller's own.
+// Looks at one segment. REQUIRES: no other worker uses `found`.
 WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint32_t place,
                                  SurveyTask& found) {
   const SegmentId id = task.id_at(place);
@@ -109,7 +109,7 @@ WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint3
 
 }  // namespace detail
 
-// A worker's share.
+// The share of one worker.
 WC_HD inline void survey_share(const Core& core, SurveyTask& task, const Share& share) {
   SurveyTask own;
   for (uint32_t place = share.worker; place < task.count && own.dead == SurveyTask::kNowhere;
@@ -125,7 +125,7 @@ WC_HD inline void survey_share(const Core& core, SurveyTask& task, const Share& 
   if (own.in_use != 0) store_relaxed(&task.in_use, 1);
 }
 
-// A worker's share of looking for more of the kind, in the same places.
+// The share of one worker in the search for other segments, over the same places.
 WC_HD inline void collect_share(const Core& core, const SurveyTask& task, CollectTask& more,
                                 const Share& share) {
   for (uint32_t place = share.worker; place < task.count; place += share.workers) {
@@ -140,7 +140,7 @@ WC_HD inline void collect_share(const Core& core, const SurveyTask& task, Collec
   }
 }
 
-// What all of them have found.
+// The merged result of all workers.
 WC_HD inline Survey surveyed(const SurveyTask& task) {
   Survey survey;
   if (task.dead != SurveyTask::kNowhere) survey.dead = task.id_at(task.dead);

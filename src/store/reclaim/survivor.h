@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What emptying a segment does with one of its items: decide, and put a copy in its place. For
-// maintenance alone; several of its threads may do it at once, to different items. Requests go on
+// What emptying a segment does with one item: decide, and put a copy in its place. For maintenance
+// alone; several of its threads may do it at the same time, to different items. Requests continue
 // meanwhile.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace warpcache::store {
 
 // Which live items stay when a segment is emptied.
 struct KeepRule {
-  uint32_t counter_min = 0;  // used at least as often; 0: all stay, above 3: none does
+  uint32_t counter_min = 0;  // accesses that an item needs to stay; 0: all stay, above 3: none does
   Generation to = Generation::kMain;
-  bool spend = false;  // a stay costs one access of the counter
+  bool spend = false;  // staying costs the item one counted access
 };
 
 enum class Fate : uint8_t { kDead, kStays, kEvicted };
@@ -27,7 +27,7 @@ struct Judged {
 
 namespace detail {
 
-// The way that holds this very item, if one does. REQUIRES: the pair's lock is held.
+// The way that points to this very item. REQUIRES: the pair's lock is held.
 WC_HD inline Way locate(const Core& core, Set* pair, const Item* item, uint64_t hash) {
   const uint64_t offset = core.offset_of(item);
   const PairSets sets = sets_of(core, pair);
@@ -40,7 +40,7 @@ WC_HD inline Way locate(const Core& core, Set* pair, const Item* item, uint64_t 
   return {};
 }
 
-// Takes a located item out, as dead or as evicted. REQUIRES: the pair's lock is held.
+// Removes a located item, as dead or as evicted. REQUIRES: the pair's lock is held.
 WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair, const Way& place,
                               Item* item, bool evicted) {
   ThreadCounters& counters = *thread.counters;
@@ -55,7 +55,7 @@ WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair
 
 }  // namespace detail
 
-// Decides on an item and drops it unless it stays.
+// Decides on an item, and drops it unless it stays.
 WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* item, uint64_t hash,
                                const KeepRule& rule) {
   Set* pair = lock_pair(core, hash);
@@ -76,15 +76,15 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
   return judged;
 }
 
-// Drops an item that there is no room to keep.
+// Evicts an item for which there is no space.
 WC_HD inline void evict_item(const Core& core, ThreadContext& thread, Item* item, uint64_t hash) {
   KeepRule none;
   none.counter_min = 4;
   judge_item(core, thread, item, hash, none);
 }
 
-// Puts the copy in the original's place, unless that is gone. The words that may have changed while
-// the body was copied are taken now, under the lock.
+// Replaces the original by its copy, unless the original is gone. Words that may have changed while
+// the body was copied are copied now, under the lock.
 WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from, Item* to,
                             uint64_t hash, const KeepRule& rule) {
   Set* pair = lock_pair(core, hash);
@@ -106,7 +106,7 @@ WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from,
     const uint32_t counter = place.set->counter(place.way);
     if (rule.spend && counter != 0) place.set->set_counter(place.way, counter - 1);
     store_release(&place.set->slots[place.way], make_slot(core.offset_of(to), bytes, hash));
-    thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() takes them off again
+    thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() subtracts them again
     forget_item(core, *thread.counters, from);
   }
   unlock_pair(pair);

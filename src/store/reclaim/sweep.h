@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Removing dead items where they are found in the index, so that what has expired or been flushed
-// is counted no longer, wherever it lies: in an open segment, beside live items, in a chain. The
-// segments that become empty are freed by others.
+// Removes dead items that are found through the index, so that expired and flushed items are no
+// longer counted, wherever they lie: in an open segment, beside live items, in a chain. Other steps
+// free the segments that become empty.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace warpcache::store {
 
-// A range of pairs. Set by the leader.
+// A range of pairs, set by the leader.
 struct SweepTask {
   PairNumber first = 0;
   uint32_t count = 0;
@@ -20,7 +20,8 @@ struct SweepTask {
 
 namespace detail {
 
-// A way that becomes free may take an item from overflow, which is looked at in its turn.
+// Removes the item of a way if it is dead. The free way may get an item from overflow, which is
+// then looked at too.
 WC_HD inline void sweep_way(const Core& core, ThreadContext& thread, Set* pair, const Way& place,
                             uint32_t now) {
   for (Slot slot = load_relaxed(&place.set->slots[place.way]); slot != 0;
@@ -33,7 +34,7 @@ WC_HD inline void sweep_way(const Core& core, ThreadContext& thread, Set* pair, 
 
 }  // namespace detail
 
-// A worker's share. For maintenance alone; requests go on meanwhile.
+// The share of one worker. For maintenance alone; requests continue meanwhile.
 WC_HD inline void sweep_share(const Core& core, ThreadContext& thread, const SweepTask& task,
                               const Share& share) {
   const uint32_t now = load_relaxed(&core.shared->now);

@@ -87,7 +87,7 @@ TEST(Sweep, WorkOfASecondIsBounded) {
   EXPECT_GT(seconds, 1u);
 }
 
-// With a thread that goes on storing, nothing that is alive is taken for dead.
+// While a thread stores items, no live item counts as dead.
 TEST(Sweep, LeavesWhatIsStoredMeanwhile) {
   const auto store = make_store(quiet_config(32 * kMiB));
   Worker worker(store.get());

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emptying one segment, as tasks that workers share. Items lie behind each other and only an item's
-// own header says where it ends, so where they begin is a chain that the leader follows
-// (reclaim.h). It hands them out in batches; what is done to an item does not depend on the
-// others':
+// Emptying one segment, as tasks that workers share. Items are neighbours, and only the header of
+// an item says where it ends. So the leader follows them one after the other (reclaim.h) and gives
+// them to the workers in batches; the decision on one item does not depend on the others:
 //
-//   sizes   how long an item would be that began here, for each granule of a window: then the
-//           leader's chain is a look into this table and no access to the segment
-//   judge   what is dead or not worth keeping goes; what stays is listed, with a place in one
-//           sequence of bytes
-//   copy    the bodies of long items, by all workers together
-//   move    the other bodies, each by one worker, and then the swap of the slot
+// sizes   how long an item would be if it began here, for each granule of a window. The leader then
+// reads this table instead of the segment.
+// judge   drops what is dead or not worth keeping. The items that stay are listed, each with a
+// place in one sequence of bytes.
+// copy    copies the bodies of long items, all workers together
+// move    copies the other bodies, one worker each, and then swaps the slot
 //
-// The leader decides between judge and move where the sequence goes: it is cut in two where the
-// copier's open segment ends.
+// Between judge and move the leader decides where the sequence goes. It is cut in two at the end of
+// the copier's open segment.
 #pragma once
 
 #include <cstdint>
@@ -25,35 +24,35 @@
 namespace warpcache::store {
 
 inline constexpr uint32_t kWalkMax = 1024;             // items of a batch
-inline constexpr uint32_t kWindowGranules = 4 * 1024;  // that the table of sizes is about
+inline constexpr uint32_t kWindowGranules = 4 * 1024;  // granules that the table of sizes covers
 inline constexpr uint32_t kWindowBytes = kWindowGranules * kItemGranule;
-inline constexpr uint32_t kBodyAloneMax = 1024;  // bytes that one of several workers copies
+inline constexpr uint32_t kBodyAloneMax = 1024;  // bytes; a longer body is copied by all workers
 
 // An item that stays.
 struct Stay {
   uint64_t hash;
-  uint32_t item;   // where it is in the segment, bytes
-  uint32_t at;     // where its copy is in the sequence
-  uint32_t bytes;  // that it takes
+  uint32_t item;   // offset in the segment, bytes
+  uint32_t at;     // offset of its copy in the sequence
+  uint32_t bytes;  // its size
 };
 
 struct Walk {
   // Set by the leader.
-  uint8_t* data = nullptr;    // the segment's
+  uint8_t* data = nullptr;    // of the segment
   uint32_t used = 0;          // bytes of it
-  uint32_t window = 0;        // the table is about what follows here ...
-  uint32_t window_end = 0;    // ... up to here
-  uint16_t* sizes = nullptr;  // the table, in granules; kWindowGranules of them
+  uint32_t window = 0;        // first byte that the table covers ...
+  uint32_t window_end = 0;    // ... and the byte after the last
+  uint16_t* sizes = nullptr;  // the table: kWindowGranules sizes, in granules
   KeepRule rule;
-  bool must_keep = false;  // what has no place stays as it is; else it is evicted
+  bool must_keep = false;  // true: an item without space stays in place; false: it is evicted
   uint32_t count = 0;      // of `items`
   uint32_t items[kWalkMax];
-  uint32_t split = 0;      // the sequence's bytes from here on go to the second place
+  uint32_t split = 0;      // offset in the sequence at which the second place begins
   uint8_t* place[2] = {};  // null: there is none
-  // Made by the workers.
-  uint64_t stays = 0;  // how many << 32 | the bytes that they take
+  // Written by the workers.
+  uint64_t stays = 0;  // number << 32 | bytes, of the items that stay
   Stay stay[kWalkMax];
-  uint32_t long_bodies = 0;  // 1: there are some for the task copy
+  uint32_t long_bodies = 0;  // 1: the task copy has work
   uint64_t copied = 0;       // bytes
 
   WC_HD uint32_t stay_count() const { return static_cast<uint32_t>(stays >> 32); }
@@ -72,8 +71,8 @@ namespace detail {
 
 inline constexpr uint32_t kHeaderGranules = sizeof(Item) / kItemGranule;
 
-// The size of an item if one begins here, in granules; where none does, anything. Words of items
-// that are there may change meanwhile.
+// The size of an item if one begins here, in granules; else any number. Words of existing items may
+// change meanwhile.
 WC_HD inline uint16_t size_if_item(const uint8_t* data) {
   const Item* item = reinterpret_cast<const Item*>(data);
   const uint64_t granules =
@@ -85,7 +84,7 @@ WC_HD inline bool is_long(const Stay& stay, const Share& share) {
   return share.workers > 1 && stay.bytes > kBodyAloneMax;
 }
 
-// Key and value, with the padding behind them: whole granules at both ends.
+// Key and value with their padding: whole granules at both ends.
 WC_HD inline void copy_body(Item* to, const Item* from, uint32_t bytes) {
   mem_copy_granules(to + 1, from + 1, (bytes - sizeof(Item)) / kItemGranule);
 }
@@ -99,7 +98,7 @@ WC_HD inline void size_share(const Walk& walk, const Share& share) {
 #pragma unroll 8
 #endif
   for (uint32_t i = share.worker; i < count; i += share.workers) {
-    // No item begins where there is no space for a header.
+    // No item begins where a header does not fit.
     const uint32_t at = walk.window + i * kItemGranule;
     if (at + sizeof(Item) <= walk.used) {
       walk.sizes[i] = detail::size_if_item(window + uint64_t{i} * kItemGranule);

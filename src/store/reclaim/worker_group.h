@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who does maintenance's work: the thread that leads it, alone (on the host), or together with
-// workers (on a device: the threads of a block), to which it gives the tasks that can be shared.
-// What a task does is in survey.h, walk.h and sweep.h, and is the same code for one and for many.
+// A worker group does the work of maintenance: a leader alone (on the host), or a leader with
+// workers (on a device: the threads of a block) that share its tasks. The tasks are in survey.h,
+// walk.h and sweep.h; the code is the same for one thread and for many.
 //
-// The leader calls run(); a worker calls serve() and is in it until stop(). Leader and workers
-// talk through words in memory that all of them reach; no barrier of the machine's is used, so the
-// leader may call run() from anywhere, with locks held that no task takes (the segment lock for
-// Task::kOldestEpoch).
+// The leader calls run(). A worker calls serve(), which returns after stop(). Leader and workers
+// communicate through words in memory and use no barrier of the device. So the leader may call
+// run() from any place, also with a lock held, unless a task takes that lock (Task::kOldestEpoch
+// takes none, so the segment lock may be held for it).
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ enum class Task : uint32_t {
 
 class WorkerGroup {
  public:
-  // Before the first run() with these workers, and before any of them calls serve(). None: the
-  // leader works alone. `sizes` has kWindowGranules; not needed by a leader alone.
+  // Before the first run(), and before any worker calls serve(). 0 workers: the leader works alone.
+  // `sizes` has kWindowGranules entries; a leader alone does not need it.
   WC_HD void start(uint32_t workers, uint16_t* sizes) {
     workers_ = workers;
     done_ = 0;
@@ -48,20 +48,21 @@ class WorkerGroup {
   }
   WC_HD bool has_workers() const { return workers_ != 0; }
 
-  // Does a task with what is in the fields below; returns when it is done. Leader only. `thread` is
-  // the leader's.
+  // Does a task with the arguments in the fields below; returns when it is done. Leader only.
+  // `thread` is the leader's.
   WC_HD void run(const Core& core, ThreadContext& thread, Task task);
-  // Sends the workers home: mustered anew they come back.
+  // Ends serve() of all workers. start() may follow.
   WC_HD void stop() {
     if (has_workers()) begin(Task::kStop);
   }
 
-  // Worker `worker`, from 0 on, does its share of every task. `thread` has counters and nothing
-  // else that is looked at; it is the worker's own, its counters may be others' as well where
-  // ThreadCounters allow it. On a device all threads of a warp are workers.
+  // Does the share of worker `worker`, counted from 0, of every task. `thread` needs only its
+  // counters; several workers may share them where ThreadCounters allow it. On a device all threads
+  // of a warp are workers.
   WC_HD void serve(const Core& core, ThreadContext& thread, uint32_t worker);
 
-  // What tasks are about. The leader's between tasks, the workers' during them.
+  // Arguments and results of the tasks. The leader uses them between tasks, the workers during a
+  // task.
   uint64_t oldest_epoch = 0;
   SurveyTask survey;
   CollectTask collect;
@@ -78,18 +79,18 @@ class WorkerGroup {
   WC_HD void work(const Core& core, ThreadContext& thread, Task task, const Share& share);
 
   uint32_t workers_ = 0;
-  uint32_t task_number_ = 0;  // counts tasks; who sees it count up sees the task
-  uint32_t done_ = 0;         // workers that have done their share
+  uint32_t task_number_ = 0;  // number of the last task; a new value announces a task
+  uint32_t done_ = 0;         // workers that have finished their share
   Task task_ = Task::kStop;
-  uint32_t new_items_ = 0;  // of the workers: what they would add to ThreadContext::new_items
+  uint32_t new_items_ = 0;  // of all workers: to be added to ThreadContext::new_items
 };
 
 namespace detail {
 
 inline constexpr uint32_t kWorkerPausesMax = 64;
 
-// One turn of waiting for leader or workers. On the host it sleeps soon: who only gives the core
-// away gets it back a time slice later where others compute.
+// One round of waiting for leader or workers. The host sleeps after a few rounds: a thread that
+// only yields its core gets it back one time slice later when other threads compute.
 WC_HD inline void wait_round(uint32_t round) {
 #if !defined(__CUDA_ARCH__)
   if (round >= kWorkerPausesMax) {
@@ -101,7 +102,7 @@ WC_HD inline void wait_round(uint32_t round) {
   spin_wait(round);
 }
 
-// Threads that wait for each other's branches go on together from here.
+// The threads of a warp continue together from here.
 WC_HD inline void converge() {
 #if defined(__CUDA_ARCH__)
   __syncwarp();
@@ -156,7 +157,7 @@ WC_HD inline void WorkerGroup::run(const Core& core, ThreadContext& thread, Task
   store_relaxed(&new_items_, 0);
 }
 
-// The task after the one that `number` stands for.
+// Waits for the task after number `number`.
 WC_HD inline Task WorkerGroup::next_task(uint32_t& number) const {
   for (uint32_t round = 0; load_acquire(&task_number_) == number; ++round) {
     detail::wait_round(round);

@@ -6,13 +6,13 @@
 namespace warpcache::store {
 namespace {
 
-// What a store holds: keys in all states, in segments of many small or few large items.
+// The contents of a store: keys in all states, in segments of many small or few large items.
 struct Content {
   uint64_t memory = 8 * kMiB;
   uint64_t keys = 20'000;
   uint64_t value_min = 16;
   uint64_t value_max = 100;
-  char fill = 0;  // all bytes of the values; 0: make_value()'s
+  char fill = 0;  // every byte of the values; 0: values of make_value()
 };
 
 std::string value_of_key(const Content& content, uint64_t key) {
@@ -32,7 +32,7 @@ std::unique_ptr<Store> make_filled(const Content& content) {
     if (key % 11 != 0) continue;
     EXPECT_EQ(worker.set(key_name(key / 2), value_of_key(content, key / 2)), Status::kOk);
   }
-  // Not by set_clock(), which would remove what has expired.
+  // set_clock() would remove what has expired.
   store_relaxed(&store->ref().core.shared->now, 60);
   return store;
 }
@@ -109,7 +109,8 @@ TEST_P(WorkerGroupTest, EmptiesSegmentsAsOneDoes) {
   }
 }
 
-// Values of equal bytes: what would be a header in them has every size, none or an enormous one.
+// Values of equal bytes: read as a header they give an item of any size, of none or of an enormous
+// one.
 INSTANTIATE_TEST_SUITE_P(Contents, WorkerGroupTest,
                          testing::Values(Content{}, Content{8 * kMiB, 20'000, 1, 100, '\1'},
                                          Content{8 * kMiB, 4'000, 1000, 1100, '\xff'},
@@ -139,7 +140,8 @@ TEST(WorkerGroup, SweepsAsOneDoes) {
   EXPECT_EQ(other->stats().get(StoreCounter::kItems) + expired, items);
 }
 
-// Without space what must stay stays where it is, and the rest of a segment can be emptied later.
+// Items that must stay and find no space keep their places; the rest of the segment can be emptied
+// later.
 TEST(WorkerGroup, FindsNowhereToCopyTo) {
   const Content content;
   const auto store = make_filled(content);
@@ -154,7 +156,7 @@ TEST(WorkerGroup, FindsNowhereToCopyTo) {
   const auto empty = [&](bool must_keep) {
     return reclaimer.empty_segment(core.shared->young.oldest, all, must_keep);
   };
-  // One is free: the first segment's items and some of the next ones' fit.
+  // One segment is free: it takes the items of the first segment and some of the next ones.
   Emptied emptied = Emptied::kDone;
   for (uint32_t i = 0; i < 20 && emptied == Emptied::kDone; ++i) emptied = empty(true);
   ASSERT_EQ(emptied, Emptied::kNoSpace);
@@ -174,7 +176,7 @@ TEST(WorkerGroup, FindsNowhereToCopyTo) {
   check_accounts(*store);
 }
 
-// Shares put together are the whole.
+// The merged shares are the result of one worker.
 TEST(WorkerGroup, SurveysAsOneDoes) {
   const auto store = make_filled({});
   const Core core = store->ref().core;
@@ -207,7 +209,7 @@ TEST(WorkerGroup, SurveysAsOneDoes) {
   }
 }
 
-// The first dead segment is found by whomever's share it is.
+// The first dead segment is found, whichever worker scans it.
 TEST(WorkerGroup, FindsTheFirstDeadSegment) {
   const auto store = make_filled({});
   const Core core = store->ref().core;

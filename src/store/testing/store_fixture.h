@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a store with a worker's operations as requests do them, and values that tell what they
-// should be.
+// For tests: a store with a worker that uses it as requests do, and values that show whether they
+// are right.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace warpcache::store {
 
 inline std::string key_name(uint64_t number) { return "key-" + std::to_string(number); }
 
-// A value that says which key it belongs to and which of its writes it is; every byte follows from
-// the two. At least 16 bytes.
+// A value that shows its key and the number of the write; every byte follows from the two. At least
+// 16 bytes.
 inline uint8_t pattern_byte(uint64_t key, uint64_t version, uint64_t at) {
   return static_cast<uint8_t>((key * 131 + version * 31 + at * 7 + (at >> 8)) & 0xff);
 }
@@ -35,7 +35,7 @@ inline std::string make_value(uint64_t key, uint64_t version, size_t size) {
   return value;
 }
 
-// The version of a value of `key`, or UINT64_MAX if it is torn or another key's.
+// The version of a value of `key`; UINT64_MAX if the value is torn or belongs to another key.
 inline uint64_t check_value(uint64_t key, const std::string& value) {
   if (value.size() < 16) return UINT64_MAX;
   uint64_t owner = 0;
@@ -49,10 +49,10 @@ inline uint64_t check_value(uint64_t key, const std::string& value) {
   return version;
 }
 
-// One thread's use of a store. Each operation is a batch of its own unless the caller is in one.
+// One thread's use of a store. Each operation is a batch by itself, unless the caller is in one.
 class Worker {
  public:
-  // How room is made, where it is not the store's own maintenance that does it.
+  // How space is reclaimed, where it is not by the store's own maintenance.
   std::function<Status(uint64_t)> reclaim = [this](uint64_t bytes) {
     return store_->reclaim(bytes);
   };
@@ -74,7 +74,7 @@ class Worker {
     if (depth_ != 0 && --depth_ == 0) ref_.leave_batch(thread_);
   }
 
-  // Set, making room as the engine does.
+  // Sets; reclaims space as the engine does.
   Status set(const std::string& key, const std::string& value, uint32_t expiry = 0) {
     const uint64_t hash = ref_.hash(bytes_of(key));
     for (int round = 0; round < 100; ++round) {
@@ -104,7 +104,7 @@ class Worker {
     pair.publish(thread_, allocation, existing);
   }
 
-  // False: nothing alive.
+  // False: the key is not there or dead.
   bool get(const std::string& key, std::string* value = nullptr) {
     enter();
     const uint64_t hash = ref_.hash(bytes_of(key));
@@ -170,7 +170,7 @@ class Worker {
   int depth_ = 0;
 };
 
-// No thread but the test's, a fixed seed, a clock that stands still.
+// No thread but the test's, a fixed seed, and a clock that does not move.
 inline StoreConfig quiet_config(uint64_t memory) {
   StoreConfig config;
   config.memory_limit = memory;
@@ -189,8 +189,7 @@ inline std::unique_ptr<Store> make_store(const StoreConfig& config) {
 
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// What segments and counters say of the items is what the index says. REQUIRES: nothing else uses
-// the store.
+// Segments and counters agree with the index on the items. REQUIRES: nothing else uses the store.
 inline void check_accounts(const Store& store) {
   const Core core = store.ref().core;
   std::map<SegmentId, uint64_t> live;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: maintenance by a worker group of threads of the host, as the threads of a block do it
-// on a device.
+// For tests: maintenance by threads of the host that form a worker group, as the threads of a block
+// do on a device.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace warpcache::store {
 
-// Its threads serve until it goes; whoever made it leads.
+// Workers that serve until the object is destroyed. The thread that made it leads.
 class ThreadWorkerGroup {
  public:
-  // 0 workers: the leader is alone.
+  // 0 workers: the leader works alone.
   ThreadWorkerGroup(Store* store, uint32_t workers)
       : store_(store), contexts_(workers + 1), sizes_(kWindowGranules) {
     for (ThreadContext& context : contexts_) {
@@ -49,7 +49,7 @@ class ThreadWorkerGroup {
   std::vector<std::thread> threads_;
 };
 
-// Evacuators that are threads without worker groups of their own, for a evacuators of maintenance.
+// Evacuators on threads of the host; their worker groups have no workers.
 class ThreadEvacuators {
  public:
   ThreadEvacuators(Store* store, uint32_t evacuators) : store_(store), contexts_(evacuators) {
@@ -86,8 +86,8 @@ class ThreadEvacuators {
   std::vector<std::thread> threads_;
 };
 
-// What store::Maintenance is, with a worker group and with evacuators. REQUIRES: the store has no
-// maintenance thread of its own and nobody calls its reclaim() or maintain().
+// Does what store::Maintenance does, with a worker group and evacuators. REQUIRES: the store has no
+// maintenance thread, and nobody calls its reclaim() or maintain().
 class WorkerGroupMaintenance {
  public:
   WorkerGroupMaintenance(Store* store, uint32_t workers, uint32_t evacuators)
@@ -141,7 +141,7 @@ class WorkerGroupMaintenance {
   }
 
   ThreadWorkerGroup worker_group_;
-  std::mutex mutex_;  // guards the maintainer: one leads at a time
+  std::mutex mutex_;  // guards the maintainer, which one thread uses at a time
   ThreadEvacuators evacuators_;
   Maintainer maintainer_;
   std::atomic<bool> done_ = false;

@@ -22,7 +22,7 @@ bool is_done(FrameState state) { return state == FrameState::kDone || state == F
 
 uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
 
-// Of a buffer for a value that has one of its own.
+// Size of a buffer for a value with a separate buffer.
 uint32_t large_bytes(const CudaEngineConfig& config) {
   return aligned(std::max(config.item_size_max, CudaEngine::kArenaValueMax) + 4096);
 }
@@ -86,7 +86,7 @@ uint64_t CudaEngine::device_bytes(const CudaEngineConfig& config, uint32_t input
 uint8_t* CudaEngine::input_memory(uint32_t bytes) {
   const bool taken = input_.allocate(gpu::CudaMemory::Place::kHost, bytes) &&
                      input_copy_.allocate(gpu::CudaMemory::Place::kDevice, bytes);
-  if (!taken) throw std::bad_alloc();  // at the start, as for all memory
+  if (!taken) throw std::bad_alloc();  // at the start, like all memory
   return input_.data();
 }
 
@@ -129,7 +129,7 @@ void CudaEngine::begin(Batch& batch) {
   place_bodies();
 }
 
-// Bodies that came in pieces go to the store's memory, so that the request finds them there.
+// Copies bodies that were received in pieces to the store's memory, where the request finds them.
 void CudaEngine::place_bodies() {
   for (uint32_t i : again_) {
     const BatchEntry& entry = batch_->entries[i];
@@ -139,7 +139,7 @@ void CudaEngine::place_bodies() {
     const Status status = store.reserve(body.key_size, body.size, &bodies_[i]);
     if (faults_.failed()) return;
     if (status != Status::kOk) {
-      // Framed as a store that was refused, it is answered as one.
+      // The frame is then that of a refused store, and is answered as one.
       bodies_[i] = 0;
       protocol::refuse_store(batch_->frames[entry.first_frame], status);
       continue;
@@ -158,7 +158,7 @@ protocol::Request CudaEngine::parse(uint32_t frame) {
   return request;
 }
 
-// `reply` stays where it is.
+// `reply` stays valid until the batch is sent.
 void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
   Answer& answer = answers_[frame];
   answer = {};
@@ -177,10 +177,10 @@ void CudaEngine::begin_round() {
   uint32_t group_first = 0;
   for (uint32_t index : again_) {
     const uint32_t before = static_cast<uint32_t>(origin_.size());
-    if (before == kFramesMax) break;  // the others come in the next round
+    if (before == kFramesMax) break;  // the others go into the next round
     add_entry(index);
     const uint32_t after = static_cast<uint32_t>(origin_.size());
-    // A group holds whole entries, or one alone.
+    // A group holds whole entries, or one large entry.
     if (after - group_first > kSliceFrames) {
       if (before > group_first) add_group(group_first, before - group_first);
       group_first = before;
@@ -204,7 +204,7 @@ void CudaEngine::add_group(uint32_t first, uint32_t count) {
   groups_.as<Group>()[job_->shares++] = {first, count};
 }
 
-// The frames of an entry that have no answer yet.
+// Adds the frames of an entry that have no answer yet.
 void CudaEngine::add_entry(uint32_t index) {
   const BatchEntry& entry = batch_->entries[index];
   EntryInfo& info = entries_.as<EntryInfo>()[index];
@@ -259,7 +259,7 @@ Batch* CudaEngine::poll() {
   return under_way_ ? nullptr : std::exchange(batch_, nullptr);
 }
 
-// Returns the bytes of the arena at `reply_out` that hold replies.
+// Reads the results of the job. Returns the bytes of the arena at `reply_out` that hold replies.
 uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
   const auto* replies = frame_replies_.as<FrameReply>();
   uint32_t used = 0;
@@ -279,7 +279,7 @@ uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
   return aligned(used);
 }
 
-// Decides for each entry of the round whether it needs another one.
+// Decides for each entry of the round whether it needs another round.
 void CudaEngine::after_round() {
   space_wanted_ = space_missing_ = 0;
   round_.swap(again_);
@@ -349,7 +349,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
   }
   const bool space = config_.reply_arena_bytes - arena_used_ > 2 * kArenaValueMax;
   if (entry.datagram || has_hole) {
-    // Must be answered now.
+    // It must be answered now.
     if (space) return EntryNext::kAgain;
     if (entry.datagram) {
       fail_datagram(entry, bytes_of(kDatagramTooLarge));
@@ -362,7 +362,7 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
   return had_share || !space ? EntryNext::kFinished : EntryNext::kAgain;
 }
 
-// The error is all of its answer.
+// The error is the whole answer.
 void CudaEngine::fail_datagram(const BatchEntry& entry, Bytes error) {
   for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
   answer_with(entry.first_frame, error);
@@ -382,7 +382,7 @@ void CudaEngine::abandon(uint32_t id) { incoming_.abandon(id); }
 
 // --- The end
 
-// From answers to spans. What follows each other in memory is one span.
+// Turns answers into spans. Neighbouring bytes in memory share a span.
 void CudaEngine::finish() {
   Batch& batch = *batch_;
   for (uint32_t index = 0; index < batch.entries.size(); ++index) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine that runs requests on a GPU. A batch becomes one or more jobs (job.h): all frames are
-// handed in, and what comes back undone (no room in the store, no space for the reply, behind a
-// command that the host runs) is handed in again, until every entry is answered from its front on.
-// Replies are written by the device, straight into pinned memory that the spans point to.
-// When the device fails during a batch, its reservations stay the caller's, to be stored elsewhere
-// (failover_engine.h).
+// The engine that runs requests on a GPU. A batch becomes one or more jobs (job.h). The first
+// contains all frames; frames that were not done (no space in the store or for the reply, or after
+// a command that the host runs) are submitted again in the next one, until every entry is answered
+// as far as possible. The device writes replies directly into the pinned memory that the spans
+// point to. When the device fails during a batch, the reservations of the batch stay the caller's,
+// to be stored elsewhere (failover_engine.h).
 #pragma once
 
 #include <chrono>
@@ -28,24 +28,23 @@ struct CudaEngineConfig {
   bool cas_enabled = true;           // not -C
   JobRunnerConfig jobs;
   uint32_t reply_arena_bytes = 16 * 1024 * 1024;
-  // How long the largest values may wait for others to be sent. After that they are missed.
+  // How long the largest values may wait for a pin. After that the answer is a miss.
   uint32_t pin_wait_ms_max = 100;
 };
 
 class CudaEngine final : public Engine {
  public:
-  // Values up to this go through the reply arena; longer ones have buffers of their own.
+  // Values up to this size go through the reply arena; longer ones have separate buffers.
   static constexpr uint32_t kArenaValueMax = 1024 * 1024;
-  // Buffers for such values that are on their way to clients.
+  // Buffers for values that are being sent to clients.
   static constexpr uint32_t kLargeBuffers = 4;
 
-  // Returns what is wrong, or "". All outlive the engine.
+  // Returns the error as text, or "". `store`, `faults` and `admin` outlive the engine.
   static std::string create(const CudaEngineConfig& config, store::CudaStore& store,
                             gpu::DeviceFaults& faults, AdminHandler& admin,
                             std::unique_ptr<CudaEngine>* engine);
 
-  // What an engine takes of the device's memory, with what the driver rounds up. `input_bytes`: of
-  // input_memory().
+  // Device memory of one engine, rounded up as the driver does. `input_bytes`: of input_memory().
   static uint64_t device_bytes(const CudaEngineConfig& config, uint32_t input_bytes);
 
   uint8_t* input_memory(uint32_t bytes) override;
@@ -62,7 +61,7 @@ class CudaEngine final : public Engine {
   request::Counters& counters() { return counters_; }
 
  private:
-  // The answer to a frame of the batch, or what it waits for.
+  // The answer to a frame of the batch, or its state.
   struct Answer {
     const uint8_t* data = nullptr;
     uint32_t size = 0;
@@ -111,7 +110,7 @@ class CudaEngine final : public Engine {
   request::Counters counters_;
   IncomingBodies incoming_;
 
-  gpu::CudaMemory input_;                 // pinned: what Batch::input points to
+  gpu::CudaMemory input_;                 // pinned: memory of Batch::input
   gpu::CudaMemory input_copy_;            // device
   gpu::CudaMemory frames_;                // pinned: protocol::Frame
   gpu::CudaMemory entries_;               // pinned: EntryInfo
@@ -119,16 +118,16 @@ class CudaEngine final : public Engine {
   gpu::CudaMemory reply_copy_;            // device
   gpu::CudaMemory groups_;                // pinned: Group
   gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job
-  gpu::CudaMemory bounce_;                // pinned: bodies on their way to the store
+  gpu::CudaMemory bounce_;                // pinned: bodies that are copied to the store
   gpu::CudaMemory large_[kLargeBuffers];  // pinned
   gpu::CudaMemory large_copy_;            // device
-  gpu::CudaMemory apart_;                 // pinned: one reply of any size, on its way to a text
+  gpu::CudaMemory apart_;                 // pinned: one reply of any size, to be copied to a text
   bool large_used_[kLargeBuffers] = {};
-  // Goes first: giving memory back waits for kernels that run.
+  // Declared last: its destructor ends the kernels, and freeing memory waits for running kernels.
   JobRunner<FrameJob> runner_;
 
   Batch* batch_ = nullptr;
-  FrameJob* job_ = nullptr;  // the round's
+  FrameJob* job_ = nullptr;  // of the current round
   bool under_way_ = false;
   std::vector<Answer> answers_;        // by frame of the batch
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
@@ -141,9 +140,9 @@ class CudaEngine final : public Engine {
   std::vector<uint32_t> round_;    // entries of the last one
   std::deque<std::string> texts_;  // replies that the host made
   uint32_t arena_used_ = 0;
-  uint64_t space_wanted_ = 0;   // of the largest that was deferred; 0: none
-  uint64_t space_missing_ = 0;  // of all that were
-  uint32_t defers_ = 0;         // rounds in a row in which something was deferred
+  uint64_t space_wanted_ = 0;   // of the largest deferred request; 0: none
+  uint64_t space_missing_ = 0;  // of all deferred requests
+  uint32_t defers_ = 0;         // successive rounds in which a request was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
   bool pins_refused_ = false;  // since `refused_since_`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the engine does beside handing in jobs: logins, administrative commands, values that are too
+// The work of the engine besides jobs: logins, administrative commands, and values that are too
 // long for the reply arena.
 #include <new>
 #include <utility>
@@ -13,7 +13,7 @@
 
 namespace warpcache::engine::cuda {
 
-// `text` makes a std::string, which is kept until the batch has been sent. Where the system refuses
+// `text` makes a std::string, which is kept until the batch has been sent. If the system refuses
 // the memory for it, the connection is closed.
 template <typename... Text>
 void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
@@ -26,7 +26,7 @@ void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
   }
 }
 
-// Until a connection has logged in, what it sends is the login.
+// Until a connection has logged in, everything it sends is a login.
 void CudaEngine::authenticate(BatchEntry& entry) {
   while (!entry.authenticated && entry.frames_done < entry.frame_count && !entry.close) {
     const uint32_t frame = entry.first_frame + entry.frames_done;
@@ -44,8 +44,8 @@ void CudaEngine::authenticate(BatchEntry& entry) {
   }
 }
 
-// False: the entry ends here for this batch, before the command where too many were run, or behind
-// it where its reply comes later. `must`: it cannot wait.
+// False: the entry ends here for this batch, before the command if too many have run, or after it
+// if its reply comes later. `must`: the command cannot wait.
 bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   BatchEntry& entry = batch_->entries[index];
   const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
@@ -61,7 +61,7 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   ++batch_admin_;
   admin_window_.count();
   const protocol::Request request = parse(frame);
-  runner_.release_device();  // as for store_alone(): it may call the store
+  runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;
@@ -71,8 +71,8 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   return false;
 }
 
-// Answers with the text that `run` makes, or says that the system refuses the memory for it: texts
-// grow with what is stored.
+// Answers with the text that `run` makes. Texts grow with what is stored: if the system refuses the
+// memory, the answer says so.
 template <typename Run>
 void CudaEngine::run_admin(const protocol::Request& request, uint32_t frame, Run run) {
   try {
@@ -103,8 +103,8 @@ void CudaEngine::answer_miss(uint32_t frame) {
 
 // --- Values that are too long for the arena
 
-// Runs the one request with a buffer of its own for the reply, which stays until it has been sent.
-// kFinished: the entry waits for a buffer.
+// Runs one request with a separate reply buffer, which stays until it has been sent. kFinished: the
+// entry waits for a buffer.
 CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame) {
   uint32_t buffer = 0;
   while (buffer < kLargeBuffers && (large_used_[buffer] || large_[buffer].bytes() == 0)) ++buffer;
@@ -126,12 +126,12 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
   return EntryNext::kAgain;
 }
 
-// The same where frames behind it are answered already, so that it can wait for nothing: the reply
-// becomes a text. Only where the system has no memory for that the key is missed.
+// The same if later frames of the entry are answered already, so that it cannot wait: the reply
+// becomes a text. If there is no memory for the text, the answer is a miss.
 void CudaEngine::fetch_apart(uint32_t frame) {
   run_alone(frame, apart_);
   Answer& answer = answers_[frame];
-  if (answer.state == FrameState::kDeferred) return;  // to be made room for, as any other
+  if (answer.state == FrameState::kDeferred) return;  // reclaim() follows, as for other frames
   if (!answer.answered) return answer_miss(frame);
   try {
     texts_.emplace_back(reinterpret_cast<const char*>(answer.data), answer.size);
@@ -141,7 +141,7 @@ void CudaEngine::fetch_apart(uint32_t frame) {
   }
 }
 
-// A job of one frame. `reply` has room for any.
+// Runs a job of one frame. `reply` has space for any reply.
 void CudaEngine::run_alone(uint32_t frame, const gpu::CudaMemory& reply) {
   const auto size = static_cast<uint32_t>(reply.bytes());
   const bool large = large_copy_.bytes() != 0;

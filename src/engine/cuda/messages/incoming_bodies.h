@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bodies that are received piece by piece, in the machine's memory until their batch is submitted.
-// Bounded in bytes, since clients may be slow.
+// Bodies that are received piece by piece. They stay in host memory until their batch is submitted,
+// bounded in bytes, since clients may be slow.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class IncomingBodies {
     Body& body = bodies_[id - 1];
     return {body.bytes.get() + offset, body.size - offset};
   }
-  // Nothing happens if it is gone already.
+  // Does nothing if it is gone already.
   void abandon(uint32_t id) {
     Body& body = bodies_[id - 1];
     if (body.bytes == nullptr) return;

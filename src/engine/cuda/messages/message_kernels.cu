@@ -7,7 +7,7 @@ namespace warpcache::engine::cuda {
 
 namespace {
 
-// A group, slice by slice. Called by the whole block.
+// Runs a group, slice by slice. Called by the whole block.
 __device__ __noinline__ void run_group(const BlockResources& resources, const FrameJob& job,
                                        const Group& group, Slice& slice, Tally& tally) {
   if (threadIdx.x == 0) {
@@ -32,7 +32,7 @@ __device__ __noinline__ void run_group(const BlockResources& resources, const Fr
 
 struct FrameWork {
   using JobKind = FrameJob;
-  static constexpr bool kStandsBy = false;  // every slice enters an epoch of its own
+  static constexpr bool kStandsBy = false;  // every slice enters an epoch by itself
 
   static __device__ void run(const BlockResources& resources, const FrameJob& job, Tally& tally,
                              uint8_t* shared, uint32_t blocks, bool) {
@@ -41,7 +41,8 @@ struct FrameWork {
       run_group(resources, job, job.groups[number], slice, tally);
     }
   }
-  static __device__ void leave(const BlockResources&, const FrameJob&) {}  // every slice does
+  static __device__ void leave(const BlockResources&, const FrameJob&) {
+  }  // every slice leaves its epoch by itself
   static __device__ void finish(const FrameJob&) {}
 };
 

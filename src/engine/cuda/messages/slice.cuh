@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of threads works off a slice: up to 256 frames, a thread each. What the threads of the
-// block tell each other lies in shared memory.
+// A block of threads executes a slice: up to 256 frames, one thread each. The threads of the block
+// share their data in shared memory.
 //
-// Steps, with the whole block together between them:
-//   stage     the slice's bytes come over the bus, coalesced, into the device's copy of the input
-//   decode    Frame to Request; the key's item is looked for, to know how long its value is
-//   admit     an entry ends at the first frame that the host must run, or that has no reply space
-//   order     one entry's frames on one key, if one of them writes, wait for each other
-//   grow      the index gets room for all keys that the slice may add
-//   prepare   plain stores get their space, and their values are copied there by many threads
-//   execute   the first of each such chain runs the whole chain, in order
+// Steps; the whole block meets between them:
+//   stage     copies the slice's bytes over the bus, coalesced, to the device's copy of the input
+//   decode    Frame to Request; looks the key up to learn the size of its value
+//   admit     an entry ends at the first frame that the host must run or that has no reply space
+//   order     links the frames of one entry on one key into a chain, if one of them writes
+//   grow      the index gets ways for all keys that the slice may add
+//   prepare   plain stores get their items; many threads copy the values there
+//   execute   the first thread of each chain runs the whole chain, in order
 //   compose   heads and tails of the replies, then their places, then all bytes
-//   publish   replies and results go over the bus, coalesced
+//   publish   copies replies and results over the bus, coalesced
 //
 // Device code.
 #pragma once
@@ -29,13 +29,13 @@ namespace warpcache::engine::cuda {
 
 inline constexpr uint32_t kSliceWarps = kSliceFrames / gpu::kWarpSize;
 
-// Values longer than this are copied by all warps of the block, others by a warp each. In bytes.
+// Longer values are copied by all warps of the block, others by one warp each. Bytes.
 inline constexpr uint32_t kWarpValueMax = 4096;
 
-// Device memory of one block, for heads and tails.
+// Device memory of one block for the heads and tails of replies.
 inline constexpr uint32_t kScratchBytes = kSliceFrames * kReplyFrameMax;
 
-// Spreads entries with one key over the buckets.
+// Multiplier that spreads the frames of different entries with one key over the buckets.
 inline constexpr uint32_t kEntrySpread = 0x9e3779b1;
 
 // In shared memory.
@@ -47,33 +47,33 @@ struct alignas(16) Slice {
   FrameReply reply[kSliceFrames];
   uint32_t entry[kSliceFrames];
   uint32_t reservation[kSliceFrames];
-  uint32_t bound[kSliceFrames];      // bytes that the reply is expected to take at most
-  uint32_t before[kSliceFrames];     // bytes of the replies before this one's
-  uint16_t head_size[kSliceFrames];  // bytes of the reply in front of its value
+  uint32_t bound[kSliceFrames];      // upper bound for the size of the reply
+  uint32_t before[kSliceFrames];     // bytes of all earlier replies
+  uint16_t head_size[kSliceFrames];  // bytes of the reply before its value
   uint16_t tail_size[kSliceFrames];
-  store::Item* prepared[kSliceFrames];  // space for what a store will write; null: none yet
-  const uint8_t* body[kSliceFrames];    // whence its value has been copied; null: it has not
-  uint16_t next[kSliceFrames];          // of the chain
-  uint32_t bucket[kSliceFrames];        // frames by entry and key: one of each bucket's ...
-  uint16_t in_bucket[kSliceFrames];     // ... and the one behind a frame there
-  bool stops[kSliceFrames];             // nothing of the entry behind this frame is executed
+  store::Item* prepared[kSliceFrames];  // item of a store, before it is published; null: none yet
+  const uint8_t* body[kSliceFrames];    // where its value was copied from; null: it was not
+  uint16_t next[kSliceFrames];          // the next frame of the chain
+  uint32_t bucket[kSliceFrames];        // frames by entry and key: the first of each bucket ...
+  uint16_t in_bucket[kSliceFrames];     // ... and the next one after a frame
+  bool stops[kSliceFrames];             // later frames of the entry are not executed
   bool writes[kSliceFrames];
-  bool runs[kSliceFrames];   // is to be executed
-  bool first[kSliceFrames];  // of its chain
+  bool runs[kSliceFrames];   // will be executed
+  bool first[kSliceFrames];  // is the first of its chain
   uint32_t warp_sum[kSliceWarps];
   uint32_t total;        // of the last sum
-  uint64_t base;         // of the slice's replies in the arena
-  uint64_t entry_bytes;  // replies of the group's only entry in the slices before
-  uint32_t low;          // the input bytes that the slice's frames cover
+  uint64_t base;         // where the slice's replies begin in the arena
+  uint64_t entry_bytes;  // reply bytes of earlier slices, where the group has one entry
+  uint32_t low;          // first input byte of the slice's frames
   uint32_t high;
   uint32_t covered;
-  int32_t new_items;       // keys added less keys removed
-  int32_t expected_items;  // what was reported of them beforehand
+  int32_t new_items;       // keys added minus keys removed
+  int32_t expected_items;  // of these, reported in advance
   uint64_t cas_batch;
-  bool ended;  // the group's entry has ended before its last frame
+  bool ended;  // the only entry of the group has ended before its last frame
 };
 
-// The slice as one thread sees it. Every function is called by the whole block.
+// A slice, as seen by one thread. Every function is called by the whole block.
 class SliceRunner {
  public:
   __device__ SliceRunner(const BlockResources& resources, const FrameJob& job, Slice& slice,
@@ -94,7 +94,7 @@ class SliceRunner {
     context_.out_of_memory = job.out_of_memory;
   }
 
-  // Works off `count` frames from `first` on. All is written when it returns.
+  // Executes `count` frames from `first` on. All results are written when it returns.
   __device__ void run(uint32_t first, uint32_t count) {
     first_ = first;
     count_ = count;

@@ -33,7 +33,7 @@ __device__ inline void SliceRunner::stage() {
   if (slice_.covered != 0) bring_in(size);
 }
 
-// Returns the bytes that come with the frame.
+// Returns the bytes of the frame, with its data.
 __device__ inline uint32_t SliceRunner::load_frame() {
   const uint4 words =
       gpu::load_from_host(reinterpret_cast<const uint4*>(job_.frames + first_ + me_));
@@ -48,7 +48,7 @@ __device__ inline void SliceRunner::bring_in(uint32_t size) {
   if (slice_.high - slice_.low <= 2 * slice_.covered + 4096) {
     gpu::copy_in(job_.input_copy, job_.input, slice_.low, slice_.high, me_, blockDim.x);
   } else {
-    // Frames that lie far apart come one by one.
+    // Frames that lie far apart are copied one by one.
     for (int lane = 0; lane < static_cast<int>(gpu::kWarpSize); ++lane) {
       const uint32_t low = __shfl_sync(gpu::kAllLanes, frame_.offset, lane);
       const uint32_t bytes = __shfl_sync(gpu::kAllLanes, size, lane);
@@ -79,7 +79,7 @@ __device__ inline void SliceRunner::decode_own() {
   if (request.op == protocol::Op::kGet && request.status == Status::kOk) look_ahead(state);
 }
 
-// What the reply to a get will take, and whether it may change what it finds or add it.
+// Estimates the reply of a get, and notes whether it may change the item or add one.
 __device__ inline void SliceRunner::look_ahead(request::RequestState& state) {
   const protocol::Request& request = state.request;
   const store::Found found = context_.store.find(request.hash, context_.key(request));
@@ -100,7 +100,7 @@ __device__ inline void SliceRunner::look_ahead(request::RequestState& state) {
 }
 
 __device__ inline void SliceRunner::admit() {
-  // Nothing behind the end of an entry runs.
+  // No frame after the end of its entry runs.
   const bool any_stops = __syncthreads_or(here_ && slice_.stops[me_]) != 0;
   if (any_stops && here_) {
     for (uint32_t i = 0; i < me_; ++i) {
@@ -127,7 +127,8 @@ __device__ inline void SliceRunner::admit() {
   __syncthreads();
 }
 
-// A stream gets so many bytes of replies in a job, and waits with the rest.
+// Limits a stream to `kEntryReplySlice` reply bytes a job; its remaining requests run in the next
+// job.
 __device__ inline void SliceRunner::share() {
   const bool runs = here_ && slice_.runs[me_];
   const uint32_t bound = runs ? slice_.bound[me_] : 0;
@@ -152,8 +153,8 @@ __device__ inline uint64_t SliceRunner::take_reply_space(uint64_t bytes) {
   return atomicAdd(used, static_cast<unsigned long long>(bytes));
 }
 
-// Links the frames of one entry on one key, which are executed in their order: reads as well, since
-// others may write meanwhile, and a read must see nothing older than the one before it.
+// Links the frames of one entry on one key; they are executed in order. That includes reads: other
+// threads may write meanwhile, and a read must not see an older value than the read before it.
 __device__ inline void SliceRunner::order() {
   const bool links =
       here_ && slice_.runs[me_] && request::acts_on_key(slice_.state[me_].request.op);
@@ -170,7 +171,7 @@ __device__ inline void SliceRunner::order() {
   if (links) slice_.in_bucket[me_] = static_cast<uint16_t>(atomicExch(bucket, me_));
   __syncthreads();
   if (!links) return;
-  uint32_t before = Slice::kNone;  // the last one of those before this one
+  uint32_t before = Slice::kNone;  // the last earlier frame of the chain
   for (uint32_t i = *bucket; i != Slice::kNone; i = slice_.in_bucket[i]) {
     const bool is_later = before == Slice::kNone || i > before;
     if (i >= me_ || !is_later || slice_.entry[i] != entry) continue;
@@ -191,8 +192,8 @@ __device__ inline void SliceRunner::reserve_index_growth() {
   __syncthreads();
 }
 
-// Many threads write a value faster than the one that executes the store: that one copies a few
-// bytes in each access of memory.
+// Copies values with many threads: the single thread that executes a store copies only a few bytes
+// with each memory access.
 __device__ inline void SliceRunner::prepare() {
   const store::Core& core = context_.store.core;
   const bool writes = here_ && slice_.runs[me_] && slice_.writes[me_];
@@ -208,7 +209,7 @@ __device__ inline void SliceRunner::prepare() {
     key_size = request.key_size;
     value_size = request.value_size;
     expiry = request::expiry_second(request.exptime, context_.clock);
-    // What takes segments of its own is published as it lies, or written by its thread.
+    // A chain is published where it lies, or written by its own thread.
     wants = footprint_of(true, key_size, value_size) <= core.plain_size_max();
   }
   const uint32_t ttl_class = wants ? store::ttl_class(*core.shared, expiry) : 0;
@@ -226,7 +227,7 @@ __device__ inline void SliceRunner::prepare() {
   if (__syncthreads_or(fills)) fill_prepared();
 }
 
-// A store's body of `size` bytes, in the device's memory. Null: not in one piece. Called by one
+// The body of a store, `size` bytes in device memory. Null: it is not in one piece. Called by one
 // thread.
 __device__ inline const uint8_t* SliceRunner::body_of(uint32_t index, uint32_t size) const {
   if (slice_.reservation[index] == 0) {

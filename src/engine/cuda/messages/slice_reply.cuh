@@ -28,9 +28,9 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   reply.bytes = static_cast<uint32_t>(result.outcome);
 }
 
-// Whether the reply to a read that changes what it finds (any of meta's may, where an item has
-// become stale) has its space still, after what has been executed before it in its chain. A read
-// that has taken effect must be answered.
+// The reply of a read that changes its item still fits, after what its chain has executed before
+// it. (A meta get may change an item that has become stale.) A read that takes effect must be
+// answered.
 __device__ inline bool SliceRunner::has_space(uint32_t index) const {
   const protocol::Request& request = slice_.state[index].request;
   const bool changes = slice_.writes[index] || request.protocol == protocol::Protocol::kMeta;
@@ -41,9 +41,8 @@ __device__ inline bool SliceRunner::has_space(uint32_t index) const {
          slice_.bound[index];
 }
 
-// Whether the reply to a read may find no space, because the value is longer than it was when its
-// space was taken. It is read again then, and nothing that comes after it in its chain may have
-// happened.
+// The reply of a read may not fit, since the value became longer after space was reserved. The read
+// is then repeated, and no later frame of its chain may have run.
 __device__ inline bool SliceRunner::outgrew(uint32_t index) const {
   const protocol::Request& request = slice_.state[index].request;
   const protocol::Result& result = slice_.result[index];
@@ -68,12 +67,12 @@ __device__ inline void SliceRunner::execute() {
   thread_.new_items = 0;
   __syncthreads();
   if (!here_) return;
-  thread_.prepared = slice_.prepared[me_];  // of a frame that its chain has not come to
+  thread_.prepared = slice_.prepared[me_];  // of a frame that its chain did not reach
   abandon_prepared(context_.store, thread_);
 }
 
-// Where the reply of this thread's frame goes: behind the one before, so that those of an entry are
-// one piece. A value that has grown since the frame was admitted finds its place elsewhere.
+// Sets where the reply of this thread's frame goes: after the one before, so that the replies of an
+// entry are contiguous. A value that has grown since the frame was admitted goes elsewhere.
 __device__ inline void SliceRunner::place(uint32_t size) {
   const bool fits = !here_ || size <= slice_.bound[me_];
   const uint32_t before = gpu::sum_before(fits ? size : 0, slice_.warp_sum, &slice_.total);
@@ -110,7 +109,8 @@ __device__ inline void SliceRunner::compose() {
   put_bytes();
 }
 
-// Head, value and tail of every reply go to their place, a warp a reply; long values by all warps.
+// Copies head, value and tail of every reply to its place: one warp for each reply, all warps for
+// long values.
 __device__ inline void SliceRunner::put_bytes() {
   const uint8_t* block_scratch = scratch_ - me_ * kReplyFrameMax;
   for (uint32_t i = gpu::warp_id(); i < count_; i += kSliceWarps) {

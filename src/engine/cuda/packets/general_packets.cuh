@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any request that comes in one packet, with the code that all fabrics share: up to 32 frames that
-// lie in the warp's stage, a lane each.
+// The general path of packets: any request that fits into one packet, with the stages that all
+// engines share. It runs up to 32 frames in the warp's staging buffer, one lane each.
 //
-// Steps, for all lanes together:
-//   open      headers are read, framing finds the command, the command is parsed
-//   judge     some are the host's; of several plain sets of a key one is to take effect
-//   admit     writers are reserved space for their replies, and room in the index
-//   execute   every lane its request
-//   compose   reply frames, as many at a time as find room in the stage, and out they go
-//             (replies of several frames one after the other: reply_run.cuh)
+// Steps, all lanes together:
+//   open      reads headers, finds the command and parses it
+//   judge     leaves some to the host; of several plain SETs of a key one will be applied
+//   admit     reserves reply space for writes, and ways in the index
+//   execute   each lane runs its request
+//   compose   builds the reply frames that fit into the staging buffer together, and sends them;
+// then replies of several frames, one after the other (reply_run.cuh)
 //
 // Device code.
 #pragma once
@@ -25,10 +25,11 @@
 
 namespace warpcache::engine::cuda {
 
-// Bytes of head and tail of a reply of several datagrams. A longer one is the host's.
+// Bytes of head and tail of a reply of several datagrams. The host handles longer ones.
 inline constexpr uint32_t kLongEndsMax = (kStageWords - kRunFrameWords) * 16;
 
-// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+// One chunk, as seen by one lane. Every function is called by the whole warp unless it says
+// otherwise.
 class GeneralPackets {
  public:
   // REQUIRES: the block is in its epoch, as the reader of this block.
@@ -49,8 +50,8 @@ class GeneralPackets {
     context_.out_of_memory = job.out_of_memory;
   }
 
-  // Works off this lane's `frame`, if it has one (`here`), which lies in the stage; in the job's
-  // input it lies at `offset`. Returns what became of it; its reply is in the arena.
+  // Runs this lane's `frame`, if it has one (`here`). The frame is in the staging buffer, and at
+  // `offset` of the job's input. Returns the packet's result; its reply is in the arena.
   __device__ PacketResult run(Bytes frame, uint32_t offset, bool here) {
     frame_ = frame;
     frame_offset_ = offset;
@@ -78,7 +79,7 @@ class GeneralPackets {
   __device__ uint32_t compose_own(uint8_t* out);
   __device__ uint32_t finish_own(uint8_t* out, uint32_t payload);
   __device__ void send(const gpu::LaneRanges& places, bool composed, uint32_t size);
-  // The words that a reply frame takes.
+  // Words of the arena that a reply frame takes.
   __device__ uint32_t reply_words(uint32_t payload) const {
     return (net::reply_frame_size(packet_, protocol::kUdpHeaderSize + payload) + 15) / 16;
   }
@@ -97,10 +98,10 @@ class GeneralPackets {
   request::RequestState state_;
   protocol::Result answer_;
   PacketResult result_ = {};
-  bool combined_ = false;           // to another set of its key: see is_combined()
+  bool combined_ = false;           // another SET of its key is applied instead: see is_combined()
   bool changes_ = false;            // may change the store
-  uint32_t reserved_ = 0;           // words of the arena, for its reply
-  uint8_t* value_place_ = nullptr;  // in the stage
+  uint32_t reserved_ = 0;           // words of the arena, reserved for its reply
+  uint8_t* value_place_ = nullptr;  // in the staging buffer
 };
 
 }  // namespace warpcache::engine::cuda

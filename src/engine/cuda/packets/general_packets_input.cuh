@@ -7,8 +7,8 @@
 
 namespace warpcache::engine::cuda {
 
-// Headers, then the one command that most packets have. Called by one lane; false: `result_` says
-// why not.
+// Reads the headers and parses the command; most packets have one command. False: `result_` says
+// why not. Called by one lane.
 __device__ inline bool GeneralPackets::open() {
   const net::PacketVerdict verdict = net::parse_packet(frame_, job_.udp_port, packet_);
   result_ = PacketResult::dropped(verdict);
@@ -29,7 +29,8 @@ __device__ inline bool GeneralPackets::open() {
   return true;
 }
 
-// Whether the request is for the device, and whether it may change the store. Called by one lane.
+// Decides whether the request runs on the device, and whether it may change the store. Called by
+// one lane.
 __device__ inline bool GeneralPackets::judge() {
   const protocol::Request& request = state_.request;
   if (request::is_administrative(request.op)) return false;
@@ -52,7 +53,7 @@ __device__ inline bool GeneralPackets::judge() {
   return true;
 }
 
-// Whether it is a plain set and is_combined(). Called by one lane.
+// It is a plain SET, and another SET of its key is applied. Called by one lane.
 __device__ inline bool GeneralPackets::combines() const {
   const protocol::Request& request = state_.request;
   if (request.op != protocol::Op::kSet || request.protocol != protocol::Protocol::kText ||
@@ -64,7 +65,7 @@ __device__ inline bool GeneralPackets::combines() const {
   return is_combined(job_, request.hash, key, offset);
 }
 
-// What has changed the store must have its reply sent.
+// A request that has changed the store must be answered, so its reply space is reserved first.
 __device__ inline bool GeneralPackets::admit(bool runs) {
   const bool wants = runs && reserved_ != 0;
   const uint32_t words = gpu::warp_last(gpu::warp_sum_to(wants ? reserved_ : 0));
@@ -78,7 +79,7 @@ __device__ inline bool GeneralPackets::admit(bool runs) {
   return false;
 }
 
-// Space for the items of plain stores.
+// Allocates the items of plain stores.
 __device__ inline void GeneralPackets::prepare_space(bool runs) {
   const protocol::Request& request = state_.request;
   const bool stores = runs && changes_ && !combined_ &&

@@ -7,21 +7,21 @@
 
 namespace warpcache::engine::cuda {
 
-// Of what is `done`: replies of one frame first, as many at a time as the stage has room for, then
-// those of several.
+// Composes the replies of the lanes that are `done`: replies of one frame first, as many at a time
+// as fit into the staging buffer, then those of several frames.
 __device__ inline void GeneralPackets::compose(bool done) {
   uint32_t bound = 0;  // bytes of head and tail
   if (done) bound = protocol::reply_bound(state_.request, answer_);
   if (done && bound == 0) result_ = PacketResult::done(0, 0);
   const uint32_t with_value = bound + (carries_value() ? answer_.value_size : 0);
   const bool is_long = with_value > protocol::kUdpPayloadMax;
-  // Nothing has happened: what changes the store was judged before.
+  // The request has had no effect: judge() has seen that it does not change the store.
   const bool for_host = is_long && (answer_.chained || bound > kLongEndsMax);
   if (done && for_host) result_ = PacketResult::not_done(PacketState::kHost);
   const bool answers = done && bound != 0 && !for_host;
   compose_frames(answers && !is_long, with_value);
   if (__any_sync(gpu::kAllLanes, answers && is_long)) compose_runs(answers && is_long, bound);
-  // What was reserved too much.
+  // Reserved words that are not needed.
   const uint32_t words = gpu::warp_last(gpu::warp_sum_to(reserved_));
   if (words != 0 && gpu::lane_id() == 0) arena_.give_back(words);
 }
@@ -48,8 +48,8 @@ __device__ inline void GeneralPackets::compose_frames(bool waits, uint32_t bound
   }
 }
 
-// Heads and tails of as many as there is room for behind the place of a frame, then one reply after
-// the other.
+// Composes as many heads and tails as fit into the staging buffer after the space for one frame;
+// then sends one reply after the other.
 __device__ inline void GeneralPackets::compose_runs(bool waits, uint32_t bound) {
   while (__any_sync(gpu::kAllLanes, waits)) {
     const gpu::LaneRanges space(waits ? FrameRun::words_of(bound) : 0);
@@ -74,7 +74,7 @@ __device__ inline void GeneralPackets::compose_runs(bool waits, uint32_t bound) 
   }
 }
 
-// Head, value and tail behind the place of the headers; long values are left out. Returns their
+// Writes head, value and tail after the space for the headers, without long values. Returns the
 // bytes. Called by one lane.
 __device__ inline uint32_t GeneralPackets::compose_own(uint8_t* out) {
   uint8_t* const begin = out + net::reply_headers_size(packet_) + protocol::kUdpHeaderSize;
@@ -92,7 +92,7 @@ __device__ inline uint32_t GeneralPackets::compose_own(uint8_t* out) {
   return static_cast<uint32_t>(at - begin);
 }
 
-// Headers, checksums and padding; returns the frame's bytes. Called by one lane.
+// Writes headers, checksums and padding; returns the bytes of the frame. Called by one lane.
 __device__ inline uint32_t GeneralPackets::finish_own(uint8_t* out, uint32_t payload) {
   const uint32_t udp_payload = protocol::kUdpHeaderSize + payload;
   net::compose_reply_headers(frame_.data, packet_, udp_payload, out);
@@ -105,7 +105,8 @@ __device__ inline uint32_t GeneralPackets::finish_own(uint8_t* out, uint32_t pay
   return net::pad_frame(out, headers + udp_payload);
 }
 
-// Composed frames go to the arena, behind each other. `places`: where they are in the stage.
+// Copies composed frames to the arena, one after the other. `places`: where they are in the staging
+// buffer.
 __device__ inline void GeneralPackets::send(const gpu::LaneRanges& places, bool composed,
                                             uint32_t size) {
   const uint32_t words = (size + 15) / 16;
@@ -119,7 +120,7 @@ __device__ inline void GeneralPackets::send(const gpu::LaneRanges& places, bool 
     uint32_t fits = 0;
     if (gpu::lane_id() == 0) fits = arena_.take(total, reserved, &base) ? 1 : 0;
     if (__shfl_sync(gpu::kAllLanes, fits, 0) != 0) break;
-    // Those that have changed nothing come again.
+    // Requests that have changed nothing run again.
     if (!was_reserved) {
       if (composed) result_ = PacketResult::not_done(PacketState::kNoReplySpace);
       mine = 0;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp works off a chunk: up to 32 whole Ethernet frames, a lane each, after MemcachedGPU and
-// GNoM (SoCC 2015). Packets are datagrams, each for itself: nothing orders them. Input and replies
-// pass through shared memory, so that the bus sees nothing but coalesced 16-byte words.
+// A warp runs a chunk: up to 32 Ethernet frames, one lane each, after MemcachedGPU and GNoM (SoCC
+// 2015). Each packet is an independent datagram, so they have no order. Input and replies pass
+// through shared memory, so that only coalesced 16-byte words cross the bus.
 //
-// As many of the frames as the stage has room for come in at a time. Lone gets that hit a short
-// value take the short way (single_key_gets.cuh), which is a part of the kernel itself. All else is
-// left to functions of their own, with registers and stack of their own: long values, misses, lone
-// sets (single_key_sets.cuh), and the general way. A warp that has none of them neither fetches
-// their code nor carries their state. What a lane keeps beyond such a call is little: it goes to
-// the stack.
+// As many frames as fit are loaded into the staging buffer at a time. The single-key fast path for
+// GETs with short values (single_key_gets.cuh) is part of the kernel itself. Everything else is in
+// separate functions with their own registers and stack: long values, misses, single-key SETs
+// (single_key_sets.cuh), and the general path. A warp that needs none of them neither fetches their
+// code nor carries their state. A lane keeps little data across such a call; it goes to the stack.
 //
 // Device code.
 #pragma once
@@ -55,7 +54,8 @@ __device__ __noinline__ inline PacketResult run_general(const BlockResources& re
   return packets.run(frame, offset, here);
 }
 
-// What was no lone get that hit a short value. Returns what became of those that are `here`.
+// Runs the packets that are no single-key GET with a short hit. Returns the results of those that
+// are `here`.
 __device__ __noinline__ inline PacketResult run_others(const BlockResources& resources,
                                                        const PacketJob& job, WarpStage& stage,
                                                        Tally& tally, Bytes frame, uint32_t offset,
@@ -79,16 +79,17 @@ __device__ __noinline__ inline PacketResult run_others(const BlockResources& res
 
 }  // namespace chunk_detail
 
-// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+// One chunk, as seen by one lane. Every function is called by the whole warp unless it says
+// otherwise.
 class PacketChunk {
  public:
   __device__ PacketChunk(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
                          Tally& tally)
       : resources_(resources), job_(job), stage_(stage), tally_(tally) {}
 
-  // Works off `count` packets from `first` on, none perhaps. All is written when it returns.
-  // `wait_for_epoch` is called before the store is looked at, also by who has no packets, and
-  // returns when the block is in its epoch.
+  // Runs `count` packets from `first` on; 0 is allowed. All results are written when it returns.
+  // Calls `wait_for_epoch` before it reads the store, also with 0 packets; that returns when the
+  // block is in its epoch.
   template <typename Wait>
   __device__ void run(uint32_t first, uint32_t count, const Wait& wait_for_epoch) {
     PacketResult result = PacketResult::not_done(PacketState::kHost);
@@ -99,7 +100,7 @@ class PacketChunk {
       PacketSlot slot = {0, 0};
       if (waits) slot = load_slot(first + gpu::lane_id());
       const uint32_t words = (slot.offset % 16 + slot.size + 15) / 16;
-      const bool fits = waits && words <= kStageWords;  // what does not is the host's
+      const bool fits = waits && words <= kStageWords;  // larger frames are left to the host
       const gpu::LaneRanges ranges(fits ? words : 0);
       const bool taken = fits && ranges.end() <= kStageWords;
       not_reached &= ~__ballot_sync(gpu::kAllLanes, taken || !fits);
@@ -131,8 +132,8 @@ class PacketChunk {
     return {slot.offset, slot.size};
   }
 
-  // The first `total` words of the lanes' frames, this one's from word `from` of the input on, come
-  // to the stage. All are asked for before the first is waited for.
+  // Loads the first `total` words of the lanes' frames into the staging buffer; this lane's begin
+  // at word `from` of the input. All loads are issued before the first is waited for.
   __device__ void bring_in(const gpu::LaneRanges& frames, uint32_t from, uint32_t total) {
     constexpr uint32_t kAtOnce = kStageWords / gpu::kWarpSize;
     const auto* const source = reinterpret_cast<const uint4*>(job_.input);
@@ -145,7 +146,7 @@ class PacketChunk {
       const auto load_brought = [brought](uint32_t at) { return brought[at]; };
       frames.for_each<1>(from, total, load_brought, store);
     } else if (job_.slots == nullptr && job_.slot_bytes % 16 == 0) {
-      // Slots of whole words: these follow each other, from those of the first lane that has any.
+      // Slots of whole words are contiguous, from the first lane that has one.
       const uint32_t lanes = __ballot_sync(gpu::kAllLanes, frames.begin() != frames.end());
       if (lanes != 0) from = __shfl_sync(gpu::kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);
       gpu::in_batches<kAtOnce>(

@@ -113,7 +113,7 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
   return job;
 }
 
-// Claims of an earlier round with the same number must not be seen.
+// Entries of an earlier job with the same number must not be found.
 uint32_t PacketEngine::next_combine_round() {
   if (combine_round_ == kCombineRoundMax) {
     const cudaError_t error =
@@ -129,7 +129,7 @@ void PacketEngine::begin_in_place(const PacketBatch& batch) {
   runner_.launch();
 }
 
-// Frames in, kernel, replies out: the driver orders the first two, but for a kernel that stays.
+// Frames in, kernel, replies out. The driver orders the first two, unless the kernel is persistent.
 void PacketEngine::begin_copied() {
   PacketJob& job = prepare_job(batch_);
   const bool stays = config_.jobs.persistent;
@@ -162,7 +162,7 @@ bool PacketEngine::finish_copies() {
   return !faults_.failed();
 }
 
-// Rounds of what the ones before have left. They are few, and not copied.
+// Runs the packets that earlier rounds have not done. They are few, and are not copied.
 bool PacketEngine::run_again() {
   const JobResult& round = runner_.result();
   for (uint32_t defers = 0;;) {
@@ -187,7 +187,7 @@ bool PacketEngine::run_again() {
       defers = 0;
       out_of_memory_ = false;
     }
-    // The arena does not grow: what finds no place in what is left of it has none.
+    // The arena does not grow: a reply that does not fit into the rest of it will never fit.
     if (settled == 0 && round.space_wanted == 0) {
       for (const uint32_t packet : origin_) {
         if (batch_.results[packet].state() != PacketState::kNoReplySpace) continue;
@@ -197,7 +197,7 @@ bool PacketEngine::run_again() {
   }
 }
 
-// Who comes again.
+// Collects the packets that run again.
 void PacketEngine::collect() {
   origin_.clear();
   for (uint32_t i = 0; i < batch_.count; ++i) {
@@ -210,7 +210,7 @@ void PacketEngine::collect() {
   }
 }
 
-// Returns how many need not come again.
+// Returns how many need not run again.
 uint32_t PacketEngine::hand_back() {
   uint32_t settled = 0;
   for (size_t i = 0; i < origin_.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What both ways of working off packets share: the stage, and the arena's accounts. Device code.
+// Shared by the single-key and the general path: the warp's staging buffer in shared memory, and
+// allocation in the reply arena. Device code.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@
 
 namespace warpcache::engine::cuda {
 
-// Of frames that a warp holds at a time. A larger one is the host's.
+// Bytes of frames that a warp holds at a time. The host handles larger frames.
 inline constexpr uint32_t kStageBytes = 3 * 1024;
 inline constexpr uint32_t kStageWords = kStageBytes / 16;
 static_assert(kStageBytes >= net::kReplyHeadersMax + protocol::kUdpDatagramMax);
 static_assert(PacketResult::kSizeMax >= net::kReplyHeadersMax + protocol::kUdpDatagramMax);
 
-// Longer values are copied by the whole warp.
+// Longer values are copied by the whole warp. Bytes.
 inline constexpr uint32_t kLaneValueMax = 64;
 
-// Of what packets carry.
+// Limits for requests in packets.
 __device__ inline protocol::FrameLimits packet_limits(const PacketJob& job) {
   protocol::FrameLimits limits = {};
   limits.item_size_max = job.item_size_max;
@@ -37,8 +38,8 @@ struct WarpStage {
   alignas(16) uint8_t reply[kStageBytes];
 };
 
-// Copies the lanes' values, of those that have one (`mine`), one after the other. Called by the
-// whole warp.
+// Copies the values of all lanes that have one (`mine`), one after the other. Called by the whole
+// warp.
 __device__ inline void copy_values(bool mine, uint8_t* to, const uint8_t* from, uint32_t size) {
   uint32_t owners = __ballot_sync(gpu::kAllLanes, mine);
   for (; owners != 0; owners &= owners - 1) {
@@ -49,8 +50,8 @@ __device__ inline void copy_values(bool mine, uint8_t* to, const uint8_t* from, 
   __syncwarp();
 }
 
-// The arena of a job. Its word's upper half counts what has been reserved, in words of 16 bytes,
-// the lower half what has been taken; never is more taken than reserved.
+// Allocation in the arena of a job. The upper half of the word counts what is reserved, in words of
+// 16 bytes; the lower half counts what is taken, which never exceeds what is reserved.
 class ReplyArena {
  public:
   __device__ explicit ReplyArena(const PacketJob& job)
@@ -58,23 +59,23 @@ class ReplyArena {
         begin_(job.reply_begin / 16),
         capacity_((job.reply_size - job.reply_begin) / 16) {}
 
-  // Called by one lane. False: there is not so much.
+  // Reserves `words`. False: the arena is too full. Called by one lane.
   __device__ bool reserve(uint32_t words) const {
     const uint64_t before = atomicAdd(used_, uint64_t{words} << 32);
     if ((before >> 32) + words <= capacity_) return true;
     give_back(words);
     return false;
   }
-  // Called by one lane: what was reserved is not needed.
+  // Gives back what was reserved and is not needed. Called by one lane.
   __device__ void give_back(uint32_t words) const {
     atomicAdd(used_, ~(uint64_t{words} << 32) + 1);
   }
-  // Called by one lane. Takes `words`, of which `reserved` have been reserved. Sets where they
-  // begin. False: there is not so much; never if all was reserved.
+  // Takes `words`, of which `reserved` are reserved already. Sets `begin` to where they begin.
+  // False: the arena is too full; never if all were reserved. Called by one lane.
   __device__ bool take(uint32_t words, uint32_t reserved, uint32_t* begin) const {
     return settle(ask(words, reserved), words, reserved, begin);
   }
-  // The same in two steps, for who has something to do until the answer is there.
+  // The same in two steps, for a caller that has other work until the answer comes.
   __device__ uint64_t ask(uint32_t words, uint32_t reserved) const {
     return atomicAdd(used_, change(words, reserved));
   }
@@ -96,8 +97,8 @@ class ReplyArena {
   uint32_t capacity_;
 };
 
-// The first `words` of the staged replies go to the arena, from word `base` on. Called by the whole
-// warp.
+// Copies the first `words` of the staged replies to the arena, from word `base` on. Called by the
+// whole warp.
 __device__ inline void send_staged(const PacketJob& job, const WarpStage& stage, uint32_t words,
                                    uint32_t base) {
   const auto* source = reinterpret_cast<const uint4*>(stage.reply);

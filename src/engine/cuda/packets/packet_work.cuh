@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What both packet kernels run: the one that is launched for a job (packet_kernels.cu) and the
-// persistent one (persistent_packet_kernel.cu). They are two units because ptxas takes two minutes
-// for each kernel, three quarters of it for the general path, and both compile at the same time.
+// Shared by both packet kernels: the one that is launched for a job (packet_kernels.cu) and the
+// persistent one (persistent_packet_kernel.cu). They are two files because ptxas takes two minutes
+// for each kernel, three quarters of it for the general path; as two files they compile at the same
+// time.
 //
 // Device code.
 #pragma once
@@ -22,8 +23,8 @@ struct PacketWork {
     store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[gpu::warp_id()];
     PacketChunk packets(resources, job, stage, tally);
-    // The last warp enters the block's epoch while the others' first frames come in. All warps wait
-    // for it in the same place, those without a chunk as well.
+    // The last warp enters the block's epoch while the first frames of the others are loaded. All
+    // warps wait for it in the same place, also those without a chunk.
     if (!entered && threadIdx.x == blockDim.x - 1) {
       store::enter_epoch(reader, &resources.core.shared->epoch);
     }
@@ -53,19 +54,19 @@ struct PacketWork {
 
 inline constexpr uint32_t kPacketThreadsMax = kPacketWarpsMax * gpu::kWarpSize;
 
-// Of dynamic shared memory: each warp's stage.
+// Dynamic shared memory: the staging buffers of all warps.
 inline uint32_t packet_shared_bytes(uint32_t threads) {
   return threads / gpu::kWarpSize * sizeof(WarpStage);
 }
 
-// Lets a packet kernel use the most shared memory that it may ask for.
+// Allows a packet kernel the most shared memory that it may use.
 template <typename Kernel>
 cudaError_t allow_packet_shared_bytes(Kernel* kernel) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(packet_shared_bytes(kPacketThreadsMax)));
 }
 
-// Of persistent_packet_kernel.cu, as prepare_packet_kernels().
+// The part of prepare_packet_kernels() for persistent_packet_kernel.cu.
 cudaError_t prepare_persistent_packet_kernel();
 
 }  // namespace warpcache::engine::cuda

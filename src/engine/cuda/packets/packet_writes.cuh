@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What both ways of changing the store by packets share. Device code; every function is called by
+// Shared by the single-key and the general path of writes. Device code; every function is called by
 // the whole warp unless it says otherwise.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace warpcache::engine::cuda {
 
-// A block is one reader, and a writer with a lane of its own as far as there are lanes.
+// A block is one reader and one writer; blocks have lanes of their own while there are enough.
 __device__ inline store::ThreadContext thread_of_block(const BlockResources& resources,
                                                        const PacketJob& job) {
   const uint32_t reader = job.first_reader + blockIdx.x;
@@ -23,8 +23,8 @@ __device__ inline store::ThreadContext thread_of_block(const BlockResources& res
   return thread;
 }
 
-// Whether the key lies at `from` of the input, which is read past the caches: the host writes there
-// again and again. Several words are asked for at once, since they may come over the bus. Called by
+// The key is at `from` of the input. The loads bypass the caches, since the host writes there again
+// and again, and several are in progress at the same time, since they may cross the bus. Called by
 // one lane.
 __device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
   constexpr uint32_t kAtOnce = 8;
@@ -40,7 +40,7 @@ __device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
     }
 #pragma unroll
     for (uint32_t i = 0; i < 4 * kAtOnce; ++i) {
-      const uint32_t at = 4 * first + i - skip;  // beyond `size` in front of the first
+      const uint32_t at = 4 * first + i - skip;  // bytes before `from` get a number above `size`
       const auto byte = static_cast<uint8_t>(loaded[i / 4] >> (8 * (i % 4)));
       if (at < size && key.data[at] != byte) return false;
     }
@@ -48,9 +48,9 @@ __device__ inline bool is_key_at(const uint8_t* from, Bytes key) {
   return true;
 }
 
-// Whether a plain set leaves it to another one of the job to take effect. That one may have to come
-// again, and does so before the batch is answered. `offset`: of the key in the job's input. Called
-// by one lane.
+// True: another SET of the key in this job is applied instead, and this one is answered as
+// overwritten. If that one has to run again, it does so before the batch is answered. `offset`: of
+// the key in the job's input. Called by one lane.
 __device__ inline bool is_combined(const PacketJob& job, uint64_t hash, Bytes key,
                                    uint32_t offset) {
   const auto size = static_cast<uint32_t>(key.size);
@@ -66,7 +66,7 @@ __device__ inline bool is_combined(const PacketJob& job, uint64_t hash, Bytes ke
          combine_key_size(seen) == size && is_key_at(job.input + combine_key_offset(seen), key);
 }
 
-// Reports to the index the keys that the lanes may add, and lets it grow. Returns how many.
+// Reports the keys that the lanes may add to the index, and lets it grow. Returns how many.
 __device__ inline int expect_items(const store::Core& core, store::ThreadContext& thread,
                                    bool adds) {
   const int expected = __popc(__ballot_sync(gpu::kAllLanes, adds));
@@ -75,7 +75,7 @@ __device__ inline int expect_items(const store::Core& core, store::ThreadContext
   return expected;
 }
 
-// Sets that right by what they have added.
+// Corrects that number by what they have added.
 __device__ inline void settle_items(const store::Core& core, store::ThreadContext& thread,
                                     int expected) {
   __syncwarp();
@@ -94,7 +94,8 @@ __device__ inline void take_cas_ids(const store::Core& core, store::ThreadContex
   thread.cas_end = thread.cas_next + 1;
 }
 
-// Notes that a packet found no room in the store; it comes again when there is. Called by one lane.
+// Notes that a packet found no space in the store; it runs again after reclaim(). Called by one
+// lane.
 __device__ inline PacketResult defer_packet(Tally& tally, uint32_t bytes_wanted) {
   const uint32_t wanted = max(bytes_wanted, 1u);
   atomicMax(&tally.space_wanted, wanted);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks a key up in as few steps of memory as there are: the home set's first line, a slot, the
-// item; where keys of the home set have spilled, the same in the pair's other set, then in its
-// overflow sets. All loads go past the multiprocessor's own cache, to where writers publish, and
-// each depends on the one before it: an item that is reached this way is whole, as its writer has
-// completed it before the slot that leads to it. (What an acquiring load would do besides is to
-// empty that cache, in every lane and step.) A key that is not found may have moved meanwhile: only
-// store::find_key() tells.
+// Looks a key up in the fewest memory steps: the first line of the home set, a slot, the item.
+// Where keys of the home set have spilled, the same in the pair's other set, then in its overflow
+// sets. All loads bypass the first-level cache and read where writers publish, and each depends on
+// the one before it. So an item reached this way is complete: its writer has finished it before it
+// wrote the slot. (An acquiring load would also empty that cache, in every lane and step.) A key
+// that is not found may have moved meanwhile: only store::find_key() is certain.
 //
 // Device code.
 #pragma once
@@ -17,7 +16,7 @@
 
 namespace warpcache::engine::cuda {
 
-// A key that has been found, and the words of set and item that came along. REQUIRES: as
+// A key that was found, and the words of set and item that were loaded on the way. REQUIRES: as
 // store::Found.
 struct QuickFound {
   store::Item* item = nullptr;
@@ -29,9 +28,9 @@ struct QuickFound {
   uint32_t value_size = 0;
   uint32_t client_flags = 0;
   uint32_t flush_generation = 0;
-  uint32_t marks = 0;  // key size, bits, layout and `dropped` of the item, from the lowest byte on
+  uint32_t marks = 0;  // key size, bits, layout and `dropped` of the item, lowest byte first
 
-  // What the first 32 bytes of an item say, as loaded.
+  // Fills the fields from the first 32 bytes of an item.
   __device__ void take_header(store::Item* from, const uint4& first, const uint4& second) {
     item = from;
     expiry = first.z;
@@ -53,7 +52,7 @@ __device__ inline uint4 load_past_l1(const void* from) {
   return __ldcg(static_cast<const uint4*>(from));
 }
 
-// The ways whose tag is `tag`: two tags a word.
+// The ways whose tag is `tag`: each word has two tags.
 __device__ inline uint32_t matches(const uint4& low, const uint4& high, uint32_t tag) {
   const uint32_t wanted = tag | tag << 16;
   const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -66,8 +65,8 @@ __device__ inline uint32_t matches(const uint4& low, const uint4& high, uint32_t
   return mask;
 }
 
-// `stored` is a multiple of 16; `key` lies two bytes behind a multiple of 4, and can be read up to
-// the next one behind its end. `four`: the first 16 bytes of `stored`.
+// `stored` is a multiple of 16. `key` is a multiple of 4 plus 2, and readable up to the next
+// multiple of 4 after its end. `four`: the first 16 bytes of `stored`.
 __device__ inline bool same_key(const uint8_t* stored, uint4 four, const uint8_t* key,
                                 uint32_t size) {
   const auto* words = reinterpret_cast<const uint32_t*>(key - 2);
@@ -92,15 +91,15 @@ __device__ inline bool same_key(const uint8_t* stored, uint4 four, const uint8_t
 
 }  // namespace quick_detail
 
-// `pairs`: Shared::pair_count, however old. `key`: see same_key().
+// `pairs`: any earlier value of Shared::pair_count. `key`: see same_key().
 __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs, uint64_t hash,
                                         const uint8_t* key, uint32_t key_size) {
   using quick_detail::load_past_l1;
   QuickFound found;
   store::Set* const pair = store::pair_at(core, store::pair_of(hash, pairs));
   store::Set* set = pair + store::home_of(hash);
-  uint32_t overflow = 0;  // the overflow set that comes after the pair's two
-  // The home set, the other one, the chain.
+  uint32_t overflow = 0;  // the overflow set after the pair's two sets
+  // The home set, the other one, then the overflow sets.
 #pragma unroll 1
   for (uint32_t step = 0; step < 2 + store::kOverflowChainMax; ++step) {
     const auto* const line = reinterpret_cast<const uint8_t*>(set);
@@ -117,7 +116,8 @@ __device__ inline QuickFound quick_find(const store::Core& core, uint32_t pairs,
       const auto* const bytes = reinterpret_cast<const uint8_t*>(item);
       const uint4 first = load_past_l1(bytes);
       const uint4 second = load_past_l1(bytes + 16);
-      const uint4 third = load_past_l1(bytes + sizeof(store::Item));  // every item is as long
+      const uint4 third = load_past_l1(bytes + sizeof(store::Item));  // every item has at least
+                                                                      // these bytes
       if ((second.w & 0xff) != key_size) continue;
       if (!quick_detail::same_key(bytes + sizeof(store::Item), third, key, key_size)) continue;
       found.set = set;
@@ -148,7 +148,7 @@ static_assert(offsetof(store::Item, expiry) == 8 && offsetof(store::Item, access
               offsetof(store::Item, key_size) == 28 && offsetof(store::Item, bits) == 29 &&
               offsetof(store::Item, layout) == 30);
 
-// Notes the access, as StoreRef::record_hit().
+// Notes the access, like StoreRef::record_hit().
 __device__ inline void quick_record_hit(const QuickFound& found, uint32_t now) {
   const uint32_t shift = 2 * found.way;
   if ((found.counters >> shift & 3) < 3) {
@@ -161,7 +161,8 @@ __device__ inline void quick_record_hit(const QuickFound& found, uint32_t now) {
   }
 }
 
-// Copies `size` bytes of an item, past the cache as well, by one lane. `from` is any address.
+// Copies `size` bytes of an item, also bypassing the cache, with one lane. `from` may be any
+// address.
 __device__ inline void quick_copy(uint8_t* out, const uint8_t* from, uint32_t size) {
   const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % 4);
   const auto* words = reinterpret_cast<const unsigned int*>(from - skip);
@@ -171,7 +172,7 @@ __device__ inline void quick_copy(uint8_t* out, const uint8_t* from, uint32_t si
     const unsigned int word = __ldcg(words + i);
 #pragma unroll
     for (uint32_t b = 0; b < 4; ++b) {
-      const uint32_t at = 4 * i + b - skip;  // beyond `size` in front of the first
+      const uint32_t at = 4 * i + b - skip;  // bytes before `from` get a number above `size`
       if (at < size) out[at] = static_cast<uint8_t>(word >> (8 * b));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames of one packet's reply, wherever the device has written them.
+// The frames of one packet's reply, in the layout in which the device has written them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace warpcache::engine::cuda {
 class ReplyFrames {
  public:
   // `arena` is PacketBatch::replies, and must stay while the frames are used. A packet that is not
-  // done has none.
+  // done has no frames.
   ReplyFrames(const uint8_t* arena, PacketResult result) {
     if (result.state() != PacketState::kDone) return;
     first_ = arena + result.offset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replies of several datagrams: a warp writes them to the arena as a FrameRun, one reply after the
-// other, each of its frames composed by all lanes. Device code.
+// other; all lanes compose each frame. Device code.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace warpcache::engine::cuda {
 
-// The stage of a warp that does so: a frame, and behind it heads and tails of replies.
+// The staging buffer in this use: one frame, then heads and tails of replies.
 inline constexpr uint32_t kRunFrameWords =
     FrameRun::words_of(net::kReplyHeadersMax + protocol::kUdpDatagramMax);
 static_assert(kRunFrameWords < kStageWords);
 
-// What is in front of and behind a value, one behind the other in the stage.
+// The bytes before and after a value, contiguous in the staging buffer.
 struct ReplyEnds {
   const uint8_t* data = nullptr;
   uint32_t head_bytes = 0;
   uint32_t tail_bytes = 0;
 };
 
-// Of a reply of `bytes` to `packet`.
+// The layout for a reply of `bytes` to `packet`.
 __device__ inline FrameRun run_of(const net::Packet& packet, uint32_t bytes) {
   const auto frame_size = [&packet](uint32_t payload) {
     return net::reply_frame_size(packet, protocol::kUdpHeaderSize + payload);
@@ -32,12 +32,12 @@ __device__ inline FrameRun run_of(const net::Packet& packet, uint32_t bytes) {
           frame_size(protocol::udp_payload_size(bytes, count - 1)), 0};
 }
 
-// The words of the arena that a run takes.
+// Words of the arena that a run needs.
 __device__ inline uint32_t run_words(const FrameRun& run) {
   return FrameRun::begin_of(run.count - 1, run.frame_bytes) + FrameRun::words_of(run.last_bytes);
 }
 
-// A reply as all lanes see it.
+// A reply, known to all lanes.
 struct LongReply {
   ReplyEnds ends;
   Bytes value;  // in the store
@@ -65,7 +65,7 @@ __device__ inline FrameRun from_lane(const FrameRun& mine, int lane) {
           __shfl_sync(gpu::kAllLanes, mine.last_bytes, lane), 0};
 }
 
-// Bytes [begin, begin + size) of a reply, to `out`.
+// Copies bytes [begin, begin + size) of a reply to `out`.
 __device__ inline void copy_part(const LongReply& reply, uint32_t begin, uint32_t size,
                                  uint8_t* out) {
   const uint32_t end = begin + size;
@@ -85,7 +85,7 @@ __device__ inline void copy_part(const LongReply& reply, uint32_t begin, uint32_
   __syncwarp();
 }
 
-// The checksum's sum over what lies in the stage, at an even place.
+// The checksum's sum over staged bytes, which begin at an even address.
 __device__ inline uint32_t sum_staged(const uint8_t* data, uint32_t size) {
   uint32_t sum = 0;
   for (uint32_t at = 2 * gpu::lane_id(); at < size; at += 2 * gpu::kWarpSize) {
@@ -96,9 +96,9 @@ __device__ inline uint32_t sum_staged(const uint8_t* data, uint32_t size) {
 
 }  // namespace reply_run_detail
 
-// Writes the reply of lane `owner` to the arena: `reply`, `frame`, `packet` and `header` are that
-// lane's, as are the words that it has been `reserved`, of which it takes what it needs. Returns,
-// in that lane, what became of the packet. Called by the whole warp.
+// Writes the reply of lane `owner` to the arena. `reply`, `frame`, `packet` and `header` are that
+// lane's, and so is `reserved`, the words reserved for it, which is reduced by what is used.
+// Returns the packet's result in that lane. Called by the whole warp.
 __device__ inline PacketResult send_run(const PacketJob& job, WarpStage& stage, int owner,
                                         const LongReply& own, const uint8_t* frame,
                                         const net::Packet& packet, protocol::UdpHeader header,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shortest way: lone gets (protocol/single_key/get.h), a lane each, up to 32 frames that lie in
-// the warp's stage. Hits are answered here, those with short values first: the others are looked up
-// once more. What has not been found where it should be is asked for again, with all that
-// store::find_key() knows, by answer_single_key_misses(). Both are for functions of their own: a
-// warp with hits on short values alone does not fetch their code.
+// The single-key fast path for GETs (protocol/single_key/get.h): one lane each, for up to 32 frames
+// in the staging buffer. It answers hits. Hits on short values come first; longer ones are looked
+// up again, by a second instance. A key that was not found in its usual place is looked up by
+// answer_single_key_misses(), as thoroughly as store::find_key(). Both of these are separate
+// functions: a warp that hits short values only does not fetch their code.
 //
 // Device code.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace warpcache::engine::cuda {
 
-// The largest reply frame: headers as in protocol/single_key/get.h, and what a datagram may carry.
+// The largest reply frame: the headers of protocol/single_key/get.h and the largest datagram.
 inline constexpr uint32_t kSingleKeyReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
                                                net::kUdpProtocolHeaderSize +
                                                protocol::kUdpDatagramMax;
@@ -38,19 +38,20 @@ __device__ inline Bytes key_of(Bytes frame, const protocol::SingleKeyGet& reques
 
 }  // namespace single_key_gets_detail
 
-// What became of a packet on this way.
+// The outcome of a packet on this path.
 enum class SingleKeyFate : uint8_t {
-  kOther,   // this is none, or not for this way
-  kMissed,  // a lone get whose key is not where it should be: see answer_single_key_misses()
-  kLong,    // a hit on a long value, where short ones are answered
-  kDone     // `result` says what became of it
+  kOther,   // no single-key GET, or not one for this path
+  kMissed,  // a key that is not in its usual place: see answer_single_key_misses()
+  kLong,    // a hit on a long value, where this instance answers short ones
+  kDone     // answered; `result` is set
 };
 
-// Which hits are answered: values of up to kLaneValueMax, copied by a lane each, or longer ones,
-// copied by the whole warp.
+// The hits that an instance answers: values up to kLaneValueMax, copied by one lane each, or longer
+// ones, copied by the whole warp.
 enum class ValueSizes : uint8_t { kShort, kLong };
 
-// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+// One chunk, as seen by one lane. Every function is called by the whole warp unless it says
+// otherwise.
 template <ValueSizes kSizes>
 class SingleKeyGets {
  public:
@@ -64,7 +65,7 @@ class SingleKeyGets {
         pairs_(load_relaxed(&core.shared->pair_count)),
         flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
 
-  // Works off this lane's `frame` if it has one (`here`) and it is a lone get.
+  // Answers this lane's `frame` if it has one (`here`) and it is a single-key GET.
   __device__ SingleKeyFate run(Bytes frame, bool here, PacketResult& result);
 
  private:
@@ -77,7 +78,7 @@ class SingleKeyGets {
   const PacketJob& job_;
   WarpStage& stage_;
   Tally& tally_;
-  // A younger index only makes the search longer, and what was flushed since takes the general way.
+  // An outdated count only makes the search longer. An item flushed since takes the general path.
   uint32_t pairs_;
   uint32_t flush_generation_;
   // Of the lane's packet:
@@ -121,7 +122,7 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool her
     const gpu::LaneRanges space(waits ? words : 0);
     const bool mine = waits && space.end() <= kStageWords;
     const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
-    // The place is asked for before it is needed.
+    // The atomic is issued before its result is needed.
     const ReplyArena arena(job_);
     uint64_t answer = 0;
     if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
@@ -146,7 +147,7 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool her
   return fate;
 }
 
-// The reply frames of the lanes that have room in the stage (`mine`), this one's at `out`.
+// Composes the reply frames of the lanes that have space in the staging buffer (`mine`), at `out`.
 template <ValueSizes kSizes>
 __device__ inline void SingleKeyGets<kSizes>::compose(const uint8_t* frame, uint8_t* out,
                                                       bool mine) {
@@ -165,8 +166,8 @@ __device__ inline void SingleKeyGets<kSizes>::compose(const uint8_t* frame, uint
   __syncwarp();
 }
 
-// Answers the lone gets of the lanes that have `missed`. Returns whether it has: a key that is
-// there, since it has moved meanwhile, is for the general way. Called by the whole
+// Answers the single-key GETs of the lanes that have `missed`. Returns false for a key that is
+// there after all, because it has moved meanwhile: it takes the general path. Called by the whole
 // warp.
 __device__ inline bool answer_single_key_misses(const store::Core& core, const PacketJob& job,
                                                 WarpStage& stage, Tally& tally, Bytes frame,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The usual writes (protocol/single_key/set.h), a lane each: up to 32 frames that lie in the warp's
-// stage. What can be had for all of them at once is had so: room in the index, CAS ids, space, the
-// place of the replies. Then each lane locks its pair and swaps one slot.
+// The single-key fast path for SETs (protocol/single_key/set.h): one lane each, for up to 32 frames
+// in the staging buffer. What can be allocated for all of them in one step is: ways in the index,
+// CAS ids, item memory, reply space. Then each lane locks its pair and swaps one slot.
 //
 // Device code.
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace warpcache::engine::cuda {
 
-// As one lane sees it. Every function is called by the whole warp unless it says otherwise.
+// One chunk, as seen by one lane. Every function is called by the whole warp unless it says
+// otherwise.
 class SingleKeySets {
  public:
   // REQUIRES: the block is in its epoch, as the reader of this block.
@@ -27,8 +28,8 @@ class SingleKeySets {
         arena_(job),
         thread_(thread_of_block(resources, job)) {}
 
-  // Works off this lane's `frame` if it has one (`here`) and it is a lone set; in the job's input
-  // it lies at `offset`. Returns whether it has; then `result` says what became of it.
+  // Runs this lane's `frame` if it has one (`here`) and it is a single-key SET; it is at `offset`
+  // of the job's input. Returns true if it was answered; then `result` is set.
   __device__ bool run(Bytes frame, uint32_t offset, bool here, PacketResult& result);
 
  private:
@@ -64,8 +65,8 @@ __device__ inline void SingleKeySets::open(uint32_t size) {
   if (!fits) request_ = {};
 }
 
-// Whether this lane has a request that is for this way: none has where the items do not fit into a
-// segment together, or where the general way has to say that there is no room.
+// This lane's request is for this path. No lane's is where the items do not fit into one segment
+// together, or where the general path has to answer that there is no space.
 __device__ inline bool SingleKeySets::is_usual() const {
   const bool mine = request_.key_size != 0;
   const uint32_t bytes = footprint_of(mine, request_.key_size, request_.value_size);
@@ -107,17 +108,18 @@ __device__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool her
     result = defer_packet(tally_, static_cast<uint32_t>(store::item_bytes(
                                       request_.key_size, uint64_t{request_.value_size})));
   }
-  const uint32_t left = __popc(__ballot_sync(gpu::kAllLanes, combined));
+  const uint32_t combined_count = __popc(__ballot_sync(gpu::kAllLanes, combined));
   const uint32_t done = __popc(__ballot_sync(gpu::kAllLanes, combined || stored));
   if (gpu::lane_id() == 0) {
     if (done != 0) tally_.counters.add(request::Counter::kCmdSet, done);
-    if (left != 0) thread_.counters->add(store::StoreCounter::kTotalItems, left);
+    if (combined_count != 0)
+      thread_.counters->add(store::StoreCounter::kTotalItems, combined_count);
   }
   answer(combined || stored, count, result);
   return mine;
 }
 
-// Called by the lanes that have space for their items.
+// Called by the lanes that have item memory.
 __device__ inline void SingleKeySets::publish() {
   store::Item& item = *thread_.prepared;
   thread_.prepared = nullptr;
@@ -133,7 +135,7 @@ __device__ inline void SingleKeySets::publish() {
   pair.publish(thread_, {&item, bytes, false}, found);
 }
 
-// Key and value, and whatever is up to the item's end. Called by one lane.
+// Writes key, value and padding. Called by one lane.
 __device__ inline void SingleKeySets::write_item(store::Item& item) const {
   const uint8_t* const key_bytes = frame_ + protocol::kSingleKeyOffset;
   const uint8_t* const value_bytes = frame_ + request_.value_offset - request_.key_size;
@@ -151,7 +153,7 @@ __device__ inline void SingleKeySets::write_item(store::Item& item) const {
   }
 }
 
-// The replies of those that are `done`, of `reserved` for which there is space.
+// Writes the replies of the lanes that are `done`. Space for `reserved` replies is reserved.
 __device__ inline void SingleKeySets::answer(bool done, uint32_t reserved, PacketResult& result) {
   const uint32_t lanes = __ballot_sync(gpu::kAllLanes, done);
   const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What host and device say to each other about a batch. Plain layouts in pinned host memory, so
-// that whoever can write there (a host thread, another device) can hand in work.
+// The messages between host and device about a batch: plain layouts in pinned host memory.
 //
 // There are two kinds of jobs. A FrameJob is a batch of framed requests of connections and
-// datagrams, cut into groups: a block of threads takes a group at a time. A group holds whole
-// entries, or one entry that is larger than a slice. A PacketJob is a batch of whole Ethernet
-// frames, each for itself: a warp takes 32 of them at a time, a chunk.
+// datagrams, cut into groups; a block of threads takes one group at a time. A group holds whole
+// entries, or one entry that is larger than a slice. A PacketJob is a batch of independent Ethernet
+// frames; a warp takes a chunk of 32 frames at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,17 @@
 
 namespace warpcache::engine::cuda {
 
-// Frames that a block works on at once: one a thread.
+// Frames that a block works on at the same time: one for each thread.
 inline constexpr uint32_t kSliceFrames = 256;
 
 // Frames of one job at most.
 inline constexpr uint32_t kFramesMax = 64 * 1024;
-// Groups of one job at most: two that follow each other hold more than a slice together.
+// Groups of one job at most: two neighbouring groups together hold more than a slice.
 inline constexpr uint32_t kGroupsMax = 2 * kFramesMax / kSliceFrames + 1;
 
 // Packets of one job at most.
 inline constexpr uint32_t kPacketsMax = 256 * 1024;
-// Packets that a warp works on at once: one a lane.
+// Packets that a warp works on at the same time: one for each lane.
 inline constexpr uint32_t kChunkPackets = 32;
 
 struct Group {
@@ -40,33 +39,34 @@ struct Group {
   uint32_t frame_count;
 };
 
-// What the device has to know of an entry.
+// What the device needs to know of an entry.
 struct EntryInfo {
-  uint32_t reserved_frame;  // whose body is in `reservation`
+  uint32_t reserved_frame;  // the frame whose body is in `reservation`
   uint32_t reservation;     // 0: none
-  uint32_t datagram;        // 1: is answered whole
+  uint32_t datagram;        // 1: it is answered as a whole
   uint32_t reserved;
 };
 static_assert(sizeof(EntryInfo) == 16 && std::is_trivially_copyable_v<EntryInfo>);
 
-// What became of a frame.
+// The state of a frame after the job.
 enum class FrameState : uint32_t {
-  kNotReached,   // something before it in its entry was not done, or the entry has had its share
-  kDone,         // effect and reply are complete
-  kQuit,         // done, and nothing of its entry behind it was executed
-  kDeferred,     // no room in the store: hand it in again after reclaim(bytes)
-  kHost,         // a command that the host runs; nothing of it and behind it was executed
-  kLargeValue,   // its value is longer than FrameJob::value_size_max, `bytes` long; nothing was
-                 // executed
-  kNoReplySpace  // the arena is full: hand it in again with an empty one
+  kNotReached,   // an earlier frame of its entry was not done, or the entry has used its share of
+                 // reply space
+  kDone,         // took effect, and the reply is complete
+  kQuit,         // done; later frames of its entry were not executed
+  kDeferred,     // no space in the store: submit it again after reclaim(bytes)
+  kHost,         // a command that the host runs; it and later frames of its entry were not executed
+  kLargeValue,   // its value has `bytes`, more than FrameJob::value_size_max; nothing was executed
+  kNoReplySpace  // the arena is full: submit it again with an empty one
 };
 
-// Written by the device, one a frame. The reply is `size` bytes at `offset` of the reply arena.
+// Written by the device, one for each frame. The reply is `size` bytes at `offset` of the reply
+// arena.
 struct FrameReply {
   uint32_t offset;
   uint32_t size;
   FrameState state;
-  uint32_t bytes;  // as its state says; of what is done: the protocol::Outcome
+  uint32_t bytes;  // depends on the state; with kDone: the protocol::Outcome
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
@@ -77,24 +77,24 @@ struct PacketSlot {
 };
 static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot>);
 
-// What became of a packet.
+// The state of a packet after the job.
 enum class PacketState : uint32_t {
-  kDone,         // effect and reply frame are complete
-  kDeferred,     // no room in the store: hand it in again after reclaim()
+  kDone,         // took effect, and the reply frame is complete
+  kDeferred,     // no space in the store: submit it again after reclaim()
   kHost,         // see packet_engine.h: nothing was executed
-  kDropped,      // is no request
-  kNoReplySpace  // the arena is full: hand it in again with an empty one
+  kDropped,      // it is no request
+  kNoReplySpace  // the arena is full: submit it again with an empty one
 };
 
-// Written by the device, one a packet; four bytes, since each of them crosses the bus. Replies
-// begin at multiples of kReplyGranule and are behind each other in no particular order. A reply is
-// one frame, or a FrameRun and the frames that it tells of.
+// Written by the device, one for each packet. It has four bytes, since each crosses the bus.
+// Replies begin at multiples of kReplyGranule, in any order. A reply is one frame, or a FrameRun
+// and its frames.
 struct PacketResult {
   static constexpr uint32_t kReplyGranule = 16;    // bytes
-  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame; above it: states
-  static constexpr uint32_t kRunSize = 2047;       // stands for a run
+  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame; larger numbers are states
+  static constexpr uint32_t kRunSize = 2047;       // this size: the reply is a run
   static constexpr uint32_t kArenaMax = 1u << 25;  // bytes
-  static constexpr uint32_t kSizeShift = 21;       // below it: the offset, in granules
+  static constexpr uint32_t kSizeShift = 21;       // the bits below are the offset, in granules
   static constexpr uint32_t kLowMask = (1u << kSizeShift) - 1;
 
   uint32_t word;
@@ -117,20 +117,20 @@ struct PacketResult {
     if (size <= kSizeMax || size == kRunSize) return PacketState::kDone;
     return static_cast<PacketState>(size - kSizeMax);
   }
-  // Of one that is done: where its reply is in the arena.
+  // With kDone: where the reply is in the arena.
   WC_HD uint32_t offset() const { return (word & kLowMask) * kReplyGranule; }
   WC_HD bool is_run() const { return word >> kSizeShift == kRunSize; }
-  // Of a reply that is no run. 0 bytes: there is none.
+  // Of a reply that is no run. 0 bytes: there is no reply.
   WC_HD uint32_t size() const { return word >> kSizeShift; }
-  // Of one that was dropped; kRequest: what UDP carried was none.
+  // With kDropped; kRequest: the frame is UDP to our port, but its payload is no request.
   WC_HD net::PacketVerdict verdict() const {
     return static_cast<net::PacketVerdict>(word & kLowMask);
   }
 };
 static_assert(sizeof(PacketResult) == 4 && std::is_trivially_copyable_v<PacketResult>);
 
-// What is in front of the frames of a reply of several datagrams. They follow in their order, each
-// at the next multiple of kReplyGranule, and are of one size but for the last.
+// The header of a reply of several datagrams. Their frames follow in order, each at the next
+// multiple of kReplyGranule; all but the last have the same size.
 struct FrameRun {
   uint32_t count;
   uint32_t frame_bytes;
@@ -140,7 +140,7 @@ struct FrameRun {
   WC_HD static constexpr uint32_t words_of(uint32_t bytes) {  // granules
     return (bytes + PacketResult::kReplyGranule - 1) / PacketResult::kReplyGranule;
   }
-  // Where a frame begins, in granules from the run's own place.
+  // Where a frame begins, in granules from the start of the run.
   WC_HD static constexpr uint32_t begin_of(uint32_t frame, uint32_t frame_bytes) {
     return words_of(sizeof(FrameRun)) + frame * words_of(frame_bytes);
   }
@@ -149,43 +149,44 @@ static_assert(sizeof(FrameRun) == PacketResult::kReplyGranule);
 
 inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter::kCount);
 
-// What all of a job's blocks have found. They add it up in the device's memory; the last of them
-// writes it to the host's.
+// Sums over all blocks of a job. The blocks add them up in device memory; the last one writes them
+// to the host.
 struct alignas(32) JobResult {
-  uint32_t counts[kCounterCount];  // what the job adds to request::Counters
+  uint32_t counts[kCounterCount];  // to be added to request::Counters
   uint32_t reserved[32 - kCounterCount - 6];
-  uint64_t space_missing;  // what all deferred packets want, bytes
+  uint64_t space_missing;  // bytes that all deferred packets want
   uint32_t undone;         // packets that are not kDone or kDropped
-  uint32_t space_wanted;   // the most bytes that a deferred packet wants
-  uint32_t free_segments;  // of the store; a job of one block tells what it has found
-  uint32_t low_water;      // below it maintenance is wanted
+  uint32_t space_wanted;   // bytes that the largest deferred request wants
+  uint32_t free_segments;  // of the store, at the end of the job (of a job of one block: at its
+                           // start)
+  uint32_t low_water;      // with fewer free segments maintenance is needed
 };
 static_assert(sizeof(JobResult) == 128);
 
-// What the blocks of a job share, each on lines of its own. In the device's memory; 0 before and
+// Words that the blocks of a job share, on separate cache lines. In device memory; 0 before and
 // after a job.
 struct JobWords {
-  alignas(64) uint64_t reply_used;   // what of the arena is handed out
-  alignas(64) uint32_t blocks_done;  // blocks that are through
-  alignas(64) JobResult totals;      // what these have found
+  alignas(64) uint64_t reply_used;   // reply space that is taken
+  alignas(64) uint32_t blocks_done;  // blocks that have finished
+  alignas(64) JobResult totals;      // sums of these
 };
 
-// What both kinds of jobs have. All pointers are valid on the device.
+// The fields of both kinds of jobs. All pointers are valid on the device.
 struct Job {
   JobResult* result;       // host
-  uint32_t* done;          // host: gets `number` when all is written
+  uint32_t* done;          // host: gets `number` when all results are written
   JobWords* words;         // device
   uint32_t number;         // never 0
   uint32_t first_reader;   // epoch slots of this job's blocks: first_reader + block
-  uint32_t shares;         // groups, or chunks: dealt out to the blocks
+  uint32_t shares;         // groups or chunks, distributed over the blocks
   uint32_t item_size_max;  // -I
   store::Clock clock;
   bool cas_enabled;
   bool out_of_memory;  // reclaim() has failed: answer instead of deferring
 };
 
-// The host's buffers are pinned. Frames are numbered as in the batch; only those of the job's
-// groups are looked at.
+// The host's buffers are pinned. Frames are numbered as in the batch; the job reads only those of
+// its groups.
 struct FrameJob : Job {
   const uint8_t* input;           // host; Frame::offset counts from here
   const protocol::Frame* frames;  // host
@@ -196,18 +197,18 @@ struct FrameJob : Job {
   uint8_t* input_copy;            // device: mirror of the input
   uint8_t* reply_copy;            // device: mirror of the reply arena
   uint32_t reply_size;            // bytes of the arena
-  uint32_t value_size_max;        // longer ones are left to kLargeValue
+  uint32_t value_size_max;        // longer values get kLargeValue
 
-  WC_HD bool reads_host() const { return true; }  // besides the job itself
+  WC_HD bool reads_host() const { return true; }  // data besides the job itself
 };
 static_assert(std::is_trivially_copyable_v<FrameJob>);
 
-// Sets of one key in one job: the first that claims it takes effect, the others are answered as if
-// it had replaced their values at once. Where thousands of packets set a key that all the world
-// reads, they would wait for its lock one by one.
+// Write combining. Of the SETs of one key in a job one is applied; the others are answered as if it
+// had overwritten them at once. Without it, thousands of SETs of a hot key wait for its lock one by
+// one.
 inline constexpr uint32_t kCombineEntries = 64 * 1024;
 inline constexpr uint32_t kCombineRoundMax = (1u << 24) - 1;
-// The word for a claim: round, key size and where the key lies in the input.
+// An entry of the combine table: round, key size, and where the key is in the input.
 WC_HD constexpr uint64_t combine_entry(uint32_t round, uint32_t key_size, uint32_t key_offset) {
   return uint64_t{round} << 40 | uint64_t{key_size} << 32 | key_offset;
 }
@@ -217,48 +218,48 @@ WC_HD constexpr uint32_t combine_round(uint64_t entry) {
 WC_HD constexpr uint32_t combine_key_size(uint64_t entry) { return entry >> 32 & 0xff; }
 WC_HD constexpr uint32_t combine_key_offset(uint64_t entry) { return static_cast<uint32_t>(entry); }
 
-// Input and arena are in pinned memory of the host, or in the device's.
+// Input and arena are in pinned host memory or in device memory.
 struct PacketJob : Job {
-  static constexpr uint32_t kInlineMax = 96;  // bytes: of a short request, in a frame
+  static constexpr uint32_t kInlineMax = 96;  // bytes: a short request in its frame
 
-  const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to one
-  const PacketSlot* slots;  // host; null: slots of slot_bytes, one behind the other
+  const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to the next one
+  const PacketSlot* slots;  // host; null: contiguous slots of slot_bytes
   PacketResult* packets;    // host, by packet
   uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
   uint64_t* combine_table;  // device: kCombineEntries, see combine_entry()
-  uint32_t* reply_end;      // host: the bytes of the arena that hold replies, at the end
-  uint32_t combine_round;   // another one in each job, up to kCombineRoundMax
+  uint32_t* reply_end;      // host: gets the bytes of the arena that hold replies
+  uint32_t combine_round;   // another number in each job, up to kCombineRoundMax
   uint32_t slot_bytes;
   uint32_t count;
-  uint32_t reply_begin;  // bytes of the arena that are not free
+  uint32_t reply_begin;  // bytes of the arena that are taken
   uint32_t reply_size;   // of the arena, at most PacketResult::kArenaMax
-  uint16_t udp_port;     // packets to others are dropped
-  // All of the input, where it is so little: it comes with the job, which saves a way over the bus.
-  uint32_t inline_bytes;  // 0: it does not
+  uint16_t udp_port;     // packets to other ports are dropped
+  // A short input is copied into the job itself, which saves one transfer over the bus.
+  uint32_t inline_bytes;  // 0: the input is not here
   alignas(16) uint8_t inline_input[kInlineMax];
 
-  // Whether the host has written more than the job itself, that the device has to see.
+  // The device has to read what the host has written outside of the job.
   WC_HD bool reads_host() const { return inline_bytes == 0 || slots != nullptr; }
 };
 static_assert(std::is_trivially_copyable_v<PacketJob>);
 
-// How host and device wake each other. In pinned host memory; each word has one writer.
+// How host and device signal each other. In pinned host memory; each word has one writer.
 template <typename JobKind>
 struct Doorbell {
   static constexpr uint32_t kJobWords = sizeof(JobKind) / sizeof(uint32_t);
   static_assert(sizeof(JobKind) % sizeof(uint32_t) == 0);
 
-  // Host, to the kernel that stays: what to do, then the latest job itself. Each word is four bytes
-  // of it below the job's number: one look over the bus brings both, and where all words have the
-  // same new number, the job is whole.
+  // Host to persistent kernel: the call, then the latest job. The upper half of each word is the
+  // number of the job, the lower half four bytes of the job. One read over the bus gets both; the
+  // job is complete when all words have the same new number.
   alignas(128) uint64_t words[1 + kJobWords];
-  // Device: the latest job that is complete.
+  // Device to host: number of the latest complete job.
   alignas(128) uint32_t done;
 };
-// What words[0] says. A job that is to end the kernel has no other words.
+// The lower half of words[0]. kEnd ends the kernel; the other words are not read then.
 enum class Call : uint32_t { kWork, kEnd };
 
-// REQUIRES: no job is under way.
+// REQUIRES: no job is in progress.
 template <typename JobKind>
 void ring(Doorbell<JobKind>& bell, Call call, const JobKind& job, uint32_t number) {
   const auto numbered = [number](uint32_t word) { return uint64_t{number} << 32 | word; };
@@ -271,10 +272,10 @@ void ring(Doorbell<JobKind>& bell, Call call, const JobKind& job, uint32_t numbe
   }
 }
 
-// How the first block of a persistent kernel wakes the others. In device memory.
+// How the first block of a persistent kernel starts the others. In device memory.
 template <typename JobKind>
 struct DeviceDoorbell {
-  uint64_t go;  // number of the job << 32 | blocks that work on it, kStopAll: end
+  uint64_t go;  // job number << 32 | blocks that work on it; kStopAll: the kernel ends
   JobKind job;
 };
 inline constexpr uint32_t kStopAll = 0xffffffffu;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels' frame: a block takes its share of a job, alone or within a kernel that stays. What a
-// share is, a Work says:
+// What all kernels have in common: each block does its share of a job, in a kernel launched for the
+// job or in a persistent kernel. A Work says what a share is:
 //
 //   struct Work {
 //     using JobKind = ...;  // derived from Job
-//     // Whether a block that waits for jobs is to be in its epoch when one comes.
+//     // A block that waits for jobs stays in its epoch until one comes.
 //     static constexpr bool kStandsBy = ...;
 //     // Called by the whole block; `shared` is the kernel's dynamic shared memory. `entered`: the
-//     // block has stood by, and is in its epoch.
+//     // block is in its epoch already.
 //     static __device__ void run(const BlockResources&, const JobKind&, Tally&, uint8_t* shared,
 //                                uint32_t blocks, bool entered);
-//     // Called by one thread of the block, when what it has looked at is no longer needed.
+//     // Called by one thread of the block, when the block reads the store no more.
 //     static __device__ void leave(const BlockResources&, const JobKind&);
-//     // Called by one thread of all, when all shares (one at least) are done.
+//     // Called by one thread of the device, when all shares (at least one) are done.
 //     static __device__ void finish(const JobKind&);
 //   };
 //
@@ -27,7 +27,7 @@
 
 namespace warpcache::engine::cuda {
 
-// What a block counts during its share. In shared memory.
+// Counts of a block during its share. In shared memory.
 struct Tally {
   request::Counters counters;
   uint32_t undone;
@@ -59,8 +59,8 @@ __device__ void store_release_system(T* word, T value) {
                                                                   ::cuda::memory_order_release);
 }
 
-// Between what this thread (and, behind a barrier, its block) has done and what it does next, for
-// everybody who can see it.
+// Orders all accesses before it and after it, of this thread (and, with a barrier, of its block),
+// for every observer in the system: other blocks and the host.
 __device__ inline void fence_system() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);
 }
@@ -74,7 +74,7 @@ __device__ void load_job(JobKind& job, const JobKind* from) {
   __syncthreads();
 }
 
-// What a block of several has found. Called by the whole block.
+// Adds the counts of one block to the sums. Called by the whole block.
 __device__ inline void add_up(JobResult& totals, const Tally& tally) {
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) {
     const auto count = static_cast<uint32_t>(tally.counters.value[i]);
@@ -86,10 +86,10 @@ __device__ inline void add_up(JobResult& totals, const Tally& tally) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&totals.space_missing), tally.space_missing);
 }
 
-// Both ways to tell the host ask for all that they tell at once, and then wait.
+// Both report paths issue all loads before the first use, so that their latencies overlap.
 
-// Called by one thread, when all blocks have added theirs: tells the host, and clears for the next
-// job.
+// Writes the sums to the host and clears them for the next job. Called by one thread, when all
+// blocks have added theirs.
 template <typename Work>
 __device__ void report_totals(const store::Shared& store, const typename Work::JobKind& job) {
   constexpr uint32_t kWords = sizeof(JobResult) / sizeof(uint4);
@@ -110,7 +110,7 @@ __device__ void report_totals(const store::Shared& store, const typename Work::J
 static_assert(offsetof(JobResult, free_segments) == sizeof(JobResult) - 8 &&
               offsetof(JobResult, low_water) == sizeof(JobResult) - 4);
 
-// The same for a job of one block, but for report_space(). Called by the whole block.
+// The same for a job of one block, without report_space(). Called by the whole block.
 template <typename Work>
 __device__ void report_own(const typename Work::JobKind& job, const Tally& tally) {
   JobResult& report = *job.result;
@@ -124,17 +124,17 @@ __device__ void report_own(const typename Work::JobKind& job, const Tally& tally
   report.space_missing = tally.space_missing;
 }
 
-// What a job of one block tells of the store: while the others begin with the job, since the memory
-// is far. Called by one thread.
+// The part of the report of a one-block job that is read from the store. It runs at the start of
+// the job, beside the other threads, since these loads take long. Called by one thread.
 __device__ inline void report_space(const store::Shared& store, JobResult& report) {
   const uint32_t free_segments = load_relaxed(&store.free_count);
   report.low_water = load_relaxed(&store.low_water);
   report.free_segments = free_segments;
 }
 
-// All that the block has read and written comes before this: its epoch, its count, and after all
-// blocks' counts the job's number. A fence waits for the bus; a job of one block has one, behind
-// which nothing is written but what the same thread reads next. Called by one thread.
+// Publishes the end of the block's share: its epoch, its count, and after all blocks the number of
+// the job. The fence before it orders all that the block has read and written; it waits for the
+// bus, so a job of one block has only one. Called by one thread.
 template <typename Work>
 __device__ void end_share(const BlockResources& resources, const typename Work::JobKind& job,
                           uint32_t blocks) {
@@ -180,16 +180,16 @@ __device__ void run_job(const BlockResources& resources, const typename Work::Jo
   run_share<Work>(resources, job, tally, shared, gridDim.x, false);
 }
 
-// --- The kernel that stays
+// --- Persistent kernel
 
-// One turn of waiting for work: at once while some has come lately, seldom when none comes.
+// A pause between two polls: none while jobs come often, longer when none has come for a while.
 __device__ inline void rest(uint32_t round) {
   if (round < 2000) return;
   __nanosleep(round < 20000 ? 500 : 5000);
 }
 
-// Waits for a job later than `last`, which comes to `job`, in shared memory. Returns what
-// DeviceDoorbell::go says of it, without the blocks. Called by a whole warp.
+// Waits for a job later than `last` and loads it into `job`, in shared memory. Returns a
+// DeviceDoorbell::go without the blocks. Called by a whole warp.
 template <typename JobKind>
 __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
   constexpr uint32_t kWords = 1 + Doorbell<JobKind>::kJobWords;
@@ -221,7 +221,7 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
       reinterpret_cast<uint32_t*>(&job)[at - 1] = static_cast<uint32_t>(words[i]);
     }
     __syncwarp();
-    // What the job leads to has been written before its words.
+    // The host has written the job's data before its words.
     if (job.reads_host()) fence_system();
     return uint64_t{number} << 32;
   }
@@ -236,13 +236,13 @@ __device__ inline uint64_t wait_for_leader(const uint64_t* go_word, uint32_t las
   return go;
 }
 
-// Called by the whole first block: others are woken if they have a share. Returns the blocks that
-// work on it.
+// Starts the other blocks if they have a share. Returns the number of blocks that work on the job.
+// Called by the whole first block.
 template <typename JobKind>
 __device__ uint32_t begin_job(const JobKind& job, DeviceDoorbell<JobKind>* device_bell,
                               uint32_t number) {
   const uint32_t blocks = job.shares < gridDim.x ? job.shares : gridDim.x;
-  if (blocks <= 1) return 1;  // a job of nothing has to end as well
+  if (blocks <= 1) return 1;  // an empty job ends as well
   for (uint32_t i = threadIdx.x; i < sizeof(JobKind) / sizeof(uint32_t); i += blockDim.x) {
     reinterpret_cast<uint32_t*>(&device_bell->job)[i] = reinterpret_cast<const uint32_t*>(&job)[i];
   }
@@ -252,15 +252,15 @@ __device__ uint32_t begin_job(const JobKind& job, DeviceDoorbell<JobKind>* devic
   return blocks;
 }
 
-// An epoch that a waiting block is in grows old, and holds back memory: clock cycles after which it
-// takes the current one, and how often before it leaves.
+// The epoch of a waiting block gets old and holds back memory. After these clock cycles the block
+// enters the current epoch; after this number of times it leaves.
 inline constexpr int64_t kStandByCycles = 40000;
 inline constexpr uint32_t kStandBysMax = 100;
 
-// Is in an epoch while the block waits for a job later than `last`: it takes a fence to enter one,
-// which a lone request would wait for. Returns whether it still is when `called` says that the job
-// has come; after some milliseconds it leaves. Called by one thread of a warp that does not wait
-// itself.
+// Keeps the block in an epoch while it waits for a job later than `last`: entering one takes a
+// fence, and a single request would wait for it. Returns true if the block is still in its epoch
+// when `called` announces the job; after some milliseconds it leaves. Called by one thread of a
+// warp that does not poll.
 __device__ inline bool stand_by(const store::Core& core, store::EpochSlot& slot, uint32_t* called,
                                 uint32_t last) {
   for (uint32_t i = 0; i < kStandBysMax; ++i) {
@@ -282,12 +282,12 @@ __device__ void run_jobs(const BlockResources& resources,
   __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
   __shared__ uint64_t signal;
-  __shared__ uint32_t called;  // the first block's latest job, as soon as it is known
+  __shared__ uint32_t called;  // number of the first block's latest job
   __shared__ bool entered;
   const bool leads = blockIdx.x == 0;
   const bool stands_by =
       Work::kStandsBy && leads && threadIdx.x == blockDim.x - 1 && gpu::warp_id() != 0;
-  store::EpochSlot* slot = nullptr;  // the block's own, known from its first job on
+  store::EpochSlot* slot = nullptr;  // of this block, known from its first job on
   if (threadIdx.x == 0) {
     called = last;
     entered = false;

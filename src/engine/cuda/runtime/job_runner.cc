@@ -9,8 +9,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Asking the driver takes longer than looking, and holds up others that launch: every tenth of a
-// millisecond or so.
+// A query of the driver takes longer than reading the doorbell, and delays launches of other
+// threads: one about every 0.1 milliseconds.
 constexpr uint32_t kPollsPerLook = 1 << 17;
 
 }  // namespace
@@ -36,7 +36,7 @@ std::string JobRunner<JobKind>::start() {
   const cudaError_t prepared = prepare_kernels(static_cast<const JobKind*>(nullptr));
   if (!faults_.check(prepared, "loading the kernels")) return faults_.why();
   if (config_.persistent && !fits()) {
-    return "the GPU has no space for the blocks of all engines' kernels that stay: fewer engines, "
+    return "the GPU has no space for the persistent kernels of all engines: fewer engines, "
            "or fewer blocks each";
   }
   resources_ = store_.resources();
@@ -88,7 +88,7 @@ void JobRunner<JobKind>::launch() {
     const gpu::LaunchShape all = persistent_shape(&job_, config_.blocks_max);
     launch_persistent(resources_, &bell(), device_bell_.as<DeviceDoorbell<JobKind>>(), last, all,
                       stream_.get());
-    kernel_runs_ = faults_.check(cudaGetLastError(), "starting the kernel that stays");
+    kernel_runs_ = faults_.check(cudaGetLastError(), "starting the persistent kernel");
   }
   ring(bell(), Call::kWork, job_, number_);
 }
@@ -100,7 +100,7 @@ void JobRunner<JobKind>::release_device() {
   began_ = SteadyClock::now();
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && !takes_too_long()) state = cudaStreamQuery(stream_.get());
-  if (!faults_.check(state, "ending the kernel that stays")) return;
+  if (!faults_.check(state, "ending the persistent kernel")) return;
   kernel_runs_ = false;
 }
 

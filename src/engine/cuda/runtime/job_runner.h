@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands jobs of one kind to the GPU, one at a time, in one of two ways: a kernel for each, or one
-// kernel that stays and takes them by a doorbell in mapped memory.
+// Runs jobs of one kind on the GPU, one at a time: with one launch for each job, or with a
+// persistent kernel that gets jobs through a doorbell.
 #pragma once
 
 #include <chrono>
@@ -16,51 +16,53 @@ namespace warpcache::engine::cuda {
 
 struct JobRunnerConfig {
   uint32_t blocks_max = 1;  // CudaStoreConfig::blocks_per_engine
-  bool persistent = false;  // one kernel that stays, instead of one a job
-  // Of the kernels, against those of others that share the device.
+  bool persistent = false;  // a persistent kernel instead of a launch for each job
+  // Of the kernels, relative to others on the device.
   gpu::CudaStream::Priority priority = gpu::CudaStream::Priority::kNormal;
-  // A job that takes longer means that the device is lost.
+  // If a job takes longer, the device counts as failed.
   uint32_t job_ms_max = 10000;
 };
 
 template <typename JobKind>
 class JobRunner {
  public:
-  // `store` and `faults` outlive it.
+  // `store` and `faults` outlive the runner.
   JobRunner(const JobRunnerConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults)
       : config_(config), store_(store), faults_(faults) {}
   ~JobRunner();
   JobRunner(const JobRunner&) = delete;
   JobRunner& operator=(const JobRunner&) = delete;
 
-  // Returns what is wrong, or "". The first launch takes a while: it is made here, with a job of
-  // nothing, not at the first client's cost.
+  // Returns the error as text, or "". Runs an empty job: the first launch takes a while, and no
+  // client shall wait for it.
   std::string start();
 
-  // The next job, to be filled by the caller; empty but for what is the runner's: result, readers,
-  // words of the device. REQUIRES: none is under way.
+  // The next job, to be filled by the caller. The runner has set its own fields: result, readers,
+  // words of the device. REQUIRES: no job is in progress.
   JobKind& next();
-  // Hands it in. What it points to stays until ended() or wait() has said so.
+  // Starts the job. What it points to stays until ended() or wait() has returned true, or the
+  // device has failed.
   void launch();
-  // Whether it is over; with DeviceFaults::failed() its results mean nothing.
+  // The job has ended. With DeviceFaults::failed() its results mean nothing.
   bool ended();
   // Waits for the end. False: the device has failed.
   bool wait();
 
-  // Of a job that is over.
+  // Of a job that has ended.
   const JobResult& result() const { return *result_.as<JobResult>(); }
-  // Likewise: adds what it has counted, and tells the store's owner what it has seen. Once.
+  // Likewise; to be called once. Adds the job's counts, and reports its free segments to the
+  // store's owner.
   void take_counts(request::Counters& counters);
 
-  // What is put there is done before the next job begins. REQUIRES: not persistent.
+  // Work on this stream is done before the next job begins. REQUIRES: not persistent.
   cudaStream_t stream() const { return stream_.get(); }
 
-  // Ends the kernel that stays, so that others have the GPU's blocks to themselves; the next job
-  // starts it again. REQUIRES: no job is under way.
+  // Ends the persistent kernel, so that others have the GPU's blocks; the next job starts it again.
+  // REQUIRES: no job is in progress.
   void release_device();
 
-  // The store, to call what its own kernels do. The kernel that stays ends first: where a checker
-  // or a debugger lets one kernel run at a time, the caller would wait for ever. REQUIRES: as
+  // The store, for calls that launch its own kernels. The persistent kernel ends first: a checker
+  // or a debugger may run one kernel at a time, and the call would never return. REQUIRES: as
   // release_device().
   store::CudaStore& store_alone() {
     release_device();
@@ -69,10 +71,11 @@ class JobRunner {
 
  private:
   bool takes_too_long() const;
-  // What the driver says, where the job does not: whether it is over, for good or bad.
+  // Asks the driver about the kernel, when the job itself does not end. True: the kernel has ended
+  // or failed.
   bool look_at_kernel();
-  // Whether the blocks of all engines' kernels that stay, taken to be of this kind, find room
-  // beside each other. One that does not would be waited for in vain.
+  // The blocks of all engines' persistent kernels of this kind fit on the device at the same time.
+  // A job would wait forever for a block that does not fit.
   bool fits() const;
   // Never 0.
   uint32_t next_number() {
@@ -92,9 +95,9 @@ class JobRunner {
   gpu::CudaMemory bell_;         // pinned: Doorbell
   gpu::CudaMemory device_bell_;  // device: DeviceDoorbell
   JobKind job_ = {};
-  bool kernel_runs_ = false;  // the one that stays
+  bool kernel_runs_ = false;  // the persistent one
   uint32_t number_ = 0;
-  uint32_t polls_ = 0;  // since the job was handed in
+  uint32_t polls_ = 0;  // since the job was started
   std::chrono::steady_clock::time_point began_;
 };
 

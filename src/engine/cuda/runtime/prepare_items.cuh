@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space for the items of a warp's writers, before they write. Device code.
+// Allocates items for all writers of a warp, before they write. Device code.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace warpcache::engine::cuda {
 
-// Of the item of a lane that wants one.
+// Bytes of the item of a lane that wants one; else 0.
 __device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t value_size) {
   return wants ? static_cast<uint32_t>(store::item_footprint(key_size, uint64_t{value_size})) : 0;
 }
 
-// Space for the items of the lanes that want one, as many at once as the open segment has room for:
-// a lock that each lane takes for itself is taken 32 times. It is in ThreadContext::prepared; null:
-// there was none so simply. `ttl_class`: of `expiry`. REQUIRES: an item alone is not above
-// plain_size_max(). Called by a whole warp.
+// Allocates items for the lanes that want one, as many in one step as the open segment has space
+// for: one lock instead of up to 32. The result is in ThreadContext::prepared; null: allocate in
+// the usual way. `ttl_class`: of `expiry`. REQUIRES: no item is above plain_size_max(). Called by a
+// whole warp.
 __device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
                                      bool wants, uint32_t key_size, uint32_t value_size,
                                      uint32_t expiry, uint32_t ttl_class) {
@@ -50,7 +50,7 @@ __device__ inline void prepare_items(const store::Core& core, store::ThreadConte
   }
 }
 
-// Gives back what the writer has not used. Called by one lane.
+// Gives back an item that the writer has not used. Called by one lane.
 __device__ inline void abandon_prepared(const store::StoreRef& store,
                                         store::ThreadContext& thread) {
   if (thread.prepared == nullptr) return;

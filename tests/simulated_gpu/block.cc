@@ -17,8 +17,8 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 * 1024;
-constexpr uint32_t kPassChance = 16;     // of so many times that a thread may pass it does
-constexpr uint32_t kIdleRoundsMax = 64;  // in which all poll, before the host's thread sleeps
+constexpr uint32_t kPassChance = 16;     // one of this number of possible switches is made
+constexpr uint32_t kIdleRoundsMax = 64;  // rounds in which all poll before the host's thread sleeps
 constexpr uint32_t kSleepUsMax = 500;    // longer with each round
 constexpr uint32_t kPauseUsMax = 200;
 constexpr uint32_t kPollTurns = 32;  // between two rests of a thread that polls, more than it takes

@@ -75,7 +75,7 @@ std::string write_pcap_file(const std::string& path, const FrameList& frames) {
     pcap_pkthdr header = {};
     header.ts.tv_sec = static_cast<time_t>(frames.time_ns(i) / kNanosecondsPerSecond);
     header.ts.tv_usec = static_cast<suseconds_t>(frames.time_ns(i) % kNanosecondsPerSecond);
-    header.caplen = header.len = frames[i].size;
+    header.caplen = header.len = static_cast<bpf_u_int32>(frames[i].size);
     pcap_dump(reinterpret_cast<u_char*>(dumper.get()), &header, frames[i].data);
   }
   return pcap_dump_flush(dumper.get()) == 0 ? "" : path + ": " + std::strerror(errno);

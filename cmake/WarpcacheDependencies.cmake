@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What we take from the system. Required: fmt, spdlog, threads. Optional parts are reported in one line each.
+# The libraries from the system. Required: fmt, spdlog, threads. Optional parts are reported in one line each.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -16,7 +16,7 @@ else()
   message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
 endif()
 
-# What programs that measure, simulate and test read their command lines and write their reports with.
+# For the command lines and reports of the programs that measure, simulate and test.
 find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)
 if(CLI11_FOUND AND nlohmann_json_FOUND)
@@ -47,7 +47,7 @@ find_program(WARPCACHE_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIX
 mark_as_advanced(WARPCACHE_NVCC)
 file(GLOB WARPCACHE_GPUS /dev/nvidia[0-9]* /dev/dxg)
 
-# Each way says in one sentence what came of it, which ./run repeats: WARPCACHE_CUDA_STATE.
+# WARPCACHE_CUDA_STATE is one sentence with the result, which ./run repeats.
 set(use_nvcc OFF)
 if(WARPCACHE_CUDA STREQUAL "SIMULATED")
   find_package(Boost QUIET COMPONENTS context)

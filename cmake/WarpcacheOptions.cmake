@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Language, build type, warnings and instrumentation: what holds for every target.
+# Language, build type, warnings and instrumentation, for every target.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -17,7 +17,7 @@ option(WARPCACHE_FUZZ "Build the fuzz targets, and everything for them; needs cl
 option(WARPCACHE_STUDIES "Build sim, and of bench what no system test runs" ON)
 
 # ccache, where it is installed. Paths below the checkout are relative to it, so that another checkout of the same sources hits, too.
-# A launcher that is given (CMAKE_<LANG>_COMPILER_LAUNCHER, as a variable or from the environment) is left as it is.
+# A given launcher (CMAKE_<LANG>_COMPILER_LAUNCHER, as a variable or from the environment) is not changed.
 find_program(WARPCACHE_CCACHE ccache)
 mark_as_advanced(WARPCACHE_CCACHE)
 if(WARPCACHE_CCACHE)
@@ -32,7 +32,7 @@ else()
   message(STATUS "ccache: not found, everything is compiled anew")
 endif()
 
-# Linked privately by our own targets, so that nobody else's code is held to our warnings.
+# Linked privately by the project's targets, so that the warnings do not apply to other code.
 add_library(wc_warnings INTERFACE)
 set(wc_host_warnings -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow)
 target_compile_options(wc_warnings INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${wc_host_warnings}>")
@@ -44,7 +44,7 @@ if(WARPCACHE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "WARPCACHE_FUZZ: the fuzz targets need clang")
   endif()
-  # Counts that only a fuzz target reads; other programs run as well.
+  # Coverage counters, which only a fuzz target reads; other programs run with them too.
   add_compile_options(-fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()
@@ -53,7 +53,7 @@ if(WARPCACHE_SANITIZE)
   add_compile_options("-fsanitize=${WARPCACHE_SANITIZE}" -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${WARPCACHE_SANITIZE}")
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND WARPCACHE_SANITIZE MATCHES "address")
-    # gcc's name for what is switched on; clang has another.
+    # The macro of gcc for an enabled sanitizer; clang has another one.
     add_compile_definitions(__SANITIZE_ADDRESS__=1)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND WARPCACHE_SANITIZE MATCHES "undefined")

@@ -19,7 +19,7 @@ function(wc_library NAME)
 endfunction()
 
 # wc_executable(NAME SOURCES file... [LIBS target...])
-# A program, placed at the top of the build folder. Does nothing where a library of LIBS, such as CLI11::CLI11, was not
+# A program, placed at the top of the build folder. Does nothing if a library of LIBS, such as CLI11::CLI11, was not
 # found.
 function(wc_executable NAME)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBS")
@@ -57,7 +57,7 @@ function(wc_test NAME)
     PROPERTIES TIMEOUT ${WARPCACHE_TEST_TIMEOUT_S} PROCESSORS ${ARG_PROCESSORS} COST ${ARG_PROCESSORS} ENVIRONMENT SIMT_GPU=1)
 endfunction()
 
-# Ends a test that hangs. No test takes a tenth of it, so that a busy machine does not end one.
+# Time limit for a test that hangs. Every test takes less than a tenth of it, so that a busy machine does not exceed it.
 set(WARPCACHE_TEST_TIMEOUT_S 1200)
 
 # GoogleTest's headers and what they include take up to half of the time of a test's unit: they are compiled once. Not by clang,

@@ -30,12 +30,12 @@ def by_workload(rows: list[dict]) -> list[tuple[Workload, list[dict]]]:
 
 
 def line(workload: Workload, rows: list[dict]) -> tuple[str, ...]:
-    """Medians of memcached's and warpcached's figures, and the ratio of each round."""
+    """Medians of memcached's and warpcached's results, and the ratio of each round."""
 
     def pair(name: str, form: str) -> str:
         return " / ".join(form.format(median(rows, server, name)) for server in SERVERS)
 
-    # Where the generator itself was late for most of that time, the figure is its own.
+    # If the generator itself was late for most of that time, the result shows the generator.
     late = [row for row in rows if (row["sent_late_p99_us"] or 0) > row["p99_us"] / 2]
     mark = LATE if len(late) > len(rows) / 2 else ""
     cpu = ratios(rows, "cpu_us_per_key")

@@ -9,7 +9,7 @@ SERVERS = ("memcached", "warpcached")
 
 
 def ratios(rows: list[dict], name: str) -> list[float]:
-    """warpcached's figure over memcached's, round by round."""
+    """warpcached's result divided by memcached's, round by round."""
     of = {server: [row[name] for row in rows if row["server"] == server] for server in SERVERS}
     return [ours / theirs for theirs, ours in zip(*(of[server] for server in SERVERS)) if theirs]
 

@@ -19,7 +19,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True)
 class Setting:
-    """What all measurements of a run have in common."""
+    """The settings that all measurements of a run share."""
 
     megabytes: int
     threads: int
@@ -34,7 +34,7 @@ class Setting:
 
 
 def split_cpus(threads: int, load_threads: int) -> tuple[frozenset[int], frozenset[int]]:
-    """CPUs for the server and for the load, apart where there are enough of them."""
+    """CPUs for the server and for the load: different ones if there are enough."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < threads + load_threads:
         return frozenset(cpus), frozenset(cpus)
@@ -42,7 +42,7 @@ def split_cpus(threads: int, load_threads: int) -> tuple[frozenset[int], frozens
 
 
 def measure(target: Target, workload: Workload, setting: Setting, rate: float | None) -> dict:
-    """One figure of one server, as a flat dict."""
+    """One result of one server, as a flat dict."""
     before = os.sched_getaffinity(0)
     options = ["-m", str(setting.megabytes), "-t", str(setting.threads)]
     options += ["-c", str(setting.connections_max)]

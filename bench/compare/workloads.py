@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both servers are asked to do: arguments of warpcache-load, and the goals."""
+"""The workloads: arguments of warpcache-load, and the goals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the attacks share: the server as they see it, sockets that stay open, and reading it all."""
+"""Shared by the attacks: access to the server, sockets that stay open, and reading of replies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness import exchange
 from harness.servers import Server
 
 CONNECT_S_MAX = 20.0
-ANSWERED = b"MN\r\n"  # to the `mn` behind what was asked
+ANSWERED = b"MN\r\n"  # the reply to the `mn` after the requests
 UDP_HEADER = struct.Struct(">HHHH")
 
 
 @dataclass
 class Attack:
-    """One run: what may be used, and what was found. Sockets stay open until close()."""
+    """One attack: its limits and its results. Sockets stay open until close()."""
 
     server: Server
     seconds: float  # no longer than this
@@ -36,7 +36,7 @@ class Attack:
     answer_s: float | None = None  # None: not answered in time, or nobody reads it
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
-        """A small receive buffer is the kernel's part of what an unread reply may fill."""
+        """A socket with a small receive buffer, so that the kernel buffers little of an unread reply."""
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.settimeout(CONNECT_S_MAX)
         if receive_bytes:
@@ -46,7 +46,7 @@ class Attack:
         return sock
 
     def say(self, sock: socket.socket, request: bytes) -> bool:
-        """Sends what the server takes at once or soon; whether it took all."""
+        """Sends as much as the server takes without a long wait. Returns whether it took all."""
         deadline = time.monotonic() + 1.0
         sock.setblocking(False)
         sent = 0
@@ -69,7 +69,7 @@ class Attack:
 
 
 def ask(sock: socket.socket, request: bytes, end: bytes) -> bytes:
-    """Also over a socket that did not block."""
+    """Also works with a non-blocking socket."""
     sock.settimeout(CONNECT_S_MAX)
     return exchange.ask(sock, request, end)
 
@@ -80,7 +80,7 @@ def stats(attack: Attack, deadline_s: float = 10.0) -> dict[str, str]:
 
 
 class Reader:
-    """Reads on all sockets at once until each has sent `mn`'s answer, or time is up."""
+    """Reads from all sockets until each has sent the reply to `mn`, or until the time limit."""
 
     def __init__(self, attack: Attack, socks: list[socket.socket]) -> None:
         self.attack = attack
@@ -164,7 +164,7 @@ def ask_datagram(attack: Attack, request: bytes) -> None:
 
 
 def for_seconds(attack: Attack, act: Callable[[], None]) -> int:
-    """Repeats it until time is up; how often."""
+    """Repeats an action until the time limit; returns how often."""
     finish = time.monotonic() + attack.seconds
     count = 0
     while time.monotonic() < finish:

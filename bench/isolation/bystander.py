@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A well-behaved client in a process of its own: one `mg` at a time, and how long each waited.
+"""A well-behaved client in a separate process: sends one `mg` at a time and reports how long each waited.
 
 Arguments: host, port, period in ms. For each line on standard input it prints one JSON line with
 the waits since the line before; the end of the input ends it. Time is wall time, monotonic clock.
@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-# New connections go to the worker that has fewest, so a few meet all workers.
+# New connections go to the worker with the fewest, so a few connections reach all workers.
 CONNECTIONS = 8
 ANSWER_S_MAX = 30.0
 KEY = b"bystander"
@@ -31,7 +31,7 @@ def connect(host: str, port: int) -> socket.socket:
 
 
 def with_missed_rounds(waits: list[float], period_s: float) -> list[float]:
-    """A request that waits longer than a period keeps later ones from being sent: each of those
+    """A request that waits longer than a period delays the later ones: each of those
     would have waited for the rest of that time. Without them a stall of seconds is one sample."""
     found = []
     for wait in waits:

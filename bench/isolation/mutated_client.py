@@ -55,7 +55,7 @@ def connect(host: str, port: int) -> socket.socket | None:
 
 
 def exchange(sock: socket.socket, chance: random.Random, batch: bytes) -> bool:
-    """Whether the connection can go on."""
+    """Returns whether the connection can still be used."""
     try:
         sock.send(batch)
     except BlockingIOError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attacks by name. Each is what one line of docs/reliability.md's table sends."""
+"""The attacks by name. Each belongs to a line of the table in docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DUMP = b"lru_crawler metadump all\r\n"
 MUTATED_PROCESSES = 8
 MUTATED_CONNECTIONS = 25
 LARGE = 100_000  # bytes: above what is copied into replies
-UNREAD_S = 3.0  # how long replies are left unread while the bystander goes on
+UNREAD_S = 3.0  # how long replies stay unread while the bystander continues
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def half_bodies(attack: Attack) -> None:
 
 
 def stalled_readers(attack: Attack) -> None:
-    """They must reach what may be pinned: more than a quarter of the memory, unread."""
+    """The unread replies must exceed the bound of pinned memory: more than a quarter of the memory."""
     sock = attack.connect()
     values = 300
     for i in range(values):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every simulated cache is: it stores one number a key, and forgets keys when it is full.
+// The interface of simulated caches: stores one number for each key, and evicts keys when it is
+// full.
 #ifndef WARPCACHE_SIM_HITRATE_CACHE_H_
 #define WARPCACHE_SIM_HITRATE_CACHE_H_
 
@@ -9,7 +10,7 @@
 
 namespace warpcache::sim {
 
-// A key as caches see it. Two keys may have the same hash; only the same key has the same id.
+// A key. Two keys may have the same hash, but not the same id.
 struct Key {
   uint64_t id;
   uint64_t hash;
@@ -19,15 +20,15 @@ inline Key make_key(uint64_t seed, uint64_t id) {
   return {id, hash_key(seed, {reinterpret_cast<const uint8_t*>(&id), sizeof id})};
 }
 
-// What is stored for a key.
+// The entry of a key.
 struct Entry {
-  uint32_t value = 0;       // given back by get()
-  uint32_t value_size = 0;  // bytes; matter to caches that are limited by bytes
+  uint32_t value = 0;       // returned by get()
+  uint32_t value_size = 0;  // bytes; used by caches that are limited by bytes
   uint8_t key_size = 0;     // likewise
-  uint16_t expiry = 0;      // the second from which on it is dead; 0: never
+  uint16_t expiry = 0;      // expired from this second on; 0: never
 };
 
-// For one thread.
+// Not thread-safe.
 class Cache {
  public:
   virtual ~Cache() = default;
@@ -39,7 +40,7 @@ class Cache {
   virtual bool get(const Key& key, uint32_t* value) = 0;
   // Stores or replaces. A key that can never fit is not stored.
   virtual void set(const Key& key, const Entry& entry) = 0;
-  // False: it was not there.
+  // False: the key was not stored.
   virtual bool erase(const Key& key) = 0;
 
   virtual uint64_t items() const = 0;
@@ -47,10 +48,11 @@ class Cache {
   // What reclaiming has copied, in the unit of the capacity.
   virtual uint64_t moved() const { return 0; }
 
-  // The time, for caches that know what has expired before they are asked for it. Never goes back.
+  // Sets the time, for caches that remove expired entries before a request finds them. REQUIRES:
+  // the time never goes back.
   virtual void set_clock(uint16_t second) { (void)second; }
 
-  // Brings memory near that get() and set() of a key with this hash will read.
+  // Prefetches the memory that get() and set() of a key with this hash read.
   virtual void prefetch(uint64_t hash) const { (void)hash; }
 };
 

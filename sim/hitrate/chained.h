@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash chaining, as in memcached: every key finds a place while the cache as a whole has room, and
-// what is evicted is chosen among all keys (dissertation 4.4.1).
+// Hash chaining, as in memcached: every key can be stored while the cache has free capacity, and
+// the victim is chosen among all keys (dissertation 4.4.1).
 #ifndef WARPCACHE_SIM_HITRATE_CHAINED_H_
 #define WARPCACHE_SIM_HITRATE_CHAINED_H_
 

@@ -9,15 +9,15 @@
 
 namespace warpcache::sim {
 
-// What entries cost, and so what a capacity is counted in: entries, or bytes.
+// The cost of entries, which is also the unit of a capacity: entries or bytes.
 struct Costs {
   bool bytes = false;
-  uint32_t overhead = 0;  // bytes an item beside key and value
+  uint32_t overhead = 0;  // bytes an item in addition to key and value
 
   uint64_t of(const Entry& entry) const {
     return bytes ? uint64_t{overhead} + entry.key_size + entry.value_size : 1;
   }
-  // How many entries a capacity can hold, at most.
+  // The most entries that a capacity can hold.
   uint32_t items_max(uint64_t capacity) const {
     const uint64_t least = bytes ? overhead + kKeyBytesMin : 1;
     return static_cast<uint32_t>(std::min<uint64_t>(capacity / least + 1, kItemsMax));

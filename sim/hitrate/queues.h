@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which item leaves a cache in which all items compete. Every policy has
-//   Policy(nodes)    nodes outlive it
-//   hit(node)        it was read or replaced
-//   inserted(node)   it is new
-//   victim()         the one to evict. REQUIRES: there is one
-//   removed(node)    it leaves: evicted or deleted
+// Eviction policies for a cache in which all items compete. Every policy has
+//   Policy(nodes)    REQUIRES: nodes outlive it
+//   hit(node)        the node was read or replaced
+//   inserted(node)   the node is new
+//   victim()         the node to evict. REQUIRES: there is one
+//   removed(node)    the node was evicted or deleted
 #ifndef WARPCACHE_SIM_HITRATE_QUEUES_H_
 #define WARPCACHE_SIM_HITRATE_QUEUES_H_
 
@@ -82,7 +82,7 @@ class Fifo {
   Queue queue_;
 };
 
-// What was used goes round once more.
+// CLOCK: a used node gets another round.
 class Clock {
  public:
   explicit Clock(std::vector<Node>* nodes) : nodes_(nodes), queue_(nodes) {}
@@ -134,11 +134,11 @@ class Sieve {
   uint32_t hand_ = kNoNode;  // none: at the oldest
 };
 
-// Fingerprints of keys that were evicted lately, in buckets: an old one may be pushed out early.
+// Fingerprints of recently evicted keys, in buckets: a fingerprint may be dropped early.
 class Ghosts {
  public:
   void add(uint32_t fingerprint, uint32_t remembered);
-  // Whether it was among the last `remembered` that were added; it is forgotten then.
+  // Returns whether it is among the last `remembered` added ones, and removes it.
   bool take(uint32_t fingerprint, uint32_t remembered);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's own store (src/store) as a simulated cache: index, segments, eviction and expiry are
-// its own; only the values' bytes are not written.
+// The server's store (src/store) as a simulated cache, with its index, segments, eviction and
+// expiry. Only the bytes of values are not written.
 #ifndef WARPCACHE_SIM_HITRATE_REAL_STORE_H_
 #define WARPCACHE_SIM_HITRATE_REAL_STORE_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runs that a command line asks for: every cache in every size.
+// Runs the experiments of a command line: every cache with every size.
 #ifndef WARPCACHE_SIM_HITRATE_RUN_H_
 #define WARPCACHE_SIM_HITRATE_RUN_H_
 
@@ -27,7 +27,8 @@ struct Result {
   double seconds = 0;  // that it took
 };
 
-// Where requests come from: the options' workload or file. Shared by threads, unchanged once made.
+// The source of the requests: the options' workload or file. Shared by threads; immutable after
+// open().
 class Source {
  public:
   // False, and *why, if the file cannot be read or the workload cannot be.
@@ -50,8 +51,8 @@ std::vector<Run> runs_of(const Options& options);
 // Done so far of all, over all runs.
 using TotalProgress = std::function<void(uint64_t done, uint64_t all)>;
 
-// Runs them, options.threads at once, and hands each result over as it is there, one at a time.
-// False, and *why, if a cache cannot be made.
+// Runs all experiments on options.threads threads and reports each result when it is available, one
+// at a time. False, and *why, if a cache cannot be made.
 bool run_all(const Options& options, const Source& source, const TotalProgress& progress,
              const std::function<void(const Result&)>& done, std::string* why);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way leaves a full set. Every policy has
+// Eviction policies within a full set. Every policy has
 //   Policy(sets, ways, seed)
 //   hit(set, way)             the way's key was read or replaced
 //   inserted(set, way, hash)  a new key has the way
@@ -76,8 +76,8 @@ class SetRandom {
   bench::Random random_;
 };
 
-// A hand goes round the ways, spares each that was used since it last passed, and takes the first
-// that was not.
+// CLOCK: a hand moves over the ways, skips each way that was used since its last visit, and evicts
+// the first one that was not.
 class SetClock {
  public:
   SetClock(uint32_t sets, uint32_t ways, uint64_t) : ways_(ways), used_(sets), hands_(sets) {}
@@ -136,8 +136,9 @@ class WayQueues {
   std::vector<uint8_t> lengths_;
 };
 
-// SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest to the newest key, spares what was
-// used since it last passed, and takes the first that was not. What it spares keeps its place.
+// SIEVE (Zhang et al., NSDI 2024): a hand moves from the oldest to the newest key, skips keys that
+// were used since its last visit, and evicts the first one that was not. Skipped keys keep their
+// place.
 class SetSieve {
  public:
   SetSieve(uint32_t sets, uint32_t ways, uint64_t)
@@ -195,8 +196,8 @@ class SetS3Fifo {
   std::vector<uint8_t> ghost_next_;
 };
 
-// LRU against SIEVE by set duelling (Qureshi et al., ISCA 2007): a few sets always use the one, as
-// many the other; the rest does as those that evicted less lately.
+// LRU against SIEVE by set duelling (Qureshi et al., ISCA 2007): a few sets always use LRU, as many
+// use SIEVE; the other sets use the policy that has recently evicted less.
 class SetDuel {
  public:
   SetDuel(uint32_t sets, uint32_t ways, uint64_t seed)

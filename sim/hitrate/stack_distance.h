@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact LRU hit counts for all capacities at once (Mattson et al., 1970), by another way than the
-// caches go: to check them, and to draw whole curves.
+// Exact LRU hit counts for all capacities in one pass (Mattson et al., 1970), independent of the
+// simulated caches: checks them, and gives whole curves.
 #ifndef WARPCACHE_SIM_HITRATE_STACK_DISTANCE_H_
 #define WARPCACHE_SIM_HITRATE_STACK_DISTANCE_H_
 

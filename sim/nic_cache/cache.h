@@ -4,7 +4,7 @@
 // key and a value in the NIC's DRAM (Fukuda et al., section 5, figure 11). A tag that matches is a
 // guess: the key in DRAM is compared whole before anything is a hit.
 //
-// Keys are numbers, values are version numbers: what a simulation needs of them. One thread.
+// Keys are numbers and values are version numbers, which is enough for a simulation. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace warpcache::nic {
 
-// What lies in DRAM for one entry.
+// The item of an entry in DRAM.
 struct Item {
   uint32_t key = 0;
   uint32_t value = 0;
   uint32_t bytes = 0;  // key and value together
-  bool dirty = false;  // the host does not have it yet
+  bool dirty = false;  // not written to the host yet
 };
 
 struct CacheCounters {
   uint64_t false_hits = 0;      // look-ups whose tag matched another key's
-  uint64_t tag_overwrites = 0;  // items that went because another key has their row and tag
-  uint64_t evictions = 0;       // items that went because their row was full
-  uint64_t room_evictions = 0;  // items that went because the pool had no block left
+  uint64_t tag_overwrites = 0;  // items replaced by another key with the same row and tag
+  uint64_t evictions = 0;       // items evicted because their row was full
+  uint64_t room_evictions = 0;  // items evicted because the pool had no free block
 };
 
 class NicCache {
@@ -44,15 +44,15 @@ class NicCache {
   // Whether put() accepts items of `bytes`.
   bool accepts(uint32_t bytes) const { return bytes <= item_bytes_max_; }
 
-  // Stores the item under its key, as a use. Items that had to go for it are appended to `gone`,
-  // an older one of the same key is not among them. REQUIRES: accepts(item.bytes).
+  // Stores the item; counts as a use. Appends the items that it evicts to `gone`, except an older
+  // one of the same key. REQUIRES: accepts(item.bytes).
   void put(const Item& item, uint32_t hash, std::vector<Item>* gone);
 
-  // Drops the item of `key`. Whether there was one.
+  // Removes the item of `key`. Returns whether there was one.
   bool erase(uint32_t key, uint32_t hash);
 
-  // Drops whatever has the row and tag of `hash`: what hardware can do that reads no DRAM for it.
-  // Whether there was anything.
+  // Removes the entry with the row and tag of `hash`, whatever its key: hardware can do that
+  // without reading DRAM. Returns whether there was one.
   bool erase_tag(uint32_t hash);
 
   uint64_t items() const { return items_; }
@@ -61,7 +61,7 @@ class NicCache {
   const CacheCounters& counters() const { return counters_; }
 
  private:
-  static constexpr uint32_t kEmpty = ~uint32_t{0};  // no tag is as wide
+  static constexpr uint32_t kEmpty = ~uint32_t{0};  // wider than any tag
   static constexpr uint32_t kNoWay = ~uint32_t{0};
 
   uint64_t row_of(uint32_t hash) const { return uint64_t{hash} >> row_shift_; }
@@ -78,7 +78,7 @@ class NicCache {
   uint32_t item_bytes_max_;
   uint64_t pool_blocks_ = 0;  // of kBlocks
   uint64_t used_blocks_ = 0;
-  uint64_t hand_row_ = 0;  // where room is made next
+  uint64_t hand_row_ = 0;  // the row that evicts next
   uint64_t items_ = 0;
   std::vector<uint32_t> tags_;  // kEmpty, or the entry's tag; row by row
   std::vector<Item> dram_;      // of each entry

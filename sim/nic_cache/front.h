@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the NIC does with each command (Fukuda et al., sections 3 and 5): answers from its cache, or
-// from the host behind it, and keeps the two consistent. The host handles what it is sent in the
-// order in which it was sent; its replies to misses may come back later and in any order.
+// Processes commands in the NIC (Fukuda et al., sections 3 and 5): answers from its cache or from
+// the host, and keeps the two consistent. The host processes requests in the order of sending; its
+// replies to misses may arrive later and in any order.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ namespace warpcache::nic {
 // Whether the host's reply to a missed GET is cached.
 enum class ReadAllocate : uint8_t {
   kNone,    // the paper's hardware
-  kUnsafe,  // always: an older value can replace what a SET has stored meanwhile
+  kUnsafe,  // always: an older value can replace the value of a later SET
   kSafe,    // unless a write to its key has passed since the miss
 };
 
 enum class WritePolicy : uint8_t {
-  kBack,     // section 3: a SET ends in the NIC, the host gets it when it is evicted
+  kBack,     // section 3: a SET is stored in the NIC; the host gets it at its eviction
   kForward,  // section 5: a SET is stored in the NIC and sent to the host
 };
 
 struct Policies {
   ReadAllocate allocate = ReadAllocate::kSafe;
   WritePolicy write = WritePolicy::kForward;
-  uint32_t inflight_max = 256;  // misses that kSafe can follow at once
+  uint32_t inflight_max = 256;  // outstanding misses that kSafe can track
 };
 
 struct FrontCounters {
@@ -42,28 +42,28 @@ struct FrontCounters {
   uint64_t deletes = 0;
   uint64_t writebacks = 0;      // items sent to the host when they left the cache
   uint64_t fills = 0;           // replies cached
-  uint64_t killed = 0;          // replies not cached: a write had passed
-  uint64_t untracked = 0;       // replies not cached: too many misses were under way
+  uint64_t killed = 0;          // replies not cached: a write to the key came in between
+  uint64_t untracked = 0;       // replies not cached: too many outstanding misses
   uint64_t oversize_fills = 0;  // replies not cached: too large
 };
 
-// A GET on its way to the host.
+// A GET that missed and is sent to the host.
 struct Miss {
   uint32_t key = 0;
   uint32_t hash = 0;
   uint32_t place = InflightMisses::kNone;
-  std::optional<Item> reply;  // what the host found, and will say
+  std::optional<Item> reply;  // the host's reply, which arrives later
 };
 
 class Front {
  public:
-  // The host outlives this.
+  // REQUIRES: the host outlives this object.
   Front(const Geometry& geometry, const Policies& policies, Host* host);
 
-  // A GET, up to where the NIC knows: the value of a hit, or nothing and the miss to finish.
+  // Starts a GET. Returns the value of a hit, or nothing; then *miss must be finished.
   std::optional<uint32_t> get(uint32_t key, uint32_t hash, Miss* miss);
 
-  // The host's reply to a miss passes the NIC. Each miss is finished once.
+  // Processes the host's reply to a miss. REQUIRES: called once for each miss.
   void finish(const Miss& miss);
 
   void set(uint32_t key, uint32_t hash, uint32_t value, uint32_t bytes);
@@ -80,7 +80,7 @@ class Front {
   Policies policies_;
   Host* host_;
   InflightMisses inflight_;
-  std::vector<Item> gone_;  // of one store(); kept for its memory
+  std::vector<Item> gone_;  // evicted by one store(); a member to reuse its memory
   FrontCounters counters_;
 };
 

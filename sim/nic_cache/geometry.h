@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a NIC cache, and what of the FPGA's block memory its table takes (Fukuda et al.,
+// The shape of a NIC cache, and the FPGA block memory that its table needs (Fukuda et al.,
 // sections 5 and 6). The table lies in block memory; keys and values lie in the NIC's DRAM.
 #pragma once
 
@@ -10,24 +10,24 @@
 
 namespace warpcache::nic {
 
-// Which entry of a full set makes room for another.
+// Which entry of a full set is evicted.
 enum class Replacement : uint8_t {
-  kFifo,      // the one stored first
-  kLru,       // the one used longest ago
-  kLfu,       // the one used least since it was stored, of several the one used longest ago
+  kFifo,      // the oldest
+  kLru,       // the least recently used
+  kLfu,       // the least frequently used since it was stored; of several the least recently used
   kTreePlru,  // tree pseudo-LRU: each node of a binary tree over the ways points away from the last
               // use
-  kBitPlru,   // the paper's: a bit an entry is set by its use; the first without one goes
+  kBitPlru,   // the paper's: a use sets the entry's bit; the first entry without a bit is evicted
 };
 
-// How DRAM is given to items.
+// How DRAM is allocated to items.
 enum class Storage : uint8_t {
   kSlots,   // the paper's: each entry owns one slot, whose address follows from row and way
   kBlocks,  // an item takes as many small blocks of a common pool as it needs
 };
 
 inline constexpr uint32_t kWaysMax = 32;     // a set's tree and its bits lie in one 32-bit word
-inline constexpr uint32_t kTagBitsMax = 31;  // the 32nd bit tells empty entries
+inline constexpr uint32_t kTagBitsMax = 31;  // the 32nd bit marks empty entries
 inline constexpr uint32_t kRowsMax = 1u << 28;
 
 struct Geometry {
@@ -42,20 +42,20 @@ struct Geometry {
   uint64_t entries() const { return uint64_t{rows} * ways; }
   uint64_t dram_bytes() const { return entries() * slot_bytes; }
 
-  // Empty if the shape is sound, else what is wrong with it.
+  // Null if the shape is valid, else an error message.
   const char* fault() const;
 };
 
-// Bits of block memory that one row takes: a tag and a valid bit for each way, what the replacement
-// keeps, and with kBlocks a pointer into the pool. Tags of width 0 leave one way in use: such a row
-// of a single way needs its valid bit only (section 6).
+// Bits of block memory of a row: a tag and a valid bit for each way, the state of the replacement,
+// and with kBlocks a pointer into the pool. With tags of width 0 only one way is used; such a row
+// of one way needs only its valid bit (section 6).
 uint64_t row_bits(const Geometry& geometry);
 
 inline uint64_t block_memory_bits(const Geometry& geometry) {
   return row_bits(geometry) * geometry.rows;
 }
 
-// The largest power of two of rows that fits `bits` of block memory; 0 if not one does.
+// The largest power of two of rows that fit into `bits` of block memory; 0 if none fits.
 uint32_t rows_within(const Geometry& geometry, uint64_t bits);
 
 std::string_view name(Replacement replacement);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memcached behind the NIC, as something that holds a bounded number of bytes. One thread.
+// The memcached server behind the NIC, as a store of a bounded number of bytes. One thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // The key's item, dirty false; nothing if it is not there. A use of it.
+  // The key's item (not dirty), or nothing. Counts as a use.
   std::optional<Item> get(uint32_t key);
   void set(const Item& item);
   void erase(uint32_t key);
@@ -44,7 +44,7 @@ class Host {
   HostCounters counters_;
 };
 
-// The item used longest ago makes room, exactly.
+// Evicts in exact LRU order.
 class LruHost final : public Host {
  public:
   // Keys are the numbers below `keys`. `capacity_bytes` counts keys and values, 0 is no limit.
@@ -55,7 +55,7 @@ class LruHost final : public Host {
  private:
   struct Entry {
     uint32_t value = 0;
-    uint32_t bytes = 0;  // 0: not there
+    uint32_t bytes = 0;  // 0: not stored
     uint32_t newer = 0;  // places in entries_; the first entry closes the circle
     uint32_t older = 0;
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The misses that the host has not answered yet, as a small content-addressed table: what makes
-// read-allocate safe. A write that passes the NIC kills the misses of its key, so that their
-// replies, which may carry what was there before, are not cached (Fukuda et al. name the problem in
-// section 4.2 and leave the solution open in section 7).
+// The outstanding misses, as a small content-addressed table, which makes read-allocate safe. A
+// write that passes the NIC marks the outstanding misses of its key as dead; their replies, which
+// may have the old value, are not cached. (Fukuda et al. describe the problem in section 4.2 and
+// leave the solution open in section 7.)
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ class InflightMisses {
 
   explicit InflightMisses(uint32_t capacity);
 
-  // Remembers a miss of `key`. Its place, or kNone if as many as can be are under way: then the
-  // reply must not be cached.
+  // Adds a miss of `key`. Returns its place, or kNone if the table is full: then the reply must not
+  // be cached.
   uint32_t start(uint32_t key);
 
-  // The misses of `key` end dead. How many there were.
+  // Marks the misses of `key` as dead. Returns their number.
   uint32_t kill(uint32_t key);
 
-  // Forgets the miss. Whether it was still alive. REQUIRES: a place that start() gave, once.
+  // Removes the miss. Returns whether it was still alive. REQUIRES: `place` is from start(); called
+  // once for it.
   bool finish(uint32_t place);
 
   uint32_t count() const { return static_cast<uint32_t>(places_.size() - free_.size()); }

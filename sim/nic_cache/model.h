@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From hit rates to latency and throughput, by the arithmetic of Fukuda et al., sections 5.2 and
-// 5.3, with what they measured (tables 4 and 5) as defaults.
+// Computes latency and throughput from hit rates as Fukuda et al. do in sections 5.2 and 5.3, with
+// their measurements (tables 4 and 5) as defaults.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace warpcache::nic {
 
 struct Latencies {
-  double network_us = 9;  // a reply that the NIC gives at once
+  double network_us = 9;  // a reply that the NIC sends immediately
   double nic_us = 29;     // a hit in the NIC, as a client sees it
   double host_us = 87;    // an answer of the host, as a client sees it
 };
@@ -23,8 +23,8 @@ double improvement_seen(const Latencies& latencies, double hit_rate);
 // Mean of a GET as a client sees it.
 double mean_latency_us(const Latencies& latencies, double hit_rate);
 
-// Operations per second of each kind alone. The lower figures are for a memory controller whose
-// own cache never hits, the upper ones for one that always does.
+// Operations per second of each kind alone. The lower numbers are for a memory controller whose
+// cache never hits, the upper ones for one whose cache always hits.
 struct Throughputs {
   double set = 191'424;
   double hit_low = 399'680;

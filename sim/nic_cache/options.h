@@ -37,7 +37,7 @@ struct Options {
 
 enum class ParseResult : uint8_t { kRun, kShown, kRefused };
 
-// Reads the command line. Prints help where asked (kShown), or what is wrong (kRefused).
+// Reads the command line. Prints help on request (kShown), or an error (kRefused).
 ParseResult parse_options(int argc, char** argv, Options* out);
 
 }  // namespace warpcache::nic

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each row of a set-associative table remembers of the uses of its entries, and which entry it
-// would give up, for every Replacement.
+// The replacement state of each row of a set-associative table, and the row's next victim, for
+// every Replacement.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class UseOrder {
  public:
   explicit UseOrder(const Geometry& geometry);
 
-  // An entry was filled with another key's item.
+  // Records that an entry got the item of another key.
   void stored(uint64_t row, uint32_t way);
 
-  // An entry's item was read or written again.
+  // Records that an entry's item was read or written again.
   void used(uint64_t row, uint32_t way);
 
-  // The way to give up next. REQUIRES: all ways of the row are filled, or `filled` (a bit for each
-  // way) says which are; at least one.
+  // The way to evict next. REQUIRES: `filled` has a bit for each filled way; at least one is
+  // filled.
   uint32_t victim(uint64_t row, uint32_t filled) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream of requests with all that a replay needs of it computed once, so that many replays can
-// share it: read-only, by any number of threads.
+// A stream of requests with precomputed data for replays. Read-only: any number of replays and
+// threads can share it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class PackedTrace {
  public:
   static constexpr uint32_t kKeysMax = 1u << 30;  // the other two bits of 32 are the operation
 
-  // All of `load`, which is not measured and may be null, then all of `run`. Keys get new numbers,
-  // in the order of their first appearance. REQUIRES: at most kKeysMax different keys.
+  // Reads all of `load` (not measured; may be null), then all of `run`. Keys get new numbers in the
+  // order of their first appearance. REQUIRES: at most kKeysMax different keys.
   PackedTrace(std::string name, sim::Trace* load, sim::Trace* run, uint64_t seed);
 
   const std::string& name() const { return name_; }
@@ -34,12 +34,12 @@ class PackedTrace {
     return {steps_[at] & (kKeysMax - 1), static_cast<sim::Operation>(steps_[at] >> 30)};
   }
 
-  // 32 bits of the key's hash, as the NIC has (section 5).
+  // The key's hash of 32 bits, as in the NIC (section 5).
   uint32_t hash(uint32_t key) const { return hashes_[key]; }
   // Key and value together; at least 1.
   uint32_t bytes(uint32_t key) const { return bytes_[key]; }
 
-  // Bytes of all keys of the load phase: what memcached must hold to hold them all.
+  // Bytes of all items of the load phase: the capacity that memcached needs for all of them.
   uint64_t load_bytes() const { return load_bytes_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One workload through one NIC cache in front of one memcached.
+// Replays a workload with a NIC cache in front of a memcached server.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct Setting {
   Geometry geometry;
   Policies policies;
   HostKind host = HostKind::kLru;
-  uint64_t host_bytes = 0;      // what memcached may hold; 0: no limit
+  uint64_t host_bytes = 0;      // memcached's capacity; 0: no limit
   uint32_t reply_requests = 0;  // requests that pass the NIC before the reply to a miss does
 };
 
-// Of the requests after the load phase.
+// The counts over the requests after the load phase.
 struct Result {
   FrontCounters front;
   CacheCounters cache;
@@ -38,7 +38,7 @@ struct Result {
   }
 };
 
-// Ends the process if the system refuses a StoreHost its memory.
+// Ends the process if the system refuses the memory of a StoreHost.
 Result replay(const PackedTrace& trace, const Setting& setting);
 
 }  // namespace warpcache::nic

@@ -8,11 +8,11 @@
 
 namespace warpcache::nic {
 
-// One setting's figures: what was set, what was counted, and what follows from it.
+// The results of a setting: its parameters, its counts and the derived values.
 std::string run_line(const Options& options, const PackedTrace& trace, const Setting& setting,
                      const Result& result);
 
-// How a workload asks for its keys (figures 4 to 6).
+// The access pattern of a workload (figures 4 to 6).
 std::string trace_line(const Options& options, const PackedTrace& trace);
 
 // Equation 1 and figure 13 for one miss rate and one share of GETs.

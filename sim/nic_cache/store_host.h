@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// warpcached's own store (src/store) as the memcached behind the NIC: index, segments and eviction
-// are the server's, and its memory limit covers them as -m does. Values' bytes are not written.
+// The server's store (src/store) as the memcached behind the NIC, with its index, segments and
+// eviction. The memory limit includes them, as -m does. The bytes of values are not written.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class StoreHost final : public Host {
   void remove(uint32_t key) override;
 
   std::unique_ptr<sim::RealStore> store_;
-  std::vector<uint32_t> bytes_;  // of each key, when it was stored last
+  std::vector<uint32_t> bytes_;  // of each key, at its last store
 };
 
 }  // namespace warpcache::nic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many settings over a few workloads: every combination of what is listed, on several threads.
+// Runs every combination of the listed settings over a few workloads, on several threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace warpcache::nic {
 
-// Where requests come from.
+// The source of the requests.
 struct Source {
   std::string file;          // a trace's path; empty: generated, by the rest
   std::string distribution;  // of keys, see sim::make_keys(); empty: YCSB's own for the workload
@@ -30,7 +30,7 @@ struct Source {
 std::unique_ptr<PackedTrace> make_packed_trace(const Source& source, const std::string& workload,
                                                std::string* why);
 
-// A NIC cache's size, in one of the ways in which it can be stated.
+// The size of a NIC cache, in one of several units.
 struct Size {
   enum class Kind : uint8_t { kRatio, kDram, kBlockMemory };
   Kind kind = Kind::kRatio;
@@ -56,12 +56,12 @@ struct Lists {
   double host_capacity = 1;  // memcached's, in units of what the load phase stores; 0: no limit
 };
 
-// Every combination over `trace`, the last list varying fastest. Empty, and *why, if one of them is
-// no sound setting.
+// Every combination over `trace`; the last list varies fastest. Empty, and *why, if one of them is
+// invalid.
 std::vector<Setting> combinations(const Lists& lists, const PackedTrace& trace, std::string* why);
 
-// Runs all settings over the trace on `threads` threads. `done` is called from one thread at a
-// time with the number of settings that are done. Results are in the order of the settings.
+// Runs all settings over the trace on `threads` threads. Calls `done` from one thread at a time
+// with the number of finished settings. Results are in the order of the settings.
 std::vector<Result> run_all(const PackedTrace& trace, const std::vector<Setting>& settings,
                             uint32_t threads, const std::function<void(size_t)>& done);
 

@@ -62,11 +62,11 @@ struct RunOptions {
   uint64_t steps_max = 10'000'000;  // blocks in one pass
   Reconvergence reconvergence = Reconvergence::kPostDominators;
   PostDominatorOptions post_dominators = {};
-  // Edges that are never taken are no edges: lanes meet as early as the others allow.
+  // Removes edges that are never taken, so that lanes meet as early as the others allow.
   bool prune = false;
 };
 
-// Called now and then, by the calling thread: passes done.
+// Called periodically by the calling thread with the number of finished passes.
 using Progress = std::function<void(uint64_t done)>;
 
 // The machine that `options` ask for; `taken` says which edges stay with `prune`.

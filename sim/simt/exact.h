@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ratio of sums without drawing: expected executions of every block by a warp and by its
-// threads, computed. An instrument of its own: it shares neither the machine nor the sampler.
+// The ratio of sums, computed instead of sampled: the expected executions of every block by a warp
+// and by its threads. An independent check: it shares neither the machine nor the sampler.
 #ifndef WARPCACHE_SIM_SIMT_EXACT_H_
 #define WARPCACHE_SIM_SIMT_EXACT_H_
 

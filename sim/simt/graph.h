@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control-flow graph: blocks of instructions, the edges between them, calls, and what the machine
-// code says of reconvergence.
+// A control-flow graph: blocks of instructions, the edges between them, calls, and the
+// machine code's reconvergence.
 #ifndef WARPCACHE_SIM_SIMT_GRAPH_H_
 #define WARPCACHE_SIM_SIMT_GRAPH_H_
 
@@ -11,26 +11,26 @@
 
 namespace warpcache::simt {
 
-// Where a thread goes that is in no block any more. They stand beside block numbers.
+// Successors that are not blocks. They have values that no block number has.
 inline constexpr uint32_t kExit = UINT32_MAX;        // the thread has ended
-inline constexpr uint32_t kReturn = UINT32_MAX - 1;  // from a function to the block behind its call
+inline constexpr uint32_t kReturn = UINT32_MAX - 1;  // from a function to the block after its call
 inline constexpr uint32_t kNone = UINT32_MAX - 2;    // no block, no function, no loop
 
 constexpr bool is_block(uint32_t to) { return to < kNone; }
 
-// Convergence barriers (B0 to B15) of Volta and later; the last stands for the whole warp.
+// Convergence barriers (B0 to B15) of Volta and later; the last one is the whole warp.
 inline constexpr uint8_t kBarriers = 17;
 inline constexpr uint8_t kWholeWarp = 16;
 inline constexpr uint8_t kNoBarrier = UINT8_MAX;
 
 enum class BarrierOp : uint8_t {
-  kOpen,     // BSSY: the active lanes are who the barrier waits for
+  kOpen,     // BSSY: the barrier waits for the active lanes
   kBreak,    // BREAK: lanes leave the barrier
   kSave,     // BMOV to a register; the barrier is empty then
   kRestore,  // BMOV from a register
 };
 
-// Which of a block's lanes an action concerns, by what they do at the block's end.
+// The lanes that an action applies to, by their branch at the block's end.
 enum class Who : uint8_t { kAll, kTakers, kOthers };
 
 struct BarrierAction {
@@ -40,7 +40,7 @@ struct BarrierAction {
   Who who = Who::kAll;
 };
 
-// The last successor of a block with two is where its branch leads when taken.
+// In a block with two successors the last one is the target of the taken branch.
 struct Block {
   std::string name;
   uint32_t function = 0;
@@ -51,7 +51,7 @@ struct Block {
   uint32_t call = kNone;             // the function that runs between this block and its successor
   std::vector<BarrierAction> actions = {};
   uint8_t sync = kNoBarrier;  // waits at its end for this barrier's lanes
-  bool yields = false;        // YIELD at its end: others may go first
+  bool yields = false;        // YIELD at its end: other groups may run first
   bool loads = false;         // has an instruction whose result comes late
   bool if_divided = false;    // BRA.DIV: taken where the group is not the whole warp
   bool collects = false;      // with `sync`: WARPSYNC.COLLECTIVE, up to a block that

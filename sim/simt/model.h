@@ -33,14 +33,14 @@ struct Branch {
 };
 
 // The iteration of the innermost loop around a branch, and of the loop around that (0: of any).
-// Iterations count from 1, and none is told from another beyond kTurnsMax.
+// Iterations count from 1, and those beyond kTurnsMax are treated alike.
 inline constexpr uint32_t kTurnsMax = 4096;
 constexpr uint64_t turn_key(uint32_t inner, uint32_t outer) {
   const auto capped = [](uint32_t turn) { return turn < kTurnsMax ? turn : kTurnsMax; };
   return uint64_t{capped(outer)} << 32 | capped(inner);
 }
 
-// A branch as a model's file tells it.
+// A branch in a model's file.
 struct BranchModel {
   std::vector<Branch> classes;  // one for each class of the model
   // The correlation of two lanes' outcomes, 0 to 1: a lane follows its warp's outcome with a
@@ -77,8 +77,8 @@ struct Model {
 // The name of a successor in files: a block's, "exit" or "return".
 std::string successor_name(const Graph& graph, uint32_t to);
 
-// Equal probabilities everywhere: what one knows without a profile. Weights of the graph's own
-// edges are kept.
+// Equal probabilities everywhere: the assumption without a profile. Keeps the weights of the
+// graph's edges.
 Model equal_model(const Graph& graph);
 
 // Reads a model's JSON. Branches that it does not name are as in equal_model(). False: `why` says

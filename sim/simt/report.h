@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results for people and for programs.
+// Results as tables and as JSON.
 #ifndef WARPCACHE_SIM_SIMT_REPORT_H_
 #define WARPCACHE_SIM_SIMT_REPORT_H_
 
@@ -22,7 +22,7 @@ std::string json_line(const Result& result, const Expectation* expectation);
 // Blocks by the share of the warp's instructions that they take.
 std::string block_table(const Graph& graph, const Result& result);
 
-// What was read of the graph.
+// A description of the graph that was read.
 std::string description(const Graph& graph, const Loops& loops,
                         const std::vector<uint32_t>& post_dominators);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of a warp that share a buffer: those whose pieces fit are served, in the order of lanes,
-// and the others in further rounds. How many rounds a warp takes, and which is a lane's, follows
-// from the sizes of all.
+// Lanes of a warp that share a buffer: in the order of lanes, those whose pieces fit are served,
+// and the others in further rounds. The number of rounds and the round of each lane depend on all
+// sizes.
 #ifndef WARPCACHE_SIM_SIMT_ROUNDS_H_
 #define WARPCACHE_SIM_SIMT_ROUNDS_H_
 

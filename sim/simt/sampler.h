@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws what lanes decide, pass after pass, as a model says.
+// Draws the decisions of lanes at random from a model, pass after pass.
 #ifndef WARPCACHE_SIM_SIMT_SAMPLER_H_
 #define WARPCACHE_SIM_SIMT_SAMPLER_H_
 
@@ -16,10 +16,10 @@ namespace warpcache::simt {
 
 class Sampler final : public Decider {
  public:
-  // All three outlive the sampler.
+  // REQUIRES: all three outlive the sampler.
   Sampler(const Graph& graph, const Loops& loops, const Model& model);
 
-  // What a pass draws follows from `seed` and its number alone.
+  // The draws of a pass depend only on `seed` and the pass's number.
   void begin_pass(uint64_t seed, uint64_t pass, uint32_t lanes);
 
   void enter(uint32_t block, LaneMask lanes) override;
@@ -27,7 +27,7 @@ class Sampler final : public Decider {
   void decided(uint32_t block, const LaneMask* parts) override;
 
  private:
-  // How the lanes of a pass stand to one branch.
+  // The state of a pass's lanes at a branch with correlation.
   struct Correlated {
     LaneMask follows = 0;          // lanes that do what their warp does
     LaneMask has_own = 0;          // held: lanes whose own draw is made
@@ -36,7 +36,7 @@ class Sampler final : public Decider {
     std::vector<double> own;       // held: per lane
     uint64_t pass = 0;
   };
-  // A warp's last vote at a branch.
+  // The last vote of a warp at a branch.
   struct Voted {
     uint64_t pass = 0;
     LaneMask to_come = 0;  // the lanes that have not come to the branch yet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads did: the blocks that each went through. Run in lock step they give the efficiency of
-// exactly those threads, and counted they give a branch profile.
+// Recorded threads: the blocks that each one executed. A replay in lock step gives the efficiency
+// of exactly these threads; counts of their branches give a branch profile.
 #ifndef WARPCACHE_SIM_SIMT_TRACE_H_
 #define WARPCACHE_SIM_SIMT_TRACE_H_
 
@@ -45,7 +45,7 @@ struct Draw {
 bool draw_threads(const Traces& from, const std::vector<double>& weights, const Draw& draw,
                   Traces* out, std::string* why);
 
-// Sees each branch as the warps of a replay execute it.
+// Observes the branches that the warps of a replay execute.
 class BranchObserver {
  public:
   virtual ~BranchObserver() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What classes of threads do only in the company of others, from the counts of a mixture: where a
-// warp goes as a whole, lanes come to branches that they never see among their own.
+// Learns the behaviour of classes that shows only in mixed warps, from the counts of a mixture:
+// where a warp branches as a whole, lanes reach branches that they never reach in warps of their
+// own class.
 #ifndef WARPCACHE_SIM_SIMT_UNMIX_H_
 #define WARPCACHE_SIM_SIMT_UNMIX_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One warp on its way through a graph: which lanes execute which block together, block after block.
+// One warp that runs through a graph: which lanes execute which block together, block after block.
 // Two machines: the SIMT stack with reconvergence at immediate post-dominators (dissertation,
 // section 2.1.8), and convergence barriers as the machine code sets them (BSSY, BSYNC, BREAK).
 #ifndef WARPCACHE_SIM_SIMT_WARP_H_
@@ -21,7 +21,7 @@ constexpr LaneMask first_lanes(uint32_t count) {
   return count >= kLanesMax ? ~LaneMask{0} : (LaneMask{1} << count) - 1;
 }
 
-// Where lanes go: drawn from probabilities, or read from what threads did.
+// Decides where lanes go: by random draws from probabilities, or from recorded threads.
 class Decider {
  public:
   virtual ~Decider() = default;
@@ -34,7 +34,7 @@ class Decider {
   virtual void decided(uint32_t, const LaneMask*) {}
 };
 
-// What passes add up to. Blocks and lanes count in executions of a block by a group of lanes.
+// The sums over passes. The unit is the execution of a block by a group of lanes.
 struct Tally {
   explicit Tally(size_t block_count) : issues(block_count), threads(block_count) {}
 
@@ -53,7 +53,7 @@ struct Tally {
       {};                            // instructions by how many lanes executed them
   uint64_t instructions = 0;         // by warps
   uint64_t thread_instructions = 0;  // by threads
-  uint64_t stalls = 0;  // barriers whose lanes could not all come, and that were given up
+  uint64_t stalls = 0;  // barriers that were abandoned because not all of their lanes could arrive
 };
 
 class Warp {

@@ -13,7 +13,7 @@ UDP_MAX_DATAGRAM = 1400
 
 
 class ChannelTimeout(Exception):
-    """The awaited bytes did not come in time."""
+    """The expected bytes did not come in time."""
 
 
 class ChannelClosed(Exception):
@@ -65,7 +65,7 @@ class StreamChannel:
                 if time.monotonic() > deadline:
                     raise ChannelTimeout(f"{len(piece)} bytes could not be sent")
         except (BrokenPipeError, ConnectionResetError):
-            self.ended = True  # What the server had said before is still in the buffer.
+            self.ended = True  # Earlier output of the server is still in the buffer.
         finally:
             self.sock.settimeout(60.0)
 

@@ -27,7 +27,7 @@ def receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def receive_all(sock: socket.socket) -> bytes:
-    """What comes until the peer closes. A reset ends it too."""
+    """All bytes until the peer closes or resets the connection."""
     received = bytearray()
     try:
         while data := sock.recv(1 << 20):
@@ -43,7 +43,7 @@ def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
 
 
 def ask_stats(sock: socket.socket, kind: str = "") -> dict[str, str]:
-    """What a statistic says, by name."""
+    """The values of a statistic, by name."""
     text = ask(sock, f"stats {kind}".strip().encode() + b"\r\n", b"END\r\n").decode()
     lines = text.splitlines()
     return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server holds, hits and occupies at a given -m, measured over the wire.
+"""Measures a server's capacity, hit ratio and memory at a given -m, through its protocol.
 
 Each function starts a server of its own, ends it, and returns a flat dict. The comparisons that
 must hold are tests/memory; bench/memory/run makes the long tables.
@@ -40,7 +40,7 @@ BURST_KIB = (4 + 2 + 1 + 2) * 1024
 
 
 class ClientError(Exception):
-    """The replay client met something that no server may do."""
+    """The replay client found an error of the server."""
 
 
 def start_client(server: Server, command: str, **options) -> subprocess.Popen:
@@ -53,7 +53,7 @@ def start_client(server: Server, command: str, **options) -> subprocess.Popen:
 
 
 def keep_together(processes: list[subprocess.Popen], rounds: int) -> None:
-    """Lets clients that have an option `round` go through their rounds, each when all have come to it."""
+    """Runs clients with the option `round` in step: each round starts when all clients have reached it."""
     for _ in range(rounds):
         for process in processes:
             process.stdout.read(1)  # the end of its output, where it has failed: finish_client() tells

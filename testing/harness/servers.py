@@ -168,7 +168,7 @@ def start_server(
         return text.replace("{dir}", str(root))
 
     last_error = ""
-    for _ in range(3):  # The free port may be taken between the look and the bind.
+    for _ in range(3):  # Another process may take the free port before the bind.
         command = [target.path]
         if os.geteuid() == 0:
             command += ["-u", "root"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that no honest client sends: honest requests of all protocols, mutated."""
+"""Bytes that no well-behaved client sends: valid requests of all protocols, mutated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from faults.support import packet, pattern
 
 
 def say_and_listen(server, request: bytes) -> bytes:
-    """All that comes back to a client that sends this and ends its side. The server must close."""
+    """The complete reply to a client that sends this and shuts down its side. The server must close."""
     with server.connect(60.0) as sock:
         try:
             sock.sendall(request)
@@ -71,7 +71,7 @@ def honest_packet(chance: random.Random) -> bytes:
 
 
 def mutated(chance: random.Random, request: bytes) -> bytes:
-    """One to three header fields have another value: one of the notable ones, or any."""
+    """Changes one to three header fields to a special or a random value."""
     fields = list(HEADER.unpack_from(request))
     for _ in range(chance.randint(1, 3)):
         which = chance.randrange(1, len(fields)) if chance.random() < 0.95 else 0
@@ -140,7 +140,7 @@ def mutated_line(chance: random.Random) -> bytes:
 
 
 def mutated_datagram(chance: random.Random, number: int) -> bytes:
-    """A datagram whose header, request or length is not as it should be."""
+    """A datagram with a wrong header, request or length."""
     header = [number & 0xFFFF, 0, 1, 0]
     if chance.random() < 0.5:
         header[chance.randrange(4)] = chance.choice(NUMBERS[2])

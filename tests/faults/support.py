@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fault tests share: bystanders, descriptors, memory, binary packets, abrupt ends."""
+"""Shared by the fault tests: bystanders, descriptors, memory, binary packets, abrupt ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.servers import Server, is_sanitized
 
 KIB = 1 << 10
 MIB = 1 << 20
-# What the others may have to wait for an answer, in wall time, however the offender behaves. The
+# The longest wait of other clients for an answer, in wall time, however the offender behaves. The
 # server itself needs a thousandth of it; bench/isolation measures that on a quiet machine.
 OTHERS_WAIT_S_MAX = 2.0
 SANITIZED_FACTOR = 4
@@ -51,7 +51,7 @@ def value_reply(key: bytes, value: bytes) -> bytes:
 
 
 def fetch(sock: socket.socket, key: bytes) -> bytes | None:
-    """The value, or None. Trusts no length but the line's own."""
+    """The value, or None. Uses only the length in the line."""
     sock.sendall(b"get %s\r\n" % key)
     head = bytearray()
     while not head.endswith(b"\r\n"):
@@ -66,7 +66,7 @@ def fetch(sock: socket.socket, key: bytes) -> bytes | None:
 
 
 def pattern(number: int, size: int) -> bytes:
-    """Bytes that tell which value they belong to, and where in it they lie."""
+    """Bytes that show their value and their position in it."""
     unit = b"%08x" % (number * 2654435761 % (1 << 32))
     numbered = b"".join(unit + b"%08x" % i for i in range(min(size // 16 + 1, 64)))
     return (numbered * (size // len(numbered) + 1))[:size]
@@ -78,7 +78,7 @@ def stats(server: Server, kind: str = "") -> dict[str, str]:
 
 
 def connections(server: Server) -> int:
-    """Connections but the one that asks."""
+    """Connections without the one that asks."""
     return int(stats(server)["curr_connections"]) - 1
 
 
@@ -95,7 +95,7 @@ def peak_mib(server: Server) -> float:
 
 
 def allowed_mib(megabytes: int, *, idle: int = 0, busy: int = 0, unsent_mib: float = 0) -> float:
-    """-m and the overhead that is stated; `unsent_mib` of replies wait for clients to read."""
+    """-m and the documented overhead; `unsent_mib` is for unread replies."""
     engine_mib = float(os.environ.get("WARPCACHED_ENGINE_MIB", "0"))  # of an engine with buffers of its own
     return measure.allowed_kib(megabytes, idle, busy) / KIB + unsent_mib + engine_mib
 
@@ -127,7 +127,7 @@ def packet(
     bodylen: int | None = None,
     cas: int = 0,
 ) -> bytes:
-    """A binary request, whose lengths may lie."""
+    """A binary request, whose lengths may be wrong."""
     body = extras + key + value
     number = OPCODES[opcode] if isinstance(opcode, str) else opcode
     return (
@@ -163,10 +163,10 @@ def split_packets(stream: bytes) -> list[tuple[int, int, int, bytes]]:
 
 
 class Bystander:
-    """A well-behaved client on connections of its own: its values come back right, and in time."""
+    """A well-behaved client with its own connections: it gets correct values in time."""
 
     def __init__(self, server: Server, wait_s_max: float, count: int = 4):
-        # New connections go to the worker that has fewest, so several meet them all.
+        # New connections go to the worker with the fewest, so several connections reach all workers.
         self.server = server
         self.socks = [server.connect(60.0) for _ in range(count)]
         self.wait_s_max = wait_s_max
@@ -206,7 +206,7 @@ class Bystander:
 
 @contextmanager
 def bystander(server: Server):
-    """Runs a Bystander meanwhile; at least 10 of its requests fall into that time."""
+    """Runs a Bystander at the same time, with at least 10 of its requests."""
     other = Bystander(server, others_wait_s_max(server))
     other.thread.start()
     try:

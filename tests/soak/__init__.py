@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed load for long, with faults injected at random by a seed, and what must hold all along."""
+"""A long mixed load with random faults from a seed, and checks of what must always be true."""

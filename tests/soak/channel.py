@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection of an honest client: replies as they come, each looked at to the last byte."""
+"""A connection of a well-behaved client, which checks every byte of its replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE_MAX = 4096
 
 
 class Wrong(Exception):
-    """The server did what no server may do."""
+    """The server made an error."""
 
 
 class Hit(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The honest clients, in processes of their own."""
+"""The well-behaved clients, in separate processes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ClientProcess:
         return self.control.poll(0)
 
     def finish(self, time_s_max: float) -> tuple[str | None, Counter[str]]:
-        """What went wrong, and counts."""
+        """The errors and the counts."""
         if not self.control.poll(0):
             self.control.send("verify")
         if not self.control.poll(time_s_max):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the only writer of a key knows of it: which value it has, and whether it can be there."""
+"""The knowledge of a key's only writer: its value, and whether it can be stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATE_S = 15.0
 
 @dataclass
 class Known:
-    """A key's value after the last command on it that took effect; None: it is not there."""
+    """A key's value after the last command that took effect; None: it is not stored."""
 
     value: bytes | None = None
     flags: int = 0

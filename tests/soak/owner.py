@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client whose keys nobody else writes: it knows what every reply must be."""
+"""A client whose keys no other client writes: it knows every correct reply."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Owner:
     # --- The others
 
     def _swap(self, key: bytes) -> None:
-        """cas with the id that was read is carried out; with another one it is not."""
+        """cas with the id that was read takes effect; with another id it does not."""
         seen: list[Hit | None] = []
 
         def on_gets(start: Moment) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several connections at one key at once: no update is lost, none is made twice."""
+"""Several connections that update one key at the same time: no update is lost or applied twice."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Rivals:
         requests = [b"cas %s 0 0 1 %d\r\n%d\r\n" % (self.key, hit.cas, i) for i in range(6)]
         replies = [reply for (reply,) in self._at_once(requests)]
         rest = self._explain_losses(known, replies, b"NOT_FOUND")
-        # Who comes behind the winner is refused; without a winner all are, for other reasons.
+        # All after the winner are refused; without a winner all are refused, for other reasons.
         if rest.count(b"STORED") != (1 if rest else 0) or set(rest) - {b"STORED", b"EXISTS"}:
             raise Wrong(f"{CONNECTIONS} swaps with one id gave {replies}")
         if b"STORED" in replies:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the soak's processes know of each other: when memory was flushed and clocks were moved."""
+"""Shared by the soak's processes: when memory was flushed and clocks were moved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import multiprocessing
 import time
 from dataclasses import dataclass
 
-# Honest clients wait so long for an answer, on a machine that may be busy with other things. That a
+# The longest wait of well-behaved clients for an answer, on a machine that may be busy. That a
 # server answers in time is measured by who watches it (watch.py).
 PATIENCE_S = 60.0
 CONTEXT = multiprocessing.get_context("spawn")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A soak: two servers, one that evicts and one that keeps all (-M), each with honest clients, faults,
-and somebody who watches."""
+"""A soak: two servers, one that evicts and one that does not (-M), each with well-behaved clients,
+faults and a watcher."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Load:
 
 
 class Party:
-    """One server and all who have to do with it."""
+    """One server with its clients, faults and watcher."""
 
     def __init__(self, target: Target, lossy: bool, seed: int, shim: Path | None, folder: Path):
         options = ["-m", str(MEGABYTES), "-t", str(THREADS), "-c", str(CONNECTIONS_MAX)]
@@ -153,7 +153,7 @@ class Party:
         return bool(self.problems()) or self.client.has_failed()
 
     def finish(self, result: Result) -> None:
-        """Ends the faults, then the clients, who read everything once more; then looks around."""
+        """Ends the faults, then the clients, which read everything once more; then checks the server."""
         self.trouble.finish()
         if self.load is not None:
             self.load.finish()
@@ -176,7 +176,7 @@ class Party:
             result.problems.append(f"{self.where.name}, at rest: {problem!r}")
 
     def _check_at_rest(self) -> None:
-        """Nobody is left, nothing is held, and what is counted is there."""
+        """Checks that no client is connected, nothing is held, and the counted items exist."""
         server = self.server
 
         def reads(name: str) -> int:
@@ -207,7 +207,7 @@ class Party:
         assert reply == b"OK\r\n", reply
 
     def _fill(self) -> None:
-        """Stores thrice the least memory, or until there is no room."""
+        """Stores three times the least memory, or until memory is full."""
         value = pattern(1, FILLER_BYTES)
         with self.server.connect(PATIENCE_S) as sock:
             for number in range(3 * LIMIT_MIB_MIN * MIB // FILLER_BYTES):

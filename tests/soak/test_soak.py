@@ -48,7 +48,7 @@ def keeping(target):
 
 
 def step_until_wrong(client, meddle) -> str:
-    """What the client complains of. It does nothing of the kind before somebody meddles."""
+    """The client's complaint after another client changes its data. Before that it must not complain."""
     try:
         for _ in range(200):
             client.step()

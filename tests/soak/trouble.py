@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults: a thread for each server, which does what a seed says, one after the other. Some last
-for a while beside those that follow."""
+"""The faults: a thread for each server causes random faults from a seed, one after the other. Some
+last while later ones happen."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 class RegressionsTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(RegressionsTest, StaysSolved) {
-  std::ifstream file(std::string(REGRESSIONS_FOLDER) + "/" + GetParam() + ".txt");
+  std::ifstream file(std::filesystem::path(REGRESSIONS_FOLDER) / (GetParam() + ".txt"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   Script script;
   std::string error;

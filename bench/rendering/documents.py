@@ -50,7 +50,11 @@ def to_root(path: Path, root: Path = REPO_ROOT) -> str:
     return "../" * (len(path.relative_to(root).parts) - 1)
 
 
-def rendered_by(registered: dict, name: str) -> str:
+def rendered_by(registered: dict, name: str, kind: str, used: set[str] | None) -> str:
+    if name not in registered:
+        raise DataError(f"no {kind} is called {name}")
+    if used is not None:
+        used.add(name)
     try:
         return registered[name]()
     except (LookupError, ValueError, TypeError) as error:
@@ -62,20 +66,12 @@ def render(text: str, root: str, used: set[str] | None = None) -> str:
 
     def table(match: re.Match) -> str:
         name = match["name"]
-        if name not in BLOCKS:
-            raise DataError(f"no table is called {name}")
-        if used is not None:
-            used.add(name)
-        body = rendered_by(BLOCKS, name).replace("{root}", root)
+        body = rendered_by(BLOCKS, name, "table", used).replace("{root}", root)
         return f"<!-- report: {name} -->\n{body}\n<!-- /report -->"
 
     def value(match: re.Match) -> str:
         name = match["name"]
-        if name not in VALUES:
-            raise DataError(f"no value is called {name}")
-        if used is not None:
-            used.add(name)
-        return f"<!--= {name}-->{rendered_by(VALUES, name)}<!--/-->"
+        return f"<!--= {name}-->{rendered_by(VALUES, name, 'value', used)}<!--/-->"
 
     def outside_code(piece: str) -> str:
         rendered = VALUE.sub(value, BLOCK.sub(table, piece))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many administrative commands one thread runs in a time: as many as in a batch. Without it a
-// thread to which many clients send them does nothing else, batch after batch.
+// Limits the administrative commands that a thread runs in a millisecond: as many as in a batch.
+// Without it, a thread whose clients send many of them does nothing else, batch after batch.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ class AdminWindow {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kLength{1};
 
-  // Whether one more may run at `now`. A window begins with the first that comes behind the last
-  // one's end.
+  // Whether one more may run at `now`. A new window begins with the first command after the end of
+  // the last window.
   bool open(Clock::time_point now) {
     if (now - began_ >= kLength) {
       began_ = now;

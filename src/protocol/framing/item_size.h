@@ -11,7 +11,7 @@
 
 namespace warpcache::protocol {
 
-// Key, one byte behind it, flags where they are not 0, CAS id unless switched off, value and CRLF,
+// Key, one byte after it, flags where they are not 0, CAS id unless switched off, value and CRLF,
 // and 48 more.
 WC_HD inline uint64_t item_size_as_memcached(uint32_t key_size, uint32_t client_flags,
                                              uint64_t value_size, bool cas_enabled) {

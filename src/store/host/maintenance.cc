@@ -99,8 +99,8 @@ void Maintenance::take_up_limit() {
   if (maintainer_.set_target(limit) && raised) limit_raised_(limit);
 }
 
-// Of the maintenance thread, with the mutex held for this step alone: a worker that wants room
-// waits for one step at most. False: there is no more to do, or no time for it.
+// One step of the maintenance thread. It holds the mutex for this step alone, so a worker that
+// needs space waits for one step at most. False: there is no more to do, or no time.
 template <typename Step>
 bool Maintenance::step(Step step) {
   if (stopping_) return false;

@@ -19,8 +19,8 @@ namespace warpcache::store {
 
 class Maintenance {
  public:
-  // What `core` points to outlives this. `thread` is maintenance's own. `limit_raised` is called,
-  // with the segments of the new limit, before the first of them is used.
+  // What `core` points to outlives this. `thread` is used by maintenance alone. `limit_raised` is
+  // called with a raised limit, in segments, before the first new segment is used.
   Maintenance(const Core& core, ThreadContext* thread, uint32_t reclaim_wait_ms_max,
               std::function<void(uint32_t segments)> limit_raised);
   ~Maintenance();
@@ -65,7 +65,7 @@ class Maintenance {
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;
-  uint32_t awake_ = 0;  // atomic: work is known
+  uint32_t awake_ = 0;  // atomic; 1: there is work
   std::atomic<bool> stopping_{false};
   void (*every_second_)(void*) = nullptr;
   void* context_ = nullptr;

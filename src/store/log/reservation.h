@@ -17,28 +17,28 @@ inline constexpr uint32_t kReservationsMax = 1024;
 inline constexpr uint32_t kReservedShareMax = 4;  // a quarter of the memory, or a single
                                                   // reservation
 
-// Changed under the segment lock: taken by anybody, closed by its owner alone.
+// Changed under the segment lock. Any thread may take a free one; only its owner closes it.
 struct Reservation {
-  SegmentId head;       // kNoSegment: not in use. Written behind `generation`
-  uint32_t generation;  // changes with each use, so that an old id means nothing
+  SegmentId head;       // kNoSegment: not in use. Written after `generation`
+  uint32_t generation;  // changes with each use, so that an old id is not valid
 };
 
 namespace detail {
 
-// REQUIRES: the segment lock is held. Statistics read the number without it.
+// REQUIRES: the segment lock is held. Statistics read the number without the lock.
 WC_HD inline void count_reserved(Shared& shared, uint32_t more) {
   store_relaxed(&shared.reserved_segments, shared.reserved_segments + more);
 }
 
-// The reservation's first segment, or kNoSegment if it is used up or abandoned. Without the lock:
-// nobody but the caller closes it.
+// The first segment of the reservation; kNoSegment if it is used up or abandoned. Takes no lock,
+// because only the caller can close the reservation.
 WC_HD inline SegmentId current_head(const Core& core, uint32_t id) {
   const Reservation& slot = core.reservations[id % kReservationsMax];
   const SegmentId head = load_acquire(&slot.head);
   return load_relaxed(&slot.generation) == id / kReservationsMax ? head : kNoSegment;
 }
 
-// The same, and it is used up now: its segments stay taken.
+// Returns the same, and ends the reservation; its segments stay taken.
 WC_HD inline SegmentId close_reservation(const Core& core, uint32_t id) {
   const SegmentId head = current_head(core, id);
   if (head == kNoSegment) return head;

@@ -42,8 +42,8 @@ struct Connection {
   bool admin = true;  // see RxChunk
   bool body_ends = false;
   bool more_now = false;     // deliver the stash again as soon as nothing is unsent
-  bool later = false;        // but not at once
-  bool waits_later = false;  // is in the list of those
+  bool later = false;        // with more_now: not at once, see later.cc
+  bool waits_later = false;  // is in the list of later.cc
   bool closing = false;      // close as soon as nothing is unsent
 };
 

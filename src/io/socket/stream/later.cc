@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams that ask to be delivered again, but not at once (RxNext::later): first come, first
-// served, kLaterAtOnce of them each time that kLaterAfter has passed. Nothing is read from them
-// meanwhile, so that the thread sleeps where there is nothing else to do.
+// Streams that are to be delivered again, but not at once (RxNext::later). Every kLaterAfter, the
+// first kLaterAtOnce of them are delivered, in the order in which they came. Until then nothing is
+// read from them, so that the thread can sleep.
 #include <algorithm>
 
 #include "io/socket/socket_transport.h"

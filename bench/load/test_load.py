@@ -10,7 +10,9 @@ import pytest
 from harness.servers import free_port, start_server
 from impostor import impostor
 
-SHORT = ("--seconds", "0.5", "--warm-up", "0.1", "--keys", "2000")
+REST = ("--warm-up", "0.1", "--keys", "2000")
+SHORT = ("--seconds", "0.5", *REST)
+LONGER = ("--seconds", "10", *REST)  # where a busy machine manages too little in that time
 NEVER = ("wrong", "refused", "out_of_memory")
 
 WORKLOADS = {
@@ -38,10 +40,13 @@ WORKLOADS = {
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_workload(load, server, tmp_path, name):
     arguments = WORKLOADS[name]
-    outcome = load(f"{server.host}:{server.port}", *SHORT, *arguments, tmp_path=tmp_path)
-    assert outcome.status == 0, outcome
-    report = outcome.report
-    assert report["requests"] > 0 and report["keys_read"] > 0
+    for common in (SHORT, LONGER):
+        outcome = load(f"{server.host}:{server.port}", *common, *arguments, tmp_path=tmp_path)
+        assert outcome.status == 0, outcome
+        report = outcome.report
+        if report["requests"] > 20:
+            break
+    assert report["requests"] > 20 and report["keys_read"] > 0
     assert [report[field] for field in NEVER] == [0, 0, 0]
     # On a busy machine the last requests of an open loop may be due before they can be sent.
     assert report["unsent"] < report["requests"]

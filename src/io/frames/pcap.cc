@@ -38,9 +38,10 @@ std::string read_all(File file, FrameList& frames) {
   const u_char* data = nullptr;
   int outcome = 0;
   while ((outcome = pcap_next_ex(capture.get(), &header, &data)) == 1) {
-    // With this precision tv_usec holds nanoseconds.
+    // Files hold 32 bits of seconds, which libpcap takes as signed. With this precision tv_usec
+    // holds nanoseconds.
     frames.add({data, header->caplen},
-               static_cast<uint64_t>(header->ts.tv_sec) * kNanosecondsPerSecond +
+               static_cast<uint32_t>(header->ts.tv_sec) * kNanosecondsPerSecond +
                    static_cast<uint64_t>(header->ts.tv_usec));
   }
   return outcome == PCAP_ERROR_BREAK ? "" : pcap_geterr(capture.get());

@@ -2,8 +2,7 @@
 //
 // Recorded frames in files, by libpcap: pcap and pcapng are read, in either byte order and with
 // times in microseconds or nanoseconds; pcap with nanoseconds is written. Ethernet alone. A frame
-// that was recorded in part is read as far as it goes. libpcap's seconds end in 2038. Built where
-// libpcap is found.
+// that was recorded in part is read as far as it goes. Built where libpcap is found.
 #pragma once
 
 #include <string>

@@ -49,7 +49,7 @@ TEST(Pcap, BothByteOrdersAndResolutions) {
     for (const bool nanoseconds : {false, true}) {
       Builder builder(big_endian);
       builder.header(nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4, 2, 0x14000001);
-      builder.record(1, 5, "first frame").record(0x7fffffff, 999'999, "");
+      builder.record(1, 5, "first frame").record(0xffffffff, 999'999, "");
       FrameList frames;
       ASSERT_EQ(read_pcap(bytes_of(builder.file), frames), "");
       ASSERT_EQ(frames.size(), 2u);
@@ -57,7 +57,7 @@ TEST(Pcap, BothByteOrdersAndResolutions) {
       EXPECT_EQ(text_of(frames[0]), "first frame");
       EXPECT_EQ(frames.time_ns(0), 1'000'000'000 + 5 * tick_ns);
       EXPECT_EQ(frames[1].size, 0u);
-      EXPECT_EQ(frames.time_ns(1), 0x7fffffff * uint64_t{1'000'000'000} + 999'999 * tick_ns);
+      EXPECT_EQ(frames.time_ns(1), 0xffffffff * uint64_t{1'000'000'000} + 999'999 * tick_ns);
     }
   }
 }
@@ -115,7 +115,7 @@ TEST(Pcap, FilesThatAreNotThere) {
   FrameList frames;
   EXPECT_EQ(read_pcap_file("/nothing/here", frames), "/nothing/here: No such file or directory");
   EXPECT_EQ(write_pcap_file("/nothing/here", frames), "/nothing/here: No such file or directory");
-  EXPECT_NE(read_pcap_file("/", frames), "");
+  EXPECT_EQ(read_pcap_file("/", frames).rfind("/: ", 0), 0u);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ enum class [[nodiscard]] Status : uint8_t{
     kFlushDisabled,     // flush_all with -F
     kShutdownDisabled,  // shutdown without -A
     // Inside the server only; never composed.
-    kDeferred,  // nothing took effect: run the request again after Store::reclaim()
+    kDeferred,  // nothing took effect: try again after Store::reclaim(), or, where the function
+                // says so, later
 };
 
 }  // namespace warpcache

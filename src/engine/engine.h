@@ -123,8 +123,8 @@ class Engine {
   virtual void release(uint32_t pin) = 0;
 
   // Space for a body that is received piece by piece, directly into the store's memory. kOk returns
-  // a nonzero id; kOutOfMemory: too much is reserved already, or -M has no space; kTooLarge: it
-  // never fits.
+  // a nonzero id; kDeferred: others' bodies hold all that may be reserved, so try again later;
+  // kOutOfMemory: no space can be reclaimed, as with -M; kTooLarge: it never fits.
   virtual Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) = 0;
   // Contiguous writable bytes of the body from `offset` on; at least one byte while offset <
   // body_size.

@@ -24,14 +24,7 @@ inline constexpr uint32_t kReclaimRoundsMax = 8;
 // The whole answer to a datagram whose replies do not fit.
 inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing get response\r\n";
 
-// Administrative commands of one batch at most: each takes as long as hundreds of requests. Further
-// ones run in the next batch.
-inline constexpr uint32_t kBatchAdminMax = 8;
-// Of one stream at most, so that a stream with many of them leaves others their share.
-inline constexpr uint32_t kEntryAdminMax = 2;
-// Of one datagram at most, since it cannot be continued in a later batch. A datagram with more gets
-// this answer alone.
-inline constexpr uint32_t kDatagramAdminMax = 1;
+// The whole answer to a datagram with more administrative commands than run: see admin_budget.h.
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
 
 // For `stats detail`.

@@ -31,6 +31,7 @@ struct alignas(64) TransportCounters {
   Counter idle_closed;          // closed by idle_timeout
   Counter stalled_closed;       // closed because unsent replies exceeded their bound
   Counter stall_timeouts;       // closed by stall_timeout
+  Counter bodies_cancelled;     // without progress while others found no space
   Counter input_refused;        // closed because unconsumed input exceeded its bound
   Counter replies_deferred;     // sends of which the kernel took only a part
   Counter yields;               // iterations that ran only a part of a stream's requests

@@ -85,6 +85,12 @@ class SessionObserver {
   // A connection has opened; `session` is zeroed.
   virtual void opened(SessionStorage& session, int fd) = 0;
   virtual void closed(SessionStorage& session) = 0;
+  // Whether the stream holds memory of the store for a body that is being received.
+  virtual bool holds_body(const SessionStorage& session) const = 0;
+  // Gives that memory back. The transport forgets RxNext::body and delivers the rest of the body in
+  // chunks, which the observer discards; then it answers that there is no space.
+  // REQUIRES: holds_body(session), and no chunk of the stream is delivered and not completed.
+  virtual void cancel_body(SessionStorage& session) = 0;
 };
 
 struct RxChunk {
@@ -108,7 +114,8 @@ struct RxNext {
                           // milliseconds, and need not
   bool close = false;     // close when the spans are sent
   // If not empty, the stream's next bytes go directly here; RxChunk::body_received is their number.
-  // Valid until the next complete() or closed(). REQUIRES: the whole chunk is consumed.
+  // Valid until the next complete(), cancel_body() or closed(). REQUIRES: the whole chunk is
+  // consumed.
   MutableBytes body = {};
   bool body_ends = false;  // bytes after `body` may be received into the arena by the same call
   // A pipe whose bytes are sent after the spans, before the stream is read again. The transport
@@ -137,8 +144,8 @@ class Transport {
 
   virtual void flush() = 0;
 
-  // Reports that the store had no space for a body. The transport may close streams whose bodies
-  // make no progress, so that later bodies find space.
+  // Reports that the store had no space for a body, each time that it is tried. The transport may
+  // cancel bodies that make no progress, so that later ones find space.
   virtual void body_refused() {}
 
   // Wakes receive(). Any thread.

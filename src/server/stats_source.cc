@@ -95,6 +95,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
   uint64_t refused = 0;
   uint64_t stalled = 0;
   uint64_t timed_out = 0;
+  uint64_t cancelled = 0;
   uint64_t deferred = 0;
   uint64_t amplified = 0;
   uint64_t malformed = 0;
@@ -113,6 +114,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
     timed_out += traffic.stall_timeouts.get();
+    cancelled += traffic.bodies_cancelled.get();
     deferred += traffic.replies_deferred.get();
     amplified += traffic.replies_amplified.get();
     malformed += traffic.datagrams_malformed.get();
@@ -129,6 +131,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"connections_refused", refused + accepts.refused.get()},
                                            {"connections_stalled", stalled},
                                            {"connections_stall_timeouts", timed_out},
+                                           {"large_values_cancelled", cancelled},
                                            {"large_values_missed", large_missed},
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},

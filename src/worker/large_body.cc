@@ -33,6 +33,7 @@ bool Worker::begin_body(Session& session, protocol::Frame frame, const Plan& pla
   body.frame = frame;
   body.received = body.end_received = body.reservation = 0;
   body.complete = false;
+  body.waits_since = {};
   body.key_size = static_cast<uint8_t>(key_size_of(body));
   if (body.key_size != 0) return true;
   drop_body(session.incoming_body, false);
@@ -58,7 +59,7 @@ uint32_t Worker::key_size_of(LargeBody& body) {
 
 // Reserves space in the store, but only after kInlineBodyMax bytes of the body have come: a client
 // that stops earlier then holds no memory of the store. Returns false if more input is needed
-// first. Refuses the body if there is no space.
+// first, or if the body waits for its turn. Refuses the body if there is no space.
 bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   if (present < kInlineBodyMax) {
     plan.next.need = kInlineBodyMax;
@@ -68,10 +69,20 @@ bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   const Status status = engine_.reserve(body.key_size, body.frame.body_size, &body.reservation);
   if (status == Status::kOk) return true;
   if (status != Status::kTooLarge) transport_.body_refused();
+  if (status == Status::kDeferred && may_wait(body)) {
+    plan.next.more_now = plan.next.later = true;
+    return false;
+  }
   protocol::frame_refuse_large(session.frame, body.frame,
                                status == Status::kTooLarge ? status : Status::kOutOfMemory);
   body.complete = true;
   return true;
+}
+
+bool Worker::may_wait(LargeBody& body) const {
+  const auto now = std::chrono::steady_clock::now();
+  if (body.waits_since == std::chrono::steady_clock::time_point{}) body.waits_since = now;
+  return now - body.waits_since < config_.body_wait;
 }
 
 // Continues with the session's incoming body. Returns true if it is in the batch, so that the input
@@ -138,6 +149,27 @@ bool Worker::add_body(uint32_t& id, Plan& plan) {
   plan.first_frame = entry.first_frame + 1;
   plan.body = std::exchange(id, 0);
   return true;
+}
+
+bool Worker::holds_body(const io::SessionStorage& storage) const {
+  const Session& session = session_of(storage);
+  return session.incoming_body != 0 && body_pool_[session.incoming_body].reservation != 0;
+}
+
+// What follows is as after a refused reservation.
+void Worker::cancel_body(io::SessionStorage& storage) {
+  Session& session = session_of(storage);
+  LargeBody& body = body_pool_[session.incoming_body];
+  engine_.abandon(body.reservation);
+  body.reservation = 0;
+  if (body.complete) {
+    // Its line end has come too, but the batch had no space for it.
+    protocol::refuse_store(body.frame, Status::kOutOfMemory);
+    return;
+  }
+  protocol::frame_refuse_large(session.frame, body.frame, Status::kOutOfMemory,
+                               body.received + body.end_received);
+  body.complete = true;
 }
 
 void Worker::drop_body(uint32_t& id, bool abandon) {

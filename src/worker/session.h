@@ -5,6 +5,7 @@
 // Session.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -27,6 +28,8 @@ struct LargeBody {
   uint32_t reservation;   // 0: not reserved yet, or given up
   uint32_t received;      // bytes of the body
   uint32_t end_received;  // bytes of the CRLF after it
+  // Since when it waits for a reservation; zero: it does not.
+  std::chrono::steady_clock::time_point waits_since;
   uint8_t key_size;
   bool complete;  // received completely, or refused
   uint8_t line_end[2];
@@ -59,6 +62,9 @@ static_assert(alignof(Session) <= alignof(io::SessionStorage));
 inline Session& session_of(io::SessionStorage& storage) {
   return *reinterpret_cast<Session*>(storage.bytes);
 }
+inline const Session& session_of(const io::SessionStorage& storage) {
+  return *reinterpret_cast<const Session*>(storage.bytes);
+}
 
 // A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at
 // a time: at most one for each stream. take() throws std::bad_alloc if the system refuses memory.
@@ -78,6 +84,10 @@ class NumberedPool {
   }
   void give(uint32_t number) { free_.push_back(number); }
   T& operator[](uint32_t number) {
+    WC_DASSERT(number != 0 && number <= objects_.size());
+    return *objects_[number - 1];
+  }
+  const T& operator[](uint32_t number) const {
     WC_DASSERT(number != 0 && number <= objects_.size());
     return *objects_[number - 1];
   }

@@ -29,6 +29,9 @@ struct WorkerConfig {
   // The most requests of a stream in one batch (-R). The rest follows in the next iteration, after
   // the other streams.
   uint32_t requests_per_stream_max = 1024;
+  // How long the body of a large value may wait for memory that others' unfinished bodies hold.
+  // Longer than the transport takes to cancel those that make no progress.
+  std::chrono::milliseconds body_wait{4000};
   // Time without input after which the engine is asked to release what it holds for the next batch.
   std::chrono::milliseconds idle_after{1000};
 };
@@ -82,6 +85,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
 
   void opened(io::SessionStorage& storage, int fd) override;
   void closed(io::SessionStorage& storage) override;
+  bool holds_body(const io::SessionStorage& storage) const override;
+  void cancel_body(io::SessionStorage& storage) override;
   void release(uint32_t pin) override { engine_.release(pin); }
 
   void frame_datagram(const io::RxChunk& chunk, Plan& plan);
@@ -93,6 +98,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   bool refuse_body(Session& session, protocol::Frame frame, Status why);
   uint32_t key_size_of(LargeBody& body);
   bool reserve_body(Session& session, size_t present, Plan& plan);
+  bool may_wait(LargeBody& body) const;
   bool continue_body(const io::RxChunk& chunk, Session& session, Plan& plan);
   bool take_body(LargeBody& body, Bytes input, Plan& plan);
   bool add_body(uint32_t& id, Plan& plan);

@@ -150,8 +150,24 @@ TEST_F(WorkerTest, ALargeBodyWithoutItsLineEndIsRefused) {
   EXPECT_EQ(reply.substr(reply.size() - 5), "END\r\n");
 }
 
+// As long as others' bodies hold the memory, up to a limit. What comes after it waits too.
+TEST_F(WorkerTest, ALargeBodyWaitsForItsTurn) {
+  WorkerConfig config;
+  config.body_wait = std::chrono::hours(1);
+  start(config);
+  engine_.reservations_max = 0;
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  stream_->input += "version\r\n" + set("big", big) + "get big\r\n";
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker_->run_once(0));
+  EXPECT_EQ(stream_->output, "VERSION\r\n");
+  engine_.reservations_max = 1;
+  EXPECT_EQ(ask(""), "VERSION\r\nSTORED\r\n" + value("big", big) + "END\r\n");
+}
+
 TEST_F(WorkerTest, WithoutSpaceALargeBodyIsSwallowed) {
-  start();
+  WorkerConfig config;
+  config.body_wait = {};
+  start(config);
   engine_.reservations_max = 0;
   const std::string big(3 * Worker::kInlineBodyMax, 'b');
   EXPECT_EQ(ask(set("big", big) + "version\r\n"),
@@ -171,11 +187,30 @@ TEST_F(WorkerTest, ALargeBodyReservesNothingBeforeMuchOfItHasCome) {
 }
 
 TEST_F(WorkerTest, WithoutSpaceTheTransportIsTold) {
-  start();
+  WorkerConfig config;
+  config.body_wait = {};
+  start(config);
   engine_.reservations_max = 0;
   const std::string big(3 * Worker::kInlineBodyMax, 'b');
   (void)ask("version\r\n" + set("big", big) + set("big", big));
   EXPECT_EQ(transport_.bodies_refused, 2u);
+}
+
+TEST_F(WorkerTest, ACancelledBodyIsRefusedAndItsRestSwallowed) {
+  start();
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  const std::string asked = set("big", big) + "version\r\n";
+  const size_t body_at = asked.find('\n') + 1;
+  for (const size_t at : {body_at + Worker::kInlineBodyMax, body_at + 2 * Worker::kInlineBodyMax,
+                          body_at + big.size(), body_at + big.size() + 1}) {
+    EXPECT_EQ(ask(asked.substr(0, at)), "");
+    EXPECT_EQ(engine_.reservation_count(), 1u);
+    transport_.cancel_body(*stream_);
+    EXPECT_EQ(engine_.reservation_count(), 0u);
+    EXPECT_EQ(
+        ask(asked.substr(at)),
+        "ERROR " + std::to_string(static_cast<int>(Status::kOutOfMemory)) + "\r\nVERSION\r\n");
+  }
 }
 
 TEST_F(WorkerTest, WhoGoesAwayLeavesNoReservation) {

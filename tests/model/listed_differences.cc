@@ -409,7 +409,7 @@ bool is_name_of_ours(const std::string& name) {
   constexpr std::string_view kNames[] = {"segments_",           "items_moved",
                                          "replies_deferred",    "connections_refused",
                                          "connections_stalled", "connections_stall_timeouts",
-                                         "large_values_missed", "udp_",
+                                         "large_values_",       "udp_",
                                          "index_splits",        "slab_reassign_evictions_nomem"};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&name](std::string_view ours) { return name.starts_with(ours); });

@@ -31,7 +31,9 @@ void Model::receive(Session& session, std::string_view bytes, Reply& reply) {
 
 void Model::receive_datagram(std::string_view bytes, Reply& reply) {
   Session session;
+  administrative_ = 0;
   receive(session, bytes, reply);
+  if (administrative_ > 1) loss_ = "several administrative commands in a datagram";
   if (session.swallow != 0) loss_ = "a datagram without the end of its value";
   if (session.closed || session.input.empty()) return;
   if (session.language == Session::Language::kText) {

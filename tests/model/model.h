@@ -143,7 +143,8 @@ class Model {
   ModelConfig config_;
   Items items_;
   const CasBook& book_;
-  std::string loss_;  // why the model cannot predict further replies; empty: it can
+  uint32_t administrative_ = 0;  // commands since the last datagram began
+  std::string loss_;             // why the model cannot predict further replies; empty: it can
 };
 
 }  // namespace warpcache::model

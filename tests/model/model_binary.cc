@@ -300,6 +300,7 @@ void Model::run_packet(Session& session, const Packet& packet, Reply& reply) {
     case kDelete:
       return run_binary_delete(packet, reply);
     case kFlush: {
+      ++administrative_;
       const uint64_t delay = packet.extras.empty() ? 0 : packet.extra(0, 4);
       if (delay > 60 * 60 * 24 * 30) loss_ = "a date for flush";
       items_.flush(time_of(delay));

@@ -293,6 +293,7 @@ void Model::run_touch(const Words& words, Reply& reply) {
 }
 
 void Model::run_flush_all(const Words& words, Reply& reply) {
+  ++administrative_;
   int32_t delay = 0;
   const bool quiet = noreply(words);
   const bool bare = words.size() == (quiet ? 2u : 1u);
@@ -305,6 +306,7 @@ void Model::run_flush_all(const Words& words, Reply& reply) {
 }
 
 void Model::run_verbosity(const Words& words, Reply& reply) {
+  ++administrative_;
   uint32_t level = 0;
   const bool valid = words.size() > 1 && read_plain_u32(words[1], level);
   if (!noreply(words)) reply.add(valid ? "OK\r\n" : kBadFormat);

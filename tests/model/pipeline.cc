@@ -18,6 +18,7 @@ constexpr uint32_t kPinWaitMsMax = 60'000;  // the model knows no value that has
 worker::WorkerConfig worker_config(const PipelineConfig& config) {
   worker::WorkerConfig worker;
   worker.item_size_max = config.item_size_max;
+  worker.body_wait = {};  // in a single thread nobody makes room meanwhile
   if (config.cuts % 3 == 1) worker.requests_per_stream_max = 3;
   return worker;
 }
@@ -29,6 +30,8 @@ std::unique_ptr<engine::Rig> Pipeline::make_rig(const PipelineConfig& config) {
   rig.item_size_max = config.item_size_max;
   rig.gpu_blocks = config.gpu_blocks;
   rig.pin_wait_ms_max = kPinWaitMsMax;
+  // Which datagrams are refused must not depend on the time that the ones before take.
+  rig.admin_window = engine::AdminBudget::Clock::duration::zero();
   rig.store.memory_limit = config.memory_bytes;
   rig.store.memory_reach = config.memory_bytes;
   rig.store.threads = 1;

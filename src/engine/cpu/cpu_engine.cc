@@ -21,6 +21,7 @@ CpuEngine::CpuEngine(const CpuEngineConfig& config, store::Store& store, AdminHa
       admin_(admin),
       writer_(kReplyArenaBytes),
       open_entry_(kNoEntry),
+      admin_budget_(config.admin_window),
       pin_wait_ms_max_(config.pin_wait_ms_max) {
   WC_ASSERT(store_.register_thread(&thread_) == Status::kOk);
   context_.store = store.ref();
@@ -44,7 +45,7 @@ void CpuEngine::submit(Batch* batch) {
   context_.input = batch->input;
   context_.clock = context_.store.clock();
   wants_keys_ = admin_.wants_keys();
-  batch_admin_ = 0;
+  admin_budget_.begin_batch();
   heap_bytes_ = 0;
   batch->stream_not_reached = false;
   for (BatchEntry& entry : batch->entries) {
@@ -165,9 +166,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
 // A base64 key has been decoded, and would be decoded again if it waited.
 bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) {
   if ((request.bits & protocol::kKeyIsBase64) != 0) return true;
-  const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
-  return entry_admin_ < most && batch_admin_ < kBatchAdminMax &&
-         admin_window_.open(AdminWindow::Clock::now());
+  return admin_budget_.allows(entry.datagram, entry_admin_, AdminBudget::Clock::now());
 }
 
 // No epoch is held between requests, so an administrative command may wait for the end of batches.
@@ -179,8 +178,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
       std::string text;
       if (entry.authenticated) {
         ++entry_admin_;
-        ++batch_admin_;
-        admin_window_.count();
+        admin_budget_.count(entry.datagram);
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);

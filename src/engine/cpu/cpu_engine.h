@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/admin_window.h"
+#include "engine/admin_budget.h"
 #include "engine/cpu/reply_writer.h"
 #include "engine/engine.h"
 #include "engine/replies.h"
@@ -52,6 +52,7 @@ struct CpuEngineConfig {
   bool cas_enabled = true;           // not -C
   // How long values above kHeapValueMax may wait for a pin. After that the answer is a miss.
   uint32_t pin_wait_ms_max = 100;
+  AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
 };
 
 class CpuEngine final : public Engine {
@@ -118,8 +119,7 @@ class CpuEngine final : public Engine {
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;
   uint32_t entry_admin_ = 0;  // administrative commands of the open entry that have run
-  uint32_t batch_admin_ = 0;  // and of the batch
-  AdminWindow admin_window_;
+  AdminBudget admin_budget_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
   bool stopped_ = false;  // the open entry continues in another batch

@@ -27,6 +27,7 @@ class CpuRig final : public Rig {
     CpuEngineConfig config;
     config.item_size_max = config_.item_size_max;
     config.pin_wait_ms_max = config_.pin_wait_ms_max;
+    config.admin_window = config_.admin_window;
     return *engines_.emplace_back(std::make_unique<CpuEngine>(config, *store_, admin));
   }
   void maintain() override { store_->maintain(); }
@@ -72,6 +73,7 @@ class CudaRig final : public Rig {
     cuda::CudaEngineConfig config;
     config.item_size_max = config_.item_size_max;
     config.pin_wait_ms_max = config_.pin_wait_ms_max;
+    config.admin_window = config_.admin_window;
     config.jobs.blocks_max = config_.gpu_blocks;
     config.jobs.persistent = kind_ == RigKind::kCudaPersistent;
     const std::string failure =

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/admin_budget.h"
 #include "engine/engine.h"
 #include "store/host/owner.h"
 
@@ -23,7 +24,8 @@ struct RigConfig {
   uint32_t item_size_max = 1 << 20;  // bytes
   uint32_t engines = 1;              // that will be made
   uint32_t pin_wait_ms_max = 100;    // see CpuEngineConfig
-  uint32_t gpu_blocks = 16;          // of an engine, where it runs on a GPU
+  AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
+  uint32_t gpu_blocks = 16;  // of an engine, where it runs on a GPU
 };
 
 class Rig {

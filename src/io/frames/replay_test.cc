@@ -33,6 +33,8 @@ class ReplayTest : public testing::Test, protected SessionObserver, protected Pi
   void SetUp() override { memory_.resize(kArenaBytes); }
   void opened(SessionStorage&, int) override {}
   void closed(SessionStorage&) override { FAIL(); }
+  bool holds_body(const SessionStorage&) const override { return false; }
+  void cancel_body(SessionStorage&) override { FAIL(); }
   void release(uint32_t pin) override { released_.push_back(pin); }
 
   void start(uint32_t burst_frames_max = 64) {

@@ -35,8 +35,8 @@ namespace warpcache::io {
 struct SocketTransportConfig {
   uint32_t idle_timeout_s = 0;  // 0: none
   // Closes a stream that holds a shared resource and neither sends nor reads: memory of the store
-  // (an unfinished body, a pinned value) or the writer of a long reply. 0: never. While the store
-  // has no space for bodies, kStillBodyS is the time limit for unfinished bodies.
+  // (an unfinished body, a pinned value) or the writer of a long reply. 0: never. Besides, an
+  // unfinished body without progress is cancelled while the store has no space for others.
   uint32_t stall_timeout_s = 0;
   uint64_t input_bytes_max = 0;  // unconsumed input of all streams; 0: only the bound per stream
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
@@ -144,7 +144,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
   void close_idle();
   void close_stalled();
-  void close_still_bodies();
+  void cancel_still_bodies();
+  bool holds_shared(const Connection& connection) const;
   void close_stalled_stream(uint32_t index);
   void add_output(uint32_t index, std::unique_ptr<OutQueue> out);
   std::unique_ptr<OutQueue> take_output(uint32_t index);

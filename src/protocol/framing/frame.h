@@ -32,9 +32,11 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
 // after it. Makes `large` a kRefusedStore if they are not CRLF.
 WC_HD inline void frame_large_done(Frame& large, Bytes line_end);
 
-// Refuses `large` because no space can be reserved for its body (`why` is kOutOfMemory or
-// kTooLarge). The next calls of frame() discard the body.
-WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why);
+// Refuses `large` because there is no space for its body (`why` is kOutOfMemory or kTooLarge).
+// `received` bytes of body and line end have been taken; the next calls of frame() discard the
+// rest.
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why,
+                                     uint32_t received = 0);
 
 // Refuses a storage command that has been framed; `why` is the answer.
 WC_HD inline void refuse_store(Frame& store, Status why);
@@ -142,8 +144,9 @@ WC_HD inline void frame_large_done(Frame& large, Bytes line_end) {
   large.detail = static_cast<uint8_t>(Status::kBadDataChunk);
 }
 
-WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why) {
-  state.swallow = uint64_t{large.body_size} + body_end_size(large);
+WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why,
+                                     uint32_t received) {
+  state.swallow = uint64_t{large.body_size} + body_end_size(large) - received;
   refuse_store(large, why);
 }
 

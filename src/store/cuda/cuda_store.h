@@ -59,7 +59,8 @@ class CudaStore final : public StoreOwner {
     if (free_segments < low_water) wake();
   }
 
-  // --- Reservations. The body is copied from pinned memory of the caller.
+  // --- Reservations. The body is copied from pinned memory of the caller. reserve() returns
+  // kOutOfMemory also where others hold all that may be reserved.
   Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
   bool fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size);
   void abandon(uint32_t id);

@@ -155,6 +155,8 @@ Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     const Status status = reserve_item(core_, key_size, value_size, id);
+    // Others hold all that may be reserved: reclaim() would not help.
+    if (status == Status::kOutOfMemory) return Status::kDeferred;
     if (status != Status::kDeferred) return status;
     if (maintenance_->reclaim(bytes) != Status::kOk) break;
   }

@@ -33,7 +33,7 @@ class Store final : public StoreOwner {
   // batches.
   Status reclaim(uint64_t bytes);
 
-  // --- Reservations: see reservation.h. Outside batches.
+  // --- Reservations: see reservation.h. Outside batches. reserve(): as Engine::reserve().
   Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
   // Contiguous writable bytes of the value from `offset` on. REQUIRES: offset < value_size; the
   // caller owns the id.

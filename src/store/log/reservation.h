@@ -50,8 +50,8 @@ WC_HD inline SegmentId close_reservation(const Core& core, uint32_t id) {
 
 }  // namespace detail
 
-// Takes space for an item. kOk: `id` is not 0. kTooLarge: it never fits. kOutOfMemory: too much is
-// reserved already. kDeferred: reclaim() first. Inside an epoch or not.
+// Takes space for an item. kOk: `id` is not 0. kTooLarge: it never fits. kOutOfMemory: others
+// hold all that may be reserved. kDeferred: reclaim() first. Inside an epoch or not.
 WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t value_size,
                                  uint32_t* id) {
   Shared& shared = *core.shared;

@@ -64,7 +64,7 @@ class FakeEngine final : public engine::Engine {
 
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override {
     WC_ASSERT(key_size > 0);
-    if (reservations_.size() >= reservations_max) return Status::kOutOfMemory;
+    if (reservations_.size() >= reservations_max) return Status::kDeferred;
     *id = ++last_id_;
     reservations_[*id].resize(body_size);
     return Status::kOk;

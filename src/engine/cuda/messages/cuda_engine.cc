@@ -40,7 +40,8 @@ CudaEngine::CudaEngine(const CudaEngineConfig& config, store::CudaStore& store,
       faults_(faults),
       admin_(admin),
       incoming_(std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)),
-      runner_(config.jobs, store, faults) {}
+      runner_(config.jobs, store, faults),
+      admin_budget_(config.admin_window) {}
 
 std::string CudaEngine::create(const CudaEngineConfig& config, store::CudaStore& store,
                                gpu::DeviceFaults& faults, AdminHandler& admin,
@@ -110,7 +111,7 @@ void CudaEngine::begin(Batch& batch) {
   answers_.assign(batch.frames.size(), {});
   entry_bytes_.assign(batch.entries.size(), 0);
   entry_admin_.assign(batch.entries.size(), 0);
-  batch_admin_ = 0;
+  admin_budget_.begin_batch();
   batch.stream_not_reached = false;
   bodies_.assign(batch.entries.size(), 0);
   batch.spans.reserve(batch.frames.size());

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/admin_window.h"
+#include "engine/admin_budget.h"
 #include "engine/cuda/messages/incoming_bodies.h"
 #include "engine/cuda/runtime/job_runner.h"
 #include "engine/engine.h"
@@ -30,6 +30,7 @@ struct CudaEngineConfig {
   uint32_t reply_arena_bytes = 16 * 1024 * 1024;
   // How long the largest values may wait for a pin. After that the answer is a miss.
   uint32_t pin_wait_ms_max = 100;
+  AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
 };
 
 class CudaEngine final : public Engine {
@@ -132,8 +133,7 @@ class CudaEngine final : public Engine {
   std::vector<Answer> answers_;        // by frame of the batch
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
   std::vector<uint32_t> entry_admin_;  // administrative commands so far
-  uint32_t batch_admin_ = 0;           // and of all entries
-  AdminWindow admin_window_;
+  AdminBudget admin_budget_;
   std::vector<uint32_t> origin_;   // by frame of the job: the frame of the batch
   std::vector<uint32_t> bodies_;   // by entry: the device's reservation, 0 if none
   std::vector<uint32_t> again_;    // entries of the next round

@@ -48,9 +48,8 @@ void CudaEngine::authenticate(BatchEntry& entry) {
 // if its reply comes later. `must`: the command cannot wait.
 bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
   BatchEntry& entry = batch_->entries[index];
-  const uint32_t most = entry.datagram ? kDatagramAdminMax : kEntryAdminMax;
-  const bool may = entry_admin_[index] < most && batch_admin_ < kBatchAdminMax &&
-                   admin_window_.open(AdminWindow::Clock::now());
+  const bool may =
+      admin_budget_.allows(entry.datagram, entry_admin_[index], AdminBudget::Clock::now());
   if (!must && !may) {
     entry.waits = !entry.datagram;
     if (!entry.datagram) return false;
@@ -58,8 +57,7 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
     return true;
   }
   ++entry_admin_[index];
-  ++batch_admin_;
-  admin_window_.count();
+  admin_budget_.count(entry.datagram);
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(request, frame,

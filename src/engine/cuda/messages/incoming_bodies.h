@@ -31,10 +31,10 @@ class IncomingBodies {
 
   // As Engine::reserve(): ids count from 1.
   Status reserve(uint8_t key_size, uint32_t size, uint32_t* id) {
-    if (bytes_ + size > bytes_max_) return Status::kOutOfMemory;
+    if (bytes_ + size > bytes_max_) return Status::kDeferred;
     size_t place = 0;
     while (place < bodies_.size() && bodies_[place].bytes != nullptr) ++place;
-    if (place == kBodiesMax) return Status::kOutOfMemory;
+    if (place == kBodiesMax) return Status::kDeferred;
     std::unique_ptr<uint8_t[]> bytes(new (std::nothrow) uint8_t[size]);
     if (bytes == nullptr) return Status::kOutOfMemory;
     if (place == bodies_.size()) bodies_.emplace_back();

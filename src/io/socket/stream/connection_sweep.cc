@@ -14,10 +14,10 @@ namespace warpcache::io {
 namespace {
 
 // While the store has no space for other bodies, a body without a new byte for longer than this is
-// abandoned.
+// cancelled.
 constexpr uint32_t kStillBodyS = 1;
-// The most bodies that a thread abandons in a second.
-constexpr uint32_t kBodiesClosedMax = 16;
+// The most bodies that a thread cancels in a second.
+constexpr uint32_t kBodiesCancelledMax = 16;
 
 bool has_input(int fd) {
   uint8_t byte = 0;
@@ -31,12 +31,6 @@ bool takes_output(int fd) {
 
 bool is_answering(const Connection& connection) {
   return connection.out != nullptr || connection.long_reply != nullptr;
-}
-
-// Whether the connection holds a shared resource.
-bool holds_shared(const Connection& connection) {
-  return !connection.body.empty() || connection.long_reply != nullptr ||
-         (connection.out != nullptr && connection.out->holds_pins());
 }
 
 // Whether the client has made progress that this thread has not seen yet. After a pause of this
@@ -63,7 +57,7 @@ class Stillest {
     uint32_t index;
     uint32_t still_s;
   };
-  std::array<Found, kBodiesClosedMax> found_{};
+  std::array<Found, kBodiesCancelledMax> found_{};
   uint32_t count_ = 0;
 };
 
@@ -74,7 +68,7 @@ void SocketTransport::once_a_second() {
   if (config_.idle_timeout_s != 0) close_idle();
   if (config_.stall_timeout_s != 0) {
     close_stalled();
-    close_still_bodies();
+    cancel_still_bodies();
   }
 }
 
@@ -101,20 +95,34 @@ void SocketTransport::close_stalled() {
   }
 }
 
-// For each body that any thread refused since the last sweep, closes one stream whose body makes no
-// progress: first those without progress for the longest time.
-void SocketTransport::close_still_bodies() {
+// Whether the connection holds a shared resource.
+bool SocketTransport::holds_shared(const Connection& connection) const {
+  return connection.long_reply != nullptr ||
+         (connection.out != nullptr && connection.out->holds_pins()) ||
+         observer_->holds_body(connection.session);
+}
+
+// For each body that any thread refused since the last sweep, cancels one that makes no progress:
+// first those without progress for the longest time.
+void SocketTransport::cancel_still_bodies() {
   const uint64_t refused = budget_.bodies_refused();
   const uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
   if (wanted == 0) return;
   Stillest stillest;
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     const Connection& connection = connections_[index];
-    if (connection.fd == -1 || connection.body.empty()) continue;
+    if (connection.fd == -1) continue;
     const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
-    if (still_s > kStillBodyS && !goes_on(connection)) stillest.add(index, still_s);
+    if (still_s <= kStillBodyS || !observer_->holds_body(connection.session)) continue;
+    if (!goes_on(connection)) stillest.add(index, still_s);
   }
-  for (uint32_t i = 0; i < stillest.count() && i < wanted; ++i) close_stalled_stream(stillest[i]);
+  for (uint32_t i = 0; i < stillest.count() && i < wanted; ++i) {
+    Connection& connection = connections_[stillest[i]];
+    observer_->cancel_body(connection.session);
+    connection.body = {};
+    connection.body_ends = false;
+    counters_.bodies_cancelled.add(1);
+  }
 }
 
 void SocketTransport::close_stalled_stream(uint32_t index) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "io/socket/testing/line_server.h"
 
@@ -423,6 +424,39 @@ TEST(StreamTest, WhoHoldsSharedMemoryWithoutProgressIsClosed) {
   EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
   EXPECT_EQ(unread.receive(10'000'000), std::string(10'000'000, 'x'));
   EXPECT_EQ(server.sum(&TransportCounters::stall_timeouts), 3u);
+}
+
+// Only as many as were refused, and only while others find no space. The connections stay.
+TEST(StreamTest, BodiesWithoutProgressAreCancelledForOthers) {
+  LineServer server({.workers = 1, .stall_timeout_s = 60});
+  std::vector<Client> still;
+  for (int i = 0; i < 3; ++i) {
+    still.emplace_back(server.port()).send("body 30000\n" + std::string(1000, 'a'));
+  }
+  const auto cancelled = [&] { return server.sum(&TransportCounters::bodies_cancelled); };
+  Client other(server.port());
+  std::this_thread::sleep_for(std::chrono::milliseconds(3100));  // a time in which some would go
+  EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(cancelled(), 0u);
+  EXPECT_EQ(other.ask("refuse\nrefuse\n", 16), "refused\nrefused\n");
+  EXPECT_TRUE(eventually([&] { return cancelled() == 2; }));
+  size_t whole = 0;
+  for (Client& client : still) {
+    client.send(std::string(29'000, 'a'));
+    client.send("\necho z\n");
+    const std::string reply = client.receive(2);
+    if (reply == "30") {
+      ++whole;
+      std::string byte;
+      do byte = client.receive(1);
+      while (byte != "\n" && !byte.empty());
+      EXPECT_EQ(client.receive(2), "z\n");
+    } else {
+      EXPECT_EQ(reply, "z\n");
+    }
+  }
+  EXPECT_EQ(whole, 1u);
+  EXPECT_EQ(server.sum(&TransportCounters::stall_timeouts), 0u);
 }
 
 // Any progress keeps the connection, however long the whole message takes. If the machine did not

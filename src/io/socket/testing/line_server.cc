@@ -84,6 +84,16 @@ void LineWorker::closed(SessionStorage& storage) {
   if (session.number != 0) --sessions_;
 }
 
+bool LineWorker::holds_body(const SessionStorage& storage) const {
+  return reinterpret_cast<const Session&>(storage.bytes).buffer != nullptr;
+}
+
+void LineWorker::cancel_body(SessionStorage& storage) {
+  Session& session = reinterpret_cast<Session&>(storage.bytes);
+  delete[] std::exchange(session.buffer, nullptr);
+  session.body_size = session.body_received = 0;
+}
+
 void LineWorker::release(uint32_t pin) { WC_ASSERT(pins_.erase(pin) == 1); }
 
 void LineWorker::add(std::string text) {
@@ -184,6 +194,9 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
     next.consumed += used;
     next.more_now = !rest.empty();
     return false;
+  } else if (command == "refuse") {
+    transport_.body_refused();
+    add("refused\n");
   } else if (command == "slow") {
     session.slow ^= 1;
     next.more_now = session.slow != 0;

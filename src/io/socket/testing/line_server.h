@@ -7,7 +7,9 @@
 //   big N         N bytes 'x', not pinned
 //   pin N         N bytes 'p', in two pinned pieces
 //   need N        asks for the next N bytes in one piece; answers their number and sum
-//   body N        the same, but receives them in pieces into a buffer of the server
+//   body N        the same, but receives them in pieces into a buffer of the server; if it is
+//                 cancelled, the rest is lines
+//   refuse        counts a body for which there is no space
 //   long N        N bytes 'l', as a long reply that another thread writes
 //   cut N         the same, but broken off after N bytes
 //   slow          nothing now; is delivered again once, then "slow"
@@ -74,6 +76,8 @@ class LineWorker final : private SessionObserver, private PinReleaser {
 
   void opened(SessionStorage&, int) override {}
   void closed(SessionStorage& storage) override;
+  bool holds_body(const SessionStorage& storage) const override;
+  void cancel_body(SessionStorage& storage) override;
   void release(uint32_t pin) override;
   void serve(const RxChunk& chunk);
   bool serve_body(const RxChunk& chunk, Session& session, RxNext& next);

@@ -102,6 +102,23 @@ def test_others_are_answered_while_dumps_are_unread(server, closing):
     closing.clear()
 
 
+def test_who_does_not_read_costs_the_system_little(server, closing):
+    """Not the megabytes that it would take of each reply, and the thread's time to copy them."""
+    size = 500_000
+    with server.connect(DEADLINE_S) as sock:
+        for i in range(10):
+            assert ask(sock, b"set big%d 0 0 %d\r\n" % (i, size) + b"b" * size + b"\r\n") == b"STORED\r\n"
+    before = int(stats(server)["bytes_written"])
+    for _ in range(20):
+        sock = socket.socket()
+        closing.append(sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", server.port))
+        sock.sendall(b"get" + b"".join(b" big%d" % i for i in range(10)) + b"\r\n")
+    assert eventually(lambda: all(is_unread(sock) for sock in closing), DEADLINE_S)
+    assert int(stats(server)["bytes_written"]) - before < 20 * size
+
+
 @pytest.mark.long
 def test_32_dumps_in_one_write(server, closing):
     """They are 190 MB of text: unread while the others are answered, then each has its answer."""

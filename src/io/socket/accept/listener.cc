@@ -49,6 +49,11 @@ std::string resolve(const ListenTarget& target, int socket_type, AddressList& li
          (error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)) + ".";
 }
 
+// The system takes no more of a reply while this much of it has not been sent to the client.
+// Without it, each client that does not read costs megabytes of system memory and the time to copy
+// them.
+constexpr int kUnsentBytesMax = 128 * 1024;
+
 void set_flag(int fd, int level, int name) {
   const int on = 1;
   (void)setsockopt(fd, level, name, &on, sizeof on);
@@ -78,8 +83,10 @@ UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
   if (address.ai_family == AF_INET6) set_flag(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
   if (address.ai_socktype == SOCK_STREAM) {
     set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
-    set_flag(fd.get(), SOL_SOCKET, SO_KEEPALIVE);  // accepted sockets inherit these two
+    set_flag(fd.get(), SOL_SOCKET, SO_KEEPALIVE);  // accepted sockets inherit all
     set_flag(fd.get(), IPPROTO_TCP, TCP_NODELAY);
+    (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytesMax,
+                     sizeof kUnsentBytesMax);
   }
   if (reuse_port) set_flag(fd.get(), SOL_SOCKET, SO_REUSEPORT);
   if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {

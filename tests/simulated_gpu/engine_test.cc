@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "effort.h"
+#include "base/testing/effort.h"
 #include "engine/cuda/packets/packet_engine.h"
 #include "model/crowd.h"
 #include "model/generator.h"
@@ -33,7 +33,7 @@ class SimulatedGpu : public testing::TestWithParam<RigKind> {};
 
 TEST_P(SimulatedGpu, AnswersAsTheModel) {
   size_t commands = 0;
-  const uint64_t seeds = testing_effort<uint64_t>(20, 60);
+  const uint64_t seeds = testing_effort<uint64_t>(8, 60);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     model::SeededDice dice(seed);
     const model::Script script = model::Generator({}, dice).generate();
@@ -46,7 +46,7 @@ TEST_P(SimulatedGpu, AnswersAsTheModel) {
 }
 
 TEST_P(SimulatedGpu, LargeBatchesOfManyStreamsAnswerAsTheModels) {
-  const uint32_t rounds = testing_effort(20u, 60u);
+  const uint32_t rounds = testing_effort(6u, 60u);
   const model::CrowdResult result = model::play_crowd(
       {.players = 48, .rounds = rounds, .messages_max = 50, .engine = GetParam()});
   EXPECT_GT(result.commands, 600 * rounds);
@@ -245,7 +245,7 @@ TEST_F(SmallDevice, WhatItDoesNotHoldIsInTheHostsMemory) {
 }
 
 TEST_F(SmallDevice, AnswersAsTheModel) {
-  const uint32_t rounds = testing_effort(30u, 100u);
+  const uint32_t rounds = testing_effort(15u, 100u);
   const model::CrowdResult result = model::play_crowd(
       {.players = 4, .rounds = rounds, .messages_max = 50, .engine = RigKind::kCudaLaunch});
   EXPECT_GT(result.commands, 50 * rounds);

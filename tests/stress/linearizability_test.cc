@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "effort.h"
+#include "base/testing/effort.h"
 #include "stress/scenario.h"
 
 namespace warpcache::stress {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/testing/effort.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -111,10 +112,10 @@ uint32_t etc_value_size(uint64_t key) {
 }
 
 struct Replay {
-  uint64_t memory = 64 * kMiB;
-  uint64_t keys = 2'000'000;
-  uint64_t requests = 4'000'000;
-  uint64_t warm_up = 2'000'000;
+  uint64_t memory = testing_effort(16, 64) * kMiB;
+  uint64_t keys = testing_effort<uint64_t>(500'000, 2'000'000);
+  uint64_t requests = 2 * keys;
+  uint64_t warm_up = keys;
 };
 
 double hit_ratio(const Replay& replay) {

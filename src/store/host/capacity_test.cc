@@ -112,7 +112,7 @@ uint32_t etc_value_size(uint64_t key) {
 }
 
 struct Replay {
-  uint64_t memory = testing_effort(16, 64) * kMiB;
+  uint64_t memory = testing_effort<uint64_t>(16, 64) * kMiB;
   uint64_t keys = testing_effort<uint64_t>(500'000, 2'000'000);
   uint64_t requests = 2 * keys;
   uint64_t warm_up = keys;
@@ -149,7 +149,7 @@ double hit_ratio(const Replay& replay) {
 TEST(Capacity, HitRatioOnSkewedKeys) {
   const double ratio = hit_ratio({});
   RecordProperty("hit_ratio_per_million", static_cast<int>(ratio * 1e6));
-  EXPECT_GE(ratio, 0.785);
+  EXPECT_GE(ratio, testing_effort(0.772, 0.785));
 }
 
 #endif

@@ -54,7 +54,7 @@ class MemoryTransport final : public io::Transport {
     chunks.push_back(chunk);
     return true;
   }
-  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::TxSpan* spans,
+  void complete(const io::RxChunk& chunk, const io::RxNext& next, const protocol::ReplySpan* spans,
                 uint32_t span_count) override {
     WC_ASSERT(datagrams_ || next.consumed == chunk.size);
     for (uint32_t i = 0; i < span_count; ++i) {

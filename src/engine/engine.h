@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine takes batches of framed requests and returns their replies. There is one instance for
-// each worker thread; all instances of a server share one store. Only that thread calls submit()
-// and poll(). Virtual calls are made per batch, never per request.
+// An engine takes bursts of requests from a port and returns their replies: a Batch holds segments
+// of streams and datagrams, a PacketBurst whole Ethernet frames. There is one instance for each
+// worker thread; all instances of a server share one store. Only that thread calls the engine.
+// Virtual calls are made per burst, never per request.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,10 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "net/packet_burst.h"
 #include "protocol/framing/frame.h"
 #include "protocol/message.h"
+#include "protocol/reply_span.h"
 
 namespace warpcache {
 class BytePipe;
@@ -20,19 +23,10 @@ class BytePipe;
 
 namespace warpcache::engine {
 
-// A value in several pieces has its pin with the last piece. The pieces before it, which that pin
-// keeps too, have kPinFollows, which is not released.
-inline constexpr uint32_t kPinFollows = 0xffffffffu;
-
-// A piece of a reply: bytes in the engine's reply arena (pin == 0) or in the store (pin != 0).
-// Arena bytes stay until the next submit(). Pinned bytes stay until release(pin), which must be
-// called exactly once, when they are sent or no longer wanted; it may be called in any later
-// iteration, by the same thread.
-struct ReplySpan {
-  const uint8_t* data;
-  uint32_t size;
-  uint32_t pin;
-};
+// Arena bytes stay until the next submit(). Pinned bytes stay until release(pin), which may be
+// called in any later iteration, by the same thread.
+using protocol::kPinFollows;
+using protocol::ReplySpan;
 
 // The part of a batch that belongs to one connection or one datagram. Its frames are contiguous and
 // in order; a stream connection is in one batch at a time.
@@ -101,6 +95,12 @@ class AdminHandler {
   virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
 };
 
+// What an engine must know of the port that hands it Ethernet frames.
+struct PacketSettings {
+  uint16_t udp_port = 11211;
+  uint8_t protocol = 0;  // -B: protocol::kProtocolAuto, kProtocolText or kProtocolBinary
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -132,6 +132,25 @@ class Engine {
   // Drops a reservation that will not be submitted (the connection was closed). One that was
   // submitted belongs to the engine.
   virtual void abandon(uint32_t id) = 0;
+
+  // --- Ethernet frames. The engine reads headers and writes those of the replies.
+
+  // Prepares for packet bursts; called once, before the functions below, by an owner that then
+  // calls neither input_memory() nor submit(). Returns the error as text, or "".
+  virtual std::string open_packets(const PacketSettings& settings) = 0;
+
+  // How many bursts may be under way at a time. More than this would only wait.
+  virtual uint32_t packet_bursts() const = 0;
+
+  // Memory for the parts of a PacketBurst, which the engine can reach fastest. The engine owns it
+  // and keeps it until its own end. Throws std::bad_alloc if there is not enough.
+  virtual uint8_t* packet_memory(uint64_t bytes) = 0;
+
+  // Takes a burst. REQUIRES: fewer than packet_bursts() are under way.
+  virtual void submit_packets(net::PacketBurst* burst) = 0;
+
+  // A burst whose replies are all ready, else null. Bursts end in any order.
+  virtual net::PacketBurst* poll_packets() = 0;
 
   // Releases what the engine holds while it waits for a batch: a persistent kernel occupies
   // processors of the GPU, and freeing device memory waits for its end. The worker calls it when no

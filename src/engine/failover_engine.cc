@@ -50,6 +50,9 @@ Batch* FailoverEngine::poll() {
 void FailoverEngine::fail_over() {
   failed_over_ = true;
   spare_ = hooks_.make_spare(&spare_counters_);
+  if (spare_ != nullptr && takes_packets_ && !spare_->open_packets(packet_settings_).empty()) {
+    spare_.reset();
+  }
 }
 
 void FailoverEngine::resubmit(Batch& batch) {
@@ -123,12 +126,55 @@ void FailoverEngine::finish_by_spare(Batch& batch) {
   for (ReplySpan& span : batch.spans) {
     if (span.pin != 0 && span.pin != kPinFollows) span.pin |= kOfSpare;
   }
+  take_spares_counts();
+}
+
+void FailoverEngine::take_spares_counts() {
   for (int i = 0; i < static_cast<int>(request::Counter::kCount); ++i) {
     const auto counter = static_cast<request::Counter>(i);
     const uint64_t now = spare_counters_->read(counter);
     add_owned(&counters_.value[i], now - counted_.value[i]);
     counted_.value[i] = now;
   }
+}
+
+// --- Ethernet frames
+
+std::string FailoverEngine::open_packets(const PacketSettings& settings) {
+  packet_settings_ = settings;
+  takes_packets_ = true;
+  return primary_->open_packets(settings);
+}
+
+void FailoverEngine::submit_packets(net::PacketBurst* burst) {
+  if (!failed_over_ && hooks_.failed()) fail_over();
+  bursts_.push_back(burst);
+  if (!failed_over_) primary_->submit_packets(burst);
+}
+
+net::PacketBurst* FailoverEngine::poll_packets() {
+  if (bursts_.empty()) return nullptr;
+  if (!failed_over_) {
+    net::PacketBurst* const burst = primary_->poll_packets();
+    if (!hooks_.failed()) {
+      if (burst != nullptr) bursts_.erase(std::find(bursts_.begin(), bursts_.end(), burst));
+      return burst;
+    }
+    fail_over();
+  }
+  // No reply to a burst that was under way has been sent, so the spare runs it from its start.
+  net::PacketBurst& burst = *bursts_.front();
+  bursts_.pop_front();
+  if (spare_ != nullptr) {
+    spare_->submit_packets(&burst);
+    while (spare_->poll_packets() == nullptr) {
+    }
+    take_spares_counts();
+  } else {
+    for (uint32_t i = 0; i < burst.count; ++i) burst.results[i] = net::PacketResult::done(0, 0);
+    burst.replies_dropped = burst.count;
+  }
+  return &burst;
 }
 
 void FailoverEngine::release(uint32_t pin) { owner(pin).release(pin & ~kOfSpare); }

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,6 +47,11 @@ class FailoverEngine final : public Engine {
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
   void release_device() override { current().release_device(); }
+  std::string open_packets(const PacketSettings& settings) override;
+  uint32_t packet_bursts() const override { return primary_->packet_bursts(); }
+  uint8_t* packet_memory(uint64_t bytes) override { return primary_->packet_memory(bytes); }
+  void submit_packets(net::PacketBurst* burst) override;
+  net::PacketBurst* poll_packets() override;
 
  private:
   // Marks pins and reservations of the spare.
@@ -59,6 +66,7 @@ class FailoverEngine final : public Engine {
   void close_all(Batch& batch);
   void submit_to_spare(Batch& batch);
   void finish_by_spare(Batch& batch);
+  void take_spares_counts();
 
   std::unique_ptr<Engine> primary_;
   request::Counters& counters_;
@@ -71,6 +79,9 @@ class FailoverEngine final : public Engine {
   std::vector<uint8_t> authenticated_;               // by entry, as submitted
   std::vector<uint32_t> reservations_;               // by entry, as submitted
   std::unordered_map<uint32_t, uint8_t> key_sizes_;  // by reservation of the primary
+  PacketSettings packet_settings_;
+  bool takes_packets_ = false;
+  std::deque<net::PacketBurst*> bursts_;  // under way, with the primary or to be run by the spare
 };
 
 }  // namespace warpcache::engine

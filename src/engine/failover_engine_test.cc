@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/cpu/cpu_engine.h"
 #include "engine/cuda/messages/incoming_bodies.h"
+#include "engine/testing/engine_without_packets.h"
 #include "engine/testing/store_admin.h"
+#include "net/testing/packets.h"
 #include "protocol/framing/frame.h"
 #include "store/testing/store_fixture.h"
 
@@ -20,7 +24,7 @@ namespace {
 constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 
 // An engine whose device fails with its first batch, after it has answered the whole batch.
-class FailingEngine final : public Engine {
+class FailingEngine final : public EngineWithoutPackets {
  public:
   explicit FailingEngine(bool& failed) : failed_(failed) {}
 
@@ -159,6 +163,68 @@ TEST_F(FailoverTest, WhatTheSpareCountsIsAdded) {
   say("get a b\r\n");
   // Two by the primary, one of which the spare repeats, and two more by the spare.
   EXPECT_EQ(counters_->read(request::Counter::kCmdGet), 5u);
+}
+
+// One frame for each text, in one burst.
+struct TestBurst {
+  TestBurst(Engine& engine, const std::vector<std::string>& texts) {
+    constexpr uint32_t kSlotBytes = 128;
+    burst.input = engine.packet_memory(texts.size() * kSlotBytes);
+    burst.replies = engine.packet_memory(kReplyBytes);
+    burst.reply_bytes = kReplyBytes;
+    burst.results = results.data();
+    burst.slot_bytes = kSlotBytes;
+    for (const std::string& text : texts) {
+      const std::string frame = net::testing::frame_of(std::string("\0\7\0\0\0\1\0\0", 8) + text);
+      std::copy(frame.begin(), frame.end(), burst.input + kSlotBytes * burst.count++);
+    }
+    burst.input_bytes = burst.count * kSlotBytes;
+  }
+  // The text of a reply of one datagram.
+  std::string reply(uint32_t packet) const {
+    constexpr size_t kHeaders = 14 + 20 + 8 + 8;
+    const net::ReplyFrames frames(burst.replies, results[packet]);
+    if (frames.count() != 1) return "";
+    const std::string frame(reinterpret_cast<const char*>(frames[0].data), frames[0].size);
+    return frame.substr(kHeaders, net::testing::get16(frame, 14 + 20 + 4) - 16u);
+  }
+
+  static constexpr uint32_t kReplyBytes = 4096;
+  net::PacketBurst burst;
+  std::array<net::PacketResult, 8> results = {};
+};
+
+// Of two bursts one has been answered when the device fails; the spare runs the other.
+TEST_F(FailoverTest, BurstsOfFramesUnderWayAreAnsweredByTheSpare) {
+  ASSERT_EQ(engine_->open_packets({net::testing::kTestPort, protocol::kProtocolAuto}), "");
+  TestBurst first(*engine_, {"set a 0 0 1\r\nx\r\n", "get a\r\n"});
+  engine_->submit_packets(&first.burst);
+  EXPECT_EQ(engine_->poll_packets(), &first.burst);
+  EXPECT_EQ(first.reply(0), "STORED\r\n");
+  EXPECT_EQ(first.reply(1), "VALUE a 0 1\r\nx\r\nEND\r\n");
+  TestBurst second(*engine_, {"get a\r\n", "set b 0 0 1\r\ny\r\n", "get b\r\n"});
+  engine_->submit_packets(&second.burst);
+  failed_ = true;
+  EXPECT_EQ(engine_->poll_packets(), &second.burst);
+  EXPECT_EQ(second.reply(0), "END\r\n");
+  EXPECT_EQ(second.reply(1), "STORED\r\n");
+  EXPECT_EQ(second.reply(2), "VALUE b 0 1\r\ny\r\nEND\r\n");
+  TestBurst third(*engine_, {"get b\r\n"});
+  engine_->submit_packets(&third.burst);
+  EXPECT_EQ(engine_->poll_packets(), &third.burst);
+  EXPECT_EQ(third.reply(0), "VALUE b 0 1\r\ny\r\nEND\r\n");
+  EXPECT_EQ(engine_->poll_packets(), nullptr);
+}
+
+TEST_F(FailoverTest, WithoutASpareFramesGetNoReply) {
+  has_spare_ = false;
+  ASSERT_EQ(engine_->open_packets({net::testing::kTestPort, protocol::kProtocolAuto}), "");
+  TestBurst burst(*engine_, {"get a\r\n", "get b\r\n"});
+  engine_->submit_packets(&burst.burst);
+  failed_ = true;
+  EXPECT_EQ(engine_->poll_packets(), &burst.burst);
+  EXPECT_EQ(burst.reply(0) + burst.reply(1), "");
+  EXPECT_EQ(burst.burst.replies_dropped, 2u);
 }
 
 TEST_F(FailoverTest, LargeValuesOfTheSpareAreReleasedThere) {

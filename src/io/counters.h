@@ -42,6 +42,27 @@ struct alignas(64) TransportCounters {
   Counter replies_dropped;      // dropped: socket buffer full, or more than 65535 datagrams
 };
 
+// Of one port of Ethernet frames. Each place where a frame can be lost has a counter.
+struct alignas(64) FrameCounters {
+  Counter received;
+  Counter received_bytes;
+  Counter receive_failed;  // longer than kFrameBytesMax, or refused by the system
+  Counter requests;        // UDP to our port, with a memcached header
+  Counter malformed;       // UDP to our port, without one, or part of a request of several
+  Counter not_for_us;      // another protocol, port or receiver
+  Counter truncated;       // this and the next three as net::PacketVerdict
+  Counter bad_checksum;
+  Counter fragments;
+  Counter unsupported;
+  Counter passed_on;    // answered, or given to the kernel: not_for_us, fragments, unsupported
+  Counter pass_failed;  // of these: the system refused them
+  Counter sent;         // reply frames
+  Counter sent_bytes;
+  Counter send_failed;        // reply frames that the system refused
+  Counter replies_dropped;    // replies without space in the burst's arena
+  Counter replies_amplified;  // replies dropped: over the amplification bound
+};
+
 // Counters of the acceptor.
 struct alignas(64) AcceptCounters {
   Counter accepted;

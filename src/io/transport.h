@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "protocol/reply_span.h"
 
 namespace warpcache {
 class BytePipe;
@@ -32,18 +33,11 @@ namespace warpcache::io {
 // delivered in one piece cannot be larger.
 inline constexpr uint32_t kChunkBytesMax = 64 * 1024;
 
-// The pin of a span that the pin of a later span of the same reply protects.
-inline constexpr uint32_t kPinFollows = 0xffffffffu;
-
-// Bytes to send. With pin 0 they are valid for this iteration; otherwise until the transport
-// releases the pin, after it has sent them or the connection has ended.
-struct TxSpan {
-  const uint8_t* data;
-  uint32_t size;
-  uint32_t pin;
-
-  bool pinned() const { return pin != 0; }
-};
+using protocol::has_pin_to_release;
+using protocol::kPinFollows;
+// With pin 0 the bytes are valid for this iteration; otherwise until the transport releases the
+// pin, after it has sent them or the connection has ended.
+using protocol::ReplySpan;
 
 class PinReleaser {
  public:
@@ -51,12 +45,8 @@ class PinReleaser {
   virtual void release(uint32_t pin) = 0;
 };
 
-inline bool has_pin_to_release(const TxSpan& span) {
-  return span.pin != 0 && span.pin != kPinFollows;
-}
-
 // Releases the spans' pins.
-inline void release_pins(const TxSpan* spans, uint32_t span_count, PinReleaser& releaser) {
+inline void release_pins(const ReplySpan* spans, uint32_t span_count, PinReleaser& releaser) {
   for (uint32_t i = 0; i < span_count; ++i) {
     if (has_pin_to_release(spans[i])) releaser.release(spans[i].pin);
   }
@@ -139,7 +129,7 @@ class Transport {
 
   // REQUIRES: called exactly once for each chunk, before the next receive(). Spans with pin 0 stay
   // valid until flush() returns.
-  virtual void complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
+  virtual void complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
                         uint32_t span_count) = 0;
 
   virtual void flush() = 0;

@@ -49,6 +49,19 @@ WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& 
   return parse_udp(frame, size, udp_port, packet);
 }
 
+// Where the parts of a frame lie for which parse_packet() has returned kRequest, whatever has
+// become of its payload since.
+WC_HD inline Packet packet_of_request(Bytes frame) {
+  Packet packet = {};
+  uint16_t ether_type = 0;
+  uint32_t size = 0;
+  (void)parse_ethernet(frame, packet, ether_type);
+  (void)(ether_type == kEtherTypeIpv4 ? parse_ipv4(frame, packet, size)
+                                      : parse_ipv6(frame, packet, size));
+  place_udp_payload(frame, packet);
+  return packet;
+}
+
 // Bytes of a reply's headers before the UDP payload. A reply has no IP options.
 WC_HD constexpr uint32_t reply_headers_size(const Packet& request) {
   return ethernet_header_size(request.vlan_count) + ip_reply_header_size(request.ip_version) +

@@ -32,6 +32,16 @@ WC_HD inline uint64_t udp_pseudo_header_sum(const uint8_t* frame, uint32_t l3_of
   return checksum_add16(checksum_add16(addresses, kIpProtocolUdp), udp_size);
 }
 
+// Fills the fields of `packet` about the payload. REQUIRES: the UDP header at packet.l4_offset is
+// complete, and its length is valid.
+WC_HD inline void place_udp_payload(Bytes frame, Packet& packet) {
+  const uint8_t* header = frame.data + packet.l4_offset;
+  packet.has_udp_checksum = load_as<uint16_t>(header + kUdpChecksumOffset) != 0;
+  packet.payload_offset = static_cast<uint16_t>(packet.l4_offset + kUdpProtocolHeaderSize);
+  packet.payload_size =
+      static_cast<uint16_t>(load_big16(header + kUdpLengthOffset) - kUdpProtocolHeaderSize);
+}
+
 // Reads the UDP header at packet.l4_offset. IP carries `size` bytes; UDP's own length may be less,
 // and the bytes after it do not belong to the datagram. Fills the remaining fields of `packet`. A
 // datagram with source port 0 cannot be answered and is kNotForUs.
@@ -44,7 +54,7 @@ WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_po
   }
   const uint16_t udp_size = load_big16(header + kUdpLengthOffset);
   if (udp_size < kUdpProtocolHeaderSize || udp_size > size) return PacketVerdict::kTruncated;
-  packet.has_udp_checksum = load_as<uint16_t>(header + kUdpChecksumOffset) != 0;
+  place_udp_payload(frame, packet);
   if (packet.has_udp_checksum) {
     const uint64_t pseudo =
         udp_pseudo_header_sum(frame.data, packet.l3_offset, packet.ip_version, udp_size);
@@ -54,8 +64,6 @@ WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_po
   } else if (packet.ip_version == 6) {
     return PacketVerdict::kBadChecksum;
   }
-  packet.payload_offset = static_cast<uint16_t>(packet.l4_offset + kUdpProtocolHeaderSize);
-  packet.payload_size = static_cast<uint16_t>(udp_size - kUdpProtocolHeaderSize);
   return PacketVerdict::kRequest;
 }
 

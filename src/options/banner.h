@@ -14,10 +14,11 @@ namespace warpcache {
 
 // The parts of the banner that do not come from the options.
 struct BannerFacts {
-  std::string engine;            // such as "cpu"
-  uint64_t memory_bytes = 0;     // for items and index
-  std::vector<BoundPort> ports;  // the ports that were bound, not those asked for
-  std::string unix_path;         // empty: none
+  std::string engine;               // such as "cpu"
+  uint64_t memory_bytes = 0;        // for items and index
+  std::vector<BoundPort> ports;     // the ports that were bound, not those asked for
+  std::string unix_path;            // empty: none
+  std::vector<std::string> frames;  // ports of Ethernet frames, described
 };
 
 // A few lines, the last with its line end: version, engine, threads, memory, addresses.

@@ -33,6 +33,7 @@ constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
+  kFrames,
   kEngine,
   kGpu,
   kGpuMode,
@@ -177,6 +178,32 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   return draft.udp_allow_given = true;
 }
 
+// pcap:IN,OUT or tap:NAME[,ADDRESS/BITS]
+bool add_frames(OptionDraft& draft, std::string_view value) {
+  const size_t colon = value.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view kind = value.substr(0, colon);
+  const std::string_view rest = value.substr(colon + 1);
+  const size_t comma = rest.find(',');
+  const std::string first(rest.substr(0, comma));
+  const std::string second(comma == std::string_view::npos ? "" : rest.substr(comma + 1));
+  if (first.empty() || (second.empty() && comma != std::string_view::npos)) return false;
+  FramesOptions frames;
+  if (kind == "pcap" && !second.empty()) {
+    frames.kind = FramesOptions::Kind::kPcap;
+    frames.input = first;
+    frames.output = second;
+  } else if (kind == "tap") {
+    frames.kind = FramesOptions::Kind::kTap;
+    frames.name = first;
+    frames.address = second;
+  } else {
+    return false;
+  }
+  draft.options.frames.push_back(std::move(frames));
+  return true;
+}
+
 // Options of memcached that are refused, because a user who sets them relies on their effect.
 bool refuse_sasl(OptionDraft& draft, std::string_view) {
   draft.refusal =
@@ -318,6 +345,10 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
+    {kFrames, "frames", "port", add_frames, "pcap:IN,OUT or tap:NAME or tap:NAME,ADDRESS/BITS", "",
+     "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
+     "or "
+     "tap:NAME[,ADDRESS/\nBITS] (a TAP interface; needs CAP_NET_ADMIN)"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
@@ -466,14 +497,16 @@ std::string settle(OptionDraft& draft) {
   if (options.listen.unix_path.empty()) {
     options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port);
     options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port);
-    if (options.listen.tcp.empty() && options.listen.udp.empty()) {
-      return "-p does not accept 0 without -U or -s: give a port, a UDP port or a socket to serve "
-             "at.";
+    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty()) {
+      return "-p does not accept 0 without -U, -s or --frames: give a port, a UDP port or a socket "
+             "to serve at.";
     }
   }
   if (!options.server.auth_file.empty()) {
     if (!options.listen.udp.empty())
       return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";
+    if (!options.frames.empty())
+      return "-Y cannot be had with --frames: a datagram carries no authentication.";
     if (draft.protocol_given && options.server.protocol != ProtocolChoice::kText) {
       return "-Y needs the text protocol: leave -B away or give -B ascii.";
     }
@@ -484,6 +517,10 @@ std::string settle(OptionDraft& draft) {
     make_absolute(options.listen.unix_path);
     make_absolute(options.listen.port_filename);
     make_absolute(options.server.auth_file);
+    for (FramesOptions& frames : options.frames) {
+      make_absolute(frames.input);
+      make_absolute(frames.output);
+    }
   }
   if (!draft.udp_allow_given)
     options.udp_guard.allow = {*read_cidr("127.0.0.0/8"), *read_cidr("::1")};

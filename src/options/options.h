@@ -52,6 +52,19 @@ struct ListenOptions {
   std::string port_filename;       // MEMCACHED_PORT_FILENAME; empty: none
 };
 
+// A port of Ethernet frames, beside the sockets (--frames).
+struct FramesOptions {
+  enum class Kind : uint8_t { kPcap, kTap };
+
+  Kind kind = Kind::kPcap;
+  std::string input;    // kPcap: the file that frames are read from
+  std::string output;   // kPcap: the file that replies are written to
+  std::string name;     // kTap: the interface
+  std::string address;  // kTap: as in 10.9.0.1/24, added to the interface; empty: none
+
+  bool operator==(const FramesOptions&) const = default;
+};
+
 struct UdpGuardOptions {
   std::vector<Cidr> allow;  // --udp-allow; without it, loopback
   uint32_t amplification_max =
@@ -145,6 +158,7 @@ struct CompatOptions {
 
 struct Options {
   ListenOptions listen;
+  std::vector<FramesOptions> frames;
   UdpGuardOptions udp_guard;
   StoreOptions store;
   ServerOptions server;

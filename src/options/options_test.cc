@@ -568,6 +568,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "-o, --extended=<words>",
                                  "    --udp-allow=<cidr>",
                                  "    --udp-amplification=<num>",
+                                 "    --frames=<port>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

@@ -357,7 +357,8 @@ TEST(Banner, SaysWhatRuns) {
                                                   {false, true, "", 11211},
                                                   {false, true, "::1", 5},
                                                   {true, false, "127.0.0.1", 6}},
-                                                 "/run/w.sock"});
+                                                 "/run/w.sock",
+                                                 {"tap t0, UDP port 6"}});
   EXPECT_THAT(text, HasSubstr("warpcached 0."));
   EXPECT_THAT(text, HasSubstr("  engine    cpu, 1 thread\n"));
   EXPECT_THAT(text, HasSubstr("  memory    64 MB for items and index, items up to 1 MB"));
@@ -365,7 +366,8 @@ TEST(Banner, SaysWhatRuns) {
       text,
       HasSubstr(
           "  listening tcp 0.0.0.0:11211\n            tcp [::]:11211\n            tcp [::1]:5\n"
-          "            udp 127.0.0.1:6\n            unix /run/w.sock (mode 700)\n"));
+          "            udp 127.0.0.1:6\n            unix /run/w.sock (mode 700)\n"
+          "  frames    tap t0, UDP port 6\n"));
 }
 
 TEST(Banner, Sizes) {

@@ -71,7 +71,9 @@ std::string CudaBackend::start() {
   store.keep_all = !options_.store.evict;
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
-  config_.engines = options_.server.threads;
+  // Each port of Ethernet frames has an engine, which takes as much as one more for each burst.
+  const auto frame_ports = static_cast<uint32_t>(options_.frames.size());
+  config_.engines = options_.server.threads + frame_ports * (1 + CudaEngineConfig{}.packet_bursts);
   // Persistent kernels of several engines must be resident at the same time.
   const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
   config_.blocks_per_engine =

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/testing/effort.h"
-#include "io/socket/unique_fd.h"
+#include "io/unique_fd.h"
 #include "options/options.h"
 #include "server/server.h"
 #include "server/testing/refusal.h"

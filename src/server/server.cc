@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "options/logging.h"
+#include "server/frame_ports.h"
 
 namespace warpcache::server {
 namespace {
@@ -46,6 +47,10 @@ std::string Server::open_ports() {
     std::string failure =
         io::open_udp(target_of(address), options_.server.threads, udp_listeners_, skipped);
     if (!failure.empty()) return failure;
+  }
+  for (const FramesOptions& frames : options_.frames) {
+    std::string failure = open_frame_port(frames, &frames_.emplace_back().port);
+    if (!failure.empty()) return "--frames=" + failure + ".";
   }
   for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
   for (const io::Listener& listener : listeners_) {
@@ -115,12 +120,16 @@ void Server::log_listeners() const {
 
 void Server::serve() {
   std::vector<io::ConnectionSink*> sinks;
-  attached_.emplace(static_cast<std::ptrdiff_t>(workers_.size()));
-  workers_running_.store(workers_.size());
+  attached_.emplace(static_cast<std::ptrdiff_t>(workers_.size() + frames_.size()));
+  workers_running_.store(workers_.size() + frames_.size());
   for (WorkerThread& worker : workers_) {
     sinks.push_back(worker.transport.get());
     worker.thread = std::thread([this, &worker] { run_worker(worker); });
     name_thread(worker.thread, "worker-" + std::to_string(&worker - workers_.data()));
+  }
+  for (FrameThread& frames : frames_) {
+    frames.thread = std::thread([this, &frames] { run_frames(frames); });
+    name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
   acceptor_->start(std::move(sinks));
@@ -133,6 +142,30 @@ void Server::run_worker(const WorkerThread& worker) {
   attached_->count_down();
   worker.loop->run();
   worker.engine->release_device();
+  worker_ended();
+}
+
+// The main function of a frame port's thread, likewise. A server without sockets ends with its last
+// port.
+void Server::run_frames(const FrameThread& frames) {
+  frames.engine->attach_thread();
+  attached_->count_down();
+  frames.loop->run();
+  frames.engine->release_device();
+  const io::FrameCounters& counters = frames.port->counters();
+  if (const std::string failure = frames.port->failure(); !failure.empty()) {
+    spdlog::error("frames of {} have ended: {}", frames.port->describe(), failure);
+  }
+  spdlog::info("frames of {} have ended: {} received, {} requests, {} sent",
+               frames.port->describe(), counters.received.get(), counters.requests.get(),
+               counters.sent.get());
+  const bool last = frames_running_.fetch_sub(1) == 1;
+  const bool has_sockets = !ports_.empty() || !options_.listen.unix_path.empty();
+  if (last && !has_sockets) stop_request_.ask(admin::StopKind::kGraceful);
+  worker_ended();
+}
+
+void Server::worker_ended() {
   if (workers_running_.fetch_sub(1) == 1) ended_.ask(admin::StopKind::kNow);
 }
 
@@ -185,7 +218,47 @@ std::string Server::make_workers() {
     workers_.push_back(std::move(worker));
   }
   udp_listeners_.clear();
+  for (FrameThread& frames : frames_) {
+    std::string failure = make_frame_worker(frames);
+    if (!failure.empty()) return failure;
+  }
+  frames_running_.store(frames_.size());
   return "";
+}
+
+std::string Server::make_frame_worker(FrameThread& frames) {
+  Backend::WorkerEngine made;
+  std::string failure = backend_->make_engine(*admin_, &made);
+  if (!failure.empty()) return failure;
+  worker::FrameWorkerConfig config;
+  config.packets.udp_port = frames_udp_port();
+  config.packets.protocol = worker_config().protocol;
+  frames.engine = std::move(made.engine);
+  frames.loop =
+      std::make_unique<worker::FrameWorker>(config, udp_guard(), *frames.port, *frames.engine);
+  failure = frames.loop->open();
+  if (!failure.empty()) return "--frames: " + failure + ".";
+  stats_->add_frames(*made.counters, *frames.port);
+  return "";
+}
+
+// The port of -U, else the one of TCP.
+uint16_t Server::frames_udp_port() const {
+  for (const bool udp : {true, false}) {
+    for (const BoundPort& port : ports_) {
+      if (port.udp == udp) return port.port;
+    }
+  }
+  constexpr uint16_t kDefaultPort = 11211;
+  return kDefaultPort;
+}
+
+std::vector<std::string> Server::frame_ports() const {
+  std::vector<std::string> texts;
+  for (const FrameThread& frames : frames_) {
+    texts.push_back(frames.port->describe() + ", UDP port " + std::to_string(frames_udp_port()));
+  }
+  return texts;
 }
 
 std::string Server::reload_auth() {
@@ -195,6 +268,9 @@ std::string Server::reload_auth() {
 
 void Server::begin_stop(admin::StopKind kind) {
   if (acceptor_ != nullptr) acceptor_->stop();
+  for (const FrameThread& frames : frames_) {
+    if (frames.port != nullptr) frames.port->stop();
+  }
   for (const WorkerThread& worker : workers_) {
     if (kind == admin::StopKind::kGraceful) {
       worker.transport->drain();
@@ -205,6 +281,9 @@ void Server::begin_stop(admin::StopKind kind) {
 }
 
 void Server::finish_stop() {
+  for (FrameThread& frames : frames_) {
+    if (frames.thread.joinable()) frames.thread.join();
+  }
   for (WorkerThread& worker : workers_) {
     if (worker.thread.joinable()) worker.thread.join();
   }

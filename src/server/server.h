@@ -19,6 +19,7 @@
 #include "admin/prefix_stats.h"
 #include "admin/server_state.h"
 #include "engine/engine.h"
+#include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/socket_transport.h"
@@ -27,6 +28,7 @@
 #include "options/process.h"
 #include "server/backend.h"
 #include "server/stats_source.h"
+#include "worker/frame_worker.h"
 #include "worker/worker.h"
 
 namespace warpcache::server {
@@ -40,7 +42,8 @@ class Server {
   // Stops immediately, unless it is stopped already.
   ~Server();
 
-  // Binds the TCP and UDP ports, which may need privileges. Accepts nothing yet.
+  // Binds the TCP and UDP ports and opens those of frames, which may need privileges. Accepts
+  // nothing yet.
   [[nodiscard]] std::string open_ports();
 
   // Creates everything else and listens: clients can connect, and wait. REQUIRES: open_ports() was
@@ -56,6 +59,9 @@ class Server {
 
   // The bound ports.
   const std::vector<BoundPort>& ports() const { return ports_; }
+
+  // The ports of Ethernet frames, described. REQUIRES: as memory_bytes().
+  std::vector<std::string> frame_ports() const;
 
   // Readable when a command has asked for a stop.
   int stop_fd() const { return stop_request_.fd(); }
@@ -87,10 +93,22 @@ class Server {
     std::thread thread;
   };
 
+  // The parts of a port of Ethernet frames.
+  struct FrameThread {
+    std::unique_ptr<engine::Engine> engine;
+    std::unique_ptr<io::FramePort> port;
+    std::unique_ptr<worker::FrameWorker> loop;
+    std::thread thread;
+  };
+
   std::string open_backend();
   std::string make_workers();
+  std::string make_frame_worker(FrameThread& frames);
+  uint16_t frames_udp_port() const;
   void log_listeners() const;
   void run_worker(const WorkerThread& worker);
+  void run_frames(const FrameThread& frames);
+  void worker_ended();
   worker::WorkerConfig worker_config() const;
   io::UdpGuard udp_guard() const;
 
@@ -110,8 +128,10 @@ class Server {
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
   std::vector<WorkerThread> workers_;
-  std::optional<std::latch> attached_;  // open when all threads are attached to their engines
-  std::atomic<size_t> workers_running_{0};
+  std::vector<FrameThread> frames_;
+  std::optional<std::latch> attached_;      // open when all threads are attached to their engines
+  std::atomic<size_t> workers_running_{0};  // and ports of frames
+  std::atomic<size_t> frames_running_{0};
   admin::StopRequest ended_;
 };
 

@@ -66,6 +66,10 @@ void ServerStats::add_worker(const request::Counters& counters,
   workers_.push_back({&counters, &transport});
 }
 
+void ServerStats::add_frames(const request::Counters& counters, const io::FramePort& port) {
+  frames_.push_back({&counters, &port});
+}
+
 admin::StatsSnapshot ServerStats::snapshot() {
   admin::StatsSnapshot snapshot;
   const store::Clock clock = store_->clock();
@@ -74,16 +78,17 @@ admin::StatsSnapshot ServerStats::snapshot() {
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
+  if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
   return snapshot;
 }
 
 void ServerStats::add_requests(admin::StatCounters& counters) const {
-  for (const Worker& worker : workers_) {
-    for (const auto& [stat, counter] : kRequestCounters) {
-      counters[stat] += worker.counters->read(counter);
-    }
-  }
+  const auto add = [&counters](const request::Counters& of) {
+    for (const auto& [stat, counter] : kRequestCounters) counters[stat] += of.read(counter);
+  };
+  for (const Worker& worker : workers_) add(*worker.counters);
+  for (const Frames& frames : frames_) add(*frames.counters);
   counters[admin::StatCounter::kCmdFlush] = state_.flushes.load(std::memory_order_relaxed);
   counters[admin::StatCounter::kAuthCmds] = state_.auth_commands.load(std::memory_order_relaxed);
   counters[admin::StatCounter::kAuthErrors] = state_.auth_errors.load(std::memory_order_relaxed);
@@ -136,6 +141,36 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});
+}
+
+void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {
+  static constexpr std::pair<const char*, io::Counter io::FrameCounters::*> kFrameCounters[] = {
+      {"frames_received", &io::FrameCounters::received},
+      {"frames_receive_failed", &io::FrameCounters::receive_failed},
+      {"frames_requests", &io::FrameCounters::requests},
+      {"frames_malformed", &io::FrameCounters::malformed},
+      {"frames_not_for_us", &io::FrameCounters::not_for_us},
+      {"frames_truncated", &io::FrameCounters::truncated},
+      {"frames_bad_checksum", &io::FrameCounters::bad_checksum},
+      {"frames_fragments", &io::FrameCounters::fragments},
+      {"frames_unsupported", &io::FrameCounters::unsupported},
+      {"frames_passed_on", &io::FrameCounters::passed_on},
+      {"frames_pass_failed", &io::FrameCounters::pass_failed},
+      {"frames_sent", &io::FrameCounters::sent},
+      {"frames_send_failed", &io::FrameCounters::send_failed},
+      {"frames_replies_dropped", &io::FrameCounters::replies_dropped},
+      {"frames_replies_amplified", &io::FrameCounters::replies_amplified},
+  };
+  for (const Frames& frames : frames_) {
+    const io::FrameCounters& traffic = frames.port->counters();
+    snapshot.counters[admin::StatCounter::kBytesRead] += traffic.received_bytes.get();
+    snapshot.counters[admin::StatCounter::kBytesWritten] += traffic.sent_bytes.get();
+  }
+  for (const auto& [name, counter] : kFrameCounters) {
+    uint64_t sum = 0;
+    for (const Frames& frames : frames_) sum += (frames.port->counters().*counter).get();
+    snapshot.own.emplace_back(name, sum);
+  }
 }
 
 void ServerStats::add_store(admin::StatsSnapshot& snapshot) const {

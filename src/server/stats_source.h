@@ -9,6 +9,7 @@
 
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
+#include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
 #include "request/counters.h"
@@ -25,6 +26,9 @@ class ServerStats final : public admin::StatsSource {
   // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
 
+  // The same for a port of Ethernet frames.
+  void add_frames(const request::Counters& counters, const io::FramePort& port);
+
   [[nodiscard]] admin::StatsSnapshot snapshot() override;
   [[nodiscard]] admin::SettingsSnapshot settings() override;
   void list_connections(
@@ -37,15 +41,21 @@ class ServerStats final : public admin::StatsSource {
     const request::Counters* counters;
     const io::SocketTransport* transport;
   };
+  struct Frames {
+    const request::Counters* counters;
+    const io::FramePort* port;
+  };
 
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;
 
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
   std::vector<Worker> workers_;
+  std::vector<Frames> frames_;
 };
 
 }  // namespace warpcache::server

@@ -131,7 +131,7 @@ void CommandLog::binary_command(int fd, const protocol::Frame& frame, const uint
   end();
 }
 
-void CommandLog::replies(int fd, const io::TxSpan* spans, uint32_t count) {
+void CommandLog::replies(int fd, const io::ReplySpan* spans, uint32_t count) {
   Reader reader;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t at = 0;

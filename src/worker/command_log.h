@@ -28,7 +28,7 @@ class CommandLog {
   // Logs frames that were run, in their order. `secret`: the client had not logged in before.
   void commands(int fd, const protocol::Frame* frames, uint32_t count, const uint8_t* input,
                 bool secret);
-  void replies(int fd, const io::TxSpan* spans, uint32_t count);
+  void replies(int fd, const io::ReplySpan* spans, uint32_t count);
   // Writes all lines since the last flush().
   void flush();
 

@@ -17,7 +17,7 @@ namespace {
 
 // The log of `replies`, which come in pieces of `piece` bytes.
 std::string log_of_replies(const std::string& replies, size_t piece) {
-  std::vector<io::TxSpan> spans;
+  std::vector<io::ReplySpan> spans;
   for (size_t at = 0; at < replies.size(); at += piece) {
     const size_t size = std::min(piece, replies.size() - at);
     spans.push_back(

@@ -6,13 +6,14 @@
 #include <new>
 #include <utility>
 
+#include "engine/datagram.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::worker {
 
 using io::RxChunk;
+using protocol::ReplySpan;
 
-static_assert(engine::kPinFollows == io::kPinFollows);
 static_assert(io::kChunksMax <= engine::kBatchEntriesMax);
 
 Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Engine& engine)
@@ -28,7 +29,6 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
   batch_.frames.reserve(kBatchFramesMax);
   batch_.entries.reserve(io::kChunksMax);
   batch_.spans.reserve(engine::kBatchSpansMax);
-  spans_.reserve(engine::kBatchSpansMax);
   chunks_.reserve(io::kChunksMax);
   plans_.reserve(io::kChunksMax);
   queued_.reserve(io::kChunksMax);
@@ -199,26 +199,17 @@ uint32_t Worker::free_frames(Plan& plan) {
       {kBatchFramesMax - 1 - in_batch, config_.requests_per_stream_max - in_entry, kScratchFrames});
 }
 
-// All requests of a datagram are answered together, so they are in the same batch.
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
-  plan.not_reached = batch_.frames.size() + kDatagramFramesMax >= kBatchFramesMax;
+  plan.not_reached = batch_.frames.size() + engine::kDatagramFramesMax >= kBatchFramesMax;
   if (WC_UNLIKELY(plan.not_reached)) return;
-  const Session session{};
-  open_entry(chunk, session, plan);
-  protocol::FrameState state{};
-  for (uint32_t cursor = 0; cursor < chunk.size;) {
-    const Bytes input = {arena_.data + chunk.offset + cursor, chunk.size - cursor};
-    const protocol::FrameResult result = protocol::frame_datagram(
-        state, limits_, input, chunk.offset + cursor, plan.entry, scratch_.data(), kScratchFrames);
-    if (WC_UNLIKELY(batch_.frames.size() - plan.first_frame + result.count > kDatagramFramesMax)) {
-      batch_.frames.resize(plan.first_frame);  // the datagram is dropped
-      break;
-    }
-    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
-    cursor += result.consumed;
-    if (result.end != protocol::FrameEnd::kFull) break;
+  engine::BatchEntry entry;
+  entry.admin = chunk.admin;
+  entry.authenticated = !config_.authentication;
+  const auto number = static_cast<uint32_t>(batch_.entries.size());
+  if (engine::append_datagram(batch_, limits_, chunk.offset, chunk.size, entry)) {
+    plan.entry = number;
+    plan.first_frame = batch_.entries.back().first_frame;
   }
-  close_entry(plan);
 }
 
 void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
@@ -358,16 +349,15 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
 
 void Worker::complete(const RxChunk& chunk, Plan& plan) {
   if (!chunk.datagram) plan_stream(chunk, plan);
-  spans_.clear();
+  const ReplySpan* spans = nullptr;
+  uint32_t span_count = 0;
   if (WC_LIKELY(plan.entry != kNoEntry)) {
     const engine::BatchEntry& entry = batch_.entries[plan.entry];
-    for (uint32_t i = 0; i < entry.span_count; ++i) {
-      const engine::ReplySpan& span = batch_.spans[entry.first_span + i];
-      spans_.push_back({span.data, span.size, span.pin});
-    }
+    spans = batch_.spans.data() + entry.first_span;
+    span_count = entry.span_count;
     if (WC_UNLIKELY(CommandLog::wanted())) log_entry(chunk, plan);
   }
-  transport_.complete(chunk, plan.next, spans_.data(), static_cast<uint32_t>(spans_.size()));
+  transport_.complete(chunk, plan.next, spans, span_count);
 }
 
 // If the system refuses memory, the log has a gap.
@@ -386,7 +376,7 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
   log([&] {
     log_.commands(fd, batch_.frames.data() + entry.first_frame, entry.frames_done, batch_.input,
                   plan.secret);
-    log_.replies(fd, spans_.data(), static_cast<uint32_t>(spans_.size()));
+    log_.replies(fd, batch_.spans.data() + entry.first_span, entry.span_count);
   });
 }
 

@@ -49,12 +49,6 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   // The memory that the worker asks the engine for.
   static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
-  // The most frames of a datagram; a datagram with more is dropped. Twice as many as keys of 6
-  // bytes fit into the largest datagram. Without this bound, a datagram of line ends would need 16
-  // times its size for frames.
-  static constexpr uint32_t kDatagramFramesMax = 8 * 1024;
-  static_assert(kDatagramFramesMax < kBatchFramesMax);
-
   // `transport` and `engine` outlive the worker.
   Worker(const WorkerConfig& config, io::Transport& transport, engine::Engine& engine);
   Worker(const Worker&) = delete;
@@ -133,7 +127,6 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   std::chrono::steady_clock::time_point idle_since_;
   std::vector<io::RxChunk> chunks_;
   std::vector<Plan> plans_;
-  std::vector<io::TxSpan> spans_;
   std::vector<uint32_t> queued_;  // datagrams that run in a further batch: indices of their chunks
   std::vector<protocol::Frame> scratch_;
   NumberedPool<LargeBody> body_pool_;

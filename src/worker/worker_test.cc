@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/datagram.h"
 #include "worker/testing/fake_engine.h"
 #include "worker/testing/fake_transport.h"
 
@@ -334,10 +335,10 @@ TEST_F(WorkerTest, DatagramsWithoutReplySpaceAreRunInTheSameIteration) {
 // More datagrams than a batch holds: they run in several batches of the same iteration.
 TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
   start();
-  constexpr uint32_t kDatagrams = 2 * Worker::kBatchFramesMax / Worker::kDatagramFramesMax + 1;
+  constexpr uint32_t kDatagrams = 2 * Worker::kBatchFramesMax / engine::kDatagramFramesMax + 1;
   std::string many;
   std::string replies;
-  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) {
+  for (uint32_t i = 0; i < engine::kDatagramFramesMax; ++i) {
     many += "get a\n";
     replies += "END\r\n";
   }
@@ -355,7 +356,7 @@ TEST_F(WorkerTest, DatagramsOfManyRequestsAreAllAnswered) {
 TEST_F(WorkerTest, ADatagramOfTooManyRequestsIsLostWhole) {
   start();
   std::string many = set("a", "1");
-  for (uint32_t i = 0; i < Worker::kDatagramFramesMax; ++i) many += "get\n";
+  for (uint32_t i = 0; i < engine::kDatagramFramesMax; ++i) many += "get\n";
   transport_.add_datagram(many);
   transport_.add_datagram("get a\r\n");
   ASSERT_TRUE(worker_->run_once(0));

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays the cases of this folder (README.md) on every backend that sees frames: each frame on its
-// own, and where frames of a burst are answered in their order, all frames of a case in one burst.
+// Plays the cases of this folder (README.md) on every engine: each frame on its own, and where
+// frames of a burst are answered in their order, all frames of a case in one burst. test_packets.py
+// plays them through the server.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "engine/testing/rig.h"
+#include "engine/testing/store_admin.h"
+#include "io/frames/testing/memory_port.h"
 #include "net/packet.h"
-#include "packets/backend.h"
+#include "store/testing/store_fixture.h"
+#include "worker/frame_worker.h"
+#include "worker/testing/fake_transport.h"
+#include "worker/worker.h"
 
 namespace warpcache::packets {
 namespace {
 
 using Json = nlohmann::json;
-using net::PacketVerdict;
 
 // Where the cases are.
 std::string folder() {
@@ -76,16 +83,70 @@ bool matches(const std::string& want, const std::string& got) {
                                                  [](char w, char g) { return w == 'x' || w == g; });
 }
 
-// Frames so far with a verdict of README.md.
-uint64_t count_of(const Backend& backend, const std::string& verdict) {
-  static constexpr std::array<const char*, net::kPacketVerdicts> kNames = {
-      "request", "not_for_us", "truncated", "bad_checksum", "fragment", "unsupported"};
-  if (verdict == "malformed") return backend.malformed();
-  const auto* const name = std::find(kNames.begin(), kNames.end(), verdict);
-  if (name == kNames.end()) return UINT64_MAX;
-  const auto index = static_cast<PacketVerdict>(name - kNames.begin());
-  return backend.count(index) - (index == PacketVerdict::kRequest ? backend.malformed() : 0);
-}
+// A store with an engine for frames, and one for the commands of set-ups.
+class Server {
+ public:
+  Server(engine::Rig& rig, uint16_t udp_port)
+      : rig_(rig),
+        admin_(rig.store()),
+        loop_(config_of(udp_port), io::UdpGuard({{{}, 0}}, 1), port_, rig.make_engine(admin_)),
+        setup_loop_({}, setup_, rig.make_engine(admin_)),
+        stream_(setup_.open()) {
+    EXPECT_EQ(loop_.open(), "");
+  }
+  ~Server() {
+    setup_.close(stream_);
+    rig_.rest();
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Runs commands of the text protocol, not as frames; returns all replies so far.
+  std::string set_up(const std::string& commands) {
+    constexpr int kIterationsMax = 1000;
+    stream_.input += commands;
+    for (int i = 0; i < kIterationsMax && !setup_.idle(); ++i) (void)setup_loop_.run_once(0);
+    return stream_.output;
+  }
+  void add(const std::string& frame) { port_.add(frame); }
+  // Runs the added frames; returns the replies since the last call.
+  std::vector<std::string> run() {
+    loop_.run();
+    std::vector<std::string> replies;
+    for (io::MemoryPort::Frame& frame : port_.take_sent()) {
+      replies.push_back(std::move(frame.bytes));
+    }
+    return replies;
+  }
+  void advance(uint32_t seconds) { rig_.store().set_clock(rig_.store().clock().now + seconds); }
+  // Frames so far with a verdict of README.md.
+  uint64_t count_of(const std::string& verdict) const {
+    static const std::map<std::string, io::Counter io::FrameCounters::*> kCounters = {
+        {"request", &io::FrameCounters::requests},
+        {"not_for_us", &io::FrameCounters::not_for_us},
+        {"truncated", &io::FrameCounters::truncated},
+        {"bad_checksum", &io::FrameCounters::bad_checksum},
+        {"fragment", &io::FrameCounters::fragments},
+        {"unsupported", &io::FrameCounters::unsupported},
+        {"malformed", &io::FrameCounters::malformed}};
+    return (port_.counters().*kCounters.at(verdict)).get();
+  }
+
+ private:
+  static worker::FrameWorkerConfig config_of(uint16_t udp_port) {
+    worker::FrameWorkerConfig config;
+    config.packets.udp_port = udp_port;
+    return config;
+  }
+
+  engine::Rig& rig_;
+  engine::StoreAdmin admin_;
+  io::MemoryPort port_;
+  worker::FrameWorker loop_;
+  worker::FakeTransport setup_;
+  worker::Worker setup_loop_;
+  worker::FakeTransport::Stream& stream_;
+};
 
 void expect_replies(const Json& want, const std::vector<std::string>& frames,
                     const std::string& at) {
@@ -99,84 +160,93 @@ void expect_replies(const Json& want, const std::vector<std::string>& frames,
   }
 }
 
-void add(Backend& backend, const Json& step) {
+void add(Server& server, const Json& step) {
   const std::vector<uint8_t> frame = bytes_of_hex(step.at("in").get<std::string>());
-  backend.add({frame.data(), frame.size()});
+  server.add({frame.begin(), frame.end()});
 }
 
-void play_one_by_one(Backend& backend, const Json& steps) {
+void play_one_by_one(Server& server, const Json& steps) {
   size_t number = 0;
   for (const Json& step : steps) {
     const std::string at = "step " + std::to_string(++number);
     if (step.contains("advance_s")) {
-      backend.advance(step.at("advance_s").get<uint32_t>());
+      server.advance(step.at("advance_s").get<uint32_t>());
       continue;
     }
     const auto verdict = step.at("verdict").get<std::string>();
-    const uint64_t before = count_of(backend, verdict);
-    add(backend, step);
-    expect_replies(step.at("out"), backend.run(), at);
-    EXPECT_EQ(count_of(backend, verdict), before + 1) << at << " is not " << verdict;
+    const uint64_t before = server.count_of(verdict);
+    add(server, step);
+    expect_replies(step.at("out"), server.run(), at);
+    EXPECT_EQ(server.count_of(verdict), before + 1) << at << " is not " << verdict;
   }
 }
 
-// The cases of a topic, each on a new server.
-class PacketsTest : public testing::TestWithParam<std::string> {
- protected:
-  using MakeBackend = std::unique_ptr<Backend> (*)(uint16_t udp_port);
+// Time passes between bursts only.
+void play_in_bursts(Server& server, const Json& steps) {
+  Json want = Json::array();
+  for (const Json& step : steps) {
+    if (step.contains("advance_s")) {
+      expect_replies(want, server.run(), "the burst before time passes");
+      want = Json::array();
+      server.advance(step.at("advance_s").get<uint32_t>());
+      continue;
+    }
+    add(server, step);
+    for (const Json& frame : step.at("out")) want.push_back(frame);
+  }
+  expect_replies(want, server.run(), "the burst");
+}
 
+using Parameters = std::tuple<engine::RigKind, std::string>;
+
+// The cases of a topic on an engine, each with a new store.
+class PacketsTest : public testing::TestWithParam<Parameters> {
+ protected:
   template <typename Play>
-  void play_each(MakeBackend make, Play play) {
-    std::ifstream stream(folder() + "/cases/" + GetParam() + ".json");
+  void play_each(Play play) {
+    const auto& [kind, topic] = GetParam();
+    std::ifstream stream(folder() + "/cases/" + topic + ".json");
     const Json file = Json::parse(stream);
     ASSERT_FALSE(file.at("cases").empty());
     for (const Json& content : file.at("cases")) {
       SCOPED_TRACE(content.at("name").get<std::string>());
-      const auto made = make(file.at("udp_port").get<uint16_t>());
-      if (made == nullptr) GTEST_SKIP() << "there is no GPU";
-      Backend& backend = *made;
+      engine::RigConfig config;
+      config.store = store::quiet_config(uint64_t{64} << 20);
+      config.engines = 2;
+      config.gpu_blocks = 4;
+      std::string why;
+      const auto rig = engine::make_rig(kind, config, &why);
+      if (rig == nullptr) GTEST_SKIP() << why;
+      Server server(*rig, file.at("udp_port").get<uint16_t>());
       for (const Json& command : content.at("setup")) {
         const std::string text = bytes_of_text(command.get<std::string>());
-        const std::string replies = backend.set_up(text);
+        const std::string replies = server.set_up(text);
         EXPECT_EQ(replies.find("ERROR"), std::string::npos) << text << replies;
       }
-      play(backend, content.at("steps"));
+      play(server, content.at("steps"));
     }
   }
 };
 
-TEST_P(PacketsTest, OneByOne) { play_each(make_cpu_backend, play_one_by_one); }
+TEST_P(PacketsTest, OneByOne) { play_each(play_one_by_one); }
 
-#if defined(WARPCACHE_HAVE_CUDA)
-TEST_P(PacketsTest, OneByOneOnTheGpu) {
-  play_each([](uint16_t udp_port) { return make_gpu_backend(udp_port, false); }, play_one_by_one);
-}
-TEST_P(PacketsTest, OneByOneStayingOnTheGpu) {
-  play_each([](uint16_t udp_port) { return make_gpu_backend(udp_port, true); }, play_one_by_one);
-}
-#endif
-
-// Time passes between bursts only.
 TEST_P(PacketsTest, InOneBurst) {
-  play_each(make_cpu_backend, [](Backend& backend, const Json& steps) {
-    Json want = Json::array();
-    for (const Json& step : steps) {
-      if (step.contains("advance_s")) {
-        expect_replies(want, backend.run(), "the burst before time passes");
-        want = Json::array();
-        backend.advance(step.at("advance_s").get<uint32_t>());
-        continue;
-      }
-      add(backend, step);
-      for (const Json& frame : step.at("out")) want.push_back(frame);
-    }
-    expect_replies(want, backend.run(), "the burst");
-  });
+  if (std::get<0>(GetParam()) != engine::RigKind::kCpu) {
+    GTEST_SKIP() << "a GPU orders nothing within a burst";
+  }
+  play_each(play_in_bursts);
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& topic) { return topic.param; }
+std::string test_name(const testing::TestParamInfo<Parameters>& info) {
+  return engine::rig_name(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+}
 
-INSTANTIATE_TEST_SUITE_P(All, PacketsTest, testing::ValuesIn(topics()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, PacketsTest,
+                         testing::Combine(testing::Values(engine::RigKind::kCpu,
+                                                          engine::RigKind::kCudaLaunch,
+                                                          engine::RigKind::kCudaPersistent),
+                                          testing::ValuesIn(topics())),
+                         test_name);
 
 }  // namespace
 }  // namespace warpcache::packets

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/testing/effort.h"
-#include "engine/cuda/packets/packet_engine.h"
+#include "engine/cuda/packets/packet_runner.h"
 #include "model/crowd.h"
 #include "model/generator.h"
 #include "model/pipeline.h"
@@ -199,15 +199,17 @@ TEST(SimulatedGpuKernels, PersistentOnesAreRefusedWithoutSpace) {
   config.engines = 2;
   config.blocks_per_engine = 200;  // the device takes 256 blocks
   ASSERT_EQ(store::CudaStore::create(config, faults, &store), "");
-  engine::cuda::PacketEngineConfig packets;
+  engine::cuda::PacketRunnerConfig packets;
   packets.jobs.blocks_max = config.blocks_per_engine;
   packets.jobs.persistent = true;
-  std::unique_ptr<engine::cuda::PacketEngine> made;
-  const std::string refusal = engine::cuda::PacketEngine::create(packets, *store, faults, &made);
+  request::Counters counters;
+  std::unique_ptr<engine::cuda::PacketRunner> made;
+  const std::string refusal =
+      engine::cuda::PacketRunner::create(packets, *store, faults, counters, &made);
   EXPECT_NE(refusal.find("no space"), std::string::npos) << refusal;
   EXPECT_EQ(made, nullptr);
   packets.jobs.persistent = false;
-  EXPECT_EQ(engine::cuda::PacketEngine::create(packets, *store, faults, &made), "");
+  EXPECT_EQ(engine::cuda::PacketRunner::create(packets, *store, faults, counters, &made), "");
 }
 
 // A device with less memory than the store needs.

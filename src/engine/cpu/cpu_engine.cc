@@ -73,6 +73,26 @@ MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {
 
 void CpuEngine::abandon(uint32_t id) { store_.abandon_reservation(id); }
 
+std::string CpuEngine::open_packets(const PacketSettings& settings) {
+  const protocol::FrameLimits limits = {context_.item_size_max, UINT32_MAX, context_.cas_enabled,
+                                        settings.protocol};
+  packets_.emplace(limits, settings.udp_port, MutableBytes{});
+  return "";
+}
+
+uint8_t* CpuEngine::packet_memory(uint64_t bytes) {
+  return packet_memory_.emplace_back(std::make_unique_for_overwrite<uint8_t[]>(bytes)).get();
+}
+
+void CpuEngine::submit_packets(net::PacketBurst* burst) {
+  WC_ASSERT(packets_done_ == nullptr);
+  burst->replies_dropped = 0;
+  packets_->run_all(*this, *burst);
+  packets_done_ = burst;
+}
+
+net::PacketBurst* CpuEngine::poll_packets() { return std::exchange(packets_done_, nullptr); }
+
 void CpuEngine::run_groups(Batch& batch) {
   open_entry_ = kNoEntry;
   uint32_t next_frame = 0;

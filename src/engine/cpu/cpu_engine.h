@@ -10,10 +10,14 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/admin_budget.h"
 #include "engine/cpu/reply_writer.h"
 #include "engine/engine.h"
+#include "engine/host_packets.h"
 #include "engine/replies.h"
 #include "request/stages.h"
 #include "store/host/store.h"
@@ -69,6 +73,12 @@ class CpuEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
+  std::string open_packets(const PacketSettings& settings) override;
+  // Packets run on the caller's thread, so a second burst would wait for the first.
+  uint32_t packet_bursts() const override { return 1; }
+  uint8_t* packet_memory(uint64_t bytes) override;
+  void submit_packets(net::PacketBurst* burst) override;
+  net::PacketBurst* poll_packets() override;
 
   // Counts of this thread's requests; any thread may read them.
   const request::Counters& counters() const { return counters_; }
@@ -114,6 +124,9 @@ class CpuEngine final : public Engine {
   ReplyWriter writer_;
   std::unique_ptr<uint8_t[]> input_;
   Batch* done_ = nullptr;
+  std::optional<HostPackets> packets_;
+  std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;
+  net::PacketBurst* packets_done_ = nullptr;
   Slot group_[kGroupSize];
   uint32_t open_entry_;             // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin

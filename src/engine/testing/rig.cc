@@ -63,7 +63,8 @@ class CudaRig final : public Rig {
     config.block_scratch_bytes = cuda::block_scratch_bytes();
     config.store = config_.store;
     config.values_on_host = kind_ == RigKind::kCudaHostValues;
-    config.engines = config_.engines;
+    // Each may be opened for frames.
+    config.engines = config_.engines * (1 + cuda::CudaEngineConfig{}.packet_bursts);
     config.blocks_per_engine = config_.gpu_blocks;
     return store::CudaStore::create(config, faults_, &store_);
   }

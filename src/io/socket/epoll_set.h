@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/assert.h"
-#include "io/socket/unique_fd.h"
+#include "io/unique_fd.h"
 
 namespace warpcache::io {
 

@@ -14,7 +14,7 @@
 #include "io/socket/accept/listener.h"
 #include "io/socket/stream/out_queue.h"
 #include "io/socket/stream/stash_pool.h"
-#include "io/socket/udp/udp_guard.h"
+#include "io/udp_guard.h"
 
 namespace warpcache::io {
 namespace {
@@ -40,21 +40,21 @@ Network network(const char* text, uint8_t prefix_bits) {
 
 TEST(UdpGuardTest, AnIPv4NetworkHoldsMappedAddressesToo) {
   const UdpGuard guard({network("127.0.0.0", 96 + 8), network("::1", 128)}, 10);
-  EXPECT_TRUE(guard.is_allowed(address_of("127.0.0.1")));
-  EXPECT_TRUE(guard.is_allowed(address_of("127.255.0.9")));
-  EXPECT_TRUE(guard.is_allowed(address_of("::1")));
-  EXPECT_TRUE(guard.is_allowed(address_of("::ffff:127.0.0.1")));
-  EXPECT_FALSE(guard.is_allowed(address_of("128.0.0.1")));
-  EXPECT_FALSE(guard.is_allowed(address_of("::2")));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("127.0.0.1"))));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("127.255.0.9"))));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("::1"))));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("::ffff:127.0.0.1"))));
+  EXPECT_FALSE(guard.is_allowed(mapped_address(address_of("128.0.0.1"))));
+  EXPECT_FALSE(guard.is_allowed(mapped_address(address_of("::2"))));
 }
 
 TEST(UdpGuardTest, NetworksEndAtTheirPrefix) {
   const UdpGuard guard({network("10.1.0.0", 96 + 15), network("2001:db8::", 33)}, 10);
-  EXPECT_TRUE(guard.is_allowed(address_of("10.1.2.3")));
-  EXPECT_TRUE(guard.is_allowed(address_of("10.0.2.3")));
-  EXPECT_FALSE(guard.is_allowed(address_of("10.2.0.0")));
-  EXPECT_TRUE(guard.is_allowed(address_of("2001:db8:7fff::1")));
-  EXPECT_FALSE(guard.is_allowed(address_of("2001:db8:8000::1")));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("10.1.2.3"))));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("10.0.2.3"))));
+  EXPECT_FALSE(guard.is_allowed(mapped_address(address_of("10.2.0.0"))));
+  EXPECT_TRUE(guard.is_allowed(mapped_address(address_of("2001:db8:7fff::1"))));
+  EXPECT_FALSE(guard.is_allowed(mapped_address(address_of("2001:db8:8000::1"))));
 }
 
 TEST(UdpGuardTest, OthersGetTheFactor) {
@@ -95,7 +95,8 @@ TEST(StashPoolTest, Bound) {
 
 TEST(OutQueueTest, CopiesOnlyWhatIsNotPinned) {
   const uint8_t bytes[100] = {};
-  const TxSpan spans[] = {{bytes, 10, 0}, {bytes, 50, kPinFollows}, {bytes, 30, 7}, {bytes, 5, 0}};
+  const ReplySpan spans[] = {
+      {bytes, 10, 0}, {bytes, 50, kPinFollows}, {bytes, 30, 7}, {bytes, 5, 0}};
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 0), 15u);
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 4), 11u);
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 70), 5u);

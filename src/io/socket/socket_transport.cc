@@ -350,7 +350,7 @@ SocketTransport::Received SocketTransport::receive_body(uint32_t index, InputAre
   return Received::kDelivered;
 }
 
-void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
+void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
                                uint32_t span_count) {
   if (chunk.datagram) return udp_.reply(chunk.handle, spans, span_count, *releaser_);
   Connection& connection = connections_[chunk.handle];
@@ -400,7 +400,7 @@ bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chun
 
 // Sends the spans. Returns false if the connection has ended or there is no memory for its unsent
 // output. All pins are released, or the OutQueue owns them.
-bool SocketTransport::send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count) {
+bool SocketTransport::send_reply(uint32_t index, const ReplySpan* spans, uint32_t span_count) {
   Connection& connection = connections_[index];
   const SendResult result = send_spans(connection.fd, spans, span_count, 0);
   counters_.bytes_written.add(result.sent);

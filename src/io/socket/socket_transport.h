@@ -27,8 +27,8 @@
 #include "io/socket/stream/connection.h"
 #include "io/socket/stream/stash_pool.h"
 #include "io/socket/udp/udp_burst.h"
-#include "io/socket/wake_event.h"
 #include "io/transport.h"
+#include "io/wake_event.h"
 
 namespace warpcache::io {
 
@@ -68,7 +68,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
 
   void attach(SessionObserver& observer, PinReleaser& releaser) override;
   bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) override;
-  void complete(const RxChunk& chunk, const RxNext& next, const TxSpan* spans,
+  void complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
                 uint32_t span_count) override;
   void flush() override;
   void body_refused() override { budget_.count_refused_body(); }
@@ -130,7 +130,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   Received nothing_received(uint32_t index, ssize_t result);
   // REQUIRES: the chunk came from the last receive(), whose arena is still valid.
   bool keep_left_over(Connection& connection, const RxChunk& chunk, const RxNext& next);
-  bool send_reply(uint32_t index, const TxSpan* spans, uint32_t span_count);
+  bool send_reply(uint32_t index, const ReplySpan* spans, uint32_t span_count);
   void continue_sending(uint32_t index);
   void after_sending(uint32_t index);
   void begin_long_reply(uint32_t index, BytePipe* long_reply);

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "engine/engine.h"
+#include "engine/testing/engine_without_packets.h"
 #include "protocol/parse/parse.h"
 
 namespace warpcache::worker {
 
-class FakeEngine final : public engine::Engine {
+class FakeEngine final : public engine::EngineWithoutPackets {
  public:
   uint32_t frames_per_entry_max = 1u << 30;  // above it, frames_done stays below frame_count
   uint32_t frames_per_batch_max = 1u << 30;  // the same, over all entries

@@ -102,7 +102,7 @@ class FakeTransport final : public io::Transport {
 
   void body_refused() override { ++bodies_refused; }
 
-  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::TxSpan* spans,
+  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::ReplySpan* spans,
                 uint32_t span_count) override {
     std::string reply;
     for (uint32_t i = 0; i < span_count; ++i) {

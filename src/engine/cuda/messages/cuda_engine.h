@@ -12,13 +12,16 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/admin_budget.h"
 #include "engine/cuda/messages/incoming_bodies.h"
+#include "engine/cuda/packets/packet_runner.h"
 #include "engine/cuda/runtime/job_runner.h"
 #include "engine/engine.h"
+#include "engine/host_packets.h"
 #include "request/counters.h"
 
 namespace warpcache::engine::cuda {
@@ -31,6 +34,9 @@ struct CudaEngineConfig {
   // How long the largest values may wait for a pin. After that the answer is a miss.
   uint32_t pin_wait_ms_max = 100;
   AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
+  uint32_t packet_bursts = 2;  // of Ethernet frames, under way at a time
+  // Packet bursts of at least this number cross the bus by copy engines: see PacketRunnerConfig.
+  uint32_t copied_packets_min = 0;
 };
 
 class CudaEngine final : public Engine {
@@ -56,7 +62,12 @@ class CudaEngine final : public Engine {
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
   void abandon(uint32_t id) override;
-  void release_device() override { runner_.release_device(); }
+  void release_device() override;
+  std::string open_packets(const PacketSettings& settings) override;
+  uint32_t packet_bursts() const override { return config_.packet_bursts; }
+  uint8_t* packet_memory(uint64_t bytes) override;
+  void submit_packets(net::PacketBurst* burst) override;
+  net::PacketBurst* poll_packets() override;
 
   const request::Counters& counters() const { return counters_; }
   request::Counters& counters() { return counters_; }
@@ -126,6 +137,20 @@ class CudaEngine final : public Engine {
   bool large_used_[kLargeBuffers] = {};
   // Declared last: its destructor ends the kernels, and freeing memory waits for running kernels.
   JobRunner<FrameJob> runner_;
+
+  // Ethernet frames: bursts under way, each with its runner.
+  struct PacketsRunning {
+    net::PacketBurst* burst;
+    PacketRunner* runner;
+  };
+  void finish_packets(const PacketsRunning& running);
+
+  std::deque<gpu::CudaMemory> packet_memory_;  // pinned
+  std::vector<std::unique_ptr<PacketRunner>> packet_runners_;
+  std::vector<PacketRunner*> idle_runners_;
+  std::vector<PacketsRunning> packets_running_;
+  std::optional<HostPackets> host_packets_;
+  std::vector<uint32_t> for_host_;  // packets of a burst
 
   Batch* batch_ = nullptr;
   FrameJob* job_ = nullptr;  // of the current round

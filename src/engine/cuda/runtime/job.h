@@ -14,7 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/hd.h"
-#include "net/packet_types.h"
+#include "net/packet_burst.h"
 #include "protocol/framing/frame_types.h"
 #include "request/counters.h"
 #include "store/layout/clock.h"
@@ -70,82 +70,10 @@ struct FrameReply {
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
-// A whole Ethernet frame of the job's input.
-struct PacketSlot {
-  uint32_t offset;  // of its first byte
-  uint32_t size;    // bytes
-};
-static_assert(sizeof(PacketSlot) == 8 && std::is_trivially_copyable_v<PacketSlot>);
-
-// The state of a packet after the job.
-enum class PacketState : uint32_t {
-  kDone,         // took effect, and the reply frame is complete
-  kDeferred,     // no space in the store: submit it again after reclaim()
-  kHost,         // see packet_engine.h: nothing was executed
-  kDropped,      // it is no request
-  kNoReplySpace  // the arena is full: submit it again with an empty one
-};
-
-// Written by the device, one for each packet. It has four bytes, since each crosses the bus.
-// Replies begin at multiples of kReplyGranule, in any order. A reply is one frame, or a FrameRun
-// and its frames.
-struct PacketResult {
-  static constexpr uint32_t kReplyGranule = 16;    // bytes
-  static constexpr uint32_t kSizeMax = 1999;       // of a reply frame; larger numbers are states
-  static constexpr uint32_t kRunSize = 2047;       // this size: the reply is a run
-  static constexpr uint32_t kArenaMax = 1u << 25;  // bytes
-  static constexpr uint32_t kSizeShift = 21;       // the bits below are the offset, in granules
-  static constexpr uint32_t kLowMask = (1u << kSizeShift) - 1;
-
-  uint32_t word;
-
-  WC_HD static PacketResult done(uint32_t offset, uint32_t size) {
-    return {size << kSizeShift | offset / kReplyGranule};
-  }
-  WC_HD static PacketResult done_run(uint32_t offset) {
-    return {kRunSize << kSizeShift | offset / kReplyGranule};
-  }
-  WC_HD static PacketResult not_done(PacketState state) {
-    return {(kSizeMax + static_cast<uint32_t>(state)) << kSizeShift};
-  }
-  WC_HD static PacketResult dropped(net::PacketVerdict verdict) {
-    return {not_done(PacketState::kDropped).word | static_cast<uint32_t>(verdict)};
-  }
-
-  WC_HD PacketState state() const {
-    const uint32_t size = word >> kSizeShift;
-    if (size <= kSizeMax || size == kRunSize) return PacketState::kDone;
-    return static_cast<PacketState>(size - kSizeMax);
-  }
-  // With kDone: where the reply is in the arena.
-  WC_HD uint32_t offset() const { return (word & kLowMask) * kReplyGranule; }
-  WC_HD bool is_run() const { return word >> kSizeShift == kRunSize; }
-  // Of a reply that is no run. 0 bytes: there is no reply.
-  WC_HD uint32_t size() const { return word >> kSizeShift; }
-  // With kDropped; kRequest: the frame is UDP to our port, but its payload is no request.
-  WC_HD net::PacketVerdict verdict() const {
-    return static_cast<net::PacketVerdict>(word & kLowMask);
-  }
-};
-static_assert(sizeof(PacketResult) == 4 && std::is_trivially_copyable_v<PacketResult>);
-
-// The header of a reply of several datagrams. Their frames follow in order, each at the next
-// multiple of kReplyGranule; all but the last have the same size.
-struct FrameRun {
-  uint32_t count;
-  uint32_t frame_bytes;
-  uint32_t last_bytes;
-  uint32_t reserved;
-
-  WC_HD static constexpr uint32_t words_of(uint32_t bytes) {  // granules
-    return (bytes + PacketResult::kReplyGranule - 1) / PacketResult::kReplyGranule;
-  }
-  // Where a frame begins, in granules from the start of the run.
-  WC_HD static constexpr uint32_t begin_of(uint32_t frame, uint32_t frame_bytes) {
-    return words_of(sizeof(FrameRun)) + frame * words_of(frame_bytes);
-  }
-};
-static_assert(sizeof(FrameRun) == PacketResult::kReplyGranule);
+using net::FrameRun;
+using net::PacketResult;
+using net::PacketSlot;
+using net::PacketState;
 
 inline constexpr uint32_t kCounterCount = static_cast<uint32_t>(request::Counter::kCount);
 

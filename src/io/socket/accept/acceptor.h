@@ -13,7 +13,7 @@
 #include "io/counters.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/epoll_set.h"
-#include "io/socket/wake_event.h"
+#include "io/wake_event.h"
 
 namespace warpcache::io {
 

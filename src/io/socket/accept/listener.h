@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/socket/accept/socket_file.h"
-#include "io/socket/unique_fd.h"
+#include "io/unique_fd.h"
 
 namespace warpcache::io {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "io/socket/unique_fd.h"
+#include "io/unique_fd.h"
 
 namespace warpcache::io {
 

@@ -27,7 +27,7 @@ ssize_t send_pieces(int fd, const iovec* pieces, uint32_t count, bool more) {
 
 }  // namespace
 
-SendResult send_spans(int fd, const TxSpan* spans, uint32_t span_count, uint64_t skip) {
+SendResult send_spans(int fd, const ReplySpan* spans, uint32_t span_count, uint64_t skip) {
   SendResult result;
   uint32_t next = 0;
   while (next < span_count) {
@@ -55,7 +55,7 @@ SendResult send_spans(int fd, const TxSpan* spans, uint32_t span_count, uint64_t
   return result;
 }
 
-uint64_t OutQueue::bytes_to_copy(const TxSpan* spans, uint32_t span_count, uint64_t skip) {
+uint64_t OutQueue::bytes_to_copy(const ReplySpan* spans, uint32_t span_count, uint64_t skip) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < span_count; ++i) {
     const uint64_t skipped = std::min<uint64_t>(skip, spans[i].size);
@@ -65,7 +65,7 @@ uint64_t OutQueue::bytes_to_copy(const TxSpan* spans, uint32_t span_count, uint6
   return bytes;
 }
 
-std::unique_ptr<OutQueue> OutQueue::create(const TxSpan* spans, uint32_t span_count,
+std::unique_ptr<OutQueue> OutQueue::create(const ReplySpan* spans, uint32_t span_count,
                                            uint64_t skip) {
   try {
     return std::unique_ptr<OutQueue>(new OutQueue(spans, span_count, skip));
@@ -74,7 +74,7 @@ std::unique_ptr<OutQueue> OutQueue::create(const TxSpan* spans, uint32_t span_co
   }
 }
 
-OutQueue::OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip)
+OutQueue::OutQueue(const ReplySpan* spans, uint32_t span_count, uint64_t skip)
     : copied_bytes_(bytes_to_copy(spans, span_count, skip)) {
   uint32_t first = 0;
   while (first < span_count && skip >= spans[first].size) skip -= spans[first++].size;

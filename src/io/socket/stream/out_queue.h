@@ -18,7 +18,7 @@ struct SendResult {
 
 // Sends the spans without their first `skip` bytes; does not block. One system call, unless there
 // are more spans than one call takes.
-SendResult send_spans(int fd, const TxSpan* spans, uint32_t span_count, uint64_t skip);
+SendResult send_spans(int fd, const ReplySpan* spans, uint32_t span_count, uint64_t skip);
 
 // The unsent rest of a reply. Bytes without a pin are copied; pinned ones are sent from the store.
 // REQUIRES: drained or dropped before it is destroyed.
@@ -28,12 +28,13 @@ class OutQueue {
 
   // Takes over the spans from byte `skip` on, and the pins of all spans that are not completely
   // sent. Null: the system refuses the memory for the copy; nothing is taken over.
-  static std::unique_ptr<OutQueue> create(const TxSpan* spans, uint32_t span_count, uint64_t skip);
+  static std::unique_ptr<OutQueue> create(const ReplySpan* spans, uint32_t span_count,
+                                          uint64_t skip);
   OutQueue(const OutQueue&) = delete;
   OutQueue& operator=(const OutQueue&) = delete;
 
   // Bytes that a queue of these spans would copy.
-  static uint64_t bytes_to_copy(const TxSpan* spans, uint32_t span_count, uint64_t skip);
+  static uint64_t bytes_to_copy(const ReplySpan* spans, uint32_t span_count, uint64_t skip);
 
   uint64_t copied_bytes() const { return copied_bytes_; }
 
@@ -47,9 +48,9 @@ class OutQueue {
   void drop(PinReleaser& releaser);
 
  private:
-  OutQueue(const TxSpan* spans, uint32_t span_count, uint64_t skip);
+  OutQueue(const ReplySpan* spans, uint32_t span_count, uint64_t skip);
 
-  std::vector<TxSpan> spans_;
+  std::vector<ReplySpan> spans_;
   std::unique_ptr<uint8_t[]> copy_;
   uint64_t copied_bytes_ = 0;
   uint32_t first_ = 0;  // the span that is sent next

@@ -90,7 +90,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   InputArena arena_;
   std::vector<RxChunk> chunks_;
   std::vector<std::unique_ptr<std::string>> replies_;
-  std::vector<TxSpan> spans_;
+  std::vector<ReplySpan> spans_;
   std::set<uint32_t> pins_;
   std::vector<std::unique_ptr<std::string>> pinned_;
   uint32_t next_pin_ = 1;

@@ -118,10 +118,10 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
   }
 }
 
-void UdpBurst::reply(uint32_t handle, const TxSpan* spans, uint32_t span_count,
+void UdpBurst::reply(uint32_t handle, const ReplySpan* spans, uint32_t span_count,
                      PinReleaser& releaser) {
   const Request& request = requests_[handle & ~kDatagramHandle];
-  DatagramCutter cutter(request.id, spans, span_count);
+  protocol::DatagramCutter cutter(request.id, spans, span_count);
   if (cutter.empty()) return release_pins(spans, span_count, releaser);
   const bool permitted =
       guard_.permits(sources_[request.source], request.bytes, cutter.bytes_on_wire());
@@ -145,7 +145,7 @@ void UdpBurst::reply(uint32_t handle, const TxSpan* spans, uint32_t span_count,
 }
 
 // Queues the reply's next datagram.
-void UdpBurst::add_packet(const Request& request, DatagramCutter& cutter) {
+void UdpBurst::add_packet(const Request& request, protocol::DatagramCutter& cutter) {
   uint8_t* header = headers_[packets_.size()].data();
   const auto first_piece = static_cast<uint32_t>(pieces_.size());
   pieces_.push_back({header, kUdpHeaderSize});

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "io/counters.h"
-#include "io/datagram_cutter.h"
-#include "io/socket/udp/udp_guard.h"
-#include "io/socket/unique_fd.h"
 #include "io/transport.h"
+#include "io/udp_guard.h"
+#include "io/unique_fd.h"
+#include "protocol/framing/datagram_cutter.h"
 #include "protocol/framing/udp_frame.h"
 
 namespace warpcache::io {
@@ -53,7 +53,7 @@ class UdpBurst {
   bool receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks);
 
   // Queues a reply, unless it is empty. REQUIRES: the bytes stay valid until flush().
-  void reply(uint32_t handle, const TxSpan* spans, uint32_t span_count, PinReleaser& releaser);
+  void reply(uint32_t handle, const ReplySpan* spans, uint32_t span_count, PinReleaser& releaser);
 
   // Sends the queued replies and releases their pins.
   void flush(PinReleaser& releaser);
@@ -97,7 +97,7 @@ class UdpBurst {
 
   void take_message(uint32_t socket, uint32_t source, uint32_t offset, uint32_t size,
                     uint32_t segment_size, InputArena& arena, std::vector<RxChunk>& chunks);
-  void add_packet(const Request& request, DatagramCutter& cutter);
+  void add_packet(const Request& request, protocol::DatagramCutter& cutter);
   bool same_source(const Packet& a, const Packet& b) const;
   uint32_t gather(uint32_t first, bool split, mmsghdr& message, Control& control);
   void send_queued();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/socket/udp/udp_guard.h"
+#include "io/udp_guard.h"
 
 #include <netinet/in.h>
 
@@ -39,8 +39,7 @@ IpAddress mapped_address(const sockaddr_storage& address) {
 UdpGuard::UdpGuard(std::vector<Network> allowed, uint32_t factor)
     : allowed_(std::move(allowed)), factor_(factor) {}
 
-bool UdpGuard::is_allowed(const sockaddr_storage& source) const {
-  const IpAddress address = mapped_address(source);
+bool UdpGuard::is_allowed(const IpAddress& address) const {
   return std::any_of(allowed_.begin(), allowed_.end(),
                      [&](const Network& network) { return contains(network, address); });
 }

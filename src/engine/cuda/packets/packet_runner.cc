@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/packets/packet_engine.h"
+#include "engine/cuda/packets/packet_runner.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,15 +9,16 @@
 
 namespace warpcache::engine::cuda {
 
-std::string PacketEngine::create(const PacketEngineConfig& config, store::CudaStore& store,
-                                 gpu::DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine) {
-  std::unique_ptr<PacketEngine> made(new PacketEngine(config, store, faults));
+std::string PacketRunner::create(const PacketRunnerConfig& config, store::CudaStore& store,
+                                 gpu::DeviceFaults& faults, request::Counters& counters,
+                                 std::unique_ptr<PacketRunner>* runner) {
+  std::unique_ptr<PacketRunner> made(new PacketRunner(config, store, faults, counters));
   std::string failure = made->start();
-  if (failure.empty()) *engine = std::move(made);
+  if (failure.empty()) *runner = std::move(made);
   return failure;
 }
 
-std::string PacketEngine::start() {
+std::string PacketRunner::start() {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
   bool taken = combine_table_.allocate(device, sizeof(uint64_t) * kCombineEntries) &&
@@ -28,22 +29,23 @@ std::string PacketEngine::start() {
     taken = taken && input_copy_.allocate(device, config_.copied_input_bytes) &&
             reply_copy_.allocate(device, config_.copied_reply_bytes);
   }
-  if (!taken) return "there is too little memory for the buffers of the packets' engine";
+  if (!taken) return "there is too little memory for the buffers of the Ethernet frames' bursts";
   if (!copies_.create(gpu::CudaStream::Priority::kNormal)) return "the GPU gives no stream";
   origin_.reserve(kPacketsMax);
   return runner_.start();
 }
 
-bool PacketEngine::run(const PacketBatch& batch) {
+bool PacketRunner::run(const net::PacketBurst& batch) {
   begin(batch);
   return finish();
 }
 
-void PacketEngine::begin(const PacketBatch& batch) {
+void PacketRunner::begin(const net::PacketBurst& batch) {
   WC_ASSERT(stage_ == Stage::kNone);
   WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
   batch_ = batch;
   reply_used_ = 0;
+  has_host_packets_ = false;
   out_of_memory_ = false;
   stage_ = batch.count == 0 ? Stage::kEnded : Stage::kKernel;
   if (stage_ == Stage::kEnded) return;
@@ -55,7 +57,7 @@ void PacketEngine::begin(const PacketBatch& batch) {
   }
 }
 
-bool PacketEngine::ended() {
+bool PacketRunner::ended() {
   if (stage_ == Stage::kKernel && runner_.ended()) {
     stage_ = Stage::kEnded;
     if (!faults_.failed()) reply_used_ = *reply_end_.as<uint32_t>();
@@ -65,24 +67,25 @@ bool PacketEngine::ended() {
   return stage_ == Stage::kEnded || faults_.failed();
 }
 
-bool PacketEngine::finish() {
+bool PacketRunner::finish() {
   while (!ended()) {
   }
   stage_ = Stage::kNone;
   if (faults_.failed()) return false;
   if (batch_.count == 0) return true;
   runner_.take_counts(counters_);
-  return runner_.result().undone == 0 || run_again();
+  has_host_packets_ = runner_.result().undone != 0;
+  return !has_host_packets_ || run_again();
 }
 
-bool PacketEngine::is_copied(const PacketBatch& batch) const {
+bool PacketRunner::is_copied(const net::PacketBurst& batch) const {
   return !batch.on_device && config_.copied_packets_min != 0 &&
          batch.count >= config_.copied_packets_min &&
          batch.input_bytes <= config_.copied_input_bytes &&
          batch.reply_bytes <= config_.copied_reply_bytes;
 }
 
-PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
+PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
   PacketJob& job = runner_.next();
   job.item_size_max = config_.item_size_max;
   job.clock = store_.clock();
@@ -114,7 +117,7 @@ PacketJob& PacketEngine::prepare_job(const PacketBatch& batch) {
 }
 
 // Entries of an earlier job with the same number must not be found.
-uint32_t PacketEngine::next_combine_round() {
+uint32_t PacketRunner::next_combine_round() {
   if (combine_round_ == kCombineRoundMax) {
     const cudaError_t error =
         cudaMemsetAsync(combine_table_.data(), 0, combine_table_.bytes(), copies_.get());
@@ -124,13 +127,13 @@ uint32_t PacketEngine::next_combine_round() {
   return ++combine_round_;
 }
 
-void PacketEngine::begin_in_place(const PacketBatch& batch) {
+void PacketRunner::begin_in_place(const net::PacketBurst& batch) {
   (void)prepare_job(batch);
   runner_.launch();
 }
 
 // Frames in, kernel, replies out. The driver orders the first two, unless the kernel is persistent.
-void PacketEngine::begin_copied() {
+void PacketRunner::begin_copied() {
   PacketJob& job = prepare_job(batch_);
   const bool stays = config_.jobs.persistent;
   const cudaError_t in =
@@ -143,27 +146,27 @@ void PacketEngine::begin_copied() {
   runner_.launch();
 }
 
-void PacketEngine::begin_copying_back() {
+void PacketRunner::begin_copying_back() {
   const cudaError_t out = cudaMemcpyAsync(batch_.replies, reply_copy_.data(), reply_used_,
                                           cudaMemcpyDeviceToHost, copies_.get());
   if (faults_.check(out, "replies from the GPU")) stage_ = Stage::kCopyingBack;
 }
 
-bool PacketEngine::copies_ended() {
+bool PacketRunner::copies_ended() {
   const cudaError_t state = cudaStreamQuery(copies_.get());
   if (state == cudaErrorNotReady) return false;
   (void)faults_.check(state, "copying");
   return true;
 }
 
-bool PacketEngine::finish_copies() {
+bool PacketRunner::finish_copies() {
   while (!copies_ended()) {
   }
   return !faults_.failed();
 }
 
 // Runs the packets that earlier rounds have not done. They are few, and are not copied.
-bool PacketEngine::run_again() {
+bool PacketRunner::run_again() {
   const JobResult& round = runner_.result();
   for (uint32_t defers = 0;;) {
     collect();
@@ -174,7 +177,7 @@ bool PacketEngine::run_again() {
       out_of_memory_ = reclaimed != Status::kOk;
     }
     if (round.space_wanted != 0 && ++defers > kReclaimRoundsMax) out_of_memory_ = true;
-    PacketBatch again = batch_;
+    net::PacketBurst again = batch_;
     again.slots = again_slots_.as<PacketSlot>();
     again.results = again_.as<PacketResult>();
     again.count = static_cast<uint32_t>(origin_.size());
@@ -198,7 +201,7 @@ bool PacketEngine::run_again() {
 }
 
 // Collects the packets that run again.
-void PacketEngine::collect() {
+void PacketRunner::collect() {
   origin_.clear();
   for (uint32_t i = 0; i < batch_.count; ++i) {
     const PacketState state = batch_.results[i].state();
@@ -211,7 +214,7 @@ void PacketEngine::collect() {
 }
 
 // Returns how many need not run again.
-uint32_t PacketEngine::hand_back() {
+uint32_t PacketRunner::hand_back() {
   uint32_t settled = 0;
   for (size_t i = 0; i < origin_.size(); ++i) {
     const PacketResult result = again_.as<PacketResult>()[i];

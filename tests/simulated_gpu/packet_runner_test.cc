@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packet engine on the simulated GPU: what tests/packets cannot test, since it runs one batch
+// Packet bursts on the simulated GPU: what tests/packets cannot test, since it runs one batch
 // at a time and does not know the index.
-#include "engine/cuda/packets/packet_engine.h"
+#include "engine/cuda/packets/packet_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/packets/reply_frames.h"
 #include "net/testing/packets.h"
 #include "protocol/framing/udp_frame.h"
 #include "store/cuda/cuda_store.h"
@@ -28,8 +27,8 @@ constexpr uint64_t kMemory = uint64_t{16} << 20;  // of the store
 // An engine with buffers for a batch of commands, one datagram each.
 class Packets {
  public:
-  Packets(const PacketEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults) {
-    EXPECT_EQ(PacketEngine::create(config, store, faults, &engine_), "");
+  Packets(const PacketRunnerConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults) {
+    EXPECT_EQ(PacketRunner::create(config, store, faults, counters_, &engine_), "");
     EXPECT_TRUE(input_.allocate(gpu::CudaMemory::Place::kHost, kBufferBytes));
     EXPECT_TRUE(replies_.allocate(gpu::CudaMemory::Place::kHost, kBufferBytes));
     EXPECT_TRUE(
@@ -37,7 +36,7 @@ class Packets {
   }
 
   // A batch of these commands, in slots of one size.
-  PacketBatch batch_of(const std::vector<std::string>& commands, size_t granule) {
+  net::PacketBurst batch_of(const std::vector<std::string>& commands, size_t granule) {
     std::vector<std::string> frames;
     size_t slot = 0;
     for (const std::string& command : commands) {
@@ -54,7 +53,7 @@ class Packets {
     EXPECT_LE(all.size(), kBufferBytes);
     EXPECT_LE(commands.size(), kPacketsMax);
     std::copy(all.begin(), all.end(), input_.data());
-    PacketBatch batch;
+    net::PacketBurst batch;
     batch.input = input_.data();
     batch.input_bytes = static_cast<uint32_t>(all.size());
     batch.count = static_cast<uint32_t>(commands.size());
@@ -72,7 +71,7 @@ class Packets {
   // The reply frames to a command of the latest batch.
   std::vector<std::string> replies(size_t command) const {
     EXPECT_EQ(state(command), PacketState::kDone);
-    const ReplyFrames frames(replies_.data(), results_.as<PacketResult>()[command]);
+    const net::ReplyFrames frames(replies_.data(), results_.as<PacketResult>()[command]);
     std::vector<std::string> all;
     for (uint32_t i = 0; i < frames.count(); ++i) {
       all.emplace_back(reinterpret_cast<const char*>(frames[i].data), frames[i].size);
@@ -85,10 +84,11 @@ class Packets {
     EXPECT_EQ(frames.size(), 1u);
     return frames.empty() ? "" : frames[0];
   }
-  PacketEngine& engine() { return *engine_; }
+  PacketRunner& engine() { return *engine_; }
 
  private:
-  std::unique_ptr<PacketEngine> engine_;
+  request::Counters counters_;
+  std::unique_ptr<PacketRunner> engine_;
   gpu::CudaMemory input_;
   gpu::CudaMemory replies_;
   gpu::CudaMemory results_;
@@ -103,7 +103,7 @@ class SimulatedGpuPackets : public testing::Test {
     config.engines = engines;
     config.blocks_per_engine = 4;
     ASSERT_EQ(store::CudaStore::create(config, faults_, &store_), "");
-    PacketEngineConfig packets;
+    PacketRunnerConfig packets;
     packets.udp_port = net::testing::kTestPort;
     packets.jobs.blocks_max = config.blocks_per_engine;
     packets.jobs.persistent = persistent;
@@ -233,7 +233,7 @@ TEST_F(SimulatedGpuPackets, AnswerInSeveralDatagrams) {
                         ? "VALUE " + key + " 0 " + std::to_string(size) + "\r\n" + value + "END\r\n"
                         : "VA " + std::to_string(size) + "\r\n" + value);
   }
-  PacketBatch batch = packets_[0]->batch_of(commands, 16);
+  net::PacketBurst batch = packets_[0]->batch_of(commands, 16);
   for (const uint32_t space : {kBufferBytes, 32u * 1024}) {
     batch.reply_bytes = space;
     ASSERT_TRUE(packets_[0]->engine().run(batch));
@@ -261,7 +261,7 @@ TEST_F(SimulatedGpuPackets, ReserveWritersSpaceForSeveralDatagrams) {
   const std::string hit = "VALUE long 0 3000\r\n" + value + "\r\nEND\r\n";
   store_value("long", value);
   const std::vector<std::string> commands(40, "gat 100 long\r\n");
-  PacketBatch batch = packets_[0]->batch_of(commands, 16);
+  net::PacketBurst batch = packets_[0]->batch_of(commands, 16);
   for (const uint32_t space : {kBufferBytes, 32u * 1024}) {
     batch.reply_bytes = space;
     ASSERT_TRUE(packets_[0]->engine().run(batch));

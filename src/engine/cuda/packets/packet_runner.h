@@ -3,8 +3,8 @@
 // Whole Ethernet frames on the GPU, after MemcachedGPU and GNoM (SoCC 2015): the device reads
 // headers, runs requests and writes reply frames with their checksums. The host handles only
 // unusual packets: administrative commands, several commands in a datagram, frames of more than 3
-// KB, values that are chains of segments, and replies that do not fit into an empty arena. It runs
-// those with a CudaEngine on the same store.
+// KB, values that are chains of segments, and replies that do not fit into an empty arena: see
+// CudaEngine, which owns one of these for each burst that is under way.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace warpcache::engine::cuda {
 
-struct PacketEngineConfig {
+struct PacketRunnerConfig {
   uint16_t udp_port = 11211;
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
@@ -31,63 +31,54 @@ struct PacketEngineConfig {
   uint32_t copied_reply_bytes = 16 * 1024 * 1024;
 };
 
-// Packets, and where their replies go. All of it is pinned host memory (CudaMemory); frames and
-// replies may be in device memory.
-struct PacketBatch {
-  const uint8_t* input = nullptr;  // begins at a multiple of 16 bytes
-  uint32_t input_bytes = 0;        // of all frames, a multiple of 16
-  uint32_t count = 0;
-  // Where the frames are in the input, in any order. Null: in contiguous slots of slot_bytes; bytes
-  // of a slot after its frame are ignored.
-  const PacketSlot* slots = nullptr;
-  uint32_t slot_bytes = 0;
-  uint8_t* replies = nullptr;       // begins at a multiple of 16 bytes
-  uint32_t reply_bytes = 0;         // of `replies`, at most PacketResult::kArenaMax
-  PacketResult* results = nullptr;  // one for each packet: see ReplyFrames
-  bool on_device = false;           // frames and replies are in device memory
-};
-
-// Arena space for each packet that writers may reserve beyond the size of their replies.
-inline constexpr uint32_t kReservedBytes = 160;  // bytes
-
 // Used by one thread at a time.
-class PacketEngine {
+class PacketRunner {
  public:
   // Packets of one batch.
   static constexpr uint32_t kPacketsMax = cuda::kPacketsMax;
 
-  // Returns the error as text, or "". `store` and `faults` outlive the engine.
-  static std::string create(const PacketEngineConfig& config, store::CudaStore& store,
-                            gpu::DeviceFaults& faults, std::unique_ptr<PacketEngine>* engine);
+  // Returns the error as text, or "". `store`, `faults` and `counters`, to which the requests are
+  // added, outlive the runner.
+  static std::string create(const PacketRunnerConfig& config, store::CudaStore& store,
+                            gpu::DeviceFaults& faults, request::Counters& counters,
+                            std::unique_ptr<PacketRunner>* runner);
 
-  // Runs a batch, and waits for its end; packets without space in the store or for the reply run
+  // Runs a burst, and waits for its end; packets without space in the store or for the reply run
   // again. Afterwards each packet is kDone, kDropped or kHost. Packets that are kHost must run
   // before any reply of the batch is sent: another set may have been answered as if one of these
   // had overwritten its value. False: the device has failed, and nothing may be sent. REQUIRES: at
   // most kPacketsMax packets; the engine has no batch.
-  bool run(const PacketBatch& batch);
+  bool run(const net::PacketBurst& batch);
 
   // The same in steps, so that one thread can keep several engines busy: the driver lets one launch
   // at a time through, and several threads would wait for each other. What `batch` points to stays
   // until finish() has returned.
-  void begin(const PacketBatch& batch);
+  void begin(const net::PacketBurst& batch);
   // The GPU has finished the batch: finish() waits only for packets that must run again.
   bool ended();
   bool finish();
 
+  // Whether packets of the burst are kHost. Called after finish(), as reply_used().
+  bool has_host_packets() const { return has_host_packets_; }
+  // Bytes of the reply arena that the burst has used.
+  uint32_t reply_used() const { return reply_used_; }
+
   // See Engine::release_device().
   void release_device() { runner_.release_device(); }
 
-  const request::Counters& counters() const { return counters_; }
-
  private:
-  PacketEngine(const PacketEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults)
-      : config_(config), store_(store), faults_(faults), runner_(config.jobs, store, faults) {}
+  PacketRunner(const PacketRunnerConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults,
+               request::Counters& counters)
+      : config_(config),
+        store_(store),
+        faults_(faults),
+        counters_(counters),
+        runner_(config.jobs, store, faults) {}
   std::string start();
-  PacketJob& prepare_job(const PacketBatch& batch);
+  PacketJob& prepare_job(const net::PacketBurst& batch);
   uint32_t next_combine_round();
-  bool is_copied(const PacketBatch& batch) const;
-  void begin_in_place(const PacketBatch& batch);
+  bool is_copied(const net::PacketBurst& batch) const;
+  void begin_in_place(const net::PacketBurst& batch);
   void begin_copied();
   void begin_copying_back();
   bool copies_ended();
@@ -99,11 +90,11 @@ class PacketEngine {
   // The stage of the current batch.
   enum class Stage : uint8_t { kNone, kKernel, kCopyingBack, kEnded };
 
-  PacketEngineConfig config_;
+  PacketRunnerConfig config_;
   store::CudaStore& store_;
   gpu::DeviceFaults& faults_;
-  request::Counters counters_;
-  PacketBatch batch_;  // the latest
+  request::Counters& counters_;
+  net::PacketBurst batch_;  // the latest
   Stage stage_ = Stage::kNone;
   bool copied_ = false;  // the batch crosses the bus by copy engines
   gpu::CudaStream copies_;
@@ -115,6 +106,7 @@ class PacketEngine {
   gpu::CudaMemory again_;          // pinned: PacketResult of these
   std::vector<uint32_t> origin_;   // of these: the number in the batch
   uint32_t reply_used_ = 0;        // bytes
+  bool has_host_packets_ = false;
   uint32_t combine_round_ = 0;
   bool out_of_memory_ = false;
   // Declared last: its destructor ends the kernels, and freeing memory waits for running kernels.

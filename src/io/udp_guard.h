@@ -33,10 +33,17 @@ class UdpGuard {
   // Whether a reply of `reply_bytes` to a request of `request_bytes` may be sent. Both count whole
   // UDP payloads, memcached's 8-byte headers included.
   bool permits(const sockaddr_storage& source, uint64_t request_bytes, uint64_t reply_bytes) const {
-    return reply_bytes <= request_bytes * factor_ || is_allowed(source);
+    return permits_to_all(request_bytes, reply_bytes) || is_allowed(mapped_address(source));
+  }
+  bool permits(const IpAddress& source, uint64_t request_bytes, uint64_t reply_bytes) const {
+    return permits_to_all(request_bytes, reply_bytes) || is_allowed(source);
+  }
+  // Whether such a reply may be sent whatever the source is.
+  bool permits_to_all(uint64_t request_bytes, uint64_t reply_bytes) const {
+    return reply_bytes <= request_bytes * factor_;
   }
 
-  bool is_allowed(const sockaddr_storage& source) const;
+  bool is_allowed(const IpAddress& address) const;
 
  private:
   std::vector<Network> allowed_;

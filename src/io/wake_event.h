@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "io/socket/unique_fd.h"
+#include "io/unique_fd.h"
 
 namespace warpcache::io {
 

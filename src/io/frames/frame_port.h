@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interface of a port of Ethernet frames: it receives frames into memory that an engine can
+// read, and sends the frames of replies. It knows nothing of UDP or memcached: the engine reads the
+// headers, and the worker tells the port what became of each frame.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+#include "io/counters.h"
+#include "net/packet_burst.h"
+
+namespace warpcache::io {
+
+// The longest frame that a port receives. Longer ones are dropped and counted.
+inline constexpr uint32_t kFrameBytesMax = 64 * 1024 + 64;
+
+// Memory that a port receives a burst into; the caller owns it and empties it (count = used = 0).
+struct FrameBuffer {
+  uint8_t* data = nullptr;  // begins at a multiple of 16 bytes
+  uint32_t size = 0;        // bytes, a multiple of 16. REQUIRES: at least kFrameBytesMax
+  net::PacketSlot* slots = nullptr;
+  uint64_t* times_ns = nullptr;  // when each frame was captured; 0: the port does not know
+  uint32_t frames_max = 0;       // of `slots` and `times_ns`
+  uint32_t count = 0;            // out: frames
+  uint32_t used = 0;             // out: bytes, a multiple of 16
+
+  bool has_space() const { return count < frames_max && size - used >= kFrameBytesMax; }
+  uint8_t* next() const { return data + used; }
+  // The frame at next() has been received.
+  void add(uint32_t bytes, uint64_t time_ns) {
+    slots[count] = {used, bytes};
+    times_ns[count++] = time_ns;
+    used += (bytes + 15) / 16 * 16;
+  }
+};
+
+// A frame to be sent. `time_ns` is that of the request's frame.
+struct TxFrame {
+  Bytes bytes;
+  uint64_t time_ns;
+};
+
+// The worker's thread calls all functions; any thread may call stop() and read the counters.
+class FramePort {
+ public:
+  virtual ~FramePort() = default;
+
+  // Waits at most timeout_ms (0: not at all) for frames, and appends those that are there to
+  // `buffer` while it has space. False: none will come any more.
+  virtual bool receive(FrameBuffer& buffer, int timeout_ms) = 0;
+
+  // Sends frames, in their order. The memory is free again afterwards. What the port cannot send is
+  // dropped and counted.
+  virtual void send(const TxFrame* frames, uint32_t count) = 0;
+
+  // Takes frames that were received and that the engine does not answer: ARP, ICMP, TCP, other
+  // ports, fragments. A port that shares an address with the kernel answers them or gives them to
+  // it; others drop them. May change the frames.
+  virtual void pass_on(const MutableBytes* frames, uint32_t count) = 0;
+
+  // Ends the port: wakes receive(), which returns false from then on. Any thread.
+  virtual void stop() = 0;
+
+  // Why the port has ended, in words; empty: there is nothing more to receive, or it was stopped.
+  virtual std::string failure() const { return ""; }
+
+  // The port in words, for the banner and the log.
+  virtual std::string describe() const = 0;
+
+  const FrameCounters& counters() const { return counters_; }
+  FrameCounters& counters() { return counters_; }
+
+ protected:
+  FrameCounters counters_;
+};
+
+}  // namespace warpcache::io

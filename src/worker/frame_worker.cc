@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/frame_worker.h"
+
+#include <utility>
+
+#include "base/mem.h"
+#include "net/packet.h"
+#include "protocol/framing/udp_frame.h"
+
+namespace warpcache::worker {
+
+namespace {
+
+constexpr int kWaitMs = 1000;
+// The shortest request that is answered: memcached's header, a letter and a line end.
+constexpr uint64_t kRequestPayloadMin = protocol::kUdpHeaderSize + 2;
+
+io::IpAddress source_of(Bytes frame, const net::Packet& packet) {
+  const uint8_t* const ip = frame.data + packet.l3_offset;
+  io::IpAddress address{};
+  if (packet.ip_version == 4) {
+    address[10] = address[11] = 0xff;
+    mem_copy(address.data() + 12, ip + net::kIpv4SourceOffset, net::kIpv4AddressSize);
+  } else {
+    mem_copy(address.data(), ip + net::kIpv6SourceOffset, net::kIpv6AddressSize);
+  }
+  return address;
+}
+
+}  // namespace
+
+FrameWorker::FrameWorker(const FrameWorkerConfig& config, io::UdpGuard guard, io::FramePort& port,
+                         engine::Engine& engine)
+    : config_(config), guard_(std::move(guard)), port_(port), engine_(engine) {
+  WC_ASSERT(config.burst_packets_max > 0 && config.burst_input_bytes >= io::kFrameBytesMax);
+}
+
+std::string FrameWorker::open() {
+  std::string failure = engine_.open_packets(config_.packets);
+  if (!failure.empty()) return failure;
+  for (uint32_t i = 0; i < engine_.packet_bursts(); ++i) {
+    Burst& burst = *bursts_.emplace_back(std::make_unique<Burst>());
+    burst.times_ns.resize(config_.burst_packets_max);
+    io::FrameBuffer& buffer = burst.buffer;
+    buffer.data = engine_.packet_memory(config_.burst_input_bytes);
+    buffer.size = config_.burst_input_bytes;
+    buffer.slots = reinterpret_cast<net::PacketSlot*>(
+        engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketSlot)));
+    buffer.times_ns = burst.times_ns.data();
+    buffer.frames_max = config_.burst_packets_max;
+    net::PacketBurst& packets = burst.packets;
+    packets.input = buffer.data;
+    packets.slots = buffer.slots;
+    packets.replies = engine_.packet_memory(config_.burst_reply_bytes);
+    packets.reply_bytes = config_.burst_reply_bytes;
+    packets.results = reinterpret_cast<net::PacketResult*>(
+        engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketResult)));
+    free_.push_back(&burst);
+  }
+  replies_.reserve(config_.burst_packets_max);
+  passed_on_.reserve(config_.burst_packets_max);
+  return "";
+}
+
+void FrameWorker::run() {
+  while (run_once(kWaitMs)) {
+  }
+}
+
+bool FrameWorker::run_once(int timeout_ms) {
+  bool received = false;
+  bool may_receive = true;
+  if (!free_.empty()) {
+    Burst& burst = *free_.back();
+    burst.buffer.count = burst.buffer.used = 0;
+    may_receive = port_.receive(burst.buffer, under_way_ == 0 ? timeout_ms : 0);
+    received = burst.buffer.count != 0;
+    if (received) begin(burst);
+  }
+  // While frames come and a burst is free, the engine is given more before its replies are sent.
+  if (received && !free_.empty()) return true;
+  if (net::PacketBurst* const packets = engine_.poll_packets(); packets != nullptr) {
+    for (const auto& burst : bursts_) {
+      if (&burst->packets != packets) continue;
+      finish(*burst);
+      free_.push_back(burst.get());
+    }
+    --under_way_;
+  }
+  return may_receive || under_way_ != 0;
+}
+
+void FrameWorker::begin(Burst& burst) {
+  free_.pop_back();
+  burst.packets.count = burst.buffer.count;
+  burst.packets.input_bytes = burst.buffer.used;
+  ++under_way_;
+  engine_.submit_packets(&burst.packets);
+}
+
+void FrameWorker::finish(const Burst& burst) {
+  replies_.clear();
+  passed_on_.clear();
+  for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);
+  port_.counters().replies_dropped.add(burst.packets.replies_dropped);
+  if (!replies_.empty()) port_.send(replies_.data(), static_cast<uint32_t>(replies_.size()));
+  if (!passed_on_.empty()) {
+    port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
+  }
+}
+
+void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {
+  io::FrameCounters& counters = port_.counters();
+  const net::PacketResult result = burst.packets.results[packet];
+  if (result.state() == net::PacketState::kDone) {
+    counters.requests.add(1);
+    add_reply(burst, packet);
+    return;
+  }
+  WC_ASSERT(result.state() == net::PacketState::kDropped);
+  switch (result.verdict()) {
+    case net::PacketVerdict::kRequest:
+      return counters.malformed.add(1);
+    case net::PacketVerdict::kTruncated:
+      return counters.truncated.add(1);
+    case net::PacketVerdict::kBadChecksum:
+      return counters.bad_checksum.add(1);
+    case net::PacketVerdict::kNotForUs:
+      counters.not_for_us.add(1);
+      break;
+    case net::PacketVerdict::kFragment:
+      counters.fragments.add(1);
+      break;
+    case net::PacketVerdict::kUnsupported:
+      counters.unsupported.add(1);
+      break;
+  }
+  passed_on_.push_back(burst.packets.frame(packet));
+}
+
+void FrameWorker::add_reply(const Burst& burst, uint32_t packet) {
+  const net::ReplyFrames reply(burst.packets.replies, burst.packets.results[packet]);
+  if (reply.count() == 0) return;
+  if (!permits(burst.packets.frame(packet), reply)) {
+    return port_.counters().replies_amplified.add(1);
+  }
+  for (uint32_t i = 0; i < reply.count(); ++i) {
+    replies_.push_back({reply[i], burst.times_ns[packet]});
+  }
+}
+
+// Whether the reply may be sent to whoever the request says it is from. Looks at the request only
+// if the reply could be too long for the shortest one.
+bool FrameWorker::permits(Bytes request, const net::ReplyFrames& reply) const {
+  uint64_t bytes = 0;  // a bound on the UDP payloads
+  for (uint32_t i = 0; i < reply.count(); ++i) bytes += reply[i].size;
+  if (guard_.permits_to_all(kRequestPayloadMin, bytes)) return true;
+  const net::Packet packet = net::packet_of_request(request);
+  bytes -= uint64_t{reply.count()} * net::reply_headers_size(packet);
+  return guard_.permits(source_of(request, packet), packet.payload_size, bytes);
+}
+
+}  // namespace warpcache::worker

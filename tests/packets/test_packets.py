@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of this folder, played through the server: its frames come from one named pipe and go to another.
+
+`WARPCACHED` may be any build, with any engine: tests/simulated_gpu/warpcached runs them on the CUDA engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from harness.exchange import ask, ask_stats
+from harness.fixtures import require_target
+from harness.servers import start_server
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
+TIME_S_MAX = 10.0
+ETHERNET = 1
+FILE_HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
+FRAME_HEAD = struct.Struct("<IIII")
+# What the server counts a frame as, by the verdicts of README.md.
+COUNTERS = {
+    "request": "frames_requests",
+    "not_for_us": "frames_not_for_us",
+    "truncated": "frames_truncated",
+    "bad_checksum": "frames_bad_checksum",
+    "fragment": "frames_fragments",
+    "unsupported": "frames_unsupported",
+    "malformed": "frames_malformed",
+}
+ENGINES = {"launch": (), "persistent": ("--gpu-mode=persistent",)}
+
+
+class FrameServer:
+    """A server with a port of frames and a connection for everything else."""
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...] = ()):
+        self.to_server, self.from_server = folder / "in", folder / "out"
+        for path in (self.to_server, self.from_server):
+            os.mkfifo(path)
+        allow = ("--udp-allow=0.0.0.0/0", "--udp-allow=::/0")  # replies of any size
+        frames = f"--frames=pcap:{self.to_server},{self.from_server}"
+        self.server = start_server(target, (frames, *allow, *options), unix=True)
+        self.out = os.open(self.from_server, os.O_RDONLY | os.O_NONBLOCK)
+        self.into = os.open(self.to_server, os.O_WRONLY)
+        self.sock = self.server.connect()
+        os.write(self.into, FILE_HEAD)
+        assert self.read(len(FILE_HEAD)) == FILE_HEAD
+
+    def send(self, frames: list[bytes], time_s: int = 7) -> None:
+        data = b"".join(FRAME_HEAD.pack(time_s, i, len(f), len(f)) + f for i, f in enumerate(frames))
+        while data:
+            data = data[os.write(self.into, data[:65536]) :]
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        deadline = time.monotonic() + TIME_S_MAX
+        while len(data) < size:
+            ready, _, _ = select.select([self.out], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{len(data)} of {size} bytes came; the server's log:\n{self.server.log()}"
+            data += os.read(self.out, size - len(data))
+        return data
+
+    def replies(self, count: int) -> list[tuple[int, bytes]]:
+        """The next frames that the server sends, each with the seconds of its time."""
+        frames = []
+        for _ in range(count):
+            seconds, _, size, _ = FRAME_HEAD.unpack(self.read(FRAME_HEAD.size))
+            frames.append((seconds, self.read(size)))
+        return frames
+
+    def stats(self) -> dict[str, int]:
+        return {k: int(v) for k, v in ask_stats(self.sock).items() if k.startswith("frames_")}
+
+    def settled(self, received: int, sent: int) -> dict[str, int]:
+        """The counters when that many frames were received and sent and all of them are counted."""
+        deadline = time.monotonic() + TIME_S_MAX
+        while time.monotonic() < deadline:
+            stats = self.stats()
+            judged = sum(stats[name] for name in COUNTERS.values())
+            if stats["frames_received"] == judged == received and stats["frames_sent"] >= sent:
+                break
+            time.sleep(0.001)
+        return stats
+
+    def stop(self) -> int:
+        for fd in (self.into, self.out):
+            os.close(fd)
+        self.sock.close()
+        return self.server.stop()
+
+
+@pytest.fixture(params=ENGINES)
+def frame_server(request, tmp_path):
+    target = require_target("warpcached")
+    on_gpu = "SIMT_WARPCACHED" in os.environ or "--engine=cuda" in os.environ.get("WARPCACHED_OPTIONS", "")
+    if request.param == "persistent" and not on_gpu:
+        pytest.skip("the CPU engine has one mode")
+    made = FrameServer(target, tmp_path, ENGINES[request.param])
+    yield made
+    assert made.stop() == 0, made.server.log()
+
+
+def matches(want: str, got: bytes) -> bool:
+    return len(want) == 2 * len(got) and all(w in ("x", g) for w, g in zip(want, got.hex()))
+
+
+def set_up(server: FrameServer, case: dict) -> None:
+    assert ask(server.sock, b"flush_all\r\n") == b"OK\r\n"
+    for command in case["setup"]:
+        server.sock.sendall(command.encode("latin-1") + b"mn\r\n")
+        answer = b""
+        while not answer.endswith(b"MN\r\n"):
+            answer += server.sock.recv(65536)
+        assert b"ERROR" not in answer, command
+
+
+def check(server: FrameServer, want: list[str], at: str) -> None:
+    for number, (frame, (_, got)) in enumerate(zip(want, server.replies(len(want)))):
+        assert matches(frame, got), f"{at}, reply {number}\nwant {frame}\ngot  {got.hex()}"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_one_by_one(frame_server, path):
+    received = sent = 0
+    for case in json.loads(path.read_text())["cases"]:
+        set_up(frame_server, case)
+        for number, step in enumerate(case["steps"], 1):
+            at = f"{case['name']}, step {number}"
+            if "advance_s" in step:
+                advance(frame_server, step["advance_s"])
+                continue
+            before = frame_server.stats()
+            frame_server.send([bytes.fromhex(step["in"])])
+            check(frame_server, step["out"], at)
+            received += 1
+            sent += len(step["out"])
+            after = frame_server.settled(received, sent)
+            assert after["frames_sent"] == sent, at
+            name = COUNTERS[step["verdict"]]
+            assert after[name] == before[name] + 1, f"{at} is not {step['verdict']}"
+
+
+def advance(server: FrameServer, seconds: int) -> None:
+    answer = ask(server.sock, b"debugtime %d\r\n" % seconds)
+    assert answer == b"OK\r\n"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_in_one_burst(frame_server, path):
+    """The server takes what is there: in bursts of any number. Datagrams have no order on a GPU."""
+    if "SIMT_WARPCACHED" in os.environ:
+        pytest.skip("a GPU orders nothing within a burst")
+    for case in json.loads(path.read_text())["cases"]:
+        set_up(frame_server, case)
+        frames, want = [], []
+        for step in [*case["steps"], {"advance_s": 0}]:
+            if "advance_s" not in step:
+                frames.append(bytes.fromhex(step["in"]))
+                want += step["out"]
+                continue
+            frame_server.send(frames)
+            check(frame_server, want, f"{case['name']}, a burst of {len(frames)}")
+            frames, want = [], []
+            if step["advance_s"]:
+                advance(frame_server, step["advance_s"])

@@ -31,13 +31,35 @@ inline constexpr uint32_t kArpSenderOffset = 8;  // MAC, then IPv4 address
 inline constexpr uint32_t kArpTargetOffset = 18;
 inline constexpr uint32_t kArpSize = 28;
 
+inline constexpr uint8_t kIpProtocolIcmp = 1;
 inline constexpr uint8_t kIpProtocolIcmpv6 = 58;
+inline constexpr uint32_t kIcmpHeaderSize = 8;
 inline constexpr uint8_t kSolicitation = 135;
 inline constexpr uint8_t kAdvertisement = 136;
 inline constexpr uint8_t kSolicitedOverride = 0x60;
 inline constexpr uint8_t kTargetLinkAddress = 2;  // option
 inline constexpr uint32_t kIcmpTargetOffset = 8;
 inline constexpr uint32_t kSolicitationSize = 24;  // without options
+
+// Whether an ICMP message of this type reports an error, and so has the packet that caused it
+// after its header.
+inline bool is_icmp_error(bool ipv4, uint8_t type) {
+  return ipv4 ? type == 3 || type == 4 || type == 5 || type == 11 || type == 12 : type < 128;
+}
+
+// Swaps the addresses of the IP header at `at`, and of the packet in an ICMP error. False: there is
+// no complete header, or one of the addresses is not a host's.
+inline bool swap_addresses(MutableBytes frame, size_t at, bool ipv4) {
+  if (frame.size < at + (ipv4 ? kIpv4HeaderSize : kIpv6HeaderSize)) return false;
+  uint8_t* const header = frame.data + at;
+  const uint32_t size = ipv4 ? kIpv4AddressSize : kIpv6AddressSize;
+  uint8_t* const source = header + (ipv4 ? kIpv4SourceOffset : kIpv6SourceOffset);
+  uint8_t* const destination = source + size;
+  const auto is_host = ipv4 ? is_ipv4_host : is_ipv6_host;
+  if (!is_host(source) || !is_host(destination)) return false;
+  for (uint32_t i = 0; i < size; ++i) std::swap(source[i], destination[i]);
+  return true;
+}
 
 }  // namespace neighbour_detail
 
@@ -108,26 +130,26 @@ inline uint32_t answer_solicitation(Bytes frame, const uint8_t* mac, uint8_t* ou
 }
 
 // Swaps source and destination of a frame that carries IP from one host to another, so that its
-// sender gets it as if the destination had sent it. Checksums stay valid. False: it is no such
-// frame, and is unchanged.
+// sender gets it as if the destination had sent it; in an ICMP error also those of the packet that
+// it is about. Checksums stay valid. False: it is no such frame, and is unchanged.
 inline bool send_back(MutableBytes frame) {
+  using namespace neighbour_detail;
   Packet packet = {};
   uint16_t ether_type = 0;
-  const Bytes all = {frame.data, frame.size};
-  if (parse_ethernet(all, packet, ether_type) != PacketVerdict::kRequest) return false;
-  const bool is_ipv4 = ether_type == kEtherTypeIpv4;
-  if (!is_ipv4 && ether_type != kEtherTypeIpv6) return false;
-  if (frame.size < packet.l3_offset + (is_ipv4 ? kIpv4HeaderSize : kIpv6HeaderSize)) return false;
-  const uint32_t size = is_ipv4 ? kIpv4AddressSize : kIpv6AddressSize;
-  uint8_t* const source =
-      frame.data + packet.l3_offset + (is_ipv4 ? kIpv4SourceOffset : kIpv6SourceOffset);
-  uint8_t* const destination = source + size;
-  const auto is_host = is_ipv4 ? is_ipv4_host : is_ipv6_host;
-  if (!is_host(source) || !is_host(destination)) return false;
+  if (parse_ethernet(frame, packet, ether_type) != PacketVerdict::kRequest) return false;
+  const bool ipv4 = ether_type == kEtherTypeIpv4;
+  if (!ipv4 && ether_type != kEtherTypeIpv6) return false;
+  if (!swap_addresses(frame, packet.l3_offset, ipv4)) return false;
   for (uint32_t i = 0; i < kMacAddressSize; ++i) {
     std::swap(frame.data[i], frame.data[kMacAddressSize + i]);
   }
-  for (uint32_t i = 0; i < size; ++i) std::swap(source[i], destination[i]);
+  const uint8_t* const ip = frame.data + packet.l3_offset;
+  const uint8_t protocol = ip[ipv4 ? kIpv4ProtocolOffset : kIpv6NextHeaderOffset];
+  const size_t icmp = packet.l3_offset + (ipv4 ? (ip[0] & 0x0fu) * 4 : kIpv6HeaderSize);
+  if (protocol == (ipv4 ? kIpProtocolIcmp : kIpProtocolIcmpv6) && icmp < frame.size &&
+      is_icmp_error(ipv4, frame.data[icmp])) {
+    (void)swap_addresses(frame, icmp + kIcmpHeaderSize, ipv4);
+  }
   return true;
 }
 

@@ -124,6 +124,33 @@ TEST(Neighbour, SendsPacketsBack) {
   }
 }
 
+// The packet that an ICMP error is about goes back with its own addresses swapped.
+TEST(Neighbour, SendsErrorsBack) {
+  for (const bool ipv6 : {false, true}) {
+    testing::FrameForm form;
+    form.ipv6 = ipv6;
+    const std::string sent = testing::frame_of("payload", form);
+    std::string returned = sent;
+    ASSERT_TRUE(sent_back(returned));
+    const size_t headers = ipv6 ? 54 : 34;
+    const std::string unreachable = (ipv6 ? "\1" : "\3") + std::string(7, '\0');
+    std::string error = sent.substr(0, headers) + unreachable + returned.substr(14);
+    error[ipv6 ? 20 : 23] = ipv6 ? '\x3a' : '\1';
+    std::string back = error;
+    ASSERT_TRUE(sent_back(back));
+    EXPECT_EQ(back.substr(headers + 8), sent.substr(14));
+    std::string echo = error;
+    echo[headers] = ipv6 ? '\x80' : '\x08';
+    back = echo;
+    ASSERT_TRUE(sent_back(back));
+    EXPECT_EQ(back.substr(headers), echo.substr(headers));
+    for (size_t size = headers; size < error.size(); ++size) {
+      std::string part = error.substr(0, size);
+      EXPECT_TRUE(sent_back(part));
+    }
+  }
+}
+
 TEST(Neighbour, SendsNothingElseBack) {
   std::string request = arp(kServerMac, 1, kKernel, std::string(6, '\0'), kServer);
   EXPECT_FALSE(sent_back(request));

@@ -34,6 +34,11 @@ Server::~Server() {
 }
 
 std::string Server::open_ports() {
+  // First, because -l may name an address of a TAP interface.
+  for (const FramesOptions& frames : options_.frames) {
+    std::string failure = open_frame_port(frames, &frames_.emplace_back().port);
+    if (!failure.empty()) return "--frames=" + failure + ".";
+  }
   std::vector<std::string> skipped;
   for (const ListenAddress& address : options_.listen.tcp) {
     std::string failure = io::open_tcp(
@@ -47,10 +52,6 @@ std::string Server::open_ports() {
     std::string failure =
         io::open_udp(target_of(address), options_.server.threads, udp_listeners_, skipped);
     if (!failure.empty()) return failure;
-  }
-  for (const FramesOptions& frames : options_.frames) {
-    std::string failure = open_frame_port(frames, &frames_.emplace_back().port);
-    if (!failure.empty()) return "--frames=" + failure + ".";
   }
   for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
   for (const io::Listener& listener : listeners_) {

@@ -43,26 +43,28 @@ class MemoryTransport final : public io::Transport {
   void close() { observer_->closed(session_); }
 
   void attach(io::SessionObserver& observer, io::PinReleaser&) override { observer_ = &observer; }
-  bool receive(io::InputArena& arena, std::vector<io::RxChunk>& chunks, int) override {
+  bool receive(io::RxBurst& burst, int) override {
     io::RxChunk chunk;
     chunk.size = static_cast<uint32_t>(input_.size());
     chunk.datagram = datagrams_;
     chunk.session = datagrams_ ? nullptr : &session_;
     chunk.connection_id = datagrams_ ? 0 : 1;
-    std::memcpy(arena.data, input_.data(), input_.size());
-    arena.used = chunk.size;
-    chunks.push_back(chunk);
+    std::memcpy(burst.arena.data, input_.data(), input_.size());
+    burst.arena.used = chunk.size;
+    burst.chunks.push_back(chunk);
     return true;
   }
-  void complete(const io::RxChunk& chunk, const io::RxNext& next, const protocol::ReplySpan* spans,
-                uint32_t span_count) override {
-    WC_ASSERT(datagrams_ || next.consumed == chunk.size);
-    for (uint32_t i = 0; i < span_count; ++i) {
-      WC_ASSERT(spans[i].pin == 0 && std::memcmp(spans[i].data, "ERR", 3) != 0);
-      reply_bytes_ += spans[i].size;
+  void complete(const io::RxBurst&, const io::Completion* completions, uint32_t count) override {
+    for (uint32_t i = 0; i < count; ++i) {
+      const io::Completion& completion = completions[i];
+      WC_ASSERT(datagrams_ || completion.next.consumed == completion.chunk->size);
+      for (uint32_t j = 0; j < completion.span_count; ++j) {
+        const protocol::ReplySpan& span = completion.spans[j];
+        WC_ASSERT(span.pin == 0 && std::memcmp(span.data, "ERR", 3) != 0);
+        reply_bytes_ += span.size;
+      }
     }
   }
-  void flush() override {}
   void wake() override {}
 
  private:

@@ -23,7 +23,7 @@ class BytePipe;
 
 namespace warpcache::engine {
 
-// Arena bytes stay until the next submit(). Pinned bytes stay until release(pin), which may be
+// Arena bytes stay until the next submit() of the same batch. Pinned bytes stay until release(pin), which may be
 // called in any later iteration, by the same thread.
 using protocol::kPinFollows;
 using protocol::ReplySpan;
@@ -105,18 +105,22 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // How many batches may be under way at a time. More than this would only wait.
+  virtual uint32_t batches() const { return 1; }
+
   // Memory of `bytes` bytes for Batch::input. The engine owns it and keeps it until its own end.
-  // Called once, before the first submit(). Throws std::bad_alloc if there is not enough.
+  // Called once for each of batches(), before the first submit(). Throws std::bad_alloc if there is
+  // not enough.
   virtual uint8_t* input_memory(uint32_t bytes) = 0;
 
   // Prepares the calling thread, the engine's, for all later calls; called once, before all others.
   // A device's driver takes the memory that it needs for the thread here.
   virtual void attach_thread() {}
 
-  // Takes `batch`. REQUIRES: the engine has no other batch.
+  // Takes `batch`. REQUIRES: fewer than batches() are under way; no stream is in two of them.
   virtual void submit(Batch* batch) = 0;
 
-  // The submitted batch when its replies are ready, else null.
+  // A batch whose replies are ready, else null. Batches end in any order.
   virtual Batch* poll() = 0;
 
   // Gives back a pin of a ReplySpan.

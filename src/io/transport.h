@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of a port: a transport receives bytes and sends replies for one worker thread. It
-// knows nothing of protocols. The worker reports for each chunk how many bytes it has consumed,
-// what to send and whether to close.
+// The interface of a port of sockets: a transport receives bytes and sends replies for one worker
+// thread. It knows nothing of protocols. The worker reports for each chunk how many bytes it has
+// consumed, what to send and whether to close. Virtual calls are made per burst.
 //
-// An iteration, driven by the worker:
-//   receive(arena)       fills a list of RxChunk: each is one datagram, or the unconsumed and the
-//   new
-//                        bytes of a stream
-//   ...                  the worker frames the chunks and runs them through the engine
-//   complete(chunk, ..)  for every chunk, in any order: bytes consumed, reply spans, close flag.
-//                        Streams with more_now are delivered again in the order of these calls
-//   flush()              sends all that is not sent yet: datagrams in bursts
+// The way of a burst, driven by the worker:
+//   receive(burst)          fills a list of RxChunk: each is one datagram, or the unconsumed and
+//                           the new bytes of a stream
+//   ...                     the worker frames the chunks and runs them through the engine
+//   complete(burst, list)   for every chunk, in any order and in one call or several: bytes
+//                           consumed, reply spans, close flag. Streams with more_now are delivered
+//                           again in this order
 //
-// A stream with unsent output delivers nothing until all of it is sent. So a stream's unsent bytes
+// Several bursts may be under way. A stream is in at most one of them, and is neither received from
+// nor closed meanwhile. A stream with unsent output delivers nothing until all of it is sent. So a stream's unsent bytes
 // never exceed the replies of one batch.
 #pragma once
 
@@ -35,7 +35,7 @@ inline constexpr uint32_t kChunkBytesMax = 64 * 1024;
 
 using protocol::has_pin_to_release;
 using protocol::kPinFollows;
-// With pin 0 the bytes are valid for this iteration; otherwise until the transport releases the
+// With pin 0 the bytes are valid until complete() returns; otherwise until the transport releases the
 // pin, after it has sent them or the connection has ended.
 using protocol::ReplySpan;
 
@@ -52,11 +52,13 @@ inline void release_pins(const ReplySpan* spans, uint32_t span_count, PinRelease
   }
 }
 
-// The most chunks of one receive(), so that the worker can allocate its arrays at start-up.
+// The most chunks of a burst, so that the worker can allocate its arrays at start-up.
 inline constexpr uint32_t kChunksMax = 16 * 1024;
 
-// The memory that the transport receives into. The worker empties it (used = 0) before each
-// receive(). REQUIRES: size >= 2 * kChunkBytesMax.
+// The bursts that may be under way at a time.
+inline constexpr uint32_t kRxBurstsMax = 4;
+
+// The memory that the transport receives into. REQUIRES: size >= 2 * kChunkBytesMax.
 struct InputArena {
   uint8_t* data = nullptr;
   uint32_t size = 0;
@@ -94,6 +96,14 @@ struct RxChunk {
   uint64_t connection_id = 0;         // unique over all streams of the process; 0 for datagrams
 };
 
+// What has been received and is to be completed. The worker owns it, empties it (arena.used = 0, no
+// chunks) before each receive(), and leaves it alone until all chunks are completed.
+struct RxBurst {
+  uint32_t number = 0;  // below kRxBurstsMax, of those under way each another
+  InputArena arena;
+  std::vector<RxChunk> chunks;
+};
+
 // What the worker wants next of a stream. Ignored for datagrams.
 struct RxNext {
   uint32_t consumed = 0;  // bytes of the chunk; the rest is delivered again, before new bytes
@@ -113,6 +123,14 @@ struct RxNext {
   BytePipe* long_reply = nullptr;
 };
 
+// The end of a chunk.
+struct Completion {
+  const RxChunk* chunk;
+  RxNext next;
+  const ReplySpan* spans;
+  uint32_t span_count;
+};
+
 // The worker's thread calls all functions; any thread may call wake().
 class Transport {
  public:
@@ -124,15 +142,11 @@ class Transport {
 
   // Waits at most timeout_ms (0: not at all) and appends the received chunks, at most kChunksMax; a
   // stream has at most one of them. Returns false if the transport is shut down and has no open
-  // connection.
-  virtual bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) = 0;
+  // connection; not before all chunks are completed.
+  virtual bool receive(RxBurst& burst, int timeout_ms) = 0;
 
-  // REQUIRES: called exactly once for each chunk, before the next receive(). Spans with pin 0 stay
-  // valid until flush() returns.
-  virtual void complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
-                        uint32_t span_count) = 0;
-
-  virtual void flush() = 0;
+  // Completes chunks of a burst and sends their replies. REQUIRES: exactly once for each chunk.
+  virtual void complete(const RxBurst& burst, const Completion* completions, uint32_t count) = 0;
 
   // Reports that the store had no space for a body, each time that it is tried. The transport may
   // cancel bodies that make no progress, so that later ones find space.

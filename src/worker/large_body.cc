@@ -29,7 +29,7 @@ bool Worker::begin_body(Session& session, protocol::Frame frame, const Plan& pla
     return refuse_body(session, frame, Status::kOutOfMemory);
   }
   LargeBody& body = body_pool_[session.incoming_body];
-  std::memcpy(body.head, batch_.input + frame.offset, frame.head_size);
+  std::memcpy(body.head, burst_->batch.input + frame.offset, frame.head_size);
   body.frame = frame;
   body.received = body.end_received = body.reservation = 0;
   body.complete = false;
@@ -42,7 +42,7 @@ bool Worker::begin_body(Session& session, protocol::Frame frame, const Plan& pla
 
 bool Worker::refuse_body(Session& session, protocol::Frame frame, Status why) {
   protocol::frame_refuse_large(session.frame, frame, why);
-  batch_.frames.push_back(frame);
+  burst_->batch.frames.push_back(frame);
   return false;
 }
 
@@ -89,7 +89,7 @@ bool Worker::may_wait(LargeBody& body) const {
 // after it can be framed; otherwise plan.next says what is needed.
 bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   LargeBody& body = body_pool_[session.incoming_body];
-  const Bytes input = {arena_.data + chunk.offset + plan.framed_end, chunk.size - plan.framed_end};
+  const Bytes input = {burst_->rx.arena.data + chunk.offset + plan.framed_end, chunk.size - plan.framed_end};
   const bool reserves = !body.complete && body.reservation == 0;
   if (reserves && !reserve_body(session, input.size, plan)) return false;
   if (!body.complete && !take_body(body, input, plan)) return false;
@@ -133,18 +133,18 @@ bool Worker::take_body(LargeBody& body, Bytes input, Plan& plan) {
 bool Worker::add_body(uint32_t& id, Plan& plan) {
   const LargeBody& body = body_pool_[id];
   const uint32_t head_size = body.frame.head_size;
-  engine::BatchEntry& entry = batch_.entries[plan.entry];
-  const bool first = batch_.frames.size() == entry.first_frame;
-  if (!first || head_bytes_ + head_size > kHeadArenaBytes || free_frames(plan) == 0) {
+  engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
+  const bool first = burst_->batch.frames.size() == entry.first_frame;
+  if (!first || burst_->head_bytes + head_size > kHeadArenaBytes || free_frames(plan) == 0) {
     plan.next.more_now = true;
     return false;
   }
   protocol::Frame frame = body.frame;
-  frame.offset = kArenaBytes + head_bytes_;
+  frame.offset = kArenaBytes + burst_->head_bytes;
   frame.entry = plan.entry;
-  std::memcpy(memory_ + frame.offset, body.head, head_size);
-  head_bytes_ += head_size;
-  batch_.frames.push_back(frame);
+  std::memcpy(burst_->rx.arena.data + frame.offset, body.head, head_size);
+  burst_->head_bytes += head_size;
+  burst_->batch.frames.push_back(frame);
   entry.reservation = body.reservation;
   plan.first_frame = entry.first_frame + 1;
   plan.body = std::exchange(id, 0);

@@ -21,19 +21,26 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
       transport_(transport),
       engine_(engine),
       limits_{config.item_size_max, kInlineBodyMax, config.cas_enabled, config.protocol},
-      memory_(engine.input_memory(kInputBytes)),
       scratch_(kScratchFrames) {
   WC_ASSERT(config.requests_per_stream_max > 0);
+  WC_ASSERT(engine.batches() > 0 && engine.batches() <= io::kRxBurstsMax);
   // Allocated at start-up, so that no iteration fails when memory is short. Pages occupy memory
   // only after their first use.
-  batch_.frames.reserve(kBatchFramesMax);
-  batch_.entries.reserve(io::kChunksMax);
-  batch_.spans.reserve(engine::kBatchSpansMax);
-  chunks_.reserve(io::kChunksMax);
-  plans_.reserve(io::kChunksMax);
+  for (uint32_t i = 0; i < engine.batches(); ++i) {
+    Burst& burst = *bursts_.emplace_back(std::make_unique<Burst>());
+    burst.rx.number = i;
+    burst.rx.arena = {engine.input_memory(kInputBytes), kArenaBytes, 0};
+    burst.rx.chunks.reserve(io::kChunksMax);
+    burst.plans.reserve(io::kChunksMax);
+    burst.batch.input = burst.rx.arena.data;
+    burst.batch.frames.reserve(kBatchFramesMax);
+    burst.batch.entries.reserve(io::kChunksMax);
+    burst.batch.spans.reserve(engine::kBatchSpansMax);
+    free_.push_back(&burst);
+  }
+  finished_.reserve(io::kRxBurstsMax);
+  completions_.reserve(io::kChunksMax);
   queued_.reserve(io::kChunksMax);
-  arena_ = {memory_, kArenaBytes, 0};
-  batch_.input = memory_;
   transport_.attach(*this, *this);
 }
 
@@ -43,32 +50,78 @@ void Worker::run() {
 }
 
 bool Worker::run_once(int timeout_ms) {
-  arena_.used = head_bytes_ = 0;
-  full_ = false;
-  chunks_.clear();
-  batch_.frames.clear();
-  batch_.entries.clear();
-  if (!transport_.receive(arena_, chunks_, timeout_ms)) return false;
-  if (WC_LIKELY(!chunks_.empty())) {
-    idle_ = false;
-  } else {
-    nothing_came();
-  }
-  plans_.assign(chunks_.size(), {});
-  for (size_t i = 0; i < chunks_.size(); ++i) {
-    if (chunks_[i].datagram) {
-      frame_datagram(chunks_[i], plans_[i]);
-    } else {
-      frame_stream(chunks_[i], plans_[i]);
+  const bool under_way = free_.size() < bursts_.size();
+  if (!free_.empty()) {
+    burst_ = free_.back();
+    const bool is_open = receive(under_way ? 0 : timeout_ms);
+    if (!is_open && !under_way) return false;
+    if (!burst_->rx.chunks.empty()) {
+      idle_ = false;
+      if (!begin_burst()) {
+        finish_burst();
+      } else if (!free_.empty()) {
+        (void)poll(1);
+        return true;
+      }
+    } else if (!under_way) {
+      nothing_came();
     }
   }
-  if (!batch_.entries.empty()) run_batch();
-  const size_t first = first_to_complete();
-  for (size_t i = first; i < chunks_.size(); ++i) complete_or_queue(i);
-  for (size_t i = 0; i < first; ++i) complete_or_queue(i);
-  transport_.flush();
-  while (WC_UNLIKELY(!queued_.empty())) run_queued();
+  // With a free burst, more can be received meanwhile.
+  while (free_.size() < bursts_.size() && !poll(kPollsPerReceive) && free_.empty()) {
+  }
   return true;
+}
+
+bool Worker::receive(int timeout_ms) {
+  burst_->rx.arena.used = burst_->head_bytes = 0;
+  burst_->full = false;
+  burst_->rx.chunks.clear();
+  return transport_.receive(burst_->rx, timeout_ms);
+}
+
+// Makes the received chunks a batch and hands it to the engine. False: there is nothing to run.
+bool Worker::begin_burst() {
+  burst_->batch.frames.clear();
+  burst_->batch.entries.clear();
+  burst_->plans.assign(burst_->rx.chunks.size(), {});
+  for (size_t i = 0; i < burst_->rx.chunks.size(); ++i) {
+    if (burst_->rx.chunks[i].datagram) {
+      frame_datagram(burst_->rx.chunks[i], burst_->plans[i]);
+    } else {
+      frame_stream(burst_->rx.chunks[i], burst_->plans[i]);
+    }
+  }
+  if (burst_->batch.entries.empty()) return false;
+  free_.pop_back();
+  engine_.submit(&burst_->batch);
+  return true;
+}
+
+// Asks the engine for a batch that it has finished, and completes its burst. False: there is none.
+bool Worker::poll(uint32_t polls_max) {
+  engine::Batch* batch = nullptr;
+  if (!finished_.empty()) {
+    batch = finished_.back();
+    finished_.pop_back();
+  }
+  for (uint32_t i = 0; i < polls_max && batch == nullptr; ++i) batch = engine_.poll();
+  if (batch == nullptr) return false;
+  for (const auto& burst : bursts_) {
+    if (&burst->batch == batch) burst_ = burst.get();
+  }
+  finish_burst();
+  free_.push_back(burst_);
+  return true;
+}
+
+void Worker::finish_burst() {
+  const size_t count = burst_->rx.chunks.size();
+  const size_t first = first_to_complete();
+  for (size_t i = first; i < count; ++i) complete_or_queue(i);
+  for (size_t i = 0; i < first; ++i) complete_or_queue(i);
+  send_completed();
+  while (WC_UNLIKELY(!queued_.empty())) run_queued();
 }
 
 // Called in iterations without input, among them those in which a connection opens, closes or sends
@@ -82,17 +135,17 @@ void Worker::nothing_came() {
 // Whether the chunk is a datagram that must run again in this iteration: the batch was full, or the
 // engine had no reply space.
 bool Worker::runs_again(size_t index) const {
-  if (!chunks_[index].datagram) return false;
-  const Plan& plan = plans_[index];
+  if (!burst_->rx.chunks[index].datagram) return false;
+  const Plan& plan = burst_->plans[index];
   return plan.not_reached ||
-         (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
+         (plan.entry != kNoEntry && burst_->batch.entries[plan.entry].frames_done == 0);
 }
 
 void Worker::complete_or_queue(size_t index) {
   if (WC_UNLIKELY(runs_again(index))) {
     queued_.push_back(static_cast<uint32_t>(index));
   } else {
-    complete(chunks_[index], plans_[index]);
+    complete(index);
   }
 }
 
@@ -103,20 +156,20 @@ void Worker::run_queued() {
   std::sort(queued_.begin(), queued_.end());
   keep_deferred_frames();
   for (const uint32_t index : queued_) {
-    if (plans_[index].not_reached) frame_datagram(chunks_[index], plans_[index]);
+    if (burst_->plans[index].not_reached) frame_datagram(burst_->rx.chunks[index], burst_->plans[index]);
   }
-  if (!batch_.entries.empty()) run_batch();
-  const bool none_served = !batch_.entries.empty() && batch_.entries.front().frames_done == 0;
+  if (!burst_->batch.entries.empty()) run_batch();
+  const bool none_served = !burst_->batch.entries.empty() && burst_->batch.entries.front().frames_done == 0;
   size_t still_queued = 0;
   for (const uint32_t index : queued_) {
-    if (runs_again(index) && (plans_[index].not_reached || !none_served)) {
+    if (runs_again(index) && (burst_->plans[index].not_reached || !none_served)) {
       queued_[still_queued++] = index;
     } else {
-      complete(chunks_[index], plans_[index]);
+      complete(index);
     }
   }
   queued_.resize(still_queued);
-  transport_.flush();
+  send_completed();
 }
 
 // Keeps only the batch entries that were deferred.
@@ -124,19 +177,19 @@ void Worker::keep_deferred_frames() {
   uint32_t frames = 0;
   uint32_t entries = 0;
   for (const uint32_t index : queued_) {
-    if (plans_[index].not_reached) continue;
-    engine::BatchEntry entry = batch_.entries[plans_[index].entry];
+    if (burst_->plans[index].not_reached) continue;
+    engine::BatchEntry entry = burst_->batch.entries[burst_->plans[index].entry];
     for (uint32_t i = 0; i < entry.frame_count; ++i) {
-      protocol::Frame& frame = batch_.frames[frames + i] = batch_.frames[entry.first_frame + i];
+      protocol::Frame& frame = burst_->batch.frames[frames + i] = burst_->batch.frames[entry.first_frame + i];
       frame.entry = entries;
     }
     entry.first_frame = frames;
     frames += entry.frame_count;
-    batch_.entries[entries] = entry;
-    plans_[index].entry = entries++;
+    burst_->batch.entries[entries] = entry;
+    burst_->plans[index].entry = entries++;
   }
-  batch_.frames.resize(frames);
-  batch_.entries.resize(entries);
+  burst_->batch.frames.resize(frames);
+  burst_->batch.entries.resize(entries);
 }
 
 // The index of the chunk to complete first. The transport delivers streams with more_now in the
@@ -144,24 +197,28 @@ void Worker::keep_deferred_frames() {
 // reached, because the batch, the reply space or the administrative commands were at their limit.
 // Otherwise fast clients could starve the others.
 size_t Worker::first_to_complete() const {
-  if (WC_LIKELY(!full_ && !batch_.stream_not_reached)) return 0;
+  if (WC_LIKELY(!burst_->full && !burst_->batch.stream_not_reached)) return 0;
   const auto waits = [this](const Plan& plan) {
     return plan.not_reached ||
-           (plan.entry != kNoEntry && batch_.entries[plan.entry].frames_done == 0);
+           (plan.entry != kNoEntry && burst_->batch.entries[plan.entry].frames_done == 0);
   };
-  const auto first = std::find_if(plans_.begin(), plans_.end(), waits);
-  return first == plans_.end() ? 0 : static_cast<size_t>(first - plans_.begin());
+  const auto first = std::find_if(burst_->plans.begin(), burst_->plans.end(), waits);
+  return first == burst_->plans.end() ? 0 : static_cast<size_t>(first - burst_->plans.begin());
 }
 
+// Runs the batch of a burst that the engine has given back once more, and waits for it.
 void Worker::run_batch() {
-  engine_.submit(&batch_);
-  while (engine_.poll() == nullptr) {
+  engine::Batch* const batch = &burst_->batch;
+  engine_.submit(batch);
+  for (engine::Batch* done = nullptr; done != batch;) {
+    done = engine_.poll();
+    if (done != nullptr && done != batch) finished_.push_back(done);
   }
 }
 
 void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan) {
-  plan.entry = static_cast<uint32_t>(batch_.entries.size());
-  plan.first_frame = static_cast<uint32_t>(batch_.frames.size());
+  plan.entry = static_cast<uint32_t>(burst_->batch.entries.size());
+  plan.first_frame = static_cast<uint32_t>(burst_->batch.frames.size());
   engine::BatchEntry entry;
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
@@ -172,27 +229,27 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
-  batch_.entries.push_back(entry);
+  burst_->batch.entries.push_back(entry);
 }
 
 // Removes the entry if it has no frames.
 void Worker::close_entry(Plan& plan) {
-  engine::BatchEntry& entry = batch_.entries.back();
-  entry.frame_count = static_cast<uint32_t>(batch_.frames.size()) - entry.first_frame;
+  engine::BatchEntry& entry = burst_->batch.entries.back();
+  entry.frame_count = static_cast<uint32_t>(burst_->batch.frames.size()) - entry.first_frame;
   if (entry.frame_count > 0) return;
-  batch_.entries.pop_back();
+  burst_->batch.entries.pop_back();
   plan.entry = kNoEntry;
 }
 
 // How many frames can be added now; sets plan.not_reached if the batch is full. One place stays
 // free for the frame of a refused large body.
 uint32_t Worker::free_frames(Plan& plan) {
-  const auto in_batch = static_cast<uint32_t>(batch_.frames.size());
+  const auto in_batch = static_cast<uint32_t>(burst_->batch.frames.size());
   const uint32_t in_entry = in_batch - plan.first_frame;
   if (in_entry >= config_.requests_per_stream_max) return 0;
   plan.not_reached = in_batch + 1 >= kBatchFramesMax;
   if (WC_UNLIKELY(plan.not_reached)) {
-    full_ = true;
+    burst_->full = true;
     return 0;
   }
   return std::min(
@@ -200,15 +257,15 @@ uint32_t Worker::free_frames(Plan& plan) {
 }
 
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
-  plan.not_reached = batch_.frames.size() + engine::kDatagramFramesMax >= kBatchFramesMax;
+  plan.not_reached = burst_->batch.frames.size() + engine::kDatagramFramesMax >= kBatchFramesMax;
   if (WC_UNLIKELY(plan.not_reached)) return;
   engine::BatchEntry entry;
   entry.admin = chunk.admin;
   entry.authenticated = !config_.authentication;
-  const auto number = static_cast<uint32_t>(batch_.entries.size());
-  if (engine::append_datagram(batch_, limits_, chunk.offset, chunk.size, entry)) {
+  const auto number = static_cast<uint32_t>(burst_->batch.entries.size());
+  if (engine::append_datagram(burst_->batch, limits_, chunk.offset, chunk.size, entry)) {
     plan.entry = number;
-    plan.first_frame = batch_.entries.back().first_frame;
+    plan.first_frame = burst_->batch.entries.back().first_frame;
   }
 }
 
@@ -233,12 +290,12 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
       plan.next.more_now = true;
       return;
     }
-    const Bytes input = {arena_.data + chunk.offset + plan.framed_end,
+    const Bytes input = {burst_->rx.arena.data + chunk.offset + plan.framed_end,
                          chunk.size - plan.framed_end};
     const protocol::FrameResult result =
         protocol::frame(session.frame, limits_, input, chunk.offset + plan.framed_end, plan.entry,
                         scratch_.data(), room);
-    batch_.frames.insert(batch_.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    burst_->batch.frames.insert(burst_->batch.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
     plan.framed_end += result.consumed;
     switch (result.end) {
       case protocol::FrameEnd::kNeedMore:
@@ -260,13 +317,13 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
 // Keeps the frames that the engine deferred for the next iteration; the transport keeps their
 // bytes. False: the system refuses the memory.
 bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
-  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
   const uint32_t first = std::max(entry.first_frame + entry.frames_done, plan.first_frame);
   const uint32_t end = entry.first_frame + entry.frame_count;
   try {
     session.deferred_frames = deferred_pool_.take();
-    deferred_pool_[session.deferred_frames].frames.assign(batch_.frames.begin() + first,
-                                                          batch_.frames.begin() + end);
+    deferred_pool_[session.deferred_frames].frames.assign(burst_->batch.frames.begin() + first,
+                                                          burst_->batch.frames.begin() + end);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -290,14 +347,14 @@ bool Worker::defer_frames(const RxChunk& chunk, Session& session, Plan& plan) {
 // Adds the deferred frames to the batch. False: the batch has no space; they stay deferred.
 bool Worker::replay_deferred(const RxChunk& chunk, Session& session, Plan& plan) {
   DeferredFrames& deferred = deferred_pool_[session.deferred_frames];
-  if (batch_.frames.size() + deferred.frames.size() > kBatchFramesMax) {
-    full_ = plan.not_reached = plan.next.more_now = true;
+  if (burst_->batch.frames.size() + deferred.frames.size() > kBatchFramesMax) {
+    burst_->full = plan.not_reached = plan.next.more_now = true;
     return false;
   }
   for (protocol::Frame frame : deferred.frames) {
     frame.offset += chunk.offset;
     frame.entry = plan.entry;
-    batch_.frames.push_back(frame);
+    burst_->batch.frames.push_back(frame);
   }
   plan.framed_end = deferred.framed_end;
   deferred.frames.clear();
@@ -308,7 +365,7 @@ bool Worker::replay_deferred(const RxChunk& chunk, Session& session, Plan& plan)
 
 // Applies the engine's results of a stream's entry to the session and the plan.
 void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
-  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
   if (WC_UNLIKELY(config_.authentication)) {
     session.authenticated = entry.authenticated;
     session.failed_logins = entry.failed_logins;
@@ -347,17 +404,23 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
   }
 }
 
-void Worker::complete(const RxChunk& chunk, Plan& plan) {
+void Worker::complete(size_t index) {
+  const RxChunk& chunk = burst_->rx.chunks[index];
+  Plan& plan = burst_->plans[index];
   if (!chunk.datagram) plan_stream(chunk, plan);
-  const ReplySpan* spans = nullptr;
-  uint32_t span_count = 0;
+  io::Completion completion = {&chunk, plan.next, nullptr, 0};
   if (WC_LIKELY(plan.entry != kNoEntry)) {
-    const engine::BatchEntry& entry = batch_.entries[plan.entry];
-    spans = batch_.spans.data() + entry.first_span;
-    span_count = entry.span_count;
+    const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
+    completion.spans = burst_->batch.spans.data() + entry.first_span;
+    completion.span_count = entry.span_count;
     if (WC_UNLIKELY(CommandLog::wanted())) log_entry(chunk, plan);
   }
-  transport_.complete(chunk, plan.next, spans, span_count);
+  completions_.push_back(completion);
+}
+
+void Worker::send_completed() {
+  transport_.complete(burst_->rx, completions_.data(), static_cast<uint32_t>(completions_.size()));
+  completions_.clear();
 }
 
 // If the system refuses memory, the log has a gap.
@@ -371,12 +434,12 @@ void Worker::log(Say say) {
 }
 
 void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
-  const engine::BatchEntry& entry = batch_.entries[plan.entry];
+  const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
   const int fd = chunk.datagram ? -1 : session_of(*chunk.session).fd;
   log([&] {
-    log_.commands(fd, batch_.frames.data() + entry.first_frame, entry.frames_done, batch_.input,
+    log_.commands(fd, burst_->batch.frames.data() + entry.first_frame, entry.frames_done, burst_->batch.input,
                   plan.secret);
-    log_.replies(fd, batch_.spans.data() + entry.first_span, entry.span_count);
+    log_.replies(fd, burst_->batch.spans.data() + entry.first_span, entry.span_count);
   });
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The event loop of a worker thread. In each iteration, the received chunks become one batch, the
-// engine runs the batch, and the transport gets the replies and the number of consumed bytes of
-// each chunk. Works with every Transport and every Engine.
+// The event loop of a worker thread. In each iteration, the received chunks of a burst become one
+// batch, and a batch that the engine has finished goes back: the transport gets the replies and the
+// number of consumed bytes of each chunk. As many bursts are under way as the engine finds useful
+// (Engine::batches()); a stream is in one of them at most, so its commands run in order. Works with
+// every Transport and every Engine.
 //
 // The loop itself takes no lock and makes no system call. It allocates only for large bodies and
 // deferred frames; if the system refuses the memory, the request is refused or the stream is
@@ -11,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/engine.h"
@@ -46,7 +49,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   static constexpr uint32_t kArenaBytes = 4 * 1024 * 1024;
   // Space after the arena for the heads of large bodies that became complete in this iteration.
   static constexpr uint32_t kHeadArenaBytes = 64 * 1024;
-  // The memory that the worker asks the engine for.
+  // The memory that the worker asks the engine for, for each burst.
   static constexpr uint32_t kInputBytes = kArenaBytes + kHeadArenaBytes;
   static constexpr uint32_t kBatchFramesMax = 64 * 1024;
   // `transport` and `engine` outlive the worker.
@@ -54,8 +57,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Runs one iteration; waits at most timeout_ms for input. Returns false when the transport is
-  // shut down.
+  // Runs one iteration; waits at most timeout_ms for input, and not at all while a burst is under
+  // way. Returns false when the transport is shut down.
   bool run_once(int timeout_ms);
 
   // Runs iterations until the transport is shut down.
@@ -65,6 +68,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
   static constexpr int kWaitMs = 1000;
+  // How often the engine is asked for a batch before more is received meanwhile.
+  static constexpr uint32_t kPollsPerReceive = 64;
 
   // What is done with a chunk.
   struct Plan {
@@ -75,6 +80,15 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
     uint32_t body = 0;         // id of the LargeBody whose frame is the entry's first; 0: none
     bool secret = false;       // the client had not logged in (-Y): not for the log
     bool not_reached = false;  // the batch was full before the chunk's end (a datagram: before it)
+  };
+
+  // A burst and its batch.
+  struct Burst {
+    io::RxBurst rx;
+    uint32_t head_bytes = 0;  // of the heads of large bodies, after the arena
+    engine::Batch batch;
+    std::vector<Plan> plans;  // by chunk
+    bool full = false;        // the batch is full, and a stream was not reached
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
@@ -101,6 +115,10 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   bool defer_frames(const io::RxChunk& chunk, Session& session, Plan& plan);
   void finish_entry(const io::RxChunk& chunk, Session& session, Plan& plan);
   void plan_stream(const io::RxChunk& chunk, Plan& plan);
+  bool receive(int timeout_ms);
+  bool begin_burst();
+  void finish_burst();
+  bool poll(uint32_t polls_max);
   void run_batch();
   void nothing_came();
   size_t first_to_complete() const;
@@ -108,7 +126,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void complete_or_queue(size_t index);
   void run_queued();
   void keep_deferred_frames();
-  void complete(const io::RxChunk& chunk, Plan& plan);
+  void complete(size_t index);
+  void send_completed();
   template <typename Say>
   void log(Say say);
   void log_entry(const io::RxChunk& chunk, const Plan& plan);
@@ -118,15 +137,13 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   io::Transport& transport_;
   engine::Engine& engine_;
   protocol::FrameLimits limits_;
-  uint8_t* memory_;  // owned by the engine: the arena, then the heads of large bodies
-  io::InputArena arena_;
-  uint32_t head_bytes_ = 0;
-  engine::Batch batch_;
-  bool full_ = false;  // the batch is full, and a stream was not reached
-  bool idle_ = false;  // no input since `idle_since_`
+  std::vector<std::unique_ptr<Burst>> bursts_;
+  std::vector<Burst*> free_;
+  Burst* burst_ = nullptr;                // that is being worked on
+  std::vector<engine::Batch*> finished_;  // that the engine gave back while another was waited for
+  bool idle_ = false;                     // no input since `idle_since_`
   std::chrono::steady_clock::time_point idle_since_;
-  std::vector<io::RxChunk> chunks_;
-  std::vector<Plan> plans_;
+  std::vector<io::Completion> completions_;
   std::vector<uint32_t> queued_;  // datagrams that run in a further batch: indices of their chunks
   std::vector<protocol::Frame> scratch_;
   NumberedPool<LargeBody> body_pool_;

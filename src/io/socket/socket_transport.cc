@@ -150,11 +150,13 @@ void SocketTransport::close_stream(uint32_t index) {
   budget_.give_back();
 }
 
-bool SocketTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) {
+bool SocketTransport::receive(RxBurst& burst, int timeout_ms) {
+  InputArena& arena = burst.arena;
+  std::vector<RxChunk>& chunks = burst.chunks;
   WC_DASSERT(arena.size >= 2 * kChunkBytesMax);
-  arena_data_ = arena.data;
-  udp_.start_iteration();
+  udp_.start_burst(burst.number);
   if (WC_UNLIKELY(mode() != Mode::kRunning)) {
+    if (mode() == Mode::kStopping && delivered_ != 0) return true;
     if (is_over()) return false;
     timeout_ms = std::min(timeout_ms, kDrainPollMs);
   }
@@ -166,14 +168,15 @@ bool SocketTransport::receive(InputArena& arena, std::vector<RxChunk>& chunks, i
     ++next_event_;
   }
   if (WC_UNLIKELY(draining_)) drain_idle(arena, chunks);
+  delivered_ += static_cast<uint32_t>(chunks.size());
   return true;
 }
 
 // Whether the transport has ended: it is stopping, or it drains and no connection is open. Closes
 // everything then.
 bool SocketTransport::is_over() {
-  const bool over = mode() == Mode::kStopping ||
-                    (draining_ && (connection_count() == 0 || coarse_now_s() >= drain_until_s_));
+  const bool drained = connection_count() == 0 || coarse_now_s() >= drain_until_s_;
+  const bool over = delivered_ == 0 && (mode() == Mode::kStopping || (draining_ && drained));
   if (over) {
     stop_all();
     udp_.close();
@@ -350,9 +353,24 @@ SocketTransport::Received SocketTransport::receive_body(uint32_t index, InputAre
   return Received::kDelivered;
 }
 
-void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
-                               uint32_t span_count) {
-  if (chunk.datagram) return udp_.reply(chunk.handle, spans, span_count, *releaser_);
+void SocketTransport::complete(const RxBurst& burst, const Completion* completions,
+                               uint32_t count) {
+  udp_.begin_replies(burst.number);
+  for (uint32_t i = 0; i < count; ++i) {
+    const Completion& completion = completions[i];
+    if (completion.chunk->datagram) {
+      udp_.reply(completion.chunk->handle, completion.spans, completion.span_count, *releaser_);
+    } else {
+      complete_stream(burst, completion);
+    }
+  }
+  udp_.flush(*releaser_);
+  delivered_ -= count;
+}
+
+void SocketTransport::complete_stream(const RxBurst& burst, const Completion& completion) {
+  const RxChunk& chunk = *completion.chunk;
+  const RxNext& next = completion.next;
   Connection& connection = connections_[chunk.handle];
   WC_ASSERT(connection.delivered);
   connection.delivered.store(false, std::memory_order_relaxed);
@@ -363,11 +381,12 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const R
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
   if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
-  if (!keep_left_over(connection, chunk, next)) {
-    release_pins(spans, span_count, *releaser_);
+  if (!keep_left_over(connection, burst.arena.data + chunk.offset, completion)) {
+    release_pins(completion.spans, completion.span_count, *releaser_);
     return close_stream(chunk.handle);
   }
-  if (span_count > 0 && !send_reply(chunk.handle, spans, span_count)) {
+  if (completion.span_count > 0 &&
+      !send_reply(chunk.handle, completion.spans, completion.span_count)) {
     return close_stream(chunk.handle);
   }
   if (WC_UNLIKELY(connection.out || connection.long_reply != nullptr)) {
@@ -377,9 +396,12 @@ void SocketTransport::complete(const RxChunk& chunk, const RxNext& next, const R
   after_sending(chunk.handle);
 }
 
-// Keeps the unconsumed bytes of a chunk. False: the connection must be closed.
-bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chunk,
-                                     const RxNext& next) {
+// Keeps the unconsumed bytes of a chunk, which lies at `bytes`. False: the connection must be
+// closed.
+bool SocketTransport::keep_left_over(Connection& connection, const uint8_t* bytes,
+                                     const Completion& completion) {
+  const RxChunk& chunk = *completion.chunk;
+  const RxNext& next = completion.next;
   WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
   const uint32_t left = chunk.size - next.consumed;
   connection.need = left > 0 ? next.need : 0;
@@ -393,7 +415,7 @@ bool SocketTransport::keep_left_over(Connection& connection, const RxChunk& chun
     counters_.input_refused.add(1);
     return false;
   }
-  std::memcpy(connection.stash.data, arena_data_ + chunk.offset + next.consumed, left);
+  std::memcpy(connection.stash.data, bytes + next.consumed, left);
   connection.stash.size = left;
   return true;
 }
@@ -456,8 +478,6 @@ void SocketTransport::after_sending(uint32_t index) {
   watch_for(index, EPOLLIN);
   if (connection.more_now) set_ready(index);
 }
-
-void SocketTransport::flush() { udp_.flush(*releaser_); }
 
 void SocketTransport::set_ready(uint32_t index) {
   connections_[index].ready_at = static_cast<uint32_t>(ready_.size());

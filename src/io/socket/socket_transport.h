@@ -67,10 +67,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   ~SocketTransport() override;
 
   void attach(SessionObserver& observer, PinReleaser& releaser) override;
-  bool receive(InputArena& arena, std::vector<RxChunk>& chunks, int timeout_ms) override;
-  void complete(const RxChunk& chunk, const RxNext& next, const ReplySpan* spans,
-                uint32_t span_count) override;
-  void flush() override;
+  bool receive(RxBurst& burst, int timeout_ms) override;
+  void complete(const RxBurst& burst, const Completion* completions, uint32_t count) override;
   void body_refused() override { budget_.count_refused_body(); }
   void wake() override { wake_.raise(); }
 
@@ -128,8 +126,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   Received receive_rest(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
   Received receive_more(uint32_t index, InputArena& arena, std::vector<RxChunk>& chunks);
   Received nothing_received(uint32_t index, ssize_t result);
-  // REQUIRES: the chunk came from the last receive(), whose arena is still valid.
-  bool keep_left_over(Connection& connection, const RxChunk& chunk, const RxNext& next);
+  void complete_stream(const RxBurst& burst, const Completion& completion);
+  bool keep_left_over(Connection& connection, const uint8_t* bytes, const Completion& completion);
   bool send_reply(uint32_t index, const ReplySpan* spans, uint32_t span_count);
   void continue_sending(uint32_t index);
   void after_sending(uint32_t index);
@@ -171,7 +169,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   std::mutex adopt_mutex_;
   std::vector<Adopted> adopted_;
 
-  const uint8_t* arena_data_ = nullptr;  // of this iteration
+  uint32_t delivered_ = 0;  // chunks that are not completed
   std::array<epoll_event, kEventsMax> events_;
   uint32_t event_count_ = 0;
   uint32_t next_event_ = 0;  // the first event that is not handled yet

@@ -83,9 +83,10 @@ class FakeTransport final : public io::Transport {
     releaser_ = &releaser;
   }
 
-  bool receive(io::InputArena& arena, std::vector<io::RxChunk>& chunks, int) override {
+  bool receive(io::RxBurst& burst, int) override {
+    io::InputArena& arena = burst.arena;
+    std::vector<io::RxChunk>& chunks = burst.chunks;
     WC_ASSERT(arena.used == 0 && chunks.empty());
-    arena_ = arena.data;
     const std::vector<uint32_t> again = std::exchange(again_, {});
     for (const uint32_t i : again) receive_stream(i, arena, chunks);
     for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
@@ -102,13 +103,23 @@ class FakeTransport final : public io::Transport {
 
   void body_refused() override { ++bodies_refused; }
 
-  void complete(const io::RxChunk& chunk, const io::RxNext& next, const io::ReplySpan* spans,
-                uint32_t span_count) override {
+  void complete(const io::RxBurst& burst, const io::Completion* completions,
+                uint32_t count) override {
+    for (uint32_t i = 0; i < count; ++i) complete_one(burst, completions[i]);
+  }
+
+  void wake() override {}
+
+ private:
+  void complete_one(const io::RxBurst& burst, const io::Completion& completion) {
+    const io::RxChunk& chunk = *completion.chunk;
+    const io::RxNext& next = completion.next;
     std::string reply;
-    for (uint32_t i = 0; i < span_count; ++i) {
-      reply.append(reinterpret_cast<const char*>(spans[i].data), spans[i].size);
+    for (uint32_t i = 0; i < completion.span_count; ++i) {
+      const io::ReplySpan& span = completion.spans[i];
+      reply.append(reinterpret_cast<const char*>(span.data), span.size);
     }
-    io::release_pins(spans, span_count, *releaser_);
+    io::release_pins(completion.spans, completion.span_count, *releaser_);
     if (chunk.datagram) {
       datagram_replies_.push_back(std::move(reply));
       return;
@@ -119,7 +130,7 @@ class FakeTransport final : public io::Transport {
     stream.delivered = false;
     stream.output += reply;
     WC_ASSERT(next.long_reply == nullptr);  // test engines make no long reply
-    stream.kept.assign(reinterpret_cast<const char*>(arena_) + chunk.offset + next.consumed,
+    stream.kept.assign(reinterpret_cast<const char*>(burst.arena.data) + chunk.offset + next.consumed,
                        chunk.size - next.consumed);
     WC_ASSERT(next.body.empty() || stream.kept.empty());
     stream.need = next.need;
@@ -130,10 +141,6 @@ class FakeTransport final : public io::Transport {
     if (next.close) close(stream);
   }
 
-  void flush() override {}
-  void wake() override {}
-
- private:
   static void put(io::InputArena& arena, io::RxChunk& chunk, const std::string& bytes) {
     WC_ASSERT(arena.size - arena.used >= bytes.size());
     chunk.offset = arena.used;
@@ -180,7 +187,6 @@ class FakeTransport final : public io::Transport {
   std::vector<uint32_t> again_;  // streams to be delivered again, in the order of complete()
   std::vector<std::string> datagrams_;
   std::vector<std::string> datagram_replies_;
-  const uint8_t* arena_ = nullptr;
   io::SessionObserver* observer_ = nullptr;
   io::PinReleaser* releaser_ = nullptr;
 };

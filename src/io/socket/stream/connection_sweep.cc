@@ -75,7 +75,7 @@ void SocketTransport::once_a_second() {
 void SocketTransport::close_idle() {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     const Connection& connection = connections_[index];
-    if (connection.fd == -1) continue;
+    if (connection.fd == -1 || connection.delivered) continue;
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
     // After a pause of this process, there may be unread requests that came in time.
@@ -88,7 +88,7 @@ void SocketTransport::close_idle() {
 void SocketTransport::close_stalled() {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     const Connection& connection = connections_[index];
-    if (connection.fd == -1) continue;
+    if (connection.fd == -1 || connection.delivered) continue;
     const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (still_s <= config_.stall_timeout_s || !holds_shared(connection)) continue;
     if (!goes_on(connection)) close_stalled_stream(index);
@@ -111,7 +111,7 @@ void SocketTransport::cancel_still_bodies() {
   Stillest stillest;
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     const Connection& connection = connections_[index];
-    if (connection.fd == -1) continue;
+    if (connection.fd == -1 || connection.delivered) continue;
     const uint32_t still_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (still_s <= kStillBodyS || !observer_->holds_body(connection.session)) continue;
     if (!goes_on(connection)) stillest.add(index, still_s);

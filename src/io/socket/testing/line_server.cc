@@ -61,20 +61,19 @@ void LongWriter::run(size_t size, bool whole) {
 }
 
 LineWorker::LineWorker(SocketTransport& transport) : transport_(transport), memory_(4 << 20) {
-  arena_ = {memory_.data(), static_cast<uint32_t>(memory_.size()), 0};
+  burst_.arena = {memory_.data(), static_cast<uint32_t>(memory_.size()), 0};
   transport_.attach(*this, *this);
 }
 
 void LineWorker::run() {
   while (true) {
-    arena_.used = 0;
-    chunks_.clear();
+    burst_.arena.used = 0;
+    burst_.chunks.clear();
     replies_.clear();
-    if (!transport_.receive(arena_, chunks_, kWaitMs)) break;
+    if (!transport_.receive(burst_, kWaitMs)) break;
     ++iterations_;
-    chunk_count_ += chunks_.size();
-    for (const RxChunk& chunk : chunks_) serve(chunk);
-    transport_.flush();
+    chunk_count_ += burst_.chunks.size();
+    for (const RxChunk& chunk : burst_.chunks) serve(chunk);
   }
 }
 
@@ -122,7 +121,7 @@ void LineWorker::serve(const RxChunk& chunk) {
   spans_.clear();
   RxNext next;
   bool go_on = session.body_size == 0 || serve_body(chunk, session, next);
-  const std::string_view input(reinterpret_cast<const char*>(arena_.data) + chunk.offset,
+  const std::string_view input(reinterpret_cast<const char*>(burst_.arena.data) + chunk.offset,
                                chunk.size);
   while (go_on) {
     const std::string_view rest = input.substr(next.consumed);
@@ -130,7 +129,9 @@ void LineWorker::serve(const RxChunk& chunk) {
     if (end == std::string_view::npos) break;
     go_on = serve_line(session, rest.substr(0, end), rest.substr(end + 1), next);
   }
-  transport_.complete(chunk, next, spans_.data(), static_cast<uint32_t>(spans_.size()));
+  const Completion completion = {&chunk, next, spans_.data(),
+                                 static_cast<uint32_t>(spans_.size())};
+  transport_.complete(burst_, &completion, 1);
 }
 
 // Returns false if the body is not complete.
@@ -138,7 +139,7 @@ bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next
   session.body_received += chunk.body_received;
   const uint32_t left = session.body_size - session.body_received;
   const uint32_t here = std::min(left, chunk.size);
-  std::memcpy(session.buffer + session.body_received, arena_.data + chunk.offset, here);
+  std::memcpy(session.buffer + session.body_received, burst_.arena.data + chunk.offset, here);
   session.body_received += here;
   next.consumed = here;
   if (session.body_received < session.body_size) {
@@ -182,7 +183,7 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
     session.buffer = new uint8_t[number];
     RxChunk tail;
     tail.offset =
-        static_cast<uint32_t>(reinterpret_cast<const uint8_t*>(rest.data()) - arena_.data);
+        static_cast<uint32_t>(reinterpret_cast<const uint8_t*>(rest.data()) - burst_.arena.data);
     tail.size = static_cast<uint32_t>(rest.size());
     const uint32_t before = next.consumed + used;
     const bool whole = serve_body(tail, session, next);

@@ -87,8 +87,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
 
   SocketTransport& transport_;
   std::vector<uint8_t> memory_;
-  InputArena arena_;
-  std::vector<RxChunk> chunks_;
+  RxBurst burst_;
   std::vector<std::unique_ptr<std::string>> replies_;
   std::vector<ReplySpan> spans_;
   std::set<uint32_t> pins_;

@@ -40,9 +40,11 @@ UdpBurst::UdpBurst(std::vector<UdpSocket> sockets, UdpGuard guard, TransportCoun
     (void)setsockopt(socket.fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     sockets_.push_back({std::move(socket.fd), socket.admin});
   }
-  sources_.resize(kMessagesPerIteration);
-  source_sizes_.resize(kMessagesPerIteration);
-  requests_.reserve(kMessagesPerIteration * kSegmentsMax);
+  for (Received& burst : bursts_) {
+    burst.sources.resize(kMessagesPerBurst);
+    burst.source_sizes.resize(kMessagesPerBurst);
+    burst.requests.reserve(kMessagesPerBurst * kSegmentsMax);
+  }
   packets_.reserve(kPacketsMax);
   pieces_.reserve(kPiecesMax);
   headers_ = std::make_unique<std::array<uint8_t, kUdpHeaderSize>[]>(kPacketsMax);
@@ -53,16 +55,21 @@ UdpBurst::~UdpBurst() { WC_ASSERT(pins_.empty()); }
 
 void UdpBurst::close() { sockets_.clear(); }
 
-void UdpBurst::start_iteration() {
+void UdpBurst::start_burst(uint32_t burst) {
   WC_ASSERT(packets_.empty());
-  source_count_ = 0;
-  requests_.clear();
+  received_ = &bursts_[burst];
+  received_->source_count = 0;
+  received_->requests.clear();
+}
+
+void UdpBurst::begin_replies(uint32_t burst) {
+  received_ = &bursts_[burst];
   waited_ = false;
 }
 
 bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks) {
   const auto chunk_count = static_cast<uint32_t>(chunks.size());
-  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerIteration - source_count_,
+  const uint32_t room = std::min({kMessagesPerCall, kMessagesPerBurst - received_->source_count,
                                   (arena.size - arena.used) / kMessageBytes,
                                   (kChunksMax - chunk_count) / kSegmentsMax});
   if (room == 0) return false;
@@ -73,7 +80,7 @@ bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>&
     buffers[i] = {arena.data + arena.used + i * kMessageBytes, kMessageBytes};
     messages[i] = {};
     msghdr& header = messages[i].msg_hdr;
-    header.msg_name = &sources_[source_count_ + i];
+    header.msg_name = &received_->sources[received_->source_count + i];
     header.msg_namelen = sizeof(sockaddr_storage);
     header.msg_iov = &buffers[i];
     header.msg_iovlen = 1;
@@ -84,8 +91,8 @@ bool UdpBurst::receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>&
   if (count <= 0) return true;
   const uint32_t base = arena.used;
   for (uint32_t i = 0; i < static_cast<uint32_t>(count); ++i) {
-    source_sizes_[source_count_] = messages[i].msg_hdr.msg_namelen;
-    take_message(socket, source_count_++, base + i * kMessageBytes, messages[i].msg_len,
+    received_->source_sizes[received_->source_count] = messages[i].msg_hdr.msg_namelen;
+    take_message(socket, received_->source_count++, base + i * kMessageBytes, messages[i].msg_len,
                  coalesced_size(messages[i].msg_hdr), arena, chunks);
     arena.used = base + i * kMessageBytes + messages[i].msg_len;
   }
@@ -109,22 +116,22 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
     }
     RxChunk chunk;
     chunk.admin = sockets_[socket].admin;
-    chunk.handle = kDatagramHandle | static_cast<uint32_t>(requests_.size());
+    chunk.handle = kDatagramHandle | static_cast<uint32_t>(received_->requests.size());
     chunk.offset = offset + at + kUdpHeaderSize;
     chunk.size = bytes - kUdpHeaderSize;
     chunk.datagram = true;
     chunks.push_back(chunk);
-    requests_.push_back({socket, source, bytes, header.request_id});
+    received_->requests.push_back({socket, source, bytes, header.request_id});
   }
 }
 
 void UdpBurst::reply(uint32_t handle, const ReplySpan* spans, uint32_t span_count,
                      PinReleaser& releaser) {
-  const Request& request = requests_[handle & ~kDatagramHandle];
+  const Request& request = received_->requests[handle & ~kDatagramHandle];
   protocol::DatagramCutter cutter(request.id, spans, span_count);
   if (cutter.empty()) return release_pins(spans, span_count, releaser);
   const bool permitted =
-      guard_.permits(sources_[request.source], request.bytes, cutter.bytes_on_wire());
+      guard_.permits(received_->sources[request.source], request.bytes, cutter.bytes_on_wire());
   if (!permitted || !cutter.fits()) {
     (permitted ? counters_.replies_dropped : counters_.replies_amplified).add(1);
     return release_pins(spans, span_count, releaser);
@@ -172,9 +179,9 @@ void UdpBurst::send_queued() {
 bool UdpBurst::same_source(const Packet& a, const Packet& b) const {
   if (a.socket != b.socket) return false;
   if (a.source == b.source) return true;
-  const socklen_t size = source_sizes_[a.source];
-  return size == source_sizes_[b.source] &&
-         std::memcmp(&sources_[a.source], &sources_[b.source], size) == 0;
+  const socklen_t size = received_->source_sizes[a.source];
+  return size == received_->source_sizes[b.source] &&
+         std::memcmp(&received_->sources[a.source], &received_->sources[b.source], size) == 0;
 }
 
 // Fills `message` with packet `first` and, with `split`, the packets after it that the kernel can
@@ -197,8 +204,8 @@ uint32_t UdpBurst::gather(uint32_t first, bool split, mmsghdr& message, Control&
   }
   message = {};
   msghdr& header = message.msg_hdr;
-  header.msg_name = &sources_[head.source];
-  header.msg_namelen = source_sizes_[head.source];
+  header.msg_name = &received_->sources[head.source];
+  header.msg_namelen = received_->source_sizes[head.source];
   header.msg_iov = &pieces_[head.first_piece];
   header.msg_iovlen = pieces;
   if (count > 1) {

@@ -44,14 +44,15 @@ class UdpBurst {
   uint32_t socket_count() const { return static_cast<uint32_t>(sockets_.size()); }
   int fd(uint32_t socket) const { return sockets_[socket].fd.get(); }
 
-  // Forgets the requests of the last iteration. REQUIRES: flush() was called since the last
-  // reply().
-  void start_iteration();
+  // The datagrams that are received next belong to RxBurst `burst`; those that it had are forgotten.
+  void start_burst(uint32_t burst);
 
-  // Receives from a socket with one system call. Returns false if the arena or the list of this
-  // iteration has no space for a burst: call again in the next iteration.
+  // Receives from a socket with one system call. Returns false if the arena or the burst has no
+  // space for more: call again for the next one.
   bool receive(uint32_t socket, InputArena& arena, std::vector<RxChunk>& chunks);
 
+  // The replies that follow, up to flush(), are to datagrams of RxBurst `burst`.
+  void begin_replies(uint32_t burst);
   // Queues a reply, unless it is empty. REQUIRES: the bytes stay valid until flush().
   void reply(uint32_t handle, const ReplySpan* spans, uint32_t span_count, PinReleaser& releaser);
 
@@ -62,7 +63,7 @@ class UdpBurst {
 
  private:
   static constexpr uint32_t kMessagesPerCall = 32;
-  static constexpr uint32_t kMessagesPerIteration = 128;
+  static constexpr uint32_t kMessagesPerBurst = 128;
   // Space for the largest datagram, and for as much as the kernel coalesces. Not a multiple of the
   // page size, so that the messages of a burst do not map to the same cache sets.
   static constexpr uint32_t kMessageBytes = 64 * 1024 + 192;
@@ -80,7 +81,7 @@ class UdpBurst {
   };
   struct Request {
     uint32_t socket;
-    uint32_t source;  // index into sources_
+    uint32_t source;  // index into Received::sources
     uint32_t bytes;   // header included
     uint16_t id;
   };
@@ -90,6 +91,13 @@ class UdpBurst {
     uint32_t first_piece;
     uint32_t piece_count;
     uint32_t bytes;
+  };
+  // The datagrams of a burst, and who has sent them.
+  struct Received {
+    std::vector<sockaddr_storage> sources;
+    std::vector<socklen_t> source_sizes;
+    uint32_t source_count = 0;
+    std::vector<Request> requests;
   };
   struct alignas(8) Control {
     uint8_t bytes[64];
@@ -106,10 +114,8 @@ class UdpBurst {
   std::vector<Socket> sockets_;
   UdpGuard guard_;
   TransportCounters& counters_;
-  std::vector<sockaddr_storage> sources_;
-  std::vector<socklen_t> source_sizes_;
-  uint32_t source_count_ = 0;
-  std::vector<Request> requests_;
+  std::array<Received, kRxBurstsMax> bursts_;
+  Received* received_ = bursts_.data();  // of the burst that receives, or is replied to
   std::vector<Packet> packets_;
   std::vector<iovec> pieces_;
   std::unique_ptr<std::array<uint8_t, protocol::kUdpHeaderSize>[]> headers_;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/cuda_engine.h"
 #include "engine/testing/store_admin.h"
 #include "offline/engine_backend.h"
 

@@ -23,8 +23,8 @@ class BytePipe;
 
 namespace warpcache::engine {
 
-// Arena bytes stay until the next submit() of the same batch. Pinned bytes stay until release(pin), which may be
-// called in any later iteration, by the same thread.
+// Arena bytes stay until the next submit() of the same batch. Pinned bytes stay until release(pin),
+// which may be called in any later iteration, by the same thread.
 using protocol::kPinFollows;
 using protocol::ReplySpan;
 

@@ -21,30 +21,38 @@ void drop_long_reply(BatchEntry& entry) {
 
 void FailoverEngine::submit(Batch* batch) {
   if (!failed_over_ && hooks_.failed()) fail_over();
-  if (!failed_over_) {
-    authenticated_.clear();
-    for (const BatchEntry& entry : batch->entries) authenticated_.push_back(entry.authenticated);
-    primary_->submit(batch);
-  } else if (spare_ != nullptr) {
-    submit_to_spare(*batch);
-  } else {
-    close_all(*batch);
-    closed_ = batch;
+  if (failed_over_) {
+    run_by_spare(*batch);
+    done_.push_back(batch);
+    return;
   }
+  const auto slot = std::find_if(under_way_.begin(), under_way_.end(),
+                                 [](const UnderWay& one) { return one.batch == nullptr; });
+  WC_ASSERT(slot != under_way_.end());
+  slot->batch = batch;
+  slot->authenticated.clear();
+  for (const BatchEntry& entry : batch->entries) slot->authenticated.push_back(entry.authenticated);
+  primary_->submit(batch);
 }
 
 Batch* FailoverEngine::poll() {
-  if (closed_ != nullptr) return std::exchange(closed_, nullptr);
-  Batch* batch = current().poll();
-  if (batch == nullptr) return nullptr;
-  if (spare_ != nullptr) {
-    finish_by_spare(*batch);
+  if (!done_.empty()) {
+    Batch* const batch = done_.back();
+    done_.pop_back();
     return batch;
   }
+  // Also after the failure: batches that were under way come back from the primary.
+  Batch* const batch = primary_->poll();
+  if (batch == nullptr) return nullptr;
+  const auto slot = std::find_if(under_way_.begin(), under_way_.end(),
+                                 [batch](const UnderWay& one) { return one.batch == batch; });
+  WC_ASSERT(slot != under_way_.end());
+  slot->batch = nullptr;
   if (!hooks_.failed()) return batch;
-  fail_over();
-  resubmit(*batch);
-  return nullptr;
+  if (!failed_over_) fail_over();
+  restore(*batch, *slot);
+  run_by_spare(*batch);
+  return batch;
 }
 
 void FailoverEngine::fail_over() {
@@ -55,20 +63,23 @@ void FailoverEngine::fail_over() {
   }
 }
 
-void FailoverEngine::resubmit(Batch& batch) {
-  if (spare_ == nullptr) {
-    close_all(batch);
-    closed_ = &batch;
-    return;
-  }
+// Makes a batch that the primary has given back what it was before.
+void FailoverEngine::restore(Batch& batch, const UnderWay& as_submitted) {
   for (size_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
     drop_long_reply(entry);
     entry.close = false;
-    entry.authenticated = authenticated_[i] != 0;
+    entry.authenticated = as_submitted.authenticated[i] != 0;
   }
   batch.spans.clear();
+}
+
+void FailoverEngine::run_by_spare(Batch& batch) {
+  if (spare_ == nullptr) return close_all(batch);
   submit_to_spare(batch);
+  while (spare_->poll() == nullptr) {
+  }
+  finish_by_spare(batch);
 }
 
 void FailoverEngine::close_all(Batch& batch) {

@@ -34,9 +34,13 @@ class FailoverEngine final : public Engine {
   // `counters` are the primary's; the counts of the spare are added to them.
   FailoverEngine(std::unique_ptr<Engine> primary, request::Counters& counters, Hooks hooks)
       : primary_(std::move(primary)), counters_(counters), hooks_(std::move(hooks)) {
-    authenticated_.reserve(kBatchEntriesMax);
+    under_way_.resize(primary_->batches());
+    for (UnderWay& one : under_way_) one.authenticated.reserve(kBatchEntriesMax);
     reservations_.reserve(kBatchEntriesMax);
+    done_.reserve(primary_->batches());
   }
+
+  uint32_t batches() const override { return primary_->batches(); }
 
   uint8_t* input_memory(uint32_t bytes) override { return primary_->input_memory(bytes); }
   void attach_thread() override { primary_->attach_thread(); }
@@ -57,11 +61,18 @@ class FailoverEngine final : public Engine {
   // Marks pins and reservations of the spare.
   static constexpr uint32_t kOfSpare = 1u << 31;
 
+  // A batch that the primary has.
+  struct UnderWay {
+    Batch* batch = nullptr;
+    std::vector<uint8_t> authenticated;  // by entry, as submitted
+  };
+
   Engine& current() { return spare_ != nullptr ? *spare_ : *primary_; }
   bool is_spares(uint32_t id) const { return (id & kOfSpare) != 0; }
   Engine& owner(uint32_t id) { return is_spares(id) ? *spare_ : *primary_; }
   void fail_over();
-  void resubmit(Batch& batch);
+  void restore(Batch& batch, const UnderWay& as_submitted);
+  void run_by_spare(Batch& batch);
   uint32_t move_body(const Batch& batch, const BatchEntry& entry);
   void close_all(Batch& batch);
   void submit_to_spare(Batch& batch);
@@ -75,9 +86,9 @@ class FailoverEngine final : public Engine {
   const request::Counters* spare_counters_ = nullptr;
   request::Counters counted_;  // of the spare: already added to the primary's
   bool failed_over_ = false;
-  Batch* closed_ = nullptr;                          // a batch that no engine can run
-  std::vector<uint8_t> authenticated_;               // by entry, as submitted
-  std::vector<uint32_t> reservations_;               // by entry, as submitted
+  std::vector<UnderWay> under_way_;
+  std::vector<Batch*> done_;                         // by the spare, or closed
+  std::vector<uint32_t> reservations_;               // by entry, as submitted to the spare
   std::unordered_map<uint32_t, uint8_t> key_sizes_;  // by reservation of the primary
   PacketSettings packet_settings_;
   bool takes_packets_ = false;

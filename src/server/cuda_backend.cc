@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/cuda_engine.h"
 #include "engine/failover_engine.h"
 #include "server/cpu_backend.h"
 #include "store/cuda/cuda_store.h"
@@ -27,6 +27,9 @@ using store::CudaStoreConfig;
 // The memory limit without -m: half of the free memory, but not more than the GPU's TLB covers.
 constexpr uint64_t kDefaultShare = 2;
 constexpr uint64_t kDefaultMax = uint64_t{64} << 30;
+// While the GPU runs a batch, the thread receives and sends others. A persistent kernel is for
+// latency: a second one would only take its place on the GPU.
+constexpr uint32_t kBatchesByLaunches = 2;
 constexpr uint32_t kBlocksPerEngineMin = 4;
 constexpr uint32_t kBlocksPerEngineMax = 132;
 
@@ -71,13 +74,15 @@ std::string CudaBackend::start() {
   store.keep_all = !options_.store.evict;
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
-  // Each port of Ethernet frames has an engine, which takes as much as one more for each burst.
+  // Each thread has an engine, and so has each port of Ethernet frames.
+  const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
   const auto frame_ports = static_cast<uint32_t>(options_.frames.size());
-  config_.engines = options_.server.threads + frame_ports * (1 + CudaEngineConfig{}.packet_bursts);
-  // Persistent kernels of several engines must be resident at the same time.
-  const uint32_t blocks_min = options_.gpu.mode == GpuMode::kPersistent ? 1 : kBlocksPerEngineMin;
-  config_.blocks_per_engine =
-      std::clamp(device_.multiprocessors / config_.engines, blocks_min, kBlocksPerEngineMax);
+  config_.engines = options_.server.threads * engine_config().runners(false) +
+                    frame_ports * engine_config().runners(true);
+  // Persistent kernels of all must be resident at the same time; launches take turns.
+  const uint32_t at_a_time = persistent ? config_.engines : options_.server.threads + frame_ports;
+  config_.blocks_per_engine = std::clamp(device_.multiprocessors / at_a_time,
+                                         persistent ? 1 : kBlocksPerEngineMin, kBlocksPerEngineMax);
   config_.engine_bytes = CudaEngine::device_bytes(engine_config(), worker::Worker::kInputBytes);
   const std::string refusal = CudaStore::create(config_, faults_, &store_);
   if (!refusal.empty()) return "--engine=cuda: " + refusal + ".";
@@ -91,6 +96,7 @@ CudaEngineConfig CudaBackend::engine_config() const {
   config.cas_enabled = options_.store.use_cas;
   config.jobs.blocks_max = config_.blocks_per_engine;
   config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
+  config.batches = config.jobs.persistent ? 1 : kBatchesByLaunches;
   return config;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/cuda_engine.h"
 #include "protocol/framing/frame.h"
 #include "server/selftest.h"
 #include "store/cuda/cuda_store.h"

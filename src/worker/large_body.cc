@@ -89,7 +89,8 @@ bool Worker::may_wait(LargeBody& body) const {
 // after it can be framed; otherwise plan.next says what is needed.
 bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   LargeBody& body = body_pool_[session.incoming_body];
-  const Bytes input = {burst_->rx.arena.data + chunk.offset + plan.framed_end, chunk.size - plan.framed_end};
+  const Bytes input = {burst_->rx.arena.data + chunk.offset + plan.framed_end,
+                       chunk.size - plan.framed_end};
   const bool reserves = !body.complete && body.reservation == 0;
   if (reserves && !reserve_body(session, input.size, plan)) return false;
   if (!body.complete && !take_body(body, input, plan)) return false;

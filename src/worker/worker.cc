@@ -156,10 +156,12 @@ void Worker::run_queued() {
   std::sort(queued_.begin(), queued_.end());
   keep_deferred_frames();
   for (const uint32_t index : queued_) {
-    if (burst_->plans[index].not_reached) frame_datagram(burst_->rx.chunks[index], burst_->plans[index]);
+    if (burst_->plans[index].not_reached)
+      frame_datagram(burst_->rx.chunks[index], burst_->plans[index]);
   }
   if (!burst_->batch.entries.empty()) run_batch();
-  const bool none_served = !burst_->batch.entries.empty() && burst_->batch.entries.front().frames_done == 0;
+  const bool none_served =
+      !burst_->batch.entries.empty() && burst_->batch.entries.front().frames_done == 0;
   size_t still_queued = 0;
   for (const uint32_t index : queued_) {
     if (runs_again(index) && (burst_->plans[index].not_reached || !none_served)) {
@@ -180,7 +182,8 @@ void Worker::keep_deferred_frames() {
     if (burst_->plans[index].not_reached) continue;
     engine::BatchEntry entry = burst_->batch.entries[burst_->plans[index].entry];
     for (uint32_t i = 0; i < entry.frame_count; ++i) {
-      protocol::Frame& frame = burst_->batch.frames[frames + i] = burst_->batch.frames[entry.first_frame + i];
+      protocol::Frame& frame = burst_->batch.frames[frames + i] =
+          burst_->batch.frames[entry.first_frame + i];
       frame.entry = entries;
     }
     entry.first_frame = frames;
@@ -295,7 +298,8 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
     const protocol::FrameResult result =
         protocol::frame(session.frame, limits_, input, chunk.offset + plan.framed_end, plan.entry,
                         scratch_.data(), room);
-    burst_->batch.frames.insert(burst_->batch.frames.end(), scratch_.begin(), scratch_.begin() + result.count);
+    burst_->batch.frames.insert(burst_->batch.frames.end(), scratch_.begin(),
+                                scratch_.begin() + result.count);
     plan.framed_end += result.consumed;
     switch (result.end) {
       case protocol::FrameEnd::kNeedMore:
@@ -437,8 +441,8 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
   const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
   const int fd = chunk.datagram ? -1 : session_of(*chunk.session).fd;
   log([&] {
-    log_.commands(fd, burst_->batch.frames.data() + entry.first_frame, entry.frames_done, burst_->batch.input,
-                  plan.secret);
+    log_.commands(fd, burst_->batch.frames.data() + entry.first_frame, entry.frames_done,
+                  burst_->batch.input, plan.secret);
     log_.replies(fd, burst_->batch.spans.data() + entry.first_span, entry.span_count);
   });
 }

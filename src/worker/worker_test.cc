@@ -30,6 +30,8 @@ std::string value(const std::string& key, const std::string& bytes) {
 
 class WorkerTest : public testing::Test {
  protected:
+  explicit WorkerTest(uint32_t batches = 1) : engine_(batches) {}
+
   void start(const WorkerConfig& config = {}) {
     worker_.emplace(config, transport_, engine_);
     stream_ = &transport_.open();
@@ -63,7 +65,57 @@ TEST_F(WorkerTest, APipelineIsOneBatch) {
   start();
   EXPECT_EQ(ask(set("a", "1") + "get a\r\nget a b\r\n"),
             "STORED\r\n" + value("a", "1") + "END\r\n" + value("a", "1") + "END\r\n");
-  EXPECT_EQ(engine_.batches, 1u);
+  EXPECT_EQ(engine_.batch_count, 1u);
+}
+
+// Several batches are under way, and the later one is ready first.
+class WorkerWithBatches : public WorkerTest {
+ protected:
+  WorkerWithBatches() : WorkerTest(3) {}
+};
+
+TEST_F(WorkerWithBatches, KeepTheOrderOfAStream) {
+  constexpr int kStreams = 12;
+  constexpr int kRounds = 200;
+  start();
+  std::mt19937 random(7);
+  transport_.cut = [&random](size_t available) { return 1 + random() % available; };
+  transport_.streams_per_burst = 5;
+  transport_.datagrams_per_burst = 2;
+  engine_.frames_per_batch_max = 40;
+  std::vector<FakeTransport::Stream*> streams = {stream_};
+  while (streams.size() < kStreams) streams.push_back(&transport_.open());
+  std::vector<std::string> want(kStreams);
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < kStreams; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      const std::string text = std::to_string(round);
+      streams[i]->input += set(key, text) + "get " + key + "\r\n";
+      want[i] += "STORED\r\n" + value(key, text) + "END\r\n";
+    }
+    if (round % 10 == 0) transport_.add_datagram("get none\r\n");
+    ASSERT_TRUE(worker_->run_once(0));
+  }
+  run_until_idle();
+  for (size_t i = 0; i < kStreams; ++i) EXPECT_EQ(streams[i]->output, want[i]) << "stream " << i;
+  EXPECT_EQ(transport_.datagram_replies().size(), size_t{kRounds / 10});
+  EXPECT_GT(engine_.batches_most, 1u);
+  for (size_t i = 1; i < kStreams; ++i) transport_.close(*streams[i]);
+}
+
+TEST_F(WorkerWithBatches, ReceiveLargeBodiesMeanwhile) {
+  start();
+  FakeTransport::Stream& other = transport_.open();
+  const std::string large(300'000, 'b');
+  transport_.cut = [](size_t available) { return std::min<size_t>(available, 7'000); };
+  stream_->input = set("large", large) + "get large\r\n";
+  for (int i = 0; i < 50; ++i) other.input += "get a\r\n";
+  run_until_idle();
+  EXPECT_EQ(stream_->output, "STORED\r\n" + value("large", large) + "END\r\n");
+  std::string ends;
+  for (int i = 0; i < 50; ++i) ends += "END\r\n";
+  EXPECT_EQ(other.output, ends);
+  transport_.close(other);
 }
 
 TEST_F(WorkerTest, StreamsShareABatch) {
@@ -72,7 +124,7 @@ TEST_F(WorkerTest, StreamsShareABatch) {
   other.input = "get a\r\n";
   EXPECT_EQ(ask(set("a", "1")), "STORED\r\n");
   EXPECT_EQ(other.output, value("a", "1") + "END\r\n");
-  EXPECT_EQ(engine_.batches, 1u);
+  EXPECT_EQ(engine_.batch_count, 1u);
   transport_.close(other);
 }
 
@@ -87,7 +139,7 @@ TEST_F(WorkerTest, RequestsPerStreamAreBounded) {
     expected += "VERSION\r\n";
   }
   EXPECT_EQ(ask(asked), expected);
-  EXPECT_EQ(engine_.batches, 10u);
+  EXPECT_EQ(engine_.batch_count, 10u);
 }
 
 TEST_F(WorkerTest, AnEngineReleasesItsDeviceWhenNothingHasComeForAWhile) {

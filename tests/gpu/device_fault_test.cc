@@ -17,7 +17,7 @@
 
 #include "base/atomic.h"
 #include "engine/cpu/cpu_engine.h"
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/cuda_engine.h"
 #include "engine/failover_engine.h"
 #include "engine/testing/store_admin.h"
 #include "gpu/device_kernels.h"

@@ -53,7 +53,7 @@ Pipeline::Pipeline(const PipelineConfig& config)
       follows_requests_(config.engine == engine::RigKind::kCpu) {
   transport_.cut = [this](size_t available) { return cuts_.next(available); };
   // A GPU runs the datagrams of a batch in any order; the model takes them one after the other.
-  if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_iteration = 1;
+  if (config.engine != engine::RigKind::kCpu) transport_.datagrams_per_burst = 1;
 }
 
 Pipeline::~Pipeline() { (void)finish(); }

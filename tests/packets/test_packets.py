@@ -89,6 +89,9 @@ class FrameServer:
         return stats
 
     def on_gpu(self) -> bool:
+        deadline = time.monotonic() + TIME_S_MAX
+        while "frames    pcap" not in self.server.log() and time.monotonic() < deadline:
+            time.sleep(0.01)  # it says what it is when it serves, which is after it listens
         return "  engine    cuda" in self.server.log()
 
     def stop(self) -> int:

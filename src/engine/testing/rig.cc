@@ -8,7 +8,7 @@
 #include "store/host/store.h"
 
 #if defined(WARPCACHE_HAVE_CUDA)
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/cuda_engine.h"
 #include "store/cuda/cuda_store.h"
 #endif
 
@@ -64,7 +64,7 @@ class CudaRig final : public Rig {
     config.store = config_.store;
     config.values_on_host = kind_ == RigKind::kCudaHostValues;
     // Each may be opened for frames.
-    config.engines = config_.engines * (1 + cuda::CudaEngineConfig{}.packet_bursts);
+    config.engines = config_.engines * cuda::CudaEngineConfig{}.runners(true);
     config.blocks_per_engine = config_.gpu_blocks;
     return store::CudaStore::create(config, faults_, &store_);
   }

@@ -26,7 +26,7 @@ namespace warpcache::store {
 struct CudaStoreConfig {
   StoreConfig store;                 // threads and readers_max are computed
   bool values_on_host = false;       // the device holds the index and few values
-  uint32_t engines = 1;              // CudaEngines that will use the store
+  uint32_t engines = 1;              // of CudaEngines: one for each batch or burst under way
   uint32_t blocks_per_engine = 1;    // thread blocks of one job at most
   uint64_t block_scratch_bytes = 0;  // work memory of each of those blocks
   uint64_t engine_bytes = 0;         // device memory that each engine will take

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,19 +28,24 @@ class FakeEngine final : public engine::EngineWithoutPackets {
   uint32_t reservations_max = 16;            // at a time
   size_t pinned_above = 100;                 // larger values are sent pinned
 
+  // `batches_max` may be under way; the one that came last is ready first.
+  explicit FakeEngine(uint32_t batches_max = 1) : batches_max_(batches_max) {}
+
   ~FakeEngine() override { WC_ASSERT(pins_.empty() && reservations_.empty()); }
 
+  uint32_t batches() const override { return batches_max_; }
   uint8_t* input_memory(uint32_t bytes) override {
-    input_.resize(bytes);
-    return input_.data();
+    return inputs_.emplace_back(std::make_unique<uint8_t[]>(bytes)).get();
   }
   void submit(engine::Batch* batch) override {
-    WC_ASSERT(done_ == nullptr);
-    ++batches;
+    WC_ASSERT(done_.size() < batches_max_);
+    ++batch_count;
+    batches_most = std::max(batches_most, done_.size() + 1);
     frames_most = std::max(frames_most, batch->frames.size());
     batch->spans.clear();
     batch->stream_not_reached = false;
-    replies_.clear();
+    replies_ = &replies_of_[batch];
+    replies_->clear();
     batch_frames_ = 0;
     uint32_t next_frame = 0;
     for (uint32_t i = 0; i < batch->entries.size(); ++i) {
@@ -51,13 +57,16 @@ class FakeEngine final : public engine::EngineWithoutPackets {
       batch->stream_not_reached = batch->stream_not_reached || entry.frames_done == 0;
     }
     WC_ASSERT(next_frame == batch->frames.size());
-    done_ = batch;
+    done_.push_back(batch);
   }
 
   // Ready at the second call, so that a caller that does not poll again fails.
   engine::Batch* poll() override {
     asked_ = !asked_;
-    return asked_ ? nullptr : std::exchange(done_, nullptr);
+    if (asked_ || done_.empty()) return nullptr;
+    engine::Batch* const batch = done_.back();
+    done_.pop_back();
+    return batch;
   }
 
   void release(uint32_t pin) override { WC_ASSERT(pins_.erase(pin) == 1); }
@@ -77,19 +86,21 @@ class FakeEngine final : public engine::EngineWithoutPackets {
   }
   void abandon(uint32_t id) override { WC_ASSERT(reservations_.erase(id) == 1); }
   void release_device() override {
-    WC_ASSERT(done_ == nullptr);
+    WC_ASSERT(done_.empty());
     ++device_releases;
   }
 
   size_t reservation_count() const { return reservations_.size(); }
   size_t pin_count() const { return pins_.size(); }
-  uint64_t batches = 0;
+  uint64_t batch_count = 0;
+  size_t batches_most = 0;  // under way at a time
   uint64_t device_releases = 0;
   size_t frames_most = 0;  // the most frames in one batch
   uint64_t requests = 0;
 
  private:
-  std::vector<uint8_t> input_;
+  uint32_t batches_max_;
+  std::vector<std::unique_ptr<uint8_t[]>> inputs_;
   void run_entry(engine::Batch& batch, uint32_t index) {
     engine::BatchEntry& entry = batch.entries[index];
     entry.first_span = static_cast<uint32_t>(batch.spans.size());
@@ -152,7 +163,7 @@ class FakeEngine final : public engine::EngineWithoutPackets {
     if (text.empty()) return;
     const uint32_t pin = pinned ? ++last_pin_ : 0;
     std::string& kept =
-        pinned ? pins_[pin] = std::move(text) : replies_.emplace_back(std::move(text));
+        pinned ? pins_[pin] = std::move(text) : replies_->emplace_back(std::move(text));
     batch.spans.push_back(
         {reinterpret_cast<const uint8_t*>(kept.data()), static_cast<uint32_t>(kept.size()), pin});
   }
@@ -160,8 +171,9 @@ class FakeEngine final : public engine::EngineWithoutPackets {
   std::map<std::string, std::string> values_;
   std::map<uint32_t, std::string> reservations_;
   std::map<uint32_t, std::string> pins_;
-  std::deque<std::string> replies_;
-  engine::Batch* done_ = nullptr;
+  std::map<engine::Batch*, std::deque<std::string>> replies_of_;
+  std::deque<std::string>* replies_ = nullptr;  // of the batch that is run
+  std::vector<engine::Batch*> done_;            // in the order in which they came
   uint32_t batch_frames_ = 0;
   bool asked_ = false;
   uint32_t last_id_ = 0;

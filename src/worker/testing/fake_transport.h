@@ -41,8 +41,9 @@ class FakeTransport final : public io::Transport {
 
   uint32_t bodies_refused = 0;
 
-  // The most datagrams of one receive().
-  size_t datagrams_per_iteration = SIZE_MAX;
+  // The most streams and datagrams of one receive().
+  size_t streams_per_burst = SIZE_MAX;
+  size_t datagrams_per_burst = SIZE_MAX;
 
   // REQUIRES: the test or the worker has closed all streams.
   ~FakeTransport() override {
@@ -74,7 +75,7 @@ class FakeTransport final : public io::Transport {
   bool idle() const {
     if (!datagrams_.empty()) return false;
     return std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
-      return stream->closed || (stream->input.empty() && !stream->more_now);
+      return stream->closed || (stream->input.empty() && !stream->more_now && !stream->delivered);
     });
   }
 
@@ -89,8 +90,10 @@ class FakeTransport final : public io::Transport {
     WC_ASSERT(arena.used == 0 && chunks.empty());
     const std::vector<uint32_t> again = std::exchange(again_, {});
     for (const uint32_t i : again) receive_stream(i, arena, chunks);
-    for (uint32_t i = 0; i < streams_.size(); ++i) receive_stream(i, arena, chunks);
-    const size_t count = std::min(datagrams_.size(), datagrams_per_iteration);
+    for (uint32_t i = 0; i < streams_.size() && chunks.size() < streams_per_burst; ++i) {
+      receive_stream(i, arena, chunks);
+    }
+    const size_t count = std::min(datagrams_.size(), datagrams_per_burst);
     for (size_t i = 0; i < count; ++i) {
       io::RxChunk chunk;
       chunk.datagram = true;
@@ -130,8 +133,9 @@ class FakeTransport final : public io::Transport {
     stream.delivered = false;
     stream.output += reply;
     WC_ASSERT(next.long_reply == nullptr);  // test engines make no long reply
-    stream.kept.assign(reinterpret_cast<const char*>(burst.arena.data) + chunk.offset + next.consumed,
-                       chunk.size - next.consumed);
+    stream.kept.assign(
+        reinterpret_cast<const char*>(burst.arena.data) + chunk.offset + next.consumed,
+        chunk.size - next.consumed);
     WC_ASSERT(next.body.empty() || stream.kept.empty());
     stream.need = next.need;
     stream.more_now = next.more_now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/messages/message_runner.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,8 +15,6 @@ namespace warpcache::engine::cuda {
 namespace {
 
 constexpr uint32_t kBounceBytes = 4 * 1024 * 1024;
-constexpr uint64_t kDeviceRoundingBytes = uint64_t{4} << 20;
-constexpr uint64_t kIncomingBytesMin = uint64_t{256} << 20;
 
 bool is_done(FrameState state) { return state == FrameState::kDone || state == FrameState::kQuit; }
 
@@ -24,35 +22,32 @@ uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
 
 // Size of a buffer for a value with a separate buffer.
 uint32_t large_bytes(const CudaEngineConfig& config) {
-  return aligned(std::max(config.item_size_max, CudaEngine::kArenaValueMax) + 4096);
+  return aligned(std::max(config.item_size_max, MessageRunner::kArenaValueMax) + 4096);
 }
 
 bool has_large_buffers(const CudaEngineConfig& config) {
-  return config.item_size_max > CudaEngine::kArenaValueMax;
+  return config.item_size_max > MessageRunner::kArenaValueMax;
 }
 
 }  // namespace
 
-CudaEngine::CudaEngine(const CudaEngineConfig& config, store::CudaStore& store,
-                       gpu::DeviceFaults& faults, AdminHandler& admin)
-    : config_(config),
-      store_(store),
-      faults_(faults),
-      admin_(admin),
-      incoming_(std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)),
-      runner_(config.jobs, store, faults),
-      admin_budget_(config.admin_window) {}
+MessageRunner::MessageRunner(EngineParts& parts, uint32_t number)
+    : parts_(parts),
+      config_(parts.config),
+      faults_(parts.faults),
+      admin_(parts.admin),
+      first_pin_(number * kLargeBuffers + 1),
+      runner_(parts.config.jobs, parts.store, parts.faults) {}
 
-std::string CudaEngine::create(const CudaEngineConfig& config, store::CudaStore& store,
-                               gpu::DeviceFaults& faults, AdminHandler& admin,
-                               std::unique_ptr<CudaEngine>* engine) {
-  std::unique_ptr<CudaEngine> made(new CudaEngine(config, store, faults, admin));
+std::string MessageRunner::create(EngineParts& parts, uint32_t number,
+                                  std::unique_ptr<MessageRunner>* runner) {
+  std::unique_ptr<MessageRunner> made(new MessageRunner(parts, number));
   std::string failure = made->start();
-  if (failure.empty()) *engine = std::move(made);
+  if (failure.empty()) *runner = std::move(made);
   return failure;
 }
 
-std::string CudaEngine::start() {
+std::string MessageRunner::start() {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
   bool taken = frames_.allocate(host, sizeof(protocol::Frame) * kFramesMax) &&
@@ -79,39 +74,27 @@ std::string CudaEngine::start() {
   return runner_.start();
 }
 
-uint64_t CudaEngine::device_bytes(const CudaEngineConfig& config, uint32_t input_bytes) {
-  return uint64_t{config.reply_arena_bytes} + input_bytes +
-         (has_large_buffers(config) ? large_bytes(config) : 0) + kDeviceRoundingBytes;
-}
-
-uint8_t* CudaEngine::input_memory(uint32_t bytes) {
-  const bool taken = input_.allocate(gpu::CudaMemory::Place::kHost, bytes) &&
-                     input_copy_.allocate(gpu::CudaMemory::Place::kDevice, bytes);
-  if (!taken) throw std::bad_alloc();  // at the start, like all memory
-  return input_.data();
-}
-
-void CudaEngine::attach_thread() {
-  (void)faults_.check(gpu::attach_thread(), "starting the engine's thread");
+uint64_t MessageRunner::device_bytes(const CudaEngineConfig& config) {
+  return uint64_t{config.reply_arena_bytes} + (has_large_buffers(config) ? large_bytes(config) : 0);
 }
 
 // --- The batch
 
-void CudaEngine::submit(Batch* batch) {
+void MessageRunner::begin(Batch* batch) {
   WC_ASSERT(batch_ == nullptr && batch->entries.size() <= kBatchEntriesMax);
   batch_ = batch;
-  begin(*batch);
+  begin_batch(*batch);
   begin_round();
 }
 
-void CudaEngine::begin(Batch& batch) {
+void MessageRunner::begin_batch(Batch& batch) {
   batch.spans.clear();
   texts_.clear();
   again_.clear();
   answers_.assign(batch.frames.size(), {});
   entry_bytes_.assign(batch.entries.size(), 0);
   entry_admin_.assign(batch.entries.size(), 0);
-  admin_budget_.begin_batch();
+  parts_.admin_budget.begin_batch();
   batch.stream_not_reached = false;
   bodies_.assign(batch.entries.size(), 0);
   batch.spans.reserve(batch.frames.size());
@@ -131,11 +114,11 @@ void CudaEngine::begin(Batch& batch) {
 }
 
 // Copies bodies that were received in pieces to the store's memory, where the request finds them.
-void CudaEngine::place_bodies() {
+void MessageRunner::place_bodies() {
   for (uint32_t i : again_) {
     const BatchEntry& entry = batch_->entries[i];
     if (entry.reservation == 0 || entry.frames_done != 0) continue;
-    const IncomingBodies::Body& body = incoming_.body(entry.reservation);
+    const IncomingBodies::Body& body = parts_.bodies.body(entry.reservation);
     store::CudaStore& store = runner_.store_alone();
     const Status status = store.reserve(body.key_size, body.size, &bodies_[i]);
     if (faults_.failed()) return;
@@ -153,14 +136,14 @@ void CudaEngine::place_bodies() {
   }
 }
 
-protocol::Request CudaEngine::parse(uint32_t frame) {
+protocol::Request MessageRunner::parse(uint32_t frame) {
   protocol::Request request;
   protocol::parse_request(batch_->frames[frame], batch_->input, request);
   return request;
 }
 
 // `reply` stays valid until the batch is sent.
-void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
+void MessageRunner::answer_with(uint32_t frame, Bytes reply) {
   Answer& answer = answers_[frame];
   answer = {};
   answer.data = reply.data;
@@ -171,7 +154,7 @@ void CudaEngine::answer_with(uint32_t frame, Bytes reply) {
 
 // --- Rounds
 
-void CudaEngine::begin_round() {
+void MessageRunner::begin_round() {
   origin_.clear();
   job_ = &prepare_job(reply_arena_.data() + arena_used_, reply_copy_.data() + arena_used_,
                       config_.reply_arena_bytes - arena_used_);
@@ -201,12 +184,12 @@ void CudaEngine::begin_round() {
   }
 }
 
-void CudaEngine::add_group(uint32_t first, uint32_t count) {
+void MessageRunner::add_group(uint32_t first, uint32_t count) {
   groups_.as<Group>()[job_->shares++] = {first, count};
 }
 
 // Adds the frames of an entry that have no answer yet.
-void CudaEngine::add_entry(uint32_t index) {
+void MessageRunner::add_entry(uint32_t index) {
   const BatchEntry& entry = batch_->entries[index];
   EntryInfo& info = entries_.as<EntryInfo>()[index];
   info = {};
@@ -226,26 +209,26 @@ void CudaEngine::add_entry(uint32_t index) {
   }
 }
 
-FrameJob& CudaEngine::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size) {
+FrameJob& MessageRunner::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, uint32_t reply_size) {
   FrameJob& job = runner_.next();
-  job.input = input_.data();
+  job.input = batch_->input;
   job.frames = frames_.as<protocol::Frame>();
   job.entries = entries_.as<EntryInfo>();
   job.groups = groups_.as<Group>();
   job.replies = frame_replies_.as<FrameReply>();
   job.reply_out = reply_out;
-  job.input_copy = input_copy_.data();
+  job.input_copy = parts_.inputs.mirror_of(batch_->input);
   job.reply_copy = reply_copy;
   job.reply_size = reply_size;
   job.value_size_max = kArenaValueMax;
   job.item_size_max = config_.item_size_max;
-  job.clock = store_.clock();
+  job.clock = parts_.store.clock();
   job.cas_enabled = config_.cas_enabled;
   job.out_of_memory = out_of_memory_;
   return job;
 }
 
-Batch* CudaEngine::poll() {
+Batch* MessageRunner::poll() {
   if (batch_ == nullptr) return nullptr;
   if (under_way_) {
     if (!runner_.ended()) return nullptr;
@@ -261,7 +244,7 @@ Batch* CudaEngine::poll() {
 }
 
 // Reads the results of the job. Returns the bytes of the arena at `reply_out` that hold replies.
-uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
+uint32_t MessageRunner::take_results(const uint8_t* reply_out) {
   const auto* replies = frame_replies_.as<FrameReply>();
   uint32_t used = 0;
   for (uint32_t i = 0; i < origin_.size(); ++i) {
@@ -276,12 +259,12 @@ uint32_t CudaEngine::take_results(const uint8_t* reply_out) {
     used = std::max(used, reply.offset + reply.size);
     entry_bytes_[batch_->frames[origin_[i]].entry] += reply.size;
   }
-  runner_.take_counts(counters_);
+  runner_.take_counts(parts_.counters);
   return aligned(used);
 }
 
 // Decides for each entry of the round whether it needs another round.
-void CudaEngine::after_round() {
+void MessageRunner::after_round() {
   space_wanted_ = space_missing_ = 0;
   round_.swap(again_);
   again_.clear();
@@ -300,7 +283,7 @@ void CudaEngine::after_round() {
   begin_round();
 }
 
-CudaEngine::EntryNext CudaEngine::next_of(uint32_t index) {
+MessageRunner::EntryNext MessageRunner::next_of(uint32_t index) {
   BatchEntry& entry = batch_->entries[index];
   while (true) {
     while (entry.frames_done < entry.frame_count &&
@@ -325,7 +308,8 @@ CudaEngine::EntryNext CudaEngine::next_of(uint32_t index) {
 }
 
 // What to do about the first frame without an answer.
-CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, bool has_hole) {
+MessageRunner::EntryNext MessageRunner::next_of_first(uint32_t index, uint32_t frame,
+                                                      bool has_hole) {
   BatchEntry& entry = batch_->entries[index];
   const Answer& answer = answers_[frame];
   switch (answer.state) {
@@ -364,27 +348,15 @@ CudaEngine::EntryNext CudaEngine::next_of_first(uint32_t index, uint32_t frame, 
 }
 
 // The error is the whole answer.
-void CudaEngine::fail_datagram(const BatchEntry& entry, Bytes error) {
+void MessageRunner::fail_datagram(const BatchEntry& entry, Bytes error) {
   for (uint32_t i = 0; i < entry.frame_count; ++i) answer_with(entry.first_frame + i, {});
   answer_with(entry.first_frame, error);
 }
 
-// --- Bodies that come in pieces
-
-Status CudaEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
-  return incoming_.reserve(key_size, body_size, id);
-}
-
-MutableBytes CudaEngine::reservation_window(uint32_t id, uint32_t offset) {
-  return incoming_.window(id, offset);
-}
-
-void CudaEngine::abandon(uint32_t id) { incoming_.abandon(id); }
-
 // --- The end
 
 // Turns answers into spans. Neighbouring bytes in memory share a span.
-void CudaEngine::finish() {
+void MessageRunner::finish() {
   Batch& batch = *batch_;
   for (uint32_t index = 0; index < batch.entries.size(); ++index) {
     BatchEntry& entry = batch.entries[index];
@@ -405,12 +377,12 @@ void CudaEngine::finish() {
         batch.stream_not_reached || (entry.frames_done == 0 && !entry.datagram);
     if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
     const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
-    if (used_up && !faults_.failed()) abandon(entry.reservation);
+    if (used_up && !faults_.failed()) parts_.bodies.abandon(entry.reservation);
     if (WC_UNLIKELY(wants_keys_)) show_keys(entry);
   }
 }
 
-void CudaEngine::show_keys(const BatchEntry& entry) {
+void MessageRunner::show_keys(const BatchEntry& entry) {
   for (uint32_t i = 0; i < entry.frames_done; ++i) {
     const Answer& answer = answers_[entry.first_frame + i];
     if (!is_done(answer.state)) continue;

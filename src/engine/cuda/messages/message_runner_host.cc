@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/mem.h"
-#include "engine/cuda/messages/cuda_engine.h"
+#include "engine/cuda/messages/message_runner.h"
 #include "engine/replies.h"
 #include "protocol/compose/admin_reply.h"
 #include "request/stages.h"
@@ -16,7 +16,7 @@ namespace warpcache::engine::cuda {
 // `text` makes a std::string, which is kept until the batch has been sent. If the system refuses
 // the memory for it, the connection is closed.
 template <typename... Text>
-void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
+void MessageRunner::answer_text(uint32_t frame, Text&&... text) {
   try {
     texts_.emplace_back(std::forward<Text>(text)...);
     answer_with(frame, bytes_of(texts_.back()));
@@ -27,7 +27,7 @@ void CudaEngine::answer_text(uint32_t frame, Text&&... text) {
 }
 
 // Until a connection has logged in, everything it sends is a login.
-void CudaEngine::authenticate(BatchEntry& entry) {
+void MessageRunner::authenticate(BatchEntry& entry) {
   while (!entry.authenticated && entry.frames_done < entry.frame_count && !entry.close) {
     const uint32_t frame = entry.first_frame + entry.frames_done;
     const protocol::Request request = parse(frame);
@@ -46,10 +46,10 @@ void CudaEngine::authenticate(BatchEntry& entry) {
 
 // False: the entry ends here for this batch, before the command if too many have run, or after it
 // if its reply comes later. `must`: the command cannot wait.
-bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
+bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
   BatchEntry& entry = batch_->entries[index];
   const bool may =
-      admin_budget_.allows(entry.datagram, entry_admin_[index], AdminBudget::Clock::now());
+      parts_.admin_budget.allows(entry.datagram, entry_admin_[index], AdminBudget::Clock::now());
   if (!must && !may) {
     entry.waits = !entry.datagram;
     if (!entry.datagram) return false;
@@ -57,7 +57,7 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
     return true;
   }
   ++entry_admin_[index];
-  admin_budget_.count(entry.datagram);
+  parts_.admin_budget.count(entry.datagram);
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(request, frame,
@@ -72,7 +72,7 @@ bool CudaEngine::run_on_host(uint32_t index, uint32_t frame, bool must) {
 // Answers with the text that `run` makes. Texts grow with what is stored: if the system refuses the
 // memory, the answer says so.
 template <typename Run>
-void CudaEngine::run_admin(const protocol::Request& request, uint32_t frame, Run run) {
+void MessageRunner::run_admin(const protocol::Request& request, uint32_t frame, Run run) {
   try {
     std::string text;
     run(text);
@@ -88,14 +88,14 @@ void CudaEngine::run_admin(const protocol::Request& request, uint32_t frame, Run
   }
 }
 
-void CudaEngine::answer_miss(uint32_t frame) {
+void MessageRunner::answer_miss(uint32_t frame) {
   const protocol::Request request = parse(frame);
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kMiss;
   uint8_t text[kReplyFrameMax];
   uint8_t* end = protocol::compose_head(request, result, batch_->input, text);
   end = protocol::compose_tail(request, result, batch_->input, end);
-  counters_.add(request::Counter::kLargeMissed);
+  parts_.counters.add(request::Counter::kLargeMissed);
   answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
 }
 
@@ -103,7 +103,7 @@ void CudaEngine::answer_miss(uint32_t frame) {
 
 // Runs one request with a separate reply buffer, which stays until it has been sent. kFinished: the
 // entry waits for a buffer.
-CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame) {
+MessageRunner::EntryNext MessageRunner::fetch_large(BatchEntry& entry, uint32_t frame) {
   uint32_t buffer = 0;
   while (buffer < kLargeBuffers && (large_used_[buffer] || large_[buffer].bytes() == 0)) ++buffer;
   if (buffer == kLargeBuffers) {
@@ -116,7 +116,7 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
   if (faults_.failed()) return EntryNext::kFinished;
   Answer& answer = answers_[frame];
   if (answer.answered) {
-    answer.pin = buffer + 1;
+    answer.pin = first_pin_ + buffer;
     large_used_[buffer] = true;
   } else if (answer.state != FrameState::kDeferred) {
     answer_miss(frame);
@@ -126,7 +126,7 @@ CudaEngine::EntryNext CudaEngine::fetch_large(BatchEntry& entry, uint32_t frame)
 
 // The same if later frames of the entry are answered already, so that it cannot wait: the reply
 // becomes a text. If there is no memory for the text, the answer is a miss.
-void CudaEngine::fetch_apart(uint32_t frame) {
+void MessageRunner::fetch_apart(uint32_t frame) {
   run_alone(frame, apart_);
   Answer& answer = answers_[frame];
   if (answer.state == FrameState::kDeferred) return;  // reclaim() follows, as for other frames
@@ -140,7 +140,7 @@ void CudaEngine::fetch_apart(uint32_t frame) {
 }
 
 // Runs a job of one frame. `reply` has space for any reply.
-void CudaEngine::run_alone(uint32_t frame, const gpu::CudaMemory& reply) {
+void MessageRunner::run_alone(uint32_t frame, const gpu::CudaMemory& reply) {
   const auto size = static_cast<uint32_t>(reply.bytes());
   const bool large = large_copy_.bytes() != 0;
   const uint32_t index = batch_->frames[frame].entry;
@@ -158,12 +158,16 @@ void CudaEngine::run_alone(uint32_t frame, const gpu::CudaMemory& reply) {
   if (runner_.wait()) (void)take_results(reply.data());
 }
 
-bool CudaEngine::waited_too_long() {
+bool MessageRunner::waited_too_long() {
   const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(pins_refused_, true)) refused_since_ = now;
   return now - refused_since_ >= std::chrono::milliseconds(config_.pin_wait_ms_max);
 }
 
-void CudaEngine::release(uint32_t pin) { large_used_[pin - 1] = false; }
+bool MessageRunner::release(uint32_t pin) {
+  if (pin < first_pin_ || pin >= first_pin_ + kLargeBuffers) return false;
+  large_used_[pin - first_pin_] = false;
+  return true;
+}
 
 }  // namespace warpcache::engine::cuda

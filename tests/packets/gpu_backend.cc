@@ -22,7 +22,7 @@ using gpu::CudaMemory;
 using store::CudaStore;
 
 constexpr uint32_t kBlocks = 4;
-constexpr uint32_t kBufferBytes = 16 * 1024 * 1024;
+constexpr uint32_t kBufferBytes = 4 * 1024 * 1024;
 constexpr uint32_t kPacketsMax = PacketEngine::kPacketsMax;
 
 class GpuBackend final : public Backend {

@@ -1,6 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 # The helpers that every part's CMakeLists.txt uses.
 
+# wc_precompiled(NAME HEADERS header... [LIBS target...])
+# Headers that are compiled once, for those targets that use them. Not by clang, whose result names the checkout, so that ccache
+# would miss in every other one.
+function(wc_precompiled NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "HEADERS;LIBS")
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${NAME}.cc" CONTENT "// Holds precompiled headers.\n")
+  add_library(${NAME} STATIC "${CMAKE_BINARY_DIR}/${NAME}.cc")
+  target_compile_options(${NAME} PRIVATE -fpch-preprocess)  # ccache asks for it
+  target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS})
+  target_precompile_headers(${NAME} PRIVATE ${ARG_HEADERS})
+  set_target_properties(${NAME} PROPERTIES UNITY_BUILD OFF)
+endfunction()
+
+# wc_use_precompiled(NAME FROM): the target NAME uses the headers of wc_precompiled(FROM), where there are any.
+function(wc_use_precompiled NAME FROM)
+  if(TARGET ${FROM})
+    target_precompile_headers(${NAME} REUSE_FROM ${FROM})
+    target_compile_options(${NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+# What most units include, and GoogleTest's headers, which take up to half of the time of a test's unit.
+set(common_headers <algorithm> <array> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional> <sstream> <string>
+  <string_view> <thread> <unordered_map> <vector>)
+wc_precompiled(wc_common_headers HEADERS ${common_headers} LIBS Threads::Threads)
+if(BUILD_TESTING AND GTest_FOUND)
+  wc_precompiled(wc_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> <random> ${common_headers} LIBS GTest::gmock Threads::Threads)
+endif()
+
 # wc_library(NAME [SOURCES file...] [LIBS target...])
 # A static library, or an INTERFACE one if it has no sources. LIBS are public. Includes read "part/file.h".
 function(wc_library NAME)
@@ -9,6 +41,7 @@ function(wc_library NAME)
     add_library(${NAME} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${NAME} PRIVATE wc_warnings)
+    wc_use_precompiled(${NAME} wc_common_headers)
   else()
     add_library(${NAME} INTERFACE)
     set(scope INTERFACE)
@@ -31,6 +64,7 @@ function(wc_executable NAME)
   add_executable(${NAME} ${ARG_SOURCES})
   target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
   target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS})
+  wc_use_precompiled(${NAME} wc_common_headers)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 endfunction()
 
@@ -49,27 +83,17 @@ function(wc_test NAME)
   target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
   target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS} GTest::gmock GTest::gtest_main
     Threads::Threads)
-  if(TARGET wc_test_headers)
-    target_precompile_headers(${NAME} REUSE_FROM wc_test_headers)
-    target_compile_options(${NAME} PRIVATE -fpch-preprocess)
-  endif()
+  add_dependencies(wc_tests ${NAME})
+  wc_use_precompiled(${NAME} wc_test_headers)
   gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300
     PROPERTIES TIMEOUT ${WARPCACHE_TEST_TIMEOUT_S} PROCESSORS ${ARG_PROCESSORS} COST ${ARG_PROCESSORS} ENVIRONMENT SIMT_GPU=1)
 endfunction()
 
+# All unit tests. What no test runs, ./test does not build.
+add_custom_target(wc_tests)
+
 # Time limit for a test that hangs. Every test takes less than a tenth of it, so that a busy machine does not exceed it.
 set(WARPCACHE_TEST_TIMEOUT_S 1200)
-
-# GoogleTest's headers and what they include take up to half of the time of a test's unit: they are compiled once. Not by clang,
-# whose result names the checkout, so that ccache would miss in every other one.
-if(BUILD_TESTING AND GTest_FOUND AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/test_headers.cc" CONTENT "// Holds the precompiled headers of the unit tests.\n")
-  add_library(wc_test_headers STATIC "${CMAKE_BINARY_DIR}/test_headers.cc")
-  target_compile_options(wc_test_headers PRIVATE -fpch-preprocess)  # ccache asks for it
-  target_link_libraries(wc_test_headers PRIVATE wc_warnings GTest::gmock Threads::Threads)
-  target_precompile_headers(wc_test_headers PRIVATE
-    <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <map> <memory> <random> <string> <thread> <vector>)
-endif()
 
 if(BUILD_TESTING AND GTest_FOUND)
   include(GoogleTest)

@@ -10,7 +10,7 @@
 namespace warpcache::load {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kNsPerSecond = 1e9;
 constexpr uint64_t kLookEveryNs = 5'000'000;
 
 double own_cpu_s() {
@@ -65,9 +65,9 @@ RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Sum
   if (!connect(why)) return RunStatus::kNoServer;
   if (options_.fill) fill();
   Window window;
-  window.begin_ns = steady_now_ns() + static_cast<uint64_t>(options_.warm_up_s * kSecond);
+  window.begin_ns = steady_now_ns() + static_cast<uint64_t>(options_.warm_up_s * kNsPerSecond);
   if (options_.requests == 0) {
-    window.end_ns = window.begin_ns + static_cast<uint64_t>(options_.seconds * kSecond);
+    window.end_ns = window.begin_ns + static_cast<uint64_t>(options_.seconds * kNsPerSecond);
   }
   loading_ = options_.threads;
   std::vector<std::thread> threads;
@@ -82,7 +82,7 @@ RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Sum
   if (options_.requests > 0 && summary->seconds > 0) {
     uint64_t last_ns = window.begin_ns + 1;
     for (const auto& worker : workers_) last_ns = std::max(last_ns, worker->last_reply_ns());
-    summary->seconds = static_cast<double>(last_ns - window.begin_ns) / kSecond;
+    summary->seconds = static_cast<double>(last_ns - window.begin_ns) / kNsPerSecond;
   }
   sum_up(summary);
   *why = failure();
@@ -109,12 +109,13 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
       own_before = own_cpu_s();
       began_ns = reported_ns = now_ns;
     }
-    if (static_cast<double>(now_ns - reported_ns) < kSecond) continue;
+    if (static_cast<double>(now_ns - reported_ns) < kNsPerSecond) continue;
     Interval all;
     for (const auto& worker : workers_) add_up(*worker, &all);
     Interval since = all;
-    since.at_s = (static_cast<double>(now_ns) - static_cast<double>(window.begin_ns)) / kSecond;
-    since.seconds = static_cast<double>(now_ns - reported_ns) / kSecond;
+    since.at_s =
+        (static_cast<double>(now_ns) - static_cast<double>(window.begin_ns)) / kNsPerSecond;
+    since.seconds = static_cast<double>(now_ns - reported_ns) / kNsPerSecond;
     since.requests -= before.requests;
     since.hits -= before.hits;
     since.misses -= before.misses;
@@ -127,12 +128,12 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
   // This thread may wake a little after the window starts. The CPU time from then on is scaled to
   // the whole window.
   const uint64_t end_ns = std::min(now_ns, window.end_ns);
-  summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kSecond;
-  const double scale = summary->seconds * kSecond / static_cast<double>(end_ns - began_ns + 1);
+  summary->seconds = static_cast<double>(end_ns - window.begin_ns) / kNsPerSecond;
+  const double scale = summary->seconds * kNsPerSecond / static_cast<double>(end_ns - began_ns + 1);
   summary->generator_cpu_s = (own_cpu_s() - own_before) * scale;
   summary->server_measured = read_process(options_.server_pid, &server_after);
   summary->server_cpu_s =
-      static_cast<double>(server_after.cpu_ns - server_before.cpu_ns) / kSecond * scale;
+      static_cast<double>(server_after.cpu_ns - server_before.cpu_ns) / kNsPerSecond * scale;
   summary->server_resident_kib = server_after.resident_kib;
 }
 

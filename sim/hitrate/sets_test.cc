@@ -13,7 +13,7 @@ namespace {
 constexpr char kNames[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 // One set. Letters in capitals are set, in small ones are got; the result is what is stored then.
-std::string after(const std::string& cache_name, uint32_t ways, const std::string& script) {
+std::string in_set_after(const std::string& cache_name, uint32_t ways, const std::string& script) {
   const std::unique_ptr<Cache> cache =
       cache_of("set:" + std::to_string(ways) + ":" + cache_name, ways);
   const auto key = [](char letter) { return make_key(1, static_cast<uint64_t>(letter | 0x20)); };
@@ -32,44 +32,45 @@ std::string after(const std::string& cache_name, uint32_t ways, const std::strin
 }
 
 TEST(SetPolicies, LruEvictsTheLeastRecentlyUsed) {
-  EXPECT_EQ(after("lru", 2, "ABaC"), "AC");
-  EXPECT_EQ(after("lru", 2, "ABAC"), "AC");  // a set is a use
-  EXPECT_EQ(after("lru", 3, "ABCabD"), "ABD");
-  EXPECT_EQ(after("lru", 1, "ABC"), "C");
+  EXPECT_EQ(in_set_after("lru", 2, "ABaC"), "AC");
+  EXPECT_EQ(in_set_after("lru", 2, "ABAC"), "AC");  // a set is a use
+  EXPECT_EQ(in_set_after("lru", 3, "ABCabD"), "ABD");
+  EXPECT_EQ(in_set_after("lru", 1, "ABC"), "C");
 }
 
 TEST(SetPolicies, FifoEvictsTheOldest) {
-  EXPECT_EQ(after("fifo", 2, "ABaC"), "BC");
-  EXPECT_EQ(after("fifo", 2, "ABAC"), "BC");
-  EXPECT_EQ(after("fifo", 3, "ABCabcDE"), "CDE");
+  EXPECT_EQ(in_set_after("fifo", 2, "ABaC"), "BC");
+  EXPECT_EQ(in_set_after("fifo", 2, "ABAC"), "BC");
+  EXPECT_EQ(in_set_after("fifo", 3, "ABCabcDE"), "CDE");
 }
 
 TEST(SetPolicies, ClockGivesASecondChanceOnce) {
-  EXPECT_EQ(after("clock", 2, "ABaC"), "AC");      // spares A, takes B
-  EXPECT_EQ(after("clock", 2, "ABaCD"), "CD");     // A has no second chance left
-  EXPECT_EQ(after("clock", 3, "ABCabcD"), "BCD");  // all used: a round clears them, then the first
+  EXPECT_EQ(in_set_after("clock", 2, "ABaC"), "AC");   // spares A, takes B
+  EXPECT_EQ(in_set_after("clock", 2, "ABaCD"), "CD");  // A has no second chance left
+  EXPECT_EQ(in_set_after("clock", 3, "ABCabcD"),
+            "BCD");  // all used: a round clears them, then the first
 }
 
 // A B C, the hand at A. A was used: spared in its place; B goes; then C, where the hand stands, and
 // then D, though A is older.
 TEST(SetPolicies, SieveKeepsItsPlace) {
-  EXPECT_EQ(after("sieve", 3, "ABCaD"), "ACD");
-  EXPECT_EQ(after("sieve", 3, "ABCaDE"), "ADE");
-  EXPECT_EQ(after("sieve", 3, "ABCaDEF"), "AEF");
-  EXPECT_EQ(after("sieve", 3, "ABCcD"), "BCD");  // unused ones leave as in FIFO
+  EXPECT_EQ(in_set_after("sieve", 3, "ABCaD"), "ACD");
+  EXPECT_EQ(in_set_after("sieve", 3, "ABCaDE"), "ADE");
+  EXPECT_EQ(in_set_after("sieve", 3, "ABCaDEF"), "AEF");
+  EXPECT_EQ(in_set_after("sieve", 3, "ABCcD"), "BCD");  // unused ones leave as in FIFO
 }
 
 // Five ways: one for new keys, four ghosts. A is evicted first; as a ghost it returns to the main
 // queue, where a row of new keys does not reach it.
 TEST(SetPolicies, S3FifoRemembersGhosts) {
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEF"), "BCDEF");
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEFAGHIJKLM"), "AJKLM");
+  EXPECT_EQ(in_set_after("s3fifo", 5, "ABCDEF"), "BCDEF");
+  EXPECT_EQ(in_set_after("s3fifo", 5, "ABCDEFAGHIJKLM"), "AJKLM");
 }
 
 TEST(SetPolicies, S3FifoMovesWhatIsUsedTwice) {
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEaaFGHIJKL"), "AIJKL");
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEaFGHIJ"), "FGHIJ");  // once is not enough
-  EXPECT_EQ(after("s3fifo", 1, "AaaB"), "B");
+  EXPECT_EQ(in_set_after("s3fifo", 5, "ABCDEaaFGHIJKL"), "AIJKL");
+  EXPECT_EQ(in_set_after("s3fifo", 5, "ABCDEaFGHIJ"), "FGHIJ");  // once is not enough
+  EXPECT_EQ(in_set_after("s3fifo", 1, "AaaB"), "B");
 }
 
 TEST(SetPolicies, RandomEvictsEachWay) {

@@ -11,11 +11,11 @@ namespace warpcache::nic {
 namespace {
 
 constexpr uint32_t kKeys = 16;
-constexpr uint32_t kRowBits = 1;
+constexpr uint32_t kFrontRowBits = 1;
 
 Geometry tiny(uint32_t tag_bits = 8) {
   Geometry geometry;
-  geometry.rows = 1u << kRowBits;
+  geometry.rows = 1u << kFrontRowBits;
   geometry.ways = 2;
   geometry.tag_bits = tag_bits;
   geometry.replacement = Replacement::kLru;

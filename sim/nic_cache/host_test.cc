@@ -12,13 +12,13 @@
 namespace warpcache::nic {
 namespace {
 
-Item item(uint32_t key, uint32_t value, uint32_t bytes) { return {key, value, bytes, true}; }
+Item dirty_item(uint32_t key, uint32_t value, uint32_t bytes) { return {key, value, bytes, true}; }
 
 TEST(LruHost, ReturnsWhatWasSetAndIsClean) {
   LruHost host(4, 0);
   EXPECT_FALSE(host.get(1));
-  host.set(item(1, 10, 5));
-  host.set(item(1, 11, 6));
+  host.set(dirty_item(1, 10, 5));
+  host.set(dirty_item(1, 11, 6));
   ASSERT_TRUE(host.get(1));
   EXPECT_EQ(host.get(1)->value, 11u);
   EXPECT_FALSE(host.get(1)->dirty);
@@ -32,9 +32,9 @@ TEST(LruHost, ReturnsWhatWasSetAndIsClean) {
 
 TEST(LruHost, TheLeastRecentlyUsedItemIsEvicted) {
   LruHost host(8, 30);
-  for (uint32_t key = 0; key < 3; ++key) host.set(item(key, key, 10));
+  for (uint32_t key = 0; key < 3; ++key) host.set(dirty_item(key, key, 10));
   EXPECT_TRUE(host.get(0));
-  host.set(item(5, 5, 15));  // needs two to go: 1, then 2
+  host.set(dirty_item(5, 5, 15));  // needs two to go: 1, then 2
   EXPECT_TRUE(host.get(0));
   EXPECT_FALSE(host.get(1));
   EXPECT_FALSE(host.get(2));
@@ -55,7 +55,7 @@ TEST(LruHost, IsLeastRecentlyUsed) {
     if (is_there) newest_first.erase(found);
     switch (random.next() % 4) {
       case 0:
-        host.set(item(key, step, 1));
+        host.set(dirty_item(key, step, 1));
         newest_first.push_front(key);
         if (newest_first.size() > 20) newest_first.pop_back();
         break;
@@ -73,26 +73,26 @@ TEST(LruHost, IsLeastRecentlyUsed) {
 // A store of 8 MiB, into which 16 MiB are put: it holds a part, and never another key's value or an
 // older one.
 TEST(StoreHost, HoldsWhatItsMemoryHolds) {
-  constexpr uint32_t kKeys = 1u << 15;
-  const auto host = StoreHost::create(kKeys, 8u << 20);
+  constexpr uint32_t kManyKeys = 1u << 15;
+  const auto host = StoreHost::create(kManyKeys, 8u << 20);
   ASSERT_NE(host, nullptr);
   EXPECT_FALSE(host->get(1));
-  for (uint32_t key = 0; key < kKeys; ++key) host->set(item(key, key, 512));
-  host->set(item(kKeys - 1, 77, 100));
+  for (uint32_t key = 0; key < kManyKeys; ++key) host->set(dirty_item(key, key, 512));
+  host->set(dirty_item(kManyKeys - 1, 77, 100));
   uint32_t found = 0;
-  for (uint32_t key = 0; key + 1 < kKeys; ++key) {
+  for (uint32_t key = 0; key + 1 < kManyKeys; ++key) {
     const auto there = host->get(key);
     if (!there) continue;
     ++found;
     ASSERT_EQ(there->value, key);
     ASSERT_EQ(there->bytes, 512u);
   }
-  EXPECT_GT(found, kKeys / 4);
-  EXPECT_LT(found, kKeys / 2);
-  ASSERT_TRUE(host->get(kKeys - 1));
-  EXPECT_EQ(host->get(kKeys - 1)->value, 77u);
-  host->erase(kKeys - 1);
-  EXPECT_FALSE(host->get(kKeys - 1));
+  EXPECT_GT(found, kManyKeys / 4);
+  EXPECT_LT(found, kManyKeys / 2);
+  ASSERT_TRUE(host->get(kManyKeys - 1));
+  EXPECT_EQ(host->get(kManyKeys - 1)->value, 77u);
+  host->erase(kManyKeys - 1);
+  EXPECT_FALSE(host->get(kManyKeys - 1));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace warpcache::simt {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr const char* kFormat = "warpcache-branch-profile-1";
 constexpr uint32_t kTripsMax = 1'000'000;
@@ -32,7 +32,7 @@ struct Refused {
   std::string why;
 };
 
-double number(const Json& value, const std::string& what, double max) {
+double number(const SortedJson& value, const std::string& what, double max) {
   if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > max) {
     throw Refused{fmt::format("{}: expected a number from 0 to {}", what, max)};
   }
@@ -51,17 +51,17 @@ class ModelReader {
   ModelReader(const Graph& graph, const Loops& loops, Model* out)
       : graph_(graph), loops_(loops), out_(*out) {}
 
-  void read(const Json& json) {
+  void read(const SortedJson& json) {
     if (json.value("format", "") != kFormat) {
       throw Refused{fmt::format("its \"format\" is not {}", kFormat)};
     }
     out_ = equal_model(graph_);
     if (json.contains("classes")) read_classes(json["classes"]);
-    out_.class_rho = number(json.value("class_rho", Json(0)), "class_rho", 1);
+    out_.class_rho = number(json.value("class_rho", SortedJson(0)), "class_rho", 1);
     if (json.contains("rounds")) read_rounds(json["rounds"]);
     std::unordered_map<std::string, uint32_t> index;
     for (uint32_t b = 0; b < graph_.blocks.size(); ++b) index[graph_.blocks[b].name] = b;
-    const Json branches = json.value("branches", Json::object());
+    const SortedJson branches = json.value("branches", SortedJson::object());
     for (const auto& [name, entry] : branches.items()) {
       const auto found = index.find(name);
       if (found == index.end()) throw Refused{fmt::format("block {} is not in the graph", name)};
@@ -70,7 +70,7 @@ class ModelReader {
   }
 
  private:
-  void read_classes(const Json& classes) {
+  void read_classes(const SortedJson& classes) {
     std::vector<double> weights;
     out_.classes.clear();
     for (const auto& [name, weight] : classes.items()) {
@@ -84,21 +84,21 @@ class ModelReader {
     }
   }
 
-  void read_rounds(const Json& rounds) {
-    out_.rounds.capacity = number(rounds.value("capacity", Json()), "rounds: capacity", 1e18);
+  void read_rounds(const SortedJson& rounds) {
+    out_.rounds.capacity = number(rounds.value("capacity", SortedJson()), "rounds: capacity", 1e18);
     out_.rounds.size.assign(out_.classes.size(), -1);
-    const Json sizes = rounds.value("sizes", Json::object());
+    const SortedJson sizes = rounds.value("sizes", SortedJson::object());
     for (const auto& [name, size] : sizes.items()) {
       out_.rounds.size[class_index(name)] =
           number(size, "rounds: size of " + name, out_.rounds.capacity);
     }
   }
 
-  void read_branch(uint32_t block, const Json& entry) {
+  void read_branch(uint32_t block, const SortedJson& entry) {
     BranchModel& model = out_.branches[block];
     const std::string& name = graph_.blocks[block].name;
     if (model.classes.empty()) throw Refused{fmt::format("block {} does not branch", name)};
-    model.rho = number(entry.value("rho", Json(0)), name + ": rho", 1);
+    model.rho = number(entry.value("rho", SortedJson(0)), name + ": rho", 1);
     model.held = entry.value("held", false);
     model.vote = read_way(block, entry, "vote");
     model.one = read_way(block, entry, "one");
@@ -109,7 +109,7 @@ class ModelReader {
       throw Refused{fmt::format("block {}: rounds need \"rounds\" and two ways", name)};
     }
     for (Branch& branch : model.classes) read_outcomes(block, entry, &branch);
-    const Json classes = entry.value("classes", Json::object());
+    const SortedJson classes = entry.value("classes", SortedJson::object());
     for (const auto& [class_name, outcomes] : classes.items()) {
       read_outcomes(block, outcomes, &model.classes[class_index(class_name)]);
     }
@@ -122,7 +122,7 @@ class ModelReader {
     throw Refused{fmt::format("class {} is not among \"classes\"", name)};
   }
 
-  void read_outcomes(uint32_t block, const Json& entry, Branch* out) const {
+  void read_outcomes(uint32_t block, const SortedJson& entry, Branch* out) const {
     const std::string& name = graph_.blocks[block].name;
     if (entry.contains("to")) out->probability = read_to(block, entry["to"]);
     if (entry.contains("turns")) read_turns(block, entry, out);
@@ -135,14 +135,15 @@ class ModelReader {
   }
 
   // "turns": [[inner, outer, count, ...], ...], counts in the order of "ways".
-  void read_turns(uint32_t block, const Json& entry, Branch* out) const {
+  void read_turns(uint32_t block, const SortedJson& entry, Branch* out) const {
     const Block& from = graph_.blocks[block];
     const std::string what = from.name + ": turns";
-    const Json ways = entry.value("ways", Json::array());
+    const SortedJson ways = entry.value("ways", SortedJson::array());
     std::vector<size_t> order;
-    for (const Json& way : ways) order.push_back(successor_index(from, way.get<std::string>()));
+    for (const SortedJson& way : ways)
+      order.push_back(successor_index(from, way.get<std::string>()));
     out->turns.clear();
-    for (const Json& turn : entry["turns"]) {
+    for (const SortedJson& turn : entry["turns"]) {
       if (!turn.is_array() || turn.size() != order.size() + 2) {
         throw Refused{what + ": expected [inner, outer, and a count for each of \"ways\"]"};
       }
@@ -154,7 +155,7 @@ class ModelReader {
     }
   }
 
-  std::vector<double> read_to(uint32_t block, const Json& to) const {
+  std::vector<double> read_to(uint32_t block, const SortedJson& to) const {
     const Block& from = graph_.blocks[block];
     std::vector<double> weights(from.successors.size());
     for (const auto& [name, weight] : to.items()) {
@@ -164,7 +165,7 @@ class ModelReader {
     return normalized(weights, "block " + from.name);
   }
 
-  uint32_t read_way(uint32_t block, const Json& entry, const char* key) const {
+  uint32_t read_way(uint32_t block, const SortedJson& entry, const char* key) const {
     if (!entry.contains(key)) return kNone;
     const std::string name = entry[key].get<std::string>();
     return static_cast<uint32_t>(successor_index(graph_.blocks[block], name));
@@ -177,7 +178,7 @@ class ModelReader {
     throw Refused{fmt::format("block {} does not lead to {}", from.name, name)};
   }
 
-  static std::vector<double> read_trips(const std::string& name, const Json& trips) {
+  static std::vector<double> read_trips(const std::string& name, const SortedJson& trips) {
     std::vector<double> stay;
     if (trips.is_object()) {
       const std::string what = name + ": trips";
@@ -197,9 +198,9 @@ class ModelReader {
   }
 
   // Probabilities, or [executed, stayed] pairs of a profile.
-  static std::vector<double> read_stay(const std::string& name, const Json& entries) {
+  static std::vector<double> read_stay(const std::string& name, const SortedJson& entries) {
     std::vector<double> stay;
-    for (const Json& entry : entries) {
+    for (const SortedJson& entry : entries) {
       if (!entry.is_array()) {
         stay.push_back(number(entry, name + ": stay", 1));
       } else if (entry.size() == 2 && number(entry[0], name + ": stay", 1e18) > 0) {
@@ -242,11 +243,11 @@ Model equal_model(const Graph& graph) {
 bool read_model(const std::string& json, const Graph& graph, const Loops& loops, Model* out,
                 std::string* why) {
   try {
-    ModelReader(graph, loops, out).read(Json::parse(json));
+    ModelReader(graph, loops, out).read(SortedJson::parse(json));
     return true;
   } catch (const Refused& refused) {
     *why = refused.why;
-  } catch (const Json::exception& error) {
+  } catch (const SortedJson::exception& error) {
     *why = error.what();
   }
   return false;

@@ -9,7 +9,7 @@ namespace warpcache::simt {
 namespace {
 
 // l is left when no round is left; a lane goes to m in its own.
-constexpr const char* kGraph = "digraph { a -> l; l -> m; l -> s; m -> s; s -> l; s -> e; }";
+constexpr const char* kLoopGraph = "digraph { a -> l; l -> m; l -> s; m -> s; s -> l; s -> e; }";
 
 std::string model_json(const std::string& classes, const std::string& sizes) {
   return std::string(R"({"format": "warpcache-branch-profile-1", "classes": {)") + classes +
@@ -18,7 +18,7 @@ std::string model_json(const std::string& classes, const std::string& sizes) {
 }
 
 Result run_model(const std::string& classes, const std::string& sizes) {
-  const Graph graph = graph_of(kGraph);
+  const Graph graph = graph_of(kLoopGraph);
   RunOptions options;
   options.passes = 1000;
   return run_of(graph, model_of(model_json(classes, sizes), graph), options);
@@ -32,7 +32,7 @@ TEST(Rounds, AreFilledInTheOrderOfLanes) {
 
 // 32 pieces of 6 fit; of pieces of 7 27 do, and 5 lanes take a second round.
 TEST(Rounds, TakeAWarpAsOftenAsItsLanesNeed) {
-  const Graph graph = graph_of(kGraph);
+  const Graph graph = graph_of(kLoopGraph);
   const Result one = run_model(R"("a": 1)", R"("a": 6)");
   EXPECT_DOUBLE_EQ(one.estimate.ratio_of_sums, 1);
   EXPECT_EQ(one.tally.issues[graph.find_block("l")], 1000u);
@@ -44,7 +44,7 @@ TEST(Rounds, TakeAWarpAsOftenAsItsLanesNeed) {
 
 // Who wants nothing goes along, and to m never. Each lane that wants a piece goes there once.
 TEST(Rounds, OfAMixtureFollowFromTheSizesOfAll) {
-  const Graph graph = graph_of(kGraph);
+  const Graph graph = graph_of(kLoopGraph);
   const Result all = run_model(R"("a": 1, "b": 1)", R"("a": 6, "b": 7)");
   EXPECT_EQ(all.tally.threads[graph.find_block("m")], 32'000u);
   EXPECT_EQ(all.tally.issues[graph.find_block("l")], 2000u);
@@ -54,7 +54,7 @@ TEST(Rounds, OfAMixtureFollowFromTheSizesOfAll) {
 }
 
 TEST(Rounds, NeedSizesAndTwoWays) {
-  const Graph graph = graph_of(kGraph);
+  const Graph graph = graph_of(kLoopGraph);
   Model model;
   std::string why;
   const std::string head = R"({"format": "warpcache-branch-profile-1", "branches": )";

@@ -12,16 +12,16 @@ namespace warpcache::simt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Ways = std::vector<double>;
+using WayWeights = std::vector<double>;
 
 constexpr double kFlowMin = 1e-7;  // of a thread: less is not followed any further
 // Of one block: guesses on the way may make loops without an end.
 constexpr double kVisitsMax = 300;
 constexpr uint32_t kSweeps = 20;  // what is found at one branch tells who comes to the next
 
-Ways ways_of(const Graph& graph, uint32_t block, const Json& entry) {
+WayWeights ways_of(const Graph& graph, uint32_t block, const Json& entry) {
   const auto& successors = graph.blocks[block].successors;
-  Ways ways(successors.size());
+  WayWeights ways(successors.size());
   if (!entry.contains("to")) return ways;
   double sum = 0;
   for (size_t i = 0; i < ways.size(); ++i) {
@@ -32,12 +32,12 @@ Ways ways_of(const Graph& graph, uint32_t block, const Json& entry) {
   return ways;
 }
 
-bool any_way(const Ways& ways) {
+bool any_way(const WayWeights& ways) {
   return std::any_of(ways.begin(), ways.end(), [](double way) { return way > 0; });
 }
 
 // How threads of one kind go: of each branch the probability of each way, none where not known.
-using Habits = std::vector<Ways>;
+using Habits = std::vector<WayWeights>;
 
 // How often a thread comes to each block. What a function is called for comes back.
 std::vector<double> visits_of(const Graph& graph, uint32_t function, const Habits& habits) {
@@ -106,7 +106,7 @@ class Unmixer {
       One one{name, share, habits_of_mixture_};
       one.is_known.resize(count);
       for (uint32_t b = 0; b < count; ++b) {
-        const Ways own = ways_of(graph_, b, entry_of_class(b, name));
+        const WayWeights own = ways_of(graph_, b, entry_of_class(b, name));
         if (!any_way(own)) continue;
         one.is_known[b] = true;
         // A warp's vote takes lanes of all classes along.
@@ -130,7 +130,7 @@ class Unmixer {
   void share_out(uint32_t block, double visits, bool is_settled) {
     if (is_vote_[block]) return;
     const double chance = kChance * visits;
-    Ways left = habits_of_mixture_[block];
+    WayWeights left = habits_of_mixture_[block];
     for (double& way : left) way *= visits;
     for (const One& one : classes_) {
       if (!one.is_known[block]) continue;
@@ -164,7 +164,7 @@ class Unmixer {
 
   // Where as many threads go each way as there are of some classes and of the others, each class
   // goes its own way.
-  static void part(uint32_t block, const Ways& left, const std::vector<One*>& unknown) {
+  static void part(uint32_t block, const WayWeights& left, const std::vector<One*>& unknown) {
     double sum = 0;
     for (const One* one : unknown) sum += one->share * one->visits[block];
     double best = kChance;
@@ -191,10 +191,10 @@ class Unmixer {
     for (const char* key : {"rho", "vote", "one", "to"}) {
       if (!branch.contains(key) && mixed.contains(key)) branch[key] = mixed[key];
     }
-    const Ways votes = is_vote_[block] ? votes_left(block) : Ways();
+    const WayWeights votes = is_vote_[block] ? votes_left(block) : WayWeights();
     for (const One& one : classes_) {
       if (one.is_known[block] || one.visits[block] < kFlowMin) continue;
-      const Ways& ways = votes.empty() ? one.habits[block] : votes;
+      const WayWeights& ways = votes.empty() ? one.habits[block] : votes;
       Json& entry = branch["classes"][one.name];
       entry = Json::object();
       for (size_t i = 0; i < ways.size(); ++i) {
@@ -205,7 +205,7 @@ class Unmixer {
   }
 
   // Who votes for what is not told: as many as are missing to what the mixture's warps did.
-  Ways votes_left(uint32_t block) const {
+  WayWeights votes_left(uint32_t block) const {
     const std::string way = entry_of(mixed_, block)["vote"];
     const auto& successors = graph_.blocks[block].successors;
     const size_t at = successor_name(graph_, successors[0]) == way ? 0 : 1;
@@ -215,7 +215,7 @@ class Unmixer {
       most = std::max(most, ways_of(graph_, block, entry_of_class(block, one.name))[at]);
     }
     const double mixed = habits_of_mixture_[block][at];
-    Ways ways(2);
+    WayWeights ways(2);
     ways[at] = mixed > most + kVotesMin ? mixed : 0;
     ways[1 - at] = 1 - ways[at];
     return ways;

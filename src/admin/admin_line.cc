@@ -8,6 +8,7 @@
 
 #include "admin/admin.h"
 #include "admin/dump_replies.h"
+#include "admin/next_word.h"
 #include "base/number.h"
 #include "options/option_values.h"
 #include "protocol/compose/admin_reply.h"
@@ -27,16 +28,6 @@ constexpr int64_t kAutomoveMax = 2;
 constexpr int64_t kHotAndWarmPercentMax = 80;
 
 constexpr int64_t kClassOfItems = 1;  // the class that contains all items
-
-std::string_view next_word(std::string_view& words) {
-  const size_t begin = words.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return words = {};
-  words.remove_prefix(begin);
-  const size_t end = std::min(words.find(' '), words.size());
-  const std::string_view word = words.substr(0, end);
-  words.remove_prefix(end);
-  return word;
-}
 
 // Whether the protocol would read the word as a signed 32-bit number.
 bool is_i32(std::string_view word) {

@@ -8,26 +8,13 @@
 #include <limits>
 #include <optional>
 
+#include "admin/next_word.h"
 #include "options/option_values.h"
 
 namespace warpcache::admin {
 namespace {
 
 constexpr int64_t kSlabIdMax = 63;  // memcached's largest class number
-
-// Removes the first word from `words` and returns it; empty if there is none.
-std::string_view next_word(std::string_view& words) {
-  const size_t begin = words.find_first_not_of(' ');
-  if (begin == std::string_view::npos) {
-    words = {};
-    return {};
-  }
-  words.remove_prefix(begin);
-  const size_t end = std::min(words.find(' '), words.size());
-  const std::string_view word = words.substr(0, end);
-  words.remove_prefix(end);
-  return word;
-}
 
 constexpr std::string_view kEnd = "END\r\n";
 

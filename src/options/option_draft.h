@@ -4,6 +4,8 @@
 // parser only.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,8 @@
 #include "options/options.h"
 
 namespace warpcache {
+
+inline constexpr int64_t kU32Max = std::numeric_limits<uint32_t>::max();
 
 // The options while they are parsed. `refusal` is set at most once; parsing stops then.
 struct OptionDraft {

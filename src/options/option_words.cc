@@ -13,8 +13,6 @@
 namespace warpcache {
 namespace {
 
-constexpr int64_t kU32Max = std::numeric_limits<uint32_t>::max();
-
 enum class ValueRule { kNone, kOptional, kRequired };
 
 struct Word {

@@ -18,7 +18,6 @@
 namespace warpcache {
 namespace {
 
-constexpr int64_t kU32Max = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kI32Max = std::numeric_limits<int32_t>::max();
 constexpr uint64_t kMemoryBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kMemoryBytesMax = uint64_t{16} << 40;  // 40-bit offsets in granules of 16 bytes
@@ -412,7 +411,8 @@ std::string getopt_refusal(int code, const char* last) {
   if (spec != nullptr)
     return option_name(*spec) + " takes no value, but \"" + std::string(last) + "\" gives one.";
   if (optopt != 0)
-    return std::string("there is no option -") + static_cast<char>(optopt) + ": -h lists them all.";
+    return "there is no option -" + std::string(1, static_cast<char>(optopt)) +
+           ": -h lists them all.";
   return "there is no option " + std::string(last) +
          ", or it is short for several: -h lists them all.";
 }

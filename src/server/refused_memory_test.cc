@@ -205,11 +205,11 @@ class RefusedMemoryTest : public testing::TestWithParam<std::tuple<EngineChoice,
 // Starts a server for each allocation, because some allocations are made only once. In brief, most
 // of those after the first few on the simulated GPU are left out.
 TEST_P(RefusedMemoryTest, TheServerStaysUp) {
-  constexpr int64_t kFirstFew = 6;
+  constexpr int64_t kFirstFew = 4;
   const bool every = options_.server.engine != EngineChoice::kCuda || testing_effort(false, true);
   for (const int64_t following : {0, 1 << 30}) {
     bool reached = true;
-    const int64_t step = every ? 1 : following == 0 ? 4 : 5;
+    const int64_t step = every ? 1 : following == 0 ? 10 : 12;
     for (int64_t first = 1; reached && !HasFailure(); first += first < kFirstFew ? 1 : step) {
       SCOPED_TRACE("allocation " + std::to_string(first) + " and " + std::to_string(following));
       start();

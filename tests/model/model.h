@@ -17,6 +17,8 @@
 
 namespace warpcache::model {
 
+inline constexpr size_t kKeyMax = 250;
+
 struct ModelConfig {
   uint64_t item_size_max = 1 << 20;  // -I
   int64_t now = 2;

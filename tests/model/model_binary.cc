@@ -11,7 +11,6 @@ namespace warpcache::model {
 namespace {
 
 constexpr size_t kHeaderSize = 24;
-constexpr size_t kKeyMax = 250;
 constexpr uint32_t kBodyMax = 1u << 30;
 constexpr uint32_t kSaslMax = 2048;
 constexpr uint32_t kNever = 0xffffffff;  // exptime of a counter that is not to be made

@@ -10,9 +10,8 @@ namespace warpcache::model {
 
 namespace {
 
-constexpr char kBadFormat[] = "CLIENT_ERROR bad command line format";
-constexpr size_t kKeyMax = 250;
-constexpr size_t kWordsMax = 20;
+constexpr char kBadLine[] = "CLIENT_ERROR bad command line format";
+constexpr size_t kTokensMax = 20;
 constexpr size_t kOpaqueMax = 32;  // with its letter
 
 using Words = std::vector<std::string>;
@@ -67,14 +66,14 @@ struct Model::MetaLine {
 
 Model::MetaLine::MetaLine(const Words& words, size_t first_flag) : command(words[0]) {
   if (words.size() < first_flag || !are_flags(words, first_flag)) {
-    error = kBadFormat;
+    error = kBadLine;
     return;
   }
   key_word = key = words[1];
   flags.assign(words.begin() + static_cast<ptrdiff_t>(first_flag), words.end());
   bool wrong = key_word.size() > kKeyMax;
   if (wrong) {
-    error = kBadFormat;
+    error = kBadLine;
   } else {
     std::string seen;
     for (const std::string& flag : flags) {
@@ -85,7 +84,7 @@ Model::MetaLine::MetaLine(const Words& words, size_t first_flag) : command(words
       seen += flag[0];
       if (!read_flag(flag)) break;
     }
-    if (words.size() > kWordsMax) error = "CLIENT_ERROR options flags are too long";
+    if (words.size() > kTokensMax) error = "CLIENT_ERROR options flags are too long";
     wrong = !error.empty();
   }
   if (wrong && command == "ma") error = "CLIENT_ERROR invalid or duplicate flag";
@@ -124,7 +123,7 @@ bool Model::MetaLine::read_flag(const std::string& flag) {
       read_number(read_plain_i32(token, recache), kBadToken);
       break;
     case 'F':
-      if (!read_plain_u32(token, client_flags) && error.empty()) error = kBadFormat;
+      if (!read_plain_u32(token, client_flags) && error.empty()) error = kBadLine;
       break;
     case 'C':
       compares = true;
@@ -313,7 +312,7 @@ bool Model::take_meta_set(Session& session, size_t line_size, const Words& words
                      size <= INT32_MAX - 2 && are_flags(words, 3);
   if (!sized) {
     session.input.erase(0, line_size);
-    reply.add(std::string(kBadFormat) + "\r\n");
+    reply.add(std::string(kBadLine) + "\r\n");
     return true;
   }
   MetaLine line(words, 3);

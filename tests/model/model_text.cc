@@ -13,9 +13,8 @@ namespace warpcache::model {
 namespace {
 
 constexpr char kBadFormat[] = "CLIENT_ERROR bad command line format\r\n";
-constexpr char kTooLarge[] = "SERVER_ERROR object too large for cache\r\n";
+constexpr char kObjectTooLarge[] = "SERVER_ERROR object too large for cache\r\n";
 constexpr char kBadChunk[] = "CLIENT_ERROR bad data chunk\r\n";
-constexpr size_t kKeyMax = 250;
 constexpr size_t kWordsMax = 23;   // more are not looked at, but in a get
 constexpr size_t kLineMax = 2049;  // a longer one is cut off, unless it is a get
 constexpr size_t kLineMin = 3;     // a shorter one, LF left out, is malformed
@@ -132,7 +131,7 @@ bool Model::take_store(Session& session, size_t line_size, const Words& words, R
   } else if (too_large(command.key.size(), command.flags, static_cast<uint64_t>(size))) {
     session.input.erase(0, line_size);
     session.swallow = static_cast<uint64_t>(size) + 2;
-    answer.add(kTooLarge);
+    answer.add(kObjectTooLarge);
     if (words[0] == "set") items_.remove(command.key);
   } else {
     const size_t body = static_cast<size_t>(size);

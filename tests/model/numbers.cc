@@ -95,7 +95,7 @@ bool read_base64(const std::string& text, std::string& bytes) {
     }
     if (padding > 2) return false;
     for (int shift : {16, 8, 0}) bytes += static_cast<char>(group >> shift & 0xff);
-    bytes.resize(bytes.size() - padding);
+    bytes.erase(bytes.size() - padding);
     if (padding != 0) break;
   }
   return true;

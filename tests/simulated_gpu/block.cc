@@ -23,7 +23,7 @@ constexpr uint32_t kSleepUsMax = 500;    // longer with each round
 constexpr uint32_t kPauseUsMax = 200;
 constexpr uint32_t kPollTurns = 32;  // between two rests of a thread that polls, more than it takes
 
-thread_local BlockRunner* runner = nullptr;
+thread_local BlockRunner* this_runner = nullptr;
 
 // With SIMT_GPU_PAUSES=N one in N accesses to an atomic word pauses its block for a while, and
 // other blocks get far between two accesses of this one. 0: no pauses.
@@ -101,13 +101,13 @@ class Thread {
   bool ending_ = false;
 };
 
-const Place& place() { return runner->running_->place(); }
-void pass() { runner->pass(); }
-void rest() { runner->rest(); }
+const Place& place() { return this_runner->running_->place(); }
+void pass() { this_runner->pass(); }
+void rest() { this_runner->rest(); }
 const uint64_t* exchange_in_warp(uint32_t mask, uint64_t word, Together what) {
-  return runner->exchange(mask, word, what);
+  return this_runner->exchange(mask, word, what);
 }
-uint32_t meet_in_block(uint32_t count) { return runner->meet(count); }
+uint32_t meet_in_block(uint32_t count) { return this_runner->meet(count); }
 
 BlockRunner::BlockRunner() : chance_(std::random_device()()) {}
 
@@ -127,7 +127,7 @@ void BlockRunner::start(const Place& shape, uint32_t block) {
 }
 
 void BlockRunner::run(const Place& shape, uint32_t block, const std::function<void()>& body) {
-  runner = this;
+  this_runner = this;
   body_ = &body;
   start(shape, block);
   uint32_t idle_rounds = 0;

@@ -33,7 +33,7 @@ class SimulatedGpu : public testing::TestWithParam<RigKind> {};
 
 TEST_P(SimulatedGpu, AnswersAsTheModel) {
   size_t commands = 0;
-  const uint64_t seeds = testing_effort<uint64_t>(8, 60);
+  const uint64_t seeds = testing_effort<uint64_t>(6, 60);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     model::SeededDice dice(seed);
     const model::Script script = model::Generator({}, dice).generate();
@@ -171,7 +171,7 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
     const stress::Scenario* const scenario = find_scenario(all, name);
     ASSERT_NE(scenario, nullptr) << name;
     stress::Effort effort;
-    effort.seconds = testing_effort(1, 2);
+    effort.seconds = testing_effort(0.5, 2.0);
     effort.engine = GetParam();
     const stress::Report report = run_scenario(*scenario, effort);
     for (const std::string& failure : report.failures) ADD_FAILURE() << name << ": " << failure;

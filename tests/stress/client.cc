@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/assert.h"
@@ -241,8 +242,7 @@ void Client::submit_all() {
   bool unfinished = true;
   while (unfinished) {
     engine_.submit(&batch_);
-    while (engine_.poll() == nullptr) {
-    }
+    while (engine_.poll() == nullptr) std::this_thread::yield();  // to a simulated GPU
     collect_replies();
     const size_t submitted = batch_.frames.size();
     unfinished = keep_unfinished(&frames);

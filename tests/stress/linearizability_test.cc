@@ -26,7 +26,7 @@ class Linearizability : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(Linearizability, EveryReplyHasItsPlace) {
   Effort effort;
-  effort.seconds = kThreadSanitizer ? 6 : testing_effort(2, 6);
+  effort.seconds = kThreadSanitizer ? 6 : testing_effort(1, 6);
   uint64_t operations = 0;
   uint64_t hits = 0;
   uint64_t misses = 0;

@@ -28,7 +28,7 @@ std::string invalid(const std::string& message, Status status) {
 const std::string kNoop = binary_request(kOpNoop, "", "", "");
 const std::string kNoopFrame = "binary<" + kNoop + ">0";
 
-void expect_same_in_pieces(const std::string& bytes, const FrameLimits& limits) {
+void expect_same_in_binary_pieces(const std::string& bytes, const FrameLimits& limits) {
   const std::vector<std::string> whole = frames_of(bytes, limits);
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
     Stream stream(limits, 1 + static_cast<uint32_t>(cut % 3));
@@ -81,7 +81,7 @@ TEST(FrameBinary, EveryOpcodeInItsForm) {
     const std::string head = message.substr(0, message.size() - value.size());
     const std::string frame = "binary<" + head + ">0" + (form.value ? ":5=value" : "");
     EXPECT_THAT(frames_of(message + kNoop), ElementsAre(frame, kNoopFrame));
-    expect_same_in_pieces(message + kNoop, default_limits());
+    expect_same_in_binary_pieces(message + kNoop, default_limits());
 
     // Extras of another size, a value where none is allowed, no key: the connection closes.
     const std::string more_extras = binary_request(form.opcode, extras + "x", key, value);
@@ -105,7 +105,7 @@ TEST(FrameBinary, UnknownOpcodesKeepTheStreamInStep) {
     const std::string message = binary_request(static_cast<uint8_t>(opcode), "ext", "key", "value");
     EXPECT_THAT(frames_of(message + kNoop),
                 ElementsAre(invalid(message, Status::kUnknownCommand), kNoopFrame));
-    expect_same_in_pieces(message + kNoop, default_limits());
+    expect_same_in_binary_pieces(message + kNoop, default_limits());
   }
 }
 
@@ -160,7 +160,7 @@ TEST(FrameBinary, TooLargeIsSwallowed) {
   const std::string refused = "refusedbinary<" + message.substr(0, 27) + ">" +
                               std::to_string(static_cast<int>(Status::kTooLarge)) + ":100";
   EXPECT_THAT(frames_of(message + kNoop, limits), ElementsAre(refused, kNoopFrame));
-  expect_same_in_pieces(message + kNoop, limits);
+  expect_same_in_binary_pieces(message + kNoop, limits);
 }
 
 TEST(FrameBinary, LargeBodies) {
@@ -171,7 +171,7 @@ TEST(FrameBinary, LargeBodies) {
   const std::string head = message.substr(0, 35);
   EXPECT_THAT(frames_of(message + kNoop, limits),
               ElementsAre("binary<" + head + ">0:11=vvvvvvvvvvv", kNoopFrame));
-  expect_same_in_pieces(message + kNoop, limits);
+  expect_same_in_binary_pieces(message + kNoop, limits);
   Stream stream(limits);
   stream.reservation = Status::kOutOfMemory;
   for (const char byte : message + kNoop) stream.feed(std::string(1, byte));

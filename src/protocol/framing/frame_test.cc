@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using testing::frames_of;
 using testing::HeapCopy;
 using ::testing::IsEmpty;
+using testing::kLongKey;
 using testing::Stream;
 
 std::string code(Status status) { return std::to_string(static_cast<int>(status)); }
@@ -30,7 +31,6 @@ struct Case {
   std::vector<std::string> frames;
 };
 
-const std::string kLongKey(251, 'k');
 const std::string kKey250(250, 'k');
 
 std::vector<Case> text_cases() {

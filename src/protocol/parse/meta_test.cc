@@ -8,32 +8,12 @@
 
 #include "protocol/framing/frame.h"
 #include "protocol/parse/parse.h"
-#include "protocol/testing/messages.h"
+#include "protocol/testing/parsed.h"
 
 namespace warpcache::protocol {
 namespace {
 
-using testing::HeapCopy;
-
-struct Parsed {
-  HeapCopy input;
-  Frame frame_ = {};
-  Request request = {};
-
-  explicit Parsed(const std::string& message) : input(message) {
-    FrameState state = {};
-    const FrameResult result =
-        frame(state, testing::default_limits(), input.bytes(), 0, 0, &frame_, 1);
-    EXPECT_EQ(result.count, 1u) << message;
-    parse_request(frame_, input.data(), request);
-  }
-  std::string key() {
-    return testing::text_of({input.data() + request.key_offset, request.key_size});
-  }
-  std::string meta() {
-    return testing::text_of({input.data() + request.meta_offset, request.meta_size});
-  }
-};
+using testing::Parsed;
 
 void expect_error(const std::string& line, Status status) {
   const bool store = line.substr(0, 3) == "ms ";

@@ -7,37 +7,15 @@
 
 #include "protocol/framing/frame.h"
 #include "protocol/testing/messages.h"
+#include "protocol/testing/parsed.h"
 
 namespace warpcache::protocol {
 namespace {
 
 using testing::big_endian;
 using testing::binary_request;
-using testing::HeapCopy;
-
-// A framed and parsed message with its memory.
-struct Parsed {
-  HeapCopy input;
-  Frame frame_ = {};
-  Request request = {};
-
-  explicit Parsed(const std::string& message, FrameLimits limits = testing::default_limits())
-      : input(message) {
-    FrameState state = {};
-    const FrameResult result = frame(state, limits, input.bytes(), 0, 0, &frame_, 1);
-    EXPECT_EQ(result.count, 1u) << message;
-    parse_request(frame_, input.data(), request);
-  }
-  std::string key() {
-    return testing::text_of({input.data() + request.key_offset, request.key_size});
-  }
-  std::string value() {
-    return testing::text_of({input.data() + request.value_offset, request.value_size});
-  }
-  std::string meta() {
-    return testing::text_of({input.data() + request.meta_offset, request.meta_size});
-  }
-};
+using testing::kLongKey;
+using testing::Parsed;
 
 void expect_invalid(const std::string& message, Status status, uint32_t bits = 0) {
   Parsed parsed(message);
@@ -53,8 +31,6 @@ void expect_op(const std::string& message, Op op, uint32_t bits, const std::stri
   EXPECT_EQ(parsed.request.status, Status::kOk) << message;
   EXPECT_EQ(parsed.key(), key) << message;
 }
-
-const std::string kLongKey(251, 'k');
 
 TEST(ParseText, Reads) {
   expect_op("get a\r\n", Op::kGet, kReturnValue | kLastKey, "a");

@@ -18,6 +18,8 @@ namespace warpcache::protocol::testing {
 using warpcache::base::testing::HeapCopy;
 using warpcache::base::testing::text_of;
 
+inline const std::string kLongKey(251, 'k');  // one byte too long
+
 inline FrameLimits default_limits() { return {1024 * 1024, 64 * 1024, true, kProtocolAuto}; }
 
 inline const char* name_of(Verdict verdict) {

@@ -8,15 +8,13 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "fuzz/frames.h"
 #include "fuzz/mutate.h"
+#include "fuzz/single_key.h"
 #include "net/packet.h"
 #include "net/testing/packets.h"
 #include "protocol/framing/udp_frame.h"
-#include "protocol/single_key/get.h"
-#include "protocol/single_key/set.h"
 
 namespace {
 
@@ -55,25 +53,6 @@ void check_reply(const uint8_t* frame, const net::Packet& packet, uint32_t size)
   WC_ASSERT(back.vlan_count == packet.vlan_count && back.ip_version == packet.ip_version);
   WC_ASSERT(back.has_udp_checksum == packet.has_udp_checksum);
   WC_ASSERT(load_big16(reply.get() + back.l4_offset) == kTestPort);
-}
-
-// Checks the single-key fast path: it accepts no frame that the general path refuses, get and set
-// never accept the same frame, and all offsets are inside the frame.
-void check_short_ways(const std::string& frame, bool is_packet) {
-  const auto size = static_cast<uint32_t>(frame.size());
-  std::vector<uint32_t> words((frame.size() + 3) / 4);
-  if (words.empty()) return;
-  std::memcpy(words.data(), frame.data(), frame.size());
-  const auto* const data = reinterpret_cast<const uint8_t*>(words.data());
-  const protocol::SingleKeyGet get = protocol::parse_single_key_get(data, size, kTestPort);
-  const protocol::SingleKeySet set = protocol::parse_single_key_set(data, size, kTestPort);
-  WC_ASSERT(get.key_size == 0 || set.key_size == 0);
-  if (get.key_size != 0) {
-    WC_ASSERT(is_packet && protocol::kSingleKeyOffset + get.key_size + 2 <= size);
-  }
-  if (set.key_size == 0) return;
-  WC_ASSERT(is_packet && protocol::kSingleKeyOffset + set.key_size < set.value_offset);
-  WC_ASSERT(uint64_t{set.value_offset} + set.value_size + 2 <= size);
 }
 
 // Makes one change to the parts of the frame.
@@ -119,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   net::Packet packet;
   const bool is_packet =
       net::parse_packet(copy.bytes(), kTestPort, packet) == net::PacketVerdict::kRequest;
-  check_short_ways(frame, is_packet);
+  fuzz::check_single_key(frame, reply_size, std::string(reply_size % 1300, 'v'), 1 << 20);
   if (!is_packet) return 0;
   check_bounds(packet, frame);
   check_reply(copy.data(), packet, std::min(reply_size, net::kReplyUdpPayloadMax));

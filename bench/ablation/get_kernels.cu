@@ -31,14 +31,14 @@ __device__ uint32_t serve_spilled(const store::Core& core, const GetBatch& batch
   const Bytes key = {frame + protocol::kSingleKeyOffset, request.key_size};
   const store::Found found = store::find_key(core, hash_key(core.seed, key), key);
   if (!found) return 0;
-  QuickFound quick = header_of(found.item);
+  Found quick = header_of(found.item);
   quick.set = found.set;
   quick.way = found.way;
-  quick.counters = __ldcg(&found.set->counters);
+  quick.set_counters = __ldcg(&found.set->counters);
   const uint32_t size =
       reply_size(request, quick, StoreFacts(core), batch.now, batch.reply_slot_bytes);
   if (size == 0) return 0;
-  engine::cuda::quick_record_hit(quick, batch.now);
+  store::record_hit(quick, batch.now);
   compose_alone(request, quick, frame, size, out);
   return size;
 }
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
     protocol::SingleKeyGet request;
     const bool here = Lanes::number() < slots;
     if (here) request = protocol::parse_single_key_get(frame, batch.slot_bytes, batch.udp_port);
-    const QuickFound found = Lanes::find(core, facts.pairs, request, frame);
+    const Found found = Lanes::find(core, facts.pairs, request, frame);
     const uint32_t size = reply_size(request, found, facts, batch.now, batch.reply_slot_bytes);
-    if (size != 0 && Lanes::lane() == 0) engine::cuda::quick_record_hit(found, batch.now);
+    if (size != 0 && Lanes::lane() == 0) store::record_hit(found, batch.now);
     Lanes::compose(request, found, frame, size, reply_frame);
     if (here && Lanes::lane() == 0) {
       batch.sizes[first + Lanes::number()] = size;
@@ -159,8 +159,8 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
 }
 
 // The rest of the reply.
-__device__ void complete(const protocol::SingleKeyGet& request, const QuickFound& found,
-                         uint32_t size, uint8_t* out) {
+__device__ void complete(const protocol::SingleKeyGet& request, const Found& found, uint32_t size,
+                         uint8_t* out) {
   using namespace protocol::single_key_detail;
   const uint32_t length = big16(size - kIp);
   const uint32_t sum = ~uint32_t{word16(out, kIp + net::kIpv4ChecksumOffset)} & 0xffff;
@@ -168,7 +168,7 @@ __device__ void complete(const protocol::SingleKeyGet& request, const QuickFound
   put16(out, kIp + net::kIpv4ChecksumOffset, ~uint32_t{net::checksum_fold(sum + length)});
   put16(out, kUdp + net::kUdpLengthOffset, big16(size - kUdp));
   uint8_t* const place = put_around_value(found, out + kPayload + 6 + request.key_size);
-  engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
+  engine::cuda::copy_past_l1(place, found.item->key_data() + request.key_size, found.value_size);
   protocol::finish_single_key_hit(request, size, out);
 }
 
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
                        threadIdx.x);
     __syncthreads();
     protocol::SingleKeyGet request;
-    QuickFound found;
+    Found found;
     if (helps) {
       exchange.headers_right[lane_id()] =
           here &&
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksMin)
         size = reply_size(request, found, facts, batch.now, batch.reply_slot_bytes);
       }
       if (size != 0) {
-        engine::cuda::quick_record_hit(found, batch.now);
+        store::record_hit(found, batch.now);
         complete(request, found, size, reply_frame);
       }
       batch.sizes[first + lane_id()] = size;

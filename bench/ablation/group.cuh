@@ -13,17 +13,19 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/cuda/packets/quick_find.cuh"
+#include "engine/cuda/packets/past_l1.cuh"
 #include "gpu/warp.cuh"
 #include "protocol/single_key/get.h"
 
 namespace warpcache::ablation {
 
-using engine::cuda::QuickFound;
-using engine::cuda::quick_detail::load_past_l1;
-using engine::cuda::quick_detail::same_key;
+using engine::cuda::past_l1_detail::load_past_l1;
+using engine::cuda::past_l1_detail::same_key;
 using gpu::kAllLanes;
 using gpu::lane_id;
+using Found = engine::cuda::PastL1::Found;
+
+inline constexpr uint32_t kKeyPhase = protocol::kSingleKeyOffset % 4;
 
 // Read when a kernel begins; nobody changes them.
 struct StoreFacts {
@@ -36,32 +38,31 @@ struct StoreFacts {
 };
 
 // Bytes of the reply frame; 0: it is no hit that can be answered.
-__device__ inline uint32_t reply_size(const protocol::SingleKeyGet& request,
-                                      const QuickFound& found, const StoreFacts& facts,
-                                      uint32_t now, uint32_t room) {
+__device__ inline uint32_t reply_size(const protocol::SingleKeyGet& request, const Found& found,
+                                      const StoreFacts& facts, uint32_t now, uint32_t room) {
   if (found.item == nullptr || found.chained()) return 0;
-  const bool expired = found.expiry != 0 && found.expiry <= now;
-  if (expired || found.flush_generation != facts.flush_generation) return 0;
+  if (store::has_expired(found.expiry, now) || found.flush_generation != facts.flush_generation)
+    return 0;
   const uint32_t size =
       protocol::single_key_hit_size(request, found.client_flags, found.value_size);
   return size <= room ? size : 0;
 }
 
 // An item and the contents of its header.
-__device__ inline QuickFound header_of(store::Item* item) {
+__device__ inline Found header_of(store::Item* item) {
   const uint4 first = load_past_l1(item);
   const uint4 second = load_past_l1(reinterpret_cast<const uint8_t*>(item) + 16);
-  QuickFound found;
+  Found found;
   found.take_header(item, first, second);
   return found;
 }
 
 // The reply frame of `size` bytes at `out`, by one lane.
-__device__ inline void compose_alone(const protocol::SingleKeyGet& request, const QuickFound& found,
+__device__ inline void compose_alone(const protocol::SingleKeyGet& request, const Found& found,
                                      const uint8_t* frame, uint32_t size, uint8_t* out) {
   uint8_t* const place = protocol::compose_single_key_hit(frame, request, found.client_flags,
                                                           found.value_size, size, out);
-  engine::cuda::quick_copy(place, found.item->key_data() + request.key_size, found.value_size);
+  engine::cuda::copy_past_l1(place, found.item->key_data() + request.key_size, found.value_size);
   protocol::finish_single_key_hit(request, size, out);
 }
 
@@ -76,11 +77,11 @@ class Group {
 
   // Finds the key of `request`, read from `frame`, if it is in its home set. All lanes of the group
   // get the result. Without a key nothing is found.
-  __device__ static QuickFound find(const store::Core& core, uint32_t pairs,
-                                    const protocol::SingleKeyGet& request, const uint8_t* frame);
+  __device__ static Found find(const store::Core& core, uint32_t pairs,
+                               const protocol::SingleKeyGet& request, const uint8_t* frame);
   // The reply frame of `size` bytes at `out`; nothing if that is 0. All of it is written when this
   // returns.
-  __device__ static void compose(const protocol::SingleKeyGet& request, const QuickFound& found,
+  __device__ static void compose(const protocol::SingleKeyGet& request, const Found& found,
                                  const uint8_t* frame, uint32_t size, uint8_t* out);
 
  private:
@@ -118,7 +119,7 @@ __device__ uint32_t Group<kLanes>::own_matches(const store::Set* set, uint32_t t
   }
 }
 
-// Lanes compare pieces of 16 bytes, one after the other. See quick_detail::same_key().
+// Lanes compare pieces of 16 bytes, one after the other. See past_l1_detail::same_key().
 template <uint32_t kLanes>
 __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uint8_t* key,
                                                 uint32_t size) {
@@ -126,7 +127,7 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
   for (uint32_t at = lane() * 16; at < size; at += kLanes * 16) {
     const uint32_t piece = size - at < 16 ? size - at : 16;
     const uint4 first = load_past_l1(stored + at);
-    if (!same_key(stored + at, first, key + at, piece)) differs = true;
+    if (!same_key<kKeyPhase>(stored + at, first, key + at, piece)) differs = true;
   }
   return differs;
 }
@@ -134,20 +135,21 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
 // Each lane reads the slots of its own ways; the group then checks one candidate after the other.
 // There is seldom a second one.
 template <uint32_t kLanes>
-__device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pairs,
-                                          const protocol::SingleKeyGet& request,
-                                          const uint8_t* frame) {
+__device__ Found Group<kLanes>::find(const store::Core& core, uint32_t pairs,
+                                     const protocol::SingleKeyGet& request, const uint8_t* frame) {
   const uint32_t key_size = request.key_size;
   const uint8_t* const key = frame + protocol::kSingleKeyOffset;
   bool searches = key_size != 0;
   const uint64_t hash = searches ? hash_key(core.seed, {key, key_size}) : 0;
   if constexpr (kLanes == 1) {
-    return searches ? engine::cuda::quick_find(core, pairs, hash, key, key_size) : QuickFound{};
+    return searches ? engine::cuda::find_past_l1(core, pairs, hash,
+                                                 protocol::SingleKeyBytes{{key, key_size}})
+                    : Found{};
   }
   store::Set* const set = store::pair_at(core, store::pair_of(hash, pairs)) + store::home_of(hash);
   uint32_t ways = searches ? own_matches(set, store::tag_of(hash)) : 0;
   const uint32_t counters = searches ? __ldcg(&set->counters) : 0;
-  QuickFound found;
+  Found found;
   store::Slot slot = 0;  // candidate of this lane; 0: none
   uint32_t way = 0;
   while (__any_sync(kAllLanes, searches)) {
@@ -165,14 +167,14 @@ __device__ QuickFound Group<kLanes>::find(const store::Core& core, uint32_t pair
     if (searches && candidates != 0) {
       found = header_of(core.item_in(chosen));
       // If the header says this key size, a key of that size follows it.
-      differs = (found.marks & 0xff) != key_size ||
-                own_part_differs(found.item->key_data(), key, key_size);
+      differs =
+          found.key_size() != key_size || own_part_differs(found.item->key_data(), key, key_size);
     }
     const bool same = own(__ballot_sync(kAllLanes, differs)) == 0;
     if (searches && same) {
       found.set = set;
       found.way = chosen_way;
-      found.counters = counters;
+      found.set_counters = counters;
     } else if (searches) {
       found.item = nullptr;
     }
@@ -207,7 +209,7 @@ __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint
 }
 
 // Writes what follows the key, without the value; returns the place of the value.
-__device__ inline uint8_t* put_around_value(const QuickFound& found, uint8_t* at) {
+__device__ inline uint8_t* put_around_value(const Found& found, uint8_t* at) {
   using namespace protocol::single_key_detail;
   *at++ = ' ';
   at = put_number(found.client_flags, digits_of(found.client_flags), at);
@@ -227,9 +229,8 @@ __device__ inline void put_value_word(uint8_t* out) {
 }
 
 template <uint32_t kLanes>
-__device__ void Group<kLanes>::compose(const protocol::SingleKeyGet& request,
-                                       const QuickFound& found, const uint8_t* frame, uint32_t size,
-                                       uint8_t* out) {
+__device__ void Group<kLanes>::compose(const protocol::SingleKeyGet& request, const Found& found,
+                                       const uint8_t* frame, uint32_t size, uint8_t* out) {
   using namespace protocol::single_key_detail;
   const bool hit = size != 0;
   if constexpr (kLanes == 1) {

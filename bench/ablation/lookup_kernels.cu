@@ -3,14 +3,14 @@
 
 #include "ablation/kernels.h"
 #include "ablation/stage.cuh"
-#include "engine/cuda/packets/quick_find.cuh"
+#include "engine/cuda/packets/past_l1.cuh"
 
 namespace warpcache::ablation {
 
 namespace {
 
-using engine::cuda::quick_detail::load_past_l1;
-using engine::cuda::quick_detail::same_key;
+using engine::cuda::past_l1_detail::load_past_l1;
+using engine::cuda::past_l1_detail::same_key;
 using gpu::kAllLanes;
 using gpu::kWarpSize;
 using gpu::lane_id;
@@ -18,6 +18,8 @@ using gpu::warp_id;
 
 constexpr uint32_t kThreads = 64;
 constexpr uint32_t kBlocksMin = 14;  // of a multiprocessor: a thread has 72 registers
+
+using KeyBytes = WordBytes<kKeyInSlot % 4>;
 
 struct SetIndex {
   static constexpr bool kSpills = true;  // a key may be where find() does not look
@@ -28,7 +30,7 @@ struct SetIndex {
   // functions here it is called by one thread and bypasses the first-level cache.
   __device__ const store::Item* find(const store::Core& core, uint64_t hash, const uint8_t* key,
                                      uint32_t key_size) const {
-    return engine::cuda::quick_find(core, pairs, hash, key, key_size).item;
+    return engine::cuda::find_past_l1(core, pairs, hash, KeyBytes{{key, key_size}}).item;
   }
 };
 
@@ -67,7 +69,7 @@ struct HopscotchIndex {
         const uint4 second = load_past_l1(bytes + 16);
         const uint4 third = load_past_l1(bytes + sizeof(store::Item));
         if ((second.w & 0xff) != key_size) continue;
-        if (same_key(item->key_data(), third, key, key_size)) return item;
+        if (same_key<kKeyInSlot % 4>(item->key_data(), third, key, key_size)) return item;
       }
     }
     return nullptr;

@@ -57,7 +57,7 @@ Located Shadow::locate(Bytes key) const {
   return {hash, core_.offset_of(item), sectors.count()};
 }
 
-// Like the kernel, quick_find() first; a sector that is read twice counts once.
+// Like the kernel, find_past_l1() first; a sector that is read twice counts once.
 const store::Item* Shadow::find(uint64_t hash, Bytes key, Sectors& sectors) const {
   const store::Set* const pair = store::pair_at(core_, store::pair_of(hash, pairs()));
   const store::Set* const home = pair + store::home_of(hash);

@@ -63,7 +63,7 @@ bool RealStore::get(const Key& key, uint32_t* value) {
   const InBatch batch(ref_, &thread_);
   const store::Found found = ref_.find(ref_.hash(name.view()), name.view());
   if (!found || !ref_.alive(*found.item, now_)) return false;
-  ref_.record_hit(found, now_);
+  store::record_hit(found, now_);
   if (value != nullptr) *value = found.item->client_flags;
   return true;
 }

@@ -29,6 +29,13 @@ struct Bytes {
   WC_HD Bytes from(size_t offset) const { return sub(offset, size - offset); }
 };
 
+// Bytes whose address is a multiple of 4 plus kPhase; the memory up to the next multiple of 4 after
+// their end can be read. So they can be compared by words.
+template <uint32_t kPhase>
+struct WordBytes : Bytes {
+  static_assert(kPhase < 4);
+};
+
 struct MutableBytes {
   uint8_t* data = nullptr;
   size_t size = 0;

@@ -14,9 +14,12 @@
 #define WC_LIKELY(x) (__builtin_expect(!!(x), 1))
 #define WC_UNLIKELY(x) (__builtin_expect(!!(x), 0))
 
-// Unrolls a short loop, so that the device keeps its values in registers.
+// Unrolls a short loop, so that the device keeps its values in registers; or keeps a loop, so that
+// the device has its code once.
 #if defined(__CUDA_ARCH__)
 #define WC_UNROLL _Pragma("unroll")
+#define WC_NO_UNROLL _Pragma("unroll 1")
 #else
 #define WC_UNROLL
+#define WC_NO_UNROLL
 #endif

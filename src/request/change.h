@@ -98,7 +98,7 @@ WC_HD inline Status execute_touch(const Context& context, const RequestState& st
   const bool alive = found && pair.alive(*found.item, context.clock.now);
   if (alive) {
     context.store.set_expiry(found, expiry_second(request.exptime, context.clock));
-    context.store.record_hit(found, context.clock.now);
+    store::record_hit(found, context.clock.now);
     result.cas = found.item->load_cas();
     result.client_flags = found.item->client_flags;
   }

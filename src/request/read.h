@@ -89,7 +89,7 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
   if (locked && (request.bits & protocol::kTouchBit) != 0) {
     touch_found(context, request, found, result);
   }
-  if ((request.bits & protocol::kNoBump) == 0) context.store.record_hit(found, context.clock.now);
+  if ((request.bits & protocol::kNoBump) == 0) store::record_hit(found, context.clock.now);
   return true;
 }
 
@@ -110,7 +110,7 @@ WC_HD inline void publish_stub(const Context& context, RequestState& state, stor
   pair.publish(*context.thread, stub, dead);
   fill_from_item(context, item, ItemMoment(item), result);
   result.ttl = seconds_left(times.shown, context.clock);
-  if ((request.bits & protocol::kNoBump) == 0) item.note_fetched();
+  if ((request.bits & protocol::kNoBump) == 0) item.set_fetched();
   result.bits |= protocol::kWon;
   result.outcome = protocol::Outcome::kHit;
 }

@@ -21,7 +21,7 @@ struct ItemMoment {
   WC_HD explicit ItemMoment(const store::Item& item)
       : cas(item.load_cas()), expiry(item.load_expiry()), bits(item.load_bits()) {}
 
-  WC_HD bool expired(uint32_t now) const { return expiry != 0 && expiry <= now; }
+  WC_HD bool expired(uint32_t now) const { return store::has_expired(expiry, now); }
   WC_HD bool recaching() const { return (bits & (store::kItemStale | store::kItemTokenSent)) != 0; }
 };
 

@@ -92,9 +92,10 @@ WC_HD inline void copy_body(const Context& context, const protocol::Request& req
   context.store.copy_value(item, offset, staged);
 }
 
-// Sets all other fields of the new item. REQUIRES: the pair's lock is held; `old` may be null.
-WC_HD inline void finish_item(const Context& context, const protocol::Request& request,
-                              Decision decision, const store::Item* old, store::Item& item) {
+// Sets all other fields of the new item; returns its CAS id. REQUIRES: the pair's lock is held;
+// `old` may be null.
+WC_HD inline uint64_t finish_item(const Context& context, const protocol::Request& request,
+                                  Decision decision, const store::Item* old, store::Item& item) {
   const uint8_t binary = (request.bits & protocol::kKeyIsBase64) != 0 ? store::kItemBinaryKey : 0;
   uint8_t bits = binary;
   uint32_t expiry = expiry_second(request.exptime, context.clock);
@@ -112,7 +113,9 @@ WC_HD inline void finish_item(const Context& context, const protocol::Request& r
     bits =
         static_cast<uint8_t>(bits | store::kItemStale | (old->load_bits() & store::kItemTokenSent));
   }
-  item.init_words(new_cas(context, request, old == nullptr ? 0 : old->load_cas()), expiry, bits);
+  const uint64_t cas = new_cas(context, request, old == nullptr ? 0 : old->load_cas());
+  item.init_words(cas, expiry, bits);
+  return cas;
 }
 
 // Writes the value of a concatenation: old and new bytes in order. `old` may be null (a new item).
@@ -142,21 +145,21 @@ enum class Step : uint8_t { kDone, kAgain };
 // Locks the pair, decides on the current item and publishes `allocation`. It was filled for `seen`,
 // the item that the look-up without a lock found alive (or null). kAgain: a concatenation finds
 // another item than the one it copied.
+template <typename Memory, typename Key>
 WC_HD inline Step publish_if_still(const Context& context, const protocol::Request& request,
-                                   Bytes key, const store::Item* seen,
+                                   const Key& key, const store::Item* seen,
                                    store::Allocation& allocation, Decision& decision,
                                    protocol::Result& result) {
   store::LockedPair pair(context.store, request.hash);
-  const store::Found current = pair.find(key);
+  const auto current = pair.find<Memory>(key);
   const bool alive = current && pair.alive(*current.item, context.clock.now);
   const store::Item* old = alive ? current.item : nullptr;
   decision = decide(request, old);
   if (decision != Decision::kStore && decision != Decision::kStoreStale) return Step::kDone;
   if (is_concatenation(request.op) && old != seen) return Step::kAgain;
-  finish_item(context, request, decision, old, *allocation.item);
-  result.cas = allocation.item->load_cas();
+  result.cas = finish_item(context, request, decision, old, *allocation.item);
   result.value_size = allocation.item->value_size;
-  pair.publish(*context.thread, allocation, current);
+  pair.publish(*context.thread, allocation, {current.item, current.set, current.way});
   allocation = {};
   return Step::kDone;
 }
@@ -167,15 +170,28 @@ WC_HD inline void finish_store(const Context& context, const protocol::Request& 
   // A failed add counts as an access for eviction, so that a key that clients keep adding stays.
   // But the item has not been fetched.
   if (decision == Decision::kNotStored && request.op == protocol::Op::kAdd && found) {
-    const uint32_t counter = found.set->counter(found.way);
-    if (counter < 3) found.set->set_counter(found.way, counter + 1);
-    found.item->store_access_time(context.clock.now);
+    store::note_access(found, context.clock.now);
   }
   count_cas(context, request, decision);
   set_outcome(decision, result);
 }
 
 }  // namespace detail
+
+// Publishes `allocation`, which has key and value, as an unconditional SET without expiry. `key`
+// and what a look-up reads are read as `Memory` does.
+template <typename Memory, typename Key>
+WC_HD inline void publish_plain_set(const Context& context, uint64_t hash, const Key& key,
+                                    uint32_t client_flags, store::Allocation& allocation) {
+  protocol::Request request = {};
+  request.op = protocol::Op::kSet;
+  request.hash = hash;
+  request.client_flags = client_flags;
+  detail::Decision decision = {};
+  protocol::Result result;
+  (void)detail::publish_if_still<Memory>(context, request, key, nullptr, allocation, decision,
+                                         result);
+}
 
 // Removes the old value of a key whose new value was refused: clients must not read the old value
 // after a set.
@@ -245,8 +261,8 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
       return answer;
     }
     if (!allocation.holds_value) detail::fill_value(context, request, old, *allocation.item);
-    const detail::Step step =
-        detail::publish_if_still(context, request, key, old, allocation, decision, result);
+    const detail::Step step = detail::publish_if_still<store::PlainMemory>(
+        context, request, key, old, allocation, decision, result);
     if (allocation) context.store.abandon(*context.thread, allocation);
     if (step == detail::Step::kDone) {
       context.counters->add(Counter::kCmdSet);

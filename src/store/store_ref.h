@@ -81,15 +81,6 @@ struct StoreRef {
     return item.flush_generation != load_relaxed(&core.shared->flush_generation);
   }
 
-  // Notes an access, for eviction and for clients that ask for it. Writes only what changes; takes
-  // no lock.
-  WC_HD void record_hit(const Found& found, uint32_t now) const {
-    const uint32_t counter = found.set->counter(found.way);
-    if (counter < 3) found.set->set_counter(found.way, counter + 1);
-    if (found.item->load_access_time() != now) found.item->store_access_time(now);
-    found.item->note_fetched();
-  }
-
   // --- Values
 
   WC_HD ValuePieces pieces(const Item& item) const { return ValuePieces(core, item); }
@@ -207,7 +198,10 @@ class LockedPair {
   LockedPair& operator=(const LockedPair&) = delete;
 
   // The item of the key. It may be dead. Valid while this lock is held.
-  WC_HD Found find(Bytes key) const { return find_in_pair(core_, pair_, hash_, key); }
+  template <typename Memory = PlainMemory, typename Key = Bytes>
+  WC_HD typename Memory::Found find(const Key& key) const {
+    return find_in_pair<Memory>(core_, pair_, hash_, key);
+  }
 
   // Neither expired nor flushed, at the time the lock was taken. What is decided by it and
   // published under the same lock lies wholly before or wholly after a flush_all: a value made from

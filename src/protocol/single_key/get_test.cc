@@ -14,53 +14,16 @@ namespace {
 using net::testing::frame_of;
 using net::testing::FrameForm;
 using net::testing::kTestPort;
-using testing::Aligned;
-using testing::GeneralPath;
+using testing::compare_single_key_get;
+using testing::Comparison;
 using testing::kHeader;
-
-bool is_single_key_get(const GeneralPath& path) {
-  const Request& request = path.request;
-  return path.single && request.op == Op::kGet && request.protocol == Protocol::kText &&
-         (request.bits & ~uint32_t{kLastKey | kReturnValue}) == 0 && request.status == Status::kOk;
-}
-
-std::string short_hit(const Aligned& frame, const SingleKeyGet& request, const Result& result) {
-  const uint32_t size = single_key_hit_size(request, result.client_flags, result.value_size);
-  Aligned out(std::string(size, '\xee'));
-  uint8_t* const value = compose_single_key_hit(frame.data(), request, result.client_flags,
-                                                result.value_size, size, out.data());
-  put(value, result.value);
-  finish_single_key_hit(request, size, out.data());
-  return {reinterpret_cast<const char*>(out.data()), size};
-}
-
-std::string short_miss(const Aligned& frame, const SingleKeyGet& request) {
-  Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
-  EXPECT_EQ(compose_single_key_miss(frame.data(), request, out.data()), net::kEthernetFrameMin);
-  return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
-}
 
 // If the fast path accepts the frame, it must agree with the general path. Returns whether it
 // accepts it.
 bool expect_same(const std::string& bytes, uint32_t client_flags, const std::string& value) {
-  const Aligned frame(bytes);
-  const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
-  if (request.key_size == 0) return false;
-  Aligned copy(bytes);
-  const GeneralPath path = testing::general_path(copy);
-  EXPECT_TRUE(is_single_key_get(path)) << ::testing::PrintToString(bytes);
-  if (!is_single_key_get(path)) return true;
-  EXPECT_EQ(path.request.key_offset, kSingleKeyOffset);
-  EXPECT_EQ(path.request.key_size, request.key_size);
-  Result result = {};
-  result.outcome = Outcome::kMiss;
-  EXPECT_EQ(short_miss(frame, request), testing::general_reply(frame, path, result));
-  result.outcome = Outcome::kHit;
-  result.client_flags = client_flags;
-  result.value = {reinterpret_cast<const uint8_t*>(value.data()), value.size()};
-  result.value_size = static_cast<uint32_t>(value.size());
-  EXPECT_EQ(short_hit(frame, request, result), testing::general_reply(frame, path, result));
-  return true;
+  const Comparison comparison = compare_single_key_get(bytes, client_flags, value);
+  EXPECT_EQ(comparison.difference, "") << ::testing::PrintToString(bytes);
+  return comparison.taken;
 }
 
 TEST(SingleKeyGet, EveryKeySizeIsAnsweredAsOnTheGeneralPath) {

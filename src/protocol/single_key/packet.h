@@ -23,6 +23,9 @@ namespace warpcache::protocol {
 inline constexpr uint32_t kSingleKeyOffset = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
                                              net::kUdpProtocolHeaderSize + kUdpHeaderSize + 4;
 
+// The key in a frame whose address is a multiple of 4.
+using SingleKeyBytes = WordBytes<kSingleKeyOffset % 4>;
+
 namespace single_key_detail {
 
 inline constexpr uint32_t kIp = net::kEthernetHeaderSize;

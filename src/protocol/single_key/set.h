@@ -78,7 +78,7 @@ WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t si
   uint32_t exptime = 0;
   if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
       !take_number(frame, end, ' ', &at, &exptime) || exptime != 0 ||
-      !take_number(frame, end, '\r', &at, &request.value_size) || frame[at] != '\n') {
+      !take_number(frame, end, '\r', &at, &request.value_size) || at == end || frame[at] != '\n') {
     return {};
   }
   request.value_offset = at + 1;

@@ -14,8 +14,8 @@ namespace {
 using net::testing::frame_of;
 using net::testing::FrameForm;
 using net::testing::kTestPort;
-using testing::Aligned;
-using testing::GeneralPath;
+using testing::compare_single_key_set;
+using testing::Comparison;
 using testing::kHeader;
 
 std::string set_of(const std::string& key, const std::string& flags, const std::string& value) {
@@ -23,38 +23,12 @@ std::string set_of(const std::string& key, const std::string& flags, const std::
          "\r\n";
 }
 
-bool is_single_key_set(const GeneralPath& path) {
-  const Request& request = path.request;
-  return path.single && request.op == Op::kSet && request.protocol == Protocol::kText &&
-         (request.bits & ~uint32_t{kLastKey}) == 0 && request.exptime == 0 &&
-         request.status == Status::kOk;
-}
-
-std::string short_reply(const Aligned& frame, const SingleKeySet& request) {
-  Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
-  EXPECT_EQ(compose_single_key_stored(frame.data(), request, out.data()), net::kEthernetFrameMin);
-  return {reinterpret_cast<const char*>(out.data()), net::kEthernetFrameMin};
-}
-
 // If the fast path accepts the frame, it must agree with the general path. Returns whether it
 // accepts it.
 bool expect_same(const std::string& bytes) {
-  const Aligned frame(bytes);
-  const SingleKeySet request = parse_single_key_set(frame.data(), frame.bytes(), kTestPort);
-  if (request.key_size == 0) return false;
-  Aligned copy(bytes);
-  const GeneralPath path = testing::general_path(copy);
-  EXPECT_TRUE(is_single_key_set(path)) << ::testing::PrintToString(bytes);
-  if (!is_single_key_set(path)) return true;
-  EXPECT_EQ(path.request.key_offset, kSingleKeyOffset);
-  EXPECT_EQ(path.request.key_size, request.key_size);
-  EXPECT_EQ(path.request.client_flags, request.client_flags);
-  EXPECT_EQ(path.request.value_offset, request.value_offset);
-  EXPECT_EQ(path.request.value_size, request.value_size);
-  Result result = {};
-  result.outcome = Outcome::kStored;
-  EXPECT_EQ(short_reply(frame, request), testing::general_reply(frame, path, result));
-  return true;
+  const Comparison comparison = compare_single_key_set(bytes);
+  EXPECT_EQ(comparison.difference, "") << ::testing::PrintToString(bytes);
+  return comparison.taken;
 }
 
 TEST(SingleKeySet, EveryKeySizeIsAnsweredAsOnTheGeneralPath) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The general path's result for a frame, for tests of the single-key fast path.
+// Compares the single-key fast path with the general path, frame by frame: for tests and fuzz
+// targets.
 #pragma once
 
 #include <random>
@@ -11,7 +12,10 @@
 #include "net/testing/packets.h"
 #include "protocol/compose/compose.h"
 #include "protocol/framing/frame.h"
+#include "protocol/framing/item_size.h"
 #include "protocol/parse/parse.h"
+#include "protocol/single_key/get.h"
+#include "protocol/single_key/set.h"
 
 namespace warpcache::protocol::testing {
 
@@ -23,9 +27,10 @@ using net::testing::mend;
 
 inline const std::string kHeader("\x12\x34\0\0\0\1\0\0", 8);
 
-// A frame at an address that is a multiple of 4, as on a device.
+// A frame at an address that is a multiple of 4, as on a device. Nothing after the next multiple of
+// 4 after its end may be read.
 struct Aligned {
-  explicit Aligned(const std::string& bytes) : words(bytes.size() / 4 + 1), size(bytes.size()) {
+  explicit Aligned(const std::string& bytes) : words((bytes.size() + 3) / 4), size(bytes.size()) {
     std::copy(bytes.begin(), bytes.end(), data());
   }
   uint8_t* data() { return reinterpret_cast<uint8_t*>(words.data()); }
@@ -36,6 +41,9 @@ struct Aligned {
   size_t size;
 };
 
+// Limits as in packets on a device.
+inline FrameLimits packet_limits() { return {1 << 20, UINT32_MAX, true, kProtocolAuto}; }
+
 // What the general path makes of a frame: its only request.
 struct GeneralPath {
   bool single = false;
@@ -44,7 +52,7 @@ struct GeneralPath {
   Request request;
 };
 
-inline GeneralPath general_path(Aligned& frame) {
+inline GeneralPath general_path(Aligned& frame, const FrameLimits& limits) {
   GeneralPath path;
   const Bytes bytes = {frame.data(), frame.size};
   if (net::parse_packet(bytes, kTestPort, path.packet) != net::PacketVerdict::kRequest) return path;
@@ -52,13 +60,11 @@ inline GeneralPath general_path(Aligned& frame) {
   if (parse_udp_header(datagram, path.header) != UdpVerdict::kRequest) return path;
   const uint32_t offset = path.packet.payload_offset + kUdpHeaderSize;
   FrameState state = {};
-  FrameLimits limits = {};
-  limits.item_size_max = 1 << 20;
-  limits.inline_body_max = UINT32_MAX;  // as on a device
   Frame frames[2];
   const FrameResult result =
       frame_datagram(state, limits, datagram.from(kUdpHeaderSize), offset, 0, frames, 2);
   if (result.count != 1 || result.end != FrameEnd::kClose) return path;
+  if (result.consumed != datagram.size - kUdpHeaderSize) return path;
   parse_request(frames[0], frame.data(), path.request);
   path.single = true;
   return path;
@@ -81,6 +87,102 @@ inline std::string general_reply(const Aligned& frame, const GeneralPath& path,
   net::finish_udp_checksum(path.packet, size, begin);
   text.resize(net::pad_frame(begin, net::reply_headers_size(path.packet) + size));
   return text;
+}
+
+// Whether the fast path takes a frame, and where it then disagrees with the general path.
+struct Comparison {
+  bool taken = false;
+  std::string difference;  // empty: nowhere
+
+  void expect(bool same, const char* what) {
+    if (!same) difference += std::string(difference.empty() ? "" : ", ") + what;
+  }
+};
+
+// All that the general path must say of a request of the fast path besides its key and value: one
+// message that is the whole datagram, without noreply, CAS id or expiry.
+inline void expect_plain(const GeneralPath& path, Op op, uint32_t bits, Comparison& comparison) {
+  const Request& request = path.request;
+  comparison.expect(path.single, "no single request");
+  if (!path.single) return;
+  comparison.expect(request.op == op, "op");
+  comparison.expect(request.protocol == Protocol::kText, "protocol");
+  comparison.expect(request.status == Status::kOk, "status");
+  comparison.expect((request.bits & ~uint32_t{kLastKey}) == bits, "bits");
+  comparison.expect(request.exptime == 0, "expiry");
+  comparison.expect(request.key_offset == kSingleKeyOffset, "key offset");
+}
+
+inline std::string fast_hit(const Aligned& frame, const SingleKeyGet& request,
+                            const Result& result) {
+  const uint32_t size = single_key_hit_size(request, result.client_flags, result.value_size);
+  Aligned out(std::string(size, '\xee'));
+  uint8_t* const value = compose_single_key_hit(frame.data(), request, result.client_flags,
+                                                result.value_size, size, out.data());
+  put(value, result.value);
+  finish_single_key_hit(request, size, out.data());
+  return {reinterpret_cast<const char*>(out.data()), size};
+}
+
+inline std::string fast_miss(const Aligned& frame, const SingleKeyGet& request) {
+  Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
+  const uint32_t size = compose_single_key_miss(frame.data(), request, out.data());
+  return {reinterpret_cast<const char*>(out.data()), size};
+}
+
+inline std::string fast_stored(const Aligned& frame, const SingleKeySet& request) {
+  Aligned out(std::string(net::kEthernetFrameMin, '\xee'));
+  const uint32_t size = compose_single_key_stored(frame.data(), request, out.data());
+  return {reinterpret_cast<const char*>(out.data()), size};
+}
+
+// Compares parse_single_key_get(), and the replies to a miss and to a hit on `value`.
+inline Comparison compare_single_key_get(const std::string& bytes, uint32_t client_flags,
+                                         const std::string& value) {
+  Comparison comparison;
+  const Aligned frame(bytes);
+  const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
+  comparison.taken = request.key_size != 0;
+  if (!comparison.taken) return comparison;
+  Aligned copy(bytes);
+  const GeneralPath path = general_path(copy, packet_limits());
+  expect_plain(path, Op::kGet, kReturnValue, comparison);
+  comparison.expect(path.request.key_size == request.key_size, "key size");
+  if (!comparison.difference.empty()) return comparison;
+  Result result = {};
+  result.outcome = Outcome::kMiss;
+  comparison.expect(fast_miss(frame, request) == general_reply(frame, path, result), "miss");
+  result.outcome = Outcome::kHit;
+  result.client_flags = client_flags;
+  result.value = {reinterpret_cast<const uint8_t*>(value.data()), value.size()};
+  result.value_size = static_cast<uint32_t>(value.size());
+  comparison.expect(fast_hit(frame, request, result) == general_reply(frame, path, result), "hit");
+  return comparison;
+}
+
+// Compares parse_single_key_set() and the reply. Items above `item_size_max` bytes are not taken.
+inline Comparison compare_single_key_set(const std::string& bytes,
+                                         uint32_t item_size_max = 1 << 20) {
+  Comparison comparison;
+  const Aligned frame(bytes);
+  const SingleKeySet request = parse_single_key_set(frame.data(), frame.bytes(), kTestPort);
+  FrameLimits limits = packet_limits();
+  limits.item_size_max = item_size_max;
+  comparison.taken = request.key_size != 0 &&
+                     item_fits(limits, request.key_size, request.client_flags, request.value_size);
+  if (!comparison.taken) return comparison;
+  Aligned copy(bytes);
+  const GeneralPath path = general_path(copy, limits);
+  expect_plain(path, Op::kSet, 0, comparison);
+  comparison.expect(path.request.key_size == request.key_size, "key size");
+  comparison.expect(path.request.client_flags == request.client_flags, "flags");
+  comparison.expect(path.request.value_offset == request.value_offset, "value offset");
+  comparison.expect(path.request.value_size == request.value_size, "value size");
+  if (!comparison.difference.empty()) return comparison;
+  Result result = {};
+  result.outcome = Outcome::kStored;
+  comparison.expect(fast_stored(frame, request) == general_reply(frame, path, result), "reply");
+  return comparison;
 }
 
 // Frames with `payload_of(random)` after memcached's header. Any byte may be changed, and checksums

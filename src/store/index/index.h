@@ -99,42 +99,83 @@ struct Found {
   uint32_t way = 0;
 
   WC_HD explicit operator bool() const { return item != nullptr; }
+  // For note_access() and record_hit().
+  WC_HD uint32_t counters() const { return load_relaxed(&set->counters); }
+  WC_HD uint32_t access_time() const { return item->load_access_time(); }
+  WC_HD bool fetched() const { return (item->load_bits() & kItemFetched) != 0; }
 };
 
 WC_HD inline bool holds_key(const Item& item, Bytes key) {
   return item.key_size == key.size && mem_equal(item.key_data(), key.data, key.size);
 }
 
-WC_HD inline Found find_in_set(const Core& core, Set* set, uint64_t hash, Bytes key) {
-  for (uint32_t mask = match_tag(*set, tag_of(hash)); mask != 0; mask &= mask - 1) {
+// A memory policy: how a look-up reads sets and items. This one loads each word when it is needed,
+// with acquire where writers publish it. PastL1 (engine/cuda/packets/past_l1.cuh) is another, with
+// the same members.
+struct PlainMemory {
+  using Found = store::Found;
+
+  // What a look-up reads of a set besides its slots.
+  class Line {
+   public:
+    WC_HD explicit Line(const Set* set) : set_(set) {}
+    WC_HD uint32_t match(uint16_t tag) const { return match_tag(*set_, tag); }
+    WC_HD uint32_t state() const { return load_acquire(&set_->state); }
+    WC_HD uint32_t overflow() const { return load_acquire(&set_->overflow); }
+
+   private:
+    const Set* set_;
+  };
+
+  WC_HD static Slot load_slot(const Slot* slot) { return load_acquire(slot); }
+  // Sets `found` and returns true if the item has the key.
+  WC_HD static bool match_item(Item* item, Bytes key, Set* set, uint32_t way, const Line& /*line*/,
+                               Found& found) {
+    if (!holds_key(*item, key)) return false;
+    found = {item, set, way};
+    return true;
+  }
+};
+
+template <typename Memory, typename Key>
+WC_HD inline bool find_in_set(const Core& core, Set* set, const typename Memory::Line& line,
+                              uint64_t hash, const Key& key, typename Memory::Found& found) {
+  for (uint32_t mask = line.match(tag_of(hash)); mask != 0; mask &= mask - 1) {
     const uint32_t way = first_way(mask);
-    const Slot slot = load_acquire(&set->slots[way]);
+    const Slot slot = Memory::load_slot(&set->slots[way]);
     if (!slot_fits(slot, hash)) continue;
-    Item* item = core.item_in(slot);
-    if (holds_key(*item, key)) return {item, set, way};
+    if (Memory::match_item(core.item_in(slot), key, set, way, line, found)) return true;
   }
-  return {};
+  return false;
 }
 
-WC_HD inline Found find_in_overflow(const Core& core, const Set* pair, uint64_t hash, Bytes key) {
-  uint32_t number = load_acquire(&pair->overflow);
-  for (uint32_t i = 0; number != 0 && i < kOverflowChainMax; ++i) {
-    Set* set = overflow_at(core, number);
-    const Found found = find_in_set(core, set, hash, key);
-    if (found) return found;
-    number = load_acquire(&set->overflow);
+// Finds the key in a pair: in its home set, and where keys of that have spilled, in the other set,
+// then in the overflow sets. A hit is right. A miss is right if no key moved meanwhile: always if
+// the pair's lock is held. One loop, so that a device has the code only once; always inlined,
+// because a call costs a miss some percent of its instructions.
+template <typename Memory, typename Key>
+WC_HD __attribute__((always_inline)) inline typename Memory::Found find_in_pair(const Core& core,
+                                                                                Set* pair,
+                                                                                uint64_t hash,
+                                                                                const Key& key) {
+  typename Memory::Found found;
+  Set* set = pair + home_of(hash);
+  uint32_t overflow = 0;  // the overflow set after the pair's two sets
+  WC_NO_UNROLL
+  for (uint32_t step = 0; step < 2 + kOverflowChainMax; ++step) {
+    const typename Memory::Line line(set);
+    if (find_in_set<Memory>(core, set, line, hash, key, found)) return found;
+    if (step == 0 && (line.state() & kStateSpilled) == 0) break;
+    if (set == pair || step > 1) overflow = line.overflow();
+    if (step == 0) {
+      set = pair + (1 - home_of(hash));
+    } else if (overflow != 0) {
+      set = overflow_at(core, overflow);
+    } else {
+      break;
+    }
   }
-  return {};
-}
-
-// Finds the key in a pair, in either set or in overflow. REQUIRES: the pair's lock is held.
-WC_HD inline Found find_in_pair(const Core& core, Set* pair, uint64_t hash, Bytes key) {
-  Set* home = pair + home_of(hash);
-  const Found found = find_in_set(core, home, hash, key);
-  if (found) return found;
-  if ((load_acquire(&home->state) & kStateSpilled) == 0) return {};
-  const Found spilled = find_in_set(core, pair + (1 - home_of(hash)), hash, key);
-  return spilled ? spilled : find_in_overflow(core, pair, hash, key);
+  return found;
 }
 
 // The next pair to look in, after one whose state says that the key is deeper. The depth of that
@@ -184,24 +225,17 @@ WC_HD inline bool same_places(uint32_t before, uint32_t after) {
 WC_HD inline Found find_key_from(const Core& core, uint64_t hash, Bytes key, PairNumber number) {
   for (uint32_t redirects = 0; redirects < kRedirectsMax; ++redirects) {
     Set* pair = pair_at(core, number);
-    Set* home = pair + home_of(hash);
+    const Set* home = pair + home_of(hash);
     const uint32_t before = load_acquire(&home->state);
-    const Found in_home = find_in_set(core, home, hash, key);
-    if (in_home) return in_home;
-    uint32_t after = load_acquire(&home->state);
-    if (same_places(before, after) && (after & kStateSpilled) != 0) {
-      const Found spilled = find_in_set(core, pair + (1 - home_of(hash)), hash, key);
-      if (spilled) return spilled;
-      const Found overflowed = find_in_overflow(core, pair, hash, key);
-      if (overflowed) return overflowed;
-      after = load_acquire(&home->state);
-    }
+    const Found found = find_in_pair<PlainMemory>(core, pair, hash, key);
+    if (found) return found;
+    const uint32_t after = load_acquire(&home->state);
     const PairNumber now = pair_by_depth(core, hash, after);
     if (now == number && same_places(before, after)) return {};
     if (now != number) number = next_pair(core, hash, number, now);
   }
   Set* pair = lock_pair(core, hash);
-  const Found found = find_in_pair(core, pair, hash, key);
+  const Found found = find_in_pair<PlainMemory>(core, pair, hash, key);
   unlock_pair(pair);
   return found;
 }
@@ -209,6 +243,23 @@ WC_HD inline Found find_key_from(const Core& core, uint64_t hash, Bytes key, Pai
 WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
   const PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
   return find_key_from(core, hash, key, number);
+}
+
+// Notes an access, for eviction and for clients that ask for it. Writes only what changes; takes no
+// lock. `found`: of any memory policy.
+template <typename AnyFound>
+WC_HD inline void note_access(const AnyFound& found, uint32_t now) {
+  const uint32_t counters = found.counters();
+  const uint32_t shift = 2 * found.way;
+  if ((counters >> shift & 3) < 3) store_relaxed(&found.set->counters, counters + (1u << shift));
+  if (found.access_time() != now) found.item->store_access_time(now);
+}
+
+// Likewise, an access that a client has got the item by.
+template <typename AnyFound>
+WC_HD inline void record_hit(const AnyFound& found, uint32_t now) {
+  note_access(found, now);
+  if (!found.fetched()) found.item->set_fetched();
 }
 
 // Looks for tag and slot only, and prefetches what the comparison will read.

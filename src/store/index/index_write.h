@@ -101,8 +101,7 @@ WC_HD inline Way least_used(Set* set) {
 }
 
 WC_HD inline bool is_expired(const Item& item, uint32_t now) {
-  const uint32_t expiry = item.load_expiry();
-  return expiry != 0 && expiry <= now;
+  return has_expired(item.load_expiry(), now);
 }
 
 WC_HD inline bool is_alive(const Core& core, const Item& item, uint32_t now) {

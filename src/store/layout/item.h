@@ -22,6 +22,11 @@ namespace warpcache::store {
 
 inline constexpr uint32_t kItemGranule = 16;  // bytes; items start at multiples of it
 
+// `expiry` is a deadline that has passed at server second `now`.
+WC_HD inline bool has_expired(uint32_t expiry, uint32_t now) {
+  return expiry != 0 && expiry <= now;
+}
+
 // Bits of Item::bits. What they mean is up to the requests.
 enum ItemBit : uint8_t {
   kItemStale = 1u << 0,      // invalidated, to be recached
@@ -59,9 +64,15 @@ struct alignas(kItemGranule) Item {
     store_relaxed(&expiry, new_expiry);
     store_relaxed(&bits, new_bits);
   }
-  // May be called without the lock: it never undoes what a holder of the lock has set.
-  WC_HD void note_fetched() {
-    if ((load_bits() & kItemFetched) == 0) fetch_or(&bits, kItemFetched);
+  // May be called without the lock: it never undoes what a holder of the lock has set. A device has
+  // no atomic operation on one byte, so it changes the word that `bits` is in.
+  WC_HD void set_fetched() {
+#if defined(__CUDA_ARCH__)
+    static_assert(offsetof(Item, bits) == offsetof(Item, key_size) + 1);
+    atomicOr(reinterpret_cast<unsigned int*>(&key_size), uint32_t{kItemFetched} << 8);
+#else
+    fetch_or(&bits, kItemFetched);
+#endif
   }
   WC_HD uint32_t load_access_time() const { return load_relaxed(&access_time); }
   WC_HD void store_access_time(uint32_t value) { store_relaxed(&access_time, value); }

@@ -105,12 +105,24 @@ static_assert(sizeof(Set) == 192);
 static_assert(offsetof(Set, slots) == 64);
 static_assert(std::is_trivially_copyable_v<Set>);
 
-// The ways whose tag is `tag`, as a bit mask. Loads with acquire: later loads see at least this
-// state.
-WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
+// The words of Set::tags.
+struct Tags {
   uint64_t words[kWays / 4];
-  for (uint32_t i = 0; i < kWays / 4; ++i) words[i] = load_acquire(&set.tags[i]);
-#if defined(__SSE2__) && !defined(__CUDA_ARCH__)
+};
+
+// The ways whose tag is `tag`, as a bit mask.
+WC_HD inline uint32_t match_tag(const Tags& tags, uint16_t tag) {
+  const uint64_t(&words)[kWays / 4] = tags.words;
+#if defined(__CUDA_ARCH__)
+  const uint32_t wanted = tag | uint32_t{tag} << 16;
+  uint32_t mask = 0;
+  WC_UNROLL
+  for (uint32_t i = 0; i < kWays / 2; ++i) {
+    const uint32_t equal = __vcmpeq2(static_cast<uint32_t>(words[i / 2] >> (32 * (i % 2))), wanted);
+    mask |= ((equal & 1) | (equal >> 15 & 2)) << (2 * i);
+  }
+  return mask;
+#elif defined(__SSE2__)
   const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag));
   const __m128i low =
       _mm_set_epi64x(static_cast<int64_t>(words[1]), static_cast<int64_t>(words[0]));
@@ -126,6 +138,14 @@ WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
   }
   return mask;
 #endif
+}
+
+// Likewise, of a set in memory. Loads with acquire: later loads see at least this state.
+WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
+  Tags tags;
+  WC_UNROLL
+  for (uint32_t i = 0; i < kWays / 4; ++i) tags.words[i] = load_acquire(&set.tags[i]);
+  return match_tag(tags, tag);
 }
 
 // The lowest way in `mask`. REQUIRES: mask != 0.

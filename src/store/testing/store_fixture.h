@@ -113,7 +113,7 @@ class Worker {
     const uint32_t now = ref_.clock().now;
     const bool alive = found && ref_.alive(*found.item, now);
     if (alive) {
-      ref_.record_hit(found, now);
+      record_hit(found, now);
       if (value != nullptr) *value = value_of(*found.item);
     }
     leave();

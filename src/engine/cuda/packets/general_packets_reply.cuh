@@ -82,7 +82,7 @@ __device__ inline uint32_t GeneralPackets::compose_own(uint8_t* out) {
   value_place_ = nullptr;
   if (carries_value()) {
     if (answer_.value_size <= kLaneValueMax) {
-      quick_copy(at, answer_.value.data, answer_.value_size);
+      copy_past_l1(at, answer_.value.data, answer_.value_size);
     } else {
       value_place_ = at;
     }

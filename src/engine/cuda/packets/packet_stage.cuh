@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/cuda/packets/quick_find.cuh"
+#include "engine/cuda/packets/past_l1.cuh"
 #include "engine/cuda/runtime/job_kernel.cuh"
 #include "gpu/warp.cuh"
 #include "net/packet.h"

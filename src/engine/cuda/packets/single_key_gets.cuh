@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "engine/cuda/packets/packet_stage.cuh"
-#include "engine/cuda/packets/quick_find.cuh"
+#include "engine/cuda/packets/past_l1.cuh"
 #include "protocol/single_key/get.h"
 
 namespace warpcache::engine::cuda {
@@ -32,8 +32,9 @@ __device__ inline protocol::SingleKeyGet open(const PacketJob& job, Bytes frame)
                                         job.udp_port);
 }
 
-__device__ inline Bytes key_of(Bytes frame, const protocol::SingleKeyGet& request) {
-  return {frame.data + protocol::kSingleKeyOffset, request.key_size};
+__device__ inline protocol::SingleKeyBytes key_of(Bytes frame,
+                                                  const protocol::SingleKeyGet& request) {
+  return {{frame.data + protocol::kSingleKeyOffset, request.key_size}};
 }
 
 }  // namespace single_key_gets_detail
@@ -83,7 +84,7 @@ class SingleKeyGets {
   uint32_t flush_generation_;
   // Of the lane's packet:
   protocol::SingleKeyGet request_;
-  QuickFound found_;
+  PastL1::Found found_;
   uint32_t size_ = 0;  // of the reply frame
 };
 
@@ -91,12 +92,11 @@ class SingleKeyGets {
 template <ValueSizes kSizes>
 __device__ inline SingleKeyFate SingleKeyGets<kSizes>::look_up(Bytes frame) {
   request_ = single_key_gets_detail::open(job_, frame);
-  const uint32_t key_size = request_.key_size;
-  if (key_size == 0) return SingleKeyFate::kOther;
-  const Bytes key = single_key_gets_detail::key_of(frame, request_);
-  found_ = quick_find(core_, pairs_, hash_key(core_.seed, key), key.data, key_size);
-  if (found_.item == nullptr) return SingleKeyFate::kMissed;
-  const bool expired = found_.expiry != 0 && found_.expiry <= job_.clock.now;
+  if (request_.key_size == 0) return SingleKeyFate::kOther;
+  const protocol::SingleKeyBytes key = single_key_gets_detail::key_of(frame, request_);
+  found_ = find_past_l1(core_, pairs_, hash_key(core_.seed, key), key);
+  if (!found_) return SingleKeyFate::kMissed;
+  const bool expired = store::has_expired(found_.expiry, job_.clock.now);
   if (expired || found_.flush_generation != flush_generation_ || found_.chained()) {
     return SingleKeyFate::kOther;
   }
@@ -105,7 +105,7 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::look_up(Bytes frame) {
   if (found_.value_size > protocol::kUdpPayloadMax) return SingleKeyFate::kOther;
   size_ = protocol::single_key_hit_size(request_, found_.client_flags, found_.value_size);
   if (size_ > kSingleKeyReplyMax) return SingleKeyFate::kOther;
-  quick_record_hit(found_, job_.clock.now);
+  store::record_hit(found_, job_.clock.now);
   return SingleKeyFate::kDone;
 }
 
@@ -157,7 +157,7 @@ __device__ inline void SingleKeyGets<kSizes>::compose(const uint8_t* frame, uint
                                              found_.value_size, size_, out);
   }
   if (kSizes == ValueSizes::kShort) {
-    if (mine) quick_copy(place, value(), found_.value_size);
+    if (mine) copy_past_l1(place, value(), found_.value_size);
     __syncwarp();
   } else {
     copy_values(mine, place, mine ? value() : nullptr, found_.value_size);

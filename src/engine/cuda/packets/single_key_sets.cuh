@@ -42,7 +42,9 @@ class SingleKeySets {
   __device__ void publish();
   __device__ void write_item(store::Item& item) const;
   __device__ void answer(bool done, uint32_t reserved, PacketResult& result);
-  __device__ Bytes key() const { return {frame_ + protocol::kSingleKeyOffset, request_.key_size}; }
+  __device__ protocol::SingleKeyBytes key() const {
+    return {{frame_ + protocol::kSingleKeyOffset, request_.key_size}};
+  }
 
   const store::StoreRef store_;
   const PacketJob& job_;
@@ -119,20 +121,19 @@ __device__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool her
   return mine;
 }
 
-// Called by the lanes that have item memory.
+// Called by the lanes that have item memory. Under the lock nothing that the look-up reads changes,
+// so it reads in the fewest steps.
 __device__ inline void SingleKeySets::publish() {
   store::Item& item = *thread_.prepared;
   thread_.prepared = nullptr;
-  item.client_flags = request_.client_flags;
   write_item(item);
-  store::LockedPair pair(store_, hash_);
-  const store::Found found = pair.find(key());
-  const bool alive = found && pair.alive(*found.item, job_.clock.now);
-  const uint64_t old = alive ? found.item->load_cas() : 0;
-  const uint64_t cas = job_.cas_enabled ? store_.next_cas(thread_, old) : 0;
-  item.init_words(cas, 0, 0);
-  const auto bytes = static_cast<uint32_t>(store::item_footprint(item));
-  pair.publish(thread_, {&item, bytes, false}, found);
+  store::Allocation allocation = {&item, static_cast<uint32_t>(store::item_footprint(item)), true};
+  request::Context context;
+  context.store = store_;
+  context.thread = &thread_;
+  context.clock = job_.clock;
+  context.cas_enabled = job_.cas_enabled;
+  request::publish_plain_set<PastL1>(context, hash_, key(), request_.client_flags, allocation);
 }
 
 // Writes key, value and padding. Called by one lane.

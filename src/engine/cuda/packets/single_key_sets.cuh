@@ -84,8 +84,9 @@ __device__ inline bool SingleKeySets::reserve(uint32_t replies) const {
   return __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
 }
 
-__device__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool here,
-                                          PacketResult& result) {
+// Not inlined: with the state in an object on the stack, fewer registers are spilled.
+__device__ __noinline__ inline bool SingleKeySets::run(Bytes frame, uint32_t offset, bool here,
+                                                       PacketResult& result) {
   frame_ = frame.data;
   if (here) open(static_cast<uint32_t>(frame.size));
   const bool mine = is_usual();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random frames to packet bursts on the simulated GPU, and to the stages on the CPU, one frame
+// Random frames in bursts to the simulated GPU, and to the stages on the CPU, one frame
 // after the other on a store in host memory: the reply frames must be the same byte by byte.
 //
 // The packets of a batch have no order. So a key that a frame of the batch may change occurs in no
@@ -144,7 +144,7 @@ class HostStages {
   store::Clock clock_ = {};
 };
 
-// How packet bursts runs its batches.
+// How bursts are run.
 struct Mode {
   bool persistent = false;
   uint32_t copied_packets_min = 0;

@@ -44,7 +44,8 @@ class UdpBurst {
   uint32_t socket_count() const { return static_cast<uint32_t>(sockets_.size()); }
   int fd(uint32_t socket) const { return sockets_[socket].fd.get(); }
 
-  // The datagrams that are received next belong to RxBurst `burst`; those that it had are forgotten.
+  // The datagrams that are received next belong to RxBurst `burst`; those that it had are
+  // forgotten.
   void start_burst(uint32_t burst);
 
   // Receives from a socket with one system call. Returns false if the arena or the burst has no

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile, broken and unlucky clients, and a system that runs out of things."""
+"""Clients in the kernel that reach the server through raw frames."""

@@ -159,7 +159,7 @@ WC_HD inline Step publish_if_still(const Context& context, const protocol::Reque
   if (is_concatenation(request.op) && old != seen) return Step::kAgain;
   result.cas = finish_item(context, request, decision, old, *allocation.item);
   result.value_size = allocation.item->value_size;
-  pair.publish(*context.thread, allocation, {current.item, current.set, current.way});
+  pair.publish(*context.thread, allocation, store::Found{current.item, current.set, current.way});
   allocation = {};
   return Step::kDone;
 }

@@ -43,6 +43,7 @@ class GpuBackend final : public EngineBackend {
       CudaEngineConfig engine;
       engine.jobs.blocks_max = config_.blocks;
       engine.jobs.persistent = config.persistent;
+      engine.jobs.resident = config.threads * config.depth;  // none leaves packets to the host
       if (config.high_priority) engine.jobs.priority = gpu::CudaStream::Priority::kHigh;
       engine.packet_bursts = config.depth;
       engine.copied_packets_min = config.copied_batch_min;

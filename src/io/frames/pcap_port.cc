@@ -2,7 +2,6 @@
 #include "io/frames/pcap_port.h"
 
 #include <fcntl.h>
-#include <pcap/pcap.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "base/mem.h"
+#include "io/frames/pcap_library.h"
 
 namespace warpcache::io {
 namespace {
@@ -23,8 +23,11 @@ constexpr int kSnapshotBytes = 262144;  // libpcap's own limit of a frame
 
 std::string PcapPort::open(const std::string& input, const std::string& output,
                            std::unique_ptr<FramePort>* port) {
-  std::unique_ptr<PcapPort> made(new PcapPort);
-  std::string failure = open_file(input, false, made->input_);
+  std::string failure;
+  const PcapLibrary* const library = load_pcap(&failure);
+  if (library == nullptr) return failure;
+  std::unique_ptr<PcapPort> made(new PcapPort(*library));
+  failure = open_file(input, false, made->input_);
   if (failure.empty() && !made->input_.is_pipe) failure = made->open_capture();
   if (failure.empty()) failure = open_file(output, true, made->output_);
   if (failure.empty()) failure = made->open_dumper();
@@ -33,9 +36,9 @@ std::string PcapPort::open(const std::string& input, const std::string& output,
 }
 
 PcapPort::~PcapPort() {
-  if (capture_ != nullptr) pcap_close(capture_);
-  if (dumper_ != nullptr) pcap_dump_close(dumper_);
-  if (format_ != nullptr) pcap_close(format_);
+  if (capture_ != nullptr) library_->close(capture_);
+  if (dumper_ != nullptr) library_->dump_close(dumper_);
+  if (format_ != nullptr) library_->close(format_);
   if (input_.stream != nullptr) (void)std::fclose(input_.stream);
   if (output_.stream != nullptr) (void)std::fclose(output_.stream);
 }
@@ -64,25 +67,23 @@ std::string PcapPort::open_file(const std::string& name, bool to_write, File& fi
 
 std::string PcapPort::open_capture() {
   std::array<char, PCAP_ERRBUF_SIZE> error{};
-  capture_ = pcap_fopen_offline_with_tstamp_precision(input_.stream, PCAP_TSTAMP_PRECISION_NANO,
-                                                      error.data());
+  capture_ = library_->fopen_offline(input_.stream, PCAP_TSTAMP_PRECISION_NANO, error.data());
   if (capture_ == nullptr) return input_.name + ": " + error.data();
   input_.stream = nullptr;  // pcap_close() closes it
-  if (const int link_type = pcap_datalink(capture_); link_type != DLT_EN10MB) {
+  if (const int link_type = library_->datalink(capture_); link_type != DLT_EN10MB) {
     return input_.name + ": link type " + std::to_string(link_type) + " is not Ethernet (1)";
   }
   return "";
 }
 
 std::string PcapPort::open_dumper() {
-  format_ =
-      pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kSnapshotBytes, PCAP_TSTAMP_PRECISION_NANO);
+  format_ = library_->open_dead(DLT_EN10MB, kSnapshotBytes, PCAP_TSTAMP_PRECISION_NANO);
   if (format_ == nullptr) return output_.name + ": " + std::strerror(ENOMEM);
-  dumper_ = pcap_dump_fopen(format_, output_.stream);
-  if (dumper_ == nullptr) return output_.name + ": " + pcap_geterr(format_);
-  output_.stream = nullptr;  // pcap_dump_close() closes it
+  dumper_ = library_->dump_fopen(format_, output_.stream);
+  if (dumper_ == nullptr) return output_.name + ": " + library_->geterr(format_);
+  output_.stream = nullptr;  // library_->dump_close() closes it
   // Readers of a pipe expect the head of the file at once.
-  return pcap_dump_flush(dumper_) == 0 ? "" : output_.name + ": " + std::strerror(errno);
+  return library_->dump_flush(dumper_) == 0 ? "" : output_.name + ": " + std::strerror(errno);
 }
 
 std::string PcapPort::describe() const { return "pcap " + input_.name + " to " + output_.name; }
@@ -115,10 +116,10 @@ bool PcapPort::receive(FrameBuffer& buffer, int timeout_ms) {
 PcapPort::Next PcapPort::take_frame(FrameBuffer& buffer) {
   pcap_pkthdr* header = nullptr;
   const u_char* data = nullptr;
-  const int outcome = pcap_next_ex(capture_, &header, &data);
+  const int outcome = library_->next_ex(capture_, &header, &data);
   if (outcome == PCAP_ERROR_BREAK) return Next::kEnd;
   if (outcome != 1) {
-    failure_ = input_.name + ": " + pcap_geterr(capture_);
+    failure_ = input_.name + ": " + library_->geterr(capture_);
     return Next::kNothing;
   }
   counters_.received.add(1);
@@ -146,9 +147,9 @@ void PcapPort::send(const TxFrame* frames, uint32_t count) {
     header.ts.tv_sec = static_cast<time_t>(frames[i].time_ns / kNanosecondsPerSecond);
     header.ts.tv_usec = static_cast<suseconds_t>(frames[i].time_ns % kNanosecondsPerSecond);
     header.caplen = header.len = static_cast<bpf_u_int32>(frames[i].bytes.size);
-    pcap_dump(reinterpret_cast<u_char*>(dumper_), &header, frames[i].bytes.data);
+    library_->dump(reinterpret_cast<u_char*>(dumper_), &header, frames[i].bytes.data);
     const bool flush = output_.is_pipe || i + 1 == count;
-    if (flush && pcap_dump_flush(dumper_) != 0) {
+    if (flush && library_->dump_flush(dumper_) != 0) {
       counters_.send_failed.add(1);
       failure_ = output_.name + ": " + std::strerror(errno);
       return;

@@ -7,7 +7,7 @@
 // not for the server are dropped.
 //
 // Either file may be a named pipe, so that another program can send frames and wait for the
-// replies. Built where libpcap is found.
+// replies. Built where libpcap's headers are found; the library is loaded when a port is opened.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,8 @@ struct pcap;
 struct pcap_dumper;
 
 namespace warpcache::io {
+
+struct PcapLibrary;
 
 class PcapPort final : public FramePort {
  public:
@@ -49,13 +51,14 @@ class PcapPort final : public FramePort {
     bool is_pipe = false;
   };
 
-  PcapPort() = default;
+  explicit PcapPort(const PcapLibrary& library) : library_(&library) {}
   static std::string open_file(const std::string& name, bool to_write, File& file);
   std::string open_capture();
   std::string open_dumper();
   bool wait(int fd, short events, int timeout_ms) const;
   Next take_frame(FrameBuffer& buffer);
 
+  const PcapLibrary* library_;
   File input_;
   File output_;
   WakeEvent stop_event_;

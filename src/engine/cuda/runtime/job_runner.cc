@@ -49,7 +49,8 @@ std::string JobRunner<JobKind>::start() {
 
 template <typename JobKind>
 bool JobRunner<JobKind>::fits() const {
-  const uint64_t wanted = uint64_t{store_.engines()} * config_.blocks_max;
+  const uint32_t kernels = config_.resident != 0 ? config_.resident : store_.engines();
+  const uint64_t wanted = uint64_t{kernels} * config_.blocks_max;
   return wanted <= persistent_blocks_at_once(static_cast<const JobKind*>(nullptr));
 }
 

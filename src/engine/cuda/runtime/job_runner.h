@@ -17,6 +17,9 @@ namespace warpcache::engine::cuda {
 struct JobRunnerConfig {
   uint32_t blocks_max = 1;  // CudaStoreConfig::blocks_per_engine
   bool persistent = false;  // a persistent kernel instead of a launch for each job
+  // Persistent kernels that may be resident at the same time. 0: one for each of the store's
+  // engines.
+  uint32_t resident = 0;
   // Of the kernels, relative to others on the device.
   gpu::CudaStream::Priority priority = gpu::CudaStream::Priority::kNormal;
   // If a job takes longer, the device counts as failed.

@@ -266,6 +266,21 @@ def gpu_memory() -> str:
     return table(("GPU memory beside `-m`", "MB"), lines) + "\n\n" + source(found, "gpu_memory")
 
 
+@block("gpu-depth")
+def gpu_depth() -> str:
+    found = list(read("gpu_sockets"))
+    lines = []
+    for row in found:
+        _, connections, _, pipelined = row["load"].split()
+        for number in (1, 2, 3, 4):
+            one = row["servers"][f"depth-{number}"]
+            million = f"{one['requests_per_s'] / 1e6:.2f}"
+            cells = (million, f"{one['server_cpu_us']:.2f}", f"{one['p50_us']:.0f}", f"{one['p99_us']:.0f}")
+            lines.append((f"{connections} connections, {pipelined} at a time", number, *cells))
+    head = ("load", "batches under way", "M/s", "server CPU us", "p50 us", "p99 us")
+    return table(head, lines) + "\n\n" + source(found, "gpu_sockets")
+
+
 @block("gpu-tests")
 def gpu_tests() -> str:
     found = list(read("gpu_tests"))

@@ -57,7 +57,7 @@ class MemoryTransport final : public io::Transport {
   void complete(const io::RxBurst&, const io::Completion* completions, uint32_t count) override {
     for (uint32_t i = 0; i < count; ++i) {
       const io::Completion& completion = completions[i];
-      WC_ASSERT(datagrams_ || completion.next.consumed == completion.chunk->size);
+      WC_ASSERT(datagrams_ || completion.next->consumed == completion.chunk->size);
       for (uint32_t j = 0; j < completion.span_count; ++j) {
         const protocol::ReplySpan& span = completion.spans[j];
         WC_ASSERT(span.pin == 0 && std::memcmp(span.data, "ERR", 3) != 0);

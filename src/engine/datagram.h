@@ -14,11 +14,12 @@ namespace warpcache::engine {
 inline constexpr uint32_t kDatagramFramesMax = 8 * 1024;
 
 // Appends a datagram to `batch`: its entry and the frames of its messages, which begin at `offset`
-// of the batch's input. All requests of a datagram are answered together. False: there is nothing
-// to answer, or there are too many messages; the batch is unchanged. REQUIRES: the batch has
-// capacity for kDatagramFramesMax frames.
+// of the batch's input. All requests of a datagram are answered together. Sets the fields of
+// `entry`, which the batch gets a copy of, that say so. False: there is nothing to answer, or there
+// are too many messages; the batch is unchanged. REQUIRES: the batch has capacity for
+// kDatagramFramesMax frames.
 inline bool append_datagram(Batch& batch, const protocol::FrameLimits& limits, uint32_t offset,
-                            uint32_t size, BatchEntry entry) {
+                            uint32_t size, BatchEntry& entry) {
   constexpr uint32_t kScratchFrames = 64;
   protocol::Frame scratch[kScratchFrames];
   const auto number = static_cast<uint32_t>(batch.entries.size());

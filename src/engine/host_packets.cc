@@ -93,7 +93,8 @@ bool HostPackets::add(net::PacketBurst& burst, uint32_t index) {
     input_used_ += static_cast<uint32_t>(message.size);
   }
   result = PacketResult::done(0, 0);
-  if (append_datagram(batch_, limits_, offset, static_cast<uint32_t>(message.size), {})) {
+  BatchEntry entry;
+  if (append_datagram(batch_, limits_, offset, static_cast<uint32_t>(message.size), entry)) {
     running_.push_back(running);
   }
   return true;

@@ -123,10 +123,10 @@ struct RxNext {
   BytePipe* long_reply = nullptr;
 };
 
-// The end of a chunk.
+// The end of a chunk. What it points to stays until complete() returns.
 struct Completion {
   const RxChunk* chunk;
-  RxNext next;
+  const RxNext* next;
   const ReplySpan* spans;
   uint32_t span_count;
 };

@@ -73,49 +73,50 @@ bool Worker::run_once(int timeout_ms) {
   return true;
 }
 
-bool Worker::receive(int timeout_ms) {
-  burst_->rx.arena.used = burst_->head_bytes = 0;
-  burst_->full = false;
-  burst_->rx.chunks.clear();
-  return transport_.receive(burst_->rx, timeout_ms);
+inline bool Worker::receive(int timeout_ms) {
+  Burst& burst = *burst_;
+  burst.rx.arena.used = burst.head_bytes = 0;
+  burst.full = false;
+  burst.rx.chunks.clear();
+  return transport_.receive(burst.rx, timeout_ms);
 }
 
 // Makes the received chunks a batch and hands it to the engine. False: there is nothing to run.
-bool Worker::begin_burst() {
-  burst_->batch.frames.clear();
-  burst_->batch.entries.clear();
-  burst_->plans.assign(burst_->rx.chunks.size(), {});
-  for (size_t i = 0; i < burst_->rx.chunks.size(); ++i) {
-    if (burst_->rx.chunks[i].datagram) {
-      frame_datagram(burst_->rx.chunks[i], burst_->plans[i]);
+inline bool Worker::begin_burst() {
+  Burst& burst = *burst_;
+  burst.batch.frames.clear();
+  burst.batch.entries.clear();
+  burst.plans.assign(burst.rx.chunks.size(), {});
+  for (size_t i = 0; i < burst.rx.chunks.size(); ++i) {
+    if (burst.rx.chunks[i].datagram) {
+      frame_datagram(burst.rx.chunks[i], burst.plans[i]);
     } else {
-      frame_stream(burst_->rx.chunks[i], burst_->plans[i]);
+      frame_stream(burst.rx.chunks[i], burst.plans[i]);
     }
   }
-  if (burst_->batch.entries.empty()) return false;
+  if (burst.batch.entries.empty()) return false;
   free_.pop_back();
-  engine_.submit(&burst_->batch);
+  engine_.submit(&burst.batch);
   return true;
 }
 
 // Asks the engine for a batch that it has finished, and completes its burst. False: there is none.
-bool Worker::poll(uint32_t polls_max) {
+inline bool Worker::poll(uint32_t polls_max) {
   engine::Batch* batch = nullptr;
-  if (!finished_.empty()) {
+  if (WC_UNLIKELY(!finished_.empty())) {
     batch = finished_.back();
     finished_.pop_back();
   }
   for (uint32_t i = 0; i < polls_max && batch == nullptr; ++i) batch = engine_.poll();
   if (batch == nullptr) return false;
-  for (const auto& burst : bursts_) {
-    if (&burst->batch == batch) burst_ = burst.get();
-  }
+  // Usually the last one.
+  for (size_t i = 0; &burst_->batch != batch; ++i) burst_ = bursts_[i].get();
   finish_burst();
   free_.push_back(burst_);
   return true;
 }
 
-void Worker::finish_burst() {
+inline void Worker::finish_burst() {
   const size_t count = burst_->rx.chunks.size();
   const size_t first = first_to_complete();
   for (size_t i = first; i < count; ++i) complete_or_queue(i);
@@ -134,14 +135,14 @@ void Worker::nothing_came() {
 
 // Whether the chunk is a datagram that must run again in this iteration: the batch was full, or the
 // engine had no reply space.
-bool Worker::runs_again(size_t index) const {
+inline bool Worker::runs_again(size_t index) const {
   if (!burst_->rx.chunks[index].datagram) return false;
   const Plan& plan = burst_->plans[index];
   return plan.not_reached ||
          (plan.entry != kNoEntry && burst_->batch.entries[plan.entry].frames_done == 0);
 }
 
-void Worker::complete_or_queue(size_t index) {
+inline void Worker::complete_or_queue(size_t index) {
   if (WC_UNLIKELY(runs_again(index))) {
     queued_.push_back(static_cast<uint32_t>(index));
   } else {
@@ -199,7 +200,7 @@ void Worker::keep_deferred_frames() {
 // order of complete(). So the first ones in the next iteration are those that were deferred or not
 // reached, because the batch, the reply space or the administrative commands were at their limit.
 // Otherwise fast clients could starve the others.
-size_t Worker::first_to_complete() const {
+inline size_t Worker::first_to_complete() const {
   if (WC_LIKELY(!burst_->full && !burst_->batch.stream_not_reached)) return 0;
   const auto waits = [this](const Plan& plan) {
     return plan.not_reached ||
@@ -220,8 +221,9 @@ void Worker::run_batch() {
 }
 
 void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan) {
-  plan.entry = static_cast<uint32_t>(burst_->batch.entries.size());
-  plan.first_frame = static_cast<uint32_t>(burst_->batch.frames.size());
+  engine::Batch& batch = burst_->batch;
+  plan.entry = static_cast<uint32_t>(batch.entries.size());
+  plan.first_frame = static_cast<uint32_t>(batch.frames.size());
   engine::BatchEntry entry;
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
@@ -232,7 +234,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
-  burst_->batch.entries.push_back(entry);
+  batch.entries.push_back(entry);
 }
 
 // Removes the entry if it has no frames.
@@ -262,14 +264,15 @@ uint32_t Worker::free_frames(Plan& plan) {
 void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
   plan.not_reached = burst_->batch.frames.size() + engine::kDatagramFramesMax >= kBatchFramesMax;
   if (WC_UNLIKELY(plan.not_reached)) return;
+  engine::Batch& batch = burst_->batch;
   engine::BatchEntry entry;
   entry.admin = chunk.admin;
   entry.authenticated = !config_.authentication;
-  const auto number = static_cast<uint32_t>(burst_->batch.entries.size());
-  if (engine::append_datagram(burst_->batch, limits_, chunk.offset, chunk.size, entry)) {
-    plan.entry = number;
-    plan.first_frame = burst_->batch.entries.back().first_frame;
-  }
+  const auto number = static_cast<uint32_t>(batch.entries.size());
+  if (WC_UNLIKELY(!engine::append_datagram(batch, limits_, chunk.offset, chunk.size, entry)))
+    return;
+  plan.entry = number;
+  plan.first_frame = batch.entries.back().first_frame;
 }
 
 void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
@@ -408,11 +411,11 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
   }
 }
 
-void Worker::complete(size_t index) {
+inline void Worker::complete(size_t index) {
   const RxChunk& chunk = burst_->rx.chunks[index];
   Plan& plan = burst_->plans[index];
   if (!chunk.datagram) plan_stream(chunk, plan);
-  io::Completion completion = {&chunk, plan.next, nullptr, 0};
+  io::Completion completion = {&chunk, &plan.next, nullptr, 0};
   if (WC_LIKELY(plan.entry != kNoEntry)) {
     const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
     completion.spans = burst_->batch.spans.data() + entry.first_span;
@@ -422,7 +425,7 @@ void Worker::complete(size_t index) {
   completions_.push_back(completion);
 }
 
-void Worker::send_completed() {
+inline void Worker::send_completed() {
   transport_.complete(burst_->rx, completions_.data(), static_cast<uint32_t>(completions_.size()));
   completions_.clear();
 }

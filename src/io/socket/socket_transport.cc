@@ -370,7 +370,7 @@ void SocketTransport::complete(const RxBurst& burst, const Completion* completio
 
 void SocketTransport::complete_stream(const RxBurst& burst, const Completion& completion) {
   const RxChunk& chunk = *completion.chunk;
-  const RxNext& next = completion.next;
+  const RxNext& next = *completion.next;
   Connection& connection = connections_[chunk.handle];
   WC_ASSERT(connection.delivered);
   connection.delivered.store(false, std::memory_order_relaxed);
@@ -401,7 +401,7 @@ void SocketTransport::complete_stream(const RxBurst& burst, const Completion& co
 bool SocketTransport::keep_left_over(Connection& connection, const uint8_t* bytes,
                                      const Completion& completion) {
   const RxChunk& chunk = *completion.chunk;
-  const RxNext& next = completion.next;
+  const RxNext& next = *completion.next;
   WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
   const uint32_t left = chunk.size - next.consumed;
   connection.need = left > 0 ? next.need : 0;

@@ -116,7 +116,7 @@ class FakeTransport final : public io::Transport {
  private:
   void complete_one(const io::RxBurst& burst, const io::Completion& completion) {
     const io::RxChunk& chunk = *completion.chunk;
-    const io::RxNext& next = completion.next;
+    const io::RxNext& next = *completion.next;
     std::string reply;
     for (uint32_t i = 0; i < completion.span_count; ++i) {
       const io::ReplySpan& span = completion.spans[i];

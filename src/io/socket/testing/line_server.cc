@@ -129,7 +129,8 @@ void LineWorker::serve(const RxChunk& chunk) {
     if (end == std::string_view::npos) break;
     go_on = serve_line(session, rest.substr(0, end), rest.substr(end + 1), next);
   }
-  const Completion completion = {&chunk, next, spans_.data(), static_cast<uint32_t>(spans_.size())};
+  const Completion completion = {&chunk, &next, spans_.data(),
+                                 static_cast<uint32_t>(spans_.size())};
   transport_.complete(burst_, &completion, 1);
 }
 

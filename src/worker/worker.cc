@@ -32,15 +32,14 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
     burst.rx.arena = {engine.input_memory(kInputBytes), kArenaBytes, 0};
     burst.rx.chunks.reserve(io::kChunksMax);
     burst.plans.reserve(io::kChunksMax);
+    burst.queued.reserve(io::kChunksMax);
     burst.batch.input = burst.rx.arena.data;
     burst.batch.frames.reserve(kBatchFramesMax);
     burst.batch.entries.reserve(io::kChunksMax);
     burst.batch.spans.reserve(engine::kBatchSpansMax);
     free_.push_back(&burst);
   }
-  finished_.reserve(io::kRxBurstsMax);
   completions_.reserve(io::kChunksMax);
-  queued_.reserve(io::kChunksMax);
   transport_.attach(*this, *this);
 }
 
@@ -103,17 +102,22 @@ inline bool Worker::begin_burst() {
 // Asks the engine for a batch that it has finished, and completes its burst. False: there is none.
 inline bool Worker::poll(uint32_t polls_max) {
   engine::Batch* batch = nullptr;
-  if (WC_UNLIKELY(!finished_.empty())) {
-    batch = finished_.back();
-    finished_.pop_back();
-  }
   for (uint32_t i = 0; i < polls_max && batch == nullptr; ++i) batch = engine_.poll();
   if (batch == nullptr) return false;
-  // Usually the last one.
-  for (size_t i = 0; &burst_->batch != batch; ++i) burst_ = bursts_[i].get();
-  finish_burst();
-  free_.push_back(burst_);
+  finish(burst_of(batch));
   return true;
+}
+
+inline Worker::Burst& Worker::burst_of(const engine::Batch* batch) {
+  Burst* burst = burst_;  // usually it is this one
+  for (size_t i = 0; &burst->batch != batch; ++i) burst = bursts_[i].get();
+  return *burst;
+}
+
+inline void Worker::finish(Burst& burst) {
+  burst_ = &burst;
+  finish_burst();
+  free_.push_back(&burst);
 }
 
 inline void Worker::finish_burst() {
@@ -122,7 +126,7 @@ inline void Worker::finish_burst() {
   for (size_t i = first; i < count; ++i) complete_or_queue(i);
   for (size_t i = 0; i < first; ++i) complete_or_queue(i);
   send_completed();
-  while (WC_UNLIKELY(!queued_.empty())) run_queued();
+  while (WC_UNLIKELY(!burst_->queued.empty())) run_queued();
 }
 
 // Called in iterations without input, among them those in which a connection opens, closes or sends
@@ -144,7 +148,7 @@ inline bool Worker::runs_again(size_t index) const {
 
 inline void Worker::complete_or_queue(size_t index) {
   if (WC_UNLIKELY(runs_again(index))) {
-    queued_.push_back(static_cast<uint32_t>(index));
+    burst_->queued.push_back(static_cast<uint32_t>(index));
   } else {
     complete(index);
   }
@@ -154,9 +158,9 @@ inline void Worker::complete_or_queue(size_t index) {
 // arena is free. If it is too small even for the first datagram, the datagrams of that batch get no
 // reply. Ends: each call completes at least one datagram or frames the first one.
 void Worker::run_queued() {
-  std::sort(queued_.begin(), queued_.end());
+  std::sort(burst_->queued.begin(), burst_->queued.end());
   keep_deferred_frames();
-  for (const uint32_t index : queued_) {
+  for (const uint32_t index : burst_->queued) {
     if (burst_->plans[index].not_reached)
       frame_datagram(burst_->rx.chunks[index], burst_->plans[index]);
   }
@@ -164,14 +168,14 @@ void Worker::run_queued() {
   const bool none_served =
       !burst_->batch.entries.empty() && burst_->batch.entries.front().frames_done == 0;
   size_t still_queued = 0;
-  for (const uint32_t index : queued_) {
+  for (const uint32_t index : burst_->queued) {
     if (runs_again(index) && (burst_->plans[index].not_reached || !none_served)) {
-      queued_[still_queued++] = index;
+      burst_->queued[still_queued++] = index;
     } else {
       complete(index);
     }
   }
-  queued_.resize(still_queued);
+  burst_->queued.resize(still_queued);
   send_completed();
 }
 
@@ -179,7 +183,7 @@ void Worker::run_queued() {
 void Worker::keep_deferred_frames() {
   uint32_t frames = 0;
   uint32_t entries = 0;
-  for (const uint32_t index : queued_) {
+  for (const uint32_t index : burst_->queued) {
     if (burst_->plans[index].not_reached) continue;
     engine::BatchEntry entry = burst_->batch.entries[burst_->plans[index].entry];
     for (uint32_t i = 0; i < entry.frame_count; ++i) {
@@ -210,14 +214,26 @@ inline size_t Worker::first_to_complete() const {
   return first == burst_->plans.end() ? 0 : static_cast<size_t>(first - burst_->plans.begin());
 }
 
-// Runs the batch of a burst that the engine has given back once more, and waits for it.
+// Runs the batch of a burst that the engine has given back once more, and waits for it. Others that
+// the engine gives back meanwhile are completed at once, before it gets a further batch: that could
+// overwrite their replies. Completing them may lead here again, once for each burst at most.
 void Worker::run_batch() {
-  engine::Batch* const batch = &burst_->batch;
-  engine_.submit(batch);
-  for (engine::Batch* done = nullptr; done != batch;) {
-    done = engine_.poll();
-    if (done != nullptr && done != batch) finished_.push_back(done);
+  Burst& burst = *burst_;
+  burst.runs_again = true;
+  burst.has_ended = false;
+  engine_.submit(&burst.batch);
+  while (!burst.has_ended) {
+    const engine::Batch* const done = engine_.poll();
+    if (done == nullptr) continue;
+    Burst& other = burst_of(done);
+    if (other.runs_again) {
+      other.has_ended = true;
+    } else {
+      finish(other);
+    }
   }
+  burst.runs_again = false;
+  burst_ = &burst;
 }
 
 void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan) {

@@ -87,8 +87,11 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
     io::RxBurst rx;
     uint32_t head_bytes = 0;  // of the heads of large bodies, after the arena
     engine::Batch batch;
-    std::vector<Plan> plans;  // by chunk
-    bool full = false;        // the batch is full, and a stream was not reached
+    std::vector<Plan> plans;       // by chunk
+    bool full = false;             // the batch is full, and a stream was not reached
+    std::vector<uint32_t> queued;  // datagrams that run in a further batch: indices of their chunks
+    bool runs_again = false;       // run_batch() waits for it
+    bool has_ended = false;        // and another run_batch(), inside of that, has seen its end
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
@@ -119,6 +122,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   bool begin_burst();
   void finish_burst();
   bool poll(uint32_t polls_max);
+  Burst& burst_of(const engine::Batch* batch);
+  void finish(Burst& burst);
   void run_batch();
   void nothing_came();
   size_t first_to_complete() const;
@@ -139,12 +144,10 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   protocol::FrameLimits limits_;
   std::vector<std::unique_ptr<Burst>> bursts_;
   std::vector<Burst*> free_;
-  Burst* burst_ = nullptr;                // that is being worked on
-  std::vector<engine::Batch*> finished_;  // that the engine gave back while another was waited for
-  bool idle_ = false;                     // no input since `idle_since_`
+  Burst* burst_ = nullptr;  // that is being worked on
+  bool idle_ = false;       // no input since `idle_since_`
   std::chrono::steady_clock::time_point idle_since_;
   std::vector<io::Completion> completions_;
-  std::vector<uint32_t> queued_;  // datagrams that run in a further batch: indices of their chunks
   std::vector<protocol::Frame> scratch_;
   NumberedPool<LargeBody> body_pool_;
   NumberedPool<DeferredFrames> deferred_pool_;

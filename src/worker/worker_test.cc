@@ -103,6 +103,33 @@ TEST_F(WorkerWithBatches, KeepTheOrderOfAStream) {
   for (size_t i = 1; i < kStreams; ++i) transport_.close(*streams[i]);
 }
 
+// Datagrams without reply space run again while batches of streams are under way.
+TEST_F(WorkerWithBatches, RunDatagramsAgainMeanwhile) {
+  constexpr int kRounds = 100;
+  start();
+  FakeTransport::Stream& other = transport_.open();
+  transport_.streams_per_burst = 1;
+  transport_.datagrams_per_burst = 3;
+  engine_.frames_per_batch_max = 2;
+  std::string want;
+  std::string of_other;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string text = std::to_string(round);
+    stream_->input += set("a", text) + "get a\r\n";
+    other.input += set("b", text) + "get b\r\n";
+    want += "STORED\r\n" + value("a", text) + "END\r\n";
+    of_other += "STORED\r\n" + value("b", text) + "END\r\n";
+    for (int i = 0; i < 3; ++i) transport_.add_datagram("get none\r\n");
+    ASSERT_TRUE(worker_->run_once(0));
+  }
+  run_until_idle();
+  EXPECT_EQ(stream_->output, want);
+  EXPECT_EQ(other.output, of_other);
+  EXPECT_EQ(transport_.datagram_replies(), std::vector<std::string>(3 * kRounds, "END\r\n"));
+  EXPECT_GT(engine_.batches_most, 1u);
+  transport_.close(other);
+}
+
 TEST_F(WorkerWithBatches, ReceiveLargeBodiesMeanwhile) {
   start();
   FakeTransport::Stream& other = transport_.open();

@@ -22,8 +22,6 @@ inline constexpr uint32_t kNeighbourReplySize = kEthernetHeaderSize + kIpv6Heade
 // Space for either reply.
 inline constexpr uint32_t kNeighbourFrameMax = kNeighbourReplySize;
 
-namespace neighbour_detail {
-
 // Offsets in an ARP packet for IPv4 over Ethernet.
 inline constexpr uint8_t kArpHead[] = {0, 1, 8, 0, 6, 4, 0, 1};  // types, sizes, "request"
 inline constexpr uint32_t kArpOperationOffset = 7;
@@ -61,12 +59,9 @@ inline bool swap_addresses(MutableBytes frame, size_t at, bool ipv4) {
   return true;
 }
 
-}  // namespace neighbour_detail
-
 // Writes the reply to an ARP request for an address other than the sender's own: `mac` has it.
 // Returns its size, or 0 if the frame is no such request. REQUIRES: `out` has kArpReplySize bytes.
 inline uint32_t answer_arp(Bytes frame, const uint8_t* mac, uint8_t* out) {
-  using namespace neighbour_detail;
   if (frame.size < kEthernetHeaderSize + kArpSize) return 0;
   if (load_big16(frame.data + kEtherTypeOffset) != kEtherTypeArp) return 0;
   const uint8_t* const arp = frame.data + kEthernetHeaderSize;
@@ -91,7 +86,6 @@ inline uint32_t answer_arp(Bytes frame, const uint8_t* mac, uint8_t* out) {
 
 // The same for an IPv6 neighbour solicitation. REQUIRES: `out` has kNeighbourReplySize bytes.
 inline uint32_t answer_solicitation(Bytes frame, const uint8_t* mac, uint8_t* out) {
-  using namespace neighbour_detail;
   constexpr uint32_t kHeaders = kEthernetHeaderSize + kIpv6HeaderSize;
   if (frame.size < kHeaders + kSolicitationSize) return 0;
   if (load_big16(frame.data + kEtherTypeOffset) != kEtherTypeIpv6) return 0;
@@ -133,7 +127,6 @@ inline uint32_t answer_solicitation(Bytes frame, const uint8_t* mac, uint8_t* ou
 // sender gets it as if the destination had sent it; in an ICMP error also those of the packet that
 // it is about. Checksums stay valid. False: it is no such frame, and is unchanged.
 inline bool send_back(MutableBytes frame) {
-  using namespace neighbour_detail;
   Packet packet = {};
   uint16_t ether_type = 0;
   if (parse_ethernet(frame, packet, ether_type) != PacketVerdict::kRequest) return false;

@@ -12,7 +12,6 @@
 namespace warpcache::worker {
 
 using io::RxChunk;
-using protocol::ReplySpan;
 
 static_assert(io::kChunksMax <= engine::kBatchEntriesMax);
 

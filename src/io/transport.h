@@ -13,8 +13,8 @@
 //                           again in this order
 //
 // Several bursts may be under way. A stream is in at most one of them, and is neither received from
-// nor closed meanwhile. A stream with unsent output delivers nothing until all of it is sent. So a stream's unsent bytes
-// never exceed the replies of one batch.
+// nor closed meanwhile. A stream with unsent output delivers nothing until all of it is sent. So a
+// stream's unsent bytes never exceed the replies of one batch.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ inline constexpr uint32_t kChunkBytesMax = 64 * 1024;
 
 using protocol::has_pin_to_release;
 using protocol::kPinFollows;
-// With pin 0 the bytes are valid until complete() returns; otherwise until the transport releases the
-// pin, after it has sent them or the connection has ended.
+// With pin 0 the bytes are valid until complete() returns; otherwise until the transport releases
+// the pin, after it has sent them or the connection has ended.
 using protocol::ReplySpan;
 
 class PinReleaser {

@@ -45,8 +45,8 @@ inline bool is_icmp_error(bool ipv4, uint8_t type) {
   return ipv4 ? type == 3 || type == 4 || type == 5 || type == 11 || type == 12 : type < 128;
 }
 
-// Swaps the addresses of the IP header at `at`, and of the packet in an ICMP error. False: there is
-// no complete header, or one of the addresses is not a host's.
+// Swaps the addresses of the IP header at `at`. False: there is no complete header, or one of the
+// addresses is not a host's; the frame is unchanged.
 inline bool swap_addresses(MutableBytes frame, size_t at, bool ipv4) {
   if (frame.size < at + (ipv4 ? kIpv4HeaderSize : kIpv6HeaderSize)) return false;
   uint8_t* const header = frame.data + at;

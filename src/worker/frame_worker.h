@@ -21,8 +21,9 @@ namespace warpcache::worker {
 
 struct FrameWorkerConfig {
   engine::PacketSettings packets;
-  uint32_t burst_packets_max = 1024;
+  uint32_t burst_packets_max = 1024;  // frames
   uint32_t burst_input_bytes = 2 * 1024 * 1024;
+  // Of the reply arena; what does not fit is dropped.
   uint32_t burst_reply_bytes = 8 * 1024 * 1024;
 };
 

@@ -218,20 +218,20 @@ inline size_t Worker::first_to_complete() const {
 // overwrite their replies. Completing them may lead here again, once for each burst at most.
 void Worker::run_batch() {
   Burst& burst = *burst_;
-  burst.runs_again = true;
+  burst.waited_for = true;
   burst.has_ended = false;
   engine_.submit(&burst.batch);
   while (!burst.has_ended) {
     const engine::Batch* const done = engine_.poll();
     if (done == nullptr) continue;
     Burst& other = burst_of(done);
-    if (other.runs_again) {
+    if (other.waited_for) {
       other.has_ended = true;
     } else {
       finish(other);
     }
   }
-  burst.runs_again = false;
+  burst.waited_for = false;
   burst_ = &burst;
 }
 

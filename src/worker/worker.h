@@ -90,7 +90,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
     std::vector<Plan> plans;       // by chunk
     bool full = false;             // the batch is full, and a stream was not reached
     std::vector<uint32_t> queued;  // datagrams that run in a further batch: indices of their chunks
-    bool runs_again = false;       // run_batch() waits for it
+    bool waited_for = false;       // by run_batch()
     bool has_ended = false;        // and another run_batch(), inside of that, has seen its end
   };
 

@@ -28,9 +28,9 @@
 namespace warpcache::simulated_gpu {
 namespace {
 
+using engine::cuda::PacketResult;
 using engine::cuda::PacketRunner;
 using engine::cuda::PacketRunnerConfig;
-using engine::cuda::PacketResult;
 using engine::cuda::PacketSlot;
 using engine::cuda::PacketState;
 using gpu::CudaMemory;

@@ -81,7 +81,7 @@ std::string PcapPort::open_dumper() {
   if (format_ == nullptr) return output_.name + ": " + std::strerror(ENOMEM);
   dumper_ = library_->dump_fopen(format_, output_.stream);
   if (dumper_ == nullptr) return output_.name + ": " + library_->geterr(format_);
-  output_.stream = nullptr;  // library_->dump_close() closes it
+  output_.stream = nullptr;  // pcap_dump_close() closes it
   // Readers of a pipe expect the head of the file at once.
   return library_->dump_flush(dumper_) == 0 ? "" : output_.name + ": " + std::strerror(errno);
 }

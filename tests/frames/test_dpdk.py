@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server on a device of DPDK's: its TAP device, whose other side is a client's network namespace.
+
+What is not for the server reaches the kernel of its own namespace, so its address is like any host's.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from harness.exchange import ask
+from harness.fixtures import require_target
+from harness.servers import Server, start_server
+
+from .support import TIME_S_MAX, enter_new_network, frames_stats, in_own_network, ping, say, udp_to
+
+CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
+DEVICE = "net_tap0,iface=frames0"
+
+
+def require_dpdk() -> None:
+    # The simulated GPU's program starts the one that this variable names.
+    program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
+    if not Path(program).with_name("warpcached-dpdk.so").exists():
+        pytest.skip("the server is built without DPDK")
+    if shutil.which("ip") is None:
+        pytest.skip("there is no program ip")
+
+
+class Client:
+    """A network namespace with one thread, to which DPDK's interface moves."""
+
+    def __init__(self):
+        self.executor = concurrent.futures.ThreadPoolExecutor(1)
+        self.thread_id = self.run(self._enter)
+
+    def _enter(self) -> int:
+        enter_new_network()
+        return threading.get_native_id()
+
+    def run(self, function):
+        return self.executor.submit(function).result()
+
+    def take(self, interface: str) -> None:
+        """Moves an interface here from the caller's namespace."""
+        subprocess.run(["ip", "link", "set", interface, "netns", str(self.thread_id)], check=True)
+        for command in (f"ip addr add {CLIENT}/24 dev {interface}", f"ip link set {interface} up"):
+            self.run(lambda command=command: subprocess.run(command.split(), check=True))
+
+    def end(self) -> None:
+        self.executor.shutdown()
+
+
+class DpdkServer:
+    """A server at SERVER, by frames and by the kernel's sockets, and a client."""
+
+    def __init__(self, *options: str):
+        self.client = Client()
+        kernel = f"--frames-kernel=kernel0,{SERVER}/24"
+        arguments = (f"--frames=dpdk:{DEVICE}", kernel, "-l", SERVER, *options)
+        self.server: Server = start_server(require_target("warpcached"), arguments)
+        self.client.take("frames0")
+
+    def __enter__(self):
+        self.sock = socket.create_connection((SERVER, self.server.port), TIME_S_MAX)
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+        assert self.server.stop() == 0, self.server.log()
+        self.client.end()
+        assert {name for _, name in socket.if_nameindex()} <= {"lo"}
+        assert not Path(f"/var/run/dpdk/warpcached{self.server.pid}").exists()
+
+
+def with_server(*options: str):
+    """Runs the test with a server in a namespace of its own."""
+
+    def decorate(test):
+        @in_own_network
+        def body():
+            with DpdkServer(*options) as server:
+                test(server)
+
+        def run():
+            require_dpdk()
+            body()
+
+        run.__name__ = test.__name__
+        return run
+
+    return decorate
+
+
+@with_server("--udp-allow=10.0.0.0/8")
+def test_udp_by_frames_and_tcp_by_the_kernel(server):
+    def as_client():
+        port = server.server.port
+        with udp_to(SERVER, port) as udp, socket.create_connection((SERVER, port), TIME_S_MAX) as tcp:
+            assert say(udp, b"set a 5 0 3\r\nabc\r\n") == b"STORED\r\n"
+            assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 5 3\r\nabc\r\nEND\r\n"
+            large = b"x" * 3000
+            assert ask(tcp, b"set b 0 0 3000\r\n%s\r\n" % large) == b"STORED\r\n"
+            assert say(udp, b"get a b\r\n", 2).endswith(b"VALUE b 0 3000\r\n" + large + b"\r\nEND\r\n")
+            assert say(udp, b"version\r\n", 3).startswith(b"VERSION ")
+
+    server.client.run(as_client)
+    stats = frames_stats(server.sock, "frames_requests", 3)
+    assert stats["frames_requests"] == 3
+    assert stats["frames_passed_on"] > 0 and stats["frames_from_kernel"] > 0
+    for name in ("pass_failed", "send_failed", "receive_failed", "receive_missed", "from_kernel_failed"):
+        assert stats["frames_" + name] == 0, name
+
+
+@with_server()
+def test_ping(server):
+    server.client.run(lambda: ping(SERVER, 8))
+    server.client.run(lambda: ping(SERVER, 4000))
+
+
+@with_server("--frames-queues=2")
+def test_two_queues(server):
+    def as_client():
+        socks = [udp_to(SERVER, server.server.port) for _ in range(40)]
+        for round_number in range(20):
+            for number, sock in enumerate(socks):
+                text = b"get key%d\r\n" if round_number else b"set key%d 0 0 1\r\nx\r\n"
+                sock.send(struct.pack(">HHHH", number, 0, 1, 0) + text % number)
+            for number, sock in enumerate(socks):
+                reply = b"VALUE key%d 0 1\r\nx\r\nEND\r\n" % number if round_number else b"STORED\r\n"
+                assert sock.recv(100) == struct.pack(">HHHH", number, 0, 1, 0) + reply
+        for sock in socks:
+            sock.close()
+
+    server.client.run(as_client)
+    assert frames_stats(server.sock, "frames_sent", 800)["frames_requests"] == 800
+
+
+@in_own_network
+def test_refusals():
+    require_dpdk()
+    for options, text in (
+        (["--frames=dpdk:net_nothing0"], "opening the device"),
+        (["--frames=dpdk:0000:99:00.0"], "opening the device"),
+        (["--frames=dpdk:" + DEVICE, "--frames-kernel=a-name-that-is-too-long"], "1 to 15 characters"),
+        (["--frames=dpdk:" + DEVICE, "-d"], "-d cannot be had"),
+        (["--frames=dpdk:" + DEVICE, "--frames=dpdk:net_null0"], "one DPDK device"),
+    ):
+        command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and text in done.stderr, (options, done.stdout, done.stderr)
+        assert "Usage" not in done.stdout
+    assert not [name for name in os.listdir("/var/run") if name == "dpdk"]

@@ -7,6 +7,7 @@ What is not for the server reaches the kernel of its own namespace, so its addre
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
+from harness.programs import find_load_generator
 from harness.servers import Server, start_server
 
 from .support import TIME_S_MAX, enter_new_network, frames_stats, in_own_network, ping, say, udp_to
@@ -159,3 +161,50 @@ def test_refusals():
         assert done.returncode != 0 and text in done.stderr, (options, done.stdout, done.stderr)
         assert "Usage" not in done.stdout
     assert not [name for name in os.listdir("/var/run") if name == "dpdk"]
+
+
+def memif(role: str, folder: Path) -> str:
+    return f"--frames=dpdk:net_memif0,role={role},socket={folder}/memif,socket-abstract=no"
+
+
+def generator(server: Server, folder: Path, *options: str) -> list[str]:
+    program = find_load_generator()
+    if program is None:
+        pytest.skip("warpcache-load is not built")
+    where = f"127.0.0.1:{server.port}"
+    return [str(program), where, memif("server", folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
+
+
+@pytest.fixture
+def memif_server(tmp_path):
+    require_dpdk()
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path)))
+    yield server
+    assert server.stop() == 0
+
+
+def test_memory_shared_with_another_process(memif_server, tmp_path):
+    """The server starts before its peer. Every value is verified by the generator."""
+    options = ("--seconds", "1", "-P", "8", "--keys", "5000", "--sets", "0.3", "--json", "-", "--timeout", "20")
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["wrong"] == report["refused"] == 0 and report["hit_ratio"] == 1
+    with memif_server.connect() as sock:
+        stats = frames_stats(sock, "frames_requests", report["requests"])
+        assert stats["frames_copied_bytes"] > 0
+        assert stats["frames_malformed"] == stats["frames_bad_checksum"] == 0
+        assert stats["frames_sent"] + stats["frames_send_failed"] == stats["frames_requests"]
+
+
+def test_peer_killed_and_restarted(memif_server, tmp_path):
+    with memif_server.connect() as sock:
+        for _ in range(3):
+            before = frames_stats(sock, "frames_requests", 0)["frames_requests"]
+            command = generator(memif_server, tmp_path, "--seconds", "1000", "--keys", "100", "--no-verify")
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
+                after = frames_stats(sock, "frames_requests", before + 1000)["frames_requests"]
+                peer.kill()
+            (tmp_path / "memif").unlink()
+            assert after >= before + 1000
+        assert ask(sock, b"version\r\n").startswith(b"VERSION ")

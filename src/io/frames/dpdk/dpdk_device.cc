@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/frames/dpdk/dpdk_device.h"
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_memory.h>
+#include <rte_pause.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -44,6 +47,28 @@ class SignalsElsewhere {
   sigset_t before_;
 };
 
+// Memory for the buffers of received frames. Its pages may lie apart for the device: no buffer
+// crosses from one to the next, so there is space for that.
+const rte_memzone* reserve_zone(const std::string& name) {
+  constexpr uint64_t kPage = uint64_t{2} << 20;
+  constexpr uint64_t kPages = DpdkPort::kBuffers / (kPage / kBufferBytes) + 1;
+  return rte_memzone_reserve_aligned(name.c_str(), kPages * kPage, SOCKET_ID_ANY, 0, kPage);
+}
+
+std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
+  const bool apart = rte_eal_iova_mode() != RTE_IOVA_VA;
+  const uint64_t bytes = apart ? zone.hugepage_sz : zone.len;
+  std::vector<rte_pktmbuf_extmem> pieces;
+  for (uint64_t at = 0; at + bytes <= zone.len; at += bytes) {
+    rte_pktmbuf_extmem& piece = pieces.emplace_back();
+    piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
+    piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
+    piece.buf_len = bytes;
+    piece.elt_size = kBufferBytes;
+  }
+  return pieces;
+}
+
 uint64_t now_us() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -69,18 +94,12 @@ std::string DpdkDevice::allocate(uint32_t queues) {
   for (uint32_t queue = 0; queue < queues; ++queue) {
     const std::string name = std::to_string(number_) + "_" + std::to_string(queue);
     Buffers& buffers = buffers_.emplace_back();
-    buffers.zone = rte_memzone_reserve_aligned(
-        ("wc_frames_" + name).c_str(), uint64_t{DpdkPort::kBuffers} * kBufferBytes, SOCKET_ID_ANY,
-        RTE_MEMZONE_IOVA_CONTIG, static_cast<unsigned>(getpagesize()));
+    buffers.zone = reserve_zone("wc_frames_" + name);
     if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
-    rte_pktmbuf_extmem place = {};
-    place.buf_ptr = buffers.zone->addr;
-    place.buf_iova = buffers.zone->iova;
-    place.buf_len = buffers.zone->len;
-    place.elt_size = kBufferBytes;
-    buffers.received =
-        rte_pktmbuf_pool_create_extbuf(("wc_received_" + name).c_str(), DpdkPort::kBuffers,
-                                       kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY, &place, 1);
+    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone);
+    buffers.received = rte_pktmbuf_pool_create_extbuf(
+        ("wc_received_" + name).c_str(), DpdkPort::kBuffers, kPoolCache, 0, kBufferBytes,
+        SOCKET_ID_ANY, pieces.data(), static_cast<unsigned>(pieces.size()));
     if (buffers.received == nullptr) return failed("buffers for received frames", rte_errno);
     buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), DpdkPort::kBuffers,
                                            kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY);
@@ -118,10 +137,48 @@ std::string DpdkDevice::start() {
     error = rte_eth_tx_queue_setup(number_, queue, sent, kAnySocket, nullptr);
     if (error != 0) return failed("a queue for frames to be sent", error);
   }
+  reconnects_ = std::strcmp(info.driver_name, "net_memif") == 0;
   error = rte_eth_dev_start(number_);
-  if (error != 0) return failed("starting it", error);
-  started_ = true;
+  if (error != 0 && !reconnects_) return failed("starting it", error);
+  started_ = error == 0;
   return "";
+}
+
+void DpdkDevice::keep_connected(const std::atomic<bool>& stopped) {
+  constexpr uint64_t kEveryUs = 500'000;
+  constexpr useconds_t kStepUs = 100;
+  rte_eth_link link = {};
+  if (!reconnects_ || now_us() < restarted_us_ + kEveryUs) return;
+  (void)rte_eth_link_get_nowait(number_, &link);
+  if (link.link_status == RTE_ETH_LINK_UP) return;
+  restarting_.store(true);
+  while (paused_.load() + 1 < buffers_.size() && !stopped.load()) (void)usleep(kStepUs);
+  if (!stopped.load()) {
+    if (started_.exchange(false)) (void)rte_eth_dev_stop(number_);
+    started_ = rte_eth_dev_start(number_) == 0;
+  }
+  restarting_.store(false);
+  restarted_us_ = now_us();
+}
+
+void DpdkDevice::pause_if_asked(const std::atomic<bool>& stopped) {
+  constexpr useconds_t kStepUs = 100;
+  if (!restarting_.load(std::memory_order_relaxed)) return;
+  paused_.fetch_add(1);
+  while (restarting_.load() && !stopped.load()) (void)usleep(kStepUs);
+  paused_.fetch_sub(1);
+}
+
+std::string DpdkDevice::wait_for_link(uint32_t time_ms_max) const {
+  constexpr useconds_t kStepUs = 1000;
+  rte_eth_link link = {};
+  for (uint32_t ms = 0; ms < time_ms_max; ++ms) {
+    if (rte_eth_link_get_nowait(number_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
+      return "";
+    }
+    (void)usleep(kStepUs);
+  }
+  return time_ms_max == 0 ? "" : "there is no other side";
 }
 
 std::string DpdkDevice::open_kernel(const DpdkSettings& settings) {
@@ -169,7 +226,7 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
   constexpr useconds_t kSleepUs = 50;
   if (!registered_) registered_ = rte_thread_register() == 0;
   if (receive_now(buffer) != 0 || timeout_ms == 0) return !stopped_.load(std::memory_order_relaxed);
-  once_a_second();
+  now_and_then();
   const uint64_t begin = now_us();
   const uint64_t end = begin + static_cast<uint64_t>(timeout_ms) * 1000;
   uint64_t now = begin;
@@ -177,11 +234,14 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
     if (receive_now(buffer) != 0) break;
     now = now_us();
     if (now > begin + kSpinUs) (void)usleep(kSleepUs);
+    if (now > next_look_us_) now_and_then();
   }
   return !stopped_.load(std::memory_order_relaxed);
 }
 
 uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
+  if (queue_ != 0) device_->pause_if_asked(stopped_);
+  if (!device_->is_started()) return 0;
   if (queue_ == 0 && device_->kernel().is_open()) send_from_kernel();
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
@@ -226,16 +286,21 @@ uint32_t DpdkPort::fill(const TxFrame* frames, uint32_t count, rte_mbuf** filled
   return count;
 }
 
-// A full ring is tried again a few times: a peer that takes frames frees it within microseconds.
-// What it does not take then is dropped.
+// Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
+// then is dropped.
 uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
-  constexpr int kTries = 16;
+  constexpr uint64_t kPatienceUs = 100;
   uint32_t sent = 0;
-  for (int tries = 0; sent < count && tries < kTries; ++tries) {
+  uint64_t deadline_us = 0;
+  while (sent < count && device_->is_started()) {
     const uint16_t taken = rte_eth_tx_burst(device_->number(), queue_, frames + sent,
                                             static_cast<uint16_t>(count - sent));
     sent += taken;
-    if (taken != 0) tries = 0;
+    if (taken != 0) continue;
+    const uint64_t now = now_us();
+    if (deadline_us == 0) deadline_us = now + kPatienceUs;
+    if (now >= deadline_us) break;
+    rte_pause();
   }
   if (sent < count) rte_pktmbuf_free_bulk(frames + sent, count - sent);
   return sent;
@@ -277,11 +342,13 @@ void DpdkPort::send_from_kernel() {
   }
 }
 
-void DpdkPort::once_a_second() {
-  constexpr uint64_t kSecondUs = 1'000'000;
-  if (queue_ != 0 || now_us() / kSecondUs == second_) return;
-  second_ = now_us() / kSecondUs;
+void DpdkPort::now_and_then() {
+  constexpr uint64_t kEveryUs = 100'000;
+  if (queue_ != 0) return device_->pause_if_asked(stopped_);
+  if (now_us() < next_look_us_) return;
+  next_look_us_ = now_us() + kEveryUs;
   counters_.receive_missed.add(device_->take_missed());
+  device_->keep_connected(stopped_);
 }
 
 }  // namespace warpcache::io
@@ -301,6 +368,7 @@ extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpd
   failure = device->allocate(settings.queues);
   if (failure.empty()) failure = device->open_kernel(settings);
   if (failure.empty()) failure = device->start();
+  if (failure.empty()) failure = device->wait_for_link(settings.link_wait_ms);
   if (!failure.empty()) return failure;
   for (uint16_t queue = 0; queue < settings.queues; ++queue) {
     ports->push_back(std::make_unique<DpdkPort>(device, queue));

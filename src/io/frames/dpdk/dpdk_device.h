@@ -39,9 +39,20 @@ class DpdkDevice {
   std::string allocate(uint32_t queues);
   // Opens the interface to the kernel. As allocate().
   std::string open_kernel(const DpdkSettings& settings);
-  // Sets up the queues and starts the device. As allocate().
+  // Sets up the queues and starts the device. A memif whose other side is not there yet is started
+  // later. As allocate().
   std::string start();
 
+  // By the thread of queue 0, when there are no frames: connects a memif again whose other side has
+  // gone. Other queues' threads must call pause_if_asked() regularly.
+  void keep_connected(const std::atomic<bool>& stopped);
+  // By the thread of another queue: while the device restarts, it waits here.
+  void pause_if_asked(const std::atomic<bool>& stopped);
+  // Waits until the link is up. As allocate().
+  std::string wait_for_link(uint32_t time_ms_max) const;
+
+  // Whether frames may be received and sent.
+  bool is_started() const { return started_.load(std::memory_order_relaxed); }
   const Buffers& buffers(uint32_t queue) const { return buffers_[queue]; }
   uint16_t number() const { return number_; }
   const std::string& text() const { return text_; }
@@ -53,7 +64,11 @@ class DpdkDevice {
   uint16_t number_;
   std::string text_;
   std::vector<Buffers> buffers_;
-  bool started_ = false;
+  std::atomic<bool> started_{false};
+  bool reconnects_ = false;  // it does not do so by itself
+  uint64_t restarted_us_ = 0;
+  std::atomic<bool> restarting_{false};
+  std::atomic<uint32_t> paused_{0};  // threads
   TapInterface kernel_;
   uint64_t missed_ = 0;
 };
@@ -88,7 +103,7 @@ class DpdkPort final : public FramePort {
   uint32_t fill(const TxFrame* frames, uint32_t count, rte_mbuf** filled);
   uint32_t transmit(rte_mbuf** frames, uint32_t count);
   void send_from_kernel();
-  void once_a_second();
+  void now_and_then();
 
   std::shared_ptr<DpdkDevice> device_;
   uint16_t queue_;
@@ -96,7 +111,7 @@ class DpdkPort final : public FramePort {
   rte_mempool* sent_;
   std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the frames of each burst
   bool registered_ = false;                                   // the thread is known to DPDK
-  uint64_t second_ = 0;
+  uint64_t next_look_us_ = 0;
   std::atomic<bool> stopped_{false};
 };
 

@@ -21,6 +21,7 @@ struct DpdkSettings {
   // which its own are sent; it has the device's MAC address. Empty: none.
   std::string kernel_interface;
   std::string kernel_address;  // added to it, as in 10.9.0.1/24; empty: none
+  uint32_t link_wait_ms = 0;   // wait at most so long for the other side; 0: do not wait
 };
 
 // Opens a device and appends a port for each of its queues. The ports of a device may run on

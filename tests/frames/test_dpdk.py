@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import os
 import shutil
 import socket
 import struct
@@ -18,29 +17,23 @@ from pathlib import Path
 
 import pytest
 from harness.exchange import ask
-from harness.fixtures import require_target
+from harness.fixtures import require_dpdk, require_target
+from harness.network import enter_new_network, in_own_network
 from harness.programs import find_load_generator
 from harness.servers import Server, start_server
 
-from .support import TIME_S_MAX, enter_new_network, frames_stats, in_own_network, ping, say, udp_to
+from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
 
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 DEVICE = "net_tap0,iface=frames0"
-
-
-def require_dpdk() -> None:
-    # The simulated GPU's program starts the one that this variable names.
-    program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
-    if not Path(program).with_name("warpcached-dpdk.so").exists():
-        pytest.skip("the server is built without DPDK")
-    if shutil.which("ip") is None:
-        pytest.skip("there is no program ip")
 
 
 class Client:
     """A network namespace with one thread, to which DPDK's interface moves."""
 
     def __init__(self):
+        if shutil.which("ip") is None:
+            pytest.skip("there is no program ip")
         self.executor = concurrent.futures.ThreadPoolExecutor(1)
         self.thread_id = self.run(self._enter)
 
@@ -59,6 +52,11 @@ class Client:
 
     def end(self) -> None:
         self.executor.shutdown()
+
+
+def runtime_folder(pid: int) -> Path:
+    """DPDK's folder of a server."""
+    return Path(f"/var/run/dpdk/warpcached{pid}")
 
 
 class DpdkServer:
@@ -80,7 +78,7 @@ class DpdkServer:
         assert self.server.stop() == 0, self.server.log()
         self.client.end()
         assert {name for _, name in socket.if_nameindex()} <= {"lo"}
-        assert not Path(f"/var/run/dpdk/warpcached{self.server.pid}").exists()
+        assert not runtime_folder(self.server.pid).exists()
 
 
 def with_server(*options: str):
@@ -118,7 +116,8 @@ def test_udp_by_frames_and_tcp_by_the_kernel(server):
     stats = frames_stats(server.sock, "frames_requests", 3)
     assert stats["frames_requests"] == 3
     assert stats["frames_passed_on"] > 0 and stats["frames_from_kernel"] > 0
-    for name in ("pass_failed", "send_failed", "receive_failed", "receive_missed", "from_kernel_failed"):
+    # What the kernel sent while the interface moved is lost: from_kernel_failed may count it.
+    for name in ("pass_failed", "send_failed", "receive_failed", "receive_missed"):
         assert stats["frames_" + name] == 0, name
 
 
@@ -157,10 +156,11 @@ def test_refusals():
         (["--frames=dpdk:" + DEVICE, "--frames=dpdk:net_null0"], "one DPDK device"),
     ):
         command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode != 0 and text in done.stderr, (options, done.stdout, done.stderr)
-        assert "Usage" not in done.stdout
-    assert not [name for name in os.listdir("/var/run") if name == "dpdk"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            out, error = process.communicate(timeout=60)
+        assert process.returncode != 0 and text in error, (options, out, error)
+        assert "Usage" not in out
+        assert not runtime_folder(process.pid).exists()
 
 
 def memif(role: str, folder: Path) -> str:

@@ -13,9 +13,10 @@ import subprocess
 import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
+from harness.network import in_own_network
 from harness.servers import start_server
 
-from .support import TIME_S_MAX, frames_stats, in_own_network, ping, say, udp_to
+from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
 
 INTERFACE = "frames0"
 KERNEL, SERVER, OTHER = "10.9.0.1", "10.9.0.2", "10.9.0.77"

@@ -91,7 +91,26 @@ std::string TapInterface::add_ipv6(const void* address, uint32_t prefix_bits) co
   const UniqueFd control(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   Ipv6Request request = {{}, prefix_bits, static_cast<int>(if_nametoindex(name_.c_str()))};
   std::memcpy(&request.address, address, sizeof request.address);
-  return ioctl(control.get(), SIOCSIFADDR, &request) == 0 ? "" : failed("address");
+  if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return failed("address");
+  return wait_for_ipv6(request.address) ? "" : failed("using its address");
+}
+
+// The kernel lets nobody bind to the address before it has seen that the link is up, which may take
+// a second, and that no other host has the address.
+bool TapInterface::wait_for_ipv6(const in6_addr& address) {
+  constexpr int kTries = 500;
+  constexpr useconds_t kStepUs = 10'000;
+  sockaddr_in6 value = {};
+  value.sin6_family = AF_INET6;
+  value.sin6_addr = address;
+  for (int i = 0; i < kTries; ++i) {
+    const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (bind(probe.get(), reinterpret_cast<const sockaddr*>(&value), sizeof value) == 0)
+      return true;
+    if (errno != EADDRNOTAVAIL) return false;
+    (void)usleep(kStepUs);
+  }
+  return false;
 }
 
 std::string TapInterface::add_address(const std::string& address) {

@@ -4,6 +4,7 @@
 // kernel receives from it. One frame a call.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class TapInterface {
   std::string failed(const char* what) const;
   std::string add_ipv4(const void* address, uint32_t prefix_bits) const;
   std::string add_ipv6(const void* address, uint32_t prefix_bits) const;
+  static bool wait_for_ipv6(const in6_addr& address);
 
   UniqueFd fd_;
   std::string name_;

@@ -351,12 +351,10 @@ void DpdkPort::now_and_then() {
   device_->keep_connected(stopped_);
 }
 
-}  // namespace warpcache::io
+namespace {
 
-extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpdk_ports(
-    const warpcache::io::DpdkSettings& settings,
-    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports) {
-  using namespace warpcache::io;
+std::string open_ports(const DpdkSettings& settings,
+                       std::vector<std::unique_ptr<FramePort>>* ports) {
   const SignalsElsewhere signals;
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
   std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes);
@@ -374,4 +372,13 @@ extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpd
     ports->push_back(std::make_unique<DpdkPort>(device, queue));
   }
   return "";
+}
+
+}  // namespace
+}  // namespace warpcache::io
+
+extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpdk_ports(
+    const warpcache::io::DpdkSettings& settings,
+    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports) {
+  return warpcache::io::open_ports(settings, ports);
 }

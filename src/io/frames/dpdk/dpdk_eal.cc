@@ -87,6 +87,7 @@ std::string start_dpdk(uint32_t megabytes) {
     words.insert(words.end(), {"--no-huge", "--no-shconf"});
   }
   std::vector<char*> arguments;
+  arguments.reserve(words.size());
   for (std::string& word : words) arguments.push_back(word.data());
   LogCapture log;
   const int result = rte_eal_init(static_cast<int>(arguments.size()), arguments.data());

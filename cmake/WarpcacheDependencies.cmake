@@ -18,7 +18,10 @@ else()
 endif()
 
 # Frames from network cards and from memory of other processes.
-if(DPDK_FOUND)
+if(DPDK_FOUND AND WARPCACHE_SANITIZE)
+  set(DPDK_FOUND OFF)
+  message(STATUS "frames by DPDK: not built, its libraries do not support sanitizers")
+elseif(DPDK_FOUND)
   message(STATUS "frames by DPDK: DPDK ${DPDK_VERSION}")
 else()
   message(STATUS "frames by DPDK: not built, DPDK 22.11 or newer is not found (Debian: libdpdk-dev)")

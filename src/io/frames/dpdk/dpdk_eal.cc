@@ -99,8 +99,9 @@ std::string start_dpdk(uint32_t megabytes) {
   const std::filesystem::path folder = rte_eal_get_runtime_dir();
   (void)std::filesystem::remove_all(folder, error);
   (void)std::filesystem::remove(folder.parent_path(), error);  // if it is empty
-  // Its attempts to connect are not worth a line each.
+  // Attempts to connect, and messages to other processes that there are not, are not worth a line.
   (void)rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT);
+  (void)rte_log_set_level_pattern("pmd.net.tap", RTE_LOG_CRIT);
   started = true;
   return "";
 }

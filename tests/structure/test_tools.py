@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/lint finds what a change concerns; tools/summary.py counts by folder and notices what is missing."""
+"""tools/lint checks again what has changed; tools/summary.py counts by folder and notices what is missing."""
 
 from __future__ import annotations
 
@@ -11,48 +11,53 @@ from importlib.util import module_from_spec, spec_from_loader
 import pytest
 from source_tree import REPO_ROOT
 
-TREE = {
-    "src/a/a.h": "",
-    "src/a/b.h": '#include "a/a.h"\n',
-    "src/a/b.cc": '#include "a/b.h"\n',
-    "src/a/b_test.cc": '#include "a/b.h"\n',
-    "src/a/c.cc": "#include <vector>\n",
-    "sim/d.cc": '#include "d.h"\n',
-    "sim/d.h": '#include "a/b.h"\n',
-}
-
 
 @pytest.fixture
-def lint(tmp_path):
+def lint(tmp_path, monkeypatch):
+    """tools/lint over one source, with programs that count how often they run: what they find is in `found`."""
     loader = SourceFileLoader("lint", str(REPO_ROOT / "tools/lint"))
     module = module_from_spec(spec_from_loader("lint", loader))
     loader.exec_module(module)
-    for name, text in TREE.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for name, text in {"a.h": "int a();\n", "a.cc": '#include "a.h"\nint a() { return 1; }\n', ".clang-tidy": "x"}.items():
         (tmp_path / name).write_text(text)
-    module.ROOT = tmp_path
+    (tmp_path / "tidy").write_text(f"#!/bin/sh\necho ran >>{tmp_path}/runs\ncat {tmp_path}/found 2>/dev/null && exit 1\nexit 0\n")
+    (tmp_path / "tidy").chmod(0o755)
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "DATABASE", tmp_path)
+    monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(module, "CLANG_TIDY", str(tmp_path / "tidy"))
+    monkeypatch.setattr(module, "CLANG", "c++")
     return module
 
 
-@pytest.mark.parametrize(
-    ("changed", "checked"),
-    [
-        ([], []),
-        (["src/a/c.cc"], ["src/a/c.cc"]),
-        (["src/a/a.h"], ["sim/d.cc", "src/a/b.cc"]),
-        (["sim/d.h", "README.md"], ["sim/d.cc"]),
-        (["src/a/b_test.cc"], []),
-        (["src/a/removed.cc"], []),
-        (["cmake/Options.cmake"], ["sim/d.cc", "src/a/b.cc", "src/a/c.cc"]),
-    ],
-)
-def test_lint_checks_what_a_change_concerns(lint, changed, checked):
-    assert lint.concerned(set(changed)) == checked
+def checked(lint, *options: str, again: bool = False) -> tuple[str, bool]:
+    path = lint.ROOT / "a.cc"
+    words = ["/usr/bin/c++", *options, "-o", "a.o", "-c", str(path)]
+    _, text, ran = lint.check(path, words, again)
+    return text, ran
 
 
-def test_lint_refuses_a_commit_that_is_not_there():
-    done = subprocess.run([REPO_ROOT / "tools/lint", "--since", "nothing"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "no commit nothing" in done.stderr
+def test_lint_checks_again_what_has_changed(lint):
+    assert checked(lint) == ("", True)
+    assert checked(lint) == ("", False)
+    assert checked(lint, "-DB=1") == ("", True)
+    assert checked(lint, again=True) == ("", True)
+    (lint.ROOT / "a.h").write_text("int a();  // NOLINT\n")
+    assert checked(lint) == ("", True)
+    (lint.ROOT / ".clang-tidy").write_text("y")
+    assert checked(lint) == ("", True)
+    assert checked(lint) == ("", False)
+
+
+def test_lint_does_not_forget_what_is_wrong(lint):
+    (lint.ROOT / "found").write_text("a.cc: wrong")
+    assert checked(lint) == ("a.cc: wrong", True)
+    assert checked(lint) == ("a.cc: wrong", True)
+    (lint.ROOT / "found").unlink()
+    (lint.ROOT / "a.h").write_text("#error no\n")  # it cannot be preprocessed, so nothing is kept
+    assert checked(lint) == ("", True)
+    assert checked(lint) == ("", True)
 
 
 def summary(folder, report: str | None, status: int = 0) -> subprocess.CompletedProcess:

@@ -79,7 +79,7 @@ void FrameLink::add(uint16_t client_port, std::string_view datagram) {
 }
 
 void FrameLink::send() {
-  if (!sent_.empty()) port_->send(sent_.data(), static_cast<uint32_t>(sent_.size()));
+  if (!sent_.empty()) port_->send(0, sent_.data(), static_cast<uint32_t>(sent_.size()));
   sent_.clear();
 }
 

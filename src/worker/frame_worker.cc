@@ -59,8 +59,7 @@ std::string FrameWorker::open() {
     net::PacketBurst& packets = burst.packets;
     packets.input = buffer.data;
     packets.slots = buffer.slots;
-    packets.replies = engine_.packet_memory(config_.burst_reply_bytes);
-    packets.reply_bytes = config_.burst_reply_bytes;
+    burst.replies = {engine_.packet_memory(config_.burst_reply_bytes), config_.burst_reply_bytes};
     packets.results = reinterpret_cast<net::PacketResult*>(
         engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketResult)));
     free_.push_back(&burst);
@@ -102,6 +101,10 @@ void FrameWorker::begin(Burst& burst) {
   free_.pop_back();
   burst.packets.count = burst.buffer.count;
   burst.packets.input_bytes = burst.buffer.used;
+  MutableBytes replies = port_.reply_memory(burst.buffer.number);
+  if (replies.size == 0) replies = burst.replies;
+  burst.packets.replies = replies.data;
+  burst.packets.reply_bytes = static_cast<uint32_t>(replies.size);
   ++under_way_;
   engine_.submit_packets(&burst.packets);
 }
@@ -111,7 +114,9 @@ void FrameWorker::finish(const Burst& burst) {
   passed_on_.clear();
   for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);
   port_.counters().replies_dropped.add(burst.packets.replies_dropped);
-  if (!replies_.empty()) port_.send(replies_.data(), static_cast<uint32_t>(replies_.size()));
+  if (!replies_.empty()) {
+    port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
+  }
   if (!passed_on_.empty()) {
     port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
   }

@@ -51,6 +51,7 @@ class FrameWorker {
   struct Burst {
     net::PacketBurst packets;
     io::FrameBuffer buffer;
+    MutableBytes replies;  // where they go if the port has no memory for them
     std::vector<uint64_t> times_ns;
   };
 

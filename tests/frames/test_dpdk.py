@@ -192,7 +192,8 @@ def test_memory_shared_with_another_process(memif_server, tmp_path):
     assert report["wrong"] == report["refused"] == 0 and report["hit_ratio"] == 1
     with memif_server.connect() as sock:
         stats = frames_stats(sock, "frames_requests", report["requests"])
-        assert stats["frames_copied_bytes"] > 0
+        # The server's thread copies nothing, or a little where the peer is slow.
+        assert stats["frames_copied_bytes"] < report["bytes_received"] / 2
         assert stats["frames_malformed"] == stats["frames_bad_checksum"] == 0
         assert stats["frames_sent"] + stats["frames_send_failed"] == stats["frames_requests"]
 

@@ -58,26 +58,31 @@ class FramePort {
  public:
   virtual ~FramePort() = default;
 
-  // The memory in which the frames lie that the port receives, if it has such memory: the engine
-  // reads and writes them there. It begins at a multiple of 16 bytes and is smaller than 4 GB.
-  // Empty: the port copies frames to FrameBuffer::data.
+  // The port's own memory, if it has some, which engines read and write: the frames that it
+  // receives lie there. It begins at a multiple of 16 bytes and is smaller than 4 GB. Empty: the
+  // port copies frames to FrameBuffer::data.
   virtual MutableBytes memory() const { return {}; }
+
+  // A piece of memory() for the replies of a burst, which send() then need not copy; it begins at a
+  // multiple of 16 bytes. The port takes it back after the burst's send(), or by take_back().
+  // Empty: none is free, or the port has none.
+  virtual MutableBytes reply_memory(uint32_t /*burst*/) { return {}; }
 
   // Waits at most timeout_ms (0: not at all) for frames, and appends those that are there to
   // `buffer` while it has space. False: none will come any more.
   virtual bool receive(FrameBuffer& buffer, int timeout_ms) = 0;
 
-  // Sends frames, in their order. The memory is free again afterwards. What the port cannot send is
-  // dropped and counted.
-  virtual void send(const TxFrame* frames, uint32_t count) = 0;
+  // Sends the replies of a burst, in their order. Their memory is free again afterwards, unless it
+  // is the port's. What the port cannot send is dropped and counted.
+  virtual void send(uint32_t burst, const TxFrame* frames, uint32_t count) = 0;
 
   // Takes frames that were received and that the engine does not answer: ARP, ICMP, TCP, other
   // ports, fragments. A port that shares an address with the kernel answers them or gives them to
   // it; others drop them. May change the frames.
   virtual void pass_on(const MutableBytes* frames, uint32_t count) = 0;
 
-  // The frames of a burst are not used any more. A port with memory of its own receives into it
-  // again.
+  // The frames of a burst, and what was not sent of its reply memory, are not used any more. A port
+  // with memory of its own uses them again.
   virtual void take_back(const FrameBuffer& /*buffer*/) {}
 
   // Ends the port: wakes receive(), which returns false from then on. Any thread.

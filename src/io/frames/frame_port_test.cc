@@ -223,7 +223,7 @@ TEST_P(FramePortTest, SendsFramesInOrder) {
   for (int i = 0; i < 20; ++i) frames.push_back(frame_of("reply " + std::to_string(i)));
   std::vector<TxFrame> sent;
   for (const std::string& frame : frames) sent.push_back({bytes_of(frame), 1});
-  port_->send(sent.data(), static_cast<uint32_t>(sent.size()));
+  port_->send(0, sent.data(), static_cast<uint32_t>(sent.size()));
   for (const std::string& frame : frames) EXPECT_EQ(link_->receive(), frame);
   EXPECT_EQ(port_->counters().sent.get(), 20u);
   EXPECT_EQ(port_->counters().sent_bytes.get(), 20u * 60);

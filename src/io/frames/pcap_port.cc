@@ -137,7 +137,7 @@ PcapPort::Next PcapPort::take_frame(FrameBuffer& buffer) {
 }
 
 // A frame is shorter than what a pipe takes at once when it is ready.
-void PcapPort::send(const TxFrame* frames, uint32_t count) {
+void PcapPort::send(uint32_t /*burst*/, const TxFrame* frames, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     if (output_.is_pipe && !wait(output_.fd, POLLOUT, -1)) {
       counters_.send_failed.add(1);

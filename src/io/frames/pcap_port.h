@@ -34,7 +34,7 @@ class PcapPort final : public FramePort {
   ~PcapPort() override;
 
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
-  void send(const TxFrame* frames, uint32_t count) override;
+  void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
   void pass_on(const MutableBytes*, uint32_t) override {}
   void stop() override;
   std::string failure() const override { return failure_; }

@@ -102,7 +102,7 @@ TEST_F(PcapPortTest, WhatIsSentIsReadBack) {
   ASSERT_EQ(open(Builder(false).header(0xa1b2c3d4).file), "");
   std::vector<TxFrame> frames;
   for (const ReceivedFrame& frame : sent) frames.push_back({bytes_of(frame.bytes), frame.time_ns});
-  port_->send(frames.data(), 2);
+  port_->send(0, frames.data(), 2);
   EXPECT_EQ(port_->counters().sent.get(), 2u);
   std::ifstream stream(output_, std::ios::binary);
   const std::string written{std::istreambuf_iterator<char>(stream), {}};

@@ -47,7 +47,7 @@ bool TapPort::receive(FrameBuffer& buffer, int timeout_ms) {
   return !stopped_.load();
 }
 
-void TapPort::send(const TxFrame* frames, uint32_t count) {
+void TapPort::send(uint32_t /*burst*/, const TxFrame* frames, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     const bool sent = interface_.write(frames[i].bytes);
     (sent ? counters_.sent : counters_.send_failed).add(1);

@@ -30,7 +30,7 @@ class TapPort final : public FramePort {
                           std::unique_ptr<FramePort>* port);
 
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
-  void send(const TxFrame* frames, uint32_t count) override;
+  void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
   void pass_on(const MutableBytes* frames, uint32_t count) override;
   void stop() override;
   std::string failure() const override { return failure_; }

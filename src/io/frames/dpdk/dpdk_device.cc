@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "io/frames/dpdk/dpdk_eal.h"
@@ -47,19 +48,19 @@ class SignalsElsewhere {
   sigset_t before_;
 };
 
-// Memory for the buffers of received frames. Its pages may lie apart for the device: no buffer
-// crosses from one to the next, so there is space for that.
-const rte_memzone* reserve_zone(const std::string& name) {
-  constexpr uint64_t kPage = uint64_t{2} << 20;
-  constexpr uint64_t kPages = DpdkPort::kBuffers / (kPage / kBufferBytes) + 1;
-  return rte_memzone_reserve_aligned(name.c_str(), kPages * kPage, SOCKET_ID_ANY, 0, kPage);
-}
+// The pages of a zone may lie apart for the device: no buffer crosses from one to the next, so
+// there is space for that.
+constexpr uint64_t kPage = uint64_t{2} << 20;
+constexpr uint64_t kReceivedBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
+constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * DpdkPort::kReplyBlockBytes;
+
+bool pages_lie_apart() { return rte_eal_iova_mode() != RTE_IOVA_VA; }
 
 std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
-  const bool apart = rte_eal_iova_mode() != RTE_IOVA_VA;
-  const uint64_t bytes = apart ? zone.hugepage_sz : zone.len;
+  const bool apart = pages_lie_apart();
+  const uint64_t bytes = apart ? zone.hugepage_sz : kReceivedBytes;
   std::vector<rte_pktmbuf_extmem> pieces;
-  for (uint64_t at = 0; at + bytes <= zone.len; at += bytes) {
+  for (uint64_t at = 0; at + bytes <= kReceivedBytes; at += bytes) {
     rte_pktmbuf_extmem& piece = pieces.emplace_back();
     piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
     piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
@@ -94,7 +95,9 @@ std::string DpdkDevice::allocate(uint32_t queues) {
   for (uint32_t queue = 0; queue < queues; ++queue) {
     const std::string name = std::to_string(number_) + "_" + std::to_string(queue);
     Buffers& buffers = buffers_.emplace_back();
-    buffers.zone = reserve_zone("wc_frames_" + name);
+    buffers.zone =
+        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), kReceivedBytes + kReplyBytes,
+                                    SOCKET_ID_ANY, 0, static_cast<unsigned>(kPage));
     if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
     const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone);
     buffers.received = rte_pktmbuf_pool_create_extbuf(
@@ -104,6 +107,7 @@ std::string DpdkDevice::allocate(uint32_t queues) {
     buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), DpdkPort::kBuffers,
                                            kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY);
     if (buffers.sent == nullptr) return failed("buffers for replies", rte_errno);
+    buffers.blocks = std::make_unique<ReplyBlocks>();
   }
   return "";
 }
@@ -203,10 +207,11 @@ uint64_t DpdkDevice::take_missed() {
 }
 
 DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue)
-    : device_(std::move(device)), queue_(queue) {
+    : device_(std::move(device)), queue_(queue), blocks_(*device_->buffers(queue).blocks) {
   const DpdkDevice::Buffers& buffers = device_->buffers(queue);
   memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
   sent_ = buffers.sent;
+  block_of_.fill(kNoBlock);
 }
 
 DpdkPort::~DpdkPort() {
@@ -270,20 +275,53 @@ void DpdkPort::take_back(const FrameBuffer& buffer) {
   std::vector<rte_mbuf*>& frames = held_[buffer.number];
   if (!frames.empty()) rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(frames.size()));
   frames.clear();
+  const uint32_t block = std::exchange(block_of_[buffer.number], kNoBlock);
+  if (block == kNoBlock) return;
+  // The port's own share; the device has the others.
+  if (rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, -1) == 0) {
+    free_block(nullptr, &blocks_[block]);
+  }
 }
 
-// Copies frames to buffers of the device. Returns how many there were buffers for.
-uint32_t DpdkPort::fill(const TxFrame* frames, uint32_t count, rte_mbuf** filled) {
-  if (rte_pktmbuf_alloc_bulk(sent_, filled, count) != 0) return 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const Bytes bytes = frames[i].bytes;
-    WC_ASSERT(bytes.size <= kFrameRoom);
-    std::memcpy(rte_pktmbuf_mtod(filled[i], void*), bytes.data, bytes.size);
-    filled[i]->data_len = static_cast<uint16_t>(bytes.size);
-    filled[i]->pkt_len = static_cast<uint32_t>(bytes.size);
-    counters_.copied_bytes.add(bytes.size);
+uint8_t* DpdkPort::block_data(uint32_t block) const {
+  return memory_.data + kReceivedBytes + uint64_t{block} * kReplyBlockBytes;
+}
+
+// The device sends a block's frames from where they are. A frame may lie across two pages, so that
+// needs pages that lie together for the device.
+MutableBytes DpdkPort::reply_memory(uint32_t burst) {
+  if (pages_lie_apart()) return {};
+  for (uint32_t i = 0; i < blocks_.size(); ++i) {
+    if (blocks_[i].used) continue;
+    blocks_[i].used = true;
+    blocks_[i].sharing = {free_block, &blocks_[i], 1};
+    block_of_[burst] = i;
+    return {block_data(i), kReplyBlockBytes};
   }
-  return count;
+  return {};
+}
+
+void DpdkPort::free_block(void* /*data*/, void* block) {
+  static_cast<DpdkDevice::ReplyBlock*>(block)->used = false;
+}
+
+// Makes `filled` a frame of the block, or copies the frame if it is not in one.
+void DpdkPort::fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled) {
+  const Bytes bytes = frame.bytes;
+  const auto size = static_cast<uint16_t>(bytes.size);
+  WC_ASSERT(bytes.size <= kFrameRoom);
+  if (block != kNoBlock) {
+    auto* const data = const_cast<uint8_t*>(bytes.data);
+    const auto offset = static_cast<uint64_t>(data - memory_.data);
+    rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, 1);
+    rte_pktmbuf_attach_extbuf(&filled, data, device_->buffers(queue_).zone->iova + offset, size,
+                              &blocks_[block].sharing);
+  } else {
+    std::memcpy(rte_pktmbuf_mtod(&filled, void*), bytes.data, size);
+    counters_.copied_bytes.add(size);
+  }
+  filled.data_len = size;
+  filled.pkt_len = size;
 }
 
 // Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
@@ -306,11 +344,16 @@ uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
   return sent;
 }
 
-void DpdkPort::send(const TxFrame* frames, uint32_t count) {
+void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   rte_mbuf* filled[kAtOnce];
+  const uint32_t block = block_of_[burst];
   for (uint32_t at = 0; at < count;) {
     const uint32_t some = std::min(count - at, kAtOnce);
-    const uint32_t sent = transmit(filled, fill(frames + at, some, filled));
+    uint32_t sent = 0;
+    if (rte_pktmbuf_alloc_bulk(sent_, filled, some) == 0) {
+      for (uint32_t i = 0; i < some; ++i) fill(frames[at + i], block, *filled[i]);
+      sent = transmit(filled, some);
+    }
     counters_.sent.add(sent);
     counters_.send_failed.add(some - sent);
     for (uint32_t i = 0; i < sent; ++i) counters_.sent_bytes.add(frames[at + i].bytes.size);
@@ -357,7 +400,9 @@ std::string open_ports(const DpdkSettings& settings,
                        std::vector<std::unique_ptr<FramePort>>* ports) {
   const SignalsElsewhere signals;
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
-  std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes);
+  constexpr const char* kVirtual = "net_";  // how DPDK's names of virtual devices begin
+  std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes,
+                                   settings.device.starts_with(kVirtual));
   if (!failure.empty()) return failure;
   uint16_t number = 0;
   failure = add_dpdk_device(settings.device, &number);

@@ -23,11 +23,20 @@ namespace warpcache::io {
 // Shared by the ports of its queues; the last one stops the device and frees its memory.
 class DpdkDevice {
  public:
+  // A block of memory for the replies of a burst. It is used until the device has sent them all.
+  struct ReplyBlock {
+    rte_mbuf_ext_shared_info sharing;
+    bool used = false;
+  };
+  static constexpr uint32_t kReplyBlocks = 6;
+  using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;
+
   // The buffers of a queue.
   struct Buffers {
-    const rte_memzone* zone = nullptr;  // where frames are received
-    rte_mempool* received = nullptr;    // its buffers
+    const rte_memzone* zone = nullptr;  // buffers of received frames, then blocks for replies
+    rte_mempool* received = nullptr;
     rte_mempool* sent = nullptr;
+    std::unique_ptr<ReplyBlocks> blocks;  // the device may refer to them until its end
   };
 
   DpdkDevice(uint16_t number, std::string text) : number_(number), text_(std::move(text)) {}
@@ -78,8 +87,10 @@ class DpdkPort final : public FramePort {
   // The most frames of all bursts that are under way, and of the device's own rings.
   static constexpr uint32_t kBuffers = 8192;
   static constexpr uint32_t kFrameRoom = 2048;  // bytes of a buffer, without its headroom
+  // Of a block for replies, which the device sends from where the engine has put them.
+  static constexpr uint32_t kReplyBlockBytes = 4u << 20;
   // DPDK's memory that a port needs, all told.
-  static constexpr uint32_t kMegabytes = 48;
+  static constexpr uint32_t kMegabytes = 72;
 
   // REQUIRES: the device has buffers for the queue.
   DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue);
@@ -89,7 +100,8 @@ class DpdkPort final : public FramePort {
 
   MutableBytes memory() const override { return memory_; }
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
-  void send(const TxFrame* frames, uint32_t count) override;
+  MutableBytes reply_memory(uint32_t burst) override;
+  void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
   void pass_on(const MutableBytes* frames, uint32_t count) override;
   void take_back(const FrameBuffer& buffer) override;
   void stop() override { stopped_.store(true, std::memory_order_relaxed); }
@@ -97,10 +109,13 @@ class DpdkPort final : public FramePort {
 
  private:
   static constexpr uint32_t kAtOnce = 64;
+  static constexpr uint32_t kNoBlock = ~0u;
 
   uint32_t receive_now(FrameBuffer& buffer);
   void add(FrameBuffer& buffer, rte_mbuf* frame);
-  uint32_t fill(const TxFrame* frames, uint32_t count, rte_mbuf** filled);
+  void fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled);
+  uint8_t* block_data(uint32_t block) const;
+  static void free_block(void* data, void* block);
   uint32_t transmit(rte_mbuf** frames, uint32_t count);
   void send_from_kernel();
   void now_and_then();
@@ -110,7 +125,9 @@ class DpdkPort final : public FramePort {
   MutableBytes memory_;  // the buffers of received frames
   rte_mempool* sent_;
   std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the frames of each burst
-  bool registered_ = false;                                   // the thread is known to DPDK
+  DpdkDevice::ReplyBlocks& blocks_;
+  std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
+  bool registered_ = false;                         // the thread is known to DPDK
   uint64_t next_look_us_ = 0;
   std::atomic<bool> stopped_{false};
 };

@@ -68,7 +68,7 @@ bool huge_pages = false;
 
 }  // namespace
 
-std::string start_dpdk(uint32_t megabytes) {
+std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
   static bool started = false;
   if (started) return "";
   huge_pages = free_huge_megabytes() >= megabytes;
@@ -81,6 +81,7 @@ std::string start_dpdk(uint32_t megabytes) {
   words.insert(words.end(), {"--lcores", "0@" + std::to_string(first)});
   words.insert(words.end(), {"-m", std::to_string(megabytes)});
   words.push_back("--file-prefix=warpcached" + std::to_string(getpid()));
+  if (is_virtual) words.push_back("--iova-mode=va");
   if (huge_pages) {
     words.insert(words.end(), {"--in-memory", "--single-file-segments"});
   } else {

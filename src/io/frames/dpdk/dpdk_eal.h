@@ -9,9 +9,10 @@
 namespace warpcache::io {
 
 // Starts DPDK, once in a process, with `megabytes` of memory: in huge pages, or in ordinary ones
-// where there are not enough. The calling thread keeps its CPUs. No file is left behind. Returns
-// the error as text, or "".
-std::string start_dpdk(uint32_t megabytes);
+// where there are not enough. Hardware may need physical addresses; without it (`is_virtual`) pages
+// need not lie together. The calling thread keeps its CPUs. No file is left behind. Returns the
+// error as text, or "".
+std::string start_dpdk(uint32_t megabytes, bool is_virtual);
 
 // Whether DPDK's memory is in huge pages. REQUIRES: it has been started.
 bool dpdk_has_huge_pages();

@@ -41,7 +41,7 @@ class MemoryPort final : public FramePort {
     }
     return next_ < input_.size();
   }
-  void send(const TxFrame* frames, uint32_t count) override {
+  void send(uint32_t /*burst*/, const TxFrame* frames, uint32_t count) override {
     for (uint32_t i = 0; i < count; ++i) {
       sent_.push_back({text_of(frames[i].bytes), frames[i].time_ns});
       counters_.sent.add(1);

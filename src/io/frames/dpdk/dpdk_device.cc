@@ -145,6 +145,8 @@ std::string DpdkDevice::start() {
   error = rte_eth_dev_start(number_);
   if (error != 0 && !reconnects_) return failed("starting it", error);
   started_ = error == 0;
+  // The kernel has neighbours by IPv6. Not every device can; most of these receive all anyway.
+  if (kernel_.is_open()) (void)rte_eth_allmulticast_enable(number_);
   return "";
 }
 
@@ -247,7 +249,10 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
 uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
   if (queue_ != 0) device_->pause_if_asked(stopped_);
   if (!device_->is_started()) return 0;
-  if (queue_ == 0 && device_->kernel().is_open()) send_from_kernel();
+  constexpr uint32_t kPollsOfKernel = 16;  // looking there is a system call
+  if (queue_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
+    send_from_kernel();
+  }
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
   do {

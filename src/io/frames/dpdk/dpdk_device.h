@@ -128,6 +128,7 @@ class DpdkPort final : public FramePort {
   DpdkDevice::ReplyBlocks& blocks_;
   std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
   bool registered_ = false;                         // the thread is known to DPDK
+  uint32_t polls_ = 0;
   uint64_t next_look_us_ = 0;
   std::atomic<bool> stopped_{false};
 };

@@ -2,12 +2,14 @@
 // hash-sim: hit rates of hash tables and evictions (dissertation 4.3.2).
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "exit_status.h"
 #include "hitrate/options.h"
 #include "hitrate/run.h"
 
@@ -109,20 +111,24 @@ bool write_trace(const Options& options, const Source& source) {
   return static_cast<bool>(out);
 }
 
-int fail(const std::string& why) {
+int fail(const std::string& why, int status = kExitUsage) {
   fmt::print(stderr, "hash-sim: {}\n", why);
-  return 1;
+  return status;
 }
 
 int run(int argc, char** argv) {
   int status = 0;
-  const std::optional<Options> options = parse_options(argc, argv, &status);
+  std::optional<Options> options = parse_options(argc, argv, &status);
   if (!options) return status;
   std::string why;
   Source source;
   if (!source.open(*options, &why)) return fail(why);
+  if (options->capacities.empty() && options->memories.empty()) {
+    options->capacities.push_back(std::max<uint64_t>(source.keys() * 4 / 5, 1));
+  }
   if (!options->write_trace_path.empty()) {
-    return write_trace(*options, source) ? 0 : fail("cannot write the trace");
+    return write_trace(*options, source) ? kExitDone
+                                         : fail("cannot write " + options->write_trace_path);
   }
   Printer printer(*options);
   if (!printer.open()) return fail("cannot write " + options->json_path);
@@ -136,7 +142,8 @@ int run(int argc, char** argv) {
     for (const Result& result : run_exact_lru(*options, source)) done(result);
   }
   if (!run_all(*options, source, progress, done, &why)) return fail(why);
-  return wrong == 0 ? 0 : fail(std::to_string(wrong) + " hits with a wrong value");
+  if (wrong == 0) return kExitDone;
+  return fail(std::to_string(wrong) + " hits with a wrong value", kExitWrong);
 }
 
 }  // namespace

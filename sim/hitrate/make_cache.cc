@@ -59,7 +59,8 @@ std::unique_ptr<Cache> sets(const CacheSize& size, uint32_t ways, uint64_t seed)
 std::unique_ptr<Cache> make_sets(const Fields& fields, const CacheSize& size, uint64_t seed) {
   const std::string_view policy = fields.size() > 2 ? fields[2] : "lru";
   uint32_t ways = 0;
-  if (fields.size() < 2 || fields.size() > 3 || !read_number(fields[1], 1, kWaysMax, &ways)) {
+  if (fields.size() < 2 || fields.size() > 3 || !read_number(fields[1], 1, kWaysMax, &ways) ||
+      size.capacity < ways) {
     return nullptr;
   }
   if (policy == "lru") return sets<SetLru>(size, ways, seed);
@@ -68,6 +69,7 @@ std::unique_ptr<Cache> make_sets(const Fields& fields, const CacheSize& size, ui
   if (policy == "clock") return sets<SetClock>(size, ways, seed);
   if (policy == "sieve") return sets<SetSieve>(size, ways, seed);
   if (policy == "s3fifo") return sets<SetS3Fifo>(size, ways, seed);
+  if (policy == "two-generations") return sets<SetTwoGenerations>(size, ways, seed);
   if (policy == "duel") return sets<SetDuel>(size, ways, seed);
   return nullptr;
 }
@@ -106,12 +108,37 @@ std::unique_ptr<Cache> make(const std::string& name, const CacheSize& size, uint
   return make_table(name, size, seed);
 }
 
+// What is wrong with the size of a cache of that name; empty where nothing is known to be.
+std::string fault_of(const std::string& name, const CacheSize& size) {
+  const Fields fields = split(name);
+  const bool bytes = size.costs.bytes;
+  const bool by_bytes = fields[0] == "chained" || fields[0] == "two-generations" || name == "store";
+  uint32_t ways = 0;
+  if (size.capacity == 0) return "nothing fits into a capacity of 0";
+  if (!bytes && name == "store") return "store counts bytes: use --memory";
+  if (!bytes && size.capacity > kEntriesMax) {
+    return "at most " + std::to_string(kEntriesMax) + " entries";
+  }
+  if (bytes && !by_bytes && make(name, {kEntriesMax / 1024, {}}, 1) != nullptr) {
+    return name + " counts entries: use --capacity";
+  }
+  if (fields[0] == "set" && fields.size() > 1 && read_number(fields[1], 1, kWaysMax, &ways) &&
+      size.capacity < ways) {
+    return name + " needs " + std::to_string(ways) + " entries, one set";
+  }
+  if (name == "store") {
+    return "the store needs more memory than " + std::to_string(size.capacity) + " bytes";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::unique_ptr<Cache> make_cache(const std::string& name, const CacheSize& size, uint64_t seed,
                                   std::string* why) {
   std::unique_ptr<Cache> cache = make(name, size, seed);
-  if (cache == nullptr) {
+  if (cache == nullptr) *why = fault_of(name, size);
+  if (cache == nullptr && why->empty()) {
     *why = "no cache " + name +
            " of this size: chained[:POLICY], set:WAYS[:POLICY], hopscotch, "
            "strided, cuckoo, cuckoo:4, two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], and store, "

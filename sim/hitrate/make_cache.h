@@ -19,7 +19,7 @@ struct CacheSize {
 
 // By `name`; null, and *why, if it is none of these, or cannot have this size:
 //   chained[:POLICY]       every item competes; POLICY lru, fifo, clock, sieve or s3fifo
-//   set:WAYS[:POLICY]      1 to 64 ways; also random and duel
+//   set:WAYS[:POLICY]      1 to 64 ways; also random, duel and two-generations
 //   hopscotch, strided, cuckoo, cuckoo:4
 //   two-generations[:YOUNG[:WASTE[:COUNTER_MAX[:COUNTER_MIN]]]]   see Thresholds; percent
 //   store                  the server's own; bytes only

@@ -24,7 +24,9 @@ std::vector<std::string> all_caches() {
       names.push_back(std::string("set:") + ways + ":" + policy);
     }
   }
-  for (const char* name : {"set:16:random", "set:16:duel", "set:1:duel"}) names.emplace_back(name);
+  for (const char* name : {"set:16:random", "set:16:duel", "set:1:duel", "set:16:two-generations",
+                           "set:1:two-generations"})
+    names.emplace_back(name);
   return names;
 }
 
@@ -116,14 +118,19 @@ INSTANTIATE_TEST_SUITE_P(All, EveryCache, testing::ValuesIn(all_caches()), [](co
 TEST(MakeCache, RefusesWhatCannotBe) {
   for (const char* name :
        {"", "set", "set:0", "set:65", "set:16:mru", "set:16:lru:1", "chained:random", "cuckoo:3",
-        "hop", "two-generations:101", "two-generations:1:2:3:4:5", "store"}) {
+        "hop", "two-generations:101", "two-generations:1:2:3:4:5"}) {
     std::string why;
     EXPECT_EQ(make_cache(name, {kCapacity, {}}, 1, &why), nullptr) << name;
     EXPECT_NE(why.find("set:WAYS"), std::string::npos);
   }
   std::string why;
-  EXPECT_EQ(make_cache("set:16", {kCapacity, {true, 10}}, 1, &why), nullptr);
   EXPECT_EQ(make_cache("chained", {0, {}}, 1, &why), nullptr);
+  EXPECT_EQ(make_cache("set:16", {kCapacity, {true, 10}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "set:16 counts entries: use --capacity");
+  EXPECT_EQ(make_cache("store", {kCapacity, {}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "store counts bytes: use --memory");
+  EXPECT_EQ(make_cache("set:16", {15, {}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "set:16 needs 16 entries, one set");
 }
 
 }  // namespace

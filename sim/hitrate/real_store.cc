@@ -47,6 +47,7 @@ std::unique_ptr<RealStore> RealStore::create(uint64_t memory, uint64_t seed) {
   config.seed = seed;
   std::unique_ptr<store::Store> store;
   if (store::Store::create(config, &store) != Status::kOk) return nullptr;
+  if (store->stats().memory_limit > memory) return nullptr;  // its least is more
   return std::unique_ptr<RealStore>(new RealStore(std::move(store), seed));
 }
 

@@ -15,7 +15,8 @@ namespace warpcache::sim {
 
 class RealStore final : public Cache {
  public:
-  // `memory`: bytes for everything, as -m. Null if the system refuses the memory.
+  // `memory`: bytes for everything, as -m. Null if the system refuses the memory, or
+  // the store's least is more.
   static std::unique_ptr<RealStore> create(uint64_t memory, uint64_t seed);
   ~RealStore() override;
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace warpcache::sim {
 namespace {
@@ -50,6 +51,36 @@ TEST(Run, ThreadsDoNotChangeResults) {
   EXPECT_EQ(hits_of(options), one);
   options.workload.seed = options.simulate.hash_seed = 2;
   EXPECT_NE(hits_of(options), one);
+}
+
+TEST(Run, ReportsInTheOrderOfTheRuns) {
+  Options options = small();
+  options.caches = {"cuckoo", "chained:fifo", "set:1"};  // the first takes longest
+  options.threads = 3;
+  std::string why;
+  Source source;
+  ASSERT_TRUE(source.open(options, &why)) << why;
+  std::vector<std::string> order;
+  const auto done = [&](const Result& result) {
+    order.push_back(result.run.cache + " " + std::to_string(result.run.size.capacity));
+  };
+  ASSERT_TRUE(run_all(
+      options, source, [](uint64_t, uint64_t) {}, done, &why));
+  std::vector<std::string> expected;
+  for (const auto& run : runs_of(options)) {
+    expected.push_back(run.cache + " " + std::to_string(run.size.capacity));
+  }
+  EXPECT_EQ(order, expected);
+}
+
+TEST(Run, RefusesAWarmUpThatTakesAll) {
+  Options options = small();
+  std::string why;
+  Source source;
+  options.simulate.warm_up = options.workload.requests - 1;
+  EXPECT_TRUE(source.open(options, &why)) << why;
+  options.simulate.warm_up = options.workload.requests;
+  EXPECT_FALSE(source.open(options, &why));
 }
 
 TEST(Run, ExactLruIsChainedLru) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "exit_status.h"
 #include "simt/counters.h"
 #include "simt/options.h"
 #include "simt/read_graph.h"
@@ -18,9 +19,9 @@
 namespace warpcache::simt {
 namespace {
 
-constexpr int kExitDone = 0;
-constexpr int kExitNoResult = 1;
-constexpr int kExitInput = 2;
+using sim::kExitDone;
+constexpr int kExitNoResult = sim::kExitWrong;
+constexpr int kExitInput = sim::kExitUsage;
 constexpr uint64_t kWarpsDrawn = 1000;
 
 int refuse(const std::string& what, const std::string& why, int status = kExitInput) {

@@ -23,6 +23,10 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   if (result.run.size.costs.bytes) {
     row["overhead"] = result.run.size.costs.overhead;
     row["sizes"] = workload.sizes;
+    row["byte_miss_ratio"] = result.counts.byte_miss_ratio();
+    for (size_t i = 0; i < options.shares.size(); ++i) {
+      if (options.memories[i] == result.run.size.capacity) row["share"] = options.shares[i];
+    }
   }
   if (!options.trace_path.empty()) {
     row["trace"] = options.trace_path;
@@ -37,6 +41,11 @@ nlohmann::json to_json(const Options& options, const Result& result) {
     if (workload.scans > 0) {
       row["scans"] = workload.scans;
       row["scan_length"] = workload.scan_length;
+    }
+    if (workload.loops > 0) {
+      row["loops"] = workload.loops;
+      row["loop_length"] = workload.loop_length;
+      row["loop_count"] = workload.loop_count;
     }
   }
   if (options.simulate.warm_up > 0) row["warm_up"] = options.simulate.warm_up;
@@ -123,6 +132,10 @@ int run(int argc, char** argv) {
   std::string why;
   Source source;
   if (!source.open(*options, &why)) return fail(why);
+  for (const double share : options->shares) {
+    const auto footprint = static_cast<double>(source.footprint(options->overhead));
+    options->memories.push_back(static_cast<uint64_t>(share * footprint));
+  }
   if (options->capacities.empty() && options->memories.empty()) {
     options->capacities.push_back(std::max<uint64_t>(source.keys() * 4 / 5, 1));
   }

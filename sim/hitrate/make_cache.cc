@@ -10,6 +10,7 @@
 #include "hitrate/probing.h"
 #include "hitrate/real_store.h"
 #include "hitrate/set_associative.h"
+#include "hitrate/sized_policies.h"
 #include "hitrate/two_generations.h"
 
 namespace warpcache::sim {
@@ -48,6 +49,13 @@ std::unique_ptr<Cache> make_chained(const Fields& fields, const CacheSize& size)
   if (policy == "clock") return chained<Clock>(size);
   if (policy == "sieve") return chained<Sieve>(size);
   if (policy == "s3fifo") return chained<S3Fifo>(size);
+  if (policy == "s3fifo-empty-main") return chained<S3FifoEmptyMain>(size);
+  if (policy == "s3fifo-few-ghosts") return chained<S3FifoFewGhosts>(size);
+  if (policy == "gdsf") return chained<Gdsf>(size);
+  if (policy == "lirs") return chained<Lirs>(size);
+  if (policy == "w-tinylfu") return chained<TinyLfu>(size);
+  if (policy == "farthest") return chained<Farthest>(size);
+  if (policy == "lhd") return chained<Lhd>(size);
   return nullptr;
 }
 

@@ -15,21 +15,32 @@ namespace {
 constexpr uint32_t kThreadsMax = 256;
 
 void add_cache_options(CLI::App* app, Options* out) {
-  app->add_option("--cache", out->caches,
-                  "chained[:POLICY], set:WAYS[:POLICY], hopscotch, strided, cuckoo, cuckoo:4, "
-                  "two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], store; POLICY lru, fifo, clock, "
-                  "sieve, s3fifo, in sets also random, duel, two-generations")
+  app->add_option(
+         "--cache", out->caches,
+         "chained[:POLICY], set:WAYS[:POLICY], hopscotch, strided, cuckoo, cuckoo:4, "
+         "two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], store; POLICY lru, fifo, clock, "
+         "sieve, s3fifo; over all items also gdsf, lirs, w-tinylfu, lhd, farthest; in sets "
+         "also random, duel, two-generations")
       ->capture_default_str();
   CLI::Option* const capacity =
       app->add_option("--capacity", out->capacities, "entries; several: one run each");
-  app->add_option("--memory", out->memories, "bytes (64M), instead of --capacity")
-      ->transform(CLI::AsSizeValue(false))
-      ->excludes(capacity);
-  app->add_option("--overhead", out->overhead, "with --memory: bytes an item beside key and value")
-      ->needs("--memory")
+  CLI::Option* const memory =
+      app->add_option("--memory", out->memories, "bytes (64M), instead of --capacity")
+          ->transform(CLI::AsSizeValue(false))
+          ->excludes(capacity);
+  CLI::Option* const share =
+      app->add_option("--share", out->shares,
+                      "of the bytes of all that is asked for, instead of --memory")
+          ->check(CLI::Range(1e-6, 10.0))
+          ->excludes(capacity)
+          ->excludes(memory);
+  app->add_option("--overhead", out->overhead,
+                  "with --memory or --share: bytes an item beside key and value")
+      ->excludes(capacity)
       ->capture_default_str();
   app->add_flag("--exact-lru", out->exact_lru, "also the exact LRU figures, by stack distances")
-      ->excludes("--memory");
+      ->excludes(memory)
+      ->excludes(share);
 }
 
 // Options of a generated stream: refused with a file, which has its own requests.
@@ -47,7 +58,12 @@ void add_stream_options(CLI::App* app, Options* out) {
   app->add_option("--one-hits", workload.one_hits, "share of requests for keys never seen again");
   app->add_option("--scans", workload.scans, "share of requests that belong to scans");
   app->add_option("--scan-length", workload.scan_length, "keys in a scan")->needs("--scans");
-  app->add_option("--sizes", workload.sizes, "etc, fixed:KEY:VALUE or uniform:KEY:MIN:MAX")
+  CLI::Option* const loops =
+      app->add_option("--loops", workload.loops, "share of requests that belong to loops");
+  app->add_option("--loop-length", workload.loop_length, "keys in a loop")->needs(loops);
+  app->add_option("--loop-count", workload.loop_count, "loops")->needs(loops);
+  app->add_option("--sizes", workload.sizes,
+                  "etc, fixed:KEY:VALUE, uniform:KEY:MIN:MAX or steps:KEY:VALUE=WEIGHT,...")
       ->capture_default_str();
   app->add_flag("--load,!--no-load", out->load, "first set every key once (default)");
 }

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "hitrate/stack_distance.h"
 
@@ -106,7 +108,9 @@ class Runner {
       result->counts.wrong = simulate(load.get(), cache.get(), with_progress(loading)).wrong;
     }
     const uint64_t wrong = result->counts.wrong;
-    result->counts = simulate(source_.trace().get(), cache.get(), with_progress(options_.simulate));
+    SimulateOptions options = options_.simulate;
+    if (result->run.cache == "chained:farthest") options.next_uses = source_.next_uses();
+    result->counts = simulate(source_.trace().get(), cache.get(), with_progress(options));
     result->counts.wrong += wrong;
     result->items = cache->items();
     result->moved = cache->moved();
@@ -166,6 +170,30 @@ std::unique_ptr<Trace> Source::load_trace() const {
 std::unique_ptr<Trace> Source::trace() const {
   std::string why;
   return make_requests(&why);
+}
+
+uint64_t Source::footprint(uint32_t overhead) const {
+  std::unordered_set<uint64_t> seen;
+  uint64_t bytes = 0;
+  const auto add = [&](const Request& request) {
+    if (request.operation == Operation::kDelete || !seen.insert(request.key).second) return;
+    bytes += uint64_t{overhead} + request.key_size + request.value_size;
+  };
+  if (const std::unique_ptr<Trace> load = load_trace()) for_each_request(load.get(), add);
+  for_each_request(trace().get(), add);
+  return bytes;
+}
+
+std::vector<uint64_t> Source::next_uses() const {
+  std::vector<uint64_t> next;
+  std::unordered_map<uint64_t, uint64_t> last;
+  for_each_request(trace().get(), [&](const Request& request) {
+    const auto [entry, is_new] = last.try_emplace(request.key, next.size());
+    if (!is_new) next[entry->second] = next.size();
+    entry->second = next.size();
+    next.push_back(kNever);
+  });
+  return next;
 }
 
 std::vector<Run> runs_of(const Options& options) {

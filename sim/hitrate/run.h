@@ -42,6 +42,12 @@ class Source {
   // In the beginning, or in the file.
   uint64_t keys() const;
 
+  // The bytes of all that is asked for or set, with `overhead` for each item.
+  uint64_t footprint(uint32_t overhead) const;
+
+  // For each request, the number of the next one of its key; kNever: none.
+  std::vector<uint64_t> next_uses() const;
+
  private:
   std::unique_ptr<Trace> make_requests(std::string* why) const;
 

@@ -156,6 +156,53 @@ def thresholds() -> list[Experiment]:
     ]
 
 
+# Look-aside: a get that misses is followed by a set; nothing is loaded and nothing warmed up. The
+# cache has shares of the bytes of all that is asked for.
+ETC = ("--sizes", "etc", "--key-count", "2000000", "--requests", "2000000")
+LOOK_ASIDE = ("--mix", "c", "--no-load")
+BLOCK_SIZES = "steps:16:512=8,4096=12,16384=10,65536=70"
+SIZED_STREAMS = {
+    "block": ("--keys", "zipf:0.7", "--key-count", "28000", "--requests", "114000", "--loops", "0.35",
+              "--loop-length", "400", "--loop-count", "20", "--one-hits", "0.18",
+              "--sizes", BLOCK_SIZES),
+    "scans": (*ETC, "--keys", "zipf:0.9", "--scans", "0.3", "--scan-length", "20000"),
+    "etc": (*ETC, "--keys", "zipf:0.99"),
+    "drift": (*ETC, "--keys", "drift:0.99:10"),
+    "one-timers": (*ETC, "--keys", "zipf:0.99", "--one-hits", "0.4"),
+    "ttl": (*ETC, "--keys", "zipf:0.99", "--rate", "10000", "--ttl", "60", "--ttl-every", "2"),
+}
+SIZED_POLICIES = ("lru", "sieve", "s3fifo", "w-tinylfu", "lirs", "gdsf", "lhd", "farthest")
+FOOTPRINT_SHARES = ("--share", "0.01", "0.03", "0.1", "0.3")
+# young, waste, counter's most and least, ghosts, by size
+ABLATIONS = ("10", "50", "20:25:3:2", "20:25:3:1:90", "20:25:3:1:0:4", "20:25:3:1:0:2",
+             "20:25:3:1:90:4")
+
+
+def streams() -> list[Experiment]:
+    """Policies, the store and its model over streams with sizes, by shares of the footprint."""
+    caches = ("store", "two-generations", *(f"chained:{name}" for name in SIZED_POLICIES))
+    return [
+        Experiment("streams", (*LOOK_ASIDE, *OVERHEAD, *stream), caches, FOOTPRINT_SHARES,
+                   (("stream", name),))
+        for name, stream in SIZED_STREAMS.items()
+    ]  # fmt: skip
+
+
+def ablation() -> list[Experiment]:
+    """What the store loses by its segments, and its model by each of its rules."""
+    caches = ["store:64", "store:128", "store:256"]
+    caches += [f"two-generations:{rules}" for rules in ABLATIONS]
+    caches += ["chained:s3fifo-empty-main", "chained:s3fifo-few-ghosts"]
+    return [
+        Experiment("ablation", (*LOOK_ASIDE, *OVERHEAD, *stream), tuple(caches),
+                   ("--share", "0.03", "0.1"), (("stream", name),))
+        for name, stream in SIZED_STREAMS.items()
+    ] + [
+        Experiment("ablation", (*LOOK_ASIDE, *OVERHEAD, *SIZED_STREAMS["block"]),
+                   ("store:512", "store:1024"), ("--share", "0.03", "0.1"), (("stream", "block"),))
+    ]  # fmt: skip
+
+
 def expiry() -> list[Experiment]:
     """Half of the keys live for a while: what the store's bulk expiry is worth."""
     caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
@@ -180,4 +227,6 @@ EXPERIMENTS = {
     "sized": sized,
     "thresholds": thresholds,
     "expiry": expiry,
+    "streams": streams,
+    "ablation": ablation,
 }

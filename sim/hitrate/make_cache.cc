@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hitrate/make_cache.h"
 
+#include <bit>
 #include <charconv>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kEntriesMax = uint64_t{1} << 28;
+constexpr uint32_t kSegmentKibMin = 64;
+constexpr uint32_t kSegmentKibMax = 1024;
 
 Fields split(std::string_view text) {
   Fields fields;
@@ -85,13 +88,26 @@ std::unique_ptr<Cache> make_sets(const Fields& fields, const CacheSize& size, ui
 std::unique_ptr<Cache> make_two_generations(const Fields& fields, const CacheSize& size) {
   Thresholds thresholds;
   uint32_t* const numbers[] = {&thresholds.young_percent, &thresholds.waste_percent,
-                               &thresholds.counter_max, &thresholds.counter_min};
+                               &thresholds.counter_max,   &thresholds.counter_min,
+                               &thresholds.ghost_percent, &thresholds.by_size};
+  constexpr uint32_t kMost[] = {100, 100, 255, 255, 1000, 100};
   if (fields.size() > 1 + std::size(numbers)) return nullptr;
   for (size_t i = 1; i < fields.size(); ++i) {
-    if (!read_number(fields[i], 0, i < 3 ? 100 : 255, numbers[i - 1])) return nullptr;
+    if (!read_number(fields[i], 0, kMost[i - 1], numbers[i - 1])) return nullptr;
   }
   if (size.capacity < uint64_t{TwoGenerations::kSegments} * 4) return nullptr;
   return std::make_unique<TwoGenerations>(size.capacity, size.costs, thresholds);
+}
+
+// The server's own store, with segments of so many KiB instead of its own choice.
+std::unique_ptr<Cache> make_store(const Fields& fields, const CacheSize& size, uint64_t seed) {
+  uint32_t kib = 0;
+  if (!size.costs.bytes || fields.size() > 2) return nullptr;
+  if (fields.size() == 2 && (!read_number(fields[1], kSegmentKibMin, kSegmentKibMax, &kib) ||
+                             !std::has_single_bit(kib))) {
+    return nullptr;
+  }
+  return RealStore::create(size.capacity, seed, uint64_t{kib} * 1024);
 }
 
 std::unique_ptr<Cache> make_table(std::string_view name, const CacheSize& size, uint64_t seed) {
@@ -110,7 +126,7 @@ std::unique_ptr<Cache> make(const std::string& name, const CacheSize& size, uint
   if (size.capacity == 0 || (!bytes && size.capacity > kEntriesMax)) return nullptr;
   if (fields[0] == "chained") return make_chained(fields, size);
   if (fields[0] == "two-generations") return make_two_generations(fields, size);
-  if (name == "store") return bytes ? RealStore::create(size.capacity, seed) : nullptr;
+  if (fields[0] == "store") return make_store(fields, size, seed);
   if (bytes) return nullptr;
   if (fields[0] == "set") return make_sets(fields, size, seed);
   return make_table(name, size, seed);
@@ -120,10 +136,11 @@ std::unique_ptr<Cache> make(const std::string& name, const CacheSize& size, uint
 std::string fault_of(const std::string& name, const CacheSize& size) {
   const Fields fields = split(name);
   const bool bytes = size.costs.bytes;
-  const bool by_bytes = fields[0] == "chained" || fields[0] == "two-generations" || name == "store";
+  const bool by_bytes =
+      fields[0] == "chained" || fields[0] == "two-generations" || fields[0] == "store";
   uint32_t ways = 0;
   if (size.capacity == 0) return "nothing fits into a capacity of 0";
-  if (!bytes && name == "store") return "store counts bytes: use --memory";
+  if (!bytes && fields[0] == "store") return "store counts bytes: use --memory";
   if (!bytes && size.capacity > kEntriesMax) {
     return "at most " + std::to_string(kEntriesMax) + " entries";
   }
@@ -149,8 +166,9 @@ std::unique_ptr<Cache> make_cache(const std::string& name, const CacheSize& size
   if (cache == nullptr && why->empty()) {
     *why = "no cache " + name +
            " of this size: chained[:POLICY], set:WAYS[:POLICY], hopscotch, "
-           "strided, cuckoo, cuckoo:4, two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], and store, "
-           "which is limited by bytes";
+           "strided, cuckoo, cuckoo:4, "
+           "two-generations[:YOUNG[:WASTE[:MAX[:MIN[:GHOSTS[:BY_SIZE]]]]]], and "
+           "store[:SEGMENT_KIB], which is limited by bytes";
   }
   return cache;
 }

@@ -18,7 +18,8 @@ void add_cache_options(CLI::App* app, Options* out) {
   app->add_option(
          "--cache", out->caches,
          "chained[:POLICY], set:WAYS[:POLICY], hopscotch, strided, cuckoo, cuckoo:4, "
-         "two-generations[:YOUNG[:WASTE[:MAX[:MIN]]]], store; POLICY lru, fifo, clock, "
+         "two-generations[:YOUNG[:WASTE[:MAX[:MIN[:GHOSTS[:BY_SIZE]]]]]], store[:SEGMENT_KIB]; "
+         "POLICY lru, fifo, clock, "
          "sieve, s3fifo; over all items also gdsf, lirs, w-tinylfu, lhd, farthest; in sets "
          "also random, duel, two-generations")
       ->capture_default_str();

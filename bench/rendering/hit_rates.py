@@ -192,6 +192,68 @@ def against_papers() -> str:
     return table(("", "the papers", "hash-sim"), lines)
 
 
+SHARES = (0.01, 0.03, 0.1, 0.3)
+RULES = {
+    "two-generations": "the model, as the store",
+    "two-generations:10": "young 10% (20%)",
+    "two-generations:50": "young 50%",
+    "two-generations:20:25:3:2": "two accesses to stay (one)",
+    "two-generations:20:25:3:1:90": "ghosts for 90% of the capacity",
+    "two-generations:20:25:3:1:0:4": "an access more for a size of 16 times the mean",
+    "two-generations:20:25:3:1:0:2": "an access more for 4 times",
+    "two-generations:20:25:3:1:90:4": "ghosts, and 16 times",
+    "store": "the store",
+    "store:64": "the store, segments of 64 KiB",
+    "store:128": "the store, segments of 128 KiB",
+    "store:256": "the store, segments of 256 KiB",
+    "store:512": "the store, segments of 512 KiB",
+    "store:1024": "the store, segments of 1 MiB",
+    "chained:lru": "LRU",
+    "chained:s3fifo": "S3-FIFO",
+    "chained:s3fifo-empty-main": "S3-FIFO, main empty until an item earns it",
+    "chained:s3fifo-few-ghosts": "the same, as many ghosts as main holds",
+    "chained:gdsf": "GDSF",
+}
+
+
+def sized_streams() -> list[str]:
+    return names(rows(FILE, experiment="streams"), "stream")
+
+
+def stream_hits(found: Rows, cache: str, share: float, field: str = "miss_ratio") -> list[str]:
+    """Hits in percent, by stream; and their mean where every stream has them."""
+    cells, hits = [], []
+    for stream in sized_streams():
+        rows_there = pick(found, cache=cache, share=share, stream=stream)
+        cells.append(f"{100 - 100 * rows_there[-1][field]:.2f}" if rows_there else "")
+        hits += [100 - 100 * row[field] for row in rows_there[-1:]]
+    return [*cells, f"{statistics.mean(hits):.2f}" if len(hits) == len(cells) else ""]
+
+
+def stream_table(share: float, field: str = "miss_ratio") -> str:
+    found = rows(FILE, experiment="streams", share=share)
+    lines = [(f"`{cache}`", *stream_hits(found, cache, share, field)) for cache in names(found)]
+    what = "hits" if field == "miss_ratio" else "bytes hit"
+    head = (f"{what}, %; {100 * share:.0f}% of the footprint", *sized_streams(), "mean")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+for _share in SHARES:
+    block(f"hash-sim-streams-{100 * _share:.0f}")(lambda share=_share: stream_table(share))
+block("hash-sim-streams-bytes")(lambda: stream_table(0.1, "byte_miss_ratio"))
+
+
+def ablation_table(share: float) -> str:
+    found = rows(FILE, experiment="ablation", share=share) + rows(FILE, experiment="streams", share=share)
+    lines = [(text, *stream_hits(found, cache, share)) for cache, text in RULES.items()]
+    head = (f"hits, %; {100 * share:.0f}% of the footprint", *sized_streams(), "mean")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+for _share in (0.03, 0.1):
+    block(f"hash-sim-ablation-{100 * _share:.0f}")(lambda share=_share: ablation_table(share))
+
+plot("hash-sim-streams", lambda: rows(FILE, experiment="streams"), "hit_rates", "streams")
 for _stream in STREAMS:
     plot(
         f"hash-sim-tables-{_stream}",

@@ -34,7 +34,7 @@ bool S3Fifo::arriving(const Key& key, uint64_t cost) {
   if (!options_.ghosts_full) ghosts_.set_capacity(main_.cost());
   ghost_arrives_ = ghosts_.take(key.id);
   // A key as large as the small queue would leave nothing else there.
-  return ghost_arrives_ || cost < small_max_ || small_max_ == 0;
+  return ghost_arrives_ || cost < small_max_ || small_max_ == 1;
 }
 
 void S3Fifo::inserted(uint32_t node) {

@@ -205,7 +205,7 @@ class S3Fifo : public PolicyBase {
   S3Fifo(std::vector<Node>* nodes, uint64_t capacity, S3FifoOptions options = {})
       : nodes_(nodes),
         options_(options),
-        small_max_(capacity / kSmallDivisor),
+        small_max_(std::max<uint64_t>(capacity / kSmallDivisor, 1)),
         main_max_(capacity - small_max_),
         small_(nodes),
         main_(nodes),

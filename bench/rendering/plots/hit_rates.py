@@ -103,3 +103,35 @@ def evictions(found: Rows):
 
 def sized(found: Rows):
     return patterns(found, "Misses, of those of LRU over all items: 64 MiB, sizes of ETC")
+
+
+STREAM_LINES = {
+    "store": {"color": "black", "linewidth": 2},
+    "chained:lru": {"color": "tab:gray"},
+    "chained:s3fifo": {"color": "tab:blue"},
+    "chained:w-tinylfu": {"color": "tab:orange"},
+    "chained:lirs": {"color": "tab:green"},
+    "chained:gdsf": {"color": "tab:red"},
+    "chained:farthest": {"color": "tab:purple", "linestyle": "--"},
+}
+
+
+def streams(found: Rows):
+    """Hits by share of the footprint, a panel a stream."""
+    names = list(dict.fromkeys(row["stream"] for row in found))
+    figure, grid = pyplot.subplots(2, 3, figsize=(9.5, 5.6))
+    for axes, stream in zip(grid.flat, names):
+        for cache, style in STREAM_LINES.items():
+            points = sorted((row["share"], row["miss_ratio"]) for row in pick(found, stream=stream, cache=cache))
+            hits = [100 - 100 * miss for _, miss in points]
+            axes.plot([100 * share for share, _ in points], hits, "o-", ms=3, label=cache, **style)
+        axes.set_xscale("log")
+        axes.set_xticks([1, 3, 10, 30], ["1", "3", "10", "30"])
+        axes.set_title(stream, fontsize=9)
+        axes.grid(alpha=0.3)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("hits, %")
+    for axes in grid[1]:
+        axes.set_xlabel("capacity, % of the footprint")
+    grid[0][0].legend(fontsize=7)
+    return figure

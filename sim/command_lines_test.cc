@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "exit_status.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::sim {
 namespace {
@@ -78,7 +78,7 @@ TEST_F(CommandLines, HashSimRefusesWhatItWouldIgnore) {
   expect_refused(kHashSim + kSmall + " --rate 5", "--ttl");
   expect_refused(kHashSim + kSmall + " --ttl-every 5", "--ttl");
   expect_refused(kHashSim + kSmall + " --scan-length 5", "--scans");
-  expect_refused(kHashSim + kSmall + " --overhead 5 --capacity 100", "--memory");
+  expect_refused(kHashSim + kSmall + " --overhead 5 --capacity 100", "--capacity");
   expect_refused(kHashSim + kSmall + " --exact-lru --memory 64K", "--memory");
 }
 

@@ -9,9 +9,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "exit_status.h"
 #include "hitrate/options.h"
 #include "hitrate/run.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::sim {
 namespace {

@@ -99,7 +99,7 @@ std::unique_ptr<Cache> make_two_generations(const Fields& fields, const CacheSiz
   return std::make_unique<TwoGenerations>(size.capacity, size.costs, thresholds);
 }
 
-// The server's own store, with segments of so many KiB instead of its own choice.
+// The server's own store; the second field is the size of its segments in KiB.
 std::unique_ptr<Cache> make_store(const Fields& fields, const CacheSize& size, uint64_t seed) {
   uint32_t kib = 0;
   if (!size.costs.bytes || fields.size() > 2) return nullptr;

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "exit_status.h"
+#include "traces/exit_status.h"
 #include "traces/keys.h"
 
 namespace warpcache::sim {

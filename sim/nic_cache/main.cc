@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "exit_status.h"
 #include "nic_cache/options.h"
 #include "nic_cache/report.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::nic {
 namespace {

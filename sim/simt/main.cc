@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "exit_status.h"
 #include "simt/counters.h"
 #include "simt/options.h"
 #include "simt/read_graph.h"
@@ -15,6 +14,7 @@
 #include "simt/rounds.h"
 #include "simt/trace.h"
 #include "simt/unmix.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::simt {
 namespace {

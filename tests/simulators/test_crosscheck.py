@@ -12,7 +12,7 @@ from harness.programs import REPO_ROOT, find_program
 pytest.importorskip("libcachesim")
 
 
-@pytest.mark.parametrize("stream", ["zipf", "block"])
+@pytest.mark.parametrize("stream", ["drift", "block"])
 def test_policies_agree(stream):
     program = find_program("hash-sim", "HASH_SIM")
     if program is None:
@@ -20,4 +20,4 @@ def test_policies_agree(stream):
     command = [sys.executable, str(REPO_ROOT / "sim" / "hitrate" / "crosscheck"), "--program", str(program)]
     result = subprocess.run([*command, "--keys", "20000", "--only", stream], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stdout
-    assert result.stdout.count("libCacheSim") == 54
+    assert "all agree" in result.stdout and result.stdout.count("s3fifo") == 6

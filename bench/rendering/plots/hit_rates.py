@@ -112,7 +112,7 @@ STREAM_LINES = {
     "chained:w-tinylfu": {"color": "tab:orange"},
     "chained:lirs": {"color": "tab:green"},
     "chained:gdsf": {"color": "tab:red"},
-    "chained:farthest": {"color": "tab:purple", "linestyle": "--"},
+    "chained:farthest": {"color": "tab:purple"},
 }
 
 

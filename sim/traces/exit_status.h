@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exit statuses of the simulators.
-#ifndef WARPCACHE_SIM_EXIT_STATUS_H_
-#define WARPCACHE_SIM_EXIT_STATUS_H_
+#ifndef WARPCACHE_SIM_TRACES_EXIT_STATUS_H_
+#define WARPCACHE_SIM_TRACES_EXIT_STATUS_H_
 
 namespace warpcache::sim {
 
@@ -11,4 +11,4 @@ inline constexpr int kExitUsage = 2;  // the command line, or a file that it nam
 
 }  // namespace warpcache::sim
 
-#endif  // WARPCACHE_SIM_EXIT_STATUS_H_
+#endif  // WARPCACHE_SIM_TRACES_EXIT_STATUS_H_

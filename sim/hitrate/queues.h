@@ -209,7 +209,7 @@ class S3Fifo : public PolicyBase {
         main_max_(capacity - small_max_),
         small_(nodes),
         main_(nodes),
-        ghosts_(main_max_) {}
+        ghosts_(capacity * 9 / 10) {}
   bool arriving(const Key& key, uint64_t cost);
   void hit(uint32_t node) {
     uint8_t& uses = (*nodes_)[node].uses;

@@ -18,6 +18,6 @@ def test_policies_agree(stream):
     if program is None:
         pytest.skip("hash-sim is not built")
     command = [sys.executable, str(REPO_ROOT / "sim" / "hitrate" / "crosscheck"), "--program", str(program)]
-    result = subprocess.run([*command, "--keys", "20000", "--only", stream], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([*command, "--keys", "10000", "--only", stream], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stdout
     assert "all agree" in result.stdout and result.stdout.count("s3fifo") == 6

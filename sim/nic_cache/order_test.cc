@@ -119,18 +119,39 @@ TEST(EveryReplacement, WorksWithOneWayAndWith32) {
   }
 }
 
-// Both evict way 0 first where nothing was used, and spare what was.
-TEST(Queued, WhatWasUsedStays) {
+TEST(Queued, WhatWasNeverUsedLeavesInTheOrderOfItsComing) {
   for (const auto replacement :
        {Replacement::kSieve, Replacement::kS3Fifo, Replacement::kTwoGenerations}) {
-    SCOPED_TRACE(std::string(name(replacement)));
-    EXPECT_EQ(filled(replacement, {}).victim(1, kAll), 0u);
-    UseOrder order = filled(replacement, {0, 0, 1, 1, 2, 2});
-    EXPECT_EQ(order.victim(1, kAll), 3u);
-    order.removed(1, 3);
-    order.stored(1, 3);
-    EXPECT_EQ(order.victim(1, kAll), 3u);  // the only one that was not used
+    EXPECT_EQ(filled(replacement, {}).victim(1, kAll), 0u) << name(replacement);
   }
+}
+
+// Ways 0 to 2 were used; SIEVE's hand has passed them then, and comes to way 0 next.
+TEST(Queued, SieveSparesWhatWasUsed) {
+  UseOrder order = filled(Replacement::kSieve, {0, 1, 2});
+  EXPECT_EQ(order.victim(1, kAll), 3u);
+  order.removed(1, 3);
+  order.stored(1, 3, 7);
+  EXPECT_EQ(order.victim(1, kAll), 0u);
+}
+
+// Those used twice are in the main queue then; new ones come and go in the small one.
+TEST(Queued, S3FifoSparesWhatWasUsedTwice) {
+  UseOrder order = filled(Replacement::kS3Fifo, {0, 0, 1, 1, 2, 2});
+  for (uint32_t hash = 7; hash < 10; ++hash) {
+    EXPECT_EQ(order.victim(1, kAll), 3u) << hash;
+    order.removed(1, 3);
+    order.stored(1, 3, hash * 1000);
+  }
+}
+
+// One way may be young. Of three old ones each use is worth a stay.
+TEST(Queued, TwoGenerationsSpendUses) {
+  UseOrder order = filled(Replacement::kTwoGenerations, {0, 0, 1, 2, 2});
+  EXPECT_EQ(order.victim(1, kAll), 1u);
+  order.removed(1, 1);
+  order.stored(1, 1, 7);
+  EXPECT_EQ(order.victim(1, kAll), 3u);  // two are young: the older one goes
 }
 
 TEST(Queued, S3FifoRemembersWhatItEvicted) {

@@ -101,6 +101,9 @@ TEST_F(CommandLines, NicCacheSimReadsAFile) {
   const Outcome outcome = run(file + " --size dram:65536 --json - --quiet");
   EXPECT_EQ(outcome.status, kExitDone) << outcome.text;
   EXPECT_NE(outcome.text.find("\"gets\":5,\"hits\":2,"), std::string::npos) << outcome.text;
+  EXPECT_EQ(outcome.text.find("fit into no slot"), std::string::npos);
+  const Outcome large = run(file + " --size dram:65536 --slot-bytes 1 --quiet");
+  EXPECT_NE(large.text.find("100.00% of the SETs"), std::string::npos) << large.text;
   expect_refused(file, "dram:BYTES or bits:BITS");
   expect_refused(file + " --size 1/4", "dram:BYTES or bits:BITS");
   expect_refused(file + " --size dram:65536 -w a", "--file");

@@ -181,6 +181,8 @@ std::string run_table(const Options& options, const PackedTrace& trace,
   lines[0].insert(lines[0].end(), {"GETs", "misses"});
   if (options.seeds > 1) lines[0].push_back("over the seeds");
   lines[0].insert(lines[0].end(), {"GET us", "gain", "stale"});
+  uint64_t stores = 0;
+  uint64_t too_large = 0;
   for (const SettingResults& one : all) {
     std::vector<std::string> line;
     const auto labels = labels_of(trace, one.setting);
@@ -198,6 +200,8 @@ std::string run_table(const Options& options, const PackedTrace& trace,
       most = std::max(most, result.miss_rate());
       gets += result.front.gets;
       stale += result.stale;
+      stores += result.front.sets;
+      too_large += result.front.oversize_sets;
     }
     const double mean = sum / static_cast<double>(one.results.size());
     line.push_back(fmt::format("{}", gets));
@@ -208,7 +212,12 @@ std::string run_table(const Options& options, const PackedTrace& trace,
     line.push_back(fmt::format("{}", stale));
     lines.push_back(line);
   }
-  return out + "\n" + aligned(lines);
+  out += "\n" + aligned(lines);
+  if (too_large > 0) {
+    out += fmt::format("{} of the SETs had items that fit into no slot (--slot-bytes, --storage)\n",
+                       per_cent(static_cast<double>(too_large) / static_cast<double>(stores)));
+  }
+  return out;
 }
 
 std::string trace_table(const PackedTrace& trace) {

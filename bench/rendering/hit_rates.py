@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from rendering.markdown import percent, table
@@ -13,7 +14,8 @@ FILE = "hash_sim"
 MILLION = 1_000_000
 SCALE = 40  # cuckoo hashing is simulated with so much fewer keys
 SIZES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
-STREAMS = ("zipf", "latest", "uniform")
+STREAMS = ("zipf", "latest-updates", "latest", "uniform")
+PAPER_STREAMS = ("zipf", "latest-updates", "uniform")  # the dissertation's
 
 
 # The dissertation's two stated points of figure 4.8, both at 8 million entries: miss rates by ways.
@@ -35,6 +37,19 @@ def misses(found: Rows, **wanted: object) -> float:
 
 def million(sizes: tuple[int, ...] = SIZES) -> list[str]:
     return [f"{size // MILLION} M" for size in sizes]
+
+
+def miss_bars(found: Rows, base: str) -> tuple[list[str], dict[str, list[float]]]:
+    """Caches, and by pattern their misses as shares of those of `base`, in that order.
+
+    Rows come in the order in which runs were done, which differs from pattern to pattern.
+    """
+    caches = names(found)
+    bars = {}
+    for pattern in names(found, "pattern"):
+        by_cache = {row["cache"]: row["miss_ratio"] for row in pick(found, pattern=pattern)}
+        bars[pattern] = [by_cache[cache] / by_cache[base] for cache in caches]
+    return caches, bars
 
 
 def names(found: Rows, key: str = "cache") -> list[str]:
@@ -126,6 +141,28 @@ def thresholds() -> str:
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
+def filled_ways(keys: int, entries: int, ways: int = 16) -> float:
+    """The share of the entries that keys fill: E[min(X, ways)] / ways, X Poisson distributed."""
+    mean = ways * keys / entries
+    probability, below, filled = math.exp(-mean), 0.0, 0.0
+    for count in range(ways):
+        below += probability
+        filled += count * probability
+        probability *= mean / (count + 1)
+    return (filled + ways * (1 - below)) / ways
+
+
+@block("hash-sim-poisson")
+def poisson() -> str:
+    found = rows(FILE, experiment="poisson")
+    lines = []
+    for entries in sorted({row["capacity"] for row in found}):
+        share = share_of_chaining(found, "set:16:lru", entries)
+        lines.append((f"{entries:,}", percent(share, 2), percent(filled_ways(10 * MILLION, entries), 2)))
+    head = ("entries for 10 M uniform keys", "hits of 16 ways, of chaining's", "E[min(X, 16)] / 16")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
 def below_working_set(stream: str, cache: str, experiment: str = "tables", scale: int = 1) -> list[float]:
     found = rows(FILE, experiment=experiment, stream=stream)
     return [share_of_chaining(found, cache, size // scale) for size in SIZES if size < 10 * MILLION]
@@ -138,11 +175,11 @@ def against_papers() -> str:
     least = min((share_of_chaining(zipf, "set:16:lru", size), size) for size in SIZES)
     uniform = share_of_chaining(rows(FILE, experiment="tables", stream="uniform"), "set:16:lru", 10 * MILLION)
     means = [
-        statistics.mean(share for stream in STREAMS for share in below_working_set(stream, cache))
+        statistics.mean(share for stream in PAPER_STREAMS for share in below_working_set(stream, cache))
         for cache in ("hopscotch", "strided", "set:16:lru")
     ]
     cuckoo = statistics.mean(
-        share for stream in STREAMS for share in below_working_set(stream, "cuckoo", "tables-small", SCALE)
+        share for stream in PAPER_STREAMS for share in below_working_set(stream, "cuckoo", "tables-small", SCALE)
     )
     lines = [
         ("misses, 8 M entries, 1 way", percent(PAPER_WAYS[1]), percent(eight[1][-1]["miss_ratio"], 2)),
@@ -155,6 +192,68 @@ def against_papers() -> str:
     return table(("", "the papers", "hash-sim"), lines)
 
 
+SHARES = (0.01, 0.03, 0.1, 0.3)
+RULES = {
+    "two-generations": "the model, as the store",
+    "two-generations:10": "young 10% (20%)",
+    "two-generations:50": "young 50%",
+    "two-generations:20:25:3:2": "two accesses to stay (one)",
+    "two-generations:20:25:3:1:90": "ghosts for 90% of the capacity",
+    "two-generations:20:25:3:1:0:4": "an access more for a size of 16 times the mean",
+    "two-generations:20:25:3:1:0:2": "an access more for 4 times",
+    "two-generations:20:25:3:1:90:4": "ghosts, and 16 times",
+    "store": "the store",
+    "store:64": "the store, segments of 64 KiB",
+    "store:128": "the store, segments of 128 KiB",
+    "store:256": "the store, segments of 256 KiB",
+    "store:512": "the store, segments of 512 KiB",
+    "store:1024": "the store, segments of 1 MiB",
+    "chained:lru": "LRU",
+    "chained:s3fifo": "S3-FIFO",
+    "chained:s3fifo-empty-main": "S3-FIFO, main empty until an item earns it",
+    "chained:s3fifo-few-ghosts": "the same, as many ghosts as main holds",
+    "chained:gdsf": "GDSF",
+}
+
+
+def sized_streams() -> list[str]:
+    return names(rows(FILE, experiment="streams"), "stream")
+
+
+def stream_hits(found: Rows, cache: str, share: float, field: str = "miss_ratio") -> list[str]:
+    """Hits in percent, by stream; and their mean where every stream has them."""
+    cells, hits = [], []
+    for stream in sized_streams():
+        rows_there = pick(found, cache=cache, share=share, stream=stream)
+        cells.append(f"{100 - 100 * rows_there[-1][field]:.2f}" if rows_there else "")
+        hits += [100 - 100 * row[field] for row in rows_there[-1:]]
+    return [*cells, f"{statistics.mean(hits):.2f}" if len(hits) == len(cells) else ""]
+
+
+def stream_table(share: float, field: str = "miss_ratio") -> str:
+    found = rows(FILE, experiment="streams", share=share)
+    lines = [(f"`{cache}`", *stream_hits(found, cache, share, field)) for cache in names(found)]
+    what = "hits" if field == "miss_ratio" else "bytes hit"
+    head = (f"{what}, %; {100 * share:.0f}% of the footprint", *sized_streams(), "mean")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+for _share in SHARES:
+    block(f"hash-sim-streams-{100 * _share:.0f}")(lambda share=_share: stream_table(share))
+block("hash-sim-streams-bytes")(lambda: stream_table(0.1, "byte_miss_ratio"))
+
+
+def ablation_table(share: float) -> str:
+    found = rows(FILE, experiment="ablation", share=share) + rows(FILE, experiment="streams", share=share)
+    lines = [(text, *stream_hits(found, cache, share)) for cache, text in RULES.items()]
+    head = (f"hits, %; {100 * share:.0f}% of the footprint", *sized_streams(), "mean")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+for _share in (0.03, 0.1):
+    block(f"hash-sim-ablation-{100 * _share:.0f}")(lambda share=_share: ablation_table(share))
+
+plot("hash-sim-streams", lambda: rows(FILE, experiment="streams"), "hit_rates", "streams")
 for _stream in STREAMS:
     plot(
         f"hash-sim-tables-{_stream}",

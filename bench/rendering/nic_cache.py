@@ -80,6 +80,52 @@ def against_paper() -> str:
     )
 
 
+def seed_misses(experiment: str, **wanted: object) -> list[float]:
+    return [row["miss_rate"] for row in runs(experiment, **wanted)]
+
+
+@block("nic-cache-seeds")
+def several_seeds() -> str:
+    lines = []
+    for workload in "abcd":
+        for allocate, name in (("none", "without read-allocate"), ("safe", "with")):
+            cells = (
+                spread(seed_misses("seeds", workload=workload, allocate=allocate, ratio=1 / part)) for part in PARTS
+            )
+            lines.append((f"{workload.upper()} {name}", *cells))
+    count = len(seed_misses("seeds", workload="c", allocate="none", ratio=1 / 2))
+    head = (f"GETs that miss, %, {count} seeds; size:", *(f"1/{part}" for part in PARTS))
+    return table(head, lines) + "\n\n" + from_experiments("seeds")
+
+
+@block("nic-cache-long")
+def longer_runs() -> str:
+    lines = []
+    for experiment, requests in (("allocate", "2^20"), ("long", "2^24")):
+        found = runs(experiment, workload="b", replacement="lru")
+        cells = []
+        for part in PARTS:
+            pair = [only(found, allocate=allocate, ratio=1 / part)["miss_rate"] for allocate in ("none", "safe")]
+            cells.append(f"{100 * (pair[0] - pair[1]):.1f}")
+        lines.append((requests, *cells))
+    head = ("B without read-allocate, points more; requests; size:", *(f"1/{part}" for part in PARTS))
+    return table(head, lines) + "\n\n" + from_experiments("allocate", "long")
+
+
+@block("nic-cache-policies")
+def later_policies() -> str:
+    lines = []
+    for workload in "abcd":
+        for policy in ("lru", "lfu", "sieve", "s3fifo", "two-generations"):
+            means = []
+            for part in PARTS:
+                found = seed_misses("policies", workload=workload, replacement=policy, ratio=1 / part)
+                means.append(percent(sum(found) / len(found)))
+            lines.append((f"{workload.upper()}, `{policy}`", *means))
+    head = ("GETs that miss, mean of 3 seeds; size:", *(f"1/{part}" for part in PARTS))
+    return table(head, lines) + "\n\n" + from_experiments("policies")
+
+
 @block("nic-cache-tags")
 def tag_widths() -> str:
     found = runs("tags")

@@ -27,6 +27,8 @@ constexpr double kSmallValuesEnd = static_cast<double>(std::size(kSmallValues));
 constexpr double kValueSigma = 214.476;
 constexpr double kValueK = 0.348238;
 
+constexpr uint32_t kWeightMax = 1'000'000;
+
 bool read_number(std::string_view text, uint32_t* out) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *out);
@@ -64,13 +66,20 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
     *out = sizes;
     return true;
   }
+  if (fields.size() == 3 && fields[0] == "steps" && read_number(fields[1], &sizes.key_) &&
+      sizes.parse_steps(fields[2])) {
+    *out = sizes;
+    return true;
+  }
   sizes.kind_ = Kind::kUniform;
   const bool fixed = fields.size() == 3 && fields[0] == "fixed";
   const bool uniform = fields.size() == 4 && fields[0] == "uniform";
   if ((!fixed && !uniform) || !read_number(fields[1], &sizes.key_) ||
       !read_number(fields[2], &sizes.value_min_) ||
       !read_number(fields.back(), &sizes.value_max_)) {
-    *why = "sizes are etc, fixed:KEY:VALUE or uniform:KEY:MIN:MAX, not " + text;
+    *why =
+        "sizes are etc, fixed:KEY:VALUE, uniform:KEY:MIN:MAX or steps:KEY:VALUE=WEIGHT,..., not " +
+        text;
     return false;
   }
   if (sizes.key_ < kKeySizeMin || sizes.key_ > kKeySizeMax || sizes.value_max_ > kValueSizeMax ||
@@ -82,11 +91,40 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
   return true;
 }
 
+bool Sizes::parse_steps(std::string_view text) {
+  kind_ = Kind::kSteps;
+  uint32_t end = 0;
+  while (true) {
+    const size_t comma = text.find(',');
+    const std::string_view one = text.substr(0, comma);
+    const size_t equals = one.find('=');
+    Step step{};
+    uint32_t weight = 0;
+    if (equals == std::string_view::npos || !read_number(one.substr(0, equals), &step.value) ||
+        !read_number(one.substr(equals + 1), &weight) || step.value > kValueSizeMax ||
+        weight == 0 || weight > kWeightMax) {
+      return false;
+    }
+    step.end = end += weight;
+    value_max_ = std::max(value_max_, step.value);
+    steps_.push_back(step);
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return key_ >= kKeySizeMin && key_ <= kKeySizeMax;
+}
+
 ItemSizes Sizes::of(uint64_t seed, uint64_t id) const {
   if (kind_ == Kind::kUniform && value_min_ == value_max_) return {key_, value_min_};
   const uint64_t bits = mix(seed, id, 1);
   if (kind_ == Kind::kUniform) {
     return {key_, value_min_ + static_cast<uint32_t>(bits % (value_max_ - value_min_ + 1))};
+  }
+  if (kind_ == Kind::kSteps) {
+    const auto number = static_cast<uint32_t>(bits % steps_.back().end);
+    const auto found = std::find_if(steps_.begin(), steps_.end(),
+                                    [&](const Step& step) { return number < step.end; });
+    return {key_, found->value};
   }
   const double key = std::round(etc_key_size(unit(mix(seed, id, 2))));
   const double value = etc_value_size(unit(bits));

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace warpcache::bench {
 
@@ -25,8 +27,9 @@ double etc_value_size(double u);
 
 class Sizes {
  public:
-  // Reads "etc", "fixed:KEY:VALUE" or "uniform:KEY:MIN:MAX" (bytes). False, and *why, if `text` is
-  // none of these or a size is out of bounds.
+  // Reads "etc", "fixed:KEY:VALUE", "uniform:KEY:MIN:MAX" or "steps:KEY:VALUE=WEIGHT,..." (bytes;
+  // each value size is as probable as its weight). False, and *why, if `text` is none of these or a
+  // size is out of bounds.
   static bool parse(const std::string& text, Sizes* out, std::string* why);
 
   ItemSizes of(uint64_t seed, uint64_t id) const;
@@ -37,11 +40,18 @@ class Sizes {
   bool costly() const { return kind_ == Kind::kEtc; }
 
  private:
-  enum class Kind { kEtc, kUniform };
+  struct Step {
+    uint32_t value;
+    uint32_t end;  // of its numbers, among the weights
+  };
+  bool parse_steps(std::string_view text);
+
+  enum class Kind { kEtc, kUniform, kSteps };
   Kind kind_ = Kind::kEtc;
   uint32_t key_ = 0;
   uint32_t value_min_ = 0;
   uint32_t value_max_ = 0;
+  std::vector<Step> steps_;
 };
 
 }  // namespace warpcache::bench

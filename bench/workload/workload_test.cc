@@ -96,6 +96,26 @@ TEST(Sizes, EtcSizesAreTheKeysOwnAndInBounds) {
   EXPECT_EQ(sizes.of(1, 77).value, sizes.of(1, 77).value);
 }
 
+TEST(Sizes, StepsHaveTheirWeights) {
+  Sizes sizes;
+  std::string why;
+  ASSERT_TRUE(Sizes::parse("steps:16:512=1,65536=3", &sizes, &why)) << why;
+  EXPECT_EQ(sizes.value_max(), 65536u);
+  int large = 0;
+  for (uint64_t id = 0; id < 10'000; ++id) {
+    const ItemSizes one = sizes.of(1, id);
+    ASSERT_TRUE(one.value == 512 || one.value == 65536);
+    ASSERT_EQ(one.key, 16u);
+    large += one.value == 65536 ? 1 : 0;
+  }
+  EXPECT_NEAR(large, 7500, 200);
+  for (const char* text :
+       {"steps:16", "steps:16:", "steps:16:5", "steps:16:5=", "steps:16:5=0", "steps:7:5=1",
+        "steps:16:2000000=1", "steps:16:5=1,", "steps:16:5=1:2"}) {
+    EXPECT_FALSE(Sizes::parse(text, &sizes, &why)) << text;
+  }
+}
+
 TEST(Sizes, ParsesAndRefuses) {
   Sizes sizes;
   std::string why;

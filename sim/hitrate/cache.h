@@ -10,6 +10,8 @@
 
 namespace warpcache::sim {
 
+inline constexpr uint64_t kNever = ~uint64_t{0};
+
 // A key. Two keys may have the same hash, but not the same id.
 struct Key {
   uint64_t id;
@@ -51,6 +53,10 @@ class Cache {
   // Sets the time, for caches that remove expired entries before a request finds them. REQUIRES:
   // the time never goes back.
   virtual void set_clock(uint16_t second) { (void)second; }
+
+  // The number of the request that asks for the next request's key again, for policies that know
+  // the future.
+  virtual void announce(uint64_t next_use) { (void)next_use; }
 
   // Prefetches the memory that get() and set() of a key with this hash read.
   virtual void prefetch(uint64_t hash) const { (void)hash; }

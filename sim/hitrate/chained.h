@@ -21,7 +21,7 @@ class Chained final : public Cache {
       : capacity_(capacity),
         costs_(costs),
         index_(costs.items_max(capacity)),
-        policy_(index_.nodes()) {}
+        policy_(index_.nodes(), capacity) {}
 
   bool get(const Key& key, uint32_t* value) override {
     const uint32_t node = index_.find(key);
@@ -40,14 +40,17 @@ class Chained final : public Cache {
     }
     if (node != kNoNode) {
       policy_.hit(node);
+      policy_.resized(node, cost);
       used_ += cost - index_[node].cost;
+      index_[node].cost = static_cast<uint32_t>(cost);
     } else {
+      if (!policy_.arriving(key, cost)) return;
       reclaim(cost);
       node = index_.insert(key);
+      index_[node].cost = static_cast<uint32_t>(cost);
       policy_.inserted(node);
       used_ += cost;
     }
-    index_[node].cost = static_cast<uint32_t>(cost);
     index_[node].value = entry.value;
     // A replacement may have grown beyond the capacity.
     reclaim(0);
@@ -59,17 +62,27 @@ class Chained final : public Cache {
     return node != kNoNode;
   }
 
+  void announce(uint64_t next_use) override { policy_.announce(next_use); }
+
   uint64_t items() const override { return index_.items(); }
 
   void prefetch(uint64_t hash) const override { index_.prefetch(hash); }
 
  private:
   void reclaim(uint64_t cost) {
-    while (used_ + cost > capacity_) remove(policy_.victim());
+    while (used_ + cost > capacity_) {
+      const uint32_t node = policy_.victim();
+      policy_.evicted(node);
+      forget(node);
+    }
   }
 
   void remove(uint32_t node) {
     policy_.removed(node);
+    forget(node);
+  }
+
+  void forget(uint32_t node) {
     used_ -= index_[node].cost;
     index_.remove(node);
   }

@@ -40,8 +40,86 @@ TEST(Chained, PoliciesByHand) {
   EXPECT_EQ(after("sieve", 3, "ABCaDEF"), "AEF");
   EXPECT_EQ(after("sieve", 3, "ABCaDEFG"), "AFG") << "the hand has passed A for good until it is "
                                                      "at the newest";
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEaaFGHIJKL"), "AIJKL");
-  EXPECT_EQ(after("s3fifo", 5, "ABCDEaFGHIJ"), "FGHIJ");
+}
+
+// Ten entries: one for new keys. While the cache fills, B to J go to main at once.
+TEST(Chained, S3FifoByHand) {
+  EXPECT_EQ(after("s3fifo", 10, "ABCDEFGHIJK"), "BCDEFGHIJK");
+  EXPECT_EQ(after("s3fifo", 10, "ABCDEFGHIJaK"), "BCDEFGHIJK") << "once is not enough";
+  EXPECT_EQ(after("s3fifo", 10, "ABCDEFGHIJaaK"), "ACDEFGHIJK");
+  EXPECT_EQ(after("s3fifo", 10, "ABCDEFGHIJKALM"), "ACDEFGHIJM") << "A returns as a ghost";
+  // Main is empty: A, evicted first, returns to main, or is forgotten since main holds nothing.
+  EXPECT_EQ(after("s3fifo-empty-main", 10, "ABCDEFGHIJKALMNOPQRSTUV"), "ANOPQRSTUV");
+  EXPECT_EQ(after("s3fifo-few-ghosts", 10, "ABCDEFGHIJKALMNOPQRSTUV"), "MNOPQRSTUV");
+}
+
+// A and B fill the hot part. C is cold and leaves first; it returns while it is remembered, so that
+// A, used longest ago, becomes cold and is next.
+TEST(Chained, LirsByHand) {
+  EXPECT_EQ(after("lirs", 3, "ABCD"), "ABD");
+  EXPECT_EQ(after("lirs", 3, "ABCDC"), "ABC");
+  EXPECT_EQ(after("lirs", 3, "ABCDCE"), "BCE");
+  EXPECT_EQ(after("lirs", 3, "ABCaDC"), "ABC");
+  EXPECT_EQ(after("lirs", 3, "ABCaDCE"), "ACE") << "B is the one used longest ago";
+}
+
+// A window of one. J and K come once, as A, the main part's oldest, did: they do not get in. K does
+// when it has been asked for twice.
+TEST(Chained, TinyLfuByHand) {
+  EXPECT_EQ(after("w-tinylfu", 10, "ABCDEFGHIJK"), "ABCDEFGHIK");
+  EXPECT_EQ(after("w-tinylfu", 10, "ABCDEFGHIJKL"), "ABCDEFGHIL");
+  EXPECT_EQ(after("w-tinylfu", 10, "ABCDEFGHIJKkL"), "BCDEFGHIKL");
+  EXPECT_EQ(after("w-tinylfu", 10, "ABCDEFGHIJKkaL"), "ACDEFGHIKL") << "A is protected";
+}
+
+// Of values of 10, 50 and 50 bytes the second has the fewest uses a byte; used often enough it
+// stays.
+TEST(Chained, GdsfByHand) {
+  const auto kept = [](uint32_t uses_of_b) {
+    const std::unique_ptr<Cache> cache = cache_of("chained:gdsf", 100, {true, 0});
+    cache->set(letter_key('A'), {1, 10, 0, 0});
+    cache->set(letter_key('B'), {1, 50, 0, 0});
+    for (uint32_t i = 0; i < uses_of_b; ++i) EXPECT_TRUE(holds(cache.get(), letter_key('B')));
+    cache->set(letter_key('C'), {1, 50, 0, 0});
+    std::string stored;
+    for (const char letter : {'A', 'B', 'C'}) {
+      if (holds(cache.get(), letter_key(letter))) stored += letter;
+    }
+    return stored;
+  };
+  EXPECT_EQ(kept(0), "AC");
+  EXPECT_EQ(kept(3), "AC");
+  EXPECT_EQ(kept(5), "BC");
+}
+
+// What a policy hits of a stream, by bytes or by entries.
+uint64_t hits_of(const std::string& policy, const Workload& workload, uint64_t capacity,
+                 const Costs& costs) {
+  std::string why;
+  const std::unique_ptr<Cache> cache = cache_of("chained:" + policy, capacity, costs);
+  const Counts counts = simulate(make_trace(workload, &why).get(), cache.get(), {});
+  EXPECT_EQ(counts.wrong, 0u);
+  return counts.hits;
+}
+
+// Hot keys beside one-hit wonders: whoever tells them apart hits more than FIFO; who regards sizes
+// hits more objects.
+TEST(Chained, PoliciesOnAStream) {
+  Workload workload;
+  workload.keys = "zipf:1.0";
+  workload.key_count = 5000;
+  workload.requests = 60'000;
+  workload.one_hits = 0.3;
+  workload.sizes = "steps:16:50=1,5000=1";
+  const Costs bytes = {true, 0};
+  const uint64_t fifo = hits_of("fifo", workload, 300, {});
+  for (const char* policy : {"s3fifo", "lirs", "w-tinylfu"}) {
+    EXPECT_GT(hits_of(policy, workload, 300, {}), fifo * 11 / 10) << policy;
+  }
+  const uint64_t by_bytes = hits_of("s3fifo", workload, 700'000, bytes);
+  for (const char* policy : {"gdsf", "lhd"}) {
+    EXPECT_GT(hits_of(policy, workload, 700'000, bytes), by_bytes) << policy;
+  }
 }
 
 TEST(Chained, BytesAreTheLimitWhereTheyAreCounted) {
@@ -72,6 +150,46 @@ TEST(TwoGenerations, WhatWasUsedOutlivesAFlood) {
   }
   EXPECT_LE(cache.items(), TwoGenerations::kSegments * 4);
   EXPECT_GT(cache.items(), TwoGenerations::kSegments * 4 * 99 / 100);
+}
+
+// Beyond the store's rules: a key that returns after its eviction stays through the next flood.
+TEST(TwoGenerations, GhostsReturn) {
+  for (const uint32_t ghosts : {0u, 90u}) {
+    Thresholds thresholds;
+    thresholds.ghost_percent = ghosts;
+    const uint64_t capacity = TwoGenerations::kSegments * 4;
+    TwoGenerations cache(capacity, {}, thresholds);
+    uint64_t other = 1000;
+    const auto flood = [&](uint64_t count) {
+      for (uint64_t i = 0; i < count; ++i) set(&cache, make_key(1, other++));
+    };
+    set(&cache, make_key(1, 5));
+    flood(capacity + capacity / 2);
+    EXPECT_FALSE(holds(&cache, make_key(1, 5)));
+    set(&cache, make_key(1, 5));
+    flood(2 * capacity);
+    EXPECT_EQ(holds(&cache, make_key(1, 5)), ghosts > 0) << ghosts;
+  }
+}
+
+// An access is enough for the small one of two that were used once.
+TEST(TwoGenerations, LargeItemsNeedMoreAccesses) {
+  for (const uint32_t by_size : {0u, 2u}) {
+    Thresholds thresholds;
+    thresholds.by_size = by_size;
+    TwoGenerations cache(uint64_t{4} << 20, {true, 0}, thresholds);
+    const auto put = [&](uint64_t id, uint32_t bytes) {
+      cache.set(make_key(1, id), {1, bytes, 0, 0});
+      return make_key(1, id);
+    };
+    const Key small = put(1, 100);
+    const Key large = put(2, 1600);
+    EXPECT_TRUE(holds(&cache, small));
+    EXPECT_TRUE(holds(&cache, large));
+    for (uint64_t id = 1000; id < 60'000; ++id) put(id, 200);
+    EXPECT_TRUE(holds(&cache, small)) << by_size;
+    EXPECT_EQ(holds(&cache, large), by_size == 0) << by_size;
+  }
 }
 
 TEST(TwoGenerations, DeadCopiesAreCompactedAway) {

@@ -17,14 +17,16 @@ struct Costs {
   uint64_t of(const Entry& entry) const {
     return bytes ? uint64_t{overhead} + entry.key_size + entry.value_size : 1;
   }
-  // The most entries that a capacity can hold.
+  // How many entries a table is made for: with bytes an estimate, since items are seldom as small
+  // as they can be.
   uint32_t items_max(uint64_t capacity) const {
-    const uint64_t least = bytes ? overhead + kKeyBytesMin : 1;
-    return static_cast<uint32_t>(std::min<uint64_t>(capacity / least + 1, kItemsMax));
+    const uint64_t each = bytes ? std::max(overhead + kKeyBytesMin, kItemBytesUsual) : 1;
+    return static_cast<uint32_t>(std::min<uint64_t>(capacity / each + 1, kItemsMax));
   }
 
  private:
   static constexpr uint32_t kKeyBytesMin = 8;
+  static constexpr uint32_t kItemBytesUsual = 256;
   static constexpr uint32_t kItemsMax = 1u << 28;
 };
 

@@ -11,9 +11,11 @@ CAPACITIES = tuple(n * MILLION for n in (2, 4, 6, 8, 10, 12, 14, 16))
 SCALE = 40  # cuckoo hashing, whose failed insertions cost 512 steps each, is simulated so much smaller
 
 # The dissertation's request streams (4.3.2): YCSB's, 95% GET and 5% SET. What it leaves open is
-# decided in docs/simulators/hash-sim.md.
+# decided in docs/simulators/hash-sim.md. MemC3's generator, which it used, has no inserts; "latest"
+# is YCSB's workload D, which has.
 STREAMS = {
     "zipf": ("--keys", "ycsb-scrambled", "--mix", "b"),
+    "latest-updates": ("--keys", "latest:0.99", "--mix", "b"),
     "latest": ("--keys", "latest:0.99", "--mix", "d"),
     "uniform": ("--keys", "uniform", "--mix", "b"),
 }
@@ -85,6 +87,12 @@ def ways() -> list[Experiment]:
     return [Experiment("ways", STREAMS["zipf"], caches, capacities(CAPACITIES))]
 
 
+def poisson() -> list[Experiment]:
+    """Figure 4.7c: uniform keys where a set's number of keys is Poisson distributed."""
+    sizes = capacities([1 << 23, KEYS])
+    return [Experiment("poisson", STREAMS["uniform"], ("chained:lru", "set:16:lru"), sizes)]
+
+
 def scrambling() -> list[Experiment]:
     """What the 8 million entries' figures become with other readings of "Zipf"."""
     found = []
@@ -148,6 +156,53 @@ def thresholds() -> list[Experiment]:
     ]
 
 
+# Look-aside: a get that misses is followed by a set; nothing is loaded and nothing warmed up. The
+# cache has shares of the bytes of all that is asked for.
+ETC = ("--sizes", "etc", "--key-count", "2000000", "--requests", "2000000")
+LOOK_ASIDE = ("--mix", "c", "--no-load")
+BLOCK_SIZES = "steps:16:512=8,4096=12,16384=10,65536=70"
+SIZED_STREAMS = {
+    "block": ("--keys", "zipf:0.7", "--key-count", "28000", "--requests", "114000", "--loops", "0.35",
+              "--loop-length", "400", "--loop-count", "20", "--one-hits", "0.18",
+              "--sizes", BLOCK_SIZES),
+    "scans": (*ETC, "--keys", "zipf:0.9", "--scans", "0.3", "--scan-length", "20000"),
+    "etc": (*ETC, "--keys", "zipf:0.99"),
+    "drift": (*ETC, "--keys", "drift:0.99:10"),
+    "one-timers": (*ETC, "--keys", "zipf:0.99", "--one-hits", "0.4"),
+    "ttl": (*ETC, "--keys", "zipf:0.99", "--rate", "10000", "--ttl", "60", "--ttl-every", "2"),
+}
+SIZED_POLICIES = ("lru", "sieve", "s3fifo", "w-tinylfu", "lirs", "gdsf", "lhd", "farthest")
+FOOTPRINT_SHARES = ("--share", "0.01", "0.03", "0.1", "0.3")
+# young, waste, counter's most and least, ghosts, by size
+ABLATIONS = ("10", "50", "20:25:3:2", "20:25:3:1:90", "20:25:3:1:0:4", "20:25:3:1:0:2",
+             "20:25:3:1:90:4")
+
+
+def streams() -> list[Experiment]:
+    """Policies, the store and its model over streams with sizes, by shares of the footprint."""
+    caches = ("store", "two-generations", *(f"chained:{name}" for name in SIZED_POLICIES))
+    return [
+        Experiment("streams", (*LOOK_ASIDE, *OVERHEAD, *stream), caches, FOOTPRINT_SHARES,
+                   (("stream", name),))
+        for name, stream in SIZED_STREAMS.items()
+    ]  # fmt: skip
+
+
+def ablation() -> list[Experiment]:
+    """What the store loses by its segments, and its model by each of its rules."""
+    caches = ["store:64", "store:128", "store:256"]
+    caches += [f"two-generations:{rules}" for rules in ABLATIONS]
+    caches += ["chained:s3fifo-empty-main", "chained:s3fifo-few-ghosts"]
+    return [
+        Experiment("ablation", (*LOOK_ASIDE, *OVERHEAD, *stream), tuple(caches),
+                   ("--share", "0.03", "0.1"), (("stream", name),))
+        for name, stream in SIZED_STREAMS.items()
+    ] + [
+        Experiment("ablation", (*LOOK_ASIDE, *OVERHEAD, *SIZED_STREAMS["block"]),
+                   ("store:512", "store:1024"), ("--share", "0.03", "0.1"), (("stream", "block"),))
+    ]  # fmt: skip
+
+
 def expiry() -> list[Experiment]:
     """Half of the keys live for a while: what the store's bulk expiry is worth."""
     caches = ("store", "two-generations", "chained:lru", "chained:s3fifo")
@@ -166,9 +221,12 @@ def expiry() -> list[Experiment]:
 EXPERIMENTS = {
     "tables": tables,
     "ways": ways,
+    "poisson": poisson,
     "scrambling": scrambling,
     "evictions": evictions,
     "sized": sized,
     "thresholds": thresholds,
     "expiry": expiry,
+    "streams": streams,
+    "ablation": ablation,
 }

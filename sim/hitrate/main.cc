@@ -2,6 +2,7 @@
 // hash-sim: hit rates of hash tables and evictions (dissertation 4.3.2).
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include "hitrate/options.h"
 #include "hitrate/run.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::sim {
 namespace {
@@ -21,6 +23,10 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   if (result.run.size.costs.bytes) {
     row["overhead"] = result.run.size.costs.overhead;
     row["sizes"] = workload.sizes;
+    row["byte_miss_ratio"] = result.counts.byte_miss_ratio();
+    for (size_t i = 0; i < options.shares.size(); ++i) {
+      if (options.memories[i] == result.run.size.capacity) row["share"] = options.shares[i];
+    }
   }
   if (!options.trace_path.empty()) {
     row["trace"] = options.trace_path;
@@ -35,6 +41,11 @@ nlohmann::json to_json(const Options& options, const Result& result) {
     if (workload.scans > 0) {
       row["scans"] = workload.scans;
       row["scan_length"] = workload.scan_length;
+    }
+    if (workload.loops > 0) {
+      row["loops"] = workload.loops;
+      row["loop_length"] = workload.loop_length;
+      row["loop_count"] = workload.loop_count;
     }
   }
   if (options.simulate.warm_up > 0) row["warm_up"] = options.simulate.warm_up;
@@ -109,20 +120,28 @@ bool write_trace(const Options& options, const Source& source) {
   return static_cast<bool>(out);
 }
 
-int fail(const std::string& why) {
+int fail(const std::string& why, int status = kExitUsage) {
   fmt::print(stderr, "hash-sim: {}\n", why);
-  return 1;
+  return status;
 }
 
 int run(int argc, char** argv) {
   int status = 0;
-  const std::optional<Options> options = parse_options(argc, argv, &status);
+  std::optional<Options> options = parse_options(argc, argv, &status);
   if (!options) return status;
   std::string why;
   Source source;
   if (!source.open(*options, &why)) return fail(why);
+  for (const double share : options->shares) {
+    const auto footprint = static_cast<double>(source.footprint(options->overhead));
+    options->memories.push_back(static_cast<uint64_t>(share * footprint));
+  }
+  if (options->capacities.empty() && options->memories.empty()) {
+    options->capacities.push_back(std::max<uint64_t>(source.keys() * 4 / 5, 1));
+  }
   if (!options->write_trace_path.empty()) {
-    return write_trace(*options, source) ? 0 : fail("cannot write the trace");
+    return write_trace(*options, source) ? kExitDone
+                                         : fail("cannot write " + options->write_trace_path);
   }
   Printer printer(*options);
   if (!printer.open()) return fail("cannot write " + options->json_path);
@@ -136,7 +155,8 @@ int run(int argc, char** argv) {
     for (const Result& result : run_exact_lru(*options, source)) done(result);
   }
   if (!run_all(*options, source, progress, done, &why)) return fail(why);
-  return wrong == 0 ? 0 : fail(std::to_string(wrong) + " hits with a wrong value");
+  if (wrong == 0) return kExitDone;
+  return fail(std::to_string(wrong) + " hits with a wrong value", kExitWrong);
 }
 
 }  // namespace

@@ -18,11 +18,13 @@ struct CacheSize {
 };
 
 // By `name`; null, and *why, if it is none of these, or cannot have this size:
-//   chained[:POLICY]       every item competes; POLICY lru, fifo, clock, sieve or s3fifo
-//   set:WAYS[:POLICY]      1 to 64 ways; also random and duel
+//   chained[:POLICY]       every item competes; POLICY lru, fifo, clock, sieve, s3fifo,
+//                          s3fifo-empty-main, s3fifo-few-ghosts, gdsf, lirs, w-tinylfu, lhd,
+//                          farthest
+//   set:WAYS[:POLICY]      1 to 64 ways; also random, duel and two-generations
 //   hopscotch, strided, cuckoo, cuckoo:4
-//   two-generations[:YOUNG[:WASTE[:COUNTER_MAX[:COUNTER_MIN]]]]   see Thresholds; percent
-//   store                  the server's own; bytes only
+//   two-generations[:YOUNG[:WASTE[:COUNTER_MAX[:COUNTER_MIN[:GHOSTS[:BY_SIZE]]]]]]   see Thresholds
+//   store[:SEGMENT_KIB]    the server's own; bytes only
 // Those that are limited by bytes are chained, two-generations and store.
 std::unique_ptr<Cache> make_cache(const std::string& name, const CacheSize& size, uint64_t seed,
                                   std::string* why);

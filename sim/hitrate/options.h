@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> caches = {"chained:lru", "set:16:lru"};
   std::vector<uint64_t> capacities;  // entries
   std::vector<uint64_t> memories;    // bytes; instead of capacities
+  std::vector<double> shares;        // of the footprint; become memories
   uint32_t overhead = 48;            // bytes an item, with memories
   bool exact_lru = false;
 

@@ -24,14 +24,22 @@ std::vector<std::string> all_caches() {
       names.push_back(std::string("set:") + ways + ":" + policy);
     }
   }
-  for (const char* name : {"set:16:random", "set:16:duel", "set:1:duel"}) names.emplace_back(name);
+  for (const char* policy :
+       {"s3fifo-empty-main", "s3fifo-few-ghosts", "gdsf", "lirs", "w-tinylfu", "lhd", "farthest"}) {
+    names.push_back(std::string("chained:") + policy);
+  }
+  for (const char* name : {"two-generations:20:25:3:1:90:4", "store:128"}) names.emplace_back(name);
+  for (const char* name : {"set:16:random", "set:16:duel", "set:1:duel", "set:16:two-generations",
+                           "set:1:two-generations"})
+    names.emplace_back(name);
   return names;
 }
 
 class EveryCache : public testing::TestWithParam<std::string> {
  protected:
+  static bool is_store() { return GetParam().starts_with("store"); }
   std::unique_ptr<Cache> make() const {
-    if (GetParam() == "store") return cache_of("store", 1 << 20, {true, 0});
+    if (is_store()) return cache_of(GetParam(), 2 << 20, {true, 0});
     return cache_of(GetParam(), kCapacity);
   }
 };
@@ -75,7 +83,7 @@ TEST_P(EveryCache, CollisionsNeverReturnAWrongKey) {
 }
 
 TEST_P(EveryCache, HoldsNoMoreThanItsCapacity) {
-  if (GetParam() == "store") GTEST_SKIP() << "limited by bytes, see RealStore";
+  if (is_store()) GTEST_SKIP() << "limited by bytes, see RealStore";
   const std::unique_ptr<Cache> cache = make();
   uint64_t most = 0;
   for (uint64_t id = 0; id < 3 * kCapacity; ++id) {
@@ -116,14 +124,21 @@ INSTANTIATE_TEST_SUITE_P(All, EveryCache, testing::ValuesIn(all_caches()), [](co
 TEST(MakeCache, RefusesWhatCannotBe) {
   for (const char* name :
        {"", "set", "set:0", "set:65", "set:16:mru", "set:16:lru:1", "chained:random", "cuckoo:3",
-        "hop", "two-generations:101", "two-generations:1:2:3:4:5", "store"}) {
+        "hop", "two-generations:101", "two-generations:1:2:3:4:5:6:7"}) {
     std::string why;
     EXPECT_EQ(make_cache(name, {kCapacity, {}}, 1, &why), nullptr) << name;
     EXPECT_NE(why.find("set:WAYS"), std::string::npos);
   }
   std::string why;
-  EXPECT_EQ(make_cache("set:16", {kCapacity, {true, 10}}, 1, &why), nullptr);
   EXPECT_EQ(make_cache("chained", {0, {}}, 1, &why), nullptr);
+  EXPECT_EQ(make_cache("set:16", {kCapacity, {true, 10}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "set:16 counts entries: use --capacity");
+  EXPECT_EQ(make_cache("store", {kCapacity, {}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "store counts bytes: use --memory");
+  EXPECT_EQ(make_cache("store:96", {kCapacity * 1024, {true, 0}}, 1, &why), nullptr);
+  EXPECT_NE(make_cache("store:128", {kCapacity * 1024, {true, 0}}, 1, &why), nullptr);
+  EXPECT_EQ(make_cache("set:16", {15, {}}, 1, &why), nullptr);
+  EXPECT_EQ(why, "set:16 needs 16 entries, one set");
 }
 
 }  // namespace

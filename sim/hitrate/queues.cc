@@ -1,64 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hitrate/queues.h"
 
-#include <bit>
-
 namespace warpcache::sim {
 
-Ghosts::Ghost* Ghosts::bucket(uint32_t fingerprint) {
-  const uint64_t buckets = ghosts_.size() / kBucket;
-  const uint32_t mixed = fingerprint * 0x9e3779b1u;
-  return &ghosts_[(mixed * buckets >> 32) * kBucket];
-}
-
-void Ghosts::add(uint32_t fingerprint, uint32_t remembered) {
-  // Twice the room that is needed, so that few are pushed out early. Growing forgets them all; it
-  // happens while the cache fills.
-  const uint64_t wanted = uint64_t{std::bit_ceil(std::max(remembered, kBucket))} * 2;
-  if (ghosts_.size() < wanted) ghosts_.assign(wanted, {});
-  Ghost* const first = bucket(fingerprint);
-  Ghost* const oldest = std::min_element(
-      first, first + kBucket, [](const Ghost& a, const Ghost& b) { return a.number < b.number; });
-  *oldest = {fingerprint, ++added_};
-}
-
-bool Ghosts::take(uint32_t fingerprint, uint32_t remembered) {
-  if (ghosts_.empty()) return false;
-  Ghost* const first = bucket(fingerprint);
-  for (Ghost* ghost = first; ghost != first + kBucket; ++ghost) {
-    if (ghost->number == 0 || ghost->fingerprint != fingerprint) continue;
-    const bool recent = added_ - ghost->number < remembered;
-    *ghost = {};
-    return recent;
+void Ghosts::drop_oldest() {
+  const Ghost& oldest = ghosts_.front();
+  const auto found = by_id_.find(oldest.id);
+  if (found != by_id_.end() && found->second.number == oldest.number) {
+    cost_ -= oldest.cost;
+    by_id_.erase(found);
   }
-  return false;
+  ghosts_.pop_front();
+}
+
+void Ghosts::add(uint64_t id, uint64_t cost) {
+  if (cost > capacity_ || by_id_.contains(id)) return;
+  while (cost_ + cost > capacity_) drop_oldest();
+  const Ghost ghost = {id, ++added_, cost};
+  ghosts_.push_back(ghost);
+  by_id_[id] = ghost;
+  cost_ += cost;
+}
+
+bool Ghosts::take(uint64_t id) {
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return false;
+  cost_ -= found->second.cost;
+  by_id_.erase(found);
+  return true;
+}
+
+bool S3Fifo::arriving(const Key& key, uint64_t cost) {
+  if (!options_.ghosts_full) ghosts_.set_capacity(main_.cost());
+  ghost_arrives_ = ghosts_.take(key.id);
+  // A key as large as the small queue would leave nothing else there.
+  return ghost_arrives_ || cost < small_max_ || small_max_ == 1;
 }
 
 void S3Fifo::inserted(uint32_t node) {
   Node& n = (*nodes_)[node];
+  const bool filled = options_.fill_main && filling_ && small_.cost() >= small_max_;
   n.uses = 0;
-  n.in_small = !ghosts_.take(n.hash, main_.length());
-  (n.in_small ? small_ : main_).push(node);
+  n.queue = ghost_arrives_ || filled ? kMain : kSmall;
+  queue_of(node).push(node);
 }
 
 uint32_t S3Fifo::victim() {
-  while (uint64_t{small_.length()} * kSmallShare >= uint64_t{small_.length()} + main_.length()) {
-    const uint32_t node = small_.oldest();
-    Node& n = (*nodes_)[node];
-    if (n.uses < kUsesToMain) {
-      ghosts_.add(n.hash, main_.length());
-      return node;
+  filling_ = false;
+  if (main_.cost() <= main_max_) {
+    while (small_.length() > 0) {
+      const uint32_t node = small_.oldest();
+      Node& n = (*nodes_)[node];
+      if (n.uses < kUsesToMain) return node;
+      small_.remove(node);
+      n.queue = kMain;
+      n.uses = 0;
+      main_.push(node);
     }
-    small_.remove(node);
-    n.in_small = false;
-    n.uses = 0;
-    main_.push(node);
   }
+  if (main_.length() == 0) return small_.oldest();
   while ((*nodes_)[main_.oldest()].uses != 0) {
     --(*nodes_)[main_.oldest()].uses;
     main_.renew(main_.oldest());
   }
   return main_.oldest();
+}
+
+void S3Fifo::evicted(uint32_t node) {
+  const Node& n = (*nodes_)[node];
+  if (n.queue == kSmall) {
+    if (!options_.ghosts_full) ghosts_.set_capacity(main_.cost());
+    ghosts_.add(n.id, n.cost);
+  }
+  removed(node);
 }
 
 }  // namespace warpcache::sim

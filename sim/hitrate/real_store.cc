@@ -37,16 +37,19 @@ class Name {
 
 }  // namespace
 
-std::unique_ptr<RealStore> RealStore::create(uint64_t memory, uint64_t seed) {
+std::unique_ptr<RealStore> RealStore::create(uint64_t memory, uint64_t seed,
+                                             uint64_t segment_size) {
   store::StoreConfig config;
   config.memory_limit = memory;
   config.memory_reach = memory;
+  config.segment_size = segment_size;
   config.threads = 1;
   config.maintenance_thread = false;
   config.manual_clock = true;
   config.seed = seed;
   std::unique_ptr<store::Store> store;
   if (store::Store::create(config, &store) != Status::kOk) return nullptr;
+  if (store->stats().memory_limit > memory) return nullptr;  // its least is more
   return std::unique_ptr<RealStore>(new RealStore(std::move(store), seed));
 }
 

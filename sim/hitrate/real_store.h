@@ -15,8 +15,11 @@ namespace warpcache::sim {
 
 class RealStore final : public Cache {
  public:
-  // `memory`: bytes for everything, as -m. Null if the system refuses the memory.
-  static std::unique_ptr<RealStore> create(uint64_t memory, uint64_t seed);
+  // `memory`: bytes for everything, as -m. Null if the system refuses the memory, or
+  // the store's least is more.
+  // `segment_size`: bytes, a power of two; 0: as the server chooses.
+  static std::unique_ptr<RealStore> create(uint64_t memory, uint64_t seed,
+                                           uint64_t segment_size = 0);
   ~RealStore() override;
 
   bool get(const Key& key, uint32_t* value) override;

@@ -6,7 +6,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "hitrate/stack_distance.h"
 
@@ -23,7 +26,9 @@ double seconds_since(SteadyClock::time_point begin) {
 struct Board {
   std::atomic<size_t> next = 0;
   std::atomic<uint64_t> requests = 0;
-  std::mutex mutex;  // guards what follows, and the callbacks
+  std::mutex mutex;                             // guards what follows, and the callbacks
+  std::vector<std::optional<Result>> finished;  // not reported yet, by run
+  size_t reported = 0;
   std::string why;
 };
 
@@ -40,7 +45,9 @@ class Runner {
         progress_(progress),
         runs_(runs_of(options)),
         all_(runs_.size() * requests_of(source)),
-        board_(board) {}
+        board_(board) {
+    board_->finished.resize(runs_.size());
+  }
 
   size_t runs() const { return runs_.size(); }
 
@@ -58,11 +65,22 @@ class Runner {
         board_->next = runs_.size();
         return;
       }
-      done(result);
+      board_->finished[i] = result;
+      report(done);
     }
   }
 
  private:
+  // In the order of the runs, whichever thread was first. REQUIRES: the board's mutex is held.
+  void report(const std::function<void(const Result&)>& done) {
+    for (; board_->reported < runs_.size(); ++board_->reported) {
+      std::optional<Result>& next = board_->finished[board_->reported];
+      if (!next) return;
+      done(*next);
+      next.reset();
+    }
+  }
+
   SimulateOptions with_progress(const SimulateOptions& options) {
     SimulateOptions out = options;
     auto reported = std::make_shared<uint64_t>(0);
@@ -90,7 +108,9 @@ class Runner {
       result->counts.wrong = simulate(load.get(), cache.get(), with_progress(loading)).wrong;
     }
     const uint64_t wrong = result->counts.wrong;
-    result->counts = simulate(source_.trace().get(), cache.get(), with_progress(options_.simulate));
+    SimulateOptions options = options_.simulate;
+    if (result->run.cache == "chained:farthest") options.next_uses = source_.next_uses();
+    result->counts = simulate(source_.trace().get(), cache.get(), with_progress(options));
     result->counts.wrong += wrong;
     result->items = cache->items();
     result->moved = cache->moved();
@@ -122,11 +142,25 @@ bool Source::open(const Options& options, std::string* why) {
   workload_ = options.workload;
   if (!options.trace_path.empty()) {
     file_ = load_file(options.trace_path, kValueSizeDefault, why);
-    return file_ != nullptr;
+    if (file_ == nullptr) return false;
+  } else {
+    load_ = options.load;
+    if (make_load_trace(workload_, why) == nullptr) return false;
   }
-  load_ = options.load;
-  return make_load_trace(workload_, why) != nullptr && make_trace(workload_, why) != nullptr;
+  const std::unique_ptr<Trace> requests = make_requests(why);
+  if (requests == nullptr) return false;
+  if (options.simulate.warm_up < requests->length()) return true;
+  *why = "a warm-up of " + std::to_string(options.simulate.warm_up) + " requests leaves none of " +
+         std::to_string(requests->length()) + " to count";
+  return false;
 }
+
+std::unique_ptr<Trace> Source::make_requests(std::string* why) const {
+  if (file_ != nullptr) return std::make_unique<FileTrace>(file_.get());
+  return make_trace(workload_, why);
+}
+
+uint64_t Source::keys() const { return file_ != nullptr ? file_->keys() : workload_.key_count; }
 
 std::unique_ptr<Trace> Source::load_trace() const {
   std::string why;
@@ -135,8 +169,31 @@ std::unique_ptr<Trace> Source::load_trace() const {
 
 std::unique_ptr<Trace> Source::trace() const {
   std::string why;
-  if (file_ != nullptr) return std::make_unique<FileTrace>(file_.get());
-  return make_trace(workload_, &why);
+  return make_requests(&why);
+}
+
+uint64_t Source::footprint(uint32_t overhead) const {
+  std::unordered_set<uint64_t> seen;
+  uint64_t bytes = 0;
+  const auto add = [&](const Request& request) {
+    if (request.operation == Operation::kDelete || !seen.insert(request.key).second) return;
+    bytes += uint64_t{overhead} + request.key_size + request.value_size;
+  };
+  if (const std::unique_ptr<Trace> load = load_trace()) for_each_request(load.get(), add);
+  for_each_request(trace().get(), add);
+  return bytes;
+}
+
+std::vector<uint64_t> Source::next_uses() const {
+  std::vector<uint64_t> next;
+  std::unordered_map<uint64_t, uint64_t> last;
+  for_each_request(trace().get(), [&](const Request& request) {
+    const auto [entry, is_new] = last.try_emplace(request.key, next.size());
+    if (!is_new) next[entry->second] = next.size();
+    entry->second = next.size();
+    next.push_back(kNever);
+  });
+  return next;
 }
 
 std::vector<Run> runs_of(const Options& options) {

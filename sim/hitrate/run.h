@@ -31,14 +31,26 @@ struct Result {
 // open().
 class Source {
  public:
-  // False, and *why, if the file cannot be read or the workload cannot be.
+  // False, and *why, if the file cannot be read, the workload cannot be, or the warm-up takes it
+  // all.
   bool open(const Options& options, std::string* why);
 
   // Null: there is no loading.
   std::unique_ptr<Trace> load_trace() const;
   std::unique_ptr<Trace> trace() const;
 
+  // In the beginning, or in the file.
+  uint64_t keys() const;
+
+  // The bytes of all that is asked for or set, with `overhead` for each item.
+  uint64_t footprint(uint32_t overhead) const;
+
+  // For each request, the number of the next one of its key; kNever: none.
+  std::vector<uint64_t> next_uses() const;
+
  private:
+  std::unique_ptr<Trace> make_requests(std::string* why) const;
+
   Workload workload_;
   static constexpr uint32_t kValueSizeDefault = 100;  // bytes, of keys that a file gives none
 
@@ -51,8 +63,9 @@ std::vector<Run> runs_of(const Options& options);
 // Done so far of all, over all runs.
 using TotalProgress = std::function<void(uint64_t done, uint64_t all)>;
 
-// Runs all experiments on options.threads threads and reports each result when it is available, one
-// at a time. False, and *why, if a cache cannot be made.
+// Runs all experiments on options.threads threads and reports their results in the order of
+// runs_of(), one at a time, each as soon as it and those before it are there. False, and *why, if a
+// cache cannot be made.
 bool run_all(const Options& options, const Source& source, const TotalProgress& progress,
              const std::function<void(const Result&)>& done, std::string* why);
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace warpcache::sim {
 namespace {
@@ -50,6 +52,67 @@ TEST(Run, ThreadsDoNotChangeResults) {
   EXPECT_EQ(hits_of(options), one);
   options.workload.seed = options.simulate.hash_seed = 2;
   EXPECT_NE(hits_of(options), one);
+}
+
+TEST(Run, ReportsInTheOrderOfTheRuns) {
+  Options options = small();
+  options.caches = {"cuckoo", "chained:fifo", "set:1"};  // the first takes longest
+  options.threads = 3;
+  std::string why;
+  Source source;
+  ASSERT_TRUE(source.open(options, &why)) << why;
+  std::vector<std::string> order;
+  const auto done = [&](const Result& result) {
+    order.push_back(result.run.cache + " " + std::to_string(result.run.size.capacity));
+  };
+  ASSERT_TRUE(run_all(
+      options, source, [](uint64_t, uint64_t) {}, done, &why));
+  std::vector<std::string> expected;
+  for (const auto& run : runs_of(options)) {
+    expected.push_back(run.cache + " " + std::to_string(run.size.capacity));
+  }
+  EXPECT_EQ(order, expected);
+}
+
+// No policy hits more items of one size than the one that knows the future.
+TEST(Run, FarthestNextUseIsABound) {
+  Options options = small();
+  options.load = false;
+  options.workload.mix = {0, 0, 0};
+  options.caches = {"chained:farthest", "chained:lru",       "chained:s3fifo",
+                    "chained:lirs",     "chained:w-tinylfu", "chained:gdsf"};
+  options.capacities = {200};
+  const std::map<std::string, uint64_t> hits = hits_of(options);
+  ASSERT_EQ(hits.size(), 6u);
+  const uint64_t most = hits.at("chained:farthest 200");
+  for (const auto& [name, count] : hits) {
+    EXPECT_TRUE(count < most || name == "chained:farthest 200") << name << " " << count;
+  }
+}
+
+TEST(Run, TheFootprintIsWhatIsAskedFor) {
+  const std::string path = testing::TempDir() + "hash_sim_footprint.csv";
+  std::ofstream(path) << "time,key,size\n0,a,100\n1,bb,20\n2,a,100\n";
+  Options options;
+  options.trace_path = path;
+  std::string why;
+  Source source;
+  ASSERT_TRUE(source.open(options, &why)) << why;
+  std::remove(path.c_str());
+  EXPECT_EQ(source.footprint(0), 123u);
+  EXPECT_EQ(source.footprint(10), 143u);
+  EXPECT_EQ(source.keys(), 2u);
+  EXPECT_EQ(source.next_uses(), (std::vector<uint64_t>{2, kNever, kNever}));
+}
+
+TEST(Run, RefusesAWarmUpThatTakesAll) {
+  Options options = small();
+  std::string why;
+  Source source;
+  options.simulate.warm_up = options.workload.requests - 1;
+  EXPECT_TRUE(source.open(options, &why)) << why;
+  options.simulate.warm_up = options.workload.requests;
+  EXPECT_FALSE(source.open(options, &why));
 }
 
 TEST(Run, ExactLruIsChainedLru) {

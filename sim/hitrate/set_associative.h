@@ -18,10 +18,10 @@ namespace warpcache::sim {
 template <typename Policy>
 class SetAssociative final : public Cache {
  public:
-  // REQUIRES: 1 <= ways <= kWaysMax. The capacity is rounded down to whole sets, at least one.
+  // REQUIRES: 1 <= ways <= kWaysMax, capacity >= ways. Capacity is rounded down to whole sets.
   SetAssociative(uint64_t capacity, uint32_t ways, uint64_t seed)
       : ways_(ways),
-        sets_(static_cast<uint32_t>(std::max<uint64_t>(capacity / ways, 1))),
+        sets_(static_cast<uint32_t>(capacity / ways)),
         tags_(uint64_t{sets_} * ways),
         ids_(tags_.size()),
         values_(tags_.size()),

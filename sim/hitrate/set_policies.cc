@@ -100,6 +100,41 @@ void SetS3Fifo::removed(uint32_t set, uint32_t way) {
   queue.remove_at(set, queue.place_of_way(set, way));
 }
 
+SetTwoGenerations::SetTwoGenerations(uint32_t sets, uint32_t ways, uint64_t)
+    : ways_(ways),
+      young_target_(std::max(1u, ways / kYoungDivisor)),
+      young_(sets, ways),
+      main_(sets, ways),
+      uses_(uint64_t{sets} * ways) {}
+
+void SetTwoGenerations::hit(uint32_t set, uint32_t way) {
+  uint8_t& count = uses(set, way);
+  count = std::min<uint8_t>(static_cast<uint8_t>(count + 1), kUsesMax);
+}
+
+void SetTwoGenerations::inserted(uint32_t set, uint32_t way, uint64_t) {
+  uses(set, way) = 0;
+  young_.push(set, way);
+}
+
+uint32_t SetTwoGenerations::victim(uint32_t set) {
+  while (true) {
+    const bool from_young = young_.length(set) > young_target_ || main_.length(set) == 0;
+    WayQueues& queue = from_young ? young_ : main_;
+    const uint32_t place = queue.length(set) - 1;
+    const uint32_t way = queue.way_at(set, place);
+    if (uses(set, way) == 0) return way;
+    if (!from_young) --uses(set, way);
+    queue.remove_at(set, place);
+    main_.push(set, way);
+  }
+}
+
+void SetTwoGenerations::removed(uint32_t set, uint32_t way) {
+  WayQueues& queue = young_.holds(set, way) ? young_ : main_;
+  queue.remove_at(set, queue.place_of_way(set, way));
+}
+
 uint32_t SetDuel::victim(uint32_t set) {
   if (set % kLeadersEvery == 0) {
     lru_evictions_ = std::min(lru_evictions_ + 1, kLeadMax);

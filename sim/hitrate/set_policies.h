@@ -196,6 +196,35 @@ class SetS3Fifo {
   std::vector<uint8_t> ghost_next_;
 };
 
+// The server's eviction (docs/decisions/0003-store.md) within a set, without its segments: new keys
+// are young; a fifth of the ways, at least one, may be. The oldest young key moves to the main
+// generation if it was used, the oldest main one stays for one of its uses, up to three of which
+// are remembered; all others go.
+class SetTwoGenerations {
+ public:
+  SetTwoGenerations(uint32_t sets, uint32_t ways, uint64_t);
+  void hit(uint32_t set, uint32_t way);
+  void inserted(uint32_t set, uint32_t way, uint64_t);
+  uint32_t victim(uint32_t set);
+  void removed(uint32_t set, uint32_t way);
+  void prefetch(uint32_t set) const {
+    young_.prefetch(set);
+    main_.prefetch(set);
+  }
+
+ private:
+  static constexpr uint8_t kUsesMax = 3;
+  static constexpr uint32_t kYoungDivisor = 5;
+
+  uint8_t& uses(uint32_t set, uint32_t way) { return uses_[uint64_t{set} * ways_ + way]; }
+
+  uint32_t ways_;
+  uint32_t young_target_;
+  WayQueues young_;
+  WayQueues main_;
+  std::vector<uint8_t> uses_;  // one a way
+};
+
 // LRU against SIEVE by set duelling (Qureshi et al., ISCA 2007): a few sets always use LRU, as many
 // use SIEVE; the other sets use the policy that has recently evicted less.
 class SetDuel {

@@ -73,6 +73,12 @@ TEST(SetPolicies, S3FifoMovesWhatIsUsedTwice) {
   EXPECT_EQ(in_set_after("s3fifo", 1, "AaaB"), "B");
 }
 
+// Ten ways: two of them for new keys. One use is enough to stay, and is spent by one stay.
+TEST(SetPolicies, TwoGenerationsKeepWhatIsUsed) {
+  EXPECT_EQ(in_set_after("two-generations", 10, "ABCDEFGHIJKL"), "CDEFGHIJKL");
+  EXPECT_EQ(in_set_after("two-generations", 10, "ABCDEFGHIJaKLMNOPQRST"), "ALMNOPQRST");
+}
+
 TEST(SetPolicies, RandomEvictsEachWay) {
   uint32_t evicted[4] = {};
   SetRandom policy(1, 4, 7);

@@ -62,9 +62,12 @@ class Simulation {
 
   void get(const Request& request, const Key& key, Counts* counts) {
     ++counts->gets;
+    const uint64_t bytes = uint64_t{request.key_size} + request.value_size;
+    counts->get_bytes += bytes;
     uint32_t value = 0;
     if (!cache_->get(key, &value) || take_if_expired(key, value)) return set(request, key);
     ++counts->hits;
+    counts->hit_bytes += bytes;
     if (value >> 16 != check_of(key.id)) ++counts->wrong;
   }
 
@@ -86,6 +89,7 @@ Counts simulate(Trace* trace, Cache* cache, const SimulateOptions& options) {
     for (size_t i = 0; i < now; ++i) keys[i] = make_key(options.hash_seed, requests[i].key);
     for (size_t i = 0; i < now; ++i, ++done) {
       if (i + kAhead < now) cache->prefetch(keys[i + kAhead].hash);
+      if (!options.next_uses.empty()) cache->announce(options.next_uses[done]);
       simulation.run(requests[i], keys[i], done < options.warm_up ? &uncounted : &counts);
     }
     simulation.move_clock(done);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "hitrate/cache.h"
 #include "traces/trace.h"
@@ -15,12 +16,18 @@ namespace warpcache::sim {
 struct Counts {
   uint64_t gets = 0;
   uint64_t hits = 0;
+  uint64_t get_bytes = 0;  // keys and values
+  uint64_t hit_bytes = 0;
   uint64_t sets = 0;  // those of the trace
   uint64_t deletes = 0;
   uint64_t wrong = 0;  // hits with another value than was set last: a bug of the cache
 
-  double miss_ratio() const {
-    return gets > 0 ? static_cast<double>(gets - hits) / static_cast<double>(gets) : 0.0;
+  double miss_ratio() const { return missing(hits, gets); }
+  double byte_miss_ratio() const { return missing(hit_bytes, get_bytes); }
+
+ private:
+  static double missing(uint64_t hit, uint64_t all) {
+    return all > 0 ? static_cast<double>(all - hit) / static_cast<double>(all) : 0.0;
   }
 };
 
@@ -34,7 +41,9 @@ struct SimulateOptions {
   uint32_t ttl_s = 0;
   uint32_t ttl_every = 1;
   uint64_t requests_per_s = 0;  // moves the time; 0: it stands
-  Progress progress;            // may be empty
+  // For each request, see Cache::announce(); empty: nothing is announced.
+  std::vector<uint64_t> next_uses;
+  Progress progress;  // may be empty
 };
 
 Counts simulate(Trace* trace, Cache* cache, const SimulateOptions& options);

@@ -2,6 +2,7 @@
 #include "hitrate/two_generations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace warpcache::sim {
@@ -11,7 +12,8 @@ TwoGenerations::TwoGenerations(uint64_t capacity, const Costs& costs, const Thre
       thresholds_(thresholds),
       segment_size_(capacity / kSegments),
       index_(costs.items_max(capacity)),
-      segments_(kSegments) {
+      segments_(kSegments),
+      ghosts_(capacity * thresholds.ghost_percent / 100) {
   for (uint32_t id = kSegments; id-- > 0;) free_.push_back(id);
 }
 
@@ -39,10 +41,13 @@ void TwoGenerations::set(const Key& key, const Entry& entry) {
   }
   if (node == kNoNode) {
     node = index_.insert(key);
-    index_[node].uses = 0;
+    const bool ghost = thresholds_.ghost_percent > 0 && ghosts_.take(key.id);
+    index_[node].uses = static_cast<uint8_t>(ghost ? thresholds_.counter_min : 0);
   } else {
     segments_[index_[node].segment].live -= index_[node].cost;
+    live_ -= index_[node].cost;
   }
+  live_ += cost;
   index_[node].cost = static_cast<uint32_t>(cost);
   index_[node].value = entry.value;
   append(kWriter, node, kCopyReserve);
@@ -55,6 +60,7 @@ bool TwoGenerations::erase(const Key& key) {
 }
 
 void TwoGenerations::forget(uint32_t node) {
+  live_ -= index_[node].cost;
   segments_[index_[node].segment].live -= index_[node].cost;
   index_[node].segment = kNoSegment;
   index_.remove(node);
@@ -167,6 +173,16 @@ void TwoGenerations::evict() {
   fruitless_ -= std::min(fruitless_, segment_size_ * 3 / 4);
 }
 
+// In the main generation no item stays without a use: it would never leave.
+uint32_t TwoGenerations::uses_needed(uint64_t cost, const Keep& keep) const {
+  if (thresholds_.by_size == 0 || keep.uses_min != thresholds_.counter_min) return keep.uses_min;
+  const double mean = static_cast<double>(live_) / static_cast<double>(index_.items());
+  const double more = std::log2(static_cast<double>(cost) / mean) / thresholds_.by_size;
+  const double needed = std::round(keep.uses_min + more);
+  return static_cast<uint32_t>(
+      std::clamp<double>(needed, keep.spend ? 1 : 0, thresholds_.counter_max));
+}
+
 void TwoGenerations::empty(uint32_t id, const Keep& keep) {
   Segment& segment = segments_[id];
   const std::vector<uint32_t> nodes = std::move(segment.nodes);
@@ -174,7 +190,10 @@ void TwoGenerations::empty(uint32_t id, const Keep& keep) {
     const uint32_t node = nodes[place];
     if (!here(node, id, place)) continue;
     const uint8_t uses = index_[node].uses;
-    if (uses < keep.uses_min) {
+    if (uses < uses_needed(index_[node].cost, keep)) {
+      if (segment.generation == kYoung && thresholds_.ghost_percent > 0) {
+        ghosts_.add(index_[node].id, index_[node].cost);
+      }
       forget(node);
       continue;
     }

@@ -12,6 +12,7 @@
 #include "hitrate/cache.h"
 #include "hitrate/costs.h"
 #include "hitrate/node_index.h"
+#include "hitrate/queues.h"
 
 namespace warpcache::sim {
 
@@ -21,6 +22,12 @@ struct Thresholds {
                                 // evicted
   uint32_t counter_max = 3;     // accesses that are remembered
   uint32_t counter_min = 1;     // accesses with which an item stays
+  // Beyond the store: evicted young items that are remembered, of the capacity; one that returns is
+  // stored with counter_min accesses.
+  uint32_t ghost_percent = 0;
+  // Likewise: an item needs an access more for each by_size times that its size is twice the mean,
+  // and as many less where it is smaller. 0: size does not matter.
+  uint32_t by_size = 0;
 };
 
 class TwoGenerations final : public Cache {
@@ -83,6 +90,7 @@ class TwoGenerations final : public Cache {
   uint32_t oldest(Generation generation) const;
   uint32_t most_wasteful() const;
   uint32_t count(Generation generation) const;
+  uint32_t uses_needed(uint64_t cost, const Keep& keep) const;
 
   Costs costs_;
   Thresholds thresholds_;
@@ -91,6 +99,8 @@ class TwoGenerations final : public Cache {
   std::vector<Segment> segments_;
   std::vector<uint32_t> free_;
   uint32_t open_[kOpenedCount] = {kNoSegment, kNoSegment, kNoSegment};
+  Ghosts ghosts_;
+  uint64_t live_ = 0;  // cost of all items
   uint64_t seals_ = 0;
   uint64_t copied_ = 0;
   uint64_t fruitless_ = 0;  // copied lately without gaining as much

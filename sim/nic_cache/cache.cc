@@ -51,7 +51,7 @@ void NicCache::put(const Item& item, uint32_t hash, std::vector<Item>* gone) {
   const uint32_t way = way_for(row, tag, item.key, gone);
   const uint64_t at = row * geometry_.ways + way;
   const bool again = tags_[at] != kEmpty;  // only this key's own item is left there
-  if (again) release(row, way);
+  if (again) free_entry(at);
   if (geometry_.storage == Storage::kBlocks) {
     reclaim(blocks_of(item.bytes), gone);
     used_blocks_ += blocks_of(item.bytes);
@@ -59,7 +59,7 @@ void NicCache::put(const Item& item, uint32_t hash, std::vector<Item>* gone) {
   tags_[at] = tag;
   dram_[at] = item;
   ++items_;
-  again ? order_.used(row, way) : order_.stored(row, way);
+  again ? order_.used(row, way) : order_.stored(row, way, hash);
 }
 
 bool NicCache::erase(uint32_t key, uint32_t hash) {
@@ -128,7 +128,11 @@ void NicCache::reclaim(uint32_t blocks, std::vector<Item>* gone) {
 }
 
 void NicCache::release(uint64_t row, uint32_t way) {
-  const uint64_t at = row * geometry_.ways + way;
+  order_.removed(row, way);
+  free_entry(row * geometry_.ways + way);
+}
+
+void NicCache::free_entry(uint64_t at) {
   if (geometry_.storage == Storage::kBlocks) used_blocks_ -= blocks_of(dram_[at].bytes);
   tags_[at] = kEmpty;
   --items_;

@@ -71,6 +71,7 @@ class NicCache {
   uint32_t way_for(uint64_t row, uint32_t tag, uint32_t key, std::vector<Item>* gone);
   void reclaim(uint32_t blocks, std::vector<Item>* gone);
   void release(uint64_t row, uint32_t way);
+  void free_entry(uint64_t at);
 
   Geometry geometry_;
   uint32_t row_shift_;

@@ -13,6 +13,8 @@ SLOT_BYTES = 512
 TAG_WIDTHS = (0, 1, 2, 3, 4, 5, 7, 12, 17)
 REQUEST_COUNTS = (1 << 18, 1 << 20, 1 << 22)
 SHORT = ("--requests", str(RECORDS // 4))
+LONG = ("--requests", str(16 * RECORDS))
+SEEDS = "8"
 REPLY_DELAYS = "1,4,16,31,64,256,1024"
 GET_SHARES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,0.95,1"
 HOST_US = (5, 7, 10, 15, 20, 30, 50, 70, 100)
@@ -91,6 +93,21 @@ EXPERIMENTS = (
         "hardware",
         "figure 14: the hardware's policies, associativity and size",
         (run("-s", SIZES, "--ways", "1,2,4,8", "--allocate", "none"),),
+    ),
+    Experiment(
+        "seeds",
+        "figure 9 with several seeds",
+        (run("-s", SIZES, "-r", "lru", "--allocate", "none,safe", "--seeds", SEEDS),),
+    ),
+    Experiment(
+        "long",
+        "figure 9: B with 16 requests for each record",
+        (run(*LONG, "-s", SIZES, "-r", "lru", "--allocate", "none,safe", workloads="b"),),
+    ),
+    Experiment(
+        "policies",
+        "replacements after the paper: SIEVE, S3-FIFO and the server's",
+        (run("-s", SIZES, "-r", "lru,lfu,sieve,s3fifo,two-generations", "--seeds", "3"),),
     ),
     Experiment("model", "figure 13: throughput from table 5", (("model", "--gets", GET_SHARES),)),
     Experiment("tags", "figure 15: tag widths", tag_calls()),

@@ -10,14 +10,19 @@
 namespace warpcache::nic {
 namespace {
 
-constexpr uint32_t kLfuCounterBits = 8;  // what a hardware counter would have
+constexpr uint32_t kLfuCounterBits = 8;    // what a hardware counter would have
+constexpr uint32_t kQueueCounterBits = 2;  // of uses, and one more: in which queue
+constexpr uint32_t kFingerprintBits = 16;  // of a ghost
 
-constexpr std::array<std::pair<Replacement, std::string_view>, 5> kNames{{
+constexpr std::array<std::pair<Replacement, std::string_view>, 8> kNames{{
     {Replacement::kFifo, "fifo"},
     {Replacement::kLru, "lru"},
     {Replacement::kLfu, "lfu"},
     {Replacement::kTreePlru, "tree-plru"},
     {Replacement::kBitPlru, "bit-plru"},
+    {Replacement::kSieve, "sieve"},
+    {Replacement::kS3Fifo, "s3fifo"},
+    {Replacement::kTwoGenerations, "two-generations"},
 }};
 
 // Bits that number the orders in which `ways` entries can have been used.
@@ -40,6 +45,13 @@ uint64_t replacement_bits(const Geometry& geometry) {
       return geometry.ways - 1;
     case Replacement::kBitPlru:
       return geometry.ways;
+    case Replacement::kSieve:
+      return order_bits(geometry.ways) + geometry.ways + std::bit_width(geometry.ways);
+    case Replacement::kS3Fifo:
+      return order_bits(geometry.ways) +
+             uint64_t{geometry.ways} * (kQueueCounterBits + 1 + kFingerprintBits);
+    case Replacement::kTwoGenerations:
+      return order_bits(geometry.ways) + uint64_t{geometry.ways} * (kQueueCounterBits + 1);
   }
   return 0;
 }
@@ -51,6 +63,9 @@ const char* Geometry::fault() const {
   if (!std::has_single_bit(ways) || ways > kWaysMax) return "ways are no power of two in bounds";
   if (tag_bits > kTagBitsMax) return "the tag is too wide";
   if (slot_bytes == 0 || block_bytes == 0) return "a slot or block has no bytes";
+  if (storage == Storage::kBlocks && is_queued(replacement)) {
+    return "sieve, s3fifo and two-generations need slots";
+  }
   if (storage == Storage::kBlocks && dram_bytes() < block_bytes) return "the pool has no block";
   return nullptr;
 }

@@ -18,7 +18,13 @@ enum class Replacement : uint8_t {
   kTreePlru,  // tree pseudo-LRU: each node of a binary tree over the ways points away from the last
               // use
   kBitPlru,   // the paper's: a use sets the entry's bit; the first entry without a bit is evicted
+  kSieve,     // see sim::SetSieve
+  kS3Fifo,    // see sim::SetS3Fifo
+  kTwoGenerations,  // the server's, see sim::SetTwoGenerations
 };
+
+// Whether the order is kept in queues of a row's ways. These need kSlots.
+inline bool is_queued(Replacement replacement) { return replacement >= Replacement::kSieve; }
 
 // How DRAM is allocated to items.
 enum class Storage : uint8_t {

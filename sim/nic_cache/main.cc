@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nic_cache/options.h"
 #include "nic_cache/report.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::nic {
 namespace {
@@ -17,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 int refuse(const std::string& why) {
   fmt::print(stderr, "nic-cache-sim: {}\n", why);
-  return kExitUsage;
+  return sim::kExitUsage;
 }
 
 // Lines on standard error while settings are done, two seconds apart at least.
@@ -46,54 +49,106 @@ class Progress {
   Clock::time_point next_ = begun_ + kInterval;
 };
 
-// False, and *why, if the settings are not sound. Sets *stale if a safe one answered wrong.
-bool run_workload(const Options& options, const PackedTrace& trace, bool* stale, std::string* why) {
-  const std::vector<Setting> settings = combinations(options.lists, trace, why);
-  if (settings.empty()) return false;
-  Progress progress(trace, settings.size(), options.quiet);
-  const std::vector<Result> results =
-      run_all(trace, settings, options.threads, [&](size_t done) { progress.show(done); });
-  for (size_t i = 0; i < settings.size(); ++i) {
-    fmt::print("{}", run_line(options, trace, settings[i], results[i]));
-    const bool may_be_stale = settings[i].policies.allocate == ReadAllocate::kUnsafe;
-    if (results[i].stale > 0 && !may_be_stale) *stale = true;
+// Standard output and the file of --json.
+class Output {
+ public:
+  explicit Output(const std::string& json_path)
+      : tables_(json_path != "-"), json_(!json_path.empty()) {
+    if (json_ && tables_) file_.open(json_path, std::ios::app);
+    failed_ = json_ && tables_ && !file_;
   }
+
+  bool failed() const { return failed_; }
+  bool tables() const { return tables_; }
+  void add_line(const std::string& line) {
+    if (!json_) return;
+    if (tables_) {
+      file_ << line << std::flush;
+    } else {
+      fmt::print("{}", line);
+    }
+  }
+  void add_table(const std::string& table) {
+    if (tables_) fmt::print("{}", table);
+    std::fflush(stdout);
+  }
+
+ private:
+  bool tables_;
+  bool json_;
+  bool failed_ = false;
+  std::ofstream file_;
+};
+
+// False, and *why, if the settings are not sound. Sets *stale if a safe one answered wrong.
+bool run_workload(const Options& options, const std::string& workload, Output* output, bool* stale,
+                  std::string* why) {
+  std::vector<SettingResults> all;
+  std::unique_ptr<PackedTrace> trace;
+  for (uint32_t i = 0; i < options.seeds; ++i) {
+    Source source = options.source;
+    source.seed += i;
+    trace = make_packed_trace(source, workload, why);
+    if (trace == nullptr) return false;
+    const std::vector<Setting> settings = combinations(options.lists, *trace, why);
+    if (settings.empty()) return false;
+    Progress progress(*trace, settings.size(), options.quiet);
+    const std::vector<Result> results =
+        run_all(*trace, settings, options.threads, [&](size_t done) { progress.show(done); });
+    all.resize(settings.size());
+    for (size_t s = 0; s < settings.size(); ++s) {
+      output->add_line(run_line(options, source, *trace, settings[s], results[s]));
+      all[s].setting = settings[s];
+      all[s].results.push_back(results[s]);
+      const bool may_be_stale = settings[s].policies.allocate == ReadAllocate::kUnsafe;
+      if (results[s].stale > 0 && !may_be_stale) *stale = true;
+    }
+  }
+  output->add_table(run_table(options, *trace, all));
   return true;
 }
 
-int run_workloads(const Options& options) {
+bool show_trace(const Options& options, const std::string& workload, Output* output,
+                std::string* why) {
+  const std::unique_ptr<PackedTrace> trace = make_packed_trace(options.source, workload, why);
+  if (trace == nullptr) return false;
+  output->add_line(trace_line(options, *trace));
+  if (output->tables()) output->add_table(trace_table(*trace));
+  return true;
+}
+
+int run_workloads(const Options& options, Output* output) {
   bool stale = false;
   for (const std::string& workload : options.workloads) {
     std::string why;
-    const std::unique_ptr<PackedTrace> trace = make_packed_trace(options.source, workload, &why);
-    if (trace == nullptr) return refuse(why);
-    if (options.command == Command::kTrace) {
-      fmt::print("{}", trace_line(options, *trace));
-    } else if (!run_workload(options, *trace, &stale, &why)) {
-      return refuse(why);
-    }
-    std::fflush(stdout);
+    const bool well = options.command == Command::kTrace
+                          ? show_trace(options, workload, output, &why)
+                          : run_workload(options, workload, output, &stale, &why);
+    if (!well) return refuse(why);
   }
   if (stale) fmt::print(stderr, "nic-cache-sim: a GET was answered with an old value\n");
-  return stale ? kExitStale : kExitDone;
+  return stale ? sim::kExitWrong : sim::kExitDone;
 }
 
-void print_model(const Options& options) {
+void print_model(const Options& options, Output* output) {
   for (const double miss_rate : options.miss_rates) {
     for (const double get_share : options.get_shares) {
-      fmt::print("{}", model_line(options, miss_rate, get_share));
+      output->add_line(model_line(options, miss_rate, get_share));
     }
   }
+  output->add_table(model_table(options));
 }
 
 int run(int argc, char** argv) {
   Options options;
   const ParseResult parsed = parse_options(argc, argv, &options);
-  if (parsed == ParseResult::kShown) return kExitDone;
-  if (parsed == ParseResult::kRefused) return kExitUsage;
-  if (options.command != Command::kModel) return run_workloads(options);
-  print_model(options);
-  return kExitDone;
+  if (parsed == ParseResult::kShown) return sim::kExitDone;
+  if (parsed == ParseResult::kRefused) return sim::kExitUsage;
+  Output output(options.json_path);
+  if (output.failed()) return refuse("cannot write " + options.json_path);
+  if (options.command != Command::kModel) return run_workloads(options, &output);
+  print_model(options, &output);
+  return sim::kExitDone;
 }
 
 }  // namespace

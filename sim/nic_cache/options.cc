@@ -15,10 +15,10 @@ namespace {
 constexpr const char* kAbout =
     "Simulates a cache at the network interface in front of a memcached, as in \"Enhancing\n"
     "Memcached by Caching Its Data and Functionalities at Network Interface\" (JIP 23(2), 2015).\n"
-    "Writes a JSON line for each setting. docs/simulators/nic-cache-sim.md explains it.";
+    "docs/simulators/nic-cache-sim.md explains it.";
 
 constexpr const char* kEpilogue =
-    "Lists are separated by commas; every combination is run.\n"
+    "Lists are separated by commas; every combination is run, with --seeds N seeds.\n"
     "\n"
     "Examples:\n"
     "  nic-cache-sim run -w a,b,c,d --size 1/32,1/16,1/8,1/4,1/2 --ways 1,2,4,8 --replacement lru\n"
@@ -28,7 +28,8 @@ constexpr const char* kEpilogue =
     "  nic-cache-sim trace -w a,b,c,d\n"
     "  nic-cache-sim model --miss-rate 0.6\n"
     "\n"
-    "Exit status: 0 done, 1 a safe setting answered with an old value (a bug), 2 bad command line.";
+    "Exit status: 0 done, 1 a safe setting answered with an old value (a bug), 2 bad command\n"
+    "line or input file.";
 
 // With the load phase, and two uses of an entry for each request, below what 32 bits count.
 constexpr uint64_t kRequestsMax = 1'000'000'000;
@@ -43,13 +44,20 @@ struct Texts {
   std::vector<std::string> hosts{"lru"};
 };
 
-void add_source(CLI::App* app, Options* options) {
+void add_seed(CLI::App* app, Options* options) {
+  app->add_option("--seed", options->source.seed, "of the requests and of the hash");
+}
+
+void add_output(CLI::App* app, Options* options) {
+  app->add_option("--json", options->json_path,
+                  "append a JSON line a run there (-: standard output, without tables)");
+}
+
+void add_stream(CLI::App* app, Options* options) {
   Source* source = &options->source;
   app->add_option("-w,--workload", options->workloads,
                   "YCSB's a, b, c, d, or mixes GETS:SETS[:INSERTS:DELETES]")
       ->delimiter(',');
-  app->add_option("--file", source->file,
-                  "a trace instead (see hash-sim for its forms); no load phase");
   app->add_option("--keys", source->distribution,
                   "ycsb-scrambled, latest:S, uniform, zipf:S, ...; default: YCSB's");
   app->add_option("--sizes", source->sizes, "fixed:KEY:VALUE, uniform:KEY:MIN:MAX, or etc");
@@ -58,7 +66,19 @@ void add_source(CLI::App* app, Options* options) {
   app->add_option("--requests", source->requests, "measured requests")
       ->check(CLI::Range(uint64_t{1}, kRequestsMax));
   app->add_flag("!--no-load", source->load, "begin with empty caches");
-  app->add_option("--seed", source->seed, "of the requests and of the hash");
+}
+
+// Options of a generated stream are refused with a file, which has its own requests.
+void add_source(CLI::App* app, Options* options) {
+  CLI::Option* const file =
+      app->add_option("--file", options->source.file,
+                      "a trace instead (see hash-sim for its forms); no load phase");
+  const size_t before = app->get_options().size();
+  add_stream(app, options);
+  const std::vector<CLI::Option*> all = app->get_options();
+  for (size_t i = before; i < all.size(); ++i) all[i]->excludes(file);
+  add_seed(app, options);
+  add_output(app, options);
 }
 
 void add_cache(CLI::App* app, Lists* lists, Texts* texts) {
@@ -66,7 +86,8 @@ void add_cache(CLI::App* app, Lists* lists, Texts* texts) {
                   "of the NIC's cache: part of memcached's capacity (1/4, 0.25), DRAM "
                   "(dram:BYTES) or block memory (bits:BITS)")
       ->delimiter(',');
-  app->add_option("-r,--replacement", texts->replacements, "fifo, lru, lfu, tree-plru, bit-plru")
+  app->add_option("-r,--replacement", texts->replacements,
+                  "fifo, lru, lfu, tree-plru, bit-plru, sieve, s3fifo, two-generations")
       ->delimiter(',');
   app->add_option("--ways", lists->ways, "entries a row, a power of two to 32")->delimiter(',');
   app->add_option("--tag-bits", lists->tag_bits, "width of the tags, 0 to 31")->delimiter(',');
@@ -164,6 +185,8 @@ void add_run(CLI::App* app, Options* options, Texts* texts) {
   add_throughputs(app, &options->throughputs);
   app->add_option("-j,--threads", options->threads, "settings run at once; 0: one a CPU")
       ->check(CLI::Range(0u, 1024u));
+  app->add_option("--seeds", options->seeds, "runs of each setting, with other seeds each")
+      ->check(CLI::Range(1u, 1000u));
   app->add_flag("-q,--quiet", options->quiet, "no progress on standard error");
 }
 
@@ -182,6 +205,7 @@ void add_model(CLI::App* app, Options* options) {
       ->check(share);
   add_latencies(app, &options->latencies);
   add_throughputs(app, &options->throughputs);
+  add_output(app, options);
 }
 
 }  // namespace

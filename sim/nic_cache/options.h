@@ -10,10 +10,6 @@
 
 namespace warpcache::nic {
 
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitStale = 1;  // a safe setting gave a stale value: a bug of ours
-inline constexpr int kExitUsage = 2;  // the command line, or a file that it names
-
 enum class Command : uint8_t {
   kRun,    // replay workloads through caches
   kTrace,  // what the workloads are like
@@ -27,7 +23,9 @@ struct Options {
   Lists lists;
   Latencies latencies;
   Throughputs throughputs;
-  uint32_t threads = 0;  // 0: as many as there are CPUs
+  uint32_t threads = 0;   // 0: as many as there are CPUs
+  uint32_t seeds = 1;     // runs of each setting, with source.seed and those after it
+  std::string json_path;  // appended to; -: standard output instead of tables
   bool quiet = false;
   uint64_t first_requests = 5000;                            // of kTrace
   uint32_t cdf_points = 200;                                 // of kTrace

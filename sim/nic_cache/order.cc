@@ -2,6 +2,7 @@
 #include "nic_cache/order.h"
 
 #include <bit>
+#include <type_traits>
 
 #include "base/assert.h"
 
@@ -13,12 +14,16 @@ bool stamps(Replacement replacement) {
          replacement == Replacement::kLfu;
 }
 
+// Spread over the bits of which fingerprints are made.
+uint64_t mixed(uint32_t hash) { return uint64_t{hash} * 0x9e3779b97f4a7c15; }
+
 bool is_in(uint32_t ways, uint32_t way) { return (ways >> way & 1) != 0; }
 
 }  // namespace
 
 UseOrder::UseOrder(const Geometry& geometry)
-    : replacement_(geometry.replacement), ways_(geometry.ways) {
+    : replacement_(geometry.replacement), ways_(geometry.ways), queues_(queues_of(geometry)) {
+  if (is_queued(replacement_)) return;
   if (stamps(replacement_)) {
     stamps_.resize(geometry.entries());
   } else {
@@ -27,7 +32,44 @@ UseOrder::UseOrder(const Geometry& geometry)
   if (replacement_ == Replacement::kLfu) counts_.resize(geometry.entries());
 }
 
-void UseOrder::stored(uint64_t row, uint32_t way) {
+UseOrder::Queues UseOrder::queues_of(const Geometry& geometry) {
+  constexpr uint64_t kSeed = 1;  // none of them draws
+  switch (geometry.replacement) {
+    case Replacement::kSieve:
+      return sim::SetSieve(geometry.rows, geometry.ways, kSeed);
+    case Replacement::kS3Fifo:
+      return sim::SetS3Fifo(geometry.rows, geometry.ways, kSeed);
+    case Replacement::kTwoGenerations:
+      return sim::SetTwoGenerations(geometry.rows, geometry.ways, kSeed);
+    default:
+      return {};
+  }
+}
+
+// Calls `function` with the queues in use. False: there are none.
+template <typename Queues, typename Function>
+bool with_queues(Queues* queues, const Function& function) {
+  return std::visit(
+      [&](auto& policy) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(policy)>, std::monostate>) {
+          return false;
+        } else {
+          function(policy);
+          return true;
+        }
+      },
+      *queues);
+}
+
+void UseOrder::removed(uint64_t row, uint32_t way) {
+  with_queues(&queues_, [&](auto& policy) { policy.removed(static_cast<uint32_t>(row), way); });
+}
+
+void UseOrder::stored(uint64_t row, uint32_t way, uint32_t hash) {
+  const bool queued = with_queues(&queues_, [&](auto& policy) {
+    policy.inserted(static_cast<uint32_t>(row), way, mixed(hash));
+  });
+  if (queued) return;
   if (replacement_ == Replacement::kFifo) {
     WC_ASSERT(clock_ != ~uint32_t{0});
     stamps_[first(row) + way] = ++clock_;
@@ -38,6 +80,8 @@ void UseOrder::stored(uint64_t row, uint32_t way) {
 }
 
 void UseOrder::used(uint64_t row, uint32_t way) {
+  const auto set = static_cast<uint32_t>(row);
+  if (with_queues(&queues_, [&](auto& policy) { policy.hit(set, way); })) return;
   switch (replacement_) {
     case Replacement::kFifo:
       return;
@@ -52,11 +96,16 @@ void UseOrder::used(uint64_t row, uint32_t way) {
       return point_away(row, way);
     case Replacement::kBitPlru:
       return mark(row, way);
+    default:
+      return;
   }
 }
 
-uint32_t UseOrder::victim(uint64_t row, uint32_t filled) const {
+uint32_t UseOrder::victim(uint64_t row, uint32_t filled) {
   WC_DASSERT(filled != 0);
+  uint32_t way = 0;
+  const auto set = static_cast<uint32_t>(row);
+  if (with_queues(&queues_, [&](auto& policy) { way = policy.victim(set); })) return way;
   switch (replacement_) {
     case Replacement::kFifo:
     case Replacement::kLru:
@@ -67,6 +116,8 @@ uint32_t UseOrder::victim(uint64_t row, uint32_t filled) const {
       return tree_victim(row, filled);
     case Replacement::kBitPlru:
       return unmarked(row, filled);
+    default:
+      break;
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <string>
 
 namespace warpcache::nic {
 namespace {
@@ -73,10 +74,10 @@ TEST(TreePlru, EachUseTurnsTheNodesAboveIt) {
 }
 
 TEST(TreePlru, IsAlmostLru) {
-  const UseOrder right = filled(Replacement::kTreePlru, {2, 1, 3, 0});
+  UseOrder right = filled(Replacement::kTreePlru, {2, 1, 3, 0});
   EXPECT_EQ(right.victim(1, kAll), 2u);
   // Way 2 was used longest ago, but 3 beside it last: the root points away from both.
-  const UseOrder wrong = filled(Replacement::kTreePlru, {1, 0, 3});
+  UseOrder wrong = filled(Replacement::kTreePlru, {1, 0, 3});
   EXPECT_EQ(wrong.victim(1, kAll), 1u);
 }
 
@@ -96,7 +97,7 @@ TEST(EveryReplacement, TheVictimIsAmongTheFilled) {
                                  Replacement::kTreePlru, Replacement::kBitPlru}) {
     for (uint32_t some = 1; some <= kAll; ++some) {
       for (uint32_t last = 0; last < 4; ++last) {
-        const UseOrder order = filled(replacement, {1, last});
+        UseOrder order = filled(replacement, {1, last});
         EXPECT_NE(some >> order.victim(1, some) & 1, 0u) << name(replacement) << " " << some;
       }
     }
@@ -115,6 +116,62 @@ TEST(EveryReplacement, WorksWithOneWayAndWith32) {
     UseOrder many(geometry);
     for (uint32_t way = 0; way < 32; ++way) many.stored(1, way);
     EXPECT_EQ(many.victim(1, ~uint32_t{0}), 0u) << name(replacement);
+  }
+}
+
+TEST(Queued, WhatWasNeverUsedLeavesInTheOrderOfItsComing) {
+  for (const auto replacement :
+       {Replacement::kSieve, Replacement::kS3Fifo, Replacement::kTwoGenerations}) {
+    EXPECT_EQ(filled(replacement, {}).victim(1, kAll), 0u) << name(replacement);
+  }
+}
+
+// Ways 0 to 2 were used; SIEVE's hand has passed them then, and comes to way 0 next.
+TEST(Queued, SieveSparesWhatWasUsed) {
+  UseOrder order = filled(Replacement::kSieve, {0, 1, 2});
+  EXPECT_EQ(order.victim(1, kAll), 3u);
+  order.removed(1, 3);
+  order.stored(1, 3, 7);
+  EXPECT_EQ(order.victim(1, kAll), 0u);
+}
+
+// Those used twice are in the main queue then; new ones come and go in the small one.
+TEST(Queued, S3FifoSparesWhatWasUsedTwice) {
+  UseOrder order = filled(Replacement::kS3Fifo, {0, 0, 1, 1, 2, 2});
+  for (uint32_t hash = 7; hash < 10; ++hash) {
+    EXPECT_EQ(order.victim(1, kAll), 3u) << hash;
+    order.removed(1, 3);
+    order.stored(1, 3, hash * 1000);
+  }
+}
+
+// One way may be young. Of three old ones each use is worth a stay.
+TEST(Queued, TwoGenerationsSpendUses) {
+  UseOrder order = filled(Replacement::kTwoGenerations, {0, 0, 1, 2, 2});
+  EXPECT_EQ(order.victim(1, kAll), 1u);
+  order.removed(1, 1);
+  order.stored(1, 1, 7);
+  EXPECT_EQ(order.victim(1, kAll), 3u);  // two are young: the older one goes
+}
+
+TEST(Queued, S3FifoRemembersWhatItEvicted) {
+  UseOrder order = filled(Replacement::kS3Fifo, {});
+  order.removed(1, order.victim(1, kAll));
+  order.stored(1, 0, 77);
+  order.removed(1, 1);  // not evicted: deleted
+  order.stored(1, 1, 78);
+  for (const uint32_t way : {2u, 3u, 0u}) {
+    ASSERT_EQ(order.victim(1, kAll), way);
+    order.removed(1, way);
+    order.stored(1, way, way == 0 ? 77 : 80 + way);  // 77 comes back at once: it is a ghost
+  }
+  EXPECT_EQ(order.victim(1, kAll), 1u);
+  order.removed(1, 1);
+  order.stored(1, 1, 79);
+  for (const uint32_t way : {2u, 3u, 1u}) {
+    ASSERT_EQ(order.victim(1, kAll), way);  // way 0, the ghost, is in the main queue
+    order.removed(1, way);
+    order.stored(1, way, 90 + way);
   }
 }
 

@@ -25,6 +25,7 @@ class Replay {
   Replay(const PackedTrace& trace, const Setting& setting)
       : trace_(trace),
         delay_(setting.reply_requests),
+        refill_(setting.refill),
         host_(make_host(trace, setting)),
         front_(setting.geometry, setting.policies, host_.get()),
         last_(trace.keys(), 0) {}
@@ -40,41 +41,58 @@ class Replay {
   };
 
   void get(uint32_t key, uint64_t at);
+  void set(uint32_t key);
+  void finish(const Miss& miss);
   void check(uint32_t key, uint32_t value) {
     if (value != last_[key]) ++stale_;
   }
 
   const PackedTrace& trace_;
   uint32_t delay_;
+  bool refill_;
   std::unique_ptr<Host> host_;
   Front front_;
   std::deque<Pending> pending_;
   std::vector<uint32_t> last_;  // the value of each key's last SET; 0: none, or deleted since
+  uint32_t sets_ = 0;           // so far; also the value of the last one
+  uint64_t refills_ = 0;
   uint64_t stale_ = 0;
 };
 
 void Replay::run(uint64_t from, uint64_t to) {
   for (uint64_t at = from; at < to; ++at) {
     while (!pending_.empty() && pending_.front().due <= at) {
-      front_.finish(pending_.front().miss);
+      finish(pending_.front().miss);
       pending_.pop_front();
     }
     const auto [key, operation] = trace_.step(at);
-    const uint32_t hash = trace_.hash(key);
     switch (operation) {
       case sim::Operation::kGet:
         get(key, at);
         break;
       case sim::Operation::kSet:
-        last_[key] = static_cast<uint32_t>(at) + 1;
-        front_.set(key, hash, last_[key], trace_.bytes(key));
+        set(key);
         break;
       case sim::Operation::kDelete:
         last_[key] = 0;
-        front_.erase(key, hash);
+        front_.erase(key, trace_.hash(key));
         break;
     }
   }
+}
+
+void Replay::set(uint32_t key) {
+  WC_ASSERT(sets_ != ~uint32_t{0});
+  last_[key] = ++sets_;
+  front_.set(key, trace_.hash(key), last_[key], trace_.bytes(key));
+}
+
+// The reply to a miss passes; a client that got nothing stores the item.
+void Replay::finish(const Miss& miss) {
+  front_.finish(miss);
+  if (miss.reply || !refill_) return;
+  ++refills_;
+  set(miss.key);
 }
 
 void Replay::get(uint32_t key, uint64_t at) {
@@ -83,21 +101,25 @@ void Replay::get(uint32_t key, uint64_t at) {
   if (value) return check(key, *value);
   if (miss.reply) check(key, miss.reply->value);
   if (delay_ == 0) {
-    front_.finish(miss);
+    finish(miss);
   } else {
     pending_.push_back({miss, at + delay_});
   }
 }
 
 void Replay::finish_all() {
-  for (const Pending& pending : pending_) front_.finish(pending.miss);
+  for (const Pending& pending : pending_) finish(pending.miss);
   pending_.clear();
 }
 
 Result Replay::result() const {
-  return {front_.counters(),      front_.cache().counters(),
-          host_->counters(),      stale_,
-          front_.cache().items(), 0};
+  return {front_.counters(),
+          front_.cache().counters(),
+          host_->counters(),
+          stale_,
+          refills_,
+          front_.cache().items(),
+          0};
 }
 
 // What was counted after `earlier`.
@@ -112,6 +134,7 @@ Result since(const Result& earlier, Result result) {
   subtract(&result.cache, earlier.cache);
   subtract(&result.host, earlier.host);
   result.stale -= earlier.stale;
+  result.refills -= earlier.refills;
   return result;
 }
 

@@ -21,6 +21,7 @@ struct Setting {
   HostKind host = HostKind::kLru;
   uint64_t host_bytes = 0;      // memcached's capacity; 0: no limit
   uint32_t reply_requests = 0;  // requests that pass the NIC before the reply to a miss does
+  bool refill = false;          // a GET that found nothing is followed by a SET of the key
 };
 
 // The counts over the requests after the load phase.
@@ -28,7 +29,8 @@ struct Result {
   FrontCounters front;
   CacheCounters cache;
   HostCounters host;
-  uint64_t stale = 0;  // GETs answered with another value than the last one set: never with kSafe
+  uint64_t stale = 0;    // GETs answered with another value than the last one set: never with kSafe
+  uint64_t refills = 0;  // SETs that followed GETs; counted among front.sets too
   uint64_t items_end = 0;
   double seconds = 0;
 

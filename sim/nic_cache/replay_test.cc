@@ -101,6 +101,29 @@ TEST(Replay, CountsWhatIsMeasuredOnly) {
   EXPECT_DOUBLE_EQ(result.miss_rate(), 0.5);
 }
 
+// As hash-sim counts them: without a load phase every first GET misses, and a SET follows it.
+TEST(Replay, MissesOfAFileAreFollowedBySets) {
+  ListedTrace run({{Operation::kGet, 1},
+                   {Operation::kGet, 2},
+                   {Operation::kGet, 1},
+                   {Operation::kGet, 3},
+                   {Operation::kGet, 2}});
+  const PackedTrace trace("listed", nullptr, &run, 1);
+  Setting setting = setting_of(2, 8);
+  EXPECT_EQ(replay(trace, setting).front.hits, 0u);
+  setting.refill = true;
+  const Result result = replay(trace, setting);
+  EXPECT_EQ(result.front.hits, 2u);
+  EXPECT_EQ(result.refills, 3u);
+  EXPECT_EQ(result.host.sets, 3u);
+  EXPECT_EQ(result.stale, 0u);
+  setting.reply_requests = 1;  // as above, but the reply to the second 1 is on its way
+  EXPECT_EQ(replay(trace, setting).front.hits, 2u);
+  setting.reply_requests = 9;  // all replies come after the last request
+  EXPECT_EQ(replay(trace, setting).front.hits, 0u);
+  EXPECT_EQ(replay(trace, setting).refills, 5u);
+}
+
 // A SET between a miss and its reply, two requests later.
 TEST(Replay, LateRepliesOfUnsafeReadAllocateAreStale) {
   ListedTrace load({{Operation::kSet, 1}, {Operation::kSet, 2}});
@@ -136,6 +159,20 @@ Lists one_of_each() {
   lists.reply_requests = {0};
   lists.hosts = {HostKind::kLru};
   return lists;
+}
+
+TEST(Combinations, WithoutLoadPhaseTheHostIsRefilled) {
+  Source source = small_source();
+  std::string why;
+  Lists lists = one_of_each();
+  const auto loaded = make_packed_trace(source, "b", &why);
+  EXPECT_FALSE(combinations(lists, *loaded, &why).at(0).refill);
+  source.load = false;
+  const auto empty = make_packed_trace(source, "b", &why);
+  EXPECT_TRUE(combinations(lists, *empty, &why).empty());
+  EXPECT_NE(why.find("dram:BYTES or bits:BITS"), std::string::npos) << why;
+  ASSERT_TRUE(parse_size("dram:65536", &lists.sizes[0]));
+  EXPECT_TRUE(combinations(lists, *empty, &why).at(0).refill);
 }
 
 TEST(Sweep, SizesAreRead) {

@@ -69,11 +69,12 @@ void expand(const std::vector<T>& values, std::vector<Draft>* drafts, Apply appl
   *drafts = std::move(expanded);
 }
 
-std::vector<Draft> drafts_of(const Lists& lists, uint64_t host_bytes) {
+std::vector<Draft> drafts_of(const Lists& lists, uint64_t host_bytes, bool refill) {
   Draft first;
   first.setting.geometry.block_bytes = lists.block_bytes;
   first.setting.policies.inflight_max = lists.inflight_max;
   first.setting.host_bytes = host_bytes;
+  first.setting.refill = refill;
   std::vector<Draft> drafts{first};
   expand(lists.sizes, &drafts, [](Draft* d, const Size& size) { d->size = size; });
   expand(lists.replacements, &drafts,
@@ -100,6 +101,10 @@ const char* find_rows(uint64_t capacity_bytes, Draft* draft) {
   if (const char* fault = geometry.fault()) return fault;
   if (draft->setting.host == HostKind::kStore && draft->setting.host_bytes < kStoreBytesMin) {
     return "our own store needs a host capacity of 2 MiB or more";
+  }
+  if (draft->size.kind == Size::Kind::kRatio && capacity_bytes == 0) {
+    return "without a load phase memcached has no capacity of which the NIC's cache could be a "
+           "part: --size dram:BYTES or bits:BITS";
   }
   geometry.rows = rows_of(draft->size, geometry, capacity_bytes);
   return geometry.rows == 0 ? "a cache of this size has not one row" : nullptr;
@@ -148,7 +153,7 @@ std::vector<Setting> combinations(const Lists& lists, const PackedTrace& trace, 
   const auto load_bytes = static_cast<double>(trace.load_bytes());
   const auto host_bytes = static_cast<uint64_t>(lists.host_capacity * load_bytes);
   std::vector<Setting> settings;
-  for (Draft& draft : drafts_of(lists, host_bytes)) {
+  for (Draft& draft : drafts_of(lists, host_bytes, trace.load_steps() == 0)) {
     if (const char* fault = find_rows(host_bytes != 0 ? host_bytes : trace.load_bytes(), &draft)) {
       *why = fault;
       return {};

@@ -14,13 +14,14 @@
 #include "simt/rounds.h"
 #include "simt/trace.h"
 #include "simt/unmix.h"
+#include "traces/exit_status.h"
 
 namespace warpcache::simt {
 namespace {
 
-constexpr int kExitDone = 0;
-constexpr int kExitNoResult = 1;
-constexpr int kExitInput = 2;
+using sim::kExitDone;
+constexpr int kExitNoResult = sim::kExitWrong;
+constexpr int kExitInput = sim::kExitUsage;
 constexpr uint64_t kWarpsDrawn = 1000;
 
 int refuse(const std::string& what, const std::string& why, int status = kExitInput) {

@@ -103,17 +103,20 @@ class OneHits final : public KeyChooser {
   uint64_t used_ = 0;
 };
 
+// Runs of `length` consecutive keys from one of `places` places, `step` keys apart.
 class Scans final : public KeyChooser {
  public:
-  Scans(std::unique_ptr<KeyChooser> inner, double share, uint64_t length, uint64_t keys)
+  Scans(std::unique_ptr<KeyChooser> inner, double share, uint64_t length, uint64_t places,
+        uint64_t step)
       : inner_(std::move(inner)),
         begin_chance_(share / (share + (1.0 - share) * static_cast<double>(length))),
         length_(length),
-        places_(keys - length + 1) {}
+        places_(places),
+        step_(step) {}
   uint64_t next(bench::Random* random) override {
     if (left_ == 0 && random->next_unit() < begin_chance_) {
       left_ = length_;
-      at_ = static_cast<uint64_t>(random->next_unit() * static_cast<double>(places_));
+      at_ = static_cast<uint64_t>(random->next_unit() * static_cast<double>(places_)) * step_;
     }
     if (left_ == 0) return inner_->next(random);
     --left_;
@@ -126,6 +129,7 @@ class Scans final : public KeyChooser {
   double begin_chance_;  // that a draw outside a scan begins one
   uint64_t length_;
   uint64_t places_;  // where a scan may begin
+  uint64_t step_;
   uint64_t left_ = 0;
   uint64_t at_ = 0;
 };
@@ -185,7 +189,12 @@ std::unique_ptr<KeyChooser> add_one_hits(std::unique_ptr<KeyChooser> inner, doub
 
 std::unique_ptr<KeyChooser> add_scans(std::unique_ptr<KeyChooser> inner, double share,
                                       uint64_t length, uint64_t keys) {
-  return std::make_unique<Scans>(std::move(inner), share, length, keys);
+  return std::make_unique<Scans>(std::move(inner), share, length, keys - length + 1, 1);
+}
+
+std::unique_ptr<KeyChooser> add_loops(std::unique_ptr<KeyChooser> inner, double share,
+                                      uint64_t length, uint64_t count, uint64_t keys) {
+  return std::make_unique<Scans>(std::move(inner), share, length, count, keys / count);
 }
 
 Scatter::Scatter(uint64_t count) : count_(count), factor_(1) {

@@ -48,6 +48,12 @@ std::unique_ptr<KeyChooser> add_one_hits(std::unique_ptr<KeyChooser> inner, doub
 std::unique_ptr<KeyChooser> add_scans(std::unique_ptr<KeyChooser> inner, double share,
                                       uint64_t length, uint64_t keys);
 
+// Interrupts `inner` by loops: one of `count` ranges of `length` keys, spread evenly over all, is
+// read from its beginning to its end, so often that `share` of all draws belong to loops. REQUIRES:
+// 0 <= share < 1, 0 < length, 0 < count, count * length <= keys.
+std::unique_ptr<KeyChooser> add_loops(std::unique_ptr<KeyChooser> inner, double share,
+                                      uint64_t length, uint64_t count, uint64_t keys);
+
 // Scatters the numbers 0 .. count-1 over themselves, one to one.
 class Scatter {
  public:

@@ -106,6 +106,20 @@ TEST(Keys, ScansAskForKeysInARow) {
   EXPECT_NEAR(in_a_row, 200'000 * 0.4 * 0.99, 6000);
 }
 
+// Three loops of 50 keys, at 0, 333 and 666: read from the first key to the last, again and again.
+TEST(Keys, LoopsComeAgain) {
+  constexpr uint64_t kKeys = 1000;
+  const std::unique_ptr<KeyChooser> loops = add_loops(keys("uniform", kKeys), 0.99, 50, 3, kKeys);
+  bench::Random random(2);
+  uint64_t counts[kKeys] = {};
+  for (int i = 0; i < 100'000; ++i) ++counts[loops->next(&random)];
+  for (const uint64_t begin : {0u, 333u, 666u}) {
+    for (uint64_t i = 0; i < 50; ++i)
+      EXPECT_NEAR(static_cast<double>(counts[begin + i]), 660, 160) << begin + i;
+    EXPECT_LT(counts[begin + 50], 20u);
+  }
+}
+
 TEST(Keys, RefusesWhatItDoesNotKnow) {
   for (const char* text : {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:9", "uniform:1",
                            "ycsb-zipf:1", "ycsb-zipf:0", "latest", "drift:1", "drift:1:0",

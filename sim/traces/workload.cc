@@ -39,6 +39,13 @@ bool check(const Workload& workload, bench::Sizes* sizes, std::string* why) {
     *why = "one-hit wonders and scans are shares of the requests, a scan has 1 key to all";
     return false;
   }
+  const bool loops_fit =
+      workload.loops == 0.0 || (workload.loop_length > 0 && workload.loop_count > 0 &&
+                                workload.loop_length <= workload.key_count / workload.loop_count);
+  if (!(workload.loops >= 0.0 && workload.loops < 1.0) || !loops_fit) {
+    *why = "loops are a share of the requests, and have together no more keys than there are";
+    return false;
+  }
   return bench::Sizes::parse(workload.sizes, sizes, why);
 }
 
@@ -70,6 +77,10 @@ std::unique_ptr<Trace> make_trace(const Workload& workload, std::string* why) {
   if (keys == nullptr) return nullptr;
   if (workload.scans > 0) {
     keys = add_scans(std::move(keys), workload.scans, workload.scan_length, workload.key_count);
+  }
+  if (workload.loops > 0) {
+    keys = add_loops(std::move(keys), workload.loops, workload.loop_length, workload.loop_count,
+                     workload.key_count);
   }
   if (workload.one_hits > 0) keys = add_one_hits(std::move(keys), workload.one_hits);
   return std::make_unique<GeneratedTrace>(workload, sizes, std::move(keys));

@@ -27,9 +27,12 @@ struct Workload {
   uint64_t key_count = 10'000'000;      // when it begins
   uint64_t requests = 10'000'000;
   Mix mix;
-  double one_hits = 0;                // share of the requests
-  double scans = 0;                   // likewise
-  uint64_t scan_length = 0;           // keys
+  double one_hits = 0;       // share of the requests
+  double scans = 0;          // likewise
+  uint64_t scan_length = 0;  // keys
+  double loops = 0;          // share of the requests
+  uint64_t loop_length = 0;  // keys
+  uint64_t loop_count = 1;
   std::string sizes = "fixed:16:32";  // see bench::Sizes
   uint64_t seed = 1;
 };

@@ -33,7 +33,7 @@ ALLOWED_IN_SIM = {
     "traces": {"workload"},
     "hitrate": {"traces", "workload", "base", "store"},
     "nic_cache": {"traces", "hitrate", "workload", "base"},
-    "simt": {"workload", "base", "net", "protocol", "store", "request"},
+    "simt": {"traces", "workload", "base", "net", "protocol", "store", "request"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCE = REPO_ROOT / "src"

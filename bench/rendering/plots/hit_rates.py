@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rendering.hit_rates import MILLION, PAPER_WAYS, SCALE, hit_rates
+from rendering.hit_rates import MILLION, PAPER_WAYS, SCALE, hit_rates, miss_bars
 from rendering.plots.canvas import pyplot
 from rendering.rows import Rows, pick
 
@@ -19,7 +19,12 @@ NAMES = {
     "two-generations": "two generations (model)",
     "store": "warpcached's store",
 }
-TITLES = {"zipf": ("a", "Zipfian"), "latest": ("b", "Latest"), "uniform": ("c", "Uniform random")}
+TITLES = {
+    "zipf": f"Zipfian: hit rate by hash table ({PAPER}, figure 4.7a)",
+    "latest-updates": f"Latest, updates: hit rate by hash table ({PAPER}, figure 4.7b)",
+    "latest": "Latest, inserts: hit rate by hash table (YCSB's workload D)",
+    "uniform": f"Uniform random: hit rate by hash table ({PAPER}, figure 4.7c)",
+}
 
 
 def tables(found: Rows):
@@ -45,8 +50,7 @@ def tables(found: Rows):
         axes.axvline(KEYS / MILLION, linestyle=":", color="gray")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
-    letter, title = TITLES[found[0]["stream"]]
-    figure.suptitle(f"{title}: hit rate by hash table ({PAPER}, figure 4.7{letter})", fontsize=10)
+    figure.suptitle(TITLES[found[0]["stream"]], fontsize=10)
     return figure
 
 
@@ -78,22 +82,17 @@ def ways(found: Rows):
     return figure
 
 
-def draw_bars(axes, values: dict[str, float], base: str) -> None:
-    """Misses of each cache, as a share of those of `base`."""
-    names = list(values)
-    axes.barh(range(len(names)), [values[name] / values[base] for name in names], color="#4878a8")
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.axvline(1.0, color="gray", linestyle=":")
-    axes.invert_yaxis()
-
-
 def patterns(found: Rows, title: str):
-    names = list(dict.fromkeys(row["pattern"] for row in found))
-    figure, all_axes = pyplot.subplots(1, len(names), figsize=(2.3 * len(names), 3.2), sharey=True)
-    for axes, pattern in zip(all_axes, names):
-        misses = {row["cache"]: row["miss_ratio"] for row in pick(found, pattern=pattern)}
-        draw_bars(axes, misses, "chained:lru")
-        axes.set_title(f"{pattern}\n({100 * misses['chained:lru']:.1f}% misses with LRU)", fontsize=8)
+    """A panel a pattern; all have the caches in the same order, so that they can share their labels."""
+    caches, bars = miss_bars(found, "chained:lru")
+    figure, all_axes = pyplot.subplots(1, len(bars), figsize=(2.3 * len(bars), 3.2), sharey=True)
+    for axes, (pattern, shares) in zip(all_axes, bars.items()):
+        axes.barh(range(len(caches)), shares, color="#4878a8")
+        axes.axvline(1.0, color="gray", linestyle=":")
+        base = pick(found, pattern=pattern, cache="chained:lru")[-1]["miss_ratio"]
+        axes.set_title(f"{pattern}\n({100 * base:.1f}% misses with LRU)", fontsize=8)
+    all_axes[0].set_yticks(range(len(caches)), caches, fontsize=7)
+    all_axes[0].invert_yaxis()
     figure.suptitle(title, fontsize=9)
     return figure
 
@@ -104,3 +103,35 @@ def evictions(found: Rows):
 
 def sized(found: Rows):
     return patterns(found, "Misses, of those of LRU over all items: 64 MiB, sizes of ETC")
+
+
+STREAM_LINES = {
+    "store": {"color": "black", "linewidth": 2},
+    "chained:lru": {"color": "tab:gray"},
+    "chained:s3fifo": {"color": "tab:blue"},
+    "chained:w-tinylfu": {"color": "tab:orange"},
+    "chained:lirs": {"color": "tab:green"},
+    "chained:gdsf": {"color": "tab:red"},
+    "chained:farthest": {"color": "tab:purple"},
+}
+
+
+def streams(found: Rows):
+    """Hits by share of the footprint, a panel a stream."""
+    names = list(dict.fromkeys(row["stream"] for row in found))
+    figure, grid = pyplot.subplots(2, 3, figsize=(9.5, 5.6))
+    for axes, stream in zip(grid.flat, names):
+        for cache, style in STREAM_LINES.items():
+            points = sorted((row["share"], row["miss_ratio"]) for row in pick(found, stream=stream, cache=cache))
+            hits = [100 - 100 * miss for _, miss in points]
+            axes.plot([100 * share for share, _ in points], hits, "o-", ms=3, label=cache, **style)
+        axes.set_xscale("log")
+        axes.set_xticks([1, 3, 10, 30], ["1", "3", "10", "30"])
+        axes.set_title(stream, fontsize=9)
+        axes.grid(alpha=0.3)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("hits, %")
+    for axes in grid[1]:
+        axes.set_xlabel("capacity, % of the footprint")
+    grid[0][0].legend(fontsize=7)
+    return figure

@@ -34,6 +34,7 @@ struct StoreConfig {
   uint32_t hash_power = 0;      // log2 of the slots that the index starts with; 0: from the limit
   uint32_t evacuators_max = 0;  // helpers of maintenance's leader: see evacuators.h
   uint32_t low_water_share = 256;  // maintenance is woken when less than 1/low_water_share is free
+  uint64_t segment_size = 0;       // studies: a power of two; 0: from the limit
   bool keep_all = false;           // -M: answer kOutOfMemory instead of evicting
   bool huge_pages = true;          // ask for huge pages
   bool maintenance_thread = true;  // false: tests call maintain() and tick() themselves

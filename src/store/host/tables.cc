@@ -50,7 +50,8 @@ uint64_t seed_of(const StoreConfig& config) {
 
 Geometry geometry_of(const StoreConfig& config) {
   Geometry geometry;
-  geometry.segment_size = segment_size_for(config.memory_limit);
+  geometry.segment_size =
+      config.segment_size != 0 ? config.segment_size : segment_size_for(config.memory_limit);
   geometry.base_depth = base_depth_for(config.memory_limit, config.hash_power);
   const uint64_t index_blocks = (uint64_t{1} << geometry.base_depth) / kBlockPairs + 1;
   geometry.index_segments = static_cast<uint32_t>(

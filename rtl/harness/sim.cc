@@ -54,7 +54,7 @@ void Sim::drive() {
   if (config_.hold_percent != 0) {
     uint32_t hold = 0;
     for (int i = 0; i < 12; ++i) hold |= static_cast<uint32_t>(holds()) << i;
-    core_->hold = hold;
+    core_->hold = static_cast<uint16_t>(hold);
   }
   // A beat that is offered stays offered.
   if (!in_.empty() && (rx_offered_ || !holds())) {

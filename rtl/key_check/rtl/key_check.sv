@@ -200,7 +200,8 @@ module key_check
 
   // --- Arithmetic: a digit a cycle in, four bits a cycle out.
   logic [63:0] number;
-  logic number_bad, number_done, number_any;
+  // As src/base/number.h: blanks, a sign, digits, then the end, a blank or a zero byte.
+  logic number_bad, number_done, number_any, number_sign, number_negative;
   logic [63:0] number_beat;
   logic [3:0] number_bytes;   // of number_beat that are left
   logic [11:0] number_left;   // bytes of the value that are left, those of number_beat included
@@ -208,6 +209,10 @@ module key_check
   assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, number_beat[3:0]};
   logic number_digit;
   assign number_digit = number_beat[7:0] >= "0" && number_beat[7:0] <= "9";
+  logic number_blank;
+  assign number_blank = number_beat[7:0] == 8'h20 || (number_beat[7:0] >= 8'h09 && number_beat[7:0] <= 8'h0d);
+  logic [63:0] number_signed;
+  assign number_signed = number_negative ? ~number + 64'd1 : number;
 
   logic [79:0] bcd;
   logic [63:0] bits;
@@ -473,6 +478,8 @@ module key_check
           number_bad <= 1'b0;
           number_done <= 1'b0;
           number_any <= 1'b0;
+          number_sign <= 1'b0;
+          number_negative <= 1'b0;
           number_bytes <= '0;
           number_left <= i_vlen;
           bcd <= '0;
@@ -540,7 +547,7 @@ module key_check
           if (takes_number_beat && item_valid) begin
             number_beat <= item_data;
             number_bytes <= number_left > 12'd8 ? 4'd8 : number_left[3:0];
-          end else if (number_bytes != 4'd0) begin
+          end else if (number_bytes != 4'd0 && !number_done && !number_bad) begin
             number_beat <= number_beat >> 8;
             number_bytes <= number_bytes - 4'd1;
             number_left <= number_left - 12'd1;
@@ -548,15 +555,21 @@ module key_check
               number <= number_wide[63:0];
               number_any <= 1'b1;
               if (number_wide[67:64] != 4'd0) number_bad <= 1'b1;
-            end else begin
-              // A blank or a tab ends a number.
-              if (!number_any || (number_beat[7:0] != 8'h20 && number_beat[7:0] != 8'h09)) number_bad <= 1'b1;
+            end else if (number_any) begin
+              if (!number_blank && number_beat[7:0] != 8'h00) number_bad <= 1'b1;
               number_done <= 1'b1;
+            end else if (!number_sign && (number_beat[7:0] == "-" || number_beat[7:0] == "+")) begin
+              number_sign <= 1'b1;
+              number_negative <= number_beat[7:0] == "-";
+            end else if (!number_blank || number_sign) begin
+              number_bad <= 1'b1;
             end
           end
           if (number_done || number_bad || number_left == 12'd0) begin
             number_bytes <= '0;
-            number <= op.op == OP_INCR ? number + op.delta : number > op.delta ? number - op.delta : 64'd0;
+            if (!number_any || (number_negative && number_signed[63])) number_bad <= 1'b1;
+            number <= op.op == OP_INCR ? number_signed + op.delta
+                      : number_signed > op.delta ? number_signed - op.delta : 64'd0;
             state <= X_DRAIN;
             number_left <= i_vlen;
           end

@@ -218,7 +218,7 @@ class Generator {
       case 11: {
         const std::string which = key();
         const std::string bytes = value();
-        const CasPair ids = random_.below(5) == 0 ? CasPair{7, 7} : cas_[which];
+        const CasPair ids = random_.below(5) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
         const std::string begin = "cas " + which + " " + flags() + " 0 " + std::to_string(bytes.size()) + " ";
         const std::string rest = noreply() + "\r\n" + bytes + "\r\n";
         datagram.reference += begin + std::to_string(ids.reference) + rest;
@@ -356,7 +356,7 @@ class Generator {
     }
     datagram.cas_shown = true;
     CasPair ids;
-    if (random_.below(6) == 0) ids = random_.below(4) == 0 ? CasPair{7, 7} : cas_[which];
+    if (random_.below(6) == 0) ids = random_.below(4) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
     if (opcode == 0x0a || opcode == 0x0b || opcode == 0x08 || opcode == 0x18) ids = {};
     uint32_t body = static_cast<uint32_t>(extras.size() + which.size() + bytes.size());
     uint32_t key_size = static_cast<uint32_t>(which.size());

@@ -22,7 +22,7 @@ module byte_window (
 
   assign left = count - take;
   assign ends = tail && left == 5'd0;
-  assign in_ready = ends || (!tail && count <= 5'd16);
+  assign in_ready = ends || (!tail && left <= 5'd16);
   assign shifted = view >> {take, 3'b000};
 
   always_ff @(posedge clk) begin

@@ -62,6 +62,8 @@ module eth_rx
   assign group = view[0] || view[48];
 
   logic begins_pass;
+  logic untagged_ip;
+  assign untagged_ip = type_at_12 == 16'h0800 || type_at_12 == 16'h86dd;
   logic is_ip;
   assign is_ip = type_at_0 == 16'h0800 || type_at_0 == 16'h86dd;
 
@@ -77,6 +79,11 @@ module eth_rx
       if (count >= 5'd14) begin
         take = 5'd12;
         drop_not_for_us = group;
+        if (!group && untagged_ip && count > 5'd14) begin
+          // Without tags the whole header is taken at once.
+          take = ctx_ready ? 5'd14 : 5'd0;
+          begins_pass = ctx_ready;
+        end
       end else if (tail) begin
         take = count;
         drop_truncated = 1'b1;
@@ -108,9 +115,16 @@ module eth_rx
     endcase
   end
 
-  assign ctx = held;
+  always_comb begin
+    ctx = held;
+    if (state == S_MAC) begin
+      ctx = '0;
+      ctx.dst_mac = mac_at(view[47:0]);
+      ctx.src_mac = mac_at(view[95:48]);
+    end
+  end
   assign ctx_valid = begins_pass;
-  assign ctx_v6 = type_at_0 == 16'h86dd;
+  assign ctx_v6 = (state == S_MAC ? type_at_12 : type_at_0) == 16'h86dd;
   assign out_data = view[63:0];
   assign out_bytes = count > 5'd8 ? 4'd8 : count[3:0];
   assign out_last = tail && count <= 5'd8;
@@ -123,13 +137,13 @@ module eth_rx
     end else begin
       case (state)
         S_MAC:
-        if (take == 5'd12 && count >= 5'd14) begin
+        if ((take == 5'd12 || begins_pass) && count >= 5'd14) begin
           held.dst_mac <= mac_at(view[47:0]);
           held.src_mac <= mac_at(view[95:48]);
           held.vlans <= 2'd0;
           held.vlan0 <= '0;
           held.vlan1 <= '0;
-          state <= drop_not_for_us ? S_DROP : S_TYPE;
+          state <= begins_pass ? S_PASS : drop_not_for_us ? S_DROP : S_TYPE;
         end
         S_TYPE: begin
           if (take == 5'd4) begin
@@ -146,5 +160,5 @@ module eth_rx
   end
 
   logic unused;
-  assign unused = error_valid ^ (^type_at_12);
+  assign unused = error_valid;
 endmodule

@@ -354,7 +354,11 @@ module key_check
 
   // Every operation ends in X_RESULT, after a publication or without one. Its result goes out earlier where a value follows.
   logic ends;
-  assign ends = state == X_RESULT && (result_ready || result_sent);
+  assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
+  // A get ends with the last beat of its value.
+  logic value_ends;
+  assign value_ends = state == X_VALUE && !op.touch &&
+                      (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready));
   logic result_sent;
   assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
   assign op_ready = ends;
@@ -516,7 +520,7 @@ module key_check
         end
         X_VALUE: begin
           if (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready))
-            state <= op.touch ? X_TOUCH : X_RESULT;
+            state <= op.touch ? X_TOUCH : X_OP;
         end
         X_TOUCH:
         if (write_ready) begin

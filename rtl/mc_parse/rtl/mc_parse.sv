@@ -414,7 +414,7 @@ module mc_parse
       end
       S_NUMBER:
       if (go8) begin
-        if (digit) take = 5'd1;
+        if (digit || is_blank[0]) take = 5'd1;
       end
       S_SKIP_WORD: if (go8) take = {1'b0, word8};
       S_REFUSE:

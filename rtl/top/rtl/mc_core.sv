@@ -78,7 +78,7 @@ module mc_core
   logic l3s_v, l3s_r, l3s_last, l3s_err, l3g_v, l3g_r;
   logic [63:0] l3s_d;
   logic [3:0] l3s_b;
-  skid_buffer #(.W(70)) f_l3 (
+  fifo #(.W(70), .LOG(4)) f_l3 (
       .clk, .rst, .in_valid(l3_v), .in_ready(l3_r), .in_data({l3_err, l3_last, l3_b, l3_d}),
       .out_valid(l3s_v), .out_ready(l3s_r), .out_data({l3s_err, l3s_last, l3s_b, l3s_d})
   );

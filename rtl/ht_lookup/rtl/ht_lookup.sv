@@ -56,25 +56,19 @@ module ht_lookup
     output logic                stalled       // by a hazard, for the counters
 );
   localparam int WAYS = 8;
-  localparam int HAZARDS = 2 ** HAZARDS_LOG;
   localparam int ENTRY = 1 + TAG_BITS + 1 + 8;
-
-  // --- The scoreboard of writers.
-  logic [HAZARDS-1:0] busy;
-  logic [ROW_BITS-1:0] busy_row[HAZARDS];
-  logic [HAZARDS_LOG-1:0] next_id;
 
   logic [ROW_BITS-1:0] row;
   assign row = row_hash[ROW_BITS-1:0];
   logic keyed, writer, hazard;
   assign keyed = has_key(op.op);
   assign writer = is_write(op.op, op.touch);
-  always_comb begin
-    hazard = 1'b0;
-    for (int i = 0; i < HAZARDS; i++) if (busy[i] && busy_row[i] == row) hazard = 1'b1;
-    if (!keyed) hazard = 1'b0;
-    if (writer && busy[next_id]) hazard = 1'b1;
-  end
+  logic take;
+  logic [HAZARDS_LOG-1:0] next_id;
+  scoreboard #(.ROW_BITS(ROW_BITS), .LOG(HAZARDS_LOG)) hazards (
+      .clk, .rst, .row, .keyed, .writer, .hazard, .take, .id(next_id), .free_a_valid, .free_a_id,
+      .free_b_valid, .free_b_id
+  );
 
   // --- Clearing after reset.
   logic [ROW_BITS:0] clear_row;
@@ -87,7 +81,6 @@ module ht_lookup
   logic [TAG_BITS-1:0] s1_tag;
   logic [HAZARDS_LOG-1:0] s1_hazard;
   logic s1_keyed;
-  logic take;
   assign take = op_valid && ready && !hazard && s1_ready;
   assign op_ready = ready && !hazard && s1_ready;
   assign stalled = op_valid && ready && hazard;
@@ -176,18 +169,10 @@ module ht_lookup
   always_ff @(posedge clk) begin
     if (rst) begin
       s1_valid <= 1'b0;
-      busy <= '0;
-      next_id <= '0;
       clear_row <= '0;
     end else begin
       if (!ready) clear_row <= clear_row + 1'b1;
-      if (free_a_valid) busy[free_a_id] <= 1'b0;
-      if (free_b_valid) busy[free_b_id] <= 1'b0;
       if (s1_ready) s1_valid <= take;
-      if (take && writer) begin
-        busy[next_id] <= 1'b1;
-        next_id <= next_id + 1'b1;
-      end
     end
   end
   always_ff @(posedge clk) begin
@@ -197,7 +182,6 @@ module ht_lookup
       s1_tag <= tag_hash[TAG_BITS-1:0];
       s1_hazard <= next_id;
       s1_keyed <= keyed;
-      if (writer) busy_row[next_id] <= row;
     end
   end
 endmodule

@@ -270,9 +270,9 @@ module key_check
   // --- Handshakes.
   logic compares;
   assign compares = state == X_COMPARE && item_valid && key_valid && (!forwards || key_out_ready);
+  logic key_forward;  // in X_KEY
   logic passes_key;
   assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
-  logic key_forward;  // in X_KEY
   assign key_forward = op.op == OP_GET && op.bin && op.ret_key;
   assign key_ready = (state == X_COMPARE) ? compares : passes_key;
   assign key_out_valid = (state == X_COMPARE && forwards && item_valid && key_valid) ||
@@ -354,12 +354,12 @@ module key_check
 
   // Every operation ends in X_RESULT, after a publication or without one. Its result goes out earlier where a value follows.
   logic ends;
-  assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
+  logic result_sent;
   // A get ends with the last beat of its value.
   logic value_ends;
+  assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
   assign value_ends = state == X_VALUE && !op.touch &&
                       (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready));
-  logic result_sent;
   assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
   assign op_ready = ends;
 

@@ -216,6 +216,7 @@ module mc_format
   logic [8:0] value_left;
   logic [11:0] value_bytes;
   logic drops;         // the key is not part of the reply
+  logic drop_ends;     // and nothing follows it
   logic [63:0] first8;  // the next bytes of the text
   always_comb for (int i = 0; i < 8; i++) first8[8*i+:8] = text_left[TEXT_BITS-8-8*i+:8];
 
@@ -367,7 +368,6 @@ module mc_format
       ends = 1'b1;
     end
   end
-  logic drop_ends;  // nothing follows the dropped key
 
   assign result_ready = state == F_IDLE &&
                         !(result_valid && silent && result.kbeats == 6'd0 && !carries && result.eod && !piece_ready);

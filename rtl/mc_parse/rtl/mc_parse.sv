@@ -285,6 +285,7 @@ module mc_parse
   logic [3:0] key_part, value_part;  // bytes that go to the streams
   logic push_key, push_value;
   meta_t e;
+  logic closes_now;  // the operation is the last one although bytes are left: they are not read
   logic [3:0] body_take;
   assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
   logic [11:0] left_after;
@@ -609,8 +610,6 @@ module mc_parse
     if (emit) e.eod = left == {7'd0, take} || closes_now;
   end
 
-  // The operation is the last one although bytes are left: they are not read.
-  logic closes_now;
   always_comb begin
     closes_now = 1'b0;
     case (state)

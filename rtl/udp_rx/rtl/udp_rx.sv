@@ -44,6 +44,7 @@ module udp_rx
     S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6, S_IP6_SRC, S_IP6_DST, S_UDP, S_PAYLOAD, S_DRAIN, S_END
   } state_t;
   state_t state;
+  logic good, ends_good;
 
   logic [191:0] view;
   logic [4:0] count, take;
@@ -122,7 +123,6 @@ module udp_rx
   logic [63:0] beat;
   assign beat = view[63:0] & byte_mask(pay_take);
 
-  logic good, ends_good;
   logic [15:0] folded, header_folded;
   assign folded = fold32(sum);
   assign header_folded = fold32(header_sum);

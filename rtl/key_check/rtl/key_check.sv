@@ -279,6 +279,9 @@ module key_check
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
 
+  // The first beat of a value goes out with the result.
+  logic value_now;
+  assign value_now = state == X_VALUE || (state == X_DECIDE && what == D_VALUE && result_ready);
   logic value_drain, item_drain;
   assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
   assign item_drain = state == X_DRAIN && item_left != 8'd0;
@@ -290,7 +293,7 @@ module key_check
       X_OP: item_ready = op_valid && reads;
       X_FLAGS, X_SIZES: item_ready = 1'b1;
       X_COMPARE: item_ready = compares;
-      X_VALUE: item_ready = value_out_ready && item_left != 8'd0;
+      X_VALUE, X_DECIDE: item_ready = value_now && value_out_ready && item_left != 8'd0;
       X_NUMBER: item_ready = takes_number_beat;
       X_DRAIN: item_ready = item_drain;
       X_W_JOIN: item_ready = joins && from_item && join_ready;
@@ -303,7 +306,7 @@ module key_check
       default: value_ready = 1'b0;
     endcase
   end
-  assign value_out_valid = state == X_VALUE && item_valid && item_left != 8'd0;
+  assign value_out_valid = value_now && item_valid && item_left != 8'd0;
   assign value_out_data = item_data;
 
   always_comb begin
@@ -358,7 +361,7 @@ module key_check
   // A get ends with the last beat of its value.
   logic value_ends;
   assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
-  assign value_ends = state == X_VALUE && !op.touch &&
+  assign value_ends = value_now && !op.touch &&
                       (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready));
   assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
   assign op_ready = ends;
@@ -491,7 +494,7 @@ module key_check
           case (what)
             D_VALUE: if (result_ready) begin
               result_sent <= 1'b1;
-              state <= X_VALUE;
+              state <= value_ends ? X_OP : X_VALUE;
             end
             D_STORE: state <= item_left != 8'd0 ? X_DRAIN : X_WRITE;
             D_JOIN: begin

@@ -23,7 +23,7 @@ module mc_format
     output logic        out_last
 );
   typedef enum logic [3:0] {
-    F_IDLE, F_VALUE_WORD, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_LINE_END, F_VALUE, F_TAIL, F_TEXT, F_NUMBER,
+    F_IDLE, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_LINE_END, F_VALUE, F_TAIL, F_TEXT, F_NUMBER,
     F_HEAD0, F_HEAD1, F_HEAD2, F_EXTRAS
   } state_t;
   state_t state;
@@ -193,6 +193,8 @@ module mc_format
     blank_and[7:0] = 8'h20;
     for (int i = 0; i < 7; i++) blank_and[8*(i+1)+:8] = {4'h3, seven_digits[24-4*i+:4]};
   endfunction
+  logic [63:0] size_text;
+  assign size_text = blank_and(digits_b[79:52]);
   logic [79:0] digits_left;
   assign digits_left = digits_a << {digit_at, 2'b00};
   logic [4:0] count_left;
@@ -203,6 +205,10 @@ module mc_format
   logic [63:0] piece;
   logic [3:0] piece_bytes;
   logic ends;      // this piece is the result's last
+  logic hit_now;   // `result` is a hit, whose first piece goes out at once
+  assign hit_now = result_valid && !silent && carries;
+  logic short_numbers;  // flags and size fit into one piece
+  assign short_numbers = count_a == 5'd1 && count_b <= 5'd3 && !q.ret_cas;
   logic sent;
   assign sent = piece_valid && piece_ready;
   byte_packer packer (
@@ -246,11 +252,6 @@ module mc_format
     key_ready = 1'b0;
     value_ready = 1'b0;
     case (state)
-      F_VALUE_WORD: begin
-        piece_valid = 1'b1;
-        piece = {16'd0, " ", "E", "U", "L", "A", "V"};
-        piece_bytes = 4'd6;
-      end
       F_KEY: begin
         piece_valid = key_valid && !drops;
         piece = key_data;
@@ -261,8 +262,12 @@ module mc_format
       end
       F_FLAGS: begin
         // A blank and up to seven digits, then further digits.
-        piece_valid = done_a;
-        if (digit_at == 5'd0) begin
+        piece_valid = done_a && done_b;
+        if (short_numbers) begin
+          piece = {size_text[47:0], 4'h3, digits_a[79:76], 8'h20};
+          for (int i = 0; i < 3; i++) if (count_b == 5'(i + 1)) piece[8*(i+4)+:16] = 16'h0a0d;
+          piece_bytes = count_b[3:0] + 4'd5;
+        end else if (digit_at == 5'd0) begin
           piece = blank_and(digits_a[79:52]);
           piece_bytes = count_a > 5'd7 ? 4'd8 : count_a[3:0] + 4'd1;
         end else begin
@@ -273,7 +278,7 @@ module mc_format
       F_SIZE: begin
         // A blank, up to four digits and the line end.
         piece_valid = done_b;
-        piece = blank_and(digits_b[79:52]);
+        piece = size_text;
         piece_bytes = count_b[3:0] + 4'd1;
         if (!q.ret_cas) begin
           for (int i = 0; i < 4; i++)
@@ -303,6 +308,12 @@ module mc_format
         piece_bytes = value_bytes > 12'd8 ? 4'd8 : value_bytes[3:0];
         value_ready = piece_ready;
         ends = q.bin && value_left == 9'd1;
+        // The line end goes with the last bytes where it fits.
+        if (!q.bin && !q.last_key && value_bytes <= 12'd6) begin
+          piece = value_data | (64'h0a0d << {value_bytes[2:0], 3'b000});
+          piece_bytes = value_bytes[3:0] + 4'd2;
+          ends = 1'b1;
+        end
       end
       F_TAIL: begin
         piece_valid = 1'b1;
@@ -356,6 +367,17 @@ module mc_format
           piece_valid = 1'b1;
           ends = 1'b1;
         end
+        // A hit begins at once.
+        if (hit_now) begin
+          piece_valid = 1'b1;
+          if (result.bin) begin
+            piece = {16'd0, 8'd0, 8'd4, result.ret_key ? {result.klen, 8'd0} : 16'd0, result.opcode, 8'h81};
+            piece_bytes = 4'd8;
+          end else begin
+            piece = {16'd0, " ", "E", "U", "L", "A", "V"};
+            piece_bytes = 4'd6;
+          end
+        end
       end
     endcase
     piece_last = ends && (state == F_IDLE ? result.eod : q.eod);
@@ -369,7 +391,7 @@ module mc_format
     end
   end
 
-  assign result_ready = state == F_IDLE &&
+  assign result_ready = state == F_IDLE && !(hit_now && !piece_ready) &&
                         !(result_valid && silent && result.kbeats == 6'd0 && !carries && result.eod && !piece_ready);
   assign start_a = (state == F_IDLE && result_valid) || (state == F_SIZE && sent && q.ret_cas);
   assign start_b = state == F_IDLE && result_valid;
@@ -399,15 +421,14 @@ module mc_format
           if (result_valid && result_ready) begin
             if (silent && result.kbeats == 6'd0) state <= F_IDLE;
             else if (silent) state <= F_KEY;
+            else if (hit_now) state <= result.bin ? F_HEAD1 : F_KEY;
             else if (result.bin) state <= F_HEAD0;
-            else if (result.outcome == OUT_HIT) state <= F_VALUE_WORD;
             else if (result.kbeats != 6'd0) state <= F_KEY;
             else if (result.outcome == OUT_NUMBER) state <= F_NUMBER;
             else if (has_text) state <= F_TEXT;
             else if (result.eod) state <= F_TEXT;  // an empty piece ends the datagram
           end
         end
-        F_VALUE_WORD: if (sent) state <= F_KEY;
         F_KEY:
         if (key_valid && key_ready) begin
           key_left <= key_left - 6'd1;
@@ -421,7 +442,9 @@ module mc_format
         F_FLAGS:
         if (sent) begin
           digit_at <= digit_at + 5'(piece_bytes) - {4'd0, digit_at == 5'd0};
-          if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8)) begin
+          if (short_numbers) begin
+            state <= q.vlen == 12'd0 ? F_TAIL : F_VALUE;
+          end else if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8)) begin
             state <= F_SIZE;
             digit_at <= '0;
           end

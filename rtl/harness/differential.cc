@@ -291,6 +291,8 @@ class Generator {
         "averyveryverylongcommand with words",
         "getaveryvery",
         "GET a",
+        "quit",
+        "quit noreply",
     };
     std::string line = kLines[random_.below(sizeof(kLines) / sizeof(kLines[0]))];
     if (random_.below(12) == 0) line = "get " + std::string(251, 'k');
@@ -305,7 +307,7 @@ class Generator {
   void add_binary(Datagram& datagram) {
     static const uint8_t kOpcodes[] = {0x00, 0x00, 0x09, 0x09, 0x0c, 0x0d, 0x01, 0x01, 0x11, 0x02, 0x12, 0x03, 0x13,
                                        0x04, 0x14, 0x05, 0x15, 0x06, 0x16, 0x0e, 0x19, 0x0f, 0x1a, 0x1c, 0x1d, 0x1e,
-                                       0x23, 0x24, 0x0a, 0x0b, 0x05, 0x06, 0x08, 0x18, 0x33, 0x1b};
+                                       0x23, 0x24, 0x0a, 0x0b, 0x05, 0x06, 0x08, 0x18, 0x33, 0x1b, 0x07, 0x17};
     uint8_t opcode = kOpcodes[random_.below(sizeof(kOpcodes))];
     if ((opcode == 0x08 || opcode == 0x18) && (datagram.administrative || random_.below(20) != 0)) opcode = 0x0a;
     if (opcode == 0x08 || opcode == 0x18) datagram.administrative = true;
@@ -345,6 +347,8 @@ class Generator {
       case 0x24:
         put(extras, exptime, 4);
         break;
+      case 0x07:
+      case 0x17:
       case 0x0a:
       case 0x0b:
       case 0x08:
@@ -357,7 +361,7 @@ class Generator {
     datagram.cas_shown = true;
     CasPair ids;
     if (random_.below(6) == 0) ids = random_.below(4) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
-    if (opcode == 0x0a || opcode == 0x0b || opcode == 0x08 || opcode == 0x18) ids = {};
+    if (which.empty()) ids = {};
     uint32_t body = static_cast<uint32_t>(extras.size() + which.size() + bytes.size());
     uint32_t key_size = static_cast<uint32_t>(which.size());
     // Now and then a header that is wrong.

@@ -31,6 +31,14 @@ def test_packets(hold):
     assert passed >= 189 and skipped <= 25, out
 
 
+@pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
+def test_damaged_frames(seed, hold):
+    cases = sorted((ROOT / "tests/packets/cases").glob("*.json"))
+    out = run("rtl_fuzz", "--frames", 10000, "--seed", seed, "--hold", hold, *cases)
+    requests, dropped = map(int, re.search(r"(\d+) requests, .* (\d+) malformed", out).groups())
+    assert requests > 1000 and dropped > 100, out
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed, hold, latency", [(1, 0, (30, 100)), (2, 30, (30, 100)), (3, 5, (1, 8))])
 def test_against_the_cpu_engine(seed, hold, latency):

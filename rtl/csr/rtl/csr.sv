@@ -18,6 +18,7 @@ module csr #(
     input  logic [31:0]         write_data,
     output logic [31:0]         read_data,
     input  logic [COUNTERS-1:0] events,
+    input  logic [COUNTERS-1:0] events_too,  // of another block, maybe in the same cycle
     input  logic [31:0]         now,
     input  logic [31:0]         unix_start,
     input  logic [31:0]         generation,
@@ -50,7 +51,7 @@ module csr #(
     if (write && address == 6'd2) cas_low <= write_data;
     for (int i = 0; i < COUNTERS; i++) begin
       if (rst) counters[i] <= '0;
-      else if (events[i]) counters[i] <= counters[i] + 32'd1;
+      else counters[i] <= counters[i] + {31'd0, events[i]} + {31'd0, events_too[i]};
     end
   end
 endmodule

@@ -536,7 +536,8 @@ module mc_parse
       end
       S_DISCARD:
       // To the end of the datagram.
-      if (room && (count >= 5'd8 || tail)) take = count > 5'd16 ? 5'd16 : count;
+      // (When it has ended, the window holds the next one.)
+      if (room && left != 12'd0 && (count >= 5'd8 || tail)) take = count > 5'd16 ? 5'd16 : count;
       S_BIN:
       if (left == 12'd0) begin
         if (op_ready && !eod_sent) begin

@@ -326,8 +326,9 @@ module mc_core
       .clk, .rst, .write(csr_write), .address(csr_address), .write_data(csr_write_data),
       .read_data(csr_read_data),
       .events({c_other, stalled, c_store, c_miss, c_hit, reply_dropped, tx_valid && tx_ready && tx_last,
-               cx2_v && cx2_r, e_mal, d_eth_unsup || e_unsup, e_frag, e_sum, d_eth_trunc || e_trunc, d_eth_nfu || e_nfu,
+               cx2_v && cx2_r, e_mal, e_unsup, e_frag, e_sum, e_trunc, e_nfu,
                e_pass, rx_valid && rx_ready && rx_last}),
+      .events_too({9'd0, d_eth_unsup, 2'd0, d_eth_trunc, d_eth_nfu, 2'd0}),
       .now, .unix_start, .generation(generation[31:0]), .ready(ht_ready), .set_clock(clock_set),
       .set_now(clock_now), .set_unix_start(clock_start), .set_cas, .cas
   );

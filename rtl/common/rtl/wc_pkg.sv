@@ -61,6 +61,14 @@ package wc_pkg;
     OUT_ERROR
   } outcome_t;
 
+  // Text commands, by how mc_parse reads their lines.
+  typedef enum logic [3:0] {
+    C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,
+    C_NOOP, C_QUIT, C_UNSUPPORTED, C_STOP, C_UNKNOWN
+  } command_t;
+  // Layouts of binary requests.
+  typedef enum logic [2:0] {FORM_UNKNOWN, FORM_BARE, FORM_KEY, FORM_KEYTIME, FORM_STORE, FORM_JOIN, FORM_DELTA, FORM_FLUSH} form_t;
+
   // What the network blocks keep of a request until its reply leaves.
   typedef struct packed {
     logic [47:0] dst_mac;

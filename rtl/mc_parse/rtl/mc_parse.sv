@@ -36,10 +36,6 @@ module mc_parse
   } state_t;
   state_t state;
 
-  typedef enum logic [3:0] {
-    C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,
-    C_NOOP, C_QUIT, C_UNSUPPORTED, C_STOP, C_UNKNOWN
-  } command_t;
   command_t command;
 
   logic [191:0] view;
@@ -104,85 +100,9 @@ module mc_parse
   logic word_is_noreply;
   assign word_is_noreply = word == 5'd7 && view[55:0] == {"y", "l", "p", "e", "r", "o", "n"};
 
-  // --- The command of a line.
   command_t named;
   op_t named_op;
-  always_comb begin
-    named = C_UNKNOWN;
-    named_op = OP_ERROR;
-    case (word)
-      5'd2: begin
-        if (view[7:0] == "m") begin
-          case (view[15:8])
-            "n": named = C_NOOP;
-            "g", "s", "d", "a", "e": named = C_STOP;
-            default: ;
-          endcase
-        end
-      end
-      5'd3:
-      case (view[23:0])
-        {"t", "e", "g"}: begin named = C_GET; named_op = OP_GET; end
-        {"t", "e", "s"}: begin named = C_STORE; named_op = OP_SET; end
-        {"d", "d", "a"}: begin named = C_STORE; named_op = OP_ADD; end
-        {"s", "a", "c"}: begin named = C_CAS; named_op = OP_SET; end
-        {"t", "a", "g"}: begin named = C_GAT; named_op = OP_GET; end
-        {"u", "r", "l"}: named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd4:
-      case (view[31:0])
-        {"s", "t", "e", "g"}: begin named = C_GET; named_op = OP_GET; end
-        {"s", "t", "a", "g"}: begin named = C_GAT; named_op = OP_GET; end
-        {"r", "c", "n", "i"}: begin named = C_DELTA; named_op = OP_INCR; end
-        {"r", "c", "e", "d"}: begin named = C_DELTA; named_op = OP_DECR; end
-        {"t", "i", "u", "q"}: named = C_QUIT;
-        default: ;
-      endcase
-      5'd5:
-      case (view[39:0])
-        {"h", "c", "u", "o", "t"}: begin named = C_TOUCH; named_op = OP_TOUCH; end
-        {"s", "t", "a", "t", "s"}, {"h", "c", "t", "a", "w"}, {"s", "b", "a", "l", "s"}:
-          named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd6:
-      case (view[47:0])
-        {"e", "t", "e", "l", "e", "d"}: begin named = C_DELETE; named_op = OP_DELETE; end
-        {"d", "n", "e", "p", "p", "a"}: begin named = C_STORE; named_op = OP_APPEND; end
-        default: ;
-      endcase
-      5'd7:
-      case (view[55:0])
-        {"e", "c", "a", "l", "p", "e", "r"}: begin named = C_STORE; named_op = OP_REPLACE; end
-        {"d", "n", "e", "p", "e", "r", "p"}: begin named = C_STORE; named_op = OP_PREPEND; end
-        {"n", "o", "i", "s", "r", "e", "v"}: named = C_VERSION;
-        default: ;
-      endcase
-      5'd8:
-      case (view[63:0])
-        {"n", "w", "o", "d", "t", "u", "h", "s"}, {"e", "r", "o", "t", "s", "t", "x", "e"}:
-          named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd9:
-      case (view[71:0])
-        {"l", "l", "a", "_", "h", "s", "u", "l", "f"}: begin named = C_FLUSH; named_op = OP_FLUSH; end
-        {"y", "t", "i", "s", "o", "b", "r", "e", "v"}: begin named = C_VERBOSITY; named_op = OP_OK; end
-        {"e", "m", "i", "t", "g", "u", "b", "e", "d"}: named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd11: if (view[87:0] == {"r", "e", "l", "w", "a", "r", "c", "_", "u", "r", "l"}) named = C_UNSUPPORTED;
-      5'd13:
-      if (view[103:0] == {"s", "t", "r", "e", "c", "_", "h", "s", "e", "r", "f", "e", "r"})
-        named = C_UNSUPPORTED;
-      5'd14:
-      if (view[111:0] == {"t", "i", "m", "i", "l", "m", "e", "m", "_", "e", "h", "c", "a", "c"})
-        named = C_UNSUPPORTED;
-      default: ;
-    endcase
-    if (is_blank[0]) named = C_UNKNOWN;
-  end
+  text_command names (.view(view[127:0]), .word, .blank(is_blank[0]), .named, .named_op);
 
   // --- A binary header, its first 16 bytes in the window.
   logic [7:0] b_opcode;
@@ -194,85 +114,14 @@ module mc_parse
   assign b_extras = view[39:32];
   assign b_body = swap32(view[95:64]);
 
-  typedef enum logic [2:0] {F_UNKNOWN, F_BARE, F_KEY, F_KEYTIME, F_STORE, F_JOIN, F_DELTA, F_FLUSH} form_t;
   form_t form;  // of m.opcode
   op_t form_op;
-  logic form_quiet, form_key, form_touch, form_quit;
-  always_comb begin
-    form = F_UNKNOWN;
-    form_op = OP_ERROR;
-    form_quiet = 1'b0;
-    form_key = 1'b0;
-    form_touch = 1'b0;
-    form_quit = 1'b0;
-    case (m.opcode)
-      8'h00, 8'h09, 8'h0c, 8'h0d: begin
-        form = F_KEY;
-        form_op = OP_GET;
-        form_quiet = m.opcode == 8'h09 || m.opcode == 8'h0d;
-        form_key = m.opcode == 8'h0c || m.opcode == 8'h0d;
-      end
-      8'h01, 8'h11: begin form = F_STORE; form_op = OP_SET; form_quiet = m.opcode[4]; end
-      8'h02, 8'h12: begin form = F_STORE; form_op = OP_ADD; form_quiet = m.opcode[4]; end
-      8'h03, 8'h13: begin form = F_STORE; form_op = OP_REPLACE; form_quiet = m.opcode[4]; end
-      8'h04, 8'h14: begin form = F_KEY; form_op = OP_DELETE; form_quiet = m.opcode[4]; end
-      8'h05, 8'h15: begin form = F_DELTA; form_op = OP_INCR; form_quiet = m.opcode[4]; end
-      8'h06, 8'h16: begin form = F_DELTA; form_op = OP_DECR; form_quiet = m.opcode[4]; end
-      8'h07, 8'h17: begin
-        form = F_BARE;
-        form_op = OP_NOOP;
-        form_quiet = m.opcode[4];
-        form_quit = 1'b1;
-      end
-      8'h08, 8'h18: begin form = F_FLUSH; form_op = OP_FLUSH; form_quiet = m.opcode[4]; end
-      8'h0a: begin form = F_BARE; form_op = OP_NOOP; end
-      8'h0b: begin form = F_BARE; form_op = OP_VERSION; end
-      8'h0e, 8'h19: begin form = F_JOIN; form_op = OP_APPEND; form_quiet = m.opcode[4]; end
-      8'h0f, 8'h1a: begin form = F_JOIN; form_op = OP_PREPEND; form_quiet = m.opcode[4]; end
-      8'h1c: begin form = F_KEYTIME; form_op = OP_TOUCH; end
-      8'h1d, 8'h1e, 8'h23, 8'h24: begin
-        form = F_KEYTIME;
-        form_op = OP_GET;
-        form_touch = 1'b1;
-        form_quiet = m.opcode == 8'h1e || m.opcode == 8'h24;
-        form_key = m.opcode == 8'h23 || m.opcode == 8'h24;
-      end
-      default: ;
-    endcase
-  end
-  logic b_valid, b_closes;
+  logic form_quiet, form_key, form_touch, form_quit, b_valid, b_closes;
   err_t b_error;
-  logic b_sums;  // extras and key fit into the body
-  assign b_sums = {16'd0, bin_key} + {24'd0, bin_extras} <= bin_body;
-  always_comb begin
-    case (form)
-      F_BARE: b_valid = bin_body == 32'd0;
-      F_KEY: b_valid = bin_extras == 8'd0 && bin_key != 16'd0 && bin_body == {16'd0, bin_key};
-      F_KEYTIME:
-        b_valid = bin_extras == 8'd4 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd4;
-      F_STORE: b_valid = bin_extras == 8'd8 && bin_key != 16'd0;
-      F_JOIN: b_valid = bin_extras == 8'd0 && bin_key != 16'd0;
-      F_DELTA:
-        b_valid = bin_extras == 8'd20 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd20;
-      F_FLUSH:
-        b_valid = bin_key == 16'd0 && bin_body == {24'd0, bin_extras} &&
-                  (bin_extras == 8'd0 || bin_extras == 8'd4);
-      default: b_valid = 1'b0;
-    endcase
-    b_closes = 1'b0;
-    b_error = ERR_UNKNOWN;
-    if (!b_sums) begin
-      b_closes = 1'b1;
-    end else if (bin_body > 32'h4000_0000 || bin_key > 16'(KEY_MAX)) begin
-      b_closes = 1'b1;
-      b_error = ERR_FORMAT;
-    end else if (form != F_UNKNOWN && !b_valid) begin
-      b_closes = 1'b1;
-      b_error = ERR_FORMAT;
-    end
-    if (form == F_UNKNOWN) b_valid = 1'b0;
-    if (!b_sums || bin_key > 16'(KEY_MAX)) b_valid = 1'b0;
-  end
+  binary_form forms (
+      .opcode(m.opcode), .bin_key, .bin_extras, .bin_body, .form, .form_op, .form_quiet, .form_key,
+      .form_touch, .form_quit, .b_valid, .b_closes, .b_error
+  );
 
   // --- Steps.
   logic go8, go16;
@@ -574,7 +423,7 @@ module mc_parse
       S_BIN_EXTRAS:
       if (go16) begin
         take = bin_extras == 8'd20 ? 5'd16 : bin_extras[4:0];
-        if (form == F_FLUSH) begin
+        if (form == FORM_FLUSH) begin
           emit = 1'b1;
           e.exptime = view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
         end
@@ -863,17 +712,17 @@ module mc_parse
         S_BIN_EXTRAS:
         if (go16) begin
           case (form)
-            F_STORE: begin
+            FORM_STORE: begin
               m.flags <= swap32(view[31:0]);
               m.exptime <= view[39] ? 32'h7fff_ffff : swap32(view[63:32]);
             end
-            F_KEYTIME: m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
+            FORM_KEYTIME: m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
             default: begin
               m.delta <= swap64(view[63:0]);
               m.initial_value <= swap64(view[127:64]);
             end
           endcase
-          state <= form == F_FLUSH ? S_BIN : bin_extras == 8'd20 ? S_BIN_EXTRAS2 : S_BIN_KEY;
+          state <= form == FORM_FLUSH ? S_BIN : bin_extras == 8'd20 ? S_BIN_EXTRAS2 : S_BIN_KEY;
         end
         S_BIN_EXTRAS2:
         if (go8) begin

@@ -74,3 +74,14 @@ def test_many_requests_of_two_clients():
                 if key in stored:
                     want = b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(stored[key]), stored[key])
                 assert say(sock, b"get %s\r\n" % key, number) == want
+
+
+@in_own_network
+def test_warpcache_load():
+    """The load generator stores all keys and compares every value that comes back."""
+    load = rtl_tools.program("warpcache-load")
+    with core():
+        done = subprocess.run(
+            [load, f"{SERVER}:{PORT}", "--udp", "-c", "4", "-k", "400", "--warm-up", "0", "--requests", "2000", "--json", "-"],
+            capture_output=True, text=True, timeout=10 * LIMIT_S, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

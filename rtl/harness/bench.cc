@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rtl_bench [--requests N] [--seed N]: cycles a request, of long runs. Frames come and go as fast as the core takes and gives them, without the gaps of a wire;
-// what a wire of 8 bytes a cycle would take for the same frames is beside it. Prints a JSON object a line.
+// rtl_bench [--requests N] [--seed N]: cycles a request, of long runs. Frames come and go as fast
+// as the core takes and gives them, without the gaps of a wire; what a wire of 8 bytes a cycle
+// would take for the same frames is beside it. Prints a JSON object a line.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,9 +29,11 @@ std::string put(uint64_t number, int bytes) {
   return out;
 }
 
-std::string binary(uint8_t opcode, const std::string& extras, const std::string& key, const std::string& value) {
-  return std::string("\x80") + static_cast<char>(opcode) + put(key.size(), 2) + static_cast<char>(extras.size()) +
-         std::string(3, '\0') + put(extras.size() + key.size() + value.size(), 4) + std::string(12, '\0') + extras + key +
+std::string binary(uint8_t opcode, const std::string& extras, const std::string& key,
+                   const std::string& value) {
+  return std::string("\x80") + static_cast<char>(opcode) + put(key.size(), 2) +
+         static_cast<char>(extras.size()) + std::string(3, '\0') +
+         put(extras.size() + key.size() + value.size(), 4) + std::string(12, '\0') + extras + key +
          value;
 }
 
@@ -56,11 +59,13 @@ std::string payload(const Workload& work, Random& random) {
     const std::string key = key_of(random.below(kKeys), work.key);
     const std::string value(work.value, 'v');
     if (name == "text get") out += "get " + key + "\r\n";
-    if (name == "text set") out += "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+    if (name == "text set")
+      out += "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
     if (name == "binary get") out += binary(0x00, "", key, "");
     if (name == "binary quiet get") out += binary(0x09, "", key, "");
     if (name == "binary set") out += binary(0x01, std::string(8, '\0'), key, value);
-    if (name == "text get of nothing") out += "get " + key_of(kKeys + random.below(kKeys), work.key) + "\r\n";
+    if (name == "text get of nothing")
+      out += "get " + key_of(kKeys + random.below(kKeys), work.key) + "\r\n";
   }
   return out;
 }
@@ -68,14 +73,16 @@ std::string payload(const Workload& work, Random& random) {
 void fill(Sim& sim, const Workload& work) {
   for (uint32_t i = 0; i < kKeys; ++i) {
     const std::string value(work.value, 'v');
-    sim.send(request_frame("set " + key_of(i, work.key) + " 0 0 " + std::to_string(work.value) + "\r\n" + value + "\r\n"));
+    sim.send(request_frame("set " + key_of(i, work.key) + " 0 0 " + std::to_string(work.value) +
+                           "\r\n" + value + "\r\n"));
   }
   if (!sim.run_until_idle()) std::exit(1);
   sim.take();
 }
 
 // From the first beat of a request to the first of its reply, one request at a time.
-void measure_latency(Sim& sim, const Workload& work, Random& random, double& mean, uint64_t& least, uint64_t& most) {
+void measure_latency(Sim& sim, const Workload& work, Random& random, double& mean, uint64_t& least,
+                     uint64_t& most) {
   constexpr int kRuns = 300;
   least = ~uint64_t{0};
   most = 0;
@@ -129,17 +136,23 @@ void measure(const Workload& work, uint64_t requests, uint32_t seed) {
       if (answered == warm && from == 0) from = sim.cycles();
     }
   }
-  const double cycles = static_cast<double>(sim.cycles() - from) / static_cast<double>((datagrams - warm) * work.batch);
-  const double wire_in = static_cast<double>(in_bytes) / 8 / static_cast<double>(datagrams * work.batch);
-  const double wire_out = static_cast<double>(out_bytes) / 8 / static_cast<double>(datagrams * work.batch);
+  const double cycles = static_cast<double>(sim.cycles() - from) /
+                        static_cast<double>((datagrams - warm) * work.batch);
+  const double wire_in =
+      static_cast<double>(in_bytes) / 8 / static_cast<double>(datagrams * work.batch);
+  const double wire_out =
+      static_cast<double>(out_bytes) / 8 / static_cast<double>(datagrams * work.batch);
   const double limit = std::max({cycles, wire_in, wire_out});
   std::printf(
-      "{\"workload\": \"%s\", \"key_bytes\": %u, \"value_bytes\": %u, \"requests_a_datagram\": %u, \"requests\": %llu, "
-      "\"cycles_a_request\": %.3f, \"wire_cycles_in\": %.3f, \"wire_cycles_out\": %.3f, \"rate_core_156mhz\": %.0f, "
+      "{\"workload\": \"%s\", \"key_bytes\": %u, \"value_bytes\": %u, \"requests_a_datagram\": %u, "
+      "\"requests\": %llu, "
+      "\"cycles_a_request\": %.3f, \"wire_cycles_in\": %.3f, \"wire_cycles_out\": %.3f, "
+      "\"rate_core_156mhz\": %.0f, "
       "\"rate_at_10g_156mhz\": %.0f, \"latency_cycles_mean\": %.1f, \"latency_cycles_min\": %llu, "
       "\"latency_cycles_max\": %llu}\n",
-      work.name, work.key, work.value, work.batch, static_cast<unsigned long long>(datagrams * work.batch), cycles, wire_in,
-      wire_out, kHz / cycles, kHz / limit, latency, static_cast<unsigned long long>(latency_least),
+      work.name, work.key, work.value, work.batch,
+      static_cast<unsigned long long>(datagrams * work.batch), cycles, wire_in, wire_out,
+      kHz / cycles, kHz / limit, latency, static_cast<unsigned long long>(latency_least),
       static_cast<unsigned long long>(latency_most));
   std::fflush(stdout);
 }
@@ -151,16 +164,16 @@ int main(int argc, char** argv) {
   uint64_t requests = 100'000;
   uint32_t seed = 1;
   for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string(argv[i]) == "--requests") requests = static_cast<uint64_t>(std::atoll(argv[i + 1]));
+    if (std::string(argv[i]) == "--requests")
+      requests = static_cast<uint64_t>(std::atoll(argv[i + 1]));
     if (std::string(argv[i]) == "--seed") seed = static_cast<uint32_t>(std::atoi(argv[i + 1]));
   }
   static const warpcache::rtl::Workload kWorkloads[] = {
-      {"text get", 6, 6, 1},           {"binary get", 6, 6, 1},  {"text set", 6, 6, 1},
-      {"binary set", 6, 6, 1},         {"text get of nothing", 6, 6, 1},
-      {"binary quiet get", 6, 6, 36},  {"text multiget", 6, 6, 50},
-      {"binary get", 16, 16, 1},       {"binary get", 32, 32, 1}, {"binary get", 64, 64, 1},
-      {"binary get", 128, 128, 1},     {"binary get", 168, 168, 1}, {"binary get", 32, 512, 1},
-      {"binary get", 32, 1024, 1},     {"binary set", 32, 1024, 1}};
+      {"text get", 6, 6, 1},       {"binary get", 6, 6, 1},          {"text set", 6, 6, 1},
+      {"binary set", 6, 6, 1},     {"text get of nothing", 6, 6, 1}, {"binary quiet get", 6, 6, 36},
+      {"text multiget", 6, 6, 50}, {"binary get", 16, 16, 1},        {"binary get", 32, 32, 1},
+      {"binary get", 64, 64, 1},   {"binary get", 128, 128, 1},      {"binary get", 168, 168, 1},
+      {"binary get", 32, 512, 1},  {"binary get", 32, 1024, 1},      {"binary set", 32, 1024, 1}};
   for (const auto& work : kWorkloads) warpcache::rtl::measure(work, requests, seed);
   return 0;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rtl_differential [--operations N] [--seed N] [--hold PERCENT] [--latency MIN MAX]: random datagrams, the same to the core and to the CPU engine
-// (src/engine), and the replies compared byte by byte. CAS ids, which a server chooses, are compared by their meaning: each side is asked with its own id for an item.
+// rtl_differential [--operations N] [--seed N] [--hold PERCENT] [--latency MIN MAX]: random
+// datagrams, the same to the core and to the CPU engine (src/engine), and the replies compared byte
+// by byte. CAS ids, which a server chooses, are compared by their meaning: each side is asked with
+// its own id for an item.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -162,7 +164,9 @@ class Generator {
     for (uint32_t i = 0; i < size; ++i) value += static_cast<char>(random_.next() >> 56);
     return value;
   }
-  std::string number() { return std::to_string(random_.next() >> (random_.below(2) == 0 ? 60 : random_.below(64))); }
+  std::string number() {
+    return std::to_string(random_.next() >> (random_.below(2) == 0 ? 60 : random_.below(64)));
+  }
   std::string time() {
     switch (random_.below(8)) {
       case 0:
@@ -176,14 +180,17 @@ class Generator {
     }
   }
   std::string flags() {
-    return random_.below(2) == 0 ? "0" : std::to_string(static_cast<uint32_t>(random_.next() >> (32 + random_.below(32))));
+    return random_.below(2) == 0
+               ? "0"
+               : std::to_string(static_cast<uint32_t>(random_.next() >> (32 + random_.below(32))));
   }
   std::string noreply() { return random_.below(6) == 0 ? " noreply" : ""; }
   std::string end() { return random_.below(12) == 0 ? "\n" : "\r\n"; }
   std::string blank() { return random_.below(20) == 0 ? "   " : " "; }
 
   void add_text(Datagram& datagram) {
-    static const char* const kStores[] = {"set", "set", "set", "add", "replace", "append", "prepend"};
+    static const char* const kStores[] = {"set",     "set",    "set",    "add",
+                                          "replace", "append", "prepend"};
     switch (random_.below(20)) {
       case 0:
       case 1:
@@ -212,14 +219,17 @@ class Generator {
       case 10: {
         const uint32_t store = random_.below(7);
         const std::string bytes = store >= 5 ? addition() : value();
-        return add_both(datagram, std::string(kStores[store]) + blank() + key() + blank() + flags() + " " +
-                                      time() + " " + std::to_string(bytes.size()) + noreply() + end() + bytes + "\r\n");
+        return add_both(datagram, std::string(kStores[store]) + blank() + key() + blank() +
+                                      flags() + " " + time() + " " + std::to_string(bytes.size()) +
+                                      noreply() + end() + bytes + "\r\n");
       }
       case 11: {
         const std::string which = key();
         const std::string bytes = value();
-        const CasPair ids = random_.below(5) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
-        const std::string begin = "cas " + which + " " + flags() + " 0 " + std::to_string(bytes.size()) + " ";
+        const CasPair ids =
+            random_.below(5) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
+        const std::string begin =
+            "cas " + which + " " + flags() + " 0 " + std::to_string(bytes.size()) + " ";
         const std::string rest = noreply() + "\r\n" + bytes + "\r\n";
         datagram.reference += begin + std::to_string(ids.reference) + rest;
         datagram.core += begin + std::to_string(ids.core) + rest;
@@ -231,11 +241,13 @@ class Generator {
         return add_both(datagram, "delete " + key() + noreply() + end());
       case 14:
       case 15:
-        return add_both(datagram, (random_.below(2) == 0 ? "incr " : "decr ") + key() + " " + number() + noreply() + end());
+        return add_both(datagram, (random_.below(2) == 0 ? "incr " : "decr ") + key() + " " +
+                                      number() + noreply() + end());
       case 16:
         return add_both(datagram, "touch " + key() + " " + time() + noreply() + end());
       case 17:
-        if (datagram.administrative || random_.below(2) == 0) return add_both(datagram, "version\r\n");
+        if (datagram.administrative || random_.below(2) == 0)
+          return add_both(datagram, "version\r\n");
         datagram.administrative = true;
         if (random_.below(20) == 0) return add_both(datagram, "flush_all" + noreply() + end());
         return add_both(datagram, "verbosity 1" + noreply() + end());
@@ -296,7 +308,8 @@ class Generator {
     };
     std::string line = kLines[random_.below(sizeof(kLines) / sizeof(kLines[0]))];
     if (random_.below(12) == 0) line = "get " + std::string(251, 'k');
-    if (random_.below(12) == 0) line = "set " + std::string(251 + random_.below(20), 'k') + " 0 0 1\r\nx";
+    if (random_.below(12) == 0)
+      line = "set " + std::string(251 + random_.below(20), 'k') + " 0 0 1\r\nx";
     if (random_.below(12) == 0) line = "delete " + std::string(251 + random_.below(20), 'k');
     add_both(datagram, line + "\r\n");
   }
@@ -305,11 +318,13 @@ class Generator {
     for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(number >> (8 * i));
   }
   void add_binary(Datagram& datagram) {
-    static const uint8_t kOpcodes[] = {0x00, 0x00, 0x09, 0x09, 0x0c, 0x0d, 0x01, 0x01, 0x11, 0x02, 0x12, 0x03, 0x13,
-                                       0x04, 0x14, 0x05, 0x15, 0x06, 0x16, 0x0e, 0x19, 0x0f, 0x1a, 0x1c, 0x1d, 0x1e,
-                                       0x23, 0x24, 0x0a, 0x0b, 0x05, 0x06, 0x08, 0x18, 0x33, 0x1b, 0x07, 0x17};
+    static const uint8_t kOpcodes[] = {0x00, 0x00, 0x09, 0x09, 0x0c, 0x0d, 0x01, 0x01, 0x11, 0x02,
+                                       0x12, 0x03, 0x13, 0x04, 0x14, 0x05, 0x15, 0x06, 0x16, 0x0e,
+                                       0x19, 0x0f, 0x1a, 0x1c, 0x1d, 0x1e, 0x23, 0x24, 0x0a, 0x0b,
+                                       0x05, 0x06, 0x08, 0x18, 0x33, 0x1b, 0x07, 0x17};
     uint8_t opcode = kOpcodes[random_.below(sizeof(kOpcodes))];
-    if ((opcode == 0x08 || opcode == 0x18) && (datagram.administrative || random_.below(20) != 0)) opcode = 0x0a;
+    if ((opcode == 0x08 || opcode == 0x18) && (datagram.administrative || random_.below(20) != 0))
+      opcode = 0x0a;
     if (opcode == 0x08 || opcode == 0x18) datagram.administrative = true;
     std::string which = key();
     std::string extras;
@@ -360,7 +375,8 @@ class Generator {
     }
     datagram.cas_shown = true;
     CasPair ids;
-    if (random_.below(6) == 0) ids = random_.below(4) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
+    if (random_.below(6) == 0)
+      ids = random_.below(4) == 0 ? CasPair{~uint64_t{15}, ~uint64_t{15}} : cas_[which];
     if (which.empty()) ids = {};
     uint32_t body = static_cast<uint32_t>(extras.size() + which.size() + bytes.size());
     uint32_t key_size = static_cast<uint32_t>(which.size());
@@ -413,7 +429,8 @@ std::string damaged(std::string frame, Random& random) {
 
 uint64_t big(const std::string& bytes, size_t at, int count) {
   uint64_t number = 0;
-  for (int i = 0; i < count; ++i) number = number << 8 | static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)]);
+  for (int i = 0; i < count; ++i)
+    number = number << 8 | static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)]);
   return number;
 }
 
@@ -422,12 +439,14 @@ std::string without_cas(const std::string& payload, const Datagram& datagram,
                         std::vector<std::pair<std::string, uint64_t>>& ids) {
   std::string rest;
   for (size_t at = 0; at < payload.size();) {
-    if (static_cast<uint8_t>(payload[at]) == 0x81 && !datagram.keys.empty() && at + 24 <= payload.size()) {
+    if (static_cast<uint8_t>(payload[at]) == 0x81 && !datagram.keys.empty() &&
+        at + 24 <= payload.size()) {
       const size_t body = big(payload, at + 8, 4);
       const size_t opaque = big(payload, at + 12, 4);
       const uint64_t id = big(payload, at + 16, 8);
       if (id != 0 && opaque < datagram.keys.size()) ids.emplace_back(datagram.keys[opaque], id);
-      rest += payload.substr(at, 16) + (id != 0 ? "<cas>" : "<no cas>") + payload.substr(at + 24, body);
+      rest +=
+          payload.substr(at, 16) + (id != 0 ? "<cas>" : "<no cas>") + payload.substr(at + 24, body);
       at += 24 + body;
       continue;
     }
@@ -446,7 +465,8 @@ std::string without_cas(const std::string& payload, const Datagram& datagram,
     const size_t flags_end = line.find(' ', key_end + 1);
     const size_t size_end = line.find_first_of(" \r", flags_end + 1);
     const size_t size = std::stoul(line.substr(flags_end + 1, size_end - flags_end - 1));
-    if (line[size_end] == ' ') ids.emplace_back(line.substr(6, key_end - 6), std::stoull(line.substr(size_end + 1)));
+    if (line[size_end] == ' ')
+      ids.emplace_back(line.substr(6, key_end - 6), std::stoull(line.substr(size_end + 1)));
     rest += line.substr(0, size_end) + "\r\n" + payload.substr(at, size);
     at += size;
   }
@@ -497,18 +517,23 @@ bool compare(const std::vector<Datagram>& sent, const std::vector<std::string>& 
     bool same = want_bytes == got_bytes && want_ids.size() == got_ids.size();
     // Without CAS ids the whole frames are the same.
     if (!sent[i].cas_shown) {
-      same = same && std::vector<std::string>(want.begin() + static_cast<long>(want_begin), want.begin() + static_cast<long>(want_at)) ==
-                         std::vector<std::string>(got.begin() + static_cast<long>(got_begin), got.begin() + static_cast<long>(got_at));
+      same = same && std::vector<std::string>(want.begin() + static_cast<long>(want_begin),
+                                              want.begin() + static_cast<long>(want_at)) ==
+                         std::vector<std::string>(got.begin() + static_cast<long>(got_begin),
+                                                  got.begin() + static_cast<long>(got_at));
     }
     if (!same) {
-      std::printf("datagram %zu differs\n  sent %s\n  want %s\n  got  %s\n", i, readable(sent[i].core).c_str(),
-                  readable(want_bytes).c_str(), readable(got_bytes).c_str());
+      std::printf("datagram %zu differs\n  sent %s\n  want %s\n  got  %s\n", i,
+                  readable(sent[i].core).c_str(), readable(want_bytes).c_str(),
+                  readable(got_bytes).c_str());
       return false;
     }
-    for (size_t k = 0; k < want_ids.size(); ++k) cas[want_ids[k].first] = {want_ids[k].second, got_ids[k].second};
+    for (size_t k = 0; k < want_ids.size(); ++k)
+      cas[want_ids[k].first] = {want_ids[k].second, got_ids[k].second};
   }
   if (want_at != want.size() || got_at != got.size()) {
-    std::printf("frames that answer nothing: %zu of the reference, %zu of the core\n", want.size() - want_at, got.size() - got_at);
+    std::printf("frames that answer nothing: %zu of the reference, %zu of the core\n",
+                want.size() - want_at, got.size() - got_at);
     return false;
   }
   return true;
@@ -549,12 +574,14 @@ int run(const Options& options) {
     }
     const uint64_t before = sim.cycles();
     if (!sim.run_until_idle()) {
-      std::printf("the core hangs; %llu operations, seed %u\n", static_cast<unsigned long long>(done), options.seed);
+      std::printf("the core hangs; %llu operations, seed %u\n",
+                  static_cast<unsigned long long>(done), options.seed);
       return 1;
     }
     cycles += sim.cycles() - before;
     if (!compare(datagrams, reference.run(reference_frames), sim.take(), cas)) {
-      std::printf("after %llu operations, seed %u\n", static_cast<unsigned long long>(done), options.seed);
+      std::printf("after %llu operations, seed %u\n", static_cast<unsigned long long>(done),
+                  options.seed);
       return 1;
     }
     if (random.below(10) == 0) {
@@ -563,9 +590,11 @@ int run(const Options& options) {
       sim.advance(seconds);
     }
   }
-  std::printf("%llu operations agree: %llu cycles, %u hits, %u misses, %u stores, %u cycles stalled by hazards\n",
-              static_cast<unsigned long long>(done), static_cast<unsigned long long>(cycles), sim.counter(kHits),
-              sim.counter(kMisses), sim.counter(kStores), sim.counter(kHazardCycles));
+  std::printf(
+      "%llu operations agree: %llu cycles, %u hits, %u misses, %u stores, %u cycles stalled by "
+      "hazards\n",
+      static_cast<unsigned long long>(done), static_cast<unsigned long long>(cycles),
+      sim.counter(kHits), sim.counter(kMisses), sim.counter(kStores), sim.counter(kHazardCycles));
   return 0;
 }
 

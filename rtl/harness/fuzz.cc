@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rtl_fuzz [--frames N] [--seed N] [--hold PERCENT] CASE-FILE...: frames of tests/packets, changed at random, one after the other. The core must take each frame, count it once and be idle
-// after every burst; a reply must be addressed to who asked; no context may be left; and a request afterwards is answered as ever.
+// rtl_fuzz [--frames N] [--seed N] [--hold PERCENT] CASE-FILE...: frames of tests/packets, changed
+// at random, one after the other. The core must take each frame, count it once and be idle after
+// every burst; a reply must be addressed to who asked; no context may be left; and a request
+// afterwards is answered as ever.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -26,7 +28,8 @@ std::vector<std::string> frames_of(const std::vector<std::string>& files) {
         if (!step.contains("in")) continue;
         const auto hex = step.at("in").get<std::string>();
         std::string frame;
-        for (size_t i = 0; i + 1 < hex.size(); i += 2) frame += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+        for (size_t i = 0; i + 1 < hex.size(); i += 2)
+          frame += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
         if (!frame.empty()) frames.push_back(frame);
       }
     }
@@ -64,7 +67,8 @@ std::string changed(std::string frame, const std::vector<std::string>& frames, R
         break;
       case 4: {
         const std::string& other = frames[random.below(static_cast<uint32_t>(frames.size()))];
-        frame = frame.substr(0, at + 1) + other.substr(random.below(static_cast<uint32_t>(other.size())));
+        frame = frame.substr(0, at + 1) +
+                other.substr(random.below(static_cast<uint32_t>(other.size())));
         break;
       }
       default:
@@ -91,10 +95,12 @@ int run(uint64_t count, const SimConfig& config, const std::vector<std::string>&
   while (sent < count) {
     const uint32_t burst = 1 + random.below(100);
     for (uint32_t i = 0; i < burst; ++i, ++sent) {
-      sim.send(changed(frames[random.below(static_cast<uint32_t>(frames.size()))], frames, random), random.below(50) == 0);
+      sim.send(changed(frames[random.below(static_cast<uint32_t>(frames.size()))], frames, random),
+               random.below(50) == 0);
     }
     if (!sim.run_until_idle()) {
-      std::printf("the core hangs after %llu frames, seed %u\n", static_cast<unsigned long long>(sent), config.seed);
+      std::printf("the core hangs after %llu frames, seed %u\n",
+                  static_cast<unsigned long long>(sent), config.seed);
       return 1;
     }
     for (const std::string& reply : sim.take()) {
@@ -106,13 +112,17 @@ int run(uint64_t count, const SimConfig& config, const std::vector<std::string>&
       }
     }
     uint64_t counted = 0;
-    for (const CoreCounter which : {kRequests, kNotForUs, kTruncated, kBadChecksum, kFragments, kUnsupported, kMalformed}) {
+    for (const CoreCounter which :
+         {kRequests, kNotForUs, kTruncated, kBadChecksum, kFragments, kUnsupported, kMalformed}) {
       counted += sim.counter(which);
     }
-    if (sim.counter(kFrames) != sent || counted != sent || sim.counter(kDatagramsDone) != sim.counter(kRequests)) {
-      std::printf("after %llu frames %u were counted, with %llu verdicts; %u requests, %u of them done\n",
-                  static_cast<unsigned long long>(sent), sim.counter(kFrames), static_cast<unsigned long long>(counted),
-                  sim.counter(kRequests), sim.counter(kDatagramsDone));
+    if (sim.counter(kFrames) != sent || counted != sent ||
+        sim.counter(kDatagramsDone) != sim.counter(kRequests)) {
+      std::printf(
+          "after %llu frames %u were counted, with %llu verdicts; %u requests, %u of them done\n",
+          static_cast<unsigned long long>(sent), sim.counter(kFrames),
+          static_cast<unsigned long long>(counted), sim.counter(kRequests),
+          sim.counter(kDatagramsDone));
       return 1;
     }
   }
@@ -124,11 +134,14 @@ int run(uint64_t count, const SimConfig& config, const std::vector<std::string>&
     std::printf("a request afterwards has a wrong answer\n");
     return 1;
   }
-  std::printf("%llu frames: %u requests, %llu replies, %u not ours, %u truncated, %u checksums, %u fragments, %u unsupported, "
-              "%u malformed; %llu cycles\n",
-              static_cast<unsigned long long>(sent), sim.counter(kRequests), static_cast<unsigned long long>(replies),
-              sim.counter(kNotForUs), sim.counter(kTruncated), sim.counter(kBadChecksum), sim.counter(kFragments),
-              sim.counter(kUnsupported), sim.counter(kMalformed), static_cast<unsigned long long>(sim.cycles()));
+  std::printf(
+      "%llu frames: %u requests, %llu replies, %u not ours, %u truncated, %u checksums, %u "
+      "fragments, %u unsupported, "
+      "%u malformed; %llu cycles\n",
+      static_cast<unsigned long long>(sent), sim.counter(kRequests),
+      static_cast<unsigned long long>(replies), sim.counter(kNotForUs), sim.counter(kTruncated),
+      sim.counter(kBadChecksum), sim.counter(kFragments), sim.counter(kUnsupported),
+      sim.counter(kMalformed), static_cast<unsigned long long>(sim.cycles()));
   return 0;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// packets CASE-FILE... [--skip FILE:CASE]... [--hold PERCENT] [--seed N]: plays cases of tests/packets against the core: frame by frame, and all frames of a case that no time lies between in a burst.
-// Set-ups are sent as frames, too; CAS ids that they give are set in a register.
+// packets CASE-FILE... [--skip FILE:CASE]... [--hold PERCENT] [--seed N]: plays cases of
+// tests/packets against the core: frame by frame, and all frames of a case that no time lies
+// between in a burst. Set-ups are sent as frames, too; CAS ids that they give are set in a
+// register.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -23,8 +25,9 @@ std::string bytes_of_text(const std::string& utf8) {
   std::string bytes;
   for (size_t i = 0; i < utf8.size(); ++i) {
     const auto lead = static_cast<uint8_t>(utf8[i]);
-    bytes += lead < 0x80 ? utf8[i]
-                         : static_cast<char>((lead & 3) << 6 | (static_cast<uint8_t>(utf8[++i]) & 0x3f));
+    bytes += lead < 0x80
+                 ? utf8[i]
+                 : static_cast<char>((lead & 3) << 6 | (static_cast<uint8_t>(utf8[++i]) & 0x3f));
   }
   return bytes;
 }
@@ -115,8 +118,8 @@ struct Player {
 };
 
 const std::map<std::string, CoreCounter> kVerdicts = {
-    {"request", kRequests},        {"not_for_us", kNotForUs},     {"truncated", kTruncated},
-    {"bad_checksum", kBadChecksum}, {"fragment", kFragments},      {"unsupported", kUnsupported},
+    {"request", kRequests},         {"not_for_us", kNotForUs}, {"truncated", kTruncated},
+    {"bad_checksum", kBadChecksum}, {"fragment", kFragments},  {"unsupported", kUnsupported},
     {"malformed", kMalformed}};
 
 bool play(Sim& sim, const Json& test, const std::string& name, bool burst) {
@@ -155,7 +158,8 @@ bool play(Sim& sim, const Json& test, const std::string& name, bool burst) {
   return !player.failed;
 }
 
-int run(const std::vector<std::string>& files, const std::set<std::string>& skipped, SimConfig config) {
+int run(const std::vector<std::string>& files, const std::set<std::string>& skipped,
+        SimConfig config) {
   uint32_t passed = 0;
   uint32_t failed = 0;
   uint32_t left_out = 0;

@@ -166,7 +166,8 @@ void Sim::step() {
 }
 
 bool Sim::run_until_idle(uint64_t cycles_max) {
-  constexpr int kQuietCycles = 400;  // longer than a frame in the first blocks, or the slowest memory
+  constexpr int kQuietCycles =
+      400;  // longer than a frame in the first blocks, or the slowest memory
   int quiet = 0;
   for (uint64_t i = 0; i < cycles_max; ++i) {
     step();

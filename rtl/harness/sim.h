@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core in simulation, with a model of its memory: bursts are answered out of order, interleaved and after a latency that varies.
+// The core in simulation, with a model of its memory: bursts are answered out of order, interleaved
+// and after a latency that varies.
 #pragma once
 
 #include <cstdint>

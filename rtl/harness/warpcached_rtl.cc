@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// warpcached-rtl INTERFACE ADDRESS [UDP-PORT]: the core in simulation answers the clients of a TAP interface, as warpcached's --frames=tap does
-// (docs/frames.md): every address of the interface's network except the kernel's own is the core's. Runs until SIGINT or SIGTERM.
+// warpcached-rtl INTERFACE ADDRESS [UDP-PORT]: the core in simulation answers the clients of a TAP
+// interface, as warpcached's --frames=tap does (docs/frames.md): every address of the interface's
+// network except the kernel's own is the core's. Runs until SIGINT or SIGTERM.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -63,7 +64,8 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
       wc::net::Packet packet;
       // What is no request the core drops, and the kernel gets.
       sim.send({reinterpret_cast<const char*>(frame), slots[i].size});
-      if (wc::net::parse_packet({frame, slots[i].size}, udp_port, packet) != wc::net::PacketVerdict::kRequest) {
+      if (wc::net::parse_packet({frame, slots[i].size}, udp_port, packet) !=
+          wc::net::PacketVerdict::kRequest) {
         others.push_back({frame, slots[i].size});
       }
     }
@@ -79,8 +81,9 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
     port->send(out.data(), static_cast<uint32_t>(out.size()));
     port->pass_on(others.data(), static_cast<uint32_t>(others.size()));
   }
-  std::printf("%u frames, %u requests, %u hits, %u misses, %u stores\n", sim.counter(wc::rtl::kFrames),
-              sim.counter(wc::rtl::kRequests), sim.counter(wc::rtl::kHits), sim.counter(wc::rtl::kMisses),
+  std::printf("%u frames, %u requests, %u hits, %u misses, %u stores\n",
+              sim.counter(wc::rtl::kFrames), sim.counter(wc::rtl::kRequests),
+              sim.counter(wc::rtl::kHits), sim.counter(wc::rtl::kMisses),
               sim.counter(wc::rtl::kStores));
   return 0;
 }

@@ -49,6 +49,12 @@ def test_against_the_cpu_engine(seed, hold, latency):
     assert done >= 30000 and hits > 1000 and stalls > 0, out
 
 
+def test_more_keys_than_ways():
+    """No key is answered with another one's value; nearly all ways are in use, by the keys stored last."""
+    out = run("rtl_evict", "--keys", 20000)
+    assert "20000 keys" in out, out
+
+
 def test_lint():
     verilator = rtl_tools.verilator()
     package = ROOT / "rtl/common/rtl/wc_pkg.sv"

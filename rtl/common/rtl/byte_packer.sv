@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins pieces of 0 to 8 bytes to a stream of full beats. Bytes of a piece above its size are ignored. The last beat of a packet has 0 to 8 bytes;
-// it has 0 only where the packet's size is a multiple of 8 and its last piece was empty.
+// Joins pieces of 0 to 8 bytes to a stream of full beats. Bytes of a piece above its size are
+// ignored. The last beat of a packet has 0 to 8 bytes; it has 0 only where the packet's size is a
+// multiple of 8 and its last piece was empty.
 module byte_packer (
     input  logic        clk,
     input  logic        rst,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns a stream of beats into a window of up to 24 bytes, of which the consumer takes 0 to 16 from the front in a cycle.
-// A beat has 1 to 8 bytes; all but the last of a packet have 8. When the last byte of a packet is taken, the next packet
-// begins in the same cycle. The consumer waits for `count` to be large enough, or for `tail`: all that is left of the packet is in the window.
+// Turns a stream of beats into a window of up to 24 bytes, of which the consumer takes 0 to 16 from
+// the front in a cycle. A beat has 1 to 8 bytes; all but the last of a packet have 8. When the last
+// byte of a packet is taken, the next packet begins in the same cycle. The consumer waits for
+// `count` to be large enough, or for `tail`: all that is left of the packet is in the window.
 module byte_window (
     input  logic         clk,
     input  logic         rst,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A FIFO of 2**LOG entries in distributed memory; an entry can be read in the cycle after it was written.
+// A FIFO of 2**LOG entries in distributed memory; an entry can be read in the cycle after it was
+// written.
 module fifo #(
     parameter int W = 8,
     parameter int LOG = 4

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved of every FIFO: entries leave in order and unchanged, none is lost, and one that is offered stays.
+// Proved of every FIFO: entries leave in order and unchanged, none is lost, and one that is offered
+// stays.
   logic f_started = 1'b0;
   (* anyconst *) logic [LOG:0] f_number;  // any entry
   logic f_have;                           // it is in the FIFO

@@ -2,8 +2,9 @@
 //
 // A FIFO in block memory whose writer decides at the end of a packet whether the reader gets it.
 // With `commit` the entries since the last commit, this cycle's included, become readable; with
-// `abort` they are forgotten, this cycle's included. A writer that needs no packets ties commit to 1. REQUIRES: a packet is
-// never longer than the FIFO, or the writer aborts it: else it waits for ever.
+// `abort` they are forgotten, this cycle's included. A writer that needs no packets ties commit to
+// 1. REQUIRES: a packet is never longer than the FIFO, or the writer aborts it: else it waits for
+// ever.
 module packet_fifo #(
     parameter int W = 8,
     parameter int LOG = 9

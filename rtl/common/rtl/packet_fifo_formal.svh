@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved of every packet FIFO: the reader gets exactly the entries that were committed, in order and unchanged; none is
-// offered before its commit or after an abort; one that is offered stays.
+// Proved of every packet FIFO: the reader gets exactly the entries that were committed, in order
+// and unchanged; none is offered before its commit or after an abort; one that is offered stays.
   logic f_started = 1'b0;
   (* anyconst *) logic [LOG:0] f_number;
   logic f_have;       // entry f_number is in memory, committed or not

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved of every skid buffer: beats leave in order, none is lost or repeated, and one that is offered stays.
+// Proved of every skid buffer: beats leave in order, none is lost or repeated, and one that is
+// offered stays.
   logic f_started = 1'b0;
   logic [3:0] f_in, f_out;                // beats so far, modulo 16
   (* anyconst *) logic [3:0] f_number;    // any beat

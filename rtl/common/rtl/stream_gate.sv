@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: holds a stream back while `hold` is set. A beat that is offered stays offered. In a design without tests `hold` is the constant 0 and the gate vanishes.
+// For tests: holds a stream back while `hold` is set. A beat that is offered stays offered. In a
+// design without tests `hold` is the constant 0 and the gate vanishes.
 module stream_gate (
     input  logic clk,
     input  logic rst,

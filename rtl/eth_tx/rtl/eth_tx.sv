@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the Ethernet header of a reply, with the VLAN tags of its request, before an IP datagram, and pads the frame to 60 bytes. The check sequence is the MAC's.
+// Puts the Ethernet header of a reply, with the VLAN tags of its request, before an IP datagram,
+// and pads the frame to 60 bytes. The check sequence is the MAC's.
 module eth_tx
   import wc_pkg::*;
 (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seconds, and the generation of items. flush_all raises the generation; items of an older one are dead, so a flush takes one cycle. A delayed flush raises it when its second comes.
+// Seconds, and the generation of items. flush_all raises the generation; items of an older one are
+// dead, so a flush takes one cycle. A delayed flush raises it when its second comes.
 module expiry_clock
   import wc_pkg::*;
 (

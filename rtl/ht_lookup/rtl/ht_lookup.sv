@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index: rows of 8 ways in block memory. A way has a valid bit, a tag, the item's size in beats and which half of its slot holds the item.
-// A row never holds the same tag twice, so at most one item has to be read and compared; a key that meets another key's tag in its row replaces it.
+// The index: rows of 8 ways in block memory. A way has a valid bit, a tag, the item's size in beats
+// and which half of its slot holds the item. A row never holds the same tag twice, so at most one
+// item has to be read and compared; a key that meets another key's tag in its row replaces it.
 //
-// Hazards: an operation waits while an operation before it that may write to its row has not finished (`free_a`, `free_b`). Readers of a row need not finish before a writer starts,
-// since operations take effect in order (key_check).
+// Hazards: an operation waits while an operation before it that may write to its row has not
+// finished (`free_a`, `free_b`). Readers of a row need not finish before a writer starts, since
+// operations take effect in order (key_check).
 //
 // Operations without a key pass through in order.
 module ht_lookup
@@ -97,7 +99,8 @@ module ht_lookup
             ready ? {update_live, update_tag, update_half, update_beats} : '0;
     end
   end
-  // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a worse choice.
+  // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a
+  // worse choice.
   logic [6:0] lru[2**ROW_BITS];
   logic [6:0] s1_lru, touch_lru;
   logic touch_pending;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that an unfinished operation may write to. An operation on such a row waits; so of the operations on a row that have been let through
-// at most one may write, and none is behind it. A writer gets an entry, which is free again when it has finished.
+// Rows that an unfinished operation may write to. An operation on such a row waits; so of the
+// operations on a row that have been let through at most one may write, and none is behind it. A
+// writer gets an entry, which is free again when it has finished.
 module scoreboard #(
     parameter int ROW_BITS = 11,
     parameter int LOG = 5

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved: while a writer of a row is under way, no other operation on the row is let through; no entry is given out twice;
-// an operation waits only for an entry that is in use.
+// Proved: while a writer of a row is under way, no other operation on the row is let through; no
+// entry is given out twice; an operation waits only for an entry that is in use.
   logic f_started = 1'b0;
   (* anyconst *) logic [ROW_BITS-1:0] f_row;
   logic f_writing;            // a writer of f_row is under way

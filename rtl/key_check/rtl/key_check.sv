@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executes operations, one after the other: compares the whole key of an item that has the operation's tag with the operation's key, decides, and then passes the value on, writes a new item or changes the index.
-// This is the one place where operations take effect. The item that is replaced stays unchanged in the other half of its slot until the row's next write.
+// Executes operations, one after the other: compares the whole key of an item that has the
+// operation's tag with the operation's key, decides, and then passes the value on, writes a new
+// item or changes the index. This is the one place where operations take effect. The item that is
+// replaced stays unchanged in the other half of its slot until the row's next write.
 //
 // An item in memory:
 //   beat 0          CAS id
@@ -355,7 +357,8 @@ module key_check
   assign write_beats = state == X_TOUCH ? 8'd1 : 8'(HEADER_BEATS) + {2'd0, op.kbeats} + new_vbeats[7:0];
   assign write_hazard = hazard;
 
-  // Every operation ends in X_RESULT, after a publication or without one. Its result goes out earlier where a value follows.
+  // Every operation ends in X_RESULT, after a publication or without one. Its result goes out
+  // earlier where a value follows.
   logic ends;
   logic result_sent;
   // A get ends with the last beat of its value.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes the key of each operation, a beat a cycle, and passes the key on. Two CRCs of 32 bits with different polynomials
-// give row and tag: exclusive-or trees of little depth, no multiplier. The streams of operations and keys leave in the order in which they came.
+// Hashes the key of each operation, a beat a cycle, and passes the key on. Two CRCs of 32 bits with
+// different polynomials give row and tag: exclusive-or trees of little depth, no multiplier. The
+// streams of operations and keys leave in the order in which they came.
 module key_hash
   import wc_pkg::*;
 (
@@ -32,8 +33,8 @@ module key_hash
     for (int i = 0; i < 64; i++) c = (c >> 1) ^ ((c[0] ^ data[i]) ? poly : 32'd0);
     crc = c;
   endfunction
-  // The step is linear: the parities of these bits of {data, state} are the bits of the result. Written out, so that synthesis makes trees of
-  // exclusive-or and not a chain of 64.
+  // The step is linear: the parities of these bits of {data, state} are the bits of the result.
+  // Written out, so that synthesis makes trees of exclusive-or and not a chain of 64.
   typedef logic [31:0][95:0] parities_t;
   function automatic parities_t parities(logic [31:0] poly);
     for (int i = 0; i < 96; i++) begin

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts a number to decimal digits, four bits a cycle: 1 cycle below 16, 3 below 4096, 8 below 2^32, else 16; then one cycle for each leading zero of the longest
-// number of that class. `digits` holds the first digit at the top.
+// Converts a number to decimal digits, four bits a cycle: 1 cycle below 16, 3 below 4096, 8 below
+// 2^32, else 16; then one cycle for each leading zero of the longest number of that class. `digits`
+// holds the first digit at the top.
 module decimal (
     input  logic        clk,
     input  logic        rst,

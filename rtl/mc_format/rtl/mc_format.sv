@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Composes replies from results, keys and values: the payload of a datagram's reply, in packed beats. The last beat of a reply has `out_last`; it has no bytes
-// where the reply is empty or ends with the beat before.
+// Composes replies from results, keys and values: the payload of a datagram's reply, in packed
+// beats. The last beat of a reply has `out_last`; it has no bytes where the reply is empty or ends
+// with the beat before.
 module mc_format
   import wc_pkg::*;
 (
@@ -172,7 +173,8 @@ module mc_format
   logic [TEXT_BITS+6:0] text_picked;
   assign text_picked = text_of(text_next);
 
-  // --- Numbers: flags or the number of incr in the one, the size in the other; the CAS id afterwards in the first.
+  // --- Numbers: flags or the number of incr in the one, the size in the other; the CAS id
+  // afterwards in the first.
   logic start_a, start_b, done_a, done_b;
   logic [63:0] value_a;
   logic [79:0] digits_a, digits_b;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the requests of a datagram, text or binary, and emits operations. Key and value of an operation go to their streams before the operation
-// itself, aligned to beats and padded with zeros, so each stream must have room for the longest key or value. All requests of a datagram become operations in order;
-// the last one has `eod`. A request that the datagram does not hold completely is answered with an error and has no effect.
+// Reads the requests of a datagram, text or binary, and emits operations. Key and value of an
+// operation go to their streams before the operation itself, aligned to beats and padded with
+// zeros, so each stream must have room for the longest key or value. All requests of a datagram
+// become operations in order; the last one has `eod`. A request that the datagram does not hold
+// completely is answered with an error and has no effect.
 //
-// Lines of the get family, storage commands, delete, incr, decr, touch, flush_all, version, verbosity and mn are understood;
-// other commands that memcached knows are OP_ERROR with ERR_UNSUPPORTED.
+// Lines of the get family, storage commands, delete, incr, decr, touch, flush_all, version,
+// verbosity and mn are understood; other commands that memcached knows are OP_ERROR with
+// ERR_UNSUPPORTED.
 module mc_parse
   import wc_pkg::*;
 (

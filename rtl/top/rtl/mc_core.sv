@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pipeline: Ethernet frames in, Ethernet frames out, and items in a memory behind tagged bursts. docs/rtl.md has the picture.
+// The pipeline: Ethernet frames in, Ethernet frames out, and items in a memory behind tagged
+// bursts. docs/rtl.md has the picture.
 module mc_core
   import wc_pkg::*;
 #(
@@ -25,7 +26,8 @@ module mc_core
     output logic [63:0]         tx_data,
     output logic [3:0]          tx_bytes,
     output logic                tx_last,
-    // Memory. Addresses are in beats of 8 bytes; a burst has 1 to 8 and does not cross 64 bytes. Answers come in any order.
+    // Memory. Addresses are in beats of 8 bytes; a burst has 1 to 8 and does not cross 64 bytes.
+    // Answers come in any order.
     output logic                ar_valid,
     input  logic                ar_ready,
     output logic [ROW_BITS+11:0] ar_addr,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the headers of IPv4 or IPv6, UDP and memcached, verifies lengths and checksums, and hands a datagram's payload on when all of it is
-// known to be right: nothing of a damaged datagram takes effect. The order of the checks is that of src/net/packet.h.
+// Reads the headers of IPv4 or IPv6, UDP and memcached, verifies lengths and checksums, and hands a
+// datagram's payload on when all of it is known to be right: nothing of a damaged datagram takes
+// effect. The order of the checks is that of src/net/packet.h.
 module udp_rx
   import wc_pkg::*;
 (

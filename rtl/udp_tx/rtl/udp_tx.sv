@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts memcached's header, UDP's and IP's before a reply. A reply of more than 1392 bytes is sent in several datagrams, of more than
-// SEGMENTS_MAX it is dropped. The reply is held until it is complete, since its headers say its size, its checksum and the count of its datagrams.
+// Puts memcached's header, UDP's and IP's before a reply. A reply of more than 1392 bytes is sent
+// in several datagrams, of more than SEGMENTS_MAX it is dropped. The reply is held until it is
+// complete, since its headers say its size, its checksum and the count of its datagrams.
 module udp_tx
   import wc_pkg::*;
 (

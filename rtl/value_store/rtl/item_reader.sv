@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads items from memory. An item is divided into bursts of up to 8 beats, of which up to 64 are under way. Memory may answer them in any order and
-// interleaved, beats of one burst in order; the items leave in the order of the requests. The reorder buffer always has room for what has been asked for.
+// Reads items from memory. An item is divided into bursts of up to 8 beats, of which up to 64 are
+// under way. Memory may answer them in any order and interleaved, beats of one burst in order; the
+// items leave in the order of the requests. The reorder buffer always has room for what has been
+// asked for.
 module item_reader #(
     parameter int SLOT_BITS = 15,
     parameter int TAG_LOG = 6

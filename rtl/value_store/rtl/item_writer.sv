@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes items, or one beat of one, to memory, in bursts of up to 8 beats. When memory has acknowledged all bursts of a request, `free` names its entry
-// in the scoreboard: only then may another operation read the row.
+// Writes items, or one beat of one, to memory, in bursts of up to 8 beats. When memory has
+// acknowledged all bursts of a request, `free` names its entry in the scoreboard: only then may
+// another operation read the row.
 module item_writer #(
     parameter int SLOT_BITS = 15,
     parameter int HAZARDS_LOG = 5,

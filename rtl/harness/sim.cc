@@ -101,7 +101,28 @@ void Sim::drive() {
   }
 }
 
+// A beat that is offered stays, unchanged, until it is taken.
+void Sim::check_offer(Offer& offer, bool valid, bool ready, uint64_t data, uint64_t more,
+                      const char* name) {
+  if (offer.kept && (!valid || data != offer.data || more != offer.more)) {
+    std::fprintf(stderr, "%s has taken an offer back\n", name);
+    std::abort();
+  }
+  offer = {valid && !ready, data, more};
+}
+
+void Sim::check_offers() {
+  check_offer(offers_[0], core_->tx_valid, core_->tx_ready, core_->tx_data,
+              uint64_t{core_->tx_bytes} | uint64_t{core_->tx_last} << 8, "tx");
+  check_offer(offers_[1], core_->ar_valid, core_->ar_ready, core_->ar_addr,
+              uint64_t{core_->ar_len} | uint64_t{core_->ar_tag} << 8, "ar");
+  check_offer(offers_[2], core_->aw_valid, core_->aw_ready, core_->aw_addr,
+              uint64_t{core_->aw_len} | uint64_t{core_->aw_tag} << 8, "aw");
+  check_offer(offers_[3], core_->w_valid, core_->w_ready, core_->w_data, core_->w_last, "w");
+}
+
 void Sim::sample() {
+  check_offers();
   if (core_->rx_valid && core_->rx_ready) {
     rx_offered_ = false;
     if (in_at_ == 0) in_began_ = cycles_;

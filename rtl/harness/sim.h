@@ -105,6 +105,7 @@ class Sim {
     std::vector<uint64_t> beats;
   };
   void drive();
+  void check_offers();
   void sample();
   bool holds() { return config_.hold_percent != 0 && random_.below(100) < config_.hold_percent; }
   uint64_t latency() {
@@ -126,6 +127,15 @@ class Sim {
   std::vector<Read> reads_;
   std::deque<Write> filling_;  // writes whose data have not all come
   std::vector<Write> writes_;
+  // What an output stream offers, and whether it was not taken in the cycle before.
+  struct Offer {
+    bool kept = false;
+    uint64_t data = 0;
+    uint64_t more = 0;
+  };
+  void check_offer(Offer& offer, bool valid, bool ready, uint64_t data, uint64_t more,
+                   const char* name);
+  Offer offers_[4];
   int read_chosen_ = -1;
   int write_chosen_ = -1;
 };

@@ -2,7 +2,7 @@
 //
 // rtl_evict [--keys N] [--hold PERCENT]: stores more keys than the index has ways, twice, and reads
 // all of them. A key is missed or has the value that was stored last, never another key's; and the
-// index keeps nearly as many keys as it has ways.
+// index keeps nearly as many keys as it has ways. Then replies around the longest one.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +23,43 @@ std::string key_of(uint32_t number) {
 }
 std::string value_of(uint32_t number, uint32_t round) {
   return std::to_string(round) + ":" + key_of(number) + std::string(number % 37, 'v');
+}
+
+// A reply of as many datagrams as the core can send comes whole; a longer one is dropped, and those
+// after it come.
+bool long_replies(const SimConfig& config) {
+  constexpr uint32_t kDatagramsMax = 8;
+  constexpr size_t kPayloadMax = 1392;
+  Sim sim(config);
+  const std::string value(1000, 'v');
+  const std::string item = "VALUE k 0 1000\r\n" + value + "\r\n";
+  sim.send(request_frame("set k 0 0 1000\r\n" + value + "\r\n"));
+  if (!sim.run_until_idle()) return false;
+  sim.take();
+  for (uint32_t keys = 1; keys < 40; ++keys) {
+    std::string request = "get";
+    std::string want;
+    for (uint32_t i = 0; i < keys; ++i) {
+      request += " k";
+      want += item;
+    }
+    want += "END\r\n";
+    const uint32_t dropped = sim.counter(kRepliesDropped);
+    sim.send(request_frame(request + "\r\n"));
+    sim.send(request_frame("get none\r\n", 2));
+    if (!sim.run_until_idle()) return false;
+    std::vector<std::string> replies = sim.take();
+    if (replies.empty() || replies.back().substr(50, 5) != "END\r\n") return false;
+    replies.pop_back();
+    const bool fits = want.size() <= kDatagramsMax * kPayloadMax;
+    std::string got;
+    for (const std::string& reply : replies) got += reply.substr(50);
+    if (got != (fits ? want : "") || sim.counter(kRepliesDropped) != dropped + (fits ? 0 : 1)) {
+      std::printf("a reply with %u values of 1000 bytes is wrong\n", keys);
+      return false;
+    }
+  }
+  return true;
 }
 
 bool run(uint32_t keys, const SimConfig& config) {
@@ -82,7 +119,7 @@ int main(int argc, char** argv) {
     if (word == "--keys") keys = static_cast<uint32_t>(std::atoi(argv[i + 1]));
     if (word == "--hold") config.hold_percent = static_cast<uint32_t>(std::atoi(argv[i + 1]));
   }
-  if (warpcache::rtl::run(keys, config)) return 0;
+  if (warpcache::rtl::run(keys, config) && warpcache::rtl::long_replies(config)) return 0;
   std::printf("failed\n");
   return 1;
 }

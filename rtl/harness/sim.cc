@@ -2,6 +2,9 @@
 #include "sim.h"
 
 #include <verilated.h>
+#if VM_COVERAGE
+#include <verilated_cov.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +21,10 @@ constexpr size_t kReadsMax = 64;
 }  // namespace
 
 Sim::Sim(const SimConfig& config)
-    : config_(config), random_(config.seed), core_(std::make_unique<Vmc_core>()) {
+    : config_(config),
+      random_(config.seed),
+      context_(std::make_unique<VerilatedContext>()),
+      core_(std::make_unique<Vmc_core>(context_.get())) {
   memory_ = static_cast<uint64_t*>(std::calloc(kMemoryBeats, sizeof(uint64_t)));
   core_->clk = 0;
   core_->rst = 1;
@@ -47,6 +53,14 @@ Sim::Sim(const SimConfig& config)
 
 Sim::~Sim() {
   core_->final();
+#if VM_COVERAGE
+  // A model with counters of its lines, for rtl/coverage; each model adds a file.
+  static int number = 0;
+  const char* const file = std::getenv("RTL_COVERAGE_FILE");
+  if (file != nullptr) {
+    context_->coveragep()->write((file + std::to_string(number++) + ".dat").c_str());
+  }
+#endif
   std::free(memory_);
 }
 

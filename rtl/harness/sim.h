@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+class VerilatedContext;
 class Vmc_core;
 
 namespace warpcache::rtl {
@@ -114,6 +115,7 @@ class Sim {
 
   SimConfig config_;
   Random random_;
+  std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vmc_core> core_;
   uint64_t* memory_ = nullptr;
   uint64_t cycles_ = 0;

@@ -9,11 +9,22 @@ find_package(spdlog REQUIRED)
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
+  pkg_check_modules(DPDK QUIET libdpdk>=22.11)
 endif()
 if(PCAP_FOUND)
   message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
 else()
   message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
+endif()
+
+# Frames from network cards and from memory of other processes.
+if(DPDK_FOUND AND WARPCACHE_SANITIZE)
+  set(DPDK_FOUND OFF)
+  message(STATUS "frames by DPDK: not built, its libraries do not support sanitizers")
+elseif(DPDK_FOUND)
+  message(STATUS "frames by DPDK: DPDK ${DPDK_VERSION}")
+else()
+  message(STATUS "frames by DPDK: not built, DPDK 22.11 or newer is not found (Debian: libdpdk-dev)")
 endif()
 
 # For the command lines and reports of the programs that measure, simulate and test.

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import statistics
 
-from ratios import SERVERS, median, ratios
+from ratios import FLOOR, SERVERS, median, ratios
 from workloads import WORKLOADS, Workload
 
 HEAD = (
     "workload",
     "CPU us/key",
     "ratio (spread)",
+    "goal",
+    "of floor",
     "goal",
     "requests/s",
     "p50 us",
@@ -29,27 +31,36 @@ def by_workload(rows: list[dict]) -> list[tuple[Workload, list[dict]]]:
     return [(workload, mine) for workload, mine in found if mine]
 
 
-def line(workload: Workload, rows: list[dict]) -> tuple[str, ...]:
-    """Medians of memcached's and warpcached's results, and the ratio of each round."""
+def spread(found: list[float]) -> str:
+    return f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
 
-    def pair(name: str, form: str) -> str:
-        return " / ".join(form.format(median(rows, server, name)) for server in SERVERS)
+
+def line(workload: Workload, rows: list[dict]) -> tuple[str, ...]:
+    """Medians of each server's results, and the ratio of each round."""
+    floor = any(row["server"] == FLOOR for row in rows)
+
+    def each(name: str, form: str) -> str:
+        servers = (*SERVERS, FLOOR) if floor else SERVERS
+        return " / ".join(form.format(median(rows, server, name)) for server in servers)
 
     # If the generator itself was late for most of that time, the result shows the generator.
     late = [row for row in rows if (row["sent_late_p99_us"] or 0) > row["p99_us"] / 2]
     mark = LATE if len(late) > len(rows) / 2 else ""
     cpu = ratios(rows, "cpu_us_per_key")
+    of_floor = ratios(rows, "cpu_us_per_key", FLOOR)
     return (
         workload.what,
-        pair("cpu_us_per_key", "{:.3f}"),
-        f"{statistics.median(cpu):.2f} ({min(cpu):.2f}-{max(cpu):.2f})",
+        each("cpu_us_per_key", "{:.3f}"),
+        spread(cpu),
         f"{workload.goal:.2f}" if workload.goal else "",
-        pair("requests_per_s", "{:,.0f}"),
-        pair("p50_us", "{:.0f}"),
-        pair("p99_us", "{:.0f}") + mark,
-        pair("p999_us", "{:.0f}") + mark,
-        pair("hit_ratio", "{:.3f}"),
-        pair("resident_mib", "{:.0f}"),
+        spread(of_floor) if floor else "",
+        f"{workload.floor_goal:.2f}" if workload.floor_goal else "",
+        each("requests_per_s", "{:,.0f}"),
+        each("p50_us", "{:.0f}"),
+        each("p99_us", "{:.0f}") + mark,
+        each("p999_us", "{:.0f}") + mark,
+        each("hit_ratio", "{:.3f}"),
+        each("resident_mib", "{:.0f}"),
     )
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import statistics
 
 SERVERS = ("memcached", "warpcached")
+FLOOR = "socket_floor"  # the least server, measured where a workload has a goal for it
 
 
-def ratios(rows: list[dict], name: str) -> list[float]:
-    """warpcached's result divided by memcached's, round by round."""
-    of = {server: [row[name] for row in rows if row["server"] == server] for server in SERVERS}
-    return [ours / theirs for theirs, ours in zip(*(of[server] for server in SERVERS)) if theirs]
+def ratios(rows: list[dict], name: str, base: str = SERVERS[0]) -> list[float]:
+    """warpcached's result divided by that of `base`, round by round."""
+    theirs, ours = ([row[name] for row in rows if row["server"] == server] for server in (base, SERVERS[1]))
+    return [mine / other for other, mine in zip(theirs, ours) if other]
 
 
 def median(rows: list[dict], server: str, name: str) -> float:

@@ -59,17 +59,26 @@ void DatagramConnection::write(uint32_t place) {
   write_body(place);
 }
 
-bool DatagramConnection::flush() {
-  Buffer& out = context_->out;
-  context_->note_sent(out.size());
-  for (size_t done = 0; done < begins_.size();) {
+std::string_view DatagramConnection::datagram(size_t number) const {
+  const std::string_view all = context_->out.view();
+  const size_t end = number + 1 < begins_.size() ? begins_[number + 1] : all.size();
+  return all.substr(begins_[number], end - begins_[number]);
+}
+
+void DatagramConnection::clear_unsent() {
+  context_->note_sent(context_->out.size());
+  begins_.clear();
+  context_->out.clear();
+}
+
+bool UdpConnection::flush() {
+  for (size_t done = 0; done < unsent();) {
     mmsghdr messages[kBurst] = {};
     iovec parts[kBurst];
-    const auto count = static_cast<uint32_t>(std::min<size_t>(begins_.size() - done, kBurst));
+    const auto count = static_cast<uint32_t>(std::min<size_t>(unsent() - done, kBurst));
     for (uint32_t i = 0; i < count; ++i) {
-      const size_t at = done + i;
-      const size_t end = at + 1 < begins_.size() ? begins_[at + 1] : out.size();
-      parts[i] = {out.data() + begins_[at], end - begins_[at]};
+      const std::string_view bytes = datagram(done + i);
+      parts[i] = {const_cast<char*>(bytes.data()), bytes.size()};
       messages[i].msg_hdr.msg_iov = &parts[i];
       messages[i].msg_hdr.msg_iovlen = 1;
     }
@@ -83,12 +92,24 @@ bool DatagramConnection::flush() {
       return fail(std::string("cannot send: ") + std::strerror(errno));
     }
   }
-  begins_.clear();
-  out.clear();
+  clear_unsent();
   return true;
 }
 
-bool DatagramConnection::receive() {
+bool FrameConnection::flush() {
+  for (size_t i = 0; i < unsent(); ++i) link_->add(port_, datagram(i));
+  clear_unsent();
+  return true;
+}
+
+void FrameConnection::take(std::string_view datagram) {
+  context_->heard = true;
+  context_->note_received(datagram.size());
+  read_datagram(datagram);
+  settle();
+}
+
+bool UdpConnection::receive() {
   const uint32_t count = std::min(std::max(outstanding_, 1u), kBurst);
   Buffer& in = context_->in;
   in.clear();
@@ -115,7 +136,6 @@ bool DatagramConnection::receive() {
   return true;
 }
 
-// Reads a datagram of a reply. Ignores one that belongs to no outstanding request.
 void DatagramConnection::read_datagram(std::string_view datagram) {
   if (datagram.size() < kHeaderSize) return;
   const uint16_t id = read_u16(datagram.data());

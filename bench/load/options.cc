@@ -13,6 +13,8 @@ constexpr const char* kAbout =
     "Puts a memcached server under load and reports requests per second, latencies and hit ratio.\n"
     "All keys are stored first; every value that comes back is checked whole.";
 
+constexpr uint32_t kFrameConnectionsMax = 40'000;  // each has a port
+
 constexpr const char* kEpilogue =
     "Latency: in a closed loop (no --rate) each connection sends as soon as replies leave room, "
     "and\n"
@@ -53,6 +55,12 @@ void add_traffic(CLI::App* app, Options* options) {
 
 void add_requests(CLI::App* app, Options* options) {
   app->add_flag("--udp", options->udp, "UDP, a datagram a request");
+  app->add_option(
+      "--frames", options->frames,
+      "dpdk:DEVICE[,ARGUMENTS]: UDP in Ethernet frames of this device, with a queue for "
+      "each thread; implies --udp");
+  app->add_option("--frames-source", options->frames_source,
+                  "the IPv4 address that frames come from");
   app->add_flag("--meta", options->meta, "meta protocol (mg, ms, md) instead of text");
   app->add_option("-g,--multiget", options->multiget, "keys in each get")
       ->check(CLI::Range(1u, kMultigetMax));
@@ -89,6 +97,12 @@ void add_output(CLI::App* app, Options* options) {
 std::string contradiction(const Options& options) {
   if (options.sets + options.deletes > 1) return "--sets and --deletes are more than 1 together";
   if (options.connections < options.threads) return "each thread needs a connection";
+  if (!options.frames.empty() && !options.frames.starts_with(kDpdkPrefix)) {
+    return "--frames accepts dpdk:DEVICE[,ARGUMENTS]";
+  }
+  if (!options.frames.empty() && options.connections / options.threads > kFrameConnectionsMax) {
+    return "with --frames a thread has at most 40000 connections";
+  }
   if (options.udp && options.meta && options.multiget > 1) {
     return "a meta multiget is several requests, which one datagram cannot hold";
   }
@@ -118,6 +132,7 @@ ParseResult parse_options(int argc, char** argv, Options* out) {
     fmt::print(stderr, "warpcache-load: {}\nwarpcache-load --help tells more.\n", error.what());
     return ParseResult::kRefused;
   }
+  if (!out->frames.empty()) out->udp = true;
   const std::string why = contradiction(*out);
   if (!why.empty()) fmt::print(stderr, "warpcache-load: {}\n", why);
   if (out->look_aside) out->fill = false;

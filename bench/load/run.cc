@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/run.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
+
+#include "io/frames/dpdk/dpdk_ports.h"
 
 namespace warpcache::load {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
 constexpr uint64_t kLookEveryNs = 5'000'000;
+constexpr uint32_t kLinkWaitMs = 10'000;  // for the server's side of a device
 
 double own_cpu_s() {
   rusage use;
@@ -40,9 +46,38 @@ Run::Run(const Options& options, const Keyspace& keys, Distribution* distributio
 bool Run::connect(std::string* why) {
   Address address;
   if (!resolve(options_.server, options_.udp, &address, why)) return false;
+  if (!options_.frames.empty()) return connect_by_frames(address, why);
   for (uint32_t i = 0; i < options_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(options_, keys_, distribution_, i, &stop_));
     if (!workers_.back()->connect(address, why)) return false;
+  }
+  return true;
+}
+
+bool Run::connect_by_frames(const Address& address, std::string* why) {
+  sockaddr_in server = {};
+  sockaddr_in client = {};
+  if (address.bytes.ss_family != AF_INET ||
+      inet_pton(AF_INET, options_.frames_source.c_str(), &client.sin_addr) != 1) {
+    *why = "frames need IPv4 addresses of client and server";
+    return false;
+  }
+  std::memcpy(&server, &address.bytes, sizeof server);
+  io::DpdkSettings settings;
+  settings.device = options_.frames.substr(kDpdkPrefix.size());
+  settings.queues = options_.threads;
+  settings.link_wait_ms = kLinkWaitMs;
+  std::vector<std::unique_ptr<io::FramePort>> ports;
+  *why = io::open_dpdk_ports(settings, &ports);
+  if (!why->empty()) return false;
+  for (uint32_t i = 0; i < options_.threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(options_, keys_, distribution_, i, &stop_));
+    auto link = std::make_unique<FrameLink>(std::move(ports[i]), client, server);
+    if (!link->wait_for_server(kLinkWaitMs)) {
+      *why = "no answer to frames";
+      return false;
+    }
+    workers_.back()->connect(std::move(link));
   }
   return true;
 }

@@ -68,6 +68,7 @@ class Run {
 
  private:
   bool connect(std::string* why);
+  bool connect_by_frames(const Address& address, std::string* why);
   void fill();
   void watch(const Window& window, const std::function<void(const Interval&)>& progress,
              Summary* summary);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "load/histogram.h"
 #include "workload/operation.h"
@@ -20,11 +21,14 @@ inline constexpr const char* kOperationNames[kOperations] = {"get", "set", "dele
 
 inline constexpr uint32_t kPipelineMax = 1024;
 inline constexpr uint32_t kMultigetMax = 1000;
+inline constexpr std::string_view kDpdkPrefix = "dpdk:";  // of Options::frames
 
 // The options of the command line.
 struct Options {
   std::string server = "127.0.0.1:11211";
   bool udp = false;
+  std::string frames;  // UDP through Ethernet frames of this DPDK device; empty: sockets
+  std::string frames_source = "10.9.0.1";  // the address that they come from
   uint32_t threads = 1;
   uint32_t connections = 50;  // over all threads
   uint32_t pipeline = 1;      // unanswered requests of each connection

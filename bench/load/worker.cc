@@ -23,6 +23,7 @@ constexpr uint64_t kWaitNsMax = kSecond / 50;  // the longest wait, so that stop
 constexpr uint64_t kBlockedWaitNs = kSecond / 1000;
 // During a wait that is shorter, the thread polls the sockets: sleeping and waking takes as long.
 constexpr double kSleepNsMin = 50'000;
+constexpr uint32_t kFirstClientPort = 20'000;  // with frames; each connection has one
 
 }  // namespace
 
@@ -37,16 +38,26 @@ Worker::~Worker() {
   if (epoll_ >= 0) close(epoll_);
 }
 
+uint32_t Worker::connection_count() const {
+  return options_.connections * (index_ + 1) / options_.threads -
+         options_.connections * index_ / options_.threads;
+}
+
+void Worker::connect(std::unique_ptr<FrameLink> link) {
+  link_ = std::move(link);
+  for (uint32_t i = 0; i < connection_count(); ++i) {
+    connections_.push_back(std::make_unique<FrameConnection>(
+        &context_, link_.get(), static_cast<uint16_t>(kFirstClientPort + i), options_.pipeline));
+  }
+}
+
 bool Worker::connect(const Address& address, std::string* why) {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  const uint32_t count = options_.connections * (index_ + 1) / options_.threads -
-                         options_.connections * index_ / options_.threads;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < connection_count(); ++i) {
     const int fd = connect_to(address, why);
     if (fd < 0) return false;
     if (options_.udp) {
-      connections_.push_back(
-          std::make_unique<DatagramConnection>(&context_, fd, options_.pipeline));
+      connections_.push_back(std::make_unique<UdpConnection>(&context_, fd, options_.pipeline));
     } else {
       connections_.push_back(std::make_unique<StreamConnection>(
           &context_, fd, std::max(options_.pipeline, kFillPipeline)));
@@ -140,8 +151,32 @@ bool Worker::serve(Connection* connection, uint32_t events) {
   return flush(connection);
 }
 
-// Waits for at most `wait_ns` and serves the ready connections.
-void Worker::run_once(uint64_t wait_ns) {
+// Sends what was added and receives the replies that have come, for all connections.
+void Worker::wait_for_frames(uint64_t wait_ns) {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  link_->send();
+  const bool open = link_->receive(
+      static_cast<int>(wait_ns / kNsPerMs), [this](uint16_t port, std::string_view datagram) {
+        const uint32_t index = uint32_t{port} - kFirstClientPort;
+        if (index >= connections_.size()) return;
+        if (answered_.empty()) context_.now_ns = last_reply_ns_ = steady_now_ns();
+        answered_.push_back(index);
+        static_cast<FrameConnection&>(*connections_[index]).take(datagram);
+      });
+  if (answered_.empty()) context_.now_ns = steady_now_ns();
+  for (const uint32_t index : answered_) {
+    add_requests(connections_[index].get());
+    (void)flush(connections_[index].get());
+  }
+  answered_.clear();
+  link_->send();
+  if (!open) {
+    context_.failure = "the frames have ended";
+    give_up();
+  }
+}
+
+void Worker::wait_for_sockets(uint64_t wait_ns) {
   epoll_event events[kEventsMax];
   const timespec timeout = {static_cast<time_t>(wait_ns / kSecond),
                             static_cast<long>(wait_ns % kSecond)};
@@ -151,7 +186,16 @@ void Worker::run_once(uint64_t wait_ns) {
   for (int i = 0; i < count; ++i) {
     if (!serve(static_cast<Connection*>(events[i].data.ptr), events[i].events)) return give_up();
   }
-  if (context_.now_ns < next_check_ns_) return;
+}
+
+// Waits for at most `wait_ns` and serves the ready connections.
+void Worker::run_once(uint64_t wait_ns) {
+  if (link_ != nullptr) {
+    wait_for_frames(wait_ns);
+  } else {
+    wait_for_sockets(wait_ns);
+  }
+  if (stopped() || context_.now_ns < next_check_ns_) return;
   next_check_ns_ = context_.now_ns + kCheckEveryNs;
   const auto timeout_ns = static_cast<uint64_t>(options_.timeout_s * kSecond);
   for (const auto& connection : connections_) {

@@ -10,6 +10,7 @@
 
 #include "load/address.h"
 #include "load/connection.h"
+#include "load/frame_link.h"
 #include "load/thread_context.h"
 
 namespace warpcache::load {
@@ -25,6 +26,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   [[nodiscard]] bool connect(const Address& address, std::string* why);
+  // Sends and receives through `link`. REQUIRES: options.frames is not empty.
+  void connect(std::unique_ptr<FrameLink> link);
 
   // Sets its share of all keys.
   void fill();
@@ -40,6 +43,7 @@ class Worker {
  private:
   enum class Phase { kIdle, kFill, kClosedLoop, kOpenLoop, kDrain };
 
+  uint32_t connection_count() const;
   bool stopped() const { return stop_->load(std::memory_order_relaxed); }
   bool may_add() const;
   uint32_t outstanding() const;
@@ -54,6 +58,8 @@ class Worker {
   [[nodiscard]] bool serve(Connection* connection, uint32_t events);
   [[nodiscard]] bool flush(Connection* connection);
   void run_once(uint64_t wait_ns);
+  void wait_for_sockets(uint64_t wait_ns);
+  void wait_for_frames(uint64_t wait_ns);
   void give_up();
 
   const Options& options_;
@@ -62,8 +68,10 @@ class Worker {
   std::atomic<bool>* const stop_;
   int epoll_ = -1;
   Phase phase_ = Phase::kIdle;
+  std::unique_ptr<FrameLink> link_;  // instead of sockets
   std::vector<std::unique_ptr<Connection>> connections_;
-  uint64_t quota_ = 0;  // with Options::requests: requests that are still to be sent
+  std::vector<uint32_t> answered_;  // connections with replies of the last frames
+  uint64_t quota_ = 0;              // with Options::requests: requests that are still to be sent
   uint64_t next_check_ns_ = 0;
   uint64_t last_reply_ns_ = 0;
   // Open loop.

@@ -13,7 +13,7 @@ from rendering.rows import REPO_ROOT, Rows, only, pick, read, rows, source
 
 sys.path[1:1] = [str(REPO_ROOT / "bench" / name) for name in ("compare", "growth")]
 
-from ratios import SERVERS, median, ratios  # noqa: E402
+from ratios import FLOOR, SERVERS, median, ratios  # noqa: E402
 from sweeps import SWEEPS  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
@@ -25,8 +25,8 @@ def ratio(found: Rows, name: str = "cpu_us_per_key") -> float:
     return statistics.median(ratios(found, name))
 
 
-def spread(found: Rows, name: str = "cpu_us_per_key") -> str:
-    each = ratios(found, name)
+def spread(found: Rows, name: str = "cpu_us_per_key", base: str = SERVERS[0]) -> str:
+    each = ratios(found, name, base)
     return f"{statistics.median(each):.2f} ({min(each):.2f}-{max(each):.2f})"
 
 
@@ -41,6 +41,7 @@ def busy(found: Rows) -> bool:
 
 def compare(name: str) -> str:
     lines, rates = [], not busy(rows(name))
+    floor = bool(rows(name, server=FLOOR))
     for workload in WORKLOADS:
         found = rows(name, measure=workload.name)
         if not found:
@@ -51,11 +52,15 @@ def compare(name: str) -> str:
             spread(found),
             f"{workload.goal:.2f}" if workload.goal else "",
         ]
+        if floor:
+            cells += [three(median(found, FLOOR, "cpu_us_per_key")), spread(found, base=FLOOR)]
+            cells.append(f"{workload.floor_goal:.2f}" if workload.floor_goal else "")
         if rates:
             cells += [pair(found, "requests_per_s", per_second), pair(found, "p99_us", "{:.0f}".format)]
         lines.append((*cells, pair(found, "hit_ratio", "{:.2f}".format)))
     head = ["memcached / warpcached", "CPU us a key", "ratio (spread)", "goal", "hits"]
     head[4:4] = ["requests/s", "p99 us"] if rates else []
+    head[4:4] = ["floor", "of the floor", "goal"] if floor else []
     return table(head, lines) + "\n\n" + source(rows(name), name)
 
 

@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 import rtl_tools
-from frames.test_tap import in_own_network, say
+from frames.support import say
+from harness.network import in_own_network
 
 INTERFACE = "rtl0"
 KERNEL, SERVER = "10.10.0.1", "10.10.0.2"

@@ -150,6 +150,10 @@ class Engine {
   // and keeps it until its own end. Throws std::bad_alloc if there is not enough.
   virtual uint8_t* packet_memory(uint64_t bytes) = 0;
 
+  // Prepares memory of a port, in which frames lie, so that the engine can read and write it; it
+  // stays until the engine's end. Returns the error as text, or "".
+  virtual std::string use_packet_memory(MutableBytes memory) = 0;
+
   // Takes a burst. REQUIRES: fewer than packet_bursts() are under way.
   virtual void submit_packets(net::PacketBurst* burst) = 0;
 

@@ -54,6 +54,9 @@ class FailoverEngine final : public Engine {
   std::string open_packets(const PacketSettings& settings) override;
   uint32_t packet_bursts() const override { return primary_->packet_bursts(); }
   uint8_t* packet_memory(uint64_t bytes) override { return primary_->packet_memory(bytes); }
+  std::string use_packet_memory(MutableBytes memory) override {
+    return primary_->use_packet_memory(memory);
+  }
   void submit_packets(net::PacketBurst* burst) override;
   net::PacketBurst* poll_packets() override;
 

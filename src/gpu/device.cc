@@ -116,6 +116,19 @@ bool CudaMemory::allocate(Place place, uint64_t bytes, Content content) {
          cudaStreamSynchronize(nullptr) == cudaSuccess;
 }
 
+bool PinnedMemory::pin(MutableBytes memory) {
+  if (cudaHostRegister(memory.data, memory.size, cudaHostRegisterPortable) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  data_ = memory.data;
+  return true;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ != nullptr && !lost.load()) (void)cudaHostUnregister(data_);
+}
+
 void CudaMemory::reset() {
   if (data_ == nullptr || lost.load()) return;
   (void)(place_ == Place::kDevice ? cudaFree(data_) : cudaFreeHost(data_));

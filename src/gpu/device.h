@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
+
 namespace warpcache::gpu {
 
 struct DeviceFacts {
@@ -83,6 +85,21 @@ class CudaMemory {
   Place place_ = Place::kDevice;
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
+};
+
+// Memory of others, which the GPU reads and writes at the same addresses.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  // False: the system refuses it. REQUIRES: `memory` stays until the end of this object.
+  bool pin(MutableBytes memory);
+
+ private:
+  uint8_t* data_ = nullptr;
 };
 
 class CudaStream {

@@ -47,6 +47,7 @@ struct alignas(64) FrameCounters {
   Counter received;
   Counter received_bytes;
   Counter receive_failed;  // longer than kFrameBytesMax, or refused by the system
+  Counter receive_missed;  // dropped by the device, whose queue or buffers were full
   Counter requests;        // UDP to our port, with a memcached header
   Counter malformed;       // UDP to our port, without one, or part of a request of several
   Counter not_for_us;      // another protocol, port or receiver
@@ -56,11 +57,14 @@ struct alignas(64) FrameCounters {
   Counter unsupported;
   Counter passed_on;    // answered, or given to the kernel: not_for_us, fragments, unsupported
   Counter pass_failed;  // of these: the system refused them
-  Counter sent;         // reply frames
+  Counter from_kernel;  // frames of the kernel's that the port has sent
+  Counter from_kernel_failed;
+  Counter sent;  // reply frames
   Counter sent_bytes;
   Counter send_failed;        // reply frames that the system refused
   Counter replies_dropped;    // replies without space in the burst's arena
   Counter replies_amplified;  // replies dropped: over the amplification bound
+  Counter copied_bytes;       // of replies that the port has copied to buffers of its device
 };
 
 // Counters of the acceptor.

@@ -99,7 +99,9 @@ inline constexpr uint32_t kReservedReplyBytes = 160;
 // replies of an engine on a GPU may also lie in that GPU's memory.
 struct PacketBurst {
   uint8_t* input = nullptr;  // begins at a multiple of 16 bytes. Keys may be decoded in place
-  uint32_t input_bytes = 0;  // of all frames, a multiple of 16
+  // Of all frames, a multiple of 16. 0: the frames are scattered over more memory than they fill,
+  // so an engine reads each where it is.
+  uint32_t input_bytes = 0;
   uint32_t count = 0;        // packets
   // Where the frames are in the input, in any order. Null: in contiguous slots of slot_bytes; bytes
   // of a slot after its frame are ignored.

@@ -26,6 +26,7 @@ struct OptionDraft {
   bool protocol_given = false;
   bool item_size_given = false;
   bool udp_allow_given = false;
+  FramesOptions frames_of_dpdk;  // --frames-queues and --frames-kernel, for the DPDK device
   bool license = false;
   bool version = false;
   bool help = false;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "options/frames_options.h"
 #include "options/option_draft.h"
 #include "options/version.h"
 
@@ -33,6 +34,8 @@ enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
   kFrames,
+  kFramesQueues,
+  kFramesKernel,
   kEngine,
   kGpu,
   kGpuMode,
@@ -177,32 +180,6 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   return draft.udp_allow_given = true;
 }
 
-// pcap:IN,OUT or tap:NAME[,ADDRESS/BITS]
-bool add_frames(OptionDraft& draft, std::string_view value) {
-  const size_t colon = value.find(':');
-  if (colon == std::string_view::npos) return false;
-  const std::string_view kind = value.substr(0, colon);
-  const std::string_view rest = value.substr(colon + 1);
-  const size_t comma = rest.find(',');
-  const std::string first(rest.substr(0, comma));
-  const std::string second(comma == std::string_view::npos ? "" : rest.substr(comma + 1));
-  if (first.empty() || (second.empty() && comma != std::string_view::npos)) return false;
-  FramesOptions frames;
-  if (kind == "pcap" && !second.empty()) {
-    frames.kind = FramesOptions::Kind::kPcap;
-    frames.input = first;
-    frames.output = second;
-  } else if (kind == "tap") {
-    frames.kind = FramesOptions::Kind::kTap;
-    frames.name = first;
-    frames.address = second;
-  } else {
-    return false;
-  }
-  draft.options.frames.push_back(std::move(frames));
-  return true;
-}
-
 // Options of memcached that are refused, because a user who sets them relies on their effect.
 bool refuse_sasl(OptionDraft& draft, std::string_view) {
   draft.refusal =
@@ -344,10 +321,18 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
-    {kFrames, "frames", "port", add_frames, "pcap:IN,OUT or tap:NAME or tap:NAME,ADDRESS/BITS", "",
+    {kFrames, "frames", "port", add_frames,
+     "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
-     "or "
-     "tap:NAME[,ADDRESS/\nBITS] (a TAP interface; needs CAP_NET_ADMIN)"},
+     "tap:NAME[,ADDRESS/\nBITS] (a TAP interface; needs CAP_NET_ADMIN),\n"
+     "dpdk:DEVICE[,ARGUMENTS] (as 0000:3b:00.0 or\nnet_memif0,role=client)"},
+    {kFramesQueues, "frames-queues", "num",
+     [](Draft& d, View v) { return set_u32(d.frames_of_dpdk.queues, v, 1, 64); },
+     "a number from 1 to 64", "",
+     "queues of the DPDK device, each with a thread of its own\n(default: 1)"},
+    {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
+     "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
+     "server's, and sends\nits own"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
@@ -502,6 +487,7 @@ std::string settle(OptionDraft& draft) {
              "to serve at.";
     }
   }
+  if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
   if (!options.server.auth_file.empty()) {
     if (!options.listen.udp.empty())
       return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";

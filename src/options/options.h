@@ -54,13 +54,18 @@ struct ListenOptions {
 
 // A port of Ethernet frames, beside the sockets (--frames).
 struct FramesOptions {
-  enum class Kind : uint8_t { kPcap, kTap };
+  enum class Kind : uint8_t { kPcap, kTap, kDpdk };
 
   Kind kind = Kind::kPcap;
   std::string input;    // kPcap: the file that frames are read from
   std::string output;   // kPcap: the file that replies are written to
-  std::string name;     // kTap: the interface
+  std::string name;     // kTap: the interface; kDpdk: the device, with its arguments
   std::string address;  // kTap: as in 10.9.0.1/24, added to the interface; empty: none
+  // kDpdk: pairs of queues, each of which has a thread (--frames-queues).
+  uint32_t queues = 1;
+  // kDpdk: the TAP interface for what is the kernel's (--frames-kernel), and an address as above.
+  std::string kernel_interface;
+  std::string kernel_address;
 
   bool operator==(const FramesOptions&) const = default;
 };
@@ -159,6 +164,12 @@ struct CompatOptions {
 struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
+  // Threads that serve ports of frames.
+  uint32_t frame_threads() const {
+    uint32_t threads = 0;
+    for (const FramesOptions& one : frames) threads += one.queues;
+    return threads;
+  }
   UdpGuardOptions udp_guard;
   StoreOptions store;
   ServerOptions server;

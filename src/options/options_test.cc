@@ -569,6 +569,8 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --udp-allow=<cidr>",
                                  "    --udp-amplification=<num>",
                                  "    --frames=<port>",
+                                 "    --frames-queues=<num>",
+                                 "    --frames-kernel=<name>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

@@ -10,7 +10,7 @@ namespace warpcache::server {
 std::string CpuBackend::start() {
   store::StoreConfig config;
   config.memory_limit = options_.store.memory_bytes;
-  config.threads = options_.server.threads + static_cast<uint32_t>(options_.frames.size());
+  config.threads = options_.server.threads + options_.frame_threads();
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
   config.huge_pages = options_.store.huge_pages;

@@ -76,7 +76,7 @@ std::string CudaBackend::start() {
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   // Each thread has an engine, and so has each port of Ethernet frames.
   const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
-  const auto frame_ports = static_cast<uint32_t>(options_.frames.size());
+  const auto frame_ports = options_.frame_threads();
   config_.engines = options_.server.threads * engine_config().runners(false) +
                     frame_ports * engine_config().runners(true);
   // Persistent kernels of all must be resident at the same time; launches take turns.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/frame_ports.h"
 
+#include "io/frames/dpdk/dpdk_ports.h"
 #include "io/frames/tap_port.h"
 #if defined(WARPCACHE_HAVE_PCAP)
 #include "io/frames/pcap_port.h"
@@ -8,16 +9,37 @@
 
 namespace warpcache::server {
 
-std::string open_frame_port(const FramesOptions& options, std::unique_ptr<io::FramePort>* port) {
-  if (options.kind == FramesOptions::Kind::kTap) {
-    return io::TapPort::open(options.name, options.address, port);
-  }
+namespace {
+
+std::string open_pcap_port(const FramesOptions& options, std::unique_ptr<io::FramePort>* port) {
 #if defined(WARPCACHE_HAVE_PCAP)
   const std::string failure = io::PcapPort::open(options.input, options.output, port);
   return failure.empty() ? "" : "pcap: " + failure;
 #else
+  (void)options;
+  (void)port;
   return "pcap: this server was built without libpcap";
 #endif
+}
+
+}  // namespace
+
+std::string open_frame_ports(const FramesOptions& options,
+                             std::vector<std::unique_ptr<io::FramePort>>* ports) {
+  if (options.kind == FramesOptions::Kind::kDpdk) {
+    const std::string failure = io::open_dpdk_ports({.device = options.name,
+                                                     .queues = options.queues,
+                                                     .kernel_interface = options.kernel_interface,
+                                                     .kernel_address = options.kernel_address},
+                                                    ports);
+    return failure.empty() ? "" : "dpdk:" + options.name + ": " + failure;
+  }
+  std::unique_ptr<io::FramePort> port;
+  std::string failure = options.kind == FramesOptions::Kind::kTap
+                            ? io::TapPort::open(options.name, options.address, &port)
+                            : open_pcap_port(options, &port);
+  if (failure.empty()) ports->push_back(std::move(port));
+  return failure;
 }
 
 }  // namespace warpcache::server

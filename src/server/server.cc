@@ -36,8 +36,10 @@ Server::~Server() {
 std::string Server::open_ports() {
   // First, because -l may name an address of a TAP interface.
   for (const FramesOptions& frames : options_.frames) {
-    std::string failure = open_frame_port(frames, &frames_.emplace_back().port);
+    std::vector<std::unique_ptr<io::FramePort>> ports;
+    std::string failure = open_frame_ports(frames, &ports);
     if (!failure.empty()) return "--frames=" + failure + ".";
+    for (auto& port : ports) frames_.emplace_back().port = std::move(port);
   }
   std::vector<std::string> skipped;
   for (const ListenAddress& address : options_.listen.tcp) {

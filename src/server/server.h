@@ -93,10 +93,10 @@ class Server {
     std::thread thread;
   };
 
-  // The parts of a port of Ethernet frames.
+  // The parts of a port of Ethernet frames. The engine may use the port's memory, so it ends first.
   struct FrameThread {
-    std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<io::FramePort> port;
+    std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<worker::FrameWorker> loop;
     std::thread thread;
   };

@@ -147,6 +147,7 @@ void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {
   static constexpr std::pair<const char*, io::Counter io::FrameCounters::*> kFrameCounters[] = {
       {"frames_received", &io::FrameCounters::received},
       {"frames_receive_failed", &io::FrameCounters::receive_failed},
+      {"frames_receive_missed", &io::FrameCounters::receive_missed},
       {"frames_requests", &io::FrameCounters::requests},
       {"frames_malformed", &io::FrameCounters::malformed},
       {"frames_not_for_us", &io::FrameCounters::not_for_us},
@@ -156,10 +157,13 @@ void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {
       {"frames_unsupported", &io::FrameCounters::unsupported},
       {"frames_passed_on", &io::FrameCounters::passed_on},
       {"frames_pass_failed", &io::FrameCounters::pass_failed},
+      {"frames_from_kernel", &io::FrameCounters::from_kernel},
+      {"frames_from_kernel_failed", &io::FrameCounters::from_kernel_failed},
       {"frames_sent", &io::FrameCounters::sent},
       {"frames_send_failed", &io::FrameCounters::send_failed},
       {"frames_replies_dropped", &io::FrameCounters::replies_dropped},
       {"frames_replies_amplified", &io::FrameCounters::replies_amplified},
+      {"frames_copied_bytes", &io::FrameCounters::copied_bytes},
   };
   for (const Frames& frames : frames_) {
     const io::FrameCounters& traffic = frames.port->counters();

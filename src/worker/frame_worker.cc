@@ -37,13 +37,21 @@ FrameWorker::FrameWorker(const FrameWorkerConfig& config, io::UdpGuard guard, io
 
 std::string FrameWorker::open() {
   std::string failure = engine_.open_packets(config_.packets);
+  const MutableBytes own = port_.memory();
+  if (failure.empty() && own.size != 0) failure = engine_.use_packet_memory(own);
   if (!failure.empty()) return failure;
+  WC_ASSERT(engine_.packet_bursts() <= io::kFrameBurstsMax);
   for (uint32_t i = 0; i < engine_.packet_bursts(); ++i) {
     Burst& burst = *bursts_.emplace_back(std::make_unique<Burst>());
     burst.times_ns.resize(config_.burst_packets_max);
     io::FrameBuffer& buffer = burst.buffer;
-    buffer.data = engine_.packet_memory(config_.burst_input_bytes);
-    buffer.size = config_.burst_input_bytes;
+    buffer.number = i;
+    if (own.size != 0) {
+      buffer.data = own.data;
+    } else {
+      buffer.data = engine_.packet_memory(config_.burst_input_bytes);
+      buffer.size = config_.burst_input_bytes;
+    }
     buffer.slots = reinterpret_cast<net::PacketSlot*>(
         engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketSlot)));
     buffer.times_ns = burst.times_ns.data();
@@ -107,6 +115,7 @@ void FrameWorker::finish(const Burst& burst) {
   if (!passed_on_.empty()) {
     port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
   }
+  port_.take_back(burst.buffer);
 }
 
 void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {

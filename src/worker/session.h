@@ -39,6 +39,9 @@ struct LargeBody {
 // Deferred frames: they were in a batch and did not run, because there was no reply space. The
 // transport keeps their bytes; offsets count from the first of these.
 struct DeferredFrames {
+  DeferredFrames() { frames.reserve(kFramesReserve); }
+
+  static constexpr uint32_t kFramesReserve = 8;
   std::vector<protocol::Frame> frames;
   uint32_t framed_end = 0;  // bytes after this offset are not framed yet
 };
@@ -72,17 +75,22 @@ template <typename T>
 class NumberedPool {
  public:
   uint32_t take() {
-    if (free_.empty()) {
-      // Reserve first: give() must not allocate, and a refused allocation must change nothing.
-      if (free_.capacity() <= objects_.size()) free_.reserve(2 * objects_.size() + 8);
-      objects_.push_back(std::make_unique<T>());
-      free_.push_back(static_cast<uint32_t>(objects_.size()));
-    }
+    if (free_.empty()) add(1);
     const uint32_t number = free_.back();
     free_.pop_back();
     return number;
   }
   void give(uint32_t number) { free_.push_back(number); }
+  // Adds objects, so that as many calls of take() need no memory. Throws std::bad_alloc.
+  void add(uint32_t count) {
+    // Reserve first: give() must not allocate, and a refused allocation must change nothing.
+    const size_t objects = objects_.size() + count;
+    if (free_.capacity() < objects) free_.reserve(2 * objects + 6);
+    for (uint32_t i = 0; i < count; ++i) {
+      objects_.push_back(std::make_unique<T>());
+      free_.push_back(static_cast<uint32_t>(objects_.size()));
+    }
+  }
   T& operator[](uint32_t number) {
     WC_DASSERT(number != 0 && number <= objects_.size());
     return *objects_[number - 1];

@@ -39,6 +39,7 @@ Worker::Worker(const WorkerConfig& config, io::Transport& transport, engine::Eng
     free_.push_back(&burst);
   }
   completions_.reserve(io::kChunksMax);
+  deferred_pool_.add(kDeferredReserve);
   transport_.attach(*this, *this);
 }
 

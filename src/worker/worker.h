@@ -67,6 +67,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
  private:
   static constexpr uint32_t kNoEntry = 0xffffffffu;
   static constexpr uint32_t kScratchFrames = 256;
+  // Streams whose frames can be deferred when the system refuses memory.
+  static constexpr uint32_t kDeferredReserve = 256;
   static constexpr int kWaitMs = 1000;
   // How often the engine is asked for a batch before more is received meanwhile.
   static constexpr uint32_t kPollsPerReceive = 64;

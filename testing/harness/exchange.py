@@ -43,7 +43,12 @@ def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
 
 
 def ask_stats(sock: socket.socket, kind: str = "") -> dict[str, str]:
-    """The values of a statistic, by name."""
-    text = ask(sock, f"stats {kind}".strip().encode() + b"\r\n", b"END\r\n").decode()
+    """The values of a statistic, by name. Raises ValueError if the reply is an error."""
+    reply = ask(sock, f"stats {kind}".strip().encode() + b"\r\n")
+    if not reply.startswith((b"STAT ", b"END\r\n")):
+        raise ValueError(f"stats {kind}: {reply!r}")
+    if not reply.endswith(b"END\r\n"):
+        reply += receive_until(sock, b"END\r\n")
+    text = reply.decode()
     lines = text.splitlines()
     return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))

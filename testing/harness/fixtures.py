@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
 from harness.servers import Server, Target, find_target, start_server
 
 MAX_SHARED_SERVERS = 8
+
+
+def require_dpdk() -> None:
+    """Skips the test where the server is built without DPDK."""
+    # The simulated GPU's program starts the one that this variable names.
+    program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
+    if not Path(program).with_name("warpcached-dpdk.so").exists():
+        pytest.skip("the server is built without DPDK")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

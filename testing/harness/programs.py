@@ -26,3 +26,7 @@ def find_replay_client() -> Path | None:
 
 def find_load_generator() -> Path | None:
     return find_program("warpcache-load", "WARPCACHE_LOAD")
+
+
+def find_socket_floor() -> Path | None:
+    return find_program("socket_floor", "SOCKET_FLOOR")

@@ -6,59 +6,21 @@ Each test has a network namespace of its own, which ends with its thread.
 
 from __future__ import annotations
 
-import concurrent.futures
-import ctypes
-import fcntl
-import functools
-import os
 import socket
 import struct
 import subprocess
-import time
 
 import pytest
-from harness.exchange import ask, ask_stats
+from harness.exchange import ask
 from harness.fixtures import require_target
+from harness.network import in_own_network
 from harness.servers import start_server
 
-CLONE_NEWNET = 0x40000000
-SIOCSIFFLAGS = 0x8914
-IFF_UP = 1
-TIME_S_MAX = 10.0
+from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
+
 INTERFACE = "frames0"
 KERNEL, SERVER, OTHER = "10.9.0.1", "10.9.0.2", "10.9.0.77"
 KERNEL6, SERVER6 = "fd09::1", "fd09::2"
-
-
-def enter_new_network() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if os.geteuid() != 0 or libc.unshare(CLONE_NEWNET) != 0:
-        pytest.skip("no network namespace may be made")
-    if not os.path.exists("/dev/net/tun"):
-        pytest.skip("there is no /dev/net/tun")
-    with socket.socket() as control:
-        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
-    # Otherwise a new IPv6 address may not be used for a second.
-    for name in ("all", "default"):
-        path = f"/proc/sys/net/ipv6/conf/{name}/accept_dad"
-        if os.path.exists(path):
-            with open(path, "w") as file:
-                file.write("0")
-
-
-def in_own_network(test):
-    """Runs the test in a thread with a network namespace of its own."""
-
-    @functools.wraps(test)
-    def run(*arguments, **named):
-        def body():
-            enter_new_network()
-            return test(*arguments, **named)
-
-        with concurrent.futures.ThreadPoolExecutor(1) as executor:
-            return executor.submit(body).result()
-
-    return run
 
 
 class TapServer:
@@ -81,33 +43,10 @@ class TapServer:
         assert INTERFACE not in names
 
     def udp(self, host: str = SERVER) -> socket.socket:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_DGRAM)
-        sock.settimeout(TIME_S_MAX)
-        sock.connect((host, self.server.port))
-        return sock
+        return udp_to(host, self.server.port)
 
     def stats(self, name: str, value: int) -> dict[str, int]:
-        """The counters of frames, when `name` has reached `value`: a reply may come before it is counted."""
-        deadline = time.monotonic() + TIME_S_MAX
-        while True:
-            stats = {k: int(v) for k, v in ask_stats(self.sock).items() if k.startswith("frames_")}
-            if stats[name] >= value or time.monotonic() > deadline:
-                return stats
-            time.sleep(0.01)
-
-
-def say(sock: socket.socket, text: bytes, request_id: int = 1) -> bytes:
-    """The whole reply to a datagram."""
-    sock.send(struct.pack(">HHHH", request_id, 0, 1, 0) + text)
-    parts: dict[int, bytes] = {}
-    count = 1
-    while len(parts) < count:
-        data = sock.recv(65536)
-        answered, number, count, _ = struct.unpack(">HHHH", data[:8])
-        assert answered == request_id
-        parts[number] = data[8:]
-    return b"".join(parts[number] for number in range(count))
+        return frames_stats(self.sock, name, value)
 
 
 @in_own_network
@@ -143,26 +82,11 @@ def test_ipv6():
             assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
 
 
-def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
 @in_own_network
 @pytest.mark.parametrize("size", [8, 4000], ids=["whole", "in fragments"])
 def test_icmp_echo(size):
     with TapServer():
-        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
-            raw.settimeout(TIME_S_MAX)
-            head, data = struct.pack(">BBHHH", 8, 0, 0, 77, 1), bytes(size)
-            raw.sendto(head[:2] + struct.pack(">H", checksum(head + data)) + head[4:] + data, (SERVER, 0))
-            while True:
-                packet, source = raw.recvfrom(65536)
-                if source[0] == SERVER and packet[20] == 0:  # not what the kernel itself was asked
-                    break
-            assert packet[24:] == head[4:] + data
+        ping(SERVER, size)
 
 
 @in_own_network
@@ -224,11 +148,14 @@ def test_many_clients():
 def test_refusals():
     target = require_target("warpcached")
     for option, text in [
-        ("--frames=tap:", "give pcap:IN,OUT or tap:NAME"),
-        ("--frames=pcap:a", "give pcap:IN,OUT or tap:NAME"),
-        ("--frames=eth0", "give pcap:IN,OUT or tap:NAME"),
+        ("--frames=tap:", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE"),
+        ("--frames=pcap:a", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE"),
+        ("--frames=eth0", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE"),
         ("--frames=pcap:/nothing/here,/tmp/x", "/nothing/here: No such file or directory"),
         ("--frames=tap:a-name-that-is-too-long", "1 to 15 characters"),
+        ("--frames=dpdk:", "give pcap:IN,OUT, tap:NAME"),
+        ("--frames-queues=2", "need --frames=dpdk:DEVICE"),
+        ("--frames-kernel=a", "need --frames=dpdk:DEVICE"),
     ]:
         done = subprocess.run(
             [target.path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", option],

@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of this folder, played through the server: its frames come from one named pipe and go to another.
+"""The cases of this folder, played through the server, by each of its ports that keeps frames as they are.
 
 `WARPCACHED` may be any build, with any engine: tests/simulated_gpu/warpcached runs them on the CUDA engine.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import select
+import socket
 import struct
 import time
 from pathlib import Path
 
 import pytest
 from harness.exchange import ask, ask_stats
-from harness.fixtures import require_target
+from harness.fixtures import require_dpdk, require_target
+from harness.network import enter_new_network
 from harness.servers import start_server
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 TIME_S_MAX = 10.0
 ETHERNET = 1
+# As in linux/if_ether.h and linux/if_packet.h.
+ETH_P_ALL, SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 3, 263, 8, 0x10
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
 FRAME_HEAD = struct.Struct("<IIII")
 # What the server counts a frame as, by the verdicts of README.md.
@@ -39,40 +44,12 @@ ENGINES = {"launch": (), "persistent": ("--gpu-mode=persistent",)}
 class FrameServer:
     """A server with a port of frames and a connection for everything else."""
 
-    def __init__(self, target, folder: Path, options: tuple[str, ...] = ()):
-        self.to_server, self.from_server = folder / "in", folder / "out"
-        for path in (self.to_server, self.from_server):
-            os.mkfifo(path)
+    frame_bytes_min = 0  # shorter ones cannot be sent to it
+
+    def __init__(self, target, frames: str, options: tuple[str, ...]):
         allow = ("--udp-allow=0.0.0.0/0", "--udp-allow=::/0")  # replies of any size
-        frames = f"--frames=pcap:{self.to_server},{self.from_server}"
         self.server = start_server(target, (frames, *allow, *options), unix=True)
-        self.out = os.open(self.from_server, os.O_RDONLY | os.O_NONBLOCK)
-        self.into = os.open(self.to_server, os.O_WRONLY)
         self.sock = self.server.connect()
-        os.write(self.into, FILE_HEAD)
-        assert self.read(len(FILE_HEAD)) == FILE_HEAD
-
-    def send(self, frames: list[bytes], time_s: int = 7) -> None:
-        data = b"".join(FRAME_HEAD.pack(time_s, i, len(f), len(f)) + f for i, f in enumerate(frames))
-        while data:
-            data = data[os.write(self.into, data[:65536]) :]
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        deadline = time.monotonic() + TIME_S_MAX
-        while len(data) < size:
-            ready, _, _ = select.select([self.out], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{len(data)} of {size} bytes came; the server's log:\n{self.server.log()}"
-            data += os.read(self.out, size - len(data))
-        return data
-
-    def replies(self, count: int) -> list[tuple[int, bytes]]:
-        """The next frames that the server sends, each with the seconds of its time."""
-        frames = []
-        for _ in range(count):
-            seconds, _, size, _ = FRAME_HEAD.unpack(self.read(FRAME_HEAD.size))
-            frames.append((seconds, self.read(size)))
-        return frames
 
     def stats(self) -> dict[str, int]:
         return {k: int(v) for k, v in ask_stats(self.sock).items() if k.startswith("frames_")}
@@ -90,26 +67,113 @@ class FrameServer:
 
     def on_gpu(self) -> bool:
         deadline = time.monotonic() + TIME_S_MAX
-        while "frames    pcap" not in self.server.log() and time.monotonic() < deadline:
+        while "  frames    " not in self.server.log() and time.monotonic() < deadline:
             time.sleep(0.01)  # it says what it is when it serves, which is after it listens
         return "  engine    cuda" in self.server.log()
 
     def stop(self) -> int:
-        for fd in (self.into, self.out):
-            os.close(fd)
         self.sock.close()
         return self.server.stop()
 
 
-@pytest.fixture(params=ENGINES)
+class PcapServer(FrameServer):
+    """Two named pipes."""
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+        to_server, from_server = folder / "in", folder / "out"
+        for path in (to_server, from_server):
+            os.mkfifo(path)
+        super().__init__(target, f"--frames=pcap:{to_server},{from_server}", options)
+        self.out = os.open(from_server, os.O_RDONLY | os.O_NONBLOCK)
+        self.into = os.open(to_server, os.O_WRONLY)
+        os.write(self.into, FILE_HEAD)
+        assert self.read(len(FILE_HEAD)) == FILE_HEAD
+
+    def send(self, frames: list[bytes], time_s: int = 7) -> None:
+        data = b"".join(FRAME_HEAD.pack(time_s, i, len(f), len(f)) + f for i, f in enumerate(frames))
+        while data:
+            data = data[os.write(self.into, data[:65536]) :]
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        deadline = time.monotonic() + TIME_S_MAX
+        while len(data) < size:
+            ready, _, _ = select.select([self.out], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{len(data)} of {size} bytes came; the server's log:\n{self.server.log()}"
+            data += os.read(self.out, size - len(data))
+        return data
+
+    def replies(self, count: int) -> list[bytes]:
+        """The next frames that the server sends."""
+        frames = []
+        for _ in range(count):
+            _, _, size, _ = FRAME_HEAD.unpack(self.read(FRAME_HEAD.size))
+            frames.append(self.read(size))
+        return frames
+
+    def stop(self) -> int:
+        for fd in (self.into, self.out):
+            os.close(fd)
+        return super().stop()
+
+
+class DpdkServer(FrameServer):
+    """DPDK's TAP device, whose other side is a packet socket."""
+
+    frame_bytes_min = 14
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+        require_dpdk()
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            executor.submit(self._start, target, options).result()
+
+    def _start(self, target, options: tuple[str, ...]) -> None:
+        enter_new_network()
+        with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w") as file:
+            file.write("1")  # nothing of the kernel's own
+        super().__init__(target, "--frames=dpdk:net_tap0,iface=frames0", options)
+        self.link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        self.link.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        self.link.settimeout(TIME_S_MAX)
+        self.link.bind(("frames0", 0))
+
+    def send(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.link.send(frame)
+
+    def replies(self, count: int) -> list[bytes]:
+        """The next frames that the server sends. The kernel takes a VLAN tag out."""
+        frames = []
+        while len(frames) < count:
+            frame, ancillary, _, address = self.link.recvmsg(65536, 256)
+            if address[2] == socket.PACKET_OUTGOING:
+                continue
+            for level, kind, data in ancillary:
+                if (level, kind) != (SOL_PACKET, PACKET_AUXDATA):
+                    continue
+                status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", data)
+                if status & TP_STATUS_VLAN_VALID:
+                    frame = frame[:12] + struct.pack(">HH", tpid, tci) + frame[12:]
+            frames.append(frame)
+        return frames
+
+    def stop(self) -> int:
+        self.link.close()
+        return super().stop()
+
+
+PORTS = {"pcap": PcapServer, "dpdk": DpdkServer}
+
+
+@pytest.fixture(params=[(port, mode) for port in PORTS for mode in ENGINES], ids="-".join)
 def frame_server(request, tmp_path):
-    target = require_target("warpcached")
-    made = FrameServer(target, tmp_path, ENGINES[request.param])
-    if request.param == "persistent" and not made.on_gpu():
+    port, mode = request.param
+    made = PORTS[port](require_target("warpcached"), tmp_path, ENGINES[mode])
+    if mode == "persistent" and not made.on_gpu():
         made.stop()
         pytest.skip("the CPU engine has one mode")
     yield made
-    assert made.stop() == 0, made.server.log()
+    assert made.stop() == 0
 
 
 def matches(want: str, got: bytes) -> bool:
@@ -127,7 +191,7 @@ def set_up(server: FrameServer, case: dict) -> None:
 
 
 def check(server: FrameServer, want: list[str], at: str) -> None:
-    for number, (frame, (_, got)) in enumerate(zip(want, server.replies(len(want)))):
+    for number, (frame, got) in enumerate(zip(want, server.replies(len(want)))):
         assert matches(frame, got), f"{at}, reply {number}\nwant {frame}\ngot  {got.hex()}"
 
 
@@ -142,7 +206,10 @@ def test_one_by_one(frame_server, path):
                 advance(frame_server, step["advance_s"])
                 continue
             before = frame_server.stats()
-            frame_server.send([bytes.fromhex(step["in"])])
+            frame = bytes.fromhex(step["in"])
+            if len(frame) < frame_server.frame_bytes_min:
+                continue
+            frame_server.send([frame])
             check(frame_server, step["out"], at)
             received += 1
             sent += len(step["out"])
@@ -167,8 +234,10 @@ def test_in_one_burst(frame_server, path):
         frames, want = [], []
         for step in [*case["steps"], {"advance_s": 0}]:
             if "advance_s" not in step:
-                frames.append(bytes.fromhex(step["in"]))
-                want += step["out"]
+                frame = bytes.fromhex(step["in"])
+                if len(frame) >= frame_server.frame_bytes_min:
+                    frames.append(frame)
+                    want += step["out"]
                 continue
             frame_server.send(frames)
             check(frame_server, want, f"{case['name']}, a burst of {len(frames)}")

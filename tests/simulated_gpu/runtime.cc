@@ -385,6 +385,10 @@ cudaError_t cudaFree(void* data) {
 
 cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 
+// Kernels read all memory of the process anyway.
+cudaError_t cudaHostRegister(void*, size_t, unsigned int) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+
 namespace simt {
 
 namespace {

@@ -113,6 +113,11 @@ uint8_t* CudaEngine::packet_memory(uint64_t bytes) {
   return memory.data();
 }
 
+std::string CudaEngine::use_packet_memory(MutableBytes memory) {
+  if (used_memory_.emplace_back().pin(memory)) return "";
+  return "the GPU cannot read the memory of the frames";
+}
+
 void CudaEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(!idle_packet_runners_.empty());
   burst->replies_dropped = 0;

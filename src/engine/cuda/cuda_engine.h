@@ -49,6 +49,7 @@ class CudaEngine final : public Engine {
   std::string open_packets(const PacketSettings& settings) override;
   uint32_t packet_bursts() const override { return parts_.config.packet_bursts; }
   uint8_t* packet_memory(uint64_t bytes) override;
+  std::string use_packet_memory(MutableBytes memory) override;
   void submit_packets(net::PacketBurst* burst) override;
   net::PacketBurst* poll_packets() override;
 
@@ -70,6 +71,7 @@ class CudaEngine final : public Engine {
   std::vector<std::unique_ptr<MessageRunner>> message_runners_;
 
   std::deque<gpu::CudaMemory> packet_memory_;  // pinned
+  std::deque<gpu::PinnedMemory> used_memory_;  // of ports
   std::optional<HostPackets> host_packets_;
   std::vector<uint32_t> for_host_;  // packets of a burst
   std::vector<PacketRunner*> idle_packet_runners_;

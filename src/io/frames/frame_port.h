@@ -17,8 +17,14 @@ namespace warpcache::io {
 // The longest frame that a port receives. Longer ones are dropped and counted.
 inline constexpr uint32_t kFrameBytesMax = 64 * 1024 + 64;
 
-// Memory that a port receives a burst into; the caller owns it and empties it (count = used = 0).
+// The most bursts of a port that are under way.
+inline constexpr uint32_t kFrameBurstsMax = 8;
+
+// What a port receives a burst into; the caller owns it and empties it (count = used = 0). A port
+// with memory of its own leaves the frames there: `data` is its memory, and `size` and `used` say
+// nothing.
 struct FrameBuffer {
+  uint32_t number = 0;      // of the burst, below kFrameBurstsMax
   uint8_t* data = nullptr;  // begins at a multiple of 16 bytes
   uint32_t size = 0;        // bytes, a multiple of 16. REQUIRES: at least kFrameBytesMax
   net::PacketSlot* slots = nullptr;
@@ -31,9 +37,13 @@ struct FrameBuffer {
   uint8_t* next() const { return data + used; }
   // The frame at next() has been received.
   void add(uint32_t bytes, uint64_t time_ns) {
-    slots[count] = {used, bytes};
-    times_ns[count++] = time_ns;
+    add_at(used, bytes, time_ns);
     used += (bytes + 15) / 16 * 16;
+  }
+  // A frame lies at `offset` in the port's memory.
+  void add_at(uint32_t offset, uint32_t bytes, uint64_t time_ns) {
+    slots[count] = {offset, bytes};
+    times_ns[count++] = time_ns;
   }
 };
 
@@ -48,6 +58,11 @@ class FramePort {
  public:
   virtual ~FramePort() = default;
 
+  // The memory in which the frames lie that the port receives, if it has such memory: the engine
+  // reads and writes them there. It begins at a multiple of 16 bytes and is smaller than 4 GB.
+  // Empty: the port copies frames to FrameBuffer::data.
+  virtual MutableBytes memory() const { return {}; }
+
   // Waits at most timeout_ms (0: not at all) for frames, and appends those that are there to
   // `buffer` while it has space. False: none will come any more.
   virtual bool receive(FrameBuffer& buffer, int timeout_ms) = 0;
@@ -60,6 +75,10 @@ class FramePort {
   // ports, fragments. A port that shares an address with the kernel answers them or gives them to
   // it; others drop them. May change the frames.
   virtual void pass_on(const MutableBytes* frames, uint32_t count) = 0;
+
+  // The frames of a burst are not used any more. A port with memory of its own receives into it
+  // again.
+  virtual void take_back(const FrameBuffer& /*buffer*/) {}
 
   // Ends the port: wakes receive(), which returns false from then on. Any thread.
   virtual void stop() = 0;

@@ -25,6 +25,9 @@
 #include <vector>
 
 #include "io/frames/tap_port.h"
+#if defined(WARPCACHE_HAVE_DPDK)
+#include "io/frames/dpdk/dpdk_ports.h"
+#endif
 #include "io/frames/testing/received.h"
 #include "io/unique_fd.h"
 #if defined(WARPCACHE_HAVE_PCAP)
@@ -107,13 +110,13 @@ class PcapLink final : public Link {
 };
 #endif
 
-// A TAP interface in a network namespace of the thread's own.
-class TapLink final : public Link {
+// An interface of the kernel's in a network namespace of the thread's own.
+class KernelLink : public Link {
  public:
   std::string open(std::unique_ptr<FramePort>* port) override {
     if (unshare(CLONE_NEWNET) != 0) return "no network namespace may be made";
     if (access("/dev/net/tun", R_OK | W_OK) != 0) return "there is no /dev/net/tun";
-    std::string failure = TapPort::open("port0", "", port);
+    std::string failure = open_port(port);
     if (!failure.empty()) return failure;
     socket_.reset(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(kEtherType)));
     sockaddr_ll address = {};
@@ -142,10 +145,34 @@ class TapLink final : public Link {
  private:
   static constexpr uint16_t kEtherType = 0x88b5;  // for experiments
 
+  // Makes the port, whose interface is port0.
+  virtual std::string open_port(std::unique_ptr<FramePort>* port) = 0;
+
   UniqueFd socket_;
 };
 
-// Of the type that TapLink asks for; the kernel's own frames are of others.
+class TapLink final : public KernelLink {
+  std::string open_port(std::unique_ptr<FramePort>* port) override {
+    return TapPort::open("port0", "", port);
+  }
+};
+
+#if defined(WARPCACHE_HAVE_DPDK)
+// DPDK's own TAP device.
+class DpdkLink final : public KernelLink {
+  std::string open_port(std::unique_ptr<FramePort>* port) override {
+    std::vector<std::unique_ptr<FramePort>> ports;
+    DpdkSettings settings;
+    settings.device = "net_tap0,iface=port0";
+    std::string failure = warpcache_open_dpdk_ports(settings, &ports);
+    EXPECT_EQ(failure, "");
+    if (failure.empty()) *port = std::move(ports.front());
+    return failure;
+  }
+};
+#endif
+
+// Of the type that KernelLink asks for; the kernel's own frames are of others.
 std::string frame_of(const std::string& text) {
   return std::string("\x02\0\0\0\0\1\x02\0\0\0\0\2\x88\xb5", 14) + text +
          std::string(60 - 14 - text.size(), '\0');
@@ -184,7 +211,7 @@ class FramePortTest : public testing::TestWithParam<LinkKind> {
 TEST_P(FramePortTest, ReceivesFramesInOrderAndInBursts) {
   std::vector<std::string> frames;
   for (int i = 0; i < 20; ++i) frames.push_back(frame_of("frame " + std::to_string(i)));
-  FrameMemory memory(7);
+  FrameMemory memory(*port_, 7);
   for (const std::string& frame : frames) link_->send(frame);
   EXPECT_EQ(receive(frames.size(), memory), frames);
   EXPECT_GE(port_->counters().received.get(), 20u);
@@ -204,7 +231,7 @@ TEST_P(FramePortTest, SendsFramesInOrder) {
 }
 
 TEST_P(FramePortTest, WithoutFramesItGoesOn) {
-  FrameMemory memory(4);
+  FrameMemory memory(*port_, 4);
   EXPECT_TRUE(port_->receive(memory.empty(), 0));
   EXPECT_TRUE(port_->receive(memory.empty(), 1));
 }
@@ -214,7 +241,7 @@ TEST_P(FramePortTest, StopWakesIt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     port_->stop();
   });
-  FrameMemory memory(4);
+  FrameMemory memory(*port_, 4);
   const auto begin = std::chrono::steady_clock::now();
   while (port_->receive(memory.empty(), kWaitMs)) {
   }
@@ -229,6 +256,9 @@ const LinkKind kLinks[] = {
     {"Pcap", [] { return std::make_unique<PcapLink>(); }},
 #endif
     {"Tap", [] { return std::make_unique<TapLink>(); }},
+#if defined(WARPCACHE_HAVE_DPDK)
+    {"Dpdk", [] { return std::make_unique<DpdkLink>(); }},
+#endif
 };
 
 INSTANTIATE_TEST_SUITE_P(All, FramePortTest, testing::ValuesIn(kLinks),

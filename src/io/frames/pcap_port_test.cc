@@ -62,7 +62,7 @@ class PcapPortTest : public testing::Test {
   }
   // The frames of the input up to its end, or up to a fault.
   std::vector<ReceivedFrame> receive_all() {
-    FrameMemory memory(4);
+    FrameMemory memory(*port_, 4);
     std::vector<ReceivedFrame> frames;
     bool more = true;
     while (more) {

@@ -14,10 +14,9 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "io/frames/frame_port.h"
-#include "io/unique_fd.h"
+#include "io/frames/tap_interface.h"
 #include "io/wake_event.h"
 
 namespace warpcache::io {
@@ -35,19 +34,15 @@ class TapPort final : public FramePort {
   void pass_on(const MutableBytes* frames, uint32_t count) override;
   void stop() override;
   std::string failure() const override { return failure_; }
-  std::string describe() const override { return "tap " + name_; }
+  std::string describe() const override { return "tap " + interface_.name(); }
 
  private:
   TapPort() = default;
-  std::string open_interface(const std::string& name);
   bool wait(int timeout_ms) const;
-  bool write_frame(Bytes frame);
 
-  UniqueFd fd_;
+  TapInterface interface_;
   WakeEvent stop_event_;
   std::atomic<bool> stopped_{false};
-  std::string name_;
-  uint8_t kernel_mac_[6] = {};
   std::string failure_;
 };
 

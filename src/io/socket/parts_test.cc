@@ -10,6 +10,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <vector>
 
 #include "io/socket/accept/listener.h"
 #include "io/socket/stream/out_queue.h"
@@ -80,6 +82,22 @@ TEST(StashPoolTest, SizesAndReuse) {
     pool.give(stash);
   }
   EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+TEST(StashPoolTest, ReserveIsTakenAndComesBack) {
+  StashPool pool(0);
+  std::vector<Stash> taken;
+  std::set<uint8_t*> places;
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < StashPool::kReserve; ++i) taken.push_back(pool.take(1));
+    for (Stash& stash : taken) {
+      ASSERT_NE(stash.data, nullptr);
+      places.insert(stash.data);
+      pool.give(stash);
+    }
+    taken.clear();
+    EXPECT_EQ(places.size(), StashPool::kReserve);
+  }
 }
 
 TEST(StashPoolTest, Bound) {

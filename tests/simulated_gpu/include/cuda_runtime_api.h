@@ -27,6 +27,7 @@ enum cudaMemcpyKind {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 inline constexpr unsigned int cudaHostAllocPortable = 1;
+inline constexpr unsigned int cudaHostRegisterPortable = 1;
 inline constexpr unsigned int cudaStreamNonBlocking = 1;
 
 struct cudaDeviceProp {
@@ -67,6 +68,8 @@ cudaError_t cudaMalloc(void** data, size_t bytes);
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int flags);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaFreeHost(void* data);
+cudaError_t cudaHostRegister(void* data, size_t bytes, unsigned int flags);
+cudaError_t cudaHostUnregister(void* data);
 
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream);

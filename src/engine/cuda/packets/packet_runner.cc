@@ -80,7 +80,7 @@ bool PacketRunner::finish() {
 
 bool PacketRunner::is_copied(const net::PacketBurst& batch) const {
   return !batch.on_device && config_.copied_packets_min != 0 &&
-         batch.count >= config_.copied_packets_min &&
+         batch.count >= config_.copied_packets_min && batch.input_bytes != 0 &&
          batch.input_bytes <= config_.copied_input_bytes &&
          batch.reply_bytes <= config_.copied_reply_bytes;
 }

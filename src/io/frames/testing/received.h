@@ -18,18 +18,24 @@ struct ReceivedFrame {
 
 class FrameMemory {
  public:
-  explicit FrameMemory(uint32_t frames_max)
-      : bytes_(4 * kFrameBytesMax), slots_(frames_max), times_(frames_max) {}
+  // `port` outlives this.
+  FrameMemory(FramePort& port, uint32_t frames_max)
+      : port_(port), bytes_(4 * kFrameBytesMax), slots_(frames_max), times_(frames_max) {
+    const MutableBytes own = port.memory();
+    buffer_.data = own.size != 0 ? own.data : bytes_.data();
+    buffer_.size = static_cast<uint32_t>(bytes_.size());
+    buffer_.slots = slots_.data();
+    buffer_.times_ns = times_.data();
+    buffer_.frames_max = frames_max;
+  }
+  FrameMemory(const FrameMemory&) = delete;
+  FrameMemory& operator=(const FrameMemory&) = delete;
+  ~FrameMemory() { port_.take_back(buffer_); }
 
   // A buffer without frames.
   FrameBuffer& empty() {
-    buffer_ = {bytes_.data(),
-               static_cast<uint32_t>(bytes_.size()),
-               slots_.data(),
-               times_.data(),
-               static_cast<uint32_t>(slots_.size()),
-               0,
-               0};
+    port_.take_back(buffer_);
+    buffer_.count = buffer_.used = 0;
     return buffer_;
   }
   // Appends the buffer's frames to `frames`.
@@ -42,6 +48,7 @@ class FrameMemory {
   }
 
  private:
+  FramePort& port_;
   std::vector<uint8_t> bytes_;
   std::vector<net::PacketSlot> slots_;
   std::vector<uint64_t> times_;

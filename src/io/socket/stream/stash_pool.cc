@@ -5,8 +5,24 @@
 
 namespace warpcache::io {
 
+StashPool::StashPool(uint64_t bytes_max)
+    : bytes_max_(bytes_max != 0 ? bytes_max : std::numeric_limits<uint64_t>::max()) {
+  for (uint32_t i = 0; i < kReserve; ++i) {
+    void* const buffer = ::operator new(kSmallest, std::nothrow);
+    if (buffer == nullptr) {
+      free_spares();
+      throw std::bad_alloc();
+    }
+    keep(buffer, 0);
+  }
+}
+
 StashPool::~StashPool() {
   WC_ASSERT(bytes_in_use() == 0);
+  free_spares();
+}
+
+void StashPool::free_spares() {
   for (Spare* spare : spares_) {
     while (spare != nullptr) {
       Spare* const next = spare->next;
@@ -31,6 +47,7 @@ Stash StashPool::take(uint32_t capacity) {
   if (spare != nullptr) {
     spares_[which] = spare->next;
     spare_bytes_ -= bytes;
+    if (which == 0) --smallest_spares_;
   } else {
     spare = static_cast<Spare*>(::operator new(bytes, std::nothrow));
     if (spare == nullptr) return {};
@@ -42,15 +59,20 @@ Stash StashPool::take(uint32_t capacity) {
 void StashPool::give(Stash& stash) {
   if (stash.data == nullptr) return;
   bytes_in_use_.store(bytes_in_use() - stash.capacity, std::memory_order_relaxed);
-  if (spare_bytes_ + stash.capacity <= kSpareBytesMax) {
-    const uint32_t which = class_of(stash.capacity);
-    Spare* const spare = ::new (stash.data) Spare{spares_[which]};
-    spares_[which] = spare;
-    spare_bytes_ += stash.capacity;
+  const uint32_t which = class_of(stash.capacity);
+  const bool reserve = which == 0 && smallest_spares_ < kReserve;
+  if (reserve || spare_bytes_ + stash.capacity <= kSpareBytesMax) {
+    keep(stash.data, which);
   } else {
     ::operator delete(stash.data);
   }
   stash = {};
+}
+
+void StashPool::keep(void* buffer, uint32_t which) {
+  spares_[which] = ::new (buffer) Spare{spares_[which]};
+  spare_bytes_ += kSmallest << which;
+  if (which == 0) ++smallest_spares_;
 }
 
 }  // namespace warpcache::io

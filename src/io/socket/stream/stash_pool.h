@@ -26,10 +26,13 @@ class StashPool {
  public:
   // The most unused memory that is kept for reuse.
   static constexpr uint64_t kSpareBytesMax = uint64_t{1} << 20;
+  // Buffers of the smallest size that are allocated at the start and never freed, so that small
+  // requests are kept when the system refuses memory.
+  static constexpr uint32_t kReserve = 256;
 
   // `bytes_max`: the most bytes in use; 0: no bound except one chunk per connection.
-  explicit StashPool(uint64_t bytes_max)
-      : bytes_max_(bytes_max != 0 ? bytes_max : std::numeric_limits<uint64_t>::max()) {}
+  // Throws std::bad_alloc.
+  explicit StashPool(uint64_t bytes_max);
   StashPool(const StashPool&) = delete;
   StashPool& operator=(const StashPool&) = delete;
   // REQUIRES: all buffers were given back.
@@ -57,10 +60,13 @@ class StashPool {
   };
 
   static uint32_t class_of(uint32_t capacity);
+  void keep(void* buffer, uint32_t which);
+  void free_spares();
 
   uint64_t bytes_max_;
   std::atomic<uint64_t> bytes_in_use_{0};
   uint64_t spare_bytes_ = 0;
+  uint32_t smallest_spares_ = 0;  // spares of kSmallest bytes
   std::array<Spare*, kClasses> spares_{};
 };
 

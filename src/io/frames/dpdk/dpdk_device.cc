@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/frames/dpdk/dpdk_device.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_memory.h>
+#include <rte_pause.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/assert.h"
+#include "io/frames/dpdk/dpdk_eal.h"
+
+namespace warpcache::io {
+namespace {
+
+constexpr uint16_t kRingFrames = 1024;
+constexpr uint32_t kPoolCache = 256;
+constexpr auto kAnySocket = static_cast<unsigned>(SOCKET_ID_ANY);
+constexpr uint32_t kBufferBytes = RTE_PKTMBUF_HEADROOM + DpdkPort::kFrameRoom;
+
+std::string failed(const char* what, int error) {
+  return std::string(what) + ": " + rte_strerror(error < 0 ? -error : error);
+}
+
+// DPDK's threads inherit that signals are for others. Its TAP device is told of frames by realtime
+// signals.
+class SignalsElsewhere {
+ public:
+  SignalsElsewhere() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) sigdelset(&blocked, number);
+    (void)pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  }
+  SignalsElsewhere(const SignalsElsewhere&) = delete;
+  SignalsElsewhere& operator=(const SignalsElsewhere&) = delete;
+  ~SignalsElsewhere() { (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+// Memory for the buffers of received frames. Its pages may lie apart for the device: no buffer
+// crosses from one to the next, so there is space for that.
+const rte_memzone* reserve_zone(const std::string& name) {
+  constexpr uint64_t kPage = uint64_t{2} << 20;
+  constexpr uint64_t kPages = DpdkPort::kBuffers / (kPage / kBufferBytes) + 1;
+  return rte_memzone_reserve_aligned(name.c_str(), kPages * kPage, SOCKET_ID_ANY, 0, kPage);
+}
+
+std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
+  const bool apart = rte_eal_iova_mode() != RTE_IOVA_VA;
+  const uint64_t bytes = apart ? zone.hugepage_sz : zone.len;
+  std::vector<rte_pktmbuf_extmem> pieces;
+  for (uint64_t at = 0; at + bytes <= zone.len; at += bytes) {
+    rte_pktmbuf_extmem& piece = pieces.emplace_back();
+    piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
+    piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
+    piece.buf_len = bytes;
+    piece.elt_size = kBufferBytes;
+  }
+  return pieces;
+}
+
+uint64_t now_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+}  // namespace
+
+DpdkDevice::~DpdkDevice() {
+  rte_eth_dev_info info = {};
+  const bool known = rte_eth_dev_info_get(number_, &info) == 0;
+  if (started_) (void)rte_eth_dev_stop(number_);
+  if (known) (void)rte_dev_remove(info.device);
+  for (const Buffers& buffers : buffers_) {
+    rte_mempool_free(buffers.received);
+    rte_mempool_free(buffers.sent);
+    if (buffers.zone != nullptr) (void)rte_memzone_free(buffers.zone);
+  }
+}
+
+// The buffers of received frames lie in one piece of memory, so that an engine can address them all
+// from its start.
+std::string DpdkDevice::allocate(uint32_t queues) {
+  for (uint32_t queue = 0; queue < queues; ++queue) {
+    const std::string name = std::to_string(number_) + "_" + std::to_string(queue);
+    Buffers& buffers = buffers_.emplace_back();
+    buffers.zone = reserve_zone("wc_frames_" + name);
+    if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
+    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone);
+    buffers.received = rte_pktmbuf_pool_create_extbuf(
+        ("wc_received_" + name).c_str(), DpdkPort::kBuffers, kPoolCache, 0, kBufferBytes,
+        SOCKET_ID_ANY, pieces.data(), static_cast<unsigned>(pieces.size()));
+    if (buffers.received == nullptr) return failed("buffers for received frames", rte_errno);
+    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), DpdkPort::kBuffers,
+                                           kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY);
+    if (buffers.sent == nullptr) return failed("buffers for replies", rte_errno);
+  }
+  return "";
+}
+
+std::string DpdkDevice::start() {
+  const auto queues = static_cast<uint16_t>(buffers_.size());
+  rte_eth_dev_info info;
+  int error = rte_eth_dev_info_get(number_, &info);
+  if (error != 0) return failed("its properties", error);
+  if (queues > info.max_rx_queues || queues > info.max_tx_queues) {
+    const uint32_t most = std::min(info.max_rx_queues, info.max_tx_queues);
+    return "it has at most " + std::to_string(most) + " queues";
+  }
+  rte_eth_conf settings = {};
+  if (queues > 1) {
+    settings.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    settings.rx_adv_conf.rss_conf.rss_hf =
+        (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+    if (settings.rx_adv_conf.rss_conf.rss_hf == 0) settings.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+  }
+  error = rte_eth_dev_configure(number_, queues, queues, &settings);
+  if (error != 0) return failed("configuring it", error);
+  uint16_t received = kRingFrames;
+  uint16_t sent = kRingFrames;
+  error = rte_eth_dev_adjust_nb_rx_tx_desc(number_, &received, &sent);
+  if (error != 0) return failed("the size of its rings", error);
+  for (uint16_t queue = 0; queue < queues; ++queue) {
+    error = rte_eth_rx_queue_setup(number_, queue, received, kAnySocket, nullptr,
+                                   buffers_[queue].received);
+    if (error != 0) return failed("a queue for received frames", error);
+    error = rte_eth_tx_queue_setup(number_, queue, sent, kAnySocket, nullptr);
+    if (error != 0) return failed("a queue for frames to be sent", error);
+  }
+  reconnects_ = std::strcmp(info.driver_name, "net_memif") == 0;
+  error = rte_eth_dev_start(number_);
+  if (error != 0 && !reconnects_) return failed("starting it", error);
+  started_ = error == 0;
+  return "";
+}
+
+void DpdkDevice::keep_connected(const std::atomic<bool>& stopped) {
+  constexpr uint64_t kEveryUs = 500'000;
+  constexpr useconds_t kStepUs = 100;
+  rte_eth_link link = {};
+  if (!reconnects_ || now_us() < restarted_us_ + kEveryUs) return;
+  (void)rte_eth_link_get_nowait(number_, &link);
+  if (link.link_status == RTE_ETH_LINK_UP) return;
+  restarting_.store(true);
+  while (paused_.load() + 1 < buffers_.size() && !stopped.load()) (void)usleep(kStepUs);
+  if (!stopped.load()) {
+    if (started_.exchange(false)) (void)rte_eth_dev_stop(number_);
+    started_ = rte_eth_dev_start(number_) == 0;
+  }
+  restarting_.store(false);
+  restarted_us_ = now_us();
+}
+
+void DpdkDevice::pause_if_asked(const std::atomic<bool>& stopped) {
+  constexpr useconds_t kStepUs = 100;
+  if (!restarting_.load(std::memory_order_relaxed)) return;
+  paused_.fetch_add(1);
+  while (restarting_.load() && !stopped.load()) (void)usleep(kStepUs);
+  paused_.fetch_sub(1);
+}
+
+std::string DpdkDevice::wait_for_link(uint32_t time_ms_max) const {
+  constexpr useconds_t kStepUs = 1000;
+  rte_eth_link link = {};
+  for (uint32_t ms = 0; ms < time_ms_max; ++ms) {
+    if (rte_eth_link_get_nowait(number_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
+      return "";
+    }
+    (void)usleep(kStepUs);
+  }
+  return time_ms_max == 0 ? "" : "there is no other side";
+}
+
+std::string DpdkDevice::open_kernel(const DpdkSettings& settings) {
+  if (settings.kernel_interface.empty()) return "";
+  rte_ether_addr mac;
+  const int error = rte_eth_macaddr_get(number_, &mac);
+  if (error != 0) return failed("its MAC address", error);
+  std::string failure = kernel_.open(settings.kernel_interface);
+  if (failure.empty()) failure = kernel_.set_mac(mac.addr_bytes);
+  if (failure.empty()) failure = kernel_.set_up();
+  if (failure.empty() && !settings.kernel_address.empty()) {
+    failure = kernel_.add_address(settings.kernel_address);
+  }
+  return failure;
+}
+
+uint64_t DpdkDevice::take_missed() {
+  rte_eth_stats stats;
+  if (rte_eth_stats_get(number_, &stats) != 0) return 0;
+  const uint64_t all = stats.imissed + stats.rx_nombuf + stats.ierrors;
+  return all - std::exchange(missed_, all);
+}
+
+DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue)
+    : device_(std::move(device)), queue_(queue) {
+  const DpdkDevice::Buffers& buffers = device_->buffers(queue);
+  memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
+  sent_ = buffers.sent;
+}
+
+DpdkPort::~DpdkPort() {
+  for (const std::vector<rte_mbuf*>& burst : held_) {
+    for (rte_mbuf* const frame : burst) rte_pktmbuf_free(frame);
+  }
+}
+
+std::string DpdkPort::describe() const {
+  return "dpdk " + device_->text() + " queue " + std::to_string(queue_) +
+         (dpdk_has_huge_pages() ? "" : " (without huge pages)");
+}
+
+// Polls. A thread that finds nothing for a while sleeps in between: the CPU may be another's.
+bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
+  constexpr uint64_t kSpinUs = 200;
+  constexpr useconds_t kSleepUs = 50;
+  if (!registered_) registered_ = rte_thread_register() == 0;
+  if (receive_now(buffer) != 0 || timeout_ms == 0) return !stopped_.load(std::memory_order_relaxed);
+  now_and_then();
+  const uint64_t begin = now_us();
+  const uint64_t end = begin + static_cast<uint64_t>(timeout_ms) * 1000;
+  uint64_t now = begin;
+  while (!stopped_.load(std::memory_order_relaxed) && now < end) {
+    if (receive_now(buffer) != 0) break;
+    now = now_us();
+    if (now > begin + kSpinUs) (void)usleep(kSleepUs);
+    if (now > next_look_us_) now_and_then();
+  }
+  return !stopped_.load(std::memory_order_relaxed);
+}
+
+uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
+  if (queue_ != 0) device_->pause_if_asked(stopped_);
+  if (!device_->is_started()) return 0;
+  if (queue_ == 0 && device_->kernel().is_open()) send_from_kernel();
+  rte_mbuf* frames[kAtOnce];
+  uint32_t count;
+  do {
+    const uint32_t room = std::min(buffer.frames_max - buffer.count, kAtOnce);
+    count = rte_eth_rx_burst(device_->number(), queue_, frames, static_cast<uint16_t>(room));
+    for (uint32_t i = 0; i < count; ++i) add(buffer, frames[i]);
+  } while (count == kAtOnce);
+  return buffer.count;
+}
+
+void DpdkPort::add(FrameBuffer& buffer, rte_mbuf* frame) {
+  if (frame->nb_segs != 1) {
+    counters_.receive_failed.add(1);
+    return rte_pktmbuf_free(frame);
+  }
+  const auto* const data = rte_pktmbuf_mtod(frame, const uint8_t*);
+  const auto offset = static_cast<uint32_t>(data - memory_.data);
+  counters_.received.add(1);
+  counters_.received_bytes.add(frame->data_len);
+  held_[buffer.number].push_back(frame);
+  buffer.add_at(offset, frame->data_len, 0);
+}
+
+void DpdkPort::take_back(const FrameBuffer& buffer) {
+  std::vector<rte_mbuf*>& frames = held_[buffer.number];
+  if (!frames.empty()) rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(frames.size()));
+  frames.clear();
+}
+
+// Copies frames to buffers of the device. Returns how many there were buffers for.
+uint32_t DpdkPort::fill(const TxFrame* frames, uint32_t count, rte_mbuf** filled) {
+  if (rte_pktmbuf_alloc_bulk(sent_, filled, count) != 0) return 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Bytes bytes = frames[i].bytes;
+    WC_ASSERT(bytes.size <= kFrameRoom);
+    std::memcpy(rte_pktmbuf_mtod(filled[i], void*), bytes.data, bytes.size);
+    filled[i]->data_len = static_cast<uint16_t>(bytes.size);
+    filled[i]->pkt_len = static_cast<uint32_t>(bytes.size);
+    counters_.copied_bytes.add(bytes.size);
+  }
+  return count;
+}
+
+// Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
+// then is dropped.
+uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
+  constexpr uint64_t kPatienceUs = 100;
+  uint32_t sent = 0;
+  uint64_t deadline_us = 0;
+  while (sent < count && device_->is_started()) {
+    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue_, frames + sent,
+                                            static_cast<uint16_t>(count - sent));
+    sent += taken;
+    if (taken != 0) continue;
+    const uint64_t now = now_us();
+    if (deadline_us == 0) deadline_us = now + kPatienceUs;
+    if (now >= deadline_us) break;
+    rte_pause();
+  }
+  if (sent < count) rte_pktmbuf_free_bulk(frames + sent, count - sent);
+  return sent;
+}
+
+void DpdkPort::send(const TxFrame* frames, uint32_t count) {
+  rte_mbuf* filled[kAtOnce];
+  for (uint32_t at = 0; at < count;) {
+    const uint32_t some = std::min(count - at, kAtOnce);
+    const uint32_t sent = transmit(filled, fill(frames + at, some, filled));
+    counters_.sent.add(sent);
+    counters_.send_failed.add(some - sent);
+    for (uint32_t i = 0; i < sent; ++i) counters_.sent_bytes.add(frames[at + i].bytes.size);
+    at += some;
+  }
+}
+
+void DpdkPort::pass_on(const MutableBytes* frames, uint32_t count) {
+  const TapInterface& kernel = device_->kernel();
+  if (!kernel.is_open()) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool passed = kernel.write({frames[i].data, frames[i].size});
+    (passed ? counters_.passed_on : counters_.pass_failed).add(1);
+  }
+}
+
+// A bounded number, so that requests do not wait for the kernel's frames.
+void DpdkPort::send_from_kernel() {
+  for (uint32_t i = 0; i < kAtOnce; ++i) {
+    rte_mbuf* frame = rte_pktmbuf_alloc(sent_);
+    if (frame == nullptr) return;
+    const ssize_t size = device_->kernel().read(rte_pktmbuf_mtod(frame, uint8_t*), kFrameRoom);
+    if (size <= 0) return rte_pktmbuf_free(frame);
+    frame->data_len = static_cast<uint16_t>(size);
+    frame->pkt_len = static_cast<uint32_t>(size);
+    const uint32_t sent = transmit(&frame, 1);
+    counters_.from_kernel.add(sent);
+    counters_.from_kernel_failed.add(1 - sent);
+  }
+}
+
+void DpdkPort::now_and_then() {
+  constexpr uint64_t kEveryUs = 100'000;
+  if (queue_ != 0) return device_->pause_if_asked(stopped_);
+  if (now_us() < next_look_us_) return;
+  next_look_us_ = now_us() + kEveryUs;
+  counters_.receive_missed.add(device_->take_missed());
+  device_->keep_connected(stopped_);
+}
+
+namespace {
+
+std::string open_ports(const DpdkSettings& settings,
+                       std::vector<std::unique_ptr<FramePort>>* ports) {
+  const SignalsElsewhere signals;
+  constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
+  std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes);
+  if (!failure.empty()) return failure;
+  uint16_t number = 0;
+  failure = add_dpdk_device(settings.device, &number);
+  if (!failure.empty()) return failure;
+  const auto device = std::make_shared<DpdkDevice>(number, settings.device);
+  failure = device->allocate(settings.queues);
+  if (failure.empty()) failure = device->open_kernel(settings);
+  if (failure.empty()) failure = device->start();
+  if (failure.empty()) failure = device->wait_for_link(settings.link_wait_ms);
+  if (!failure.empty()) return failure;
+  for (uint16_t queue = 0; queue < settings.queues; ++queue) {
+    ports->push_back(std::make_unique<DpdkPort>(device, queue));
+  }
+  return "";
+}
+
+}  // namespace
+}  // namespace warpcache::io
+
+extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpdk_ports(
+    const warpcache::io::DpdkSettings& settings,
+    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports) {
+  return warpcache::io::open_ports(settings, ports);
+}

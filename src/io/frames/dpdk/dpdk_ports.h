@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ports of frames on a DPDK device: one for each pair of queues. DPDK is needed only by who asks
+// for such a port, so the code that uses it is a module that is loaded then (dpdk_module.cc).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/frames/frame_port.h"
+
+namespace warpcache::io {
+
+struct DpdkSettings {
+  // A device as DPDK's own programs take it: 0000:3b:00.0, net_memif0,role=client, ...
+  std::string device;
+  uint32_t queues = 1;
+  // A TAP interface through which the kernel gets the frames that are not for the server, and from
+  // which its own are sent; it has the device's MAC address. Empty: none.
+  std::string kernel_interface;
+  std::string kernel_address;  // added to it, as in 10.9.0.1/24; empty: none
+  uint32_t link_wait_ms = 0;   // wait at most so long for the other side; 0: do not wait
+};
+
+// Opens a device and appends a port for each of its queues. The ports of a device may run on
+// different threads. Returns the error as text, or "".
+std::string open_dpdk_ports(const DpdkSettings& settings,
+                            std::vector<std::unique_ptr<FramePort>>* ports);
+
+inline constexpr char kDpdkModule[] = "warpcached-dpdk.so";
+
+}  // namespace warpcache::io
+
+// The module's own function of that kind.
+extern "C" std::string warpcache_open_dpdk_ports(
+    const warpcache::io::DpdkSettings& settings,
+    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/frames_options.h"
+
+#include <utility>
+
+namespace warpcache {
+
+bool add_frames(OptionDraft& draft, std::string_view value) {
+  const size_t colon = value.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view kind = value.substr(0, colon);
+  const std::string_view rest = value.substr(colon + 1);
+  const size_t comma = rest.find(',');
+  const std::string first(rest.substr(0, comma));
+  const std::string second(comma == std::string_view::npos ? "" : rest.substr(comma + 1));
+  if (first.empty() || (second.empty() && comma != std::string_view::npos)) return false;
+  FramesOptions frames;
+  if (kind == "pcap" && !second.empty()) {
+    frames.kind = FramesOptions::Kind::kPcap;
+    frames.input = first;
+    frames.output = second;
+  } else if (kind == "tap") {
+    frames.kind = FramesOptions::Kind::kTap;
+    frames.name = first;
+    frames.address = second;
+  } else if (kind == "dpdk") {
+    frames.kind = FramesOptions::Kind::kDpdk;
+    frames.name = rest;
+  } else {
+    return false;
+  }
+  draft.options.frames.push_back(std::move(frames));
+  return true;
+}
+
+bool set_frames_kernel(OptionDraft& draft, std::string_view value) {
+  const size_t comma = value.find(',');
+  draft.frames_of_dpdk.kernel_interface = value.substr(0, comma);
+  if (comma != std::string_view::npos) {
+    draft.frames_of_dpdk.kernel_address = value.substr(comma + 1);
+    if (draft.frames_of_dpdk.kernel_address.empty()) return false;
+  }
+  return !draft.frames_of_dpdk.kernel_interface.empty();
+}
+
+std::string finish_frames(OptionDraft& draft) {
+  using Kind = FramesOptions::Kind;
+  FramesOptions* device = nullptr;
+  for (FramesOptions& frames : draft.options.frames) {
+    if (frames.kind != Kind::kDpdk) continue;
+    if (device != nullptr) return "--frames accepts one DPDK device.";
+    device = &frames;
+  }
+  const FramesOptions& given = draft.frames_of_dpdk;
+  if (device == nullptr) {
+    if (given.queues == 1 && given.kernel_interface.empty()) return "";
+    return "--frames-queues and --frames-kernel need --frames=dpdk:DEVICE.";
+  }
+  if (draft.options.process.daemonize) {
+    return "-d cannot be had with --frames=dpdk: DPDK's threads would be lost.";
+  }
+  device->queues = given.queues;
+  device->kernel_interface = given.kernel_interface;
+  device->kernel_address = given.kernel_address;
+  return "";
+}
+
+}  // namespace warpcache

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of ports of Ethernet frames.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "options/option_draft.h"
+
+namespace warpcache {
+
+// --frames: pcap:IN,OUT or tap:NAME[,ADDRESS/BITS] or dpdk:DEVICE[,ARGUMENTS]. An ApplyOption.
+bool add_frames(OptionDraft& draft, std::string_view value);
+
+// --frames-kernel: NAME[,ADDRESS/BITS]. An ApplyOption.
+bool set_frames_kernel(OptionDraft& draft, std::string_view value);
+
+// Gives the options of DPDK devices to the one device, when all options are read. Returns an error
+// or "".
+std::string finish_frames(OptionDraft& draft);
+
+}  // namespace warpcache

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server on a device of DPDK's: its TAP device, whose other side is a client's network namespace.
+
+What is not for the server reaches the kernel of its own namespace, so its address is like any host's.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from harness.exchange import ask
+from harness.fixtures import require_dpdk, require_target
+from harness.network import enter_new_network, in_own_network
+from harness.programs import find_load_generator
+from harness.servers import Server, start_server
+
+from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
+
+CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
+DEVICE = "net_tap0,iface=frames0"
+
+
+class Client:
+    """A network namespace with one thread, to which DPDK's interface moves."""
+
+    def __init__(self):
+        if shutil.which("ip") is None:
+            pytest.skip("there is no program ip")
+        self.executor = concurrent.futures.ThreadPoolExecutor(1)
+        self.thread_id = self.run(self._enter)
+
+    def _enter(self) -> int:
+        enter_new_network()
+        return threading.get_native_id()
+
+    def run(self, function):
+        return self.executor.submit(function).result()
+
+    def take(self, interface: str) -> None:
+        """Moves an interface here from the caller's namespace."""
+        subprocess.run(["ip", "link", "set", interface, "netns", str(self.thread_id)], check=True)
+        for command in (f"ip addr add {CLIENT}/24 dev {interface}", f"ip link set {interface} up"):
+            self.run(lambda command=command: subprocess.run(command.split(), check=True))
+
+    def end(self) -> None:
+        self.executor.shutdown()
+
+
+def runtime_folder(pid: int) -> Path:
+    """DPDK's folder of a server."""
+    return Path(f"/var/run/dpdk/warpcached{pid}")
+
+
+class DpdkServer:
+    """A server at SERVER, by frames and by the kernel's sockets, and a client."""
+
+    def __init__(self, *options: str):
+        self.client = Client()
+        kernel = f"--frames-kernel=kernel0,{SERVER}/24"
+        arguments = (f"--frames=dpdk:{DEVICE}", kernel, "-l", SERVER, *options)
+        self.server: Server = start_server(require_target("warpcached"), arguments)
+        self.client.take("frames0")
+
+    def __enter__(self):
+        self.sock = socket.create_connection((SERVER, self.server.port), TIME_S_MAX)
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+        assert self.server.stop() == 0, self.server.log()
+        self.client.end()
+        assert {name for _, name in socket.if_nameindex()} <= {"lo"}
+        assert not runtime_folder(self.server.pid).exists()
+
+
+def with_server(*options: str):
+    """Runs the test with a server in a namespace of its own."""
+
+    def decorate(test):
+        @in_own_network
+        def body():
+            with DpdkServer(*options) as server:
+                test(server)
+
+        def run():
+            require_dpdk()
+            body()
+
+        run.__name__ = test.__name__
+        return run
+
+    return decorate
+
+
+@with_server("--udp-allow=10.0.0.0/8")
+def test_udp_by_frames_and_tcp_by_the_kernel(server):
+    def as_client():
+        port = server.server.port
+        with udp_to(SERVER, port) as udp, socket.create_connection((SERVER, port), TIME_S_MAX) as tcp:
+            assert say(udp, b"set a 5 0 3\r\nabc\r\n") == b"STORED\r\n"
+            assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 5 3\r\nabc\r\nEND\r\n"
+            large = b"x" * 3000
+            assert ask(tcp, b"set b 0 0 3000\r\n%s\r\n" % large) == b"STORED\r\n"
+            assert say(udp, b"get a b\r\n", 2).endswith(b"VALUE b 0 3000\r\n" + large + b"\r\nEND\r\n")
+            assert say(udp, b"version\r\n", 3).startswith(b"VERSION ")
+
+    server.client.run(as_client)
+    stats = frames_stats(server.sock, "frames_requests", 3)
+    assert stats["frames_requests"] == 3
+    assert stats["frames_passed_on"] > 0 and stats["frames_from_kernel"] > 0
+    # What the kernel sent while the interface moved is lost: from_kernel_failed may count it.
+    for name in ("pass_failed", "send_failed", "receive_failed", "receive_missed"):
+        assert stats["frames_" + name] == 0, name
+
+
+@with_server()
+def test_ping(server):
+    server.client.run(lambda: ping(SERVER, 8))
+    server.client.run(lambda: ping(SERVER, 4000))
+
+
+@with_server("--frames-queues=2")
+def test_two_queues(server):
+    def as_client():
+        socks = [udp_to(SERVER, server.server.port) for _ in range(40)]
+        for round_number in range(20):
+            for number, sock in enumerate(socks):
+                text = b"get key%d\r\n" if round_number else b"set key%d 0 0 1\r\nx\r\n"
+                sock.send(struct.pack(">HHHH", number, 0, 1, 0) + text % number)
+            for number, sock in enumerate(socks):
+                reply = b"VALUE key%d 0 1\r\nx\r\nEND\r\n" % number if round_number else b"STORED\r\n"
+                assert sock.recv(100) == struct.pack(">HHHH", number, 0, 1, 0) + reply
+        for sock in socks:
+            sock.close()
+
+    server.client.run(as_client)
+    assert frames_stats(server.sock, "frames_sent", 800)["frames_requests"] == 800
+
+
+@in_own_network
+def test_refusals():
+    require_dpdk()
+    for options, text in (
+        (["--frames=dpdk:net_nothing0"], "opening the device"),
+        (["--frames=dpdk:0000:99:00.0"], "opening the device"),
+        (["--frames=dpdk:" + DEVICE, "--frames-kernel=a-name-that-is-too-long"], "1 to 15 characters"),
+        (["--frames=dpdk:" + DEVICE, "-d"], "-d cannot be had"),
+        (["--frames=dpdk:" + DEVICE, "--frames=dpdk:net_null0"], "one DPDK device"),
+    ):
+        command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            out, error = process.communicate(timeout=60)
+        assert process.returncode != 0 and text in error, (options, out, error)
+        assert "Usage" not in out
+        assert not runtime_folder(process.pid).exists()
+
+
+def memif(role: str, folder: Path) -> str:
+    return f"--frames=dpdk:net_memif0,role={role},socket={folder}/memif,socket-abstract=no"
+
+
+def generator(server: Server, folder: Path, *options: str) -> list[str]:
+    program = find_load_generator()
+    if program is None:
+        pytest.skip("warpcache-load is not built")
+    where = f"127.0.0.1:{server.port}"
+    return [str(program), where, memif("server", folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
+
+
+@pytest.fixture
+def memif_server(tmp_path):
+    require_dpdk()
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path)))
+    yield server
+    assert server.stop() == 0
+
+
+def test_memory_shared_with_another_process(memif_server, tmp_path):
+    """The server starts before its peer. Every value is verified by the generator."""
+    options = ("--seconds", "1", "-P", "8", "--keys", "5000", "--sets", "0.3", "--json", "-", "--timeout", "20")
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["wrong"] == report["refused"] == 0 and report["hit_ratio"] == 1
+    with memif_server.connect() as sock:
+        stats = frames_stats(sock, "frames_requests", report["requests"])
+        assert stats["frames_copied_bytes"] > 0
+        assert stats["frames_malformed"] == stats["frames_bad_checksum"] == 0
+        assert stats["frames_sent"] + stats["frames_send_failed"] == stats["frames_requests"]
+
+
+def test_peer_killed_and_restarted(memif_server, tmp_path):
+    with memif_server.connect() as sock:
+        for _ in range(3):
+            before = frames_stats(sock, "frames_requests", 0)["frames_requests"]
+            command = generator(memif_server, tmp_path, "--seconds", "1000", "--keys", "100", "--no-verify")
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
+                after = frames_stats(sock, "frames_requests", before + 1000)["frames_requests"]
+                peer.kill()
+            (tmp_path / "memif").unlink()
+            assert after >= before + 1000
+        assert ask(sock, b"version\r\n").startswith(b"VERSION ")

@@ -9,6 +9,7 @@ from rendering.rows import Rows, rows, source
 
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
+TESTS = "rtl_tests"
 
 
 def name(row: dict) -> str:
@@ -54,3 +55,19 @@ def synthesis() -> str:
         *((f"clock, MHz, seed {row['seed']}", f"{row['fmax_mhz']:.1f}") for row in clocks),
     ]
     return table(("ECP5 85k, speed 8", "core"), lines) + "\n\n" + source(found, SYNTHESIS)
+
+
+@block("rtl-tests")
+def tests() -> str:
+    found: Rows = rows(TESTS)
+    lines = [
+        (
+            row["what"],
+            f"{row['count']:,}" + (f" of {row['of']:,}" if "of" in row else ""),
+            row.get("differences", ""),
+            f"{row['cycles'] / 1e6:.1f} M" if "cycles" in row else "",
+            f"`{row['command'].split()[0]}`",
+        )
+        for row in found
+    ]
+    return table(("run", "count", "wrong", "cycles", "program"), lines) + "\n\n" + source(found, TESTS)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the simulated core (rtl/)."""
+
+from __future__ import annotations
+
+from rendering.markdown import table
+from rendering.registry import block
+from rendering.rows import Rows, rows, source
+
+CYCLES = "rtl_cycles"
+SYNTHESIS = "rtl_synthesis"
+TESTS = "rtl_tests"
+
+
+def name(row: dict) -> str:
+    batch = row["requests_a_datagram"]
+    of = f", {batch} in a datagram" if batch > 1 else ""
+    return f"{row['workload']}, {row['key_bytes']} B keys, {row['value_bytes']} B values{of}"
+
+
+def millions(rate: float) -> str:
+    return f"{rate / 1e6:.2f}"
+
+
+@block("rtl-cycles")
+def cycles() -> str:
+    found: Rows = rows(CYCLES)
+    lines = [
+        (
+            name(row),
+            f"{row['cycles_a_request']:.2f}",
+            f"{max(row['wire_cycles_in'], row['wire_cycles_out']):.2f}",
+            millions(row["rate_core_156mhz"]),
+            millions(row["rate_at_10g_156mhz"]),
+            f"{row['latency_cycles_mean']:.0f}",
+            f"{row['latency_cycles_min']} to {row['latency_cycles_max']}",
+        )
+        for row in found
+    ]
+    head = ("requests", "cycles", "of the wire", "M/s, core", "M/s, at 10 Gb/s", "latency, cycles", "range")
+    return table(head, lines) + "\n\n" + source(found, CYCLES)
+
+
+@block("rtl-synthesis")
+def synthesis() -> str:
+    found: Rows = rows(SYNTHESIS)
+    cells = [row for row in found if row["what"] == "mc_core"]
+    clocks = [row for row in found if row["what"] == "place and route"]
+    lines = [
+        ("LUT4", cells[0]["lut4"]),
+        ("flip-flops", cells[0]["ff"]),
+        ("block memories (DP16KD)", cells[0]["ebr"]),
+        ("distributed memories (16 x 4)", cells[0]["lut_ram"]),
+        ("carry cells", cells[0]["carry"]),
+        *((f"clock, MHz, seed {row['seed']}", f"{row['fmax_mhz']:.1f}") for row in clocks),
+    ]
+    return table(("ECP5 85k, speed 8", "core"), lines) + "\n\n" + source(found, SYNTHESIS)
+
+
+@block("rtl-tests")
+def tests() -> str:
+    found: Rows = rows(TESTS)
+    lines = [
+        (
+            row["what"],
+            f"{row['count']:,}" + (f" of {row['of']:,}" if "of" in row else ""),
+            row.get("differences", ""),
+            f"{row['cycles'] / 1e6:.1f} M" if "cycles" in row else "",
+            f"`{row['command'].split()[0]}`",
+        )
+        for row in found
+    ]
+    return table(("run", "count", "wrong", "cycles", "program"), lines) + "\n\n" + source(found, TESTS)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A FIFO in block memory whose writer decides at the end of a packet whether the reader gets it.
+// With `commit` the entries since the last commit, this cycle's included, become readable; with
+// `abort` they are forgotten, this cycle's included. A writer that needs no packets ties commit to
+// 1. REQUIRES: a packet is never longer than the FIFO, or the writer aborts it: else it waits for
+// ever.
+module packet_fifo #(
+    parameter int W = 8,
+    parameter int LOG = 9
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         in_valid,
+    output logic         in_ready,
+    input  logic [W-1:0] in_data,
+    input  logic         commit,
+    input  logic         abort,
+    output logic         out_valid,
+    input  logic         out_ready,
+    output logic [W-1:0] out_data
+);
+  logic [W-1:0] mem[2**LOG];
+  logic [LOG:0] wr, done, rd;
+  logic [LOG:0] wr_next;
+  logic fetch;
+
+  assign in_ready = (wr - rd) != (LOG + 1)'(2 ** LOG);
+  assign wr_next = wr + (LOG + 1)'(in_valid && in_ready);
+  assign fetch = done != rd && (!out_valid || out_ready);
+
+  always_ff @(posedge clk) begin
+    if (in_valid && in_ready) mem[wr[LOG-1:0]] <= in_data;
+    if (fetch) out_data <= mem[rd[LOG-1:0]];
+  end
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      wr <= '0;
+      done <= '0;
+      rd <= '0;
+      out_valid <= 1'b0;
+    end else begin
+      if (abort) begin
+        wr <= done;
+      end else begin
+        wr <= wr_next;
+        if (commit) done <= wr_next;
+      end
+      if (fetch) rd <= rd + 1'b1;
+      if (fetch) out_valid <= 1'b1;
+      else if (out_ready) out_valid <= 1'b0;
+    end
+  end
+
+`ifdef FORMAL
+  `include "packet_fifo_formal.svh"
+`endif
+endmodule

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types and constants that the blocks share. Byte 0 of a beat is bits 7:0, and comes first on the
+// wire.
+package wc_pkg;
+
+  localparam int KEY_MAX = 250;     // bytes
+  localparam int VALUE_MAX = 1536;  // bytes; more than fits into a datagram
+  localparam int HEADER_BEATS = 3;  // of an item, before key and value
+  localparam int DATAGRAM_BEATS = 174;  // 1392 bytes of a reply in one datagram
+  localparam int SEGMENTS_MAX = 8;  // datagrams of a reply; a longer reply is dropped
+
+  localparam logic [31:0] RELATIVE_MAX = 32'd2592000;  // 30 days; above it exptime is a Unix time
+
+  typedef enum logic [4:0] {
+    OP_NOP,      // no reply; carries the end of a datagram
+    OP_END,      // the END of a get line whose last key has been emitted before
+    OP_GET,
+    OP_SET,
+    OP_ADD,
+    OP_REPLACE,
+    OP_APPEND,
+    OP_PREPEND,
+    OP_DELETE,
+    OP_INCR,
+    OP_DECR,
+    OP_TOUCH,
+    OP_FLUSH,
+    OP_VERSION,
+    OP_NOOP,
+    OP_OK,
+    OP_ERROR
+  } op_t;
+
+  typedef enum logic [3:0] {
+    ERR_UNKNOWN,
+    ERR_FORMAT,
+    ERR_DATA,
+    ERR_EXPTIME,
+    ERR_DELTA,
+    ERR_NONNUM,
+    ERR_UNSUPPORTED,
+    ERR_TOOLARGE
+  } err_t;
+
+  typedef enum logic [3:0] {
+    OUT_NONE,
+    OUT_END,
+    OUT_HIT,
+    OUT_MISS,
+    OUT_STORED,
+    OUT_NOT_STORED,
+    OUT_EXISTS,
+    OUT_NOT_FOUND,
+    OUT_DELETED,
+    OUT_TOUCHED,
+    OUT_NUMBER,
+    OUT_OK,
+    OUT_VERSION,
+    OUT_NOOP,
+    OUT_ERROR
+  } outcome_t;
+
+  // Text commands, by how mc_parse reads their lines.
+  typedef enum logic [3:0] {
+    C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,
+    C_NOOP, C_QUIT, C_UNSUPPORTED, C_STOP, C_UNKNOWN
+  } command_t;
+  // Layouts of binary requests.
+  typedef enum logic [2:0] {FORM_UNKNOWN, FORM_BARE, FORM_KEY, FORM_KEYTIME, FORM_STORE, FORM_JOIN, FORM_DELTA, FORM_FLUSH} form_t;
+
+  // What the network blocks keep of a request until its reply leaves.
+  typedef struct packed {
+    logic [47:0] dst_mac;
+    logic [47:0] src_mac;
+    logic [1:0] vlans;
+    logic [31:0] vlan0;
+    logic [31:0] vlan1;
+  } eth_ctx_t;
+
+  typedef struct packed {
+    eth_ctx_t eth;
+    logic v6;
+    logic [127:0] src_ip;  // IPv4 in bits 31:0
+    logic [127:0] dst_ip;
+    logic [15:0] address_sum;
+    logic [15:0] src_port;
+    logic [15:0] dst_port;
+    logic has_checksum;
+    logic [15:0] request_id;
+  } ctx_t;
+
+  // What mc_parse must know of a datagram in advance.
+  typedef struct packed {
+    logic [11:0] size;     // bytes
+    logic [11:0] lf_end;   // bytes up to and with the last LF; 0: no LF
+  } info_t;
+
+  // One operation. Its key and its value are in streams of their own.
+  typedef struct packed {
+    op_t op;
+    err_t err;
+    logic bin;
+    logic quiet;
+    logic ret_cas;
+    logic ret_key;
+    logic touch;     // gat
+    logic cas_cmp;
+    logic vivify;
+    logic last_key;
+    logic eod;       // the last operation of its datagram
+    logic [7:0] opcode;
+    logic [31:0] opaque;
+    logic [31:0] flags;
+    logic [31:0] exptime;
+    logic [63:0] cas;
+    logic [63:0] delta;
+    logic [63:0] initial_value;
+    logic [7:0] klen;
+    logic [5:0] kbeats;
+    logic [11:0] vlen;
+    logic [8:0] vbeats;
+  } meta_t;
+
+  // The result of one operation, for mc_format.
+  typedef struct packed {
+    outcome_t outcome;
+    op_t op;
+    err_t err;
+    logic bin;
+    logic quiet;
+    logic ret_cas;
+    logic ret_key;
+    logic last_key;
+    logic eod;
+    logic [7:0] opcode;
+    logic [31:0] opaque;
+    logic [31:0] flags;
+    logic [63:0] cas;     // with OUT_NUMBER of text unused
+    logic [63:0] number;
+    logic [7:0] klen;
+    logic [5:0] kbeats;   // beats of the key that mc_format receives
+    logic [11:0] vlen;
+    logic [8:0] vbeats;
+  } result_t;
+
+  function automatic logic is_write(op_t op, logic touch);
+    case (op)
+      OP_SET, OP_ADD, OP_REPLACE, OP_APPEND, OP_PREPEND, OP_DELETE, OP_INCR, OP_DECR, OP_TOUCH:
+        is_write = 1'b1;
+      OP_GET: is_write = touch;
+      default: is_write = 1'b0;
+    endcase
+  endfunction
+
+  function automatic logic has_key(op_t op);
+    case (op)
+      OP_GET, OP_SET, OP_ADD, OP_REPLACE, OP_APPEND, OP_PREPEND, OP_DELETE, OP_INCR, OP_DECR,
+      OP_TOUCH:
+        has_key = 1'b1;
+      default: has_key = 1'b0;
+    endcase
+  endfunction
+
+  // The sum of the four 16-bit words of a beat, each in network order, with end-around carry.
+  function automatic logic [15:0] fold32(logic [31:0] sum);
+    logic [16:0] once;
+    once = {1'b0, sum[15:0]} + {1'b0, sum[31:16]};
+    fold32 = once[15:0] + {15'd0, once[16]};
+  endfunction
+
+  function automatic logic [17:0] beat_sum(logic [63:0] d);
+    beat_sum = {2'd0, d[7:0], d[15:8]} + {2'd0, d[23:16], d[31:24]} +
+               {2'd0, d[39:32], d[47:40]} + {2'd0, d[55:48], d[63:56]};
+  endfunction
+
+  function automatic logic [63:0] byte_mask(logic [3:0] n);
+    for (int i = 0; i < 8; i++) byte_mask[8*i+:8] = (4'(i) < n) ? 8'hff : 8'h00;
+  endfunction
+
+  function automatic logic [15:0] swap16(logic [15:0] x);
+    swap16 = {x[7:0], x[15:8]};
+  endfunction
+  function automatic logic [31:0] swap32(logic [31:0] x);
+    swap32 = {x[7:0], x[15:8], x[23:16], x[31:24]};
+  endfunction
+  function automatic logic [63:0] swap64(logic [63:0] x);
+    swap64 = {swap32(x[31:0]), swap32(x[63:32])};
+  endfunction
+
+endpackage

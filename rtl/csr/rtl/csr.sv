@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counters of events, and what a host may set. Reading takes one cycle.
+//
+//   address  read                          write
+//   0        seconds                       seconds
+//   1        Unix time at second 0         the same
+//   2        generation, low 32 bits       next CAS id, low 32 bits
+//   3        1: ready for requests         next CAS id, high 32 bits; sets both
+//   16 + i   counter i
+module csr #(
+    parameter int COUNTERS = 16
+) (
+    input  logic                clk,
+    input  logic                rst,
+    input  logic                write,
+    input  logic [5:0]          address,
+    input  logic [31:0]         write_data,
+    output logic [31:0]         read_data,
+    input  logic [COUNTERS-1:0] events,
+    input  logic [COUNTERS-1:0] events_too,  // of another block, maybe in the same cycle
+    input  logic [31:0]         now,
+    input  logic [31:0]         unix_start,
+    input  logic [31:0]         generation,
+    input  logic                ready,
+    output logic                set_clock,
+    output logic [31:0]         set_now,
+    output logic [31:0]         set_unix_start,
+    output logic                set_cas,
+    output logic [63:0]         cas
+);
+  logic [31:0] counters[COUNTERS];
+  logic [31:0] cas_low;
+
+  assign set_clock = write && address <= 6'd1;
+  assign set_now = address == 6'd0 ? write_data : now;
+  assign set_unix_start = address == 6'd1 ? write_data : unix_start;
+  assign set_cas = write && address == 6'd3;
+  assign cas = {write_data, cas_low};
+
+  logic [5:0] index;
+  assign index = address - 6'd16;
+  always_ff @(posedge clk) begin
+    case (address)
+      6'd0: read_data <= now;
+      6'd1: read_data <= unix_start;
+      6'd2: read_data <= generation;
+      6'd3: read_data <= {31'd0, ready};
+      default: read_data <= index < 6'(COUNTERS) ? counters[index[$clog2(COUNTERS)-1:0]] : 32'd0;
+    endcase
+    if (write && address == 6'd2) cas_low <= write_data;
+    for (int i = 0; i < COUNTERS; i++) begin
+      if (rst) counters[i] <= '0;
+      else counters[i] <= counters[i] + {31'd0, events[i]} + {31'd0, events_too[i]};
+    end
+  end
+endmodule

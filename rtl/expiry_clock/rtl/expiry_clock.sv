@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seconds, and the generation of items. flush_all raises the generation; items of an older one are
+// dead, so a flush takes one cycle. A delayed flush raises it when its second comes.
+module expiry_clock
+  import wc_pkg::*;
+(
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        tick,         // once a second
+    input  logic        set_valid,    // sets the clock
+    input  logic [31:0] set_now,
+    input  logic [31:0] set_unix_start,  // Unix time at second 0
+    input  logic        flush_valid,
+    input  logic [31:0] flush_exptime,
+    output logic [31:0] now,
+    output logic [31:0] unix_start,
+    output logic [39:0] generation
+);
+  logic pending;
+  logic [31:0] flush_at;
+  logic [31:0] flush_second, now_next;
+  logic later;
+
+  // The second in which an exptime ends; 1 has always passed. 0: never.
+  function automatic logic [31:0] expiry_second(logic [31:0] exptime, logic [31:0] t, logic [31:0] start);
+    if (exptime == 32'd0) expiry_second = 32'd0;
+    else if (exptime[31]) expiry_second = 32'd1;
+    else if (exptime <= RELATIVE_MAX) expiry_second = t + exptime;
+    else if (exptime <= start) expiry_second = 32'd1;
+    else expiry_second = exptime - start;
+  endfunction
+
+  assign flush_second = expiry_second(flush_exptime, now, unix_start) - 32'd1;
+  assign later = flush_exptime != 32'd0 && !flush_exptime[31] && flush_second > now;
+  assign now_next = set_valid ? set_now : tick ? now + 32'd1 : now;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      now <= 32'd2;
+      unix_start <= 32'd0;
+      generation <= '0;
+      pending <= 1'b0;
+      flush_at <= '0;
+    end else begin
+      now <= now_next;
+      if (set_valid) unix_start <= set_unix_start;
+      if (flush_valid) begin
+        pending <= later;
+        flush_at <= flush_second;
+        if (!later) generation <= generation + 40'd1;
+      end else if (pending && now_next >= flush_at) begin
+        pending <= 1'b0;
+        generation <= generation + 40'd1;
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rtl_evict [--keys N] [--hold PERCENT]: stores more keys than the index has ways, twice, and reads
+// all of them. A key is missed or has the value that was stored last, never another key's; and the
+// index keeps nearly as many keys as it has ways. Then replies around the longest one.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "frames.h"
+#include "sim.h"
+
+namespace warpcache::rtl {
+namespace {
+
+constexpr uint32_t kWays = 2048 * 8;
+constexpr uint32_t kBurst = 64;
+
+std::string key_of(uint32_t number) {
+  return "key-" + std::to_string(number * 7919u) + std::string(number % 20, 'x');
+}
+std::string value_of(uint32_t number, uint32_t round) {
+  return std::to_string(round) + ":" + key_of(number) + std::string(number % 37, 'v');
+}
+
+// A reply of as many datagrams as the core can send comes whole; a longer one is dropped, and those
+// after it come.
+bool long_replies(const SimConfig& config) {
+  constexpr uint32_t kDatagramsMax = 8;
+  constexpr size_t kPayloadMax = 1392;
+  Sim sim(config);
+  const std::string value(1000, 'v');
+  const std::string item = "VALUE k 0 1000\r\n" + value + "\r\n";
+  sim.send(request_frame("set k 0 0 1000\r\n" + value + "\r\n"));
+  if (!sim.run_until_idle()) return false;
+  sim.take();
+  for (uint32_t keys = 1; keys < 40; ++keys) {
+    std::string request = "get";
+    std::string want;
+    for (uint32_t i = 0; i < keys; ++i) {
+      request += " k";
+      want += item;
+    }
+    want += "END\r\n";
+    const uint32_t dropped = sim.counter(kRepliesDropped);
+    sim.send(request_frame(request + "\r\n"));
+    sim.send(request_frame("get none\r\n", 2));
+    if (!sim.run_until_idle()) return false;
+    std::vector<std::string> replies = sim.take();
+    if (replies.empty() || replies.back().substr(50, 5) != "END\r\n") return false;
+    replies.pop_back();
+    const bool fits = want.size() <= kDatagramsMax * kPayloadMax;
+    std::string got;
+    for (const std::string& reply : replies) got += reply.substr(50);
+    if (got != (fits ? want : "") || sim.counter(kRepliesDropped) != dropped + (fits ? 0 : 1)) {
+      std::printf("a reply with %u values of 1000 bytes is wrong\n", keys);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool run(uint32_t keys, const SimConfig& config) {
+  Sim sim(config);
+  for (uint32_t round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < keys; ++i) {
+      const std::string value = value_of(i, round);
+      sim.send(request_frame("set " + key_of(i) + " 0 0 " + std::to_string(value.size()) + "\r\n" +
+                             value + "\r\n"));
+      if (i % kBurst == 0 && !sim.run_until_idle()) return false;
+    }
+  }
+  if (!sim.run_until_idle()) return false;
+  for (const std::string& reply : sim.take()) {
+    if (reply.substr(50, 8) != "STORED\r\n") return false;
+  }
+  uint32_t hits = 0;
+  uint32_t late_hits = 0;  // of the keys that were stored last, as many as a quarter of the ways
+  for (uint32_t i = 0; i < keys; i += kBurst) {
+    const uint32_t end = std::min(i + kBurst, keys);
+    for (uint32_t k = i; k < end; ++k) {
+      sim.send(request_frame("get " + key_of(k) + "\r\n", static_cast<uint16_t>(k - i)));
+    }
+    if (!sim.run_until_idle()) return false;
+    const std::vector<std::string> replies = sim.take();
+    if (replies.size() != end - i) return false;
+    for (uint32_t k = i; k < end; ++k) {
+      const std::string& reply = replies[k - i];
+      const auto udp_size = static_cast<size_t>(static_cast<uint8_t>(reply[38]) << 8 |
+                                                static_cast<uint8_t>(reply[39]));
+      const std::string payload = reply.substr(50, udp_size - 16);
+      if (payload == "END\r\n") continue;
+      const std::string value = value_of(k, 1);
+      const std::string hit = "VALUE " + key_of(k) + " 0 " + std::to_string(value.size()) + "\r\n" +
+                              value + "\r\nEND\r\n";
+      if (payload != hit) {
+        std::printf("%s has another value\n", key_of(k).c_str());
+        return false;
+      }
+      ++hits;
+      if (k >= keys - kWays / 4) ++late_hits;
+    }
+  }
+  std::printf("%u keys, %u hits of at most %u, %u of the last %u; %u tags met another key\n", keys,
+              hits, kWays, late_hits, kWays / 4, sim.counter(kOtherKey));
+  return hits <= kWays && hits > kWays * 9 / 10 && late_hits > kWays / 4 * 9 / 10;
+}
+
+}  // namespace
+}  // namespace warpcache::rtl
+
+int main(int argc, char** argv) {
+  uint32_t keys = 40'000;
+  warpcache::rtl::SimConfig config;
+  for (int i = 1; i + 1 < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--keys") keys = static_cast<uint32_t>(std::atoi(argv[i + 1]));
+    if (word == "--hold") config.hold_percent = static_cast<uint32_t>(std::atoi(argv[i + 1]));
+  }
+  if (warpcache::rtl::run(keys, config) && warpcache::rtl::long_replies(config)) return 0;
+  std::printf("failed\n");
+  return 1;
+}

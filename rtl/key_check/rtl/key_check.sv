@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executes operations, one after the other: compares the whole key of an item that has the
+// operation's tag with the operation's key, decides, and then passes the value on, writes a new
+// item or changes the index. This is the one place where operations take effect. The item that is
+// replaced stays unchanged in the other half of its slot until the row's next write.
+//
+// An item in memory:
+//   beat 0          CAS id
+//   beat 1          31:0 flags, 63:32 second of expiry (0: never)
+//   beat 2          7:0 bytes of the key, 23:8 bytes of the value, 63:24 generation
+//   then            the key, then the value, each padded with zeros to whole beats
+module key_check
+  import wc_pkg::*;
+#(
+    parameter int ROW_BITS = 11,
+    parameter int HAZARDS_LOG = 5
+) (
+    input  logic                   clk,
+    input  logic                   rst,
+    input  logic                   op_valid,
+    output logic                   op_ready,
+    input  meta_t                  op,
+    input  logic [ROW_BITS-1:0]    row,
+    input  logic                   found,
+    input  logic [2:0]             way,
+    input  logic                   half,
+    input  logic [7:0]             beats,
+    input  logic [HAZARDS_LOG-1:0] hazard,
+    input  logic                   key_valid,
+    output logic                   key_ready,
+    input  logic [63:0]            key_data,
+    input  logic                   value_valid,
+    output logic                   value_ready,
+    input  logic [63:0]            value_data,
+    input  logic                   item_valid,
+    output logic                   item_ready,
+    input  logic [63:0]            item_data,
+    // Results, and the keys and values that go with them.
+    output logic                   result_valid,
+    input  logic                   result_ready,
+    output result_t                result,
+    output logic                   key_out_valid,
+    input  logic                   key_out_ready,
+    output logic [63:0]            key_out_data,
+    output logic                   value_out_valid,
+    input  logic                   value_out_ready,
+    output logic [63:0]            value_out_data,
+    // Writes.
+    output logic                   write_valid,
+    input  logic                   write_ready,
+    output logic [ROW_BITS+3:0]    write_slot,
+    output logic [7:0]             write_offset,
+    output logic [7:0]             write_beats,
+    output logic [HAZARDS_LOG-1:0] write_hazard,
+    output logic                   data_valid,
+    input  logic                   data_ready,
+    output logic [63:0]            data,
+    // The index.
+    output logic                   update_valid,
+    output logic                   update_live,
+    output logic [7:0]             update_beats,
+    output logic                   update_half,
+    output logic                   touch_valid,
+    output logic                   free_valid,
+    // The clock.
+    input  logic [31:0]            now,
+    input  logic [31:0]            unix_start,
+    input  logic [39:0]            generation,
+    output logic                   flush_valid,
+    input  logic                   set_cas_valid,
+    input  logic [63:0]            set_cas,
+    // For the counters.
+    output logic                   counts_hit,
+    output logic                   counts_miss,
+    output logic                   counts_store,
+    output logic                   counts_other_key  // a tag was right, the key was not
+);
+  typedef enum logic [4:0] {
+    X_OP, X_FLAGS, X_SIZES, X_COMPARE, X_KEY, X_DECIDE, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
+    X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
+    X_NUMBER, X_DIGITS, X_ALIGN, X_RESULT
+  } state_t;
+  state_t state;
+
+  // --- The item that was found, and its beats that are still to come.
+  logic [63:0] i_cas;
+  logic [31:0] i_flags, i_expiry;
+  logic [7:0] i_klen;
+  logic [11:0] i_vlen;
+  logic [39:0] i_generation;
+  logic [7:0] item_left;
+  logic match;
+  logic alive;
+  assign alive = match && i_generation == generation && (i_expiry == 32'd0 || i_expiry > now);
+
+  logic reads;
+  assign reads = has_key(op.op) && found && !(op.op == OP_SET && !op.cas_cmp);
+
+  logic [63:0] next_cas;
+  logic [63:0] key_mem[32];
+  logic [5:0] key_at;
+  logic [8:0] value_left;   // beats of the operation's value that are still to come
+  logic [5:0] key_left;
+
+  result_t r;               // of the operation in progress
+  logic [31:0] new_expiry;
+  logic [31:0] new_flags;
+  logic [11:0] new_vlen;
+  logic [8:0] new_vbeats;
+  logic [8:0] vbeats_left;
+  logic counts_number;      // X_DIGITS leads to a write, of an arithmetic command
+
+  function automatic logic [31:0] expiry_second(logic [31:0] exptime, logic [31:0] t, logic [31:0] start);
+    if (exptime == 32'd0) expiry_second = 32'd0;
+    else if (exptime[31]) expiry_second = 32'd1;
+    else if (exptime <= RELATIVE_MAX) expiry_second = t + exptime;
+    else if (exptime <= start) expiry_second = 32'd1;
+    else expiry_second = exptime - start;
+  endfunction
+  logic [31:0] op_expiry;
+  assign op_expiry = expiry_second(op.exptime, now, unix_start);
+
+  function automatic logic [8:0] beats_of(logic [11:0] bytes);
+    beats_of = bytes[11:3] + {8'd0, bytes[2:0] != 3'd0};
+  endfunction
+
+  // Whether the key goes to mc_format, whatever the outcome; else only a miss that shows its key.
+  logic forwards;
+  assign forwards = op.op == OP_GET && (!op.bin || op.ret_key);
+
+  // --- The decision.
+  typedef enum logic [2:0] {D_RESULT, D_VALUE, D_STORE, D_JOIN, D_COUNT, D_TOUCH, D_REMOVE, D_VIVIFY} do_t;
+  do_t what;
+  outcome_t outcome;
+  err_t error;
+  logic cas_differs;
+  assign cas_differs = op.cas_cmp && op.cas != i_cas;
+  logic [12:0] joined;
+  assign joined = {1'b0, i_vlen} + {1'b0, op.vlen};
+  always_comb begin
+    what = D_RESULT;
+    outcome = OUT_ERROR;
+    error = ERR_NONNUM;
+    case (op.op)
+      OP_GET: begin
+        outcome = alive ? OUT_HIT : OUT_MISS;
+        if (alive) what = D_VALUE;
+      end
+      OP_SET, OP_ADD, OP_REPLACE: begin
+        outcome = OUT_STORED;
+        what = D_STORE;
+        if (op.op == OP_ADD) begin
+          if (alive) outcome = OUT_NOT_STORED;
+        end else if (op.cas_cmp) begin
+          if (!alive) outcome = OUT_NOT_FOUND;
+          else if (op.cas == 64'd0 || cas_differs) outcome = OUT_EXISTS;
+        end else if (op.op == OP_REPLACE) begin
+          if (!alive) outcome = OUT_NOT_STORED;
+        end
+        if (outcome != OUT_STORED) what = D_RESULT;
+      end
+      OP_APPEND, OP_PREPEND: begin
+        outcome = OUT_STORED;
+        what = D_JOIN;
+        if (!alive) outcome = OUT_NOT_STORED;
+        else if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
+        else if (joined > 13'(VALUE_MAX)) outcome = OUT_NOT_STORED;
+        if (outcome != OUT_STORED) what = D_RESULT;
+      end
+      OP_DELETE: begin
+        if (!alive) outcome = OUT_NOT_FOUND;
+        else if (cas_differs) outcome = OUT_EXISTS;
+        else begin
+          outcome = OUT_DELETED;
+          what = D_REMOVE;
+        end
+      end
+      OP_INCR, OP_DECR: begin
+        if (alive) begin
+          if (i_vlen != 12'd0) begin
+            if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
+            else begin
+              outcome = OUT_NUMBER;
+              what = D_COUNT;
+            end
+          end
+        end else if (op.vivify) begin
+          outcome = OUT_NUMBER;
+          what = D_VIVIFY;
+        end else begin
+          outcome = OUT_NOT_FOUND;
+        end
+      end
+      OP_TOUCH: begin
+        outcome = alive ? OUT_TOUCHED : OUT_NOT_FOUND;
+        if (alive) what = D_TOUCH;
+      end
+      default: ;
+    endcase
+  end
+
+  // --- Arithmetic: a digit a cycle in, four bits a cycle out.
+  logic [63:0] number;
+  // As src/base/number.h: blanks, a sign, digits, then the end, a blank or a zero byte.
+  logic number_bad, number_done, number_any, number_sign, number_negative;
+  logic [63:0] number_beat;
+  logic [3:0] number_bytes;   // of number_beat that are left
+  logic [11:0] number_left;   // bytes of the value that are left, those of number_beat included
+  logic [67:0] number_wide;
+  assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, number_beat[3:0]};
+  logic number_digit;
+  assign number_digit = number_beat[7:0] >= "0" && number_beat[7:0] <= "9";
+  logic number_blank;
+  assign number_blank = number_beat[7:0] == 8'h20 || (number_beat[7:0] >= 8'h09 && number_beat[7:0] <= 8'h0d);
+  logic [63:0] number_signed;
+  assign number_signed = number_negative ? ~number + 64'd1 : number;
+
+  logic [79:0] bcd;
+  logic [63:0] bits;
+  logic [4:0] step;
+  function automatic logic [79:0] doubled(logic [79:0] digits, logic carry);
+    logic [79:0] d;
+    d = digits;
+    for (int i = 0; i < 20; i++) if (d[4*i+:4] >= 4'd5) d[4*i+:4] = d[4*i+:4] + 4'd3;
+    doubled = {d[78:0], carry};
+  endfunction
+  logic [79:0] bcd_next;
+  assign bcd_next = doubled(doubled(doubled(doubled(bcd, bits[63]), bits[62]), bits[61]), bits[60]);
+  logic [4:0] digit_count;    // after X_ALIGN, which shifts the first digit to the top
+
+  logic [191:0] digit_text;   // digits, then blanks
+  always_comb begin
+    for (int i = 0; i < 24; i++)
+      digit_text[8*i+:8] = (i < 20 && 5'(i) < digit_count) ? {4'h3, bcd[4*((i<20)?19-i:0)+:4]} : 8'h20;
+  end
+  logic [63:0] digit_beat;
+  logic [8:0] beat_number;
+  assign beat_number = new_vbeats - vbeats_left;
+  assign digit_beat = (beat_number == 9'd0 ? digit_text[63:0] : beat_number == 9'd1 ? digit_text[127:64] :
+                       beat_number == 9'd2 ? digit_text[191:128] : {8{8'h20}}) &
+                      byte_mask(vbeats_left == 9'd1 && new_vlen[2:0] != 3'd0 ? {1'b0, new_vlen[2:0]} : 4'd8);
+
+  // --- Joining of old and new bytes.
+  logic join_valid, join_ready, join_last;
+  logic [63:0] join_data;
+  logic [3:0] join_bytes;
+  logic from_item;      // the next piece is of the old value
+  logic [11:0] old_left, add_left;  // bytes
+  logic first_is_old;
+  assign first_is_old = op.op == OP_APPEND;
+  assign from_item = first_is_old ? old_left != 12'd0 : add_left == 12'd0;
+  logic joins;
+  assign joins = state == X_W_JOIN && (old_left != 12'd0 || add_left != 12'd0);
+  assign join_valid = joins && (from_item ? item_valid : value_valid);
+  assign join_data = from_item ? item_data : value_data;
+  logic [11:0] part_left;
+  assign part_left = from_item ? old_left : add_left;
+  assign join_bytes = part_left > 12'd8 ? 4'd8 : part_left[3:0];
+  assign join_last = part_left <= 12'd8 && (from_item ? (add_left == 12'd0 || !first_is_old)
+                                                      : (old_left == 12'd0 || first_is_old));
+  logic packed_valid, packed_last;
+  logic [63:0] packed_data;
+  logic [3:0] packed_bytes;
+  byte_packer packer (
+      .clk, .rst, .in_valid(join_valid), .in_ready(join_ready), .in_data(join_data),
+      .in_bytes(join_bytes), .in_last(join_last), .out_valid(packed_valid),
+      .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
+      .out_last(packed_last)
+  );
+
+  // --- Handshakes.
+  logic compares;
+  assign compares = state == X_COMPARE && item_valid && key_valid && (!forwards || key_out_ready);
+  logic key_forward;  // in X_KEY
+  logic passes_key;
+  assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
+  assign key_forward = op.op == OP_GET && op.bin && op.ret_key;
+  assign key_ready = (state == X_COMPARE) ? compares : passes_key;
+  assign key_out_valid = (state == X_COMPARE && forwards && item_valid && key_valid) ||
+                         (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
+  assign key_out_data = key_data;
+
+  // The first beat of a value goes out with the result.
+  logic value_now;
+  assign value_now = state == X_VALUE || (state == X_DECIDE && what == D_VALUE && result_ready);
+  logic value_drain, item_drain;
+  assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
+  assign item_drain = state == X_DRAIN && item_left != 8'd0;
+  logic takes_number_beat;
+  assign takes_number_beat = state == X_NUMBER && number_bytes == 4'd0 && item_left != 8'd0;
+
+  always_comb begin
+    case (state)
+      X_OP: item_ready = op_valid && reads;
+      X_FLAGS, X_SIZES: item_ready = 1'b1;
+      X_COMPARE: item_ready = compares;
+      X_VALUE, X_DECIDE: item_ready = value_now && value_out_ready && item_left != 8'd0;
+      X_NUMBER: item_ready = takes_number_beat;
+      X_DRAIN: item_ready = item_drain;
+      X_W_JOIN: item_ready = joins && from_item && join_ready;
+      default: item_ready = 1'b0;
+    endcase
+    case (state)
+      X_DRAIN: value_ready = value_drain;
+      X_W_VALUE: value_ready = data_ready;
+      X_W_JOIN: value_ready = joins && !from_item && join_ready;
+      default: value_ready = 1'b0;
+    endcase
+  end
+  assign value_out_valid = value_now && item_valid && item_left != 8'd0;
+  assign value_out_data = item_data;
+
+  always_comb begin
+    data_valid = 1'b0;
+    data = '0;
+    case (state)
+      X_TOUCH_DATA: begin
+        data_valid = 1'b1;
+        data = {op_expiry, i_flags};
+      end
+      X_W_CAS: begin
+        data_valid = 1'b1;
+        data = next_cas;
+      end
+      X_W_FLAGS: begin
+        data_valid = 1'b1;
+        data = {new_expiry, new_flags};
+      end
+      X_W_SIZES: begin
+        data_valid = 1'b1;
+        data = {generation, 4'd0, new_vlen, op.klen};
+      end
+      X_W_KEY: begin
+        data_valid = 1'b1;
+        data = key_mem[key_at[4:0]];
+      end
+      X_W_VALUE: begin
+        data_valid = value_valid;
+        data = value_data;
+      end
+      X_W_JOIN: begin
+        data_valid = packed_valid;
+        data = packed_data & byte_mask(packed_bytes);
+      end
+      X_W_NUMBER: begin
+        data_valid = 1'b1;
+        data = digit_beat;
+      end
+      default: ;
+    endcase
+  end
+
+  assign write_valid = state == X_WRITE || state == X_TOUCH;
+  assign write_slot = {row, way, state == X_TOUCH ? half : !half};
+  assign write_offset = state == X_TOUCH ? 8'd1 : 8'd0;
+  assign write_beats = state == X_TOUCH ? 8'd1 : 8'(HEADER_BEATS) + {2'd0, op.kbeats} + new_vbeats[7:0];
+  assign write_hazard = hazard;
+
+  // Every operation ends in X_RESULT, after a publication or without one. Its result goes out
+  // earlier where a value follows.
+  logic ends;
+  logic result_sent;
+  // A get ends with the last beat of its value.
+  logic value_ends;
+  assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
+  assign value_ends = value_now && !op.touch &&
+                      (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready));
+  assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
+  assign op_ready = ends;
+
+  logic writes_started;  // the hazard ends with the memory's answer
+  assign update_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_REMOVE);
+  assign update_live = state == X_PUBLISH;
+  assign update_beats = write_beats;
+  assign update_half = !half;
+  assign touch_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_VALUE && result_ready);
+  assign free_valid = ends && is_write(op.op, op.touch) && !writes_started;
+  assign flush_valid = ends && op.op == OP_FLUSH;
+
+  result_t hit;
+  always_comb begin
+    hit = r;
+    if (state == X_DECIDE) begin
+      hit.outcome = OUT_HIT;
+      hit.flags = i_flags;
+      hit.cas = i_cas;
+      hit.vlen = i_vlen;
+      hit.vbeats = beats_of(i_vlen);
+      hit.kbeats = forwards ? op.kbeats : 6'd0;
+    end
+  end
+  assign result = hit;
+
+  assign counts_hit = state == X_DECIDE && what == D_VALUE && result_ready;
+  assign counts_miss = ends && op.op == OP_GET && r.outcome == OUT_MISS;
+  assign counts_store = state == X_PUBLISH;
+  assign counts_other_key = state == X_DECIDE && reads && !match;
+
+  always_ff @(posedge clk) begin
+    if (compares || passes_key) key_mem[key_at[4:0]] <= key_data;
+    if (rst) begin
+      state <= X_OP;
+      next_cas <= 64'd1;
+    end else begin
+      if (item_valid && item_ready) item_left <= item_left - 8'd1;
+      if (value_valid && value_ready) value_left <= value_left - 9'd1;
+      if (key_valid && key_ready) begin
+        key_at <= key_at + 6'd1;
+        key_left <= key_left - 6'd1;
+      end
+      case (state)
+        X_OP: begin
+          match <= 1'b0;
+          key_at <= '0;
+          key_left <= op.kbeats;
+          value_left <= op.vbeats;
+          item_left <= beats - 8'd1;
+          i_cas <= item_data;
+          writes_started <= 1'b0;
+          result_sent <= 1'b0;
+          counts_number <= 1'b0;
+          r <= '0;
+          r.op <= op.op;
+          r.err <= op.err;
+          r.bin <= op.bin;
+          r.quiet <= op.quiet;
+          r.ret_cas <= op.ret_cas;
+          r.ret_key <= op.ret_key;
+          r.last_key <= op.last_key;
+          r.eod <= op.eod;
+          r.opcode <= op.opcode;
+          r.opaque <= op.opaque;
+          r.klen <= op.klen;
+          case (op.op)
+            OP_NOP: r.outcome <= OUT_NONE;
+            OP_END: r.outcome <= OUT_END;
+            OP_FLUSH, OP_OK: r.outcome <= OUT_OK;
+            OP_VERSION: r.outcome <= OUT_VERSION;
+            OP_NOOP: r.outcome <= OUT_NOOP;
+            default: r.outcome <= OUT_ERROR;
+          endcase
+          if (op_valid) begin
+            if (reads) begin
+              if (item_valid) state <= X_FLAGS;
+            end else begin
+              item_left <= '0;
+              state <= op.kbeats != 6'd0 ? X_KEY : X_RESULT;
+            end
+          end
+        end
+        X_FLAGS:
+        if (item_valid) begin
+          i_flags <= item_data[31:0];
+          i_expiry <= item_data[63:32];
+          state <= X_SIZES;
+        end
+        X_SIZES:
+        if (item_valid) begin
+          i_klen <= item_data[7:0];
+          i_vlen <= item_data[19:8];
+          i_generation <= item_data[63:24];
+          match <= item_data[7:0] == op.klen;
+          state <= item_data[7:0] == op.klen ? X_COMPARE : X_KEY;
+        end
+        X_COMPARE:
+        if (compares) begin
+          if (item_data != key_data) match <= 1'b0;
+          if (key_left == 6'd1) state <= X_DECIDE;
+        end
+        X_KEY: begin
+          if (key_left == 6'd0) state <= X_DRAIN;
+          else if (passes_key && key_left == 6'd1) state <= has_key(op.op) ? X_DECIDE : X_DRAIN;
+        end
+        X_DECIDE: begin
+          r.outcome <= outcome;
+          if (outcome == OUT_ERROR) r.err <= error;
+          r.cas <= i_cas;
+          r.flags <= i_flags;
+          r.kbeats <= (forwards && reads && i_klen == op.klen) || key_forward ? op.kbeats : 6'd0;
+          new_flags <= op.flags;
+          new_expiry <= op_expiry;
+          new_vlen <= op.vlen;
+          new_vbeats <= op.vbeats;
+          old_left <= i_vlen;
+          add_left <= op.vlen;
+          number <= '0;
+          number_bad <= 1'b0;
+          number_done <= 1'b0;
+          number_any <= 1'b0;
+          number_sign <= 1'b0;
+          number_negative <= 1'b0;
+          number_bytes <= '0;
+          number_left <= i_vlen;
+          bcd <= '0;
+          step <= '0;
+          case (what)
+            D_VALUE: if (result_ready) begin
+              result_sent <= 1'b1;
+              state <= value_ends ? X_OP : X_VALUE;
+            end
+            D_STORE: state <= item_left != 8'd0 ? X_DRAIN : X_WRITE;
+            D_JOIN: begin
+              new_flags <= i_flags;
+              new_expiry <= i_expiry;
+              new_vlen <= joined[11:0];
+              new_vbeats <= beats_of(joined[11:0]);
+              state <= X_WRITE;
+            end
+            D_COUNT: begin
+              new_flags <= i_flags;
+              new_expiry <= i_expiry;
+              counts_number <= 1'b1;
+              state <= X_NUMBER;
+            end
+            D_VIVIFY: begin
+              new_flags <= '0;
+              number <= op.initial_value;
+              number_left <= '0;
+              counts_number <= 1'b1;
+              state <= X_DRAIN;
+            end
+            D_TOUCH: state <= X_TOUCH;
+            default: state <= X_DRAIN;
+          endcase
+        end
+        X_VALUE: begin
+          if (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready))
+            state <= op.touch ? X_TOUCH : X_OP;
+        end
+        X_TOUCH:
+        if (write_ready) begin
+          writes_started <= 1'b1;
+          state <= X_TOUCH_DATA;
+        end
+        X_TOUCH_DATA: if (data_ready) state <= X_DRAIN;
+        // What the operation does not use of its value and of the item.
+        X_DRAIN: begin
+          if (r.outcome == OUT_STORED) begin
+            // A storage command that replaces: its value is still needed.
+            if (item_left == 8'd0) state <= X_WRITE;
+          end else if (value_left == 9'd0 && item_left == 8'd0) begin
+            state <= X_RESULT;
+            if (counts_number) begin
+              if (number_bad) begin
+                r.outcome <= OUT_ERROR;
+                r.err <= ERR_NONNUM;
+              end else begin
+                bits <= number;
+                r.number <= number;
+                state <= X_DIGITS;
+              end
+            end
+          end
+        end
+        X_NUMBER: begin
+          if (takes_number_beat && item_valid) begin
+            number_beat <= item_data;
+            number_bytes <= number_left > 12'd8 ? 4'd8 : number_left[3:0];
+          end else if (number_bytes != 4'd0 && !number_done && !number_bad) begin
+            number_beat <= number_beat >> 8;
+            number_bytes <= number_bytes - 4'd1;
+            number_left <= number_left - 12'd1;
+            if (number_digit) begin
+              number <= number_wide[63:0];
+              number_any <= 1'b1;
+              if (number_wide[67:64] != 4'd0) number_bad <= 1'b1;
+            end else if (number_any) begin
+              if (!number_blank && number_beat[7:0] != 8'h00) number_bad <= 1'b1;
+              number_done <= 1'b1;
+            end else if (!number_sign && (number_beat[7:0] == "-" || number_beat[7:0] == "+")) begin
+              number_sign <= 1'b1;
+              number_negative <= number_beat[7:0] == "-";
+            end else if (!number_blank || number_sign) begin
+              number_bad <= 1'b1;
+            end
+          end
+          if (number_done || number_bad || number_left == 12'd0) begin
+            number_bytes <= '0;
+            if (!number_any || (number_negative && number_signed[63])) number_bad <= 1'b1;
+            number <= op.op == OP_INCR ? number_signed + op.delta
+                      : number_signed > op.delta ? number_signed - op.delta : 64'd0;
+            state <= X_DRAIN;
+            number_left <= i_vlen;
+          end
+        end
+        X_DIGITS: begin
+          bcd <= bcd_next;
+          bits <= bits << 4;
+          step <= step + 5'd1;
+          digit_count <= 5'd20;
+          if (step == 5'd15) state <= X_ALIGN;
+        end
+        X_ALIGN:
+        if (bcd[79:76] == 4'd0 && digit_count != 5'd1) begin
+          bcd <= bcd << 4;
+          digit_count <= digit_count - 5'd1;
+        end else begin
+          new_vlen <= number_left > {7'd0, digit_count} ? number_left : {7'd0, digit_count};
+          new_vbeats <= beats_of(number_left > {7'd0, digit_count} ? number_left : {7'd0, digit_count});
+          state <= X_WRITE;
+        end
+        X_WRITE:
+        if (write_ready) begin
+          writes_started <= 1'b1;
+          state <= X_W_CAS;
+        end
+        X_W_CAS: if (data_ready) begin
+          r.cas <= next_cas;
+          state <= X_W_FLAGS;
+        end
+        X_W_FLAGS: if (data_ready) state <= X_W_SIZES;
+        X_W_SIZES: begin
+          key_at <= '0;
+          vbeats_left <= new_vbeats;
+          if (data_ready) state <= X_W_KEY;
+        end
+        X_W_KEY:
+        if (data_ready) begin
+          key_at <= key_at + 6'd1;
+          if (key_at + 6'd1 == op.kbeats) begin
+            if (new_vbeats == 9'd0) state <= X_PUBLISH;
+            else if (counts_number) state <= X_W_NUMBER;
+            else if (op.op == OP_APPEND || op.op == OP_PREPEND) state <= X_W_JOIN;
+            else state <= X_W_VALUE;
+          end
+        end
+        X_W_VALUE, X_W_JOIN, X_W_NUMBER: begin
+          if (data_valid && data_ready) begin
+            vbeats_left <= vbeats_left - 9'd1;
+            if (vbeats_left == 9'd1) state <= X_PUBLISH;
+          end
+          if (state == X_W_JOIN && join_valid && join_ready) begin
+            if (from_item) old_left <= old_left - {8'd0, join_bytes};
+            else add_left <= add_left - {8'd0, join_bytes};
+          end
+        end
+        X_PUBLISH: begin
+          next_cas <= next_cas + 64'd1;
+          state <= X_RESULT;
+        end
+        default: if (ends) state <= X_OP;
+      endcase
+      if (set_cas_valid) next_cas <= set_cas;
+    end
+  end
+
+  logic unused;
+  assign unused = packed_last;
+endmodule

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core in simulation: frames of tests/packets, random datagrams against the CPU engine, lint."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import rtl_tools
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HARNESS = ROOT / "rtl/harness"
+LIMIT_S = 600  # of a run that hangs
+
+
+def run(name, *arguments):
+    done = subprocess.run([rtl_tools.program(name), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("hold", [0, 40], ids=lambda percent: f"held {percent}%")
+def test_packets(hold):
+    cases = sorted((ROOT / "tests/packets/cases").glob("*.json"))
+    out = run("rtl_packets", "--skip", HARNESS / "not_supported.txt", "--hold", hold, *cases)
+    passed, failed, skipped = map(int, re.search(r"(\d+) passed, (\d+) failed, (\d+) not supported", out).groups())
+    assert failed == 0
+    # Whoever adds cases to tests/packets lists what the core cannot do.
+    assert passed >= 189 and skipped <= 25, out
+
+
+@pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
+def test_damaged_frames(seed, hold):
+    cases = sorted((ROOT / "tests/packets/cases").glob("*.json"))
+    out = run("rtl_fuzz", "--frames", 10000, "--seed", seed, "--hold", hold, *cases)
+    requests, dropped = map(int, re.search(r"(\d+) requests, .* (\d+) malformed", out).groups())
+    assert requests > 1000 and dropped > 100, out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed, hold, latency", [(1, 0, (30, 100)), (2, 30, (30, 100)), (3, 5, (1, 8))])
+def test_against_the_cpu_engine(seed, hold, latency):
+    out = run("rtl_differential", "--operations", 30000, "--seed", seed, "--hold", hold, "--latency", *latency)
+    done = int(re.search(r"(\d+) operations agree", out).group(1))
+    hits = int(re.search(r"(\d+) hits", out).group(1))
+    stalls = int(re.search(r"(\d+) cycles stalled", out).group(1))
+    assert done >= 30000 and hits > 1000 and stalls > 0, out
+
+
+def test_more_keys_than_ways():
+    """No key is answered with another one's value; nearly all ways are in use, by the keys stored last."""
+    out = run("rtl_evict", "--keys", 20000)
+    assert "20000 keys" in out, out
+
+
+def test_lint():
+    verilator = rtl_tools.verilator()
+    package = ROOT / "rtl/common/rtl/wc_pkg.sv"
+    others = sorted(path for path in ROOT.glob("rtl/*/rtl/*.sv") if path != package)
+    done = subprocess.run([verilator, "--lint-only", "-Wall", "-Wno-UNUSED", "--top-module", "mc_core", package, *others],
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr[-4000:]
+

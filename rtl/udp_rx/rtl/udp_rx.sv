@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the headers of IPv4 or IPv6, UDP and memcached, verifies lengths and checksums, and hands a
+// datagram's payload on when all of it is known to be right: nothing of a damaged datagram takes
+// effect. The order of the checks is that of src/net/packet.h.
+module udp_rx
+  import wc_pkg::*;
+(
+    input  logic        clk,
+    input  logic        rst,
+    input  logic [15:0] udp_port,
+    input  logic        eth_valid,
+    output logic        eth_ready,
+    input  eth_ctx_t    eth,
+    input  logic        eth_v6,
+    input  logic        in_valid,
+    output logic        in_ready,
+    input  logic [63:0] in_data,
+    input  logic [3:0]  in_bytes,
+    input  logic        in_last,
+    input  logic        in_error,
+    output logic        ctx_valid,
+    input  logic        ctx_ready,
+    output ctx_t        ctx,
+    output logic        info_valid,
+    input  logic        info_ready,
+    output info_t       info,
+    output logic        out_valid,
+    input  logic        out_ready,
+    output logic [63:0] out_data,
+    output logic [3:0]  out_bytes,
+    output logic        out_last,
+    // At the end of each frame one of them.
+    output logic        passed,
+    output logic        drop_not_for_us,
+    output logic        drop_truncated,
+    output logic        drop_checksum,
+    output logic        drop_fragment,
+    output logic        drop_unsupported,
+    output logic        drop_malformed
+);
+  localparam logic [15:0] PAYLOAD_MAX = 16'd4000;
+
+  typedef enum logic [3:0] {
+    S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6, S_IP6_SRC, S_IP6_DST, S_UDP, S_PAYLOAD, S_DRAIN, S_END
+  } state_t;
+  state_t state;
+  logic good, ends_good;
+
+  logic [191:0] view;
+  logic [4:0] count, take;
+  logic tail, window_ready;
+  logic error_valid, error_flag, error_room;
+  assign in_ready = window_ready && error_room;
+  byte_window window (
+      .clk, .rst, .in_valid(in_valid && error_room), .in_ready(window_ready), .in_data, .in_bytes,
+      .in_last, .view, .count, .tail, .take
+  );
+  fifo #(.W(1), .LOG(2)) errors (
+      .clk, .rst, .in_valid(in_valid && in_ready && in_last), .in_ready(error_room),
+      .in_data(in_error), .out_valid(error_valid), .out_ready(state == S_END && (ends_good || !good)),
+      .out_data(error_flag)
+  );
+
+  // What has been found out about the frame.
+  logic [15:0] ip_left;       // bytes that IP still carries, the rest of its header included
+  logic [15:0] pay_left;      // bytes of the datagram's payload
+  logic [15:0] udp_size;
+  logic [3:0]  option_words;
+  logic [31:0] header_sum, sum;
+  logic [11:0] pos, lf_end;
+  logic bad_version, bad_length, fragment, extension, not_ours, short_udp, port_differs;
+  logic bad_udp_size, no_header, multi_part, too_long, done;
+  ctx_t held;
+
+  logic ends;
+  assign ends = tail && take == count && count != 5'd0;
+
+  // --- Fields of the window.
+  logic [15:0] total_size;
+  logic [3:0] ihl;
+  assign ihl = view[3:0];
+  assign total_size = swap16(view[31:16]);
+  logic [15:0] udp_length;
+  assign udp_length = swap16(view[47:32]);
+
+  function automatic logic host4(logic [7:0] first);
+    host4 = first != 8'd0 && first < 8'd224;
+  endfunction
+
+  logic [3:0] pay_take;
+  assign pay_take = pay_left > 16'd8 ? 4'd8 : pay_left[3:0];
+
+  logic fifo_ready;
+  logic push;
+  always_comb begin
+    take = 5'd0;
+    push = 1'b0;
+    case (state)
+      S_IP4: if (eth_valid && !eth_v6 && (count >= 5'd20 || tail)) take = count >= 5'd20 ? 5'd16 : count;
+      S_IP4_DST: if (count >= 5'd4) take = 5'd4;
+      S_IP4_OPTIONS: if (count >= 5'd4) take = 5'd4; else if (tail) take = count;
+      S_IP6: if (count >= 5'd8) take = 5'd8; else if (tail) take = count;
+      S_IP6_SRC, S_IP6_DST: if (count >= 5'd16) take = 5'd16; else if (tail) take = count;
+      S_UDP: if (count >= 5'd16) take = 5'd16; else if (tail) take = count;
+      S_PAYLOAD:
+      if ((count >= 5'd8 || tail) && fifo_ready) begin
+        take = count > {1'b0, pay_take} ? {1'b0, pay_take} : count;
+        push = 1'b1;
+      end
+      S_DRAIN: if (count >= 5'd8 || tail) take = count > 5'd16 ? 5'd16 : count;
+      default: ;
+    endcase
+  end
+
+  // --- The last LF of this beat.
+  logic [3:0] lf_in_beat;  // bytes up to and with it
+  always_comb begin
+    lf_in_beat = 4'd0;
+    for (int i = 0; i < 8; i++)
+      if (4'(i) < pay_take && view[8*i+:8] == 8'h0a) lf_in_beat = 4'(i + 1);
+  end
+
+  logic [63:0] beat;
+  assign beat = view[63:0] & byte_mask(pay_take);
+
+  logic [15:0] folded, header_folded;
+  assign folded = fold32(sum);
+  assign header_folded = fold32(header_sum);
+  logic bad_header_sum, bad_sum, short_frame;
+  assign bad_header_sum = !held.v6 && header_folded != 16'hffff;
+  assign bad_sum = held.has_checksum ? folded != 16'hffff : held.v6;
+  assign short_frame = ip_left != 16'd0;
+
+  always_comb begin
+    drop_not_for_us = 1'b0;
+    drop_truncated = 1'b0;
+    drop_checksum = 1'b0;
+    drop_fragment = 1'b0;
+    drop_unsupported = 1'b0;
+    drop_malformed = 1'b0;
+    good = 1'b0;
+    if (state == S_END) begin
+      if (error_flag) drop_checksum = 1'b1;
+      else if (bad_version) drop_unsupported = 1'b1;
+      else if (bad_length || short_frame) drop_truncated = 1'b1;
+      else if (bad_header_sum) drop_checksum = 1'b1;
+      else if (fragment) drop_fragment = 1'b1;
+      else if (extension) drop_unsupported = 1'b1;
+      else if (not_ours) drop_not_for_us = 1'b1;
+      else if (short_udp) drop_truncated = 1'b1;
+      else if (port_differs) drop_not_for_us = 1'b1;
+      else if (bad_udp_size) drop_truncated = 1'b1;
+      else if (too_long) drop_unsupported = 1'b1;
+      else if (bad_sum) drop_checksum = 1'b1;
+      else if (no_header || multi_part) drop_malformed = 1'b1;
+      else good = 1'b1;
+    end
+  end
+  assign ends_good = good && ctx_ready && info_ready;
+  assign passed = ends_good;
+  assign ctx_valid = good && info_ready;
+  assign info_valid = good && ctx_ready;
+  assign ctx = held;
+  assign info.size = pos;
+  assign info.lf_end = lf_end;
+  assign eth_ready = state == S_END && (ends_good || !good);
+
+  packet_fifo #(.W(69), .LOG(9)) payload (
+      .clk, .rst, .in_valid(push), .in_ready(fifo_ready),
+      .in_data({pay_left <= 16'd8, pay_take, beat}), .commit(ends_good),
+      .abort(state == S_END && !good), .out_valid, .out_ready,
+      .out_data({out_last, out_bytes, out_data})
+  );
+
+  // --- Sums of what is taken.
+  logic [31:0] window_sum16, pay_sum;
+  assign window_sum16 = {14'd0, beat_sum(view[63:0])} + {14'd0, beat_sum(view[127:64])};
+  assign pay_sum = {14'd0, beat_sum(beat)};
+
+  logic [15:0] taken;
+  assign taken = {11'd0, take};
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state <= S_IP4;
+      done <= 1'b0;
+    end else begin
+      if (take != 5'd0 && state != S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
+      if (state == S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
+      if (ends) done <= 1'b1;
+      case (state)
+        S_IP4: begin
+          // The start of a packet, of either version.
+          bad_version <= 1'b0;
+          bad_length <= 1'b0;
+          fragment <= 1'b0;
+          extension <= 1'b0;
+          not_ours <= 1'b0;
+          short_udp <= 1'b0;
+          port_differs <= 1'b0;
+          bad_udp_size <= 1'b0;
+          no_header <= 1'b0;
+          multi_part <= 1'b0;
+          too_long <= 1'b0;
+          pos <= '0;
+          lf_end <= '0;
+          sum <= '0;
+          held.eth <= eth;
+          held.v6 <= eth_v6;
+          held.src_ip <= '0;
+          held.dst_ip <= '0;
+          held.has_checksum <= 1'b1;
+          if (eth_valid && eth_v6) begin
+            if (take == 5'd0) state <= S_IP6;
+          end
+          if (take != 5'd0 && !eth_v6) begin
+            if (count < 5'd20) begin
+              bad_length <= 1'b1;
+              state <= S_END;
+            end else begin
+              bad_version <= view[7:4] != 4'd4;
+              bad_length <= ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size;
+              ip_left <= total_size > 16'd16 ? total_size - 16'd16 : 16'd0;
+              header_sum <= window_sum16;
+              option_words <= ihl - 4'd5;
+              fragment <= (swap16(view[63:48]) & 16'h3fff) != 16'd0;
+              not_ours <= view[79:72] != 8'd17 || !host4(view[103:96]);
+              held.src_ip[31:0] <= swap32(view[127:96]);
+              state <= (view[7:4] != 4'd4 || ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size) ? S_DRAIN
+                       : S_IP4_DST;
+            end
+          end
+        end
+        S_IP4_DST:
+        if (take != 5'd0) begin
+          held.dst_ip[31:0] <= swap32(view[31:0]);
+          not_ours <= not_ours || !host4(view[7:0]);
+          header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
+          state <= ends ? S_END : option_words != 4'd0 ? S_IP4_OPTIONS : S_UDP;
+          if (ends && (ip_left == 16'd4)) short_udp <= 1'b1;
+        end
+        S_IP4_OPTIONS:
+        if (take != 5'd0) begin
+          header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
+          option_words <= option_words - 4'd1;
+          if (ends) begin
+            state <= S_END;
+            short_udp <= 1'b1;
+          end else if (option_words == 4'd1) begin
+            state <= S_UDP;
+          end
+        end
+        S_IP6:
+        if (take != 5'd0) begin
+          bad_version <= view[7:4] != 4'd6;
+          bad_length <= count < 5'd8;
+          // The rest of the header, and what it says that follows.
+          ip_left <= swap16(view[47:32]);
+          fragment <= view[55:48] == 8'd44;
+          extension <= view[55:48] == 8'd0 || view[55:48] == 8'd43 || view[55:48] == 8'd60;
+          not_ours <= view[55:48] != 8'd17;
+          state <= ends ? S_END : S_IP6_SRC;
+          if (ends) bad_length <= 1'b1;
+        end
+        S_IP6_SRC, S_IP6_DST:
+        if (take != 5'd0) begin
+          // The payload length does not count these bytes.
+          ip_left <= ip_left;
+          if (count < 5'd16 || (ends && state == S_IP6_SRC)) bad_length <= 1'b1;
+          if (view[7:0] == 8'hff || view[127:0] == 128'd0) not_ours <= 1'b1;
+          if (state == S_IP6_SRC) held.src_ip <= {swap64(view[63:0]), swap64(view[127:64])};
+          else held.dst_ip <= {swap64(view[63:0]), swap64(view[127:64])};
+          sum <= sum + window_sum16;
+          if (ends) short_udp <= 1'b1;
+          state <= ends ? S_END : state == S_IP6_SRC ? S_IP6_DST : S_UDP;
+        end
+        S_UDP:
+        if (take != 5'd0) begin
+          short_udp <= ip_left < 16'd8 || count < 5'd8;
+          port_differs <= swap16(view[31:16]) != udp_port || view[15:0] == 16'd0;
+          bad_udp_size <= udp_length < 16'd8 || udp_length > ip_left;
+          too_long <= udp_length > PAYLOAD_MAX;
+          no_header <= udp_length <= 16'd16;
+          multi_part <= swap16(view[111:96]) != 16'd1;
+          udp_size <= udp_length;
+          pay_left <= udp_length - 16'd16;
+          held.src_port <= swap16(view[15:0]);
+          held.dst_port <= swap16(view[31:16]);
+          held.has_checksum <= view[63:48] != 16'd0;
+          held.request_id <= swap16(view[79:64]);
+          if (!held.v6) begin
+            held.address_sum <= fold32({16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
+                                       {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]});
+            sum <= window_sum16 + {16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
+                   {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]} + 32'd17 +
+                   {16'd0, udp_length};
+          end else begin
+            held.address_sum <= fold32(sum);
+            sum <= sum + window_sum16 + 32'd17 + {16'd0, udp_length};
+          end
+          if (udp_length < 16'd16 && udp_length >= 16'd8 && udp_length <= ip_left) begin
+            // Too short for memcached's header: the checksum covers less than has been taken.
+            sum <= (held.v6 ? sum : {16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
+                    {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]}) + 32'd17 +
+                   {16'd0, udp_length} + {14'd0, beat_sum(view[63:0])} +
+                   {14'd0, beat_sum(view[127:64] & byte_mask(4'(udp_length - 16'd8)))};
+          end
+          if (ends) state <= S_END;
+          else if (udp_length <= 16'd16 || udp_length > ip_left || udp_length > PAYLOAD_MAX ||
+                   swap16(view[31:16]) != udp_port)
+            state <= S_DRAIN;
+          else state <= S_PAYLOAD;
+        end
+        S_PAYLOAD:
+        if (push) begin
+          sum <= sum + pay_sum;
+          pos <= pos + {8'd0, pay_take};
+          if (lf_in_beat != 4'd0) lf_end <= pos + {8'd0, lf_in_beat};
+          pay_left <= pay_left - {12'd0, pay_take};
+          if (count < {1'b0, pay_take}) bad_length <= 1'b1;
+          if (ends) state <= S_END;
+          else if (pay_left <= 16'd8) state <= S_DRAIN;
+        end
+        S_DRAIN: if (ends) state <= S_END;
+        default:
+        if (ends_good || !good) begin
+          state <= S_IP4;
+          done <= 1'b0;
+        end
+      endcase
+    end
+  end
+
+  logic unused;
+  assign unused = error_valid ^ done ^ (^udp_size);
+endmodule

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads items from memory. An item is divided into bursts of up to 8 beats, of which up to 64 are
+// under way. Memory may answer them in any order and interleaved, beats of one burst in order; the
+// items leave in the order of the requests. The reorder buffer always has room for what has been
+// asked for.
+module item_reader #(
+    parameter int SLOT_BITS = 15,
+    parameter int TAG_LOG = 6
+) (
+    input  logic                 clk,
+    input  logic                 rst,
+    input  logic                 req_valid,
+    output logic                 req_ready,
+    input  logic [SLOT_BITS-1:0] req_slot,
+    input  logic [7:0]           req_beats,  // at least 1
+    output logic                 ar_valid,
+    input  logic                 ar_ready,
+    output logic [SLOT_BITS+7:0] ar_addr,    // in beats
+    output logic [3:0]           ar_len,     // beats
+    output logic [TAG_LOG-1:0]   ar_tag,
+    input  logic                 r_valid,
+    input  logic [TAG_LOG-1:0]   r_tag,
+    input  logic [63:0]          r_data,
+    output logic                 out_valid,
+    input  logic                 out_ready,
+    output logic [63:0]          out_data
+);
+  localparam int TAGS = 2 ** TAG_LOG;
+
+  // --- Bursts.
+  logic [7:0] offset;
+  logic [7:0] rest;
+  logic [TAG_LOG:0] issued, drained;  // tags are used in turn
+  logic room;
+  assign rest = req_beats - offset;
+  assign room = issued - drained != (TAG_LOG + 1)'(TAGS);
+  assign ar_valid = req_valid && room;
+  assign ar_addr = {req_slot, offset};
+  assign ar_len = rest > 8'd8 ? 4'd8 : rest[3:0];
+  assign ar_tag = issued[TAG_LOG-1:0];
+  assign req_ready = ar_valid && ar_ready && rest <= 8'd8;
+
+  // --- The reorder buffer.
+  logic [63:0] mem[TAGS*8];
+  logic [3:0] filled[TAGS];
+  logic [3:0] length[TAGS];
+  logic [2:0] beat;
+  logic fetch;
+  logic [TAG_LOG-1:0] head;
+  assign head = drained[TAG_LOG-1:0];
+  assign fetch = issued != drained && filled[head] > {1'b0, beat} && (!out_valid || out_ready);
+
+  always_ff @(posedge clk) begin
+    if (r_valid) mem[{r_tag, filled[r_tag][2:0]}] <= r_data;
+    if (fetch) out_data <= mem[{head, beat}];
+  end
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      offset <= '0;
+      issued <= '0;
+      drained <= '0;
+      beat <= '0;
+      out_valid <= 1'b0;
+    end else begin
+      if (ar_valid && ar_ready) begin
+        offset <= req_ready ? 8'd0 : offset + 8'd8;
+        issued <= issued + 1'b1;
+        filled[ar_tag] <= '0;
+        length[ar_tag] <= ar_len;
+      end
+      if (r_valid) filled[r_tag] <= filled[r_tag] + 4'd1;
+      if (fetch) begin
+        out_valid <= 1'b1;
+        beat <= beat + 3'd1;
+        if ({1'b0, beat} + 4'd1 == length[head]) begin
+          beat <= '0;
+          drained <= drained + 1'b1;
+        end
+      end else if (out_ready) begin
+        out_valid <= 1'b0;
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes items, or one beat of one, to memory, in bursts of up to 8 beats. When memory has
+// acknowledged all bursts of a request, `free` names its entry in the scoreboard: only then may
+// another operation read the row.
+module item_writer #(
+    parameter int SLOT_BITS = 15,
+    parameter int HAZARDS_LOG = 5,
+    parameter int TAG_LOG = 5
+) (
+    input  logic                   clk,
+    input  logic                   rst,
+    input  logic                   req_valid,
+    output logic                   req_ready,
+    input  logic [SLOT_BITS-1:0]   req_slot,
+    input  logic [7:0]             req_offset,
+    input  logic [7:0]             req_beats,   // at least 1
+    input  logic [HAZARDS_LOG-1:0] req_hazard,
+    input  logic                   data_valid,
+    output logic                   data_ready,
+    input  logic [63:0]            data,
+    output logic                   aw_valid,
+    input  logic                   aw_ready,
+    output logic [SLOT_BITS+7:0]   aw_addr,
+    output logic [3:0]             aw_len,
+    output logic [TAG_LOG-1:0]     aw_tag,
+    output logic                   w_valid,
+    input  logic                   w_ready,
+    output logic [63:0]            w_data,
+    output logic                   w_last,
+    input  logic                   b_valid,
+    input  logic [TAG_LOG-1:0]     b_tag,
+    output logic                   free_valid,
+    output logic [HAZARDS_LOG-1:0] free_id
+);
+  localparam int TAGS = 2 ** TAG_LOG;
+  localparam int HAZARDS = 2 ** HAZARDS_LOG;
+
+  logic [TAGS-1:0] busy;
+  logic [HAZARDS_LOG-1:0] owner[TAGS];
+  logic [5:0] pending[HAZARDS];  // bursts without an answer
+  logic [HAZARDS-1:0] complete;  // the last burst has been issued
+  logic [TAG_LOG-1:0] tag;
+  logic [7:0] written;           // beats of the request in earlier bursts
+  logic [7:0] rest;
+  logic in_burst;
+  logic [3:0] burst_left;
+  logic last_burst;              // of the request
+
+  assign rest = req_beats - written;
+  assign aw_valid = req_valid && !in_burst && !busy[tag];
+  assign aw_addr = {req_slot, req_offset + written};
+  assign aw_len = rest > 8'd8 ? 4'd8 : rest[3:0];
+  assign aw_tag = tag;
+  assign w_valid = in_burst && data_valid;
+  assign data_ready = in_burst && w_ready;
+  assign w_data = data;
+  assign w_last = burst_left == 4'd1;
+  assign req_ready = w_valid && w_ready && w_last && last_burst;
+
+  logic [HAZARDS_LOG-1:0] b_owner;
+  logic starts, same;
+  assign b_owner = owner[b_tag];
+  assign starts = aw_valid && aw_ready;
+  assign same = starts && b_valid && b_owner == req_hazard;
+  assign free_valid = b_valid && pending[b_owner] == 6'd1 && complete[b_owner] && !same;
+  assign free_id = b_owner;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      busy <= '0;
+      tag <= '0;
+      written <= '0;
+      in_burst <= 1'b0;
+      complete <= '0;
+      for (int i = 0; i < HAZARDS; i++) pending[i] <= '0;
+    end else begin
+      if (starts) begin
+        busy[tag] <= 1'b1;
+        tag <= tag + 1'b1;
+        in_burst <= 1'b1;
+        if (!same) pending[req_hazard] <= pending[req_hazard] + 6'd1;
+        complete[req_hazard] <= rest <= 8'd8;
+      end
+      if (b_valid) begin
+        busy[b_tag] <= 1'b0;
+        if (!same) pending[b_owner] <= pending[b_owner] - 6'd1;
+      end
+      if (w_valid && w_ready && w_last) begin
+        in_burst <= 1'b0;
+        written <= last_burst ? 8'd0 : written + 8'd8;
+      end
+    end
+  end
+  always_ff @(posedge clk) begin
+    if (starts) begin
+      owner[tag] <= req_hazard;
+      burst_left <= aw_len;
+      last_burst <= rest <= 8'd8;
+    end else if (w_valid && w_ready) begin
+      burst_left <= burst_left - 4'd1;
+    end
+  end
+endmodule

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rendering import gpu, hit_rates, nic_cache, simt
+from rendering import gpu, hit_rates, nic_cache, rtl, simt
 from rendering.markdown import microseconds, note, percent, text_table, three
 from rendering.registry import block
 from rendering.rows import only, rows
 
 # What is missing, by the letter that a row shows.
 MISSING = {
-    "N": "Ethernet frames from a network card (DPDK), and a client at line rate: round trips and drops",
+    "N": "runs through DPDK on a machine with a GPU: round trips and drops at line rate",
     "W": "power at the wall, prices",
     "A": "active messages over RDMA (UCX), two hosts with RDMA cards",
     "X": "a NIC cache in front of the host's network stack (XDP)",
-    "R": "the dataflow pipeline and the NIC cache in RTL, with synthesis and simulation",
+    "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
     "B": "an FPGA board",
     "E": "the model of event-driven GPU execution (EDGE)",
     "G": "event-driven execution on a real GPU, with the power of its modes",
@@ -192,6 +192,7 @@ def both_readings() -> str:
 RUN = "`gpu {}`"
 HIT, NIC = "`hit {}`", "`nic {}`"
 SIMT = "`simt`"
+RTL = "`rtl/measure`"
 
 MEMCACHEDGPU = (
     Shown("figure 2", "misses by ways, 8 M entries", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
@@ -275,8 +276,8 @@ NIC_CACHE = (
     Shown("figure 15", "tags of 7 against 17 bits", "little more misses", nic_tags, NIC.format("tags")),
 )
 FPGA = (
-    Shown("figure 3", "rate by packet size", "10 Gbit/s line rate", "", "", "RB"),
-    Shown("table 1", "rate, latency, power", "13.02 M/s, 3.5 to 4.5 us", "", "", "RBW"),
+    Shown("figure 3", "rate by packet size", "10 Gbit/s line rate", rtl.rates_by_size, RTL, "RB"),
+    Shown("table 1", "rate, latency, power", "13.02 M/s, 3.5 to 4.5 us", rtl.rate_and_latency, RTL, "RBW"),
     Shown("figure 4", "power by rate", "about 50 W", "", "", "BW"),
 )
 PAPERS = {

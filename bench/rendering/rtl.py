@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rendering.markdown import table
 from rendering.registry import block
-from rendering.rows import Rows, rows, source
+from rendering.rows import Rows, only, rows, source
 
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
@@ -20,6 +20,19 @@ def name(row: dict) -> str:
 
 def millions(rate: float) -> str:
     return f"{rate / 1e6:.2f}"
+
+
+def rate_and_latency() -> str:
+    """Of binary gets, for the table of the papers."""
+    row = only(rows(CYCLES), workload="binary get", key_bytes=6, value_bytes=6)
+    return f"{millions(row['rate_at_10g_156mhz'])} M/s, {row['latency_cycles_mean']:.0f} cycles"
+
+
+def rates_by_size() -> str:
+    """Binary gets against the wire, for the table of the papers."""
+    found = [row for row in rows(CYCLES, workload="binary get") if row["key_bytes"] == row["value_bytes"]]
+    at_wire = [r["key_bytes"] for r in found if r["cycles_a_request"] <= max(r["wire_cycles_in"], r["wire_cycles_out"])]
+    return f"the wire's up to {max(at_wire)} B"
 
 
 @block("rtl-cycles")

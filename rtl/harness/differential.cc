@@ -39,7 +39,7 @@ class QueuePort final : public io::FramePort {
     }
     return true;
   }
-  void send(const io::TxFrame* frames, uint32_t count) override {
+  void send(uint32_t /*burst*/, const io::TxFrame* frames, uint32_t count) override {
     for (uint32_t i = 0; i < count; ++i) {
       sent_.emplace_back(reinterpret_cast<const char*>(frames[i].bytes.data), frames[i].bytes.size);
     }

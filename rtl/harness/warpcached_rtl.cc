@@ -78,7 +78,7 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
     for (const std::string& reply : replies) {
       out.push_back({{reinterpret_cast<const uint8_t*>(reply.data()), reply.size()}, 0});
     }
-    port->send(out.data(), static_cast<uint32_t>(out.size()));
+    port->send(0, out.data(), static_cast<uint32_t>(out.size()));
     port->pass_on(others.data(), static_cast<uint32_t>(others.size()));
   }
   std::printf("%u frames, %u requests, %u hits, %u misses, %u stores\n",

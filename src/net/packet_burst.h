@@ -102,7 +102,7 @@ struct PacketBurst {
   // Of all frames, a multiple of 16. 0: the frames are scattered over more memory than they fill,
   // so an engine reads each where it is.
   uint32_t input_bytes = 0;
-  uint32_t count = 0;        // packets
+  uint32_t count = 0;  // packets
   // Where the frames are in the input, in any order. Null: in contiguous slots of slot_bytes; bytes
   // of a slot after its frame are ignored.
   const PacketSlot* slots = nullptr;

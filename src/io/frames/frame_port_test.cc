@@ -164,7 +164,8 @@ class DpdkLink final : public KernelLink {
     std::vector<std::unique_ptr<FramePort>> ports;
     DpdkSettings settings;
     settings.device = "net_tap0,iface=port0";
-    std::string failure = warpcache_open_dpdk_ports(settings, &ports);
+    std::string failure;
+    warpcache_open_dpdk_ports(settings, &ports, &failure);
     EXPECT_EQ(failure, "");
     if (failure.empty()) *port = std::move(ports.front());
     return failure;

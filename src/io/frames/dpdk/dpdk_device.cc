@@ -427,8 +427,8 @@ std::string open_ports(const DpdkSettings& settings,
 }  // namespace
 }  // namespace warpcache::io
 
-extern "C" __attribute__((visibility("default"))) std::string warpcache_open_dpdk_ports(
+extern "C" __attribute__((visibility("default"))) void warpcache_open_dpdk_ports(
     const warpcache::io::DpdkSettings& settings,
-    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports) {
-  return warpcache::io::open_ports(settings, ports);
+    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports, std::string* failure) {
+  *failure = warpcache::io::open_ports(settings, ports);
 }

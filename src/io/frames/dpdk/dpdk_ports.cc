@@ -30,7 +30,9 @@ std::string open_dpdk_ports(const DpdkSettings& settings,
     const auto open = reinterpret_cast<decltype(&warpcache_open_dpdk_ports)>(
         dlsym(module, "warpcache_open_dpdk_ports"));
     if (open == nullptr) return std::string("loading its module: ") + dlerror();
-    return open(settings, ports);
+    std::string failure;
+    open(settings, ports, &failure);
+    return failure;
   }
   return std::string("this server was built without DPDK (there is no ") + kDpdkModule + ")";
 }

@@ -33,7 +33,7 @@ inline constexpr char kDpdkModule[] = "warpcached-dpdk.so";
 
 }  // namespace warpcache::io
 
-// The module's own function of that kind.
-extern "C" std::string warpcache_open_dpdk_ports(
+// The module's own function of that kind; `failure` is the error or "".
+extern "C" void warpcache_open_dpdk_ports(
     const warpcache::io::DpdkSettings& settings,
-    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports);
+    std::vector<std::unique_ptr<warpcache::io::FramePort>>* ports, std::string* failure);

@@ -97,7 +97,14 @@ bool UdpConnection::flush() {
 }
 
 bool FrameConnection::flush() {
-  for (size_t i = 0; i < unsent(); ++i) link_->add(port_, datagram(i));
+  for (size_t i = 0; i < unsent(); ++i) {
+    const std::string_view bytes = datagram(i);
+    if (bytes.size() > FrameLink::kDatagramMax) {
+      return fail("a request of " + std::to_string(bytes.size()) +
+                  " bytes does not fit into a frame");
+    }
+    link_->add(port_, bytes);
+  }
   clear_unsent();
   return true;
 }

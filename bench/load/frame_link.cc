@@ -43,8 +43,6 @@ FrameLink::FrameLink(std::unique_ptr<io::FramePort> port, const sockaddr_in& cli
   buffer_.frames_max = kFramesMax;
 }
 
-FrameLink::~FrameLink() = default;
-
 uint16_t FrameLink::client_port_of(Bytes frame) {
   if (frame.size < kPayload) return 0;
   return static_cast<uint16_t>(frame.data[kL4 + kPortTo] << 8 | frame.data[kL4 + kPortTo + 1]);
@@ -65,7 +63,7 @@ bool FrameLink::wait_for_server(uint32_t time_ms_max) {
 }
 
 void FrameLink::add(uint16_t client_port, std::string_view datagram) {
-  WC_ASSERT(kPayload + datagram.size() <= kFrameBytes);
+  WC_ASSERT(datagram.size() <= kDatagramMax);
   if (sent_.size() == kFramesMax) send();
   uint8_t* const frame = out_.data() + sent_.size() * kFrameBytes;
   reply_[kL4 + kPortTo] = static_cast<uint8_t>(client_port >> 8);

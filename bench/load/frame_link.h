@@ -21,14 +21,17 @@ class FrameLink {
   // The addresses are IPv4.
   FrameLink(std::unique_ptr<io::FramePort> port, const sockaddr_in& client,
             const sockaddr_in& server);
-  ~FrameLink();
   FrameLink(const FrameLink&) = delete;
   FrameLink& operator=(const FrameLink&) = delete;
 
   // Asks the server for its version until it answers. False: it does not within the time.
   bool wait_for_server(uint32_t time_ms_max);
 
-  // Adds a datagram to those for send(). REQUIRES: it fits into a frame of 1,518 bytes.
+  // The largest datagram that fits into a frame without its check sequence.
+  static constexpr size_t kDatagramMax =
+      1514 - net::kEthernetHeaderSize - net::kIpv4HeaderSize - net::kUdpProtocolHeaderSize;
+
+  // Adds a datagram to those for send(). REQUIRES: it has at most kDatagramMax bytes.
   void add(uint16_t client_port, std::string_view datagram);
   void send();
 

@@ -166,7 +166,7 @@ void Worker::wait_for_frames(uint64_t wait_ns) {
   if (answered_.empty()) context_.now_ns = steady_now_ns();
   for (const uint32_t index : answered_) {
     add_requests(connections_[index].get());
-    (void)flush(connections_[index].get());
+    if (!flush(connections_[index].get())) return give_up();
   }
   answered_.clear();
   link_->send();

@@ -198,6 +198,12 @@ def test_memory_shared_with_another_process(memif_server, tmp_path):
         assert stats["frames_sent"] + stats["frames_send_failed"] == stats["frames_requests"]
 
 
+def test_requests_that_fit_into_no_frame(memif_server, tmp_path):
+    command = generator(memif_server, tmp_path, "--sizes", "fixed:20:3000", "--seconds", "1")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3 and "does not fit into a frame" in done.stderr, done.stdout + done.stderr
+
+
 def test_peer_killed_and_restarted(memif_server, tmp_path):
     with memif_server.connect() as sock:
         for _ in range(3):

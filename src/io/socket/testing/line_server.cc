@@ -36,7 +36,7 @@ uint32_t number_in(std::string_view text) {
 }  // namespace
 
 LongWriter::LongWriter(size_t size, bool whole)
-    : pipe_(64 * 1024,
+    : pipe_(kPipeBytes,
             [this] {
               const std::lock_guard lock(mutex_);
               awake_ = true;

@@ -38,6 +38,8 @@ namespace warpcache::io {
 // A long reply and the thread that writes it.
 class LongWriter {
  public:
+  static constexpr size_t kPipeBytes = 64 * 1024;
+
   LongWriter(size_t size, bool whole);
   ~LongWriter();  // REQUIRES: the reader has left
 

@@ -2,11 +2,14 @@
 //
 // CPU engines, one for each thread, on one store.
 #include <memory>
+#include <new>
+#include <optional>
 #include <stdexcept>
 
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
 #include "offline/engine_backend.h"
+#include "store/host/memory.h"
 #include "store/host/store.h"
 
 namespace warpcache::offline {
@@ -32,11 +35,13 @@ class CpuBackend final : public EngineBackend {
 
  private:
   uint8_t* take(Use use, uint64_t bytes) override {
-    std::unique_ptr<uint8_t[]>& memory = memory_[static_cast<size_t>(use)];
-    memory = std::make_unique<uint8_t[]>(bytes);
-    return memory.get();
+    std::optional<store::Mapping>& memory = memory_[static_cast<size_t>(use)];
+    memory.reset();
+    // Huge pages, as drivers of NICs use.
+    if (!memory.emplace().map(bytes, true)) throw std::bad_alloc();
+    return memory->data();
   }
-  uint8_t* frames() override { return memory_[static_cast<size_t>(Use::kInput)].get(); }
+  uint8_t* frames() override { return memory_[static_cast<size_t>(Use::kInput)]->data(); }
   uint8_t* reply_space() override { return replies_; }
   void begin_pass(uint64_t) override {}
   void end_pass() override {}
@@ -56,7 +61,7 @@ class CpuBackend final : public EngineBackend {
   std::unique_ptr<store::Store> store_;
   engine::StoreAdmin admin_;
   std::vector<std::unique_ptr<engine::CpuEngine>> cpu_engines_;
-  std::unique_ptr<uint8_t[]> memory_[3];  // by Use
+  std::optional<store::Mapping> memory_[3];  // by Use
 };
 
 }  // namespace

@@ -14,11 +14,14 @@
 #define WC_LIKELY(x) (__builtin_expect(!!(x), 1))
 #define WC_UNLIKELY(x) (__builtin_expect(!!(x), 0))
 
-// Unrolls a short loop, so that the device keeps its values in registers; or keeps a loop, so that
-// the device has its code once.
+// Unrolls a short loop of at most 16 iterations, so that its values stay in registers; or keeps a
+// loop, so that the device has its code once.
 #if defined(__CUDA_ARCH__)
 #define WC_UNROLL _Pragma("unroll")
 #define WC_NO_UNROLL _Pragma("unroll 1")
+#elif defined(__GNUC__) && !defined(__clang__)
+#define WC_UNROLL _Pragma("GCC unroll 16")
+#define WC_NO_UNROLL
 #else
 #define WC_UNROLL
 #define WC_NO_UNROLL

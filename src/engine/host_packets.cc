@@ -19,10 +19,6 @@ constexpr uint32_t kPacketsMax = 1024;  // of a batch
 constexpr uint32_t kFramesMax = 2 * kDatagramFramesMax;
 static_assert(kPacketsMax <= kBatchEntriesMax);
 
-constexpr uint32_t granule_bytes(uint32_t bytes) {
-  return net::FrameRun::words_of(bytes) * PacketResult::kReplyGranule;
-}
-
 }  // namespace
 
 HostPackets::HostPackets(const protocol::FrameLimits& limits, uint16_t udp_port, MutableBytes input)
@@ -35,11 +31,12 @@ HostPackets::HostPackets(const protocol::FrameLimits& limits, uint16_t udp_port,
   waiting_.reserve(kPacketsMax);
 }
 
-void HostPackets::run(Engine& engine, net::PacketBurst& burst, const std::vector<uint32_t>& packets,
-                      uint32_t reply_used) {
-  reply_used_ = granule_bytes(reply_used);
+uint32_t HostPackets::run(Engine& engine, net::PacketBurst& burst,
+                          const std::vector<uint32_t>& packets, uint32_t reply_used) {
+  reply_used_ = net::arena_bytes(reply_used);
   run_each(engine, burst, static_cast<uint32_t>(packets.size()),
            [&packets](uint32_t i) { return packets[i]; });
+  return reply_used_;
 }
 
 void HostPackets::run_all(Engine& engine, net::PacketBurst& burst) {
@@ -138,7 +135,7 @@ void HostPackets::answer(net::PacketBurst& burst, const Running& running, const 
   const bool is_run = count > 1;
   const uint64_t begin = is_run ? sizeof(net::FrameRun) : 0;
   const uint64_t bytes =
-      begin + uint64_t{count - 1} * granule_bytes(first_bytes) + granule_bytes(last_bytes);
+      begin + uint64_t{count - 1} * net::arena_bytes(first_bytes) + net::arena_bytes(last_bytes);
   if (!cutter.fits() || reply_used_ + bytes > burst.reply_bytes) {
     ++burst.replies_dropped;
     return;
@@ -153,7 +150,7 @@ void HostPackets::answer(net::PacketBurst& burst, const Running& running, const 
   }
   const uint8_t* const request = burst.frame(running.index).data;
   const uint32_t headers = net::reply_headers_size(packet);
-  for (; !cutter.done(); at += granule_bytes(first_bytes)) {
+  for (; !cutter.done(); at += net::arena_bytes(first_bytes)) {
     const uint32_t udp_payload = protocol::kUdpHeaderSize + cutter.next_payload_size();
     net::compose_reply_headers(request, packet, udp_payload, at);
     uint8_t* out = at + headers + protocol::kUdpHeaderSize;

@@ -21,11 +21,11 @@ class HostPackets {
   HostPackets(const protocol::FrameLimits& limits, uint16_t udp_port, MutableBytes input);
 
   // Runs packets through `engine` and writes their results and replies. The reply arena is used up
-  // to `reply_used` bytes; replies without space are dropped and counted. Ends: each batch answers
-  // or drops at least one packet. REQUIRES: the engine has no batch; all indices in `packets` are
-  // below burst.count.
-  void run(Engine& engine, net::PacketBurst& burst, const std::vector<uint32_t>& packets,
-           uint32_t reply_used);
+  // to `reply_used` bytes; replies without space are dropped and counted. Returns up to where it is
+  // used then. Ends: each batch answers or drops at least one packet. REQUIRES: the engine has no
+  // batch; all indices in `packets` are below burst.count.
+  uint32_t run(Engine& engine, net::PacketBurst& burst, const std::vector<uint32_t>& packets,
+               uint32_t reply_used);
   // The same for all packets of the burst.
   void run_all(Engine& engine, net::PacketBurst& burst);
 

@@ -92,6 +92,11 @@ struct FrameRun {
 };
 static_assert(sizeof(FrameRun) == PacketResult::kReplyGranule);
 
+// Bytes of the arena that a reply frame takes.
+constexpr uint32_t arena_bytes(uint32_t frame_bytes) {
+  return FrameRun::words_of(frame_bytes) * PacketResult::kReplyGranule;
+}
+
 // Reply space that an engine may reserve for a packet that writes, beyond the size of its reply.
 inline constexpr uint32_t kReservedReplyBytes = 160;
 

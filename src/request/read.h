@@ -117,6 +117,29 @@ WC_HD inline void publish_stub(const Context& context, RequestState& state, stor
 
 }  // namespace detail
 
+enum class PlainRead : uint8_t {
+  kHit,
+  kMiss,
+  kOther  // execute_read() runs it: nothing took effect
+};
+
+// A get that shows value and flags only, of what a look-up has found: hits on living items in one
+// piece that are as `fits(item)` says, and keys that are not there.
+template <typename Fits>
+WC_HD inline PlainRead read_plain(const Context& context, const store::Found& found,
+                                  const Fits& fits) {
+  if (found) {
+    const store::Item& item = *found.item;
+    if (!context.store.alive(item, context.clock.now) || item.chained() || !fits(item)) {
+      return PlainRead::kOther;
+    }
+    store::record_hit(found, context.clock.now);
+  }
+  context.counters->add(Counter::kCmdGet);
+  context.counters->add(found ? Counter::kGetHits : Counter::kGetMisses);
+  return found ? PlainRead::kHit : PlainRead::kMiss;
+}
+
 // kDeferred: nothing took effect; run it again after reclaim().
 WC_HD inline Status execute_read(const Context& context, RequestState& state,
                                  protocol::Result& result) {

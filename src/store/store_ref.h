@@ -56,11 +56,19 @@ struct StoreRef {
   WC_HD uint64_t hash(Bytes key) const { return hash_key(core.seed, key); }
 
   WC_HD void prefetch_set(uint64_t hash) const {
-    const Set* home =
-        pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
+    const Set* home = home_set(core, hash);
     prefetch(home);
     prefetch(&home->slots[0]);
     prefetch(&home->slots[kWays / 2]);
+  }
+
+  // The same in two steps, which fetch fewer cache lines: call the second when the first has
+  // arrived.
+  WC_HD void prefetch_tags(uint64_t hash) const { prefetch(home_set(core, hash)); }
+  WC_HD void prefetch_slot(uint64_t hash) const {
+    const Set* home = home_set(core, hash);
+    const uint32_t mask = match_tag(*home, tag_of(hash));
+    if (mask != 0) prefetch(&home->slots[first_way(mask)]);
   }
 
   // A hint for find(). Prefetches the memory that find() will read.

@@ -77,6 +77,9 @@ std::string CpuEngine::open_packets(const PacketSettings& settings) {
   const protocol::FrameLimits limits = {context_.item_size_max, UINT32_MAX, context_.cas_enabled,
                                         settings.protocol};
   packets_.emplace(limits, settings.udp_port, MutableBytes{});
+  // The fast path reads text requests.
+  if (settings.protocol != protocol::kProtocolBinary)
+    single_key_.emplace(limits, settings.udp_port);
   return "";
 }
 
@@ -87,7 +90,12 @@ uint8_t* CpuEngine::packet_memory(uint64_t bytes) {
 void CpuEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(packets_done_ == nullptr);
   burst->replies_dropped = 0;
-  packets_->run_all(*this, *burst);
+  if (!single_key_ || admin_.wants_keys()) {
+    packets_->run_all(*this, *burst);
+  } else {
+    context_.clock = context_.store.clock();
+    single_key_->run(context_, *burst, *this, *packets_);
+  }
   packets_done_ = burst;
 }
 

@@ -16,6 +16,7 @@
 
 #include "engine/admin_budget.h"
 #include "engine/cpu/reply_writer.h"
+#include "engine/cpu/single_key_packets.h"
 #include "engine/engine.h"
 #include "engine/host_packets.h"
 #include "engine/replies.h"
@@ -126,6 +127,7 @@ class CpuEngine final : public Engine {
   std::unique_ptr<uint8_t[]> input_;
   Batch* done_ = nullptr;
   std::optional<HostPackets> packets_;
+  std::optional<SingleKeyPackets> single_key_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;
   net::PacketBurst* packets_done_ = nullptr;
   Slot group_[kGroupSize];

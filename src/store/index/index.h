@@ -262,9 +262,14 @@ WC_HD inline void record_hit(const AnyFound& found, uint32_t now) {
   if (!found.fetched()) found.item->set_fetched();
 }
 
+// The home set of a hash.
+WC_HD inline Set* home_set(const Core& core, uint64_t hash) {
+  return pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
+}
+
 // Looks for tag and slot only, and prefetches what the comparison will read.
 WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {
-  Set* home = pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
+  Set* home = home_set(core, hash);
   for (uint32_t mask = match_tag(*home, tag_of(hash)); mask != 0; mask &= mask - 1) {
     const uint32_t way = first_way(mask);
     const Slot slot = load_acquire(&home->slots[way]);

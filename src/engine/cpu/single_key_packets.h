@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The single-key fast path of the CPU engine (protocol/single_key): frames with the usual headers
+// and one GET or one plain SET are answered from frame to frame, without messages, batches and
+// reply pieces between. Requests move through a pipeline of four steps (parse; find the slot's
+// cache line by the tags; find the item by the slot; execute), so that the memory accesses of one
+// overlap with the work on others. Replies have the same bytes as those of the general path.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/host_packets.h"
+#include "net/packet_burst.h"
+#include "protocol/framing/frame_types.h"
+#include "protocol/single_key/get.h"
+#include "protocol/single_key/set.h"
+#include "request/read.h"
+#include "request/state.h"
+
+namespace warpcache::engine {
+
+class SingleKeyPackets {
+ public:
+  SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t udp_port)
+      : limits_(limits), udp_port_(udp_port) {}
+
+  // Runs all packets of the burst in their order and writes their results; those that are not for
+  // this path through `general` and `engine`. REQUIRES: `context` is the engine's, set for a batch;
+  // its thread is outside an epoch.
+  void run(const request::Context& context, net::PacketBurst& burst, Engine& engine,
+           HostPackets& general);
+
+ private:
+  // Requests between two steps: enough to cover a cache miss with work on others.
+  static constexpr uint32_t kDistance = 8;
+  static constexpr uint32_t kRing = 4 * kDistance;
+
+  struct Pending {
+    const uint8_t* frame;
+    uint32_t index;  // in the burst
+    bool is_set;
+    protocol::SingleKeyGet get;  // either of these two
+    protocol::SingleKeySet set;
+    uint64_t hash;
+    store::Candidate hint;
+
+    Bytes key() const {
+      return {frame + protocol::kSingleKeyOffset, is_set ? set.key_size : get.key_size};
+    }
+  };
+
+  // The arguments of run().
+  struct Burst {
+    const request::Context& context;
+    net::PacketBurst& burst;
+    Engine& engine;
+    HostPackets& general;
+  };
+
+  Pending& pending(uint32_t number) { return ring_[number % kRing]; }
+  void run_part(Burst& all, uint32_t begin, uint32_t end);
+  void probe(const store::StoreRef& store, uint32_t number);
+  void finish_pending(Burst& all);
+  void finish(Burst& all, uint32_t number);
+  void run_others(Burst& all);
+  bool parse(Bytes frame, Pending& pending) const;
+  bool answer(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
+  bool answer_get(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
+  bool answer_set(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
+  bool has_space(const net::PacketBurst& burst, uint32_t bytes) const;
+  void done(net::PacketBurst& burst, uint32_t index, uint32_t bytes);
+
+  protocol::FrameLimits limits_;
+  uint16_t udp_port_;
+  uint32_t reply_used_ = 0;  // bytes of the arena
+  uint32_t parsed_ = 0;      // requests that have begun; the last ones are in ring_
+  Pending ring_[kRing];
+  std::vector<uint32_t> others_;  // indices of packets for the general path
+};
+
+}  // namespace warpcache::engine

@@ -56,13 +56,10 @@ WC_HD inline void put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
   }
 }
 
-}  // namespace single_key_detail
-
 // Parses a frame of `size` bytes. REQUIRES: `frame` is a multiple of 4; the memory up to the next
 // multiple of 4 after its end can be read.
 WC_HD inline SingleKeyGet parse_single_key_get(const uint8_t* frame, uint32_t size,
                                                uint16_t udp_port) {
-  using namespace single_key_detail;
   if (size < kKey + 3) return {};
   const Head head = load_head(frame);
   const bool get =
@@ -80,7 +77,6 @@ WC_HD inline SingleKeyGet parse_single_key_get(const uint8_t* frame, uint32_t si
 // Size in bytes of the reply frame to a hit.
 WC_HD inline uint32_t single_key_hit_size(const SingleKeyGet& request, uint32_t client_flags,
                                           uint32_t value_size) {
-  using namespace single_key_detail;
   return kPayload + kHitText + request.key_size + digits_of(client_flags) + digits_of(value_size) +
          value_size;
 }
@@ -91,7 +87,6 @@ WC_HD inline uint32_t single_key_hit_size(const SingleKeyGet& request, uint32_t 
 WC_HD inline uint8_t* compose_single_key_hit(const uint8_t* frame, const SingleKeyGet& request,
                                              uint32_t client_flags, uint32_t value_size,
                                              uint32_t size, uint8_t* out) {
-  using namespace single_key_detail;
   put_headers(frame, size, out);
   put16(out, kPayload, 'V' | 'A' << 8);
   put32(out, kPayload + 2, 'L' | 'U' << 8 | 'E' << 16 | ' ' << 24);
@@ -112,7 +107,6 @@ WC_HD inline uint8_t* compose_single_key_hit(const uint8_t* frame, const SingleK
 // above; `out` has kEthernetFrameMin bytes.
 WC_HD inline uint32_t compose_single_key_miss(const uint8_t* frame, const SingleKeyGet& request,
                                               uint8_t* out) {
-  using namespace single_key_detail;
   compose_short_reply(frame, "END\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
@@ -120,9 +114,16 @@ WC_HD inline uint32_t compose_single_key_miss(const uint8_t* frame, const Single
 // Writes the UDP checksum of a hit when its value is in place. REQUIRES: the memory up to the next
 // multiple of 4 after the end of `out` can be read.
 WC_HD inline void finish_single_key_hit(const SingleKeyGet& request, uint32_t size, uint8_t* out) {
-  using namespace single_key_detail;
   if (!request.has_udp_checksum) return;
   put16(out, kUdp + net::kUdpChecksumOffset, net::udp_checksum(udp_sum(out, size - kUdp)));
 }
+
+}  // namespace single_key_detail
+
+using single_key_detail::compose_single_key_hit;
+using single_key_detail::compose_single_key_miss;
+using single_key_detail::finish_single_key_hit;
+using single_key_detail::parse_single_key_get;
+using single_key_detail::single_key_hit_size;
 
 }  // namespace warpcache::protocol

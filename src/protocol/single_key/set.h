@@ -56,12 +56,9 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
   return true;
 }
 
-}  // namespace single_key_detail
-
 // Parses a frame of `size` bytes. REQUIRES: as for parse_single_key_get().
 WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t size,
                                                uint16_t udp_port) {
-  using namespace single_key_detail;
   constexpr uint32_t kShortest = kKey + sizeof("k 0 0 0\r\n\r\n") - 1;
   if (size < kShortest) return {};
   const Head head = load_head(frame);
@@ -94,8 +91,13 @@ WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t si
 // REQUIRES: `out` is a multiple of 4 and has kEthernetFrameMin bytes.
 WC_HD inline uint32_t compose_single_key_stored(const uint8_t* frame, const SingleKeySet& request,
                                                 uint8_t* out) {
-  single_key_detail::compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
+  compose_short_reply(frame, "STORED\r\n", request.has_udp_checksum, out);
   return net::kEthernetFrameMin;
 }
+
+}  // namespace single_key_detail
+
+using single_key_detail::compose_single_key_stored;
+using single_key_detail::parse_single_key_set;
 
 }  // namespace warpcache::protocol

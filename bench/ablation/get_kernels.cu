@@ -123,7 +123,7 @@ struct Exchange {
 
 // Size of the key in a frame with valid headers and any payload; 0: the headers are not valid.
 __device__ uint32_t key_size_of(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   const uint32_t end = kUdp + big16(word16(frame, kUdp + net::kUdpLengthOffset));
   const bool fits = end >= kKey + 3 && end <= kKey + protocol::kKeySizeMax + 2 && end <= slot_bytes;
   return fits ? end - 2 - kKey : 0;
@@ -131,7 +131,7 @@ __device__ uint32_t key_size_of(const uint8_t* frame, uint32_t slot_bytes) {
 
 // The part of protocol::parse_single_key_get() that is about the payload.
 __device__ protocol::SingleKeyGet parse_command(const uint8_t* frame, uint32_t slot_bytes) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (key_size == 0) return {};
   const Head head = load_head(frame);
@@ -148,7 +148,7 @@ __device__ protocol::SingleKeyGet parse_command(const uint8_t* frame, uint32_t s
 // the headers of the request are valid.
 __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, uint16_t udp_port,
                      uint8_t* out) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   const uint32_t key_size = key_size_of(frame, slot_bytes);
   if (!has_usual_headers(load_head(frame), slot_bytes, udp_port)) return false;
   if (key_size == 0 || kPayload + kHitText + key_size > room) return false;
@@ -161,7 +161,7 @@ __device__ bool help(const uint8_t* frame, uint32_t slot_bytes, uint32_t room, u
 // The rest of the reply.
 __device__ void complete(const protocol::SingleKeyGet& request, const Found& found, uint32_t size,
                          uint8_t* out) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   const uint32_t length = big16(size - kIp);
   const uint32_t sum = ~uint32_t{word16(out, kIp + net::kIpv4ChecksumOffset)} & 0xffff;
   put16(out, kIp + net::kIpv4LengthOffset, length);

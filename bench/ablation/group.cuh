@@ -193,7 +193,7 @@ __device__ Found Group<kLanes>::find(const store::Core& core, uint32_t pairs,
 // in the request. No byte after the key is written: it belongs to another lane.
 template <uint32_t kLanes>
 __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint8_t* out) {
-  static_assert((protocol::single_key_detail::kPayload + 6) % 4 == 0);
+  static_assert((protocol::single_key::kPayload + 6) % 4 == 0);
   const auto* words = reinterpret_cast<const uint32_t*>(frame + protocol::kSingleKeyOffset - 2);
   for (uint32_t i = lane(); i < (size + 3) / 4; i += kLanes) {
     const uint32_t next = 4 * i + 2 < size ? words[i + 1] : 0;
@@ -210,7 +210,7 @@ __device__ void Group<kLanes>::put_key(const uint8_t* frame, uint32_t size, uint
 
 // Writes what follows the key, without the value; returns the place of the value.
 __device__ inline uint8_t* put_around_value(const Found& found, uint8_t* at) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   *at++ = ' ';
   at = put_number(found.client_flags, digits_of(found.client_flags), at);
   *at++ = ' ';
@@ -222,7 +222,7 @@ __device__ inline uint8_t* put_around_value(const Found& found, uint8_t* at) {
 }
 
 __device__ inline void put_value_word(uint8_t* out) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   put16(out, kPayload, 'V' | 'A' << 8);
   put16(out, kPayload + 2, 'L' | 'U' << 8);
   put16(out, kPayload + 4, 'E' | ' ' << 8);
@@ -231,7 +231,7 @@ __device__ inline void put_value_word(uint8_t* out) {
 template <uint32_t kLanes>
 __device__ void Group<kLanes>::compose(const protocol::SingleKeyGet& request, const Found& found,
                                        const uint8_t* frame, uint32_t size, uint8_t* out) {
-  using namespace protocol::single_key_detail;
+  using namespace protocol::single_key;
   const bool hit = size != 0;
   if constexpr (kLanes == 1) {
     if (hit) compose_alone(request, found, frame, size, out);

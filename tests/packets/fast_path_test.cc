@@ -12,13 +12,11 @@
 #include "base/testing/effort.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
-#include "simulated_gpu/random_frames.h"
+#include "packets/random_frames.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::packets {
 namespace {
-
-using simulated_gpu::RandomFrames;
 
 constexpr uint32_t kReplyBytes = 256 * 1024;
 

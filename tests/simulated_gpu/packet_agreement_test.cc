@@ -18,10 +18,10 @@
 #include "base/testing/effort.h"
 #include "engine/cuda/packets/packet_runner.h"
 #include "net/packet.h"
+#include "packets/random_frames.h"
 #include "protocol/framing/frame.h"
 #include "protocol/framing/udp_frame.h"
 #include "request/stages.h"
-#include "simulated_gpu/random_frames.h"
 #include "store/cuda/cuda_store.h"
 #include "store/testing/store_fixture.h"
 
@@ -34,6 +34,7 @@ using engine::cuda::PacketRunnerConfig;
 using engine::cuda::PacketSlot;
 using engine::cuda::PacketState;
 using gpu::CudaMemory;
+using packets::RandomFrames;
 using protocol::testing::Aligned;
 
 constexpr uint64_t kMemory = uint64_t{16} << 20;  // of each store

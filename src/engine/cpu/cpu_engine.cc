@@ -78,8 +78,9 @@ std::string CpuEngine::open_packets(const PacketSettings& settings) {
                                         settings.protocol};
   packets_.emplace(limits, settings.udp_port, MutableBytes{});
   // The fast path reads text requests.
-  if (settings.protocol != protocol::kProtocolBinary)
+  if (settings.protocol != protocol::kProtocolBinary) {
     single_key_.emplace(limits, settings.udp_port);
+  }
   return "";
 }
 

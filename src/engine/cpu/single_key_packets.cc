@@ -13,14 +13,8 @@ namespace {
 
 using net::PacketResult;
 
-// Packets of an epoch at most: as many as HostPackets runs in a batch.
-constexpr uint32_t kEpochPackets = 1024;
 // Frames whose first lines are fetched before they are parsed.
 constexpr uint32_t kFramesAhead = 4;
-
-// The largest reply frame: the usual headers and the largest datagram.
-constexpr uint32_t kReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
-                               net::kUdpProtocolHeaderSize + protocol::kUdpDatagramMax;
 
 void prefetch_frame(const net::PacketBurst& burst, uint32_t index) {
   if (index >= burst.count) return;
@@ -30,6 +24,11 @@ void prefetch_frame(const net::PacketBurst& burst, uint32_t index) {
 }
 
 }  // namespace
+
+SingleKeyPackets::SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t udp_port)
+    : limits_(limits), udp_port_(udp_port) {
+  others_.reserve(kEpochPackets);  // while the server runs, the system may refuse memory
+}
 
 bool SingleKeyPackets::has_space(const net::PacketBurst& burst, uint32_t bytes) const {
   return burst.reply_bytes - reply_used_ >= net::arena_bytes(bytes);
@@ -68,7 +67,7 @@ bool SingleKeyPackets::answer_get(const request::Context& context, net::PacketBu
   const auto fits = [&](const store::Item& item) {
     if (item.value_size > protocol::kUdpPayloadMax) return false;
     size = protocol::single_key_hit_size(get, item.client_flags, item.value_size);
-    return size <= kReplyMax && has_space(burst, size);
+    return size <= protocol::kSingleKeyReplyMax && has_space(burst, size);
   };
   switch (request::read_plain(context, found, fits)) {
     case request::PlainRead::kOther:
@@ -110,31 +109,31 @@ bool SingleKeyPackets::answer_set(const request::Context& context, net::PacketBu
 
 void SingleKeyPackets::run(const request::Context& context, net::PacketBurst& burst, Engine& engine,
                            HostPackets& general) {
-  Burst all = {context, burst, engine, general};
+  Job job = {context, burst, engine, general};
   reply_used_ = 0;
   for (uint32_t i = 0; i < kFramesAhead; ++i) prefetch_frame(burst, i);
   for (uint32_t begin = 0; begin < burst.count; begin += kEpochPackets) {
     context.store.enter_batch(*context.thread);
-    run_part(all, begin, std::min(burst.count, begin + kEpochPackets));
+    run_part(job, begin, std::min(burst.count, begin + kEpochPackets));
     context.store.leave_batch(*context.thread);
   }
 }
 
 // Packets [begin, end) of the burst, in one epoch. Each request takes its next step when kDistance
 // more have been parsed, so that what the step reads has arrived meanwhile.
-void SingleKeyPackets::run_part(Burst& all, uint32_t begin, uint32_t end) {
-  const store::StoreRef& store = all.context.store;
+void SingleKeyPackets::run_part(Job& job, uint32_t begin, uint32_t end) {
+  const store::StoreRef& store = job.context.store;
   parsed_ = 0;
   for (uint32_t index = begin; index < end; ++index) {
-    prefetch_frame(all.burst, index + kFramesAhead);
+    prefetch_frame(job.burst, index + kFramesAhead);
     Pending& request = pending(parsed_);
-    if (!parse(all.burst.frame(index), request)) {
-      finish_pending(all);
+    if (!parse(job.burst.frame(index), request)) {
+      finish_pending(job);
       others_.assign(1, index);
-      while (index + 1 < end && !parse(all.burst.frame(index + 1), ring_[0])) {
+      while (index + 1 < end && !parse(job.burst.frame(index + 1), ring_[0])) {
         others_.push_back(++index);
       }
-      run_others(all);
+      run_others(job);
       continue;
     }
     request.index = index;
@@ -143,9 +142,9 @@ void SingleKeyPackets::run_part(Burst& all, uint32_t begin, uint32_t end) {
     ++parsed_;
     if (parsed_ > kDistance) store.prefetch_slot(pending(parsed_ - 1 - kDistance).hash);
     if (parsed_ > 2 * kDistance) probe(store, parsed_ - 1 - 2 * kDistance);
-    if (parsed_ > 3 * kDistance) finish(all, parsed_ - 1 - 3 * kDistance);
+    if (parsed_ > 3 * kDistance) finish(job, parsed_ - 1 - 3 * kDistance);
   }
-  finish_pending(all);
+  finish_pending(job);
 }
 
 void SingleKeyPackets::probe(const store::StoreRef& store, uint32_t number) {
@@ -153,30 +152,30 @@ void SingleKeyPackets::probe(const store::StoreRef& store, uint32_t number) {
 }
 
 // The steps that the last requests have not taken yet.
-void SingleKeyPackets::finish_pending(Burst& all) {
-  const store::StoreRef& store = all.context.store;
+void SingleKeyPackets::finish_pending(Job& job) {
+  const store::StoreRef& store = job.context.store;
   const auto from = [this](uint32_t steps) {
     return parsed_ > steps * kDistance ? parsed_ - steps * kDistance : 0;
   };
   for (uint32_t n = from(1); n < parsed_; ++n) store.prefetch_slot(pending(n).hash);
   for (uint32_t n = from(2); n < parsed_; ++n) probe(store, n);
-  for (uint32_t n = from(3); n < parsed_; ++n) finish(all, n);
+  for (uint32_t n = from(3); n < parsed_; ++n) finish(job, n);
   parsed_ = 0;
 }
 
 // The last step of a request. Hints of later ones are invalid once the epoch was left.
-void SingleKeyPackets::finish(Burst& all, uint32_t number) {
-  if (answer(all.context, all.burst, pending(number))) return;
+void SingleKeyPackets::finish(Job& job, uint32_t number) {
+  if (answer(job.context, job.burst, pending(number))) return;
   others_.assign(1, pending(number).index);
-  run_others(all);
+  run_others(job);
   for (uint32_t n = number + 1; n < parsed_; ++n) pending(n).hint = {};
 }
 
 // Runs others_ on the general path.
-void SingleKeyPackets::run_others(Burst& all) {
-  all.context.store.leave_batch(*all.context.thread);
-  reply_used_ = all.general.run(all.engine, all.burst, others_, reply_used_);
-  all.context.store.enter_batch(*all.context.thread);
+void SingleKeyPackets::run_others(Job& job) {
+  job.context.store.leave_batch(*job.context.thread);
+  reply_used_ = job.general.run(job.engine, job.burst, others_, reply_used_);
+  job.context.store.enter_batch(*job.context.thread);
 }
 
 }  // namespace warpcache::engine

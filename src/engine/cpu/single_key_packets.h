@@ -22,8 +22,7 @@ namespace warpcache::engine {
 
 class SingleKeyPackets {
  public:
-  SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t udp_port)
-      : limits_(limits), udp_port_(udp_port) {}
+  SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t udp_port);
 
   // Runs all packets of the burst in their order and writes their results; those that are not for
   // this path through `general` and `engine`. REQUIRES: `context` is the engine's, set for a batch;
@@ -32,6 +31,8 @@ class SingleKeyPackets {
            HostPackets& general);
 
  private:
+  // Packets of an epoch at most: it keeps memory from being reused.
+  static constexpr uint32_t kEpochPackets = 1024;
   // Requests between two steps: enough to cover a cache miss with work on others.
   static constexpr uint32_t kDistance = 8;
   static constexpr uint32_t kRing = 4 * kDistance;
@@ -51,7 +52,7 @@ class SingleKeyPackets {
   };
 
   // The arguments of run().
-  struct Burst {
+  struct Job {
     const request::Context& context;
     net::PacketBurst& burst;
     Engine& engine;
@@ -59,15 +60,17 @@ class SingleKeyPackets {
   };
 
   Pending& pending(uint32_t number) { return ring_[number % kRing]; }
-  void run_part(Burst& all, uint32_t begin, uint32_t end);
+  void run_part(Job& job, uint32_t begin, uint32_t end);
   void probe(const store::StoreRef& store, uint32_t number);
-  void finish_pending(Burst& all);
-  void finish(Burst& all, uint32_t number);
-  void run_others(Burst& all);
+  void finish_pending(Job& job);
+  void finish(Job& job, uint32_t number);
+  void run_others(Job& job);
+  // These return false, without effect, where the packet is not for this path.
   bool parse(Bytes frame, Pending& pending) const;
   bool answer(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_get(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_set(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
+
   bool has_space(const net::PacketBurst& burst, uint32_t bytes) const;
   void done(net::PacketBurst& burst, uint32_t index, uint32_t bytes);
 

@@ -16,7 +16,7 @@ struct SingleKeyGet {
   bool has_udp_checksum = false;
 };
 
-namespace single_key_detail {
+namespace single_key {
 
 // Whether the key that ends at `end` has no blank and no line end.
 WC_HD inline bool is_one_word(const uint8_t* frame, uint32_t end) {
@@ -118,12 +118,12 @@ WC_HD inline void finish_single_key_hit(const SingleKeyGet& request, uint32_t si
   put16(out, kUdp + net::kUdpChecksumOffset, net::udp_checksum(udp_sum(out, size - kUdp)));
 }
 
-}  // namespace single_key_detail
+}  // namespace single_key
 
-using single_key_detail::compose_single_key_hit;
-using single_key_detail::compose_single_key_miss;
-using single_key_detail::finish_single_key_hit;
-using single_key_detail::parse_single_key_get;
-using single_key_detail::single_key_hit_size;
+using single_key::compose_single_key_hit;
+using single_key::compose_single_key_miss;
+using single_key::finish_single_key_hit;
+using single_key::parse_single_key_get;
+using single_key::single_key_hit_size;
 
 }  // namespace warpcache::protocol

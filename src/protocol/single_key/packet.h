@@ -23,10 +23,14 @@ namespace warpcache::protocol {
 inline constexpr uint32_t kSingleKeyOffset = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
                                              net::kUdpProtocolHeaderSize + kUdpHeaderSize + 4;
 
+// The largest reply frame: the usual headers and the largest datagram.
+inline constexpr uint32_t kSingleKeyReplyMax =
+    net::kEthernetHeaderSize + net::kIpv4HeaderSize + net::kUdpProtocolHeaderSize + kUdpDatagramMax;
+
 // The key in a frame whose address is a multiple of 4.
 using SingleKeyBytes = WordBytes<kSingleKeyOffset % 4>;
 
-namespace single_key_detail {
+namespace single_key {
 
 inline constexpr uint32_t kIp = net::kEthernetHeaderSize;
 inline constexpr uint32_t kUdp = kIp + net::kIpv4HeaderSize;
@@ -171,6 +175,6 @@ WC_HD inline void compose_short_reply(const uint8_t* frame, const char (&text)[k
   }
 }
 
-}  // namespace single_key_detail
+}  // namespace single_key
 
 }  // namespace warpcache::protocol

@@ -16,7 +16,7 @@ struct SingleKeySet {
   bool has_udp_checksum = false;
 };
 
-namespace single_key_detail {
+namespace single_key {
 
 inline constexpr uint32_t kNoBlank = 0;
 
@@ -95,9 +95,9 @@ WC_HD inline uint32_t compose_single_key_stored(const uint8_t* frame, const Sing
   return net::kEthernetFrameMin;
 }
 
-}  // namespace single_key_detail
+}  // namespace single_key
 
-using single_key_detail::compose_single_key_stored;
-using single_key_detail::parse_single_key_set;
+using single_key::compose_single_key_stored;
+using single_key::parse_single_key_set;
 
 }  // namespace warpcache::protocol

@@ -17,11 +17,7 @@
 
 namespace warpcache::engine::cuda {
 
-// The largest reply frame: the headers of protocol/single_key/get.h and the largest datagram.
-inline constexpr uint32_t kSingleKeyReplyMax = net::kEthernetHeaderSize + net::kIpv4HeaderSize +
-                                               net::kUdpProtocolHeaderSize +
-                                               protocol::kUdpDatagramMax;
-static_assert(kSingleKeyReplyMax <= kStageBytes);
+static_assert(protocol::kSingleKeyReplyMax <= kStageBytes);
 
 namespace single_key_gets_detail {
 
@@ -104,7 +100,7 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::look_up(Bytes frame) {
     return SingleKeyFate::kLong;
   if (found_.value_size > protocol::kUdpPayloadMax) return SingleKeyFate::kOther;
   size_ = protocol::single_key_hit_size(request_, found_.client_flags, found_.value_size);
-  if (size_ > kSingleKeyReplyMax) return SingleKeyFate::kOther;
+  if (size_ > protocol::kSingleKeyReplyMax) return SingleKeyFate::kOther;
   store::record_hit(found_, job_.clock.now);
   return SingleKeyFate::kDone;
 }

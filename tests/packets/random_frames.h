@@ -12,7 +12,7 @@
 #include "protocol/testing/messages.h"
 #include "protocol/testing/single_key.h"
 
-namespace warpcache::simulated_gpu {
+namespace warpcache::packets {
 
 class RandomFrames {
  public:
@@ -182,4 +182,4 @@ class RandomFrames {
   std::vector<std::string> keys_;
 };
 
-}  // namespace warpcache::simulated_gpu
+}  // namespace warpcache::packets

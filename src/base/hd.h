@@ -19,7 +19,7 @@
 #if defined(__CUDA_ARCH__)
 #define WC_UNROLL _Pragma("unroll")
 #define WC_NO_UNROLL _Pragma("unroll 1")
-#elif defined(__GNUC__) && !defined(__clang__)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define WC_UNROLL _Pragma("GCC unroll 16")
 #define WC_NO_UNROLL
 #else

@@ -10,6 +10,7 @@ find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
   pkg_check_modules(DPDK QUIET libdpdk>=22.11)
+  pkg_check_modules(UCX QUIET ucx>=1.13)
 endif()
 if(PCAP_FOUND)
   message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
@@ -25,6 +26,13 @@ elseif(DPDK_FOUND)
   message(STATUS "frames by DPDK: DPDK ${DPDK_VERSION}")
 else()
   message(STATUS "frames by DPDK: not built, DPDK 22.11 or newer is not found (Debian: libdpdk-dev)")
+endif()
+
+# Active messages.
+if(UCX_FOUND)
+  message(STATUS "active messages: UCX ${UCX_VERSION}")
+else()
+  message(STATUS "active messages: not built, UCX 1.13 or newer is not found (Debian: libucx-dev)")
 endif()
 
 # For the command lines and reports of the programs that measure, simulate and test.

@@ -36,6 +36,7 @@ enum LongOnly : int {
   kFrames,
   kFramesQueues,
   kFramesKernel,
+  kUcx,
   kEngine,
   kGpu,
   kGpuMode,
@@ -91,6 +92,13 @@ bool set_listen(OptionDraft& draft, std::string_view value) {
   std::string& text = draft.options.listen_text;
   text.append(text.empty() ? "" : ",").append(value);
   return pieces != 0;
+}
+
+bool set_ucx(OptionDraft& draft, std::string_view value) {
+  const auto spec = read_listen(value);
+  if (!spec || !spec->port.has_value() || *spec->port == 0) return false;
+  draft.options.listen.ucx = ListenAddress{spec->host, *spec->port, spec->admin};
+  return true;
 }
 
 bool set_memory(OptionDraft& draft, std::string_view value) {
@@ -333,6 +341,10 @@ const Spec kSpecs[] = {
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},
+    {kUcx, "ucx", "addr", set_ucx, "an address with a port, as host:port, *:port or [ipv6]:port",
+     "",
+     "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
+     "-l"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
@@ -482,9 +494,10 @@ std::string settle(OptionDraft& draft) {
   if (options.listen.unix_path.empty()) {
     options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port);
     options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port);
-    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty()) {
-      return "-p does not accept 0 without -U, -s or --frames: give a port, a UDP port or a socket "
-             "to serve at.";
+    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
+        !options.listen.ucx.has_value()) {
+      return "-p does not accept 0 without -U, -s, --frames or --ucx: give a port, a UDP port or a "
+             "socket to serve at.";
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;

@@ -119,6 +119,7 @@ void announce(const Options& options, const Server& server) {
   facts.memory_bytes = server.memory_bytes();
   facts.ports = server.ports();
   facts.unix_path = options.listen.unix_path;
+  facts.ucx = server.ucx_text();
   facts.frames = server.frame_ports();
   const std::string text = banner_text(options, facts);
   (void)std::fwrite(text.data(), 1, text.size(), stdout);

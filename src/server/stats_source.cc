@@ -62,8 +62,9 @@ ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerSta
     : store_(store), state_(state), acceptor_(acceptor) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
-                             const io::SocketTransport& transport) {
-  workers_.push_back({&counters, &transport});
+                             const io::SocketTransport& transport,
+                             const io::AmTransport* messages) {
+  workers_.push_back({&counters, &transport, messages});
 }
 
 void ServerStats::add_frames(const request::Counters& counters, const io::FramePort& port) {
@@ -78,6 +79,7 @@ admin::StatsSnapshot ServerStats::snapshot() {
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
+  if (!workers_.empty() && workers_.front().messages != nullptr) add_messages(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
   return snapshot;
@@ -105,17 +107,13 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
   uint64_t amplified = 0;
   uint64_t malformed = 0;
   uint64_t dropped = 0;
-  for (const Worker& worker : workers_) {
-    large_missed += worker.counters->read(Counter::kLargeMissed);
-    const io::TransportCounters& traffic = worker.transport->counters();
+  const auto add = [&](const io::TransportCounters& traffic) {
     counters[admin::StatCounter::kBytesRead] += traffic.bytes_read.get();
     counters[admin::StatCounter::kBytesWritten] += traffic.bytes_written.get();
     counters[admin::StatCounter::kConnYields] += traffic.yields.get();
     counters[admin::StatCounter::kIdleKicks] += traffic.idle_closed.get();
     counters[admin::StatCounter::kReadBufferOom] += traffic.input_refused.get();
     counters[admin::StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
-    snapshot.connections += worker.transport->connection_count();
-    snapshot.read_buffer_bytes += worker.transport->input_bytes();
     refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
     timed_out += traffic.stall_timeouts.get();
@@ -124,6 +122,15 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     amplified += traffic.replies_amplified.get();
     malformed += traffic.datagrams_malformed.get();
     dropped += traffic.replies_dropped.get();
+  };
+  for (const Worker& worker : workers_) {
+    large_missed += worker.counters->read(Counter::kLargeMissed);
+    snapshot.connections += worker.transport->connection_count();
+    snapshot.read_buffer_bytes += worker.transport->input_bytes();
+    add(worker.transport->counters());
+    if (worker.messages == nullptr) continue;
+    snapshot.connections += worker.messages->stream_count();
+    add(worker.messages->counters());
   }
   const io::AcceptCounters& accepts = acceptor_.counters();
   counters[admin::StatCounter::kTotalConnections] = accepts.accepted.get();
@@ -141,6 +148,33 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});
+}
+
+void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
+  static constexpr std::pair<const char*, io::Counter io::AmCounters::*> kNames[] = {
+      {"ucx_messages_received", &io::AmCounters::messages_received},
+      {"ucx_messages_sent", &io::AmCounters::messages_sent},
+      {"ucx_fetched_bytes", &io::AmCounters::fetched_bytes},
+      {"ucx_copied_bytes", &io::AmCounters::copied_bytes},
+      {"ucx_pinned_bytes", &io::AmCounters::pinned_bytes},
+      {"ucx_refused", &io::AmCounters::refused},
+      {"ucx_broken_rules", &io::AmCounters::broken_rules},
+      {"ucx_failed", &io::AmCounters::failed},
+  };
+  uint64_t endpoints = 0;
+  uint64_t opened = 0;
+  for (const Worker& worker : workers_) {
+    endpoints += worker.messages->stream_count();
+    opened += worker.messages->counters().connections_opened.get();
+  }
+  snapshot.counters[admin::StatCounter::kTotalConnections] += opened;
+  snapshot.own.emplace_back("ucx_endpoints", endpoints);
+  snapshot.own.emplace_back("ucx_opened", opened);
+  for (const auto& [name, counter] : kNames) {
+    uint64_t sum = 0;
+    for (const Worker& worker : workers_) sum += (worker.messages->am_counters().*counter).get();
+    snapshot.own.emplace_back(name, sum);
+  }
 }
 
 void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {

@@ -12,6 +12,7 @@
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
+#include "io/ucx/am_transport.h"
 #include "request/counters.h"
 #include "server/backend.h"
 
@@ -23,8 +24,10 @@ class ServerStats final : public admin::StatsSource {
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
               const io::Acceptor& acceptor);
 
-  // Adds a worker's counters. REQUIRES: called before the first request.
-  void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
+  // Adds a worker's counters; `messages` is null without --ucx. REQUIRES: called before the first
+  // request.
+  void add_worker(const request::Counters& counters, const io::SocketTransport& transport,
+                  const io::AmTransport* messages);
 
   // The same for a port of Ethernet frames.
   void add_frames(const request::Counters& counters, const io::FramePort& port);
@@ -40,6 +43,7 @@ class ServerStats final : public admin::StatsSource {
   struct Worker {
     const request::Counters* counters;
     const io::SocketTransport* transport;
+    const io::AmTransport* messages;
   };
   struct Frames {
     const request::Counters* counters;
@@ -48,6 +52,7 @@ class ServerStats final : public admin::StatsSource {
 
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_messages(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;
 

@@ -101,10 +101,10 @@ void Acceptor::accept_from(const Listener& listener) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       continue;  // the client has closed already, or a signal came
     }
-    if (budget_.full()) {
-      reject(std::move(fd));
-    } else {
+    if (budget_.try_take()) {
       dispatch(std::move(fd), listener.admin);
+    } else {
+      reject(std::move(fd));
     }
   }
 }
@@ -117,7 +117,6 @@ void Acceptor::dispatch(UniqueFd fd, bool admin) {
     if (sinks_[candidate]->connection_count() < sinks_[best]->connection_count()) best = candidate;
   }
   next_sink_ = best + 1;
-  budget_.take();
   counters_.accepted.add(1);
   if (sinks_[best]->adopt(std::move(fd), admin)) return;
   counters_.refused.add(1);

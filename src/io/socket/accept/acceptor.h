@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that accepts connections and gives each to the worker with the fewest. Only this thread
-// counts new connections against the limit (-c), so the limit is exact.
+// A thread that accepts connections and gives each to the worker with the fewest. The limit (-c) is
+// exact.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,14 @@ class ConnectionBudget {
   // An id that is unique in the process; never 0.
   uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  void take() { current_.fetch_add(1); }
+  // False: full. Ports of active messages take from it too, on other threads.
+  bool try_take() {
+    uint32_t current = current_.load();
+    while (current < max_) {
+      if (current_.compare_exchange_weak(current, current + 1)) return true;
+    }
+    return false;
+  }
   void give_back() {
     current_.fetch_sub(1);
     if (waiting_.load()) freed_.raise();

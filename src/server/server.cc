@@ -244,6 +244,7 @@ void Server::join_messages(WorkerThread& worker, io::AmPort& port) {
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.admin = options_.listen.ucx->admin;
+  config.address = ucx_text();
   worker.messages = std::make_unique<io::AmTransport>(config, port, acceptor_->budget());
   worker.joined = std::make_unique<io::JoinedTransport>(*worker.transport, *worker.messages);
 }

@@ -15,6 +15,10 @@ using request::Counter;
 using store::StoreCounter;
 
 constexpr uint32_t kSlotsPerPair = 32;
+// In the cursor of list_connections().
+constexpr uint32_t kOfMessages = 0x80000000u;
+// `stats conns` names connections by descriptor; those without one by numbers above all of them.
+constexpr uint64_t kMessageIds = 1'000'000'000;
 
 constexpr std::pair<admin::StatCounter, Counter> kRequestCounters[] = {
     {admin::StatCounter::kCmdGet, Counter::kCmdGet},
@@ -238,7 +242,7 @@ admin::SettingsSnapshot ServerStats::settings() {
 }
 
 // The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
-// half the place in that worker's table.
+// half the place in that worker's table: of sockets, or with kOfMessages of messages.
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   if (cursor == 0) {
@@ -260,10 +264,21 @@ void ServerStats::list_connections(
   }
   auto place = static_cast<uint32_t>(cursor);
   std::vector<io::ConnectionInfo> streams;
-  const bool more = workers_[worker].transport->list_connections(place, streams);
+  bool more = false;
+  if ((place & kOfMessages) != 0) {
+    place &= ~kOfMessages;
+    more = workers_[worker].messages->list_connections(place, streams);
+    place |= kOfMessages;
+  } else {
+    more = workers_[worker].transport->list_connections(place, streams);
+    if (!more && workers_[worker].messages != nullptr) {
+      place = kOfMessages;
+      more = true;
+    }
+  }
   for (io::ConnectionInfo& stream : streams) {
     admin::ConnectionSnapshot snapshot;
-    snapshot.id = static_cast<uint64_t>(stream.fd);
+    snapshot.id = stream.fd >= 0 ? static_cast<uint64_t>(stream.fd) : kMessageIds + stream.id;
     snapshot.address = std::move(stream.address);
     snapshot.listen_address = std::move(stream.listen_address);
     snapshot.state = stream.has_request ? "conn_parse_cmd"

@@ -23,6 +23,7 @@
 
 #include "io/counters.h"
 #include "io/socket/accept/acceptor.h"
+#include "io/socket/connection_info.h"
 #include "io/socket/epoll_set.h"
 #include "io/socket/stream/connection.h"
 #include "io/socket/stream/stash_pool.h"
@@ -41,18 +42,6 @@ struct SocketTransportConfig {
   uint64_t input_bytes_max = 0;  // unconsumed input of all streams; 0: only the bound per stream
   uint64_t output_bytes_max = uint64_t{64} << 20;  // copied unsent output of all streams
   std::string unix_path = {};                      // -s, for list_connections()
-};
-
-// One stream, for `stats conns`.
-struct ConnectionInfo {
-  uint64_t id = 0;
-  int fd = -1;
-  std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path
-  std::string listen_address;
-  bool has_request = false;  // a request is being processed
-  bool writing = false;      // waits for the client to read
-  bool in_body = false;      // waits for the rest of a message of known length
-  uint32_t idle_s = 0;
 };
 
 class SocketTransport final : public Transport, public ConnectionSink {
@@ -93,7 +82,6 @@ class SocketTransport final : public Transport, public ConnectionSink {
   // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on,
   // and advances `next`. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
-  static constexpr uint32_t kListedAtOnce = 64;
 
  private:
   static constexpr uint32_t kEventsMax = 512;

@@ -25,13 +25,16 @@ void AmTransport::complete_stream(const RxBurst& burst, const Completion& comple
   AmStream& stream = stream_of(number);
   WC_ASSERT(stream.delivered);
   stream.delivered = false;
+  streams_[number]->has_request.store(next.long_reply != nullptr, std::memory_order_relaxed);
   stream.body = next.body;
   stream.body_ends = next.body_ends;
   stream.need = next.need;
   stream.more_now = next.more_now;
   if (next.more_now) counters_.yields.add(1);
-  stream.closing = next.close;
+  stream.closing = next.close || stream.ends;
   const bool kept = keep_left_over(stream, burst.arena.data + chunk.offset, completion);
+  streams_[number]->in_body.store(stream.need != 0 || !stream.body.empty(),
+                                  std::memory_order_relaxed);
   if (WC_UNLIKELY(next.long_reply != nullptr)) {
     stream.long_reply = next.long_reply;
     long_replies_.push_back(number);
@@ -136,7 +139,7 @@ void AmTransport::send_spans(uint32_t number, const ReplySpan* spans, uint32_t s
       sent += piece;
       if (out->size == kAmEagerMax) send_out(*std::exchange(out, nullptr));
     }
-    if (has_pin_to_release(span)) releaser_->release(span.pin);
+    release_later(number, span);
   }
   if (out != nullptr) send_out(*out);
   if (WC_UNLIKELY(output_bytes_ > config_.output_bytes_max)) reclaim_output();
@@ -151,6 +154,11 @@ void AmTransport::send_pinned(uint32_t number, const ReplySpan& span) {
   out.size = span.size;
   am_counters_.pinned_bytes.add(span.size);
   send_out(out);
+  release_later(number, span);
+}
+
+// The span was sent or copied. Its pin may be that of earlier pieces too.
+void AmTransport::release_later(uint32_t number, const ReplySpan& span) {
   if (!has_pin_to_release(span)) return;
   AmStream& stream = stream_of(number);
   stream.pins.push_back(span.pin);
@@ -191,7 +199,7 @@ void AmTransport::sent(AmSend& message, bool whole) {
 void AmTransport::after_sending(uint32_t number) {
   AmStream& stream = stream_of(number);
   if (WC_UNLIKELY(stream.long_reply != nullptr)) return pump_long_reply(number);
-  if (WC_UNLIKELY(stream.closing)) return leave(number, "");
+  if (WC_UNLIKELY(stream.closing)) return leave(number);
   constexpr uint32_t kReportAfter = kAmWindow / 4;
   if (stream.taken - stream.reported >= kReportAfter) {
     send_control(number, AmHandler::kTaken, {});
@@ -200,12 +208,12 @@ void AmTransport::after_sending(uint32_t number) {
 }
 
 // Sends the last message. The client closes then.
-void AmTransport::leave(uint32_t number, const char* why) {
+void AmTransport::leave(uint32_t number) {
   AmStream& stream = stream_of(number);
   if (!stream.is_open()) return;
   stream.state = AmStream::State::kLeaving;
   stream.leave_at_s = now_s_ + kPatienceS;
-  send_control(number, AmHandler::kBye, bytes_of(std::string_view(why)));
+  send_control(number, AmHandler::kBye, bytes_of(std::string_view(stream.why)));
 }
 
 // Sends bytes of the pipe, some messages at a time. REQUIRES: nothing of the stream is under way.
@@ -233,6 +241,7 @@ void AmTransport::pump_long_reply(uint32_t number) {
   }
   std::exchange(stream.long_reply, nullptr)->leave();
   std::erase(long_replies_, number);
+  streams_[number]->has_request.store(false, std::memory_order_relaxed);
   after_sending(number);
 }
 

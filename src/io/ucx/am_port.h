@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/bytes.h"
 #include "io/ucx/am_layout.h"
@@ -80,6 +81,9 @@ class AmPort {
                      uint32_t count) = 0;
   // The data is not wanted.
   virtual void drop(uint32_t endpoint, AmRemote data) = 0;
+
+  // The address of the other side, as text.
+  virtual std::string peer(uint32_t endpoint) const = 0;
 
   // Closes the endpoint at once; messages under way are lost. ended() follows, from progress().
   virtual void close(uint32_t endpoint) = 0;

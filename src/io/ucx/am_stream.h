@@ -3,8 +3,10 @@
 // The state of one endpoint's stream in am_transport.h, and a message of it that is being sent.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "io/transport.h"
@@ -51,6 +53,8 @@ struct AmStream {
   bool closing = false;      // ends as soon as nothing is unsent
   bool half_closed = false;  // its kBye has come: ends when its requests are answered
   bool greeted = false;      // its kHello has come
+  const char* why = "";      // said with the last message
+  bool ends = false;         // broke the rules: nothing more is taken
   bool broken = false;       // is in AmTransport::broken_
   uint32_t chunk = 0;        // with `direct`: its number in the burst
   uint32_t next_in = 0;      // sequence numbers
@@ -66,6 +70,16 @@ struct AmStream {
   uint32_t leave_at_s = 0;
 
   bool is_open() const { return state == State::kOpen; }
+};
+
+// A stream and what other threads may read of it.
+struct AmSlot {
+  AmStream stream;
+  std::string peer;                  // under the transport's lock
+  std::atomic<uint64_t> open_id{0};  // 0: not open
+  std::atomic<uint32_t> active_at{0};
+  std::atomic<bool> has_request{false};
+  std::atomic<bool> in_body{false};
 };
 
 // An eager message carries a copy of its bytes, one by rendezvous points to a pinned value.

@@ -17,12 +17,14 @@ void AmTransport::set_broken(uint32_t number) {
   broken_.push_back(number);
 }
 
-// Says why, and waits some time for the client to leave. What it sends is ignored.
+// What the client sends from now on is ignored. It is told why when its replies are sent, and then
+// has some time to leave.
 void AmTransport::break_rules(uint32_t number, const char* why) {
   am_counters_.broken_rules.add(1);
   AmStream& stream = stream_of(number);
-  if (stream.delivered || stream.under_way != 0) return set_broken(number);
-  leave(number, why);
+  stream.ends = stream.closing = true;
+  stream.why = why;
+  if (!stream.delivered && stream.under_way == 0) after_sending(number);
 }
 
 void AmTransport::failed(uint32_t endpoint) {
@@ -44,6 +46,7 @@ void AmTransport::close_broken() {
 void AmTransport::close_stream(uint32_t number) {
   AmStream& stream = stream_of(number);
   stream.state = AmStream::State::kClosed;
+  streams_[number]->open_id.store(0, std::memory_order_relaxed);
   if (stream.long_reply != nullptr) std::exchange(stream.long_reply, nullptr)->leave();
   for (std::vector<uint32_t>* list : {&ready_, &later_, &broken_, &long_replies_}) {
     std::erase(*list, number);
@@ -161,8 +164,28 @@ void AmTransport::drain_idle() {
     AmStream& stream = stream_of(number);
     if (!may_go_on(stream) || stream.ready || stream.input.size() != 0) continue;
     if (!stream.announced.empty() || !stream.body.empty()) continue;
-    leave(number, "");
+    leave(number);
   }
+}
+
+bool AmTransport::list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const {
+  const std::lock_guard lock(list_mutex_);
+  const uint32_t now_s = now_s_.load(std::memory_order_relaxed);
+  const auto size = static_cast<uint32_t>(streams_.size());
+  for (const uint32_t end = std::min(size, next + kListedAtOnce); next < end; ++next) {
+    const AmSlot& slot = *streams_[next];
+    ConnectionInfo info;
+    info.id = slot.open_id.load(std::memory_order_relaxed);
+    if (info.id == 0) continue;
+    info.address = "ucx:" + slot.peer;
+    info.listen_address = "ucx:" + config_.address;
+    info.in_body = slot.in_body.load(std::memory_order_relaxed);
+    info.has_request = slot.has_request.load(std::memory_order_relaxed);
+    const uint32_t active_at = slot.active_at.load(std::memory_order_relaxed);
+    info.idle_s = now_s > active_at ? now_s - active_at : 0;
+    list.push_back(std::move(info));
+  }
+  return next < size;
 }
 
 bool AmTransport::is_over() {

@@ -39,7 +39,7 @@ void AmTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
 bool AmTransport::receive(RxBurst& burst) {
   const size_t chunks_before = burst.chunks.size();
   burst_ = &burst;
-  now_s_ = second_now();
+  now_s_.store(second_now(), std::memory_order_relaxed);
   bool busy = port_.progress();
   if (WC_UNLIKELY(!broken_.empty())) close_broken();
   if (WC_UNLIKELY(!later_.empty())) ready_later();
@@ -78,8 +78,9 @@ void AmTransport::not_opened() {
 }
 
 void AmTransport::opened(uint32_t endpoint) {
+  const std::lock_guard lock(list_mutex_);
   while (streams_.size() <= endpoint) {
-    streams_.push_back(std::make_unique<AmStream>());
+    streams_.push_back(std::make_unique<AmSlot>());
     ready_.reserve(streams_.size());
     later_.reserve(streams_.size());
     broken_.reserve(streams_.size());
@@ -92,6 +93,12 @@ void AmTransport::opened(uint32_t endpoint) {
   stream.id = budget_.next_id();
   stream.active_at = now_s_;
   stream.session_open = true;
+  AmSlot& slot = *streams_[endpoint];
+  slot.peer = port_.peer(endpoint);
+  slot.active_at.store(now_s_, std::memory_order_relaxed);
+  slot.has_request.store(false, std::memory_order_relaxed);
+  slot.in_body.store(false, std::memory_order_relaxed);
+  slot.open_id.store(stream.id, std::memory_order_relaxed);
   stream_count_.fetch_add(1, std::memory_order_relaxed);
   counters_.connections_opened.add(1);
   observer_->opened(stream.session, -1);
@@ -99,7 +106,7 @@ void AmTransport::opened(uint32_t endpoint) {
 
 // Reads the header and checks what is the same for all handlers. False: the message is ignored.
 bool AmTransport::take_header(AmStream& stream, uint32_t number, Bytes header, AmHeader& parsed) {
-  if (!stream.is_open() || stream.broken) return false;
+  if (!stream.is_open() || stream.broken || stream.ends) return false;
   am_counters_.messages_received.add(1);
   stream.active_at = now_s_;
   if (header.size != sizeof parsed) {
@@ -199,6 +206,8 @@ bool AmTransport::deliver_direct(uint32_t number, AmStream& stream, Bytes data) 
 void AmTransport::add_chunk(uint32_t number, uint32_t size, uint32_t body_received) {
   AmStream& stream = stream_of(number);
   stream.delivered = true;
+  streams_[number]->has_request.store(true, std::memory_order_relaxed);
+  streams_[number]->active_at.store(now_s_, std::memory_order_relaxed);
   RxChunk chunk;
   chunk.handle = number | kHandleBit;
   chunk.offset = burst_->arena.used;
@@ -253,7 +262,7 @@ void AmTransport::schedule(uint32_t number) {
   const bool enough = stream.body.empty() ? bytes >= std::max(stream.need, 1u) : bytes > 0;
   if (stream.more_now || enough) return set_ready(number);
   if (stream.announced.empty()) {
-    if (stream.half_closed) leave(number, "");
+    if (stream.half_closed) leave(number);
     return;
   }
   const AmAnnounced& next = stream.announced.front();

@@ -18,10 +18,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "io/counters.h"
 #include "io/socket/accept/acceptor.h"
+#include "io/socket/connection_info.h"
 #include "io/transport.h"
 #include "io/ucx/am_stream.h"
 
@@ -32,6 +35,7 @@ struct AmTransportConfig {
   uint32_t stall_timeout_s = 0;                    // likewise
   uint64_t output_bytes_max = uint64_t{64} << 20;  // likewise
   bool admin = true;                               // see RxChunk
+  std::string address = {};                        // --ucx, for list_connections()
 };
 
 // Counters beside those of every transport.
@@ -82,6 +86,9 @@ class AmTransport final : public AmReceiver {
   const AmCounters& am_counters() const { return am_counters_; }
   uint32_t stream_count() const { return stream_count_.load(std::memory_order_relaxed); }
 
+  // Any thread; as in SocketTransport.
+  bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
+
   // AmReceiver
   bool admits() override;
   void not_opened() override;
@@ -125,13 +132,14 @@ class AmTransport final : public AmReceiver {
   void send_out(AmOut& out);
   void give_out(AmOut& out);
   void send_pinned(uint32_t number, const ReplySpan& span);
+  void release_later(uint32_t number, const ReplySpan& span);
   void release_all(AmStream& stream);
   void send_control(uint32_t number, AmHandler handler, Bytes data);
   void after_sending(uint32_t number);
   void pump_long_reply(uint32_t number);
   void pump_long_replies();
   void ready_later();
-  void leave(uint32_t number, const char* why);
+  void leave(uint32_t number);
   void set_broken(uint32_t number);
   void break_rules(uint32_t number, const char* why);
   void close_broken();
@@ -142,7 +150,7 @@ class AmTransport final : public AmReceiver {
   void cancel_still_bodies();
   void reclaim_output();
   void drain_idle();
-  AmStream& stream_of(uint32_t number) { return *streams_[number]; }
+  AmStream& stream_of(uint32_t number) { return streams_[number]->stream; }
 
   AmTransportConfig config_;
   AmPort& port_;
@@ -151,9 +159,10 @@ class AmTransport final : public AmReceiver {
   PinReleaser* releaser_ = nullptr;
   TransportCounters counters_;
   AmCounters am_counters_;
-  std::vector<std::unique_ptr<AmStream>> streams_;  // by endpoint
-  std::atomic<uint32_t> stream_count_{0};           // that are not free
-  RxBurst* burst_ = nullptr;                        // of the receive() that runs
+  std::vector<std::unique_ptr<AmSlot>> streams_;  // by endpoint; grows under the lock
+  mutable std::mutex list_mutex_;                 // for opening and listing
+  std::atomic<uint32_t> stream_count_{0};         // that are not free
+  RxBurst* burst_ = nullptr;                      // of the receive() that runs
   uint32_t delivered_ = 0;
   std::vector<uint32_t> ready_;
   std::vector<uint32_t> later_;
@@ -163,7 +172,7 @@ class AmTransport final : public AmReceiver {
   std::vector<MutableBytes> windows_;
   std::vector<std::unique_ptr<AmOut>> spare_;
   uint64_t output_bytes_ = 0;  // copied and under way, of all streams
-  uint32_t now_s_ = 0;
+  std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;
   uint64_t bodies_refused_before_ = 0;
   std::atomic<Mode> mode_{Mode::kRunning};

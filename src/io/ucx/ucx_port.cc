@@ -56,6 +56,21 @@ std::string resolve(const std::string& host, uint16_t port, bool passive, sockad
   return "";
 }
 
+std::string peer_of(ucp_conn_request_h request) {
+  ucp_conn_request_attr_t attributes{};
+  attributes.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+  if (ucp_conn_request_query(request, &attributes) != UCS_OK) return "";
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const auto* const address = reinterpret_cast<const sockaddr*>(&attributes.client_address);
+  if (getnameinfo(address, sizeof attributes.client_address, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "";
+  }
+  return address->sa_family == AF_INET6 ? "[" + std::string(host) + "]:" + port
+                                        : std::string(host) + ":" + port;
+}
+
 }  // namespace
 
 std::string UcxContext::open(std::shared_ptr<UcxContext>* context) {
@@ -206,8 +221,10 @@ void UcxPort::accept_new() {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     params.conn_request = request;
+    std::string peer = peer_of(request);
     Endpoint* made = nullptr;
     if (make_endpoint(params, &made).empty()) {
+      made->peer = std::move(peer);
       receiver_->opened(made->number);
     } else {
       receiver_->not_opened();

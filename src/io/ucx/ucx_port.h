@@ -60,6 +60,7 @@ class UcxPort final : public AmPort {
   bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
   void drop(uint32_t endpoint, AmRemote data) override;
   void close(uint32_t endpoint) override;
+  std::string peer(uint32_t endpoint) const override { return endpoints_[endpoint]->peer; }
 
  private:
   static constexpr unsigned kAmId = 1;
@@ -75,6 +76,7 @@ class UcxPort final : public AmPort {
     bool closed = false;
     bool listed = false;  // in news_
     bool fetch_failed = false;
+    std::string peer;
     std::vector<ucp_dt_iov_t> pieces;  // of the fetch
   };
 

@@ -29,7 +29,10 @@ else()
 endif()
 
 # Active messages.
-if(UCX_FOUND)
+if(UCX_FOUND AND WARPCACHE_SANITIZE)
+  set(UCX_FOUND OFF)
+  message(STATUS "active messages: not built, UCX does not support sanitizers")
+elseif(UCX_FOUND)
   message(STATUS "active messages: UCX ${UCX_VERSION}")
 else()
   message(STATUS "active messages: not built, UCX 1.13 or newer is not found (Debian: libucx-dev)")

@@ -30,19 +30,24 @@ def require_ucx() -> None:
 
 def environment(transports: str) -> dict[str, str]:
     """`shm` is UCX's own choice between processes of one machine."""
-    return {"UCX_TLS": "tcp"} if transports == "tcp" else {}
+    return {"UCX_LOG_FILE": "stderr", **({"UCX_TLS": "tcp"} if transports == "tcp" else {})}
+
+
+def find_ucx_program(name: str) -> Path:
+    """A client of active messages, of the same build as the server."""
+    program = find_program(name, f"WARPCACHE_{name.upper()}")
+    if program is None and "SIMT_WARPCACHED" in os.environ:
+        program = Path(os.environ["SIMT_WARPCACHED"]).with_name(name)
+    assert program is not None, f"there is no program {name}"
+    return program
 
 
 class Bridge:
     """A process that carries each connection to its port over an endpoint to 127.0.0.1:`port`."""
 
     def __init__(self, port: int, transports: str):
-        program = find_program("ucx_bridge", "UCX_BRIDGE")
-        if program is None and "SIMT_WARPCACHED" in os.environ:
-            program = Path(os.environ["SIMT_WARPCACHED"]).with_name("ucx_bridge")
-        assert program is not None, "there is no program ucx_bridge"
         self.process = subprocess.Popen(
-            [program, "127.0.0.1", str(port)],
+            [find_ucx_program("ucx_bridge"), "127.0.0.1", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

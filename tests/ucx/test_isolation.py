@@ -16,8 +16,7 @@ import time
 
 import pytest
 from harness.exchange import ask
-from harness.programs import find_program
-from harness.ucx import Bridge, UcxServer, environment
+from harness.ucx import Bridge, UcxServer, environment, find_ucx_program
 
 FREED_S = 10.0  # of a client that has gone: at once; UCX looks after silent ones every second
 PATIENCE_S = 30.0  # for what takes longer only on a busy machine
@@ -40,9 +39,8 @@ HELD = ("rendezvous-of-commands", "half-set", "set-announced", "get-announced", 
 @contextlib.contextmanager
 def hostile(server: UcxServer, scenario: str):
     """The client, when it has done what the scenario says."""
-    program = find_program("ucx_hostile", "UCX_HOSTILE")
     process = subprocess.Popen(
-        [program, "127.0.0.1", str(server.ucx_port), scenario],
+        [find_ucx_program("ucx_hostile"), "127.0.0.1", str(server.ucx_port), scenario],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -15,6 +15,8 @@
 
 namespace warpcache::io {
 
+inline constexpr uint32_t kNoChunk = 0xffffffffu;
+
 // Data by rendezvous that waits to be fetched.
 struct AmAnnounced {
   AmRemote data = nullptr;
@@ -56,8 +58,8 @@ struct AmStream {
   const char* why = "";      // said with the last message
   bool ends = false;         // broke the rules: nothing more is taken
   bool broken = false;       // is in AmTransport::broken_
-  uint32_t chunk = 0;        // with `direct`: its number in the burst
-  uint32_t next_in = 0;      // sequence numbers
+  uint32_t chunk = 0;  // with `direct`: its number in the burst; kNoChunk: of an earlier receive()
+  uint32_t next_in = 0;  // sequence numbers
   uint32_t next_out = 0;
   uint64_t received = 0;       // eager bytes
   uint64_t taken = 0;          // of these: consumed

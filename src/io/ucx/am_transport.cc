@@ -53,7 +53,7 @@ bool AmTransport::receive(RxBurst& burst) {
   for (size_t i = chunks_before; i < burst.chunks.size(); ++i) {
     busy = true;
     // The arena's end moves on: nothing is added to these any more.
-    stream_of(burst.chunks[i].handle & ~kHandleBit).chunk = UINT32_MAX;
+    stream_of(burst.chunks[i].handle & ~kHandleBit).chunk = kNoChunk;
   }
   return busy;
 }
@@ -182,7 +182,8 @@ bool AmTransport::deliver_direct(uint32_t number, AmStream& stream, Bytes data) 
   InputArena& arena = burst_->arena;
   if (stream.delivered) {
     // Bytes can follow those of the last chunk of this burst.
-    if (!stream.direct || stream.chunk + 1 != burst_->chunks.size()) return false;
+    if (!stream.direct || stream.chunk == kNoChunk) return false;
+    if (stream.chunk + 1 != burst_->chunks.size()) return false;
     RxChunk& chunk = burst_->chunks.back();
     if (chunk.size + data.size > kChunkBytesMax || arena.size - arena.used < data.size)
       return false;

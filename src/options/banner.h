@@ -18,8 +18,8 @@ struct BannerFacts {
   uint64_t memory_bytes = 0;        // for items and index
   std::vector<BoundPort> ports;     // the ports that were bound, not those asked for
   std::string unix_path;            // empty: none
-  std::string ucx;                  // where active messages are served; empty: nowhere
   std::vector<std::string> frames;  // ports of Ethernet frames, described
+  std::string ucx = {};             // where active messages are served; empty: nowhere
 };
 
 // A few lines, the last with its line end: version, engine, threads, memory, addresses.

@@ -139,6 +139,14 @@ TEST(Options, ListenAddresses) {
                "host:port");
 }
 
+TEST(Options, ActiveMessages) {
+  EXPECT_EQ(accept({}).listen.ucx, std::nullopt);
+  EXPECT_EQ(accept({"--ucx=127.0.0.1:5"}).listen.ucx, (ListenAddress{"127.0.0.1", 5, true}));
+  EXPECT_EQ(accept({"--ucx", "noadmin:[::1]:5"}).listen.ucx, (ListenAddress{"::1", 5, false}));
+  EXPECT_EQ(accept({"--ucx=*:5", "-p", "0"}).listen.ucx, (ListenAddress{"", 5, true}));
+  refuse_value("--ucx", {"", "host", "host:0", "host:x", "[::1]", "host:99999"}, "host:port");
+}
+
 TEST(Options, UnixSocketTurnsTheNetworkOff) {
   for (const auto& spelling : std::vector<std::vector<std::string>>{
            {"-s", "/tmp/w", "-a", "0777"}, {"--unix-socket=/tmp/w", "--unix-mask=777"}}) {
@@ -571,6 +579,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --frames=<port>",
                                  "    --frames-queues=<num>",
                                  "    --frames-kernel=<name>",
+                                 "    --ucx=<addr>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

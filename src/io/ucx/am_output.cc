@@ -62,6 +62,7 @@ bool AmTransport::keep_left_over(AmStream& stream, const uint8_t* bytes,
   WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
   const uint32_t left = chunk.size - next.consumed;
   if (left == 0) stream.need = 0;
+  stream.seen = left;
   if (stream.direct) {
     stream.taken += next.consumed;
     if (left > 0 && !stream.input.insert(0, {bytes + next.consumed, left})) {

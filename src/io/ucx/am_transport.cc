@@ -260,7 +260,7 @@ void AmTransport::schedule(uint32_t number) {
   const AmStream& stream = stream_of(number);
   if (stream.ready || !may_go_on(stream)) return;
   const uint32_t bytes = visible(stream);
-  const bool enough = stream.body.empty() ? bytes >= std::max(stream.need, 1u) : bytes > 0;
+  const bool enough = stream.need != 0 ? bytes >= stream.need : bytes > stream.seen;
   if (stream.more_now || enough) return set_ready(number);
   if (stream.announced.empty()) {
     if (stream.half_closed) leave(number);

@@ -94,13 +94,6 @@ bool set_listen(OptionDraft& draft, std::string_view value) {
   return pieces != 0;
 }
 
-bool set_ucx(OptionDraft& draft, std::string_view value) {
-  const auto spec = read_listen(value);
-  if (!spec || !spec->port.has_value() || *spec->port == 0) return false;
-  draft.options.listen.ucx = ListenAddress{spec->host, *spec->port, spec->admin};
-  return true;
-}
-
 bool set_memory(OptionDraft& draft, std::string_view value) {
   const auto bytes = read_size(value, uint64_t{1} << 20, kMemoryBytesMin, kMemoryBytesMax);
   if (bytes) draft.options.store.memory_bytes = *bytes;

@@ -92,7 +92,7 @@ std::string AmClient::open(std::unique_ptr<AmClient>* client) {
 AmClient::~AmClient() {
   if (port_ == nullptr) return;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i] != nullptr) close(streams_[i].get());
+    if (streams_[i] != nullptr && !streams_[i]->closed_) close(streams_[i].get());
   }
   const Deadline deadline = Clock::now() + std::chrono::seconds(1);
   while (closing_ != 0 && Clock::now() < deadline) wait(deadline);
@@ -117,8 +117,16 @@ void AmClient::close(AmStream* stream) {
   }
   stream->announced_.clear();
   stream->state_ = AmStream::State::kEnded;
+  stream->closed_ = true;
   ++closing_;
   port_->close(endpoint);
+}
+
+void AmClient::close_and_wait(AmStream* stream) {
+  const uint32_t endpoint = stream->endpoint_;
+  close(stream);
+  const Deadline deadline = Clock::now() + std::chrono::seconds(1);
+  while (streams_[endpoint] != nullptr && Clock::now() < deadline) wait(deadline);
 }
 
 AmStream* AmClient::stream_of(uint32_t endpoint) {

@@ -73,6 +73,7 @@ class AmStream {
   std::unique_ptr<uint8_t[]> fetched_;  // of fetch_more()
   bool fetching_ = false;
   bool half_closed_ = false;
+  bool closed_ = false;  // AmClient::close() was called
   uint32_t next_in_ = 0;
   uint32_t next_out_ = 0;
   uint64_t received_ = 0;  // eager bytes
@@ -96,6 +97,8 @@ class AmClient final : private io::AmReceiver {
   // close().
   std::string connect(const std::string& host, uint16_t port, AmStream** stream);
   void close(AmStream* stream);
+  // The same, and returns when nothing of the stream is under way, or after a second.
+  void close_and_wait(AmStream* stream);
 
   // Handles what has come. Returns whether there was something.
   bool progress() { return port_->progress(); }

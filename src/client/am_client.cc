@@ -2,6 +2,7 @@
 #include "client/am_client.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstring>
@@ -247,6 +248,8 @@ void AmClient::wait(Deadline deadline) {
     for (int i = 0; i < 16; ++i) {
       if (port_->progress()) return;
     }
+    // Whoever shares this processor may be the server.
+    (void)sched_yield();
   } while (Clock::now() < poll_until);
   if (!port_->arm()) return;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());

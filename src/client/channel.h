@@ -35,4 +35,6 @@ class Channel {
 std::string connect_tcp(const std::string& host, uint16_t port, Channel::Deadline deadline,
                         std::unique_ptr<Channel>* channel);
 
+std::string connect_unix(const std::string& path, std::unique_ptr<Channel>* channel);
+
 }  // namespace warpcache::client

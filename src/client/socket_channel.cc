@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -148,6 +149,20 @@ std::string connect_tcp(const std::string& host, uint16_t port, Channel::Deadlin
     failure = host + ":" + std::to_string(port) + ": " + std::strerror(problem);
   }
   return failure;
+}
+
+std::string connect_unix(const std::string& path, std::unique_ptr<Channel>* channel) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return path + ": the path is too long";
+  std::memcpy(address.sun_path, path.data(), path.size());
+  io::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return "the system refuses a socket";
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return path + ": " + std::strerror(errno);
+  }
+  *channel = std::make_unique<SocketChannel>(std::move(fd));
+  return "";
 }
 
 }  // namespace warpcache::client

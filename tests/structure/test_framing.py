@@ -41,6 +41,8 @@ EXCEPTIONS = {
     ("protocol/parse/meta.h", "cuts a line end off"): "of a line that framing has found",
     ("protocol/binary.h", "reads a binary message's length"): "the function itself; extras of a framed message",
     ("admin/dump_replies.cc", "searches a line end"): "its own reply",
+    ("client/am_channel.cc", "searches a line end"): "replies, in a client",
+    ("client/socket_channel.cc", "compares with a line end"): "replies, in a client",
     ("io/frames/dpdk/dpdk_eal.cc", "compares with a line end"): "lines of DPDK's log",
     ("options/auth_file.cc", "searches a line end"): "lines of a file",
     ("options/auth_file.cc", "compares with a line end"): "lines of a file",

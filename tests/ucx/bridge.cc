@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ucx_bridge HOST PORT: accepts TCP connections and carries the bytes of each over an endpoint of
-// active messages to the server at HOST:PORT. So clients that know only sockets test the messages.
-// Prints the port that it listens at. Large pieces go by rendezvous where that is allowed.
+// ucx_bridge HOST PORT [PATH]: accepts connections and carries the bytes of each over an endpoint
+// of active messages to the server at HOST:PORT. So clients that know only sockets test the
+// messages. Listens at the Unix socket PATH, or at any TCP port, which it prints. Large pieces go
+// by rendezvous where that is allowed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,6 +52,15 @@ int listen_anywhere() {
   std::printf("%d\n", ntohs(address.sin_port));
   (void)std::fflush(stdout);
   return fd;
+}
+
+int listen_at(const char* path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return -1;
+  return listen(fd, 128) == 0 ? fd : -1;
 }
 
 class Bridge {
@@ -153,14 +164,14 @@ class Bridge {
 };
 
 int run(int argc, char** argv) {
-  if (argc != 3) return 64;
+  if (argc != 3 && argc != 4) return 64;
   std::unique_ptr<AmClient> client;
   const std::string failure = AmClient::open(&client);
   if (!failure.empty()) {
     std::fprintf(stderr, "%s\n", failure.c_str());
     return 1;
   }
-  const int listener = listen_anywhere();
+  const int listener = argc == 4 ? listen_at(argv[3]) : listen_anywhere();
   if (listener < 0) return 1;
   Bridge(*client, argv[1], static_cast<uint16_t>(std::atoi(argv[2])), listener).run();
   return 0;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/am_channel.h"
 #include "io/ucx/ucx_port.h"
 
 namespace warpcache {
@@ -173,9 +174,38 @@ bool play(Hostile& client, std::string_view scenario) {
   return true;
 }
 
+// Stores and reads large values, by rendezvous both ways, until it is killed.
+int move_values(const std::string& host, uint16_t port, const std::string& key) {
+  using client::Channel;
+  std::string failure;
+  const auto connector = client::make_am_connector(&failure);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::unique_ptr<Channel> channel;
+  if (connector == nullptr || !connector->connect(host, port, deadline, &channel).empty()) return 1;
+  std::printf("ready\n");
+  (void)std::fflush(stdout);
+  std::string got(kValue + 7, '\0');
+  std::string line;
+  for (char letter = 'a';; letter = letter == 'z' ? 'a' : static_cast<char>(letter + 1)) {
+    const std::string bytes(kValue, letter);
+    const bool moved =
+        channel->send(bytes_of(set_line(key.c_str())), bytes_of(bytes), bytes_of("\r\n"),
+                      deadline) == Channel::Result::kOk &&
+        channel->read_line(&line, deadline) == Channel::Result::kOk && line == "STORED" &&
+        channel->send(bytes_of("get " + key + "\r\n"), {}, {}, deadline) == Channel::Result::kOk &&
+        channel->read_line(&line, deadline) == Channel::Result::kOk &&
+        channel->read(reinterpret_cast<uint8_t*>(got.data()), got.size(), deadline) ==
+            Channel::Result::kOk;
+    if (!moved || got != bytes + "\r\nEND\r\n") return 1;
+  }
+}
+
 int run(int argc, char** argv) {
   if (argc != 4) return 64;
   const std::string_view scenario = argv[3];
+  if (scenario == "values") {
+    return move_values(argv[1], static_cast<uint16_t>(std::atoi(argv[2])), "killed");
+  }
   Hostile client;
   const std::string failure = client.open(argv[1], static_cast<uint16_t>(std::atoi(argv[2])));
   if (!failure.empty()) {

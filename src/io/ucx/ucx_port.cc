@@ -33,6 +33,9 @@ void set_defaults(ucp_config_t* config) {
       std::strstr(transports, "shm") != nullptr;
   if (shared) set("MM_ERROR_HANDLING", "y");
   set("KEEPALIVE_INTERVAL", "1s");
+  // Rendezvous by reads of the other's memory only. With writes UCX adds TCP to an endpoint of
+  // shared memory, and then asks the kernel for events of it in each progress.
+  set("RNDV_SCHEME", "get_zcopy");
   // A server can be started again at once.
   set("CM_REUSEADDR", "y");
   // Both kinds of shared memory would cost 4 MB of buffers each.

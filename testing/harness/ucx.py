@@ -53,7 +53,11 @@ class Bridge:
             text=True,
             env={**os.environ, **environment(transports)},
         )
-        self.port = int(self.process.stdout.readline())
+        try:
+            self.port = int(self.process.stdout.readline())
+        except ValueError:
+            self.kill()
+            raise
 
     def kill(self) -> None:
         """Ends it without a word to the server, and all its endpoints with it."""
@@ -72,7 +76,11 @@ class UcxServer:
         env = {**environment(transports), **keywords.pop("env", {})}
         options = (f"--ucx=127.0.0.1:{self.ucx_port}", *options)
         self.sockets: Server = start_server(require_target("warpcached"), options, env=env, **keywords)
-        self.bridge = Bridge(self.ucx_port, transports)
+        try:
+            self.bridge = Bridge(self.ucx_port, transports)
+        except BaseException:
+            self.sockets.stop()
+            raise
         self.server = self.reached_by(self.bridge)
 
     def reached_by(self, bridge: Bridge) -> Server:

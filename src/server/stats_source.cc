@@ -164,6 +164,7 @@ void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
       {"ucx_refused", &io::AmCounters::refused},
       {"ucx_broken_rules", &io::AmCounters::broken_rules},
       {"ucx_failed", &io::AmCounters::failed},
+      {"ucx_restarts", &io::AmCounters::restarts},
   };
   uint64_t endpoints = 0;
   uint64_t opened = 0;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import subprocess
@@ -102,6 +103,29 @@ def test_clients_of_both_kinds_see_one_order(server):
             assert after is None or after[1] >= begun, "an old number was read"
 
 
+class Steady:
+    """A client by messages that connects again when its stream has ended: a killed client may leave half a message in
+    the memory that all share, and the thread's messages then start anew. That takes some seconds."""
+
+    def __init__(self, server: UcxServer):
+        self.server = server
+        self.sock = server.server.connect()
+
+    def ask(self, request: bytes, end: bytes) -> bytes:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return ask(self.sock, request, end)
+            except ConnectionError:
+                assert time.monotonic() < deadline, "messages do not start anew"
+                self.sock.close()
+                time.sleep(0.05)
+                self.sock = self.server.server.connect()
+
+    def close(self) -> None:
+        self.sock.close()
+
+
 def memory_kb(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
@@ -117,10 +141,10 @@ def test_clients_killed_at_any_step_of_a_rendezvous(server):
     program = find_ucx_program("ucx_hostile")
     env = {**os.environ, **environment(server.transports)}
     memory = 0
-    with server.server.connect() as sock:
+    with contextlib.closing(Steady(server)) as client:
         for i in range(KILLS):
             if i == KILLS // 2:
-                wait_for(lambda: held(server)["ucx_endpoints"] == before["ucx_endpoints"] + 1, "all have ended")
+                wait_for(lambda: held(server)["ucx_endpoints"] <= before["ucx_endpoints"] + 1, "all have ended")
                 memory = memory_kb(server.sockets.pid)
             scenario = ("values", "set-announced", "get-announced")[i % 3]
             process = subprocess.Popen(
@@ -132,11 +156,11 @@ def test_clients_killed_at_any_step_of_a_rendezvous(server):
             process.kill()
             process.wait()
             process.stdout.close()
-            reply = ask(sock, b"get killed\r\n", b"END\r\n")
+            reply = client.ask(b"get killed\r\n", b"END\r\n")
             if reply != b"END\r\n":
                 value = reply.split(b"\r\n")[1]
                 assert value == value[:1] * (512 * 1024)
-            assert ask(sock, b"set mine 0 0 2\r\n%02d\r\n" % i, b"\r\n") == b"STORED\r\n"
+            assert client.ask(b"set mine 0 0 2\r\n%02d\r\n" % i, b"\r\n") == b"STORED\r\n"
     wait_for(lambda: held(server) == before, f"all is free, as before: {before}")
     assert server.sockets.alive()
     # What the first half has made it keep is enough for the second.

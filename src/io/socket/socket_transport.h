@@ -60,9 +60,8 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void complete(const RxBurst& burst, const Completion* completions, uint32_t count) override;
   void body_refused() override { budget_.count_refused_body(); }
   void wake() override { wake_.raise(); }
-  // receive() also returns when `fd` is readable. Throws std::system_error if the system refuses
-  // it. Before the first receive().
-  void watch_also(int fd) { epoll_.add_or_throw(fd, EPOLLIN, kWakeData); }
+  // receive() also returns when `fd` is readable. False: the system refuses it.
+  [[nodiscard]] bool watch_also(int fd) { return epoll_.add(fd, EPOLLIN, kWakeData); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
   bool adopt(UniqueFd fd, bool admin) override;

@@ -85,6 +85,14 @@ class AmPort {
   // The address of the other side, as text.
   virtual std::string peer(uint32_t endpoint) const = 0;
 
+  // Whether messages have come that cannot be read, and this has been so for some calls; called
+  // once a second. A client that is killed while it writes a message to shared memory leaves it so,
+  // and later messages of all clients wait after that one.
+  virtual bool is_stuck() = 0;
+  // Starts anew: event_fd() is another one afterwards. Returns the error as text, or "". REQUIRES:
+  // all endpoints are closed. Those that have not ended end by it.
+  virtual std::string restart() = 0;
+
   // Closes the endpoint at once; messages under way are lost. ended() follows, from progress().
   virtual void close(uint32_t endpoint) = 0;
 };

@@ -47,7 +47,7 @@ struct AmStream {
   MutableBytes body;                   // where the next bytes go, if not empty
   bool body_ends = false;
   uint32_t need = 0;       // bytes that must be there before they are delivered
-  uint32_t seen = 0;                   // bytes that the worker left: with need 0 it wants more
+  uint32_t seen = 0;       // bytes that the worker left: with need 0 it wants more
   bool delivered = false;  // delivered, not completed
   bool direct = false;     // the delivered chunk is not in `input`
   bool more_now = false;

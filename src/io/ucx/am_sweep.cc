@@ -80,6 +80,32 @@ void AmTransport::once_a_second() {
   swept_at_s_ = now_s_;
   for (uint32_t number = 0; number < streams_.size(); ++number) sweep_stream(number);
   if (config_.stall_timeout_s != 0) cancel_still_bodies();
+  check_port();
+}
+
+void AmTransport::check_port() {
+  constexpr uint32_t kEndIn = 2;
+  if (restarting_ || stream_count_ == 0 || !port_.is_stuck()) return;
+  restarting_ = true;
+  restart_by_s_ = now_s_ + kEndIn;
+  am_counters_.restarts.add(1);
+  close_all();
+}
+
+// Endpoints that do not end in time end by the restart. Clients connect again.
+void AmTransport::restart_port() {
+  close_all();
+  if (delivered_ != 0 || (stream_count_ != 0 && now_s_ < restart_by_s_)) return;
+  // The next check tries again if it fails.
+  restarting_ = !port_.restart().empty();
+  new_event_fd_ = true;
+}
+
+void AmTransport::close_all() {
+  for (uint32_t number = 0; number < streams_.size(); ++number) {
+    if (stream_of(number).state != AmStream::State::kFree) set_broken(number);
+  }
+  close_broken();
 }
 
 void AmTransport::sweep_stream(uint32_t number) {
@@ -154,11 +180,7 @@ void AmTransport::drain_idle() {
   if (over_by_s_ == 0) over_by_s_ = now_s_ + kDrainSecondsMax;
   if (stopping || now_s_ >= over_by_s_) {
     if (!std::exchange(closed_all_, true)) over_by_s_ = now_s_ + 2;
-    for (uint32_t number = 0; number < streams_.size(); ++number) {
-      const AmStream& stream = stream_of(number);
-      if (stream.state != AmStream::State::kFree) set_broken(number);
-    }
-    return close_broken();
+    return close_all();
   }
   for (uint32_t number = 0; number < streams_.size(); ++number) {
     AmStream& stream = stream_of(number);

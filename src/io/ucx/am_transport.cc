@@ -46,6 +46,7 @@ bool AmTransport::receive(RxBurst& burst) {
   if (WC_UNLIKELY(!long_replies_.empty())) pump_long_replies();
   if (WC_UNLIKELY(now_s_ != swept_at_s_)) once_a_second();
   if (WC_UNLIKELY(mode_.load(std::memory_order_relaxed) != Mode::kRunning)) drain_idle();
+  if (WC_UNLIKELY(restarting_)) restart_port();
   if (!ready_.empty()) deliver_ready();
   burst_ = nullptr;
   const size_t added = burst.chunks.size() - chunks_before;
@@ -67,7 +68,8 @@ int AmTransport::sleep_ms_max() const {
 }
 
 bool AmTransport::admits() {
-  if (mode_.load(std::memory_order_relaxed) == Mode::kRunning && budget_.try_take()) return true;
+  if (restarting_ || mode_.load(std::memory_order_relaxed) != Mode::kRunning) return false;
+  if (budget_.try_take()) return true;
   am_counters_.refused.add(1);
   return false;
 }

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/counters.h"
@@ -47,6 +48,7 @@ struct alignas(64) AmCounters {
   Counter pinned_bytes;   // sent by rendezvous from the store
   Counter refused;        // endpoints above the limit on connections (-c)
   Counter broken_rules;   // closed because a client broke the rules of am_layout.h
+  Counter restarts;       // of the port, which was stuck
   Counter failed;         // endpoints whose client went without a word
 };
 
@@ -74,6 +76,8 @@ class AmTransport final : public AmReceiver {
   bool arm();
   int sleep_ms_max() const;
   int event_fd() const { return port_.event_fd(); }
+  // Whether event_fd() is another one since the last call.
+  bool has_new_event_fd() { return std::exchange(new_event_fd_, false); }
   bool has_streams() const { return stream_count_ != 0; }
 
   // Any thread; as in SocketTransport. is_over(): stopped or drained, and nothing is under way.
@@ -150,6 +154,9 @@ class AmTransport final : public AmReceiver {
   void cancel_still_bodies();
   void reclaim_output();
   void drain_idle();
+  void close_all();
+  void check_port();
+  void restart_port();
   AmStream& stream_of(uint32_t number) { return streams_[number]->stream; }
 
   AmTransportConfig config_;
@@ -178,6 +185,9 @@ class AmTransport final : public AmReceiver {
   std::atomic<Mode> mode_{Mode::kRunning};
   uint32_t over_by_s_ = 0;
   bool closed_all_ = false;
+  bool restarting_ = false;  // all streams end, then the port starts anew
+  bool new_event_fd_ = false;
+  uint32_t restart_by_s_ = 0;
 };
 
 }  // namespace warpcache::io

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "io/ucx/testing/memory_am_port.h"
 #include "io/wake_event.h"
 
@@ -280,6 +283,25 @@ TEST_F(AmTransportTest, TheLimitOnConnectionsHolds) {
   EXPECT_THAT(receive(), IsEmpty());
   EXPECT_EQ(transport_.stream_count(), 8u);
   EXPECT_EQ(transport_.am_counters().refused.get(), 2u);
+}
+
+TEST_F(AmTransportTest, AStuckPortStartsAnew) {
+  open();
+  port_.stuck = true;
+  for (int i = 0; i < 40 && port_.restarts == 0; ++i) {  // it looks once a second
+    EXPECT_THAT(receive(), IsEmpty());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(port_.restarts, 1u);
+  EXPECT_THAT(port_.closed, ElementsAre(0));
+  EXPECT_EQ(transport_.stream_count(), 0u);
+  EXPECT_TRUE(transport_.has_new_event_fd());
+  EXPECT_FALSE(transport_.has_new_event_fd());
+  next_ = 1;
+  open();
+  bytes("get a\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get a\r\n"));
+  complete({.consumed = 7});
 }
 
 TEST_F(AmTransportTest, DrainingEndsIdleStreams) {

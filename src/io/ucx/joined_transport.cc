@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 namespace warpcache::io {
 namespace {
@@ -17,7 +19,9 @@ bool is_message(const Completion& completion) {
 
 JoinedTransport::JoinedTransport(SocketTransport& sockets, AmTransport& messages)
     : sockets_(sockets), messages_(messages) {
-  sockets_.watch_also(messages.event_fd());
+  if (!sockets_.watch_also(messages.event_fd())) {
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+  }
 }
 
 void JoinedTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
@@ -37,6 +41,8 @@ bool JoinedTransport::poll_messages(RxBurst& burst) {
 bool JoinedTransport::receive(RxBurst& burst, int timeout_ms) {
   if (WC_UNLIKELY(sockets_over_)) return receive_last(burst);
   const bool busy = poll_messages(burst);
+  // If the system refuses it, messages are looked at once a second only.
+  if (WC_UNLIKELY(messages_.has_new_event_fd())) (void)sockets_.watch_also(messages_.event_fd());
   const Clock::time_point now = Clock::now();
   if (busy) poll_until_ = now + kPollFor;
   if (now < poll_until_) {

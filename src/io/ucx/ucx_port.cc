@@ -99,12 +99,18 @@ UcxContext::~UcxContext() {
 
 std::string UcxPort::open(std::shared_ptr<UcxContext> context, std::unique_ptr<UcxPort>* port) {
   std::unique_ptr<UcxPort> made(new UcxPort(std::move(context)));
+  std::string failure = made->start();
+  if (failure.empty()) *port = std::move(made);
+  return failure;
+}
+
+std::string UcxPort::start() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucs_status_t status = ucp_worker_create(made->context_->handle(), &params, &made->worker_);
+  ucs_status_t status = ucp_worker_create(context_->handle(), &params, &worker_);
   if (status != UCS_OK) return failed("starting a worker of UCX's", status);
-  status = ucp_worker_get_efd(made->worker_, &made->event_fd_);
+  status = ucp_worker_get_efd(worker_, &event_fd_);
   if (status != UCS_OK) return failed("events of UCX", status);
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
@@ -112,14 +118,18 @@ std::string UcxPort::open(std::shared_ptr<UcxContext> context, std::unique_ptr<U
   handler.id = kAmId;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = on_message;
-  handler.arg = made.get();
-  status = ucp_worker_set_am_recv_handler(made->worker_, &handler);
+  handler.arg = this;
+  status = ucp_worker_set_am_recv_handler(worker_, &handler);
   if (status != UCS_OK) return failed("active messages of UCX", status);
-  *port = std::move(made);
   return "";
 }
 
 UcxPort::~UcxPort() {
+  stop_listening();
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+}
+
+void UcxPort::stop_listening() {
   for (UcxPort* port : ports_) {
     const std::lock_guard lock(port->new_mutex_);
     for (const ucp_conn_request_h request : port->new_) {
@@ -128,16 +138,21 @@ UcxPort::~UcxPort() {
     }
     port->new_.clear();
   }
-  if (listener_ != nullptr) ucp_listener_destroy(listener_);
-  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  if (listener_ != nullptr) ucp_listener_destroy(std::exchange(listener_, nullptr));
 }
 
 std::string UcxPort::listen(const std::string& host, uint16_t port, std::vector<UcxPort*> ports) {
+  host_ = host;
+  port_ = port;
+  ports_ = std::move(ports);
+  return start_listening();
+}
+
+std::string UcxPort::start_listening() {
   sockaddr_storage address{};
   socklen_t size = 0;
-  std::string failure = resolve(host, port, true, &address, &size);
+  std::string failure = resolve(host_, port_, true, &address, &size);
   if (!failure.empty()) return failure;
-  ports_ = std::move(ports);
   ucp_listener_params_t params{};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
   params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&address);
@@ -214,13 +229,9 @@ void UcxPort::on_request(ucp_conn_request_h request, void* port) {
 }
 
 void UcxPort::accept_new() {
-  std::vector<ucp_conn_request_h> requests;
-  {
-    const std::lock_guard lock(new_mutex_);
-    requests.swap(new_);
-    has_new_.store(false, std::memory_order_relaxed);
-  }
-  for (const ucp_conn_request_h request : requests) {
+  const std::lock_guard lock(new_mutex_);
+  has_new_.store(false, std::memory_order_relaxed);
+  for (const ucp_conn_request_h request : std::exchange(new_, {})) {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     params.conn_request = request;
@@ -237,7 +248,8 @@ void UcxPort::accept_new() {
 
 bool UcxPort::progress() {
   busy_ = false;
-  if (WC_UNLIKELY(has_new_.load(std::memory_order_acquire))) accept_new();
+  if (WC_UNLIKELY(has_new_.load(std::memory_order_acquire) && worker_ != nullptr)) accept_new();
+  if (WC_UNLIKELY(worker_ == nullptr)) return false;  // restart() has failed
   for (int i = 0; i < kProgressMax && ucp_worker_progress(worker_) != 0; ++i) {
   }
   if (WC_UNLIKELY(!news_.empty())) report_news();
@@ -246,7 +258,44 @@ bool UcxPort::progress() {
 
 bool UcxPort::arm() {
   if (has_new_.load(std::memory_order_acquire) || !news_.empty()) return false;
-  return ucp_worker_arm(worker_) == UCS_OK;
+  return worker_ != nullptr && ucp_worker_arm(worker_) == UCS_OK;
+}
+
+void UcxPort::wake() {
+  const std::lock_guard lock(wake_mutex_);
+  if (worker_ != nullptr) (void)ucp_worker_signal(worker_);
+}
+
+bool UcxPort::is_stuck() {
+  constexpr int kTries = 4;
+  for (int i = 0; i < kTries; ++i) {
+    // Refused, though there is nothing to do: a message was begun and not finished.
+    if (ucp_worker_arm(worker_) == UCS_OK || ucp_worker_progress(worker_) != 0) {
+      stuck_checks_ = 0;
+      return false;
+    }
+  }
+  return ++stuck_checks_ >= kStuckChecks;
+}
+
+std::string UcxPort::restart() {
+  const bool listens = !ports_.empty();
+  stop_listening();
+  if (worker_ != nullptr) {
+    const std::lock_guard lock(wake_mutex_);
+    ucp_worker_destroy(std::exchange(worker_, nullptr));
+  }
+  report_news();
+  for (auto& endpoint : endpoints_) {
+    if (endpoint->closed && !endpoint->ended) end_one(*endpoint);
+  }
+  stuck_checks_ = 0;
+  std::string failure;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    failure = start();
+  }
+  return failure.empty() && listens ? start_listening() : failure;
 }
 
 void UcxPort::list_news(Endpoint& endpoint) {
@@ -274,6 +323,7 @@ void UcxPort::report_news() {
 }
 
 void UcxPort::end_one(Endpoint& endpoint) {
+  endpoint.ended = true;
   free_.push_back(endpoint.number);
   receiver_->ended(endpoint.number);
 }

@@ -55,15 +55,18 @@ class UcxPort final : public AmPort {
   bool progress() override;
   bool arm() override;
   int event_fd() const override { return event_fd_; }
-  void wake() override { (void)ucp_worker_signal(worker_); }
+  void wake() override;
   AmSent send(AmSend& message) override;
   bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
   void drop(uint32_t endpoint, AmRemote data) override;
+  bool is_stuck() override;
+  std::string restart() override;
   void close(uint32_t endpoint) override;
   std::string peer(uint32_t endpoint) const override { return endpoints_[endpoint]->peer; }
 
  private:
   static constexpr unsigned kAmId = 1;
+  static constexpr uint32_t kStuckChecks = 3;
   static constexpr int kProgressMax = 32;  // so that a busy port gives others a chance
 
   struct Endpoint {
@@ -74,6 +77,7 @@ class UcxPort final : public AmPort {
     bool has_failed = false;
     bool reported = false;  // failed() was called
     bool closed = false;
+    bool ended = false;
     bool listed = false;  // in news_
     bool fetch_failed = false;
     std::string peer;
@@ -81,6 +85,9 @@ class UcxPort final : public AmPort {
   };
 
   explicit UcxPort(std::shared_ptr<UcxContext> context) : context_(std::move(context)) {}
+  std::string start();
+  std::string start_listening();
+  void stop_listening();
   Endpoint& add_endpoint();
   std::string make_endpoint(ucp_ep_params_t& params, Endpoint** made);
   void list_news(Endpoint& endpoint);
@@ -105,11 +112,16 @@ class UcxPort final : public AmPort {
   std::unordered_map<ucp_ep_h, Endpoint*> by_ep_;
   Endpoint* last_ = nullptr;     // that a message came from
   std::vector<Endpoint*> news_;  // failed, or nothing is under way any more
+  uint32_t stuck_checks_ = 0;    // calls of is_stuck() in a row that found it so
+  std::mutex wake_mutex_;        // for worker_ in wake() and restart()
   bool busy_ = false;            // a handler ran since progress() began
 
   ucp_listener_h listener_ = nullptr;
-  std::vector<UcxPort*> ports_;  // of listen()
+  std::string host_;  // of listen(), as the next two
+  uint16_t port_ = 0;
+  std::vector<UcxPort*> ports_;
   size_t next_port_ = 0;
+  // Also held while a request is accepted: the listener must not go meanwhile.
   std::mutex new_mutex_;
   std::vector<ucp_conn_request_h> new_;  // connection requests assigned to this port
   std::atomic<bool> has_new_{false};

@@ -52,6 +52,8 @@ class MemoryAmPort final : public AmPort {
   bool done_at_once = true;  // else sends and fetches are under way until finish()
   uint32_t held = 0;         // announced, neither fetched nor dropped
   std::vector<uint32_t> closed;
+  bool stuck = false;  // what is_stuck() says next
+  uint32_t restarts = 0;
 
   // Completes what is under way in the next progress().
   void finish(bool whole = true) {
@@ -103,6 +105,11 @@ class MemoryAmPort final : public AmPort {
   }
   void drop(uint32_t, AmRemote) override { --held; }
   std::string peer(uint32_t) const override { return "memory"; }
+  bool is_stuck() override { return std::exchange(stuck, false); }
+  std::string restart() override {
+    ++restarts;
+    return "";
+  }
   void close(uint32_t endpoint) override {
     closed.push_back(endpoint);
     next_.push_back([this, endpoint] {

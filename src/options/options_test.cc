@@ -570,6 +570,8 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --udp-amplification=<num>",
                                  "    --frames=<port>",
                                  "    --frames-queues=<num>",
+                                 "    --frames-threads=<num>",
+                                 "    --frames-burst=<num>",
                                  "    --frames-kernel=<name>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",

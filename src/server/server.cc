@@ -253,7 +253,11 @@ uint16_t Server::frames_udp_port() const {
       if (port.udp == udp) return port.port;
     }
   }
+  // With a Unix socket alone, no port is bound.
   constexpr uint16_t kDefaultPort = 11211;
+  for (const int port : {options_.udp_port, options_.tcp_port}) {
+    if (port > 0) return static_cast<uint16_t>(port);
+  }
   return kDefaultPort;
 }
 

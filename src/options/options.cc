@@ -492,6 +492,7 @@ std::string settle(OptionDraft& draft) {
     const ListenTls tls = options.tls.enabled ? ListenTls::kDefault : ListenTls::kNone;
     options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port, tls);
     options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port, ListenTls::kNone);
+    for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
     if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty()) {
       return "-p does not accept 0 without -U, -s or --frames: give a port, a UDP port or a socket "
              "to serve at.";

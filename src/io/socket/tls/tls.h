@@ -82,7 +82,7 @@ class TlsServer {
   // Null: no memory. REQUIRES: load() was successful; use != TlsUse::kNone.
   virtual std::unique_ptr<TlsStream> open(int fd, TlsUse use) = 0;
 
-  virtual uint64_t new_sessions() const = 0;
+  virtual uint64_t new_sessions() const = 0;  // handshakes that resumed none
   virtual uint64_t seconds_since_load() const = 0;
 };
 

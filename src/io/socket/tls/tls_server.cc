@@ -40,9 +40,8 @@ class OpensslServer final : public TlsServer {
   using Clock = std::chrono::steady_clock;
 
   std::string load_files(SSL_CTX* context) const;
-  void configure(SSL_CTX* context);
+  void configure(SSL_CTX* context) const;
   int verify_mode(TlsUse use) const;
-  static int count_session(SSL* ssl, SSL_SESSION*);
 
   const TlsSettings settings_;
   mutable std::mutex mutex_;  // guards the two below
@@ -92,8 +91,7 @@ std::string OpensslServer::load_files(SSL_CTX* context) const {
   return "";
 }
 
-void OpensslServer::configure(SSL_CTX* context) {
-  SSL_CTX_set_app_data(context, this);
+void OpensslServer::configure(SSL_CTX* context) const {
   SSL_CTX_set_default_passwd_cb(context, no_password);
   (void)SSL_CTX_set_min_proto_version(context, kVersions[settings_.version_min]);
   uint64_t options = SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF;
@@ -106,13 +104,6 @@ void OpensslServer::configure(SSL_CTX* context) {
   SSL_CTX_set_read_ahead(context, settings_.kernel_tls ? 0 : 1);
   SSL_CTX_set_session_cache_mode(
       context, settings_.session_cache ? SSL_SESS_CACHE_SERVER : SSL_SESS_CACHE_OFF);
-  if (settings_.session_cache) SSL_CTX_sess_set_new_cb(context, count_session);
-}
-
-int OpensslServer::count_session(SSL* ssl, SSL_SESSION*) {
-  auto* const server = static_cast<OpensslServer*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-  server->new_sessions_.fetch_add(1, std::memory_order_relaxed);
-  return 0;  // OpenSSL keeps the session
 }
 
 int OpensslServer::verify_mode(TlsUse use) const {
@@ -138,7 +129,8 @@ std::unique_ptr<TlsStream> OpensslServer::open(int fd, TlsUse use) {
   const auto name = static_cast<unsigned char>(verify);
   (void)SSL_set_session_id_context(ssl.get(), &name, sizeof name);
   SSL_set_accept_state(ssl.get());
-  return std::unique_ptr<TlsStream>(new (std::nothrow) OpensslStream(std::move(ssl)));
+  return std::unique_ptr<TlsStream>(new (std::nothrow)
+                                        OpensslStream(std::move(ssl), new_sessions_));
 }
 
 std::string OpensslServer::warning() const {

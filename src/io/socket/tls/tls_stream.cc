@@ -22,6 +22,7 @@ TlsStream::Handshake OpensslStream::handshake() {
   if (result == 1) {
     has_more_ = SSL_has_pending(ssl_.get()) != 0;
     kernel_encrypts_ = BIO_get_ktls_send(SSL_get_wbio(ssl_.get())) != 0;
+    if (SSL_session_reused(ssl_.get()) == 0) new_sessions_.fetch_add(1, std::memory_order_relaxed);
     return Handshake::kDone;
   }
   switch (SSL_get_error(ssl_.get(), result)) {

@@ -38,7 +38,7 @@ def test_texts_begin_as_memcacheds(memcached):
 def test_it_serves_under_that_name(memcached):
     server = start_server(Target("warpcached", str(memcached)))
     with server.connect() as sock:
-        # The version that the name promises.
+        # The version of that name.
         assert ask(sock, b"version\r\n").startswith(b"VERSION 1.6.45")
     assert server.stop() == 0
 

@@ -115,6 +115,9 @@ def test_a_client_that_renegotiates(tls, version, letter):
             text=True,
         )
 
+        hurry = threading.Timer(TIMEOUT_S, client.kill)
+        hurry.start()
+
         def say(line: str, expected: str) -> None:
             client.stdin.write(f"{line}\n")
             client.stdin.flush()
@@ -127,8 +130,9 @@ def test_a_client_that_renegotiates(tls, version, letter):
                 say("R", "no renegotiation")
             else:
                 say("K", "KEYUPDATE")
-                say("mn", "MN")
+                say("version", "VERSION")
         finally:
+            hurry.cancel()
             client.kill()
             client.communicate()
         assert works(other)

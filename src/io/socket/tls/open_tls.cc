@@ -8,7 +8,7 @@ std::string open_tls(const TlsSettings& settings, std::unique_ptr<TlsServer>* se
   std::string failure;
   const auto open = reinterpret_cast<decltype(&warpcache_open_tls)>(
       load_from_module(kTlsModule, "warpcache_open_tls", "TLS", &failure));
-  if (open == nullptr) return "-Z: " + failure;
+  if (open == nullptr) return "-Z: " + failure + ".";
   server->reset(open(settings, &failure));
   return *server == nullptr ? failure : (*server)->load();
 }

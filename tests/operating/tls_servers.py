@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from faults.support import eventually
 from harness.certificates import Certificates
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_target
@@ -65,6 +66,16 @@ class TlsServers:
                 assert word not in log, log[-8000:]
             statuses.append(server.stop())
         assert statuses == [0] * len(statuses)
+
+
+def errors(sock: socket.socket) -> tuple[int, int]:
+    """Failed handshakes, and streams that were closed after one.
+
+    The first is start_server()'s, which connects and says nothing.
+    """
+    assert eventually(lambda: ask_stats(sock)["ssl_handshake_errors"] != "0")
+    stats = ask_stats(sock)
+    return int(stats["ssl_handshake_errors"]), int(stats["ssl_proto_errors"])
 
 
 def works(sock: socket.socket) -> bool:

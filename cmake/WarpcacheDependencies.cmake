@@ -27,6 +27,14 @@ else()
   message(STATUS "frames by DPDK: not built, DPDK 22.11 or newer is not found (Debian: libdpdk-dev)")
 endif()
 
+# TLS on streams (-Z).
+find_package(OpenSSL 3.0 QUIET COMPONENTS SSL)
+if(OPENSSL_FOUND)
+  message(STATUS "TLS: OpenSSL ${OPENSSL_VERSION}")
+else()
+  message(STATUS "TLS: not built, OpenSSL 3.0 or newer is not found (Debian: libssl-dev); -Z is refused")
+endif()
+
 # For the command lines and reports of the programs that measure, simulate and test.
 find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)

@@ -87,8 +87,13 @@ void Admin::run_line(const protocol::Request& request, std::string_view line,
     answer = "CLIENT_ERROR watch commands not allowed\r\n";
   }
   if (command == "refresh_certs") {
-    reply += "Error TLS not enabled\r\n";  // whatever words follow
-    return;
+    const std::string failure =
+        state_.refresh_certificates ? state_.refresh_certificates() : "Error TLS not enabled";
+    if (!failure.empty()) {
+      reply += failure + "\r\n";  // whatever words follow
+      return;
+    }
+    answer = kOk;
   }
   if ((request.bits & protocol::kNoReply) == 0) reply += answer;
 }

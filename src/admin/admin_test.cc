@@ -286,6 +286,13 @@ TEST_F(AdminTest, LinesThatSteerNothing) {
   EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
   EXPECT_EQ(say("lru_crawler sleep 5 noreply\r\n"), "");
   EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error TLS not enabled\r\n");  // as memcached
+  std::string failure;
+  state_.refresh_certificates = [&] { return failure; };
+  EXPECT_EQ(say("refresh_certs\r\n"), "OK\r\n");
+  EXPECT_EQ(say("refresh_certs noreply\r\n"), "");
+  failure = "Error loading the key: x";
+  EXPECT_EQ(say("refresh_certs\r\n"), "Error loading the key: x\r\n");
+  EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error loading the key: x\r\n");
 }
 
 TEST_F(AdminTest, LoginTakesTheFirstSetWithAPassword) {

@@ -70,6 +70,9 @@ enum class StatCounter : uint8_t {
   kReclaimed,
   kSegmentsCompacted,
   kItemsMoved,
+  kSslNewSessions,
+  kSslHandshakeErrors,
+  kSslProtoErrors,
   kCount,
 };
 
@@ -105,6 +108,7 @@ struct StatsSnapshot {
   uint64_t read_buffer_bytes_free = 0;
   uint64_t reserved_fds = 0;
   bool accepting = true;
+  uint64_t certificate_age_s = 0;  // since the certificates of TLS were read
 
   uint64_t memory_limit_bytes = 0;  // -m, or the last cache_memlimit
   uint64_t items = 0;

@@ -148,6 +148,8 @@ TEST(Stats, GeneralNamesAndOrderAreMemcacheds) {
 TEST(Stats, EveryCounterHasItsOwnName) {
   Options options;
   options.server.idle_timeout_s = 1;
+  options.tls.enabled = true;
+  options.tls.session_cache = true;
   Collected collected;
   emit_general_stats(options, filled_snapshot(), collected.emit());
   std::map<std::string, int> seen;

@@ -14,6 +14,7 @@
 
 #include "options/frames_options.h"
 #include "options/option_draft.h"
+#include "options/tls_options.h"
 #include "options/version.h"
 
 namespace warpcache {
@@ -189,9 +190,10 @@ bool refuse_sasl(OptionDraft& draft, std::string_view) {
   return false;
 }
 
-bool refuse_tls(OptionDraft& draft, std::string_view) {
+bool refuse_memory_file(OptionDraft& draft, std::string_view) {
   draft.refusal =
-      "-Z is refused: there is no TLS, and connections that should be encrypted would not be.";
+      "-e is refused: items do not outlive the process, and a cache that should be kept would be "
+      "lost.";
   return false;
 }
 
@@ -222,7 +224,9 @@ const Spec kSpecs[] = {
      "address to serve (default: every interface);\nhost, host:port, [ipv6]:port; several by "
      "commas or\nby -l again. With noadmin: before it, its clients\ncannot change the server (see "
      "-o "
-     "no_admin)"},
+     "no_admin). With -Z: notls:\nbefore it is without TLS, mtls: with a certificate of\nthe "
+     "client, "
+     "btls: without"},
     {'d', "daemon", nullptr, [](Draft& d, View) { return d.options.process.daemonize = true; }, "",
      "", "run in the background"},
     {'r', "enable-coredumps", nullptr,
@@ -309,9 +313,10 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_text(d.options.server.auth_file, v); }, "the path of a file",
      "",
      "require a name and password from this file, lines of\nuser:password; text protocol, no UDP"},
-    {'e', "memory-file", "file", [](Draft&, View v) { return !v.empty(); }, "the path of a file",
-     "items do not outlive the process", "accepted, without effect (no restartable cache)"},
-    {'Z', "enable-ssl", nullptr, refuse_tls, "", "", "refused: there is no TLS"},
+    {'e', "memory-file", "file", refuse_memory_file, "the path of a file", "",
+     "refused: items do not outlive the process"},
+    {'Z', "enable-ssl", nullptr, [](Draft& d, View) { return d.options.tls.enabled = true; }, "",
+     "", "TLS on TCP, with the words ssl_... of -o"},
     {'N', "napi-ids", "num", [](Draft&, View v) { return read_number(v, 0, kI32Max).has_value(); },
      "a number from 0 to 2147483647", "threads are not bound to network queues",
      "accepted, without effect (threads know no NAPI ids)"},
@@ -461,13 +466,17 @@ void make_absolute(std::string& path) {
 
 uint16_t listen_port(int port) { return port < 0 ? uint16_t{0} : static_cast<uint16_t>(port); }
 
-std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, int port) {
+// `tls`: of an address without a prefix for it.
+std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, int port,
+                                          ListenTls tls) {
   if (port == 0) return {};
-  if (specs.empty()) return {ListenAddress{"", listen_port(port)}};
+  if (specs.empty()) return {ListenAddress{"", listen_port(port), true, tls}};
   std::vector<ListenAddress> addresses;
   addresses.reserve(specs.size());
-  for (const ListenSpec& spec : specs)
-    addresses.push_back({spec.host, spec.port.value_or(listen_port(port)), spec.admin});
+  for (const ListenSpec& spec : specs) {
+    addresses.push_back(
+        {spec.host, spec.port.value_or(listen_port(port)), spec.admin, spec.tls.value_or(tls)});
+  }
   return addresses;
 }
 
@@ -492,14 +501,17 @@ std::string settle(OptionDraft& draft) {
   if (draft.udp_port_given && options.udp_port != 0 && !draft.tcp_port_given)
     options.tcp_port = options.udp_port;
   if (options.listen.unix_path.empty()) {
-    options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port);
-    options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port);
+    const ListenTls tls = options.tls.enabled ? ListenTls::kDefault : ListenTls::kNone;
+    options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port, tls);
+    options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port, ListenTls::kNone);
+    for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
     if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty()) {
       return "-p does not accept 0 without -U, -s or --frames: give a port, a UDP port or a socket "
              "to serve at.";
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
+  if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
   if (!options.server.auth_file.empty()) {
     if (!options.listen.udp.empty())
       return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";
@@ -515,6 +527,9 @@ std::string settle(OptionDraft& draft) {
     make_absolute(options.listen.unix_path);
     make_absolute(options.listen.port_filename);
     make_absolute(options.server.auth_file);
+    make_absolute(options.tls.chain_cert);
+    make_absolute(options.tls.key);
+    make_absolute(options.tls.ca_cert);
     for (FramesOptions& frames : options.frames) {
       make_absolute(frames.input);
       make_absolute(frames.output);
@@ -549,9 +564,9 @@ ParseResult parse_options(int argc, char** argv) {
     draft.options.listen.port_filename = file;
 
   if (read_arguments(draft, argc, argv)) {
-    if (draft.help) return {std::nullopt, 0, help_text()};
-    if (draft.version) return {std::nullopt, 0, version_text()};
-    if (draft.license) return {std::nullopt, 0, license_text()};
+    if (draft.help) return {std::nullopt, 0, help_text(argv[0])};
+    if (draft.version) return {std::nullopt, 0, version_text(argv[0])};
+    if (draft.license) return {std::nullopt, 0, license_text(argv[0])};
     draft.refusal = settle(draft);
   }
   if (!draft.refusal.empty())
@@ -559,16 +574,23 @@ ParseResult parse_options(int argc, char** argv) {
   return {std::move(draft.options), 0, ""};
 }
 
-std::string version_text() { return "warpcached " + std::string(version()) + "\n"; }
+std::string version_text(std::string_view program) {
+  const size_t slash = program.rfind('/');
+  if (slash != std::string_view::npos) program.remove_prefix(slash + 1);
+  const bool is_memcached = program.starts_with("memcached");
+  return (is_memcached ? "memcached " + std::string(kMemcachedVersion)
+                       : "warpcached " + std::string(version())) +
+         "\n";
+}
 
-std::string license_text() {
-  return version_text() +
+std::string license_text(std::string_view program) {
+  return version_text(program) +
          "\nLicensed under the Apache License, Version "
          "2.0:\nhttps://www.apache.org/licenses/LICENSE-2.0\n";
 }
 
-std::string help_text() {
-  std::string text = version_text();
+std::string help_text(std::string_view program) {
+  std::string text = version_text(program);
   for (const Spec& spec : kSpecs) {
     std::string line = spec.id < kUdpAllow ? option_name(spec) : "    ";
     if (spec.id < kUdpAllow && spec.long_name != nullptr) line += ", ";

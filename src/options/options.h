@@ -22,12 +22,17 @@ namespace warpcache {
 // depending on the option.
 inline constexpr int kExitUsage = 64;
 
+// The TLS of an address: none, as -o ssl_verify_mode says, or a prefix of -l (notls:, btls:,
+// mtls:).
+enum class ListenTls : uint8_t { kNone, kDefault, kServerOnly, kMutual };
+
 // An address to listen at. An empty host means every interface of IPv4 and IPv6. With port 0 the
 // kernel chooses (`-p -1`, as in memcached). An IPv6 host has no brackets.
 struct ListenAddress {
   std::string host;
   uint16_t port = 0;
   bool admin = true;  // its clients may change the server; false: -l noadmin:...
+  ListenTls tls = ListenTls::kNone;
 
   bool operator==(const ListenAddress&) const = default;
 };
@@ -119,6 +124,21 @@ struct GpuOptions {
   bool selftest = false;                           // --selftest
 };
 
+// -Z and the words of -o that begin with ssl_.
+struct TlsOptions {
+  bool enabled = false;        // -Z
+  std::string chain_cert;      // ssl_chain_cert
+  std::string key;             // ssl_key
+  uint32_t verify_mode = 0;    // ssl_verify_mode: 0 none, 1 request, 2 require, 3 once
+  uint32_t key_format = 1;     // ssl_keyformat: 1 PEM, 2 DER
+  std::string ciphers;         // ssl_ciphers; empty: OpenSSL's
+  std::string ca_cert;         // ssl_ca_cert; empty: none
+  uint32_t wbuf_kib = 16;      // ssl_wbuf_size
+  bool session_cache = false;  // ssl_session_cache
+  bool kernel_tls = false;     // ssl_kernel_tls
+  uint32_t version_min = 2;    // ssl_min_version: TLS 1.x
+};
+
 struct StatsOptions {
   bool detail_enabled = false;  // set by -D
   char prefix_delimiter = ':';  // -D
@@ -175,6 +195,7 @@ struct Options {
   StoreOptions store;
   ServerOptions server;
   GpuOptions gpu;
+  TlsOptions tls;
   StatsOptions stats;
   ProcessOptions process;
   CompatOptions compat;
@@ -200,9 +221,11 @@ struct ParseResult {
 // it keeps.
 [[nodiscard]] ParseResult parse_options(int argc, char** argv);
 
-// The text of -h, -V and -i.
-[[nodiscard]] std::string help_text();
-[[nodiscard]] std::string version_text();
-[[nodiscard]] std::string license_text();
+// The text of -h, -V and -i of a program that was started as `program` (argv[0]). Test suites of
+// memcached's clients start a program of that name and look for its version: if the name begins
+// with "memcached", so does the text, with memcached's version.
+[[nodiscard]] std::string help_text(std::string_view program);
+[[nodiscard]] std::string version_text(std::string_view program);
+[[nodiscard]] std::string license_text(std::string_view program);
 
 }  // namespace warpcache

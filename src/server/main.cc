@@ -38,9 +38,9 @@ void fill_standard_streams() {
   }
 }
 
-int fail(const std::string& sentence) {
+int fail(const std::string& sentence, int exit_status = kExitRefused) {
   spdlog::error("{}", sentence);
-  return kExitRefused;
+  return exit_status;
 }
 
 // Blocks the signals that main() waits for, in this thread and all threads that it starts. Returns
@@ -73,10 +73,7 @@ admin::StopKind wait_for_end(Server& server, int signal_fd) {
     if (poll(fds, 2, -1) < 0 && errno != EINTR) return admin::StopKind::kNow;
     if (server.asked_to_stop() != admin::StopKind::kNone) return server.asked_to_stop();
     const int number = read_signal(signal_fd);
-    if (number == SIGHUP) {
-      const std::string failure = server.reload_auth();
-      if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
-    }
+    if (number == SIGHUP) server.reload();
     const admin::StopKind kind = stop_kind_of(number);
     if (kind != admin::StopKind::kNone) return kind;
   }
@@ -146,6 +143,8 @@ int serve(const Options& options) {
   std::string failure = prepare_process(options);
   if (!failure.empty()) return fail(failure);
   Server server(options);
+  failure = server.open_tls();
+  if (!failure.empty()) return fail(failure, kExitUsage);
   failure = server.open_ports();
   if (!failure.empty()) return fail(failure);
   Daemon daemon;

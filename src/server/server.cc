@@ -15,8 +15,37 @@
 namespace warpcache::server {
 namespace {
 
+constexpr uint32_t kWorkersPerHandshaker = 4;
+
+io::TlsUse tls_use(ListenTls tls) {
+  switch (tls) {
+    case ListenTls::kNone:
+      break;
+    case ListenTls::kDefault:
+      return io::TlsUse::kDefault;
+    case ListenTls::kServerOnly:
+      return io::TlsUse::kServerOnly;
+    case ListenTls::kMutual:
+      return io::TlsUse::kMutual;
+  }
+  return io::TlsUse::kNone;
+}
+
 io::ListenTarget target_of(const ListenAddress& address) {
-  return {address.host, address.port, address.admin};
+  return {address.host, address.port, address.admin, tls_use(address.tls)};
+}
+
+io::TlsSettings settings_of(const TlsOptions& options) {
+  constexpr uint32_t kDer = 2;
+  return {.chain_cert = options.chain_cert,
+          .key = options.key,
+          .key_is_der = options.key_format == kDer,
+          .ca_cert = options.ca_cert,
+          .ciphers = options.ciphers,
+          .verify = static_cast<io::TlsVerify>(options.verify_mode),
+          .version_min = static_cast<uint8_t>(options.version_min),
+          .session_cache = options.session_cache,
+          .kernel_tls = options.kernel_tls};
 }
 
 void name_thread(std::thread& thread, const std::string& name) {
@@ -31,6 +60,24 @@ Server::Server(const Options& options)
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
   finish_stop();
+}
+
+std::string Server::open_tls() {
+  if (!options_.tls.enabled) return "";
+  std::string failure = io::open_tls(settings_of(options_.tls), &tls_);
+  if (!failure.empty()) return failure;
+  if (const std::string warning = tls_->warning(); !warning.empty()) spdlog::warn("{}", warning);
+  state_.refresh_certificates = [this] { return refresh_certificates(); };
+  return "";
+}
+
+// Any thread.
+std::string Server::refresh_certificates() {
+  std::string failure = tls_->load();
+  if (!failure.empty()) return failure;
+  spdlog::info("the certificate {} was read again", options_.tls.chain_cert);
+  if (const std::string warning = tls_->warning(); !warning.empty()) spdlog::warn("{}", warning);
+  return "";
 }
 
 std::string Server::open_ports() {
@@ -95,7 +142,13 @@ std::string Server::start() {
   acceptor_ = std::make_unique<io::Acceptor>(
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
+  if (tls_ != nullptr) {
+    io::HandshakesConfig config;
+    config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
+    handshakes_ = std::make_unique<io::Handshakes>(config, *tls_, acceptor_->budget());
+  }
+  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, tls_.get(),
+                                         handshakes_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
                                           prefixes_, auth, state_, stop_request_);
@@ -135,7 +188,8 @@ void Server::serve() {
     name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
-  acceptor_->start(std::move(sinks));
+  if (handshakes_ != nullptr) handshakes_->start(sinks);
+  acceptor_->start(std::move(sinks), handshakes_.get());
 }
 
 // The main function of a worker's thread. Before it ends, its engine releases what it holds; so all
@@ -269,13 +323,23 @@ std::vector<std::string> Server::frame_ports() const {
   return texts;
 }
 
-std::string Server::reload_auth() {
-  if (options_.server.auth_file.empty()) return "";
-  return auth_.load(options_.server.auth_file);
+void Server::reload() {
+  if (!options_.server.auth_file.empty()) {
+    const std::string failure = auth_.load(options_.server.auth_file);
+    if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+  }
+  if (tls_ != nullptr) {
+    const std::string failure = refresh_certificates();
+    if (!failure.empty()) {
+      spdlog::warn("Could not reload TLS certificates on SIGHUP: {}. The old ones stay in force.",
+                   failure);
+    }
+  }
 }
 
 void Server::begin_stop(admin::StopKind kind) {
   if (acceptor_ != nullptr) acceptor_->stop();
+  if (handshakes_ != nullptr) handshakes_->stop();
   for (const FrameThread& frames : frames_) {
     if (frames.port != nullptr) frames.port->stop();
   }

@@ -23,6 +23,8 @@
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
+#include "io/socket/tls/tls.h"
 #include "options/auth_file.h"
 #include "options/options.h"
 #include "options/process.h"
@@ -41,6 +43,9 @@ class Server {
   Server& operator=(const Server&) = delete;
   // Stops immediately, unless it is stopped already.
   ~Server();
+
+  // Loads TLS and its certificates (-Z), whose key a later user (-u) may not be allowed to read.
+  [[nodiscard]] std::string open_tls();
 
   // Binds the TCP and UDP ports and opens those of frames, which may need privileges. Accepts
   // nothing yet.
@@ -69,8 +74,8 @@ class Server {
   // Whether the server stops because of a failure.
   bool has_failed() const { return failed_.load(); }
 
-  // Reads the password file again (SIGHUP).
-  [[nodiscard]] std::string reload_auth();
+  // Reads the password file and the certificates again (SIGHUP), and logs what fails.
+  void reload();
 
   // Closes the listeners and makes the workers close the connections: immediately, or each when it
   // has no request in progress. Starts no thread and allocates nothing.
@@ -101,6 +106,7 @@ class Server {
     std::thread thread;
   };
 
+  std::string refresh_certificates();
   std::string open_backend();
   std::string make_workers();
   std::string make_frame_worker(FrameThread& frames);
@@ -123,7 +129,9 @@ class Server {
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;
+  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z
   std::unique_ptr<ServerStats> stats_;
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;

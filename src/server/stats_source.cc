@@ -58,8 +58,9 @@ int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.uni
 }  // namespace
 
 ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-                         const io::Acceptor& acceptor)
-    : store_(store), state_(state), acceptor_(acceptor) {}
+                         const io::Acceptor& acceptor, const io::TlsServer* tls,
+                         const io::Handshakes* handshakes)
+    : store_(store), state_(state), acceptor_(acceptor), tls_(tls), handshakes_(handshakes) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
                              const io::SocketTransport& transport) {
@@ -78,6 +79,7 @@ admin::StatsSnapshot ServerStats::snapshot() {
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
+  if (tls_ != nullptr) add_tls(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
   return snapshot;
@@ -114,6 +116,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     counters[admin::StatCounter::kIdleKicks] += traffic.idle_closed.get();
     counters[admin::StatCounter::kReadBufferOom] += traffic.input_refused.get();
     counters[admin::StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
+    counters[admin::StatCounter::kSslProtoErrors] += traffic.tls_errors.get();
     snapshot.connections += worker.transport->connection_count();
     snapshot.read_buffer_bytes += worker.transport->input_bytes();
     refused += traffic.connections_refused.get();
@@ -141,6 +144,16 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});
+}
+
+// A connection whose handshake is under way is open for the client already.
+void ServerStats::add_tls(admin::StatsSnapshot& snapshot) const {
+  snapshot.connections += handshakes_->under_way();
+  snapshot.connection_structures = snapshot.connections;
+  snapshot.certificate_age_s = tls_->seconds_since_load();
+  snapshot.counters[admin::StatCounter::kSslNewSessions] = tls_->new_sessions();
+  snapshot.counters[admin::StatCounter::kSslHandshakeErrors] = handshakes_->failed();
+  snapshot.own.emplace_back("ssl_handshakes_closed", handshakes_->closed());
 }
 
 void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {

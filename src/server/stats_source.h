@@ -12,6 +12,8 @@
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
+#include "io/socket/tls/tls.h"
 #include "request/counters.h"
 #include "server/backend.h"
 
@@ -19,9 +21,10 @@ namespace warpcache::server {
 
 class ServerStats final : public admin::StatsSource {
  public:
-  // REQUIRES: all arguments outlive this object.
+  // REQUIRES: all arguments outlive this object. `tls` and `handshakes` are null without TLS.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-              const io::Acceptor& acceptor);
+              const io::Acceptor& acceptor, const io::TlsServer* tls,
+              const io::Handshakes* handshakes);
 
   // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
@@ -48,12 +51,15 @@ class ServerStats final : public admin::StatsSource {
 
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_tls(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;
 
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
+  const io::TlsServer* tls_;
+  const io::Handshakes* handshakes_;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

@@ -28,6 +28,7 @@ struct Connection {
   Stash stash;              // unconsumed input
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
+  std::unique_ptr<TlsStream> tls;      // null: plain text
   BytePipe* long_reply = nullptr;      // sent after `out`
   uint32_t need = 0;                   // bytes that the stash must have before it is delivered
   uint32_t ready_at = kNotReady;       // place in the list of streams to deliver without new bytes
@@ -45,6 +46,9 @@ struct Connection {
   bool later = false;        // with more_now: not at once, see later.cc
   bool waits_later = false;  // is in the list of later.cc
   bool closing = false;      // close as soon as nothing is unsent
+  bool unread = false;       // is in the list of unread.cc
+
+  StreamEnd end() const { return {fd, tls.get()}; }
 };
 
 class ConnectionTable {
@@ -61,11 +65,12 @@ class ConnectionTable {
     return (*this)[index];
   }
 
-  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue and no long reply.
+  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue, no TLS and no long
+  // reply.
   void give(uint32_t index) {
     Connection& connection = (*this)[index];
     WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out &&
-              connection.long_reply == nullptr);
+              !connection.tls && connection.long_reply == nullptr);
     ++connection.generation;
     connection.body = {};
     connection.need = 0;

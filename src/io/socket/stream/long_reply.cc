@@ -29,7 +29,7 @@ void SocketTransport::send_long_reply(uint32_t index) {
     const Bytes bytes = pipe.readable();
     if (bytes.empty()) break;
     const ReplySpan span = {bytes.data, static_cast<uint32_t>(bytes.size), 0};
-    const SendResult result = send_spans(connection.fd, &span, 1, 0);
+    const SendResult result = send_spans(connection.end(), &span, 1, 0);
     if (result.sent > 0) pipe.consume(result.sent);
     counters_.bytes_written.add(result.sent);
     sent += result.sent;

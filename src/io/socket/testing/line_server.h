@@ -32,6 +32,7 @@
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
 
 namespace warpcache::io {
 
@@ -113,6 +114,9 @@ struct LineServerConfig {
   uint64_t input_bytes_max = 0;
   uint64_t output_bytes_max = uint64_t{64} << 20;
   uint32_t udp_amplification_max = UINT32_MAX;
+  TlsServer* tls = nullptr;  // of all streams; outlives the server
+  TlsUse tls_use = TlsUse::kDefault;
+  HandshakesConfig handshakes = {};
 };
 
 class LineServer {
@@ -123,6 +127,7 @@ class LineServer {
   uint16_t port() const { return port_; }
   uint16_t udp_port() const { return udp_port_; }
   Acceptor& acceptor() { return *acceptor_; }
+  Handshakes& handshakes() { return *handshakes_; }  // REQUIRES: LineServerConfig::tls
   SocketTransport& transport(size_t worker) { return *workers_[worker]->transport; }
   LineWorker& worker(size_t worker) { return *workers_[worker]->loop; }
   uint64_t sum(Counter TransportCounters::*counter) const;
@@ -138,11 +143,13 @@ class LineServer {
     std::thread thread;
   };
 
+  void stop_accepting();
   void join();
 
   uint16_t port_ = 0;
   uint16_t udp_port_ = 0;
   std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Handshakes> handshakes_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
 };
 

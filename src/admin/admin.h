@@ -10,6 +10,7 @@
 
 #include "admin/long_replies.h"
 #include "admin/prefix_stats.h"
+#include "admin/sasl.h"
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
 #include "engine/engine.h"
@@ -19,11 +20,17 @@
 
 namespace warpcache::admin {
 
+// What clients log in with. Null: not asked for. At most one is given.
+struct Logins {
+  const AuthFile* tokens = nullptr;  // -Y
+  Sasl* sasl = nullptr;              // -S
+};
+
 class Admin final : public engine::AdminHandler {
  public:
-  // REQUIRES: all arguments outlive this object. `auth` is null without -Y.
+  // REQUIRES: all arguments outlive this object.
   Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-        LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth, ServerState& state,
+        LongReplies& long_replies, PrefixStats& prefixes, const Logins& logins, ServerState& state,
         StopRequest& stop);
 
   void run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
@@ -50,6 +57,12 @@ class Admin final : public engine::AdminHandler {
   std::string crawler(std::string_view words);
   void dump(const protocol::Request& request, std::string_view words, engine::BatchEntry& entry,
             std::string& reply);
+  void log_in_by_token(const protocol::Request& request, const uint8_t* input,
+                       engine::BatchEntry& entry, std::string& reply);
+  void log_in_by_sasl(const protocol::Request& request, const uint8_t* input,
+                      engine::BatchEntry& entry, std::string& reply);
+  void run_sasl(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+                std::string& reply);
   static bool is_dump_line(std::string_view line);  // metadump or mgdump, which only read
   // The classes in a command of the crawler.
   enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
@@ -61,7 +74,7 @@ class Admin final : public engine::AdminHandler {
   const Options& options_;
   const store::ActiveStore& store_;
   PrefixStats& prefixes_;
-  const AuthFile* auth_;
+  Logins logins_;
   ServerState& state_;
   StopRequest& stop_;
   StatsSource& source_;

@@ -190,7 +190,7 @@ void emit_serving_settings(const Options& options, const SettingsSnapshot& snaps
   write.yes_no("cas_enabled", options.store.use_cas);
   write("tcp_backlog", options.listen.backlog);
   write.text("binding_protocol", protocol_name(options.server.protocol));
-  write.yes_no("auth_enabled_sasl", false);
+  write.yes_no("auth_enabled_sasl", options.server.sasl);
   write.yes_no("auth_enabled_ascii", !options.server.auth_file.empty());
   write("item_size_max", options.store.item_size_max_bytes);
   write.yes_no("maxconns_fast", options.server.connections_max_fast);

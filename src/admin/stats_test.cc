@@ -196,6 +196,7 @@ TEST(Stats, SettingsNamesAndOrderAreMemcacheds) {
                                                        {"tcp_backlog", "1024"},
                                                        {"binding_protocol", "auto-negotiate"},
                                                        {"auth_enabled_ascii", "no"},
+                                                       {"auth_enabled_sasl", "no"},
                                                        {"item_size_max", "1048576"},
                                                        {"maxconns_fast", "yes"},
                                                        {"hashpower_init", "0"},
@@ -225,6 +226,15 @@ TEST(Stats, SettingsNamesAndOrderAreMemcacheds) {
                                                        {"slab_automove_freeratio", "0.010"},
                                                        {"ssl_enabled", "no"}};
   for (const auto& [name, value] : defaults) EXPECT_EQ(collected.value(name), value) << name;
+}
+
+TEST(Stats, SettingsShowSasl) {
+  Options options;
+  options.server.sasl = true;
+  Collected collected;
+  emit_settings_stats(options, {1 << 20, 2, 77, true, true}, collected.emit());
+  EXPECT_EQ(collected.value("auth_enabled_sasl"), "yes");
+  EXPECT_EQ(collected.value("auth_enabled_ascii"), "no");
 }
 
 TEST(Stats, SettingsFollowOptions) {

@@ -39,8 +39,8 @@ struct BatchEntry {
   bool datagram = false;
   bool admin = true;  // its commands may change the server
   bool authenticated =
-      true;  // in: false while a -Y connection has not logged in; out: true after a login
-  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y
+      true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
+  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
   uint64_t connection_id = 0;  // for logs and the AdminHandler
   // Filled by the engine.
   uint32_t frames_done = 0;  // below frame_count: reply space ran out; the caller submits
@@ -83,9 +83,9 @@ class AdminHandler {
   virtual void run(const protocol::Request& request, const uint8_t* input, BatchEntry& entry,
                    std::string& reply) = 0;
 
-  // A request on a connection that has not logged in (-Y). Appends the reply; sets
+  // A request on a connection that has not logged in (-Y, -S). Appends the reply; sets
   // entry.authenticated after a success; counts failures in entry.failed_logins, and may set
-  // entry.close.
+  // entry.close. run() may log a client out again: it clears entry.authenticated.
   virtual void authenticate(const protocol::Request& request, const uint8_t* input,
                             BatchEntry& entry, std::string& reply) = 0;
 

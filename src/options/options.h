@@ -108,6 +108,10 @@ struct ServerOptions {
   bool admin_enabled = true;                        // -o no_admin clears it
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
+  bool sasl = false;                                // -S
+  std::string sasl_password_file;                   // MEMCACHED_SASL_PWDB, with -S; empty: none
+  // Clients must log in.
+  [[nodiscard]] bool authentication() const { return sasl || !auth_file.empty(); }
 };
 
 // For --engine=cuda.
@@ -193,10 +197,10 @@ struct ParseResult {
   std::string text;  // ends with a newline unless empty
 };
 
-// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME from the environment and the number of CPUs
-// from the kernel. Changes only the parser state of getopt(3), so only one thread at a time may
-// call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array; copies the strings that
-// it keeps.
+// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME and MEMCACHED_SASL_PWDB from the environment
+// and the number of CPUs from the kernel. Changes only the parser state of getopt(3), so only one
+// thread at a time may call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array;
+// copies the strings that it keeps.
 [[nodiscard]] ParseResult parse_options(int argc, char** argv);
 
 // The text of -h, -V and -i.

@@ -316,10 +316,19 @@ TEST(Options, SlabOptionsLeaveANote) {
 }
 
 TEST(Options, WhatIsAbsentAndMattersIsRefused) {
-  for (const char* const spelling : {"-S", "--enable-sasl"})
-    refuse({spelling}, "-S", "no SASL", "-Y");
   for (const char* const spelling : {"-Z", "--enable-ssl"})
     refuse({spelling}, "-Z", "no TLS", "encrypted");
+}
+
+TEST(Options, SaslMeansTheBinaryProtocol) {
+  const Options options = accept({"-S"});
+  EXPECT_TRUE(options.server.sasl && options.server.authentication());
+  EXPECT_EQ(options.server.protocol, ProtocolChoice::kBinary);
+  EXPECT_EQ(accept({"--enable-sasl", "-B", "binary"}).server.protocol, ProtocolChoice::kBinary);
+  for (const char* const other : {"auto", "ascii"})
+    refuse({"-S", "-B", "binary", "-B", other}, "-S", "binary protocol", "-B binary");
+  refuse({"-S", "-Y", "/tmp/auth"}, "-S", "-Y", "binary protocol");
+  refuse({"-S", "-U", "5"}, "-S", "-U", "-U 0");
 }
 
 TEST(Options, UnknownAndIncompleteArguments) {

@@ -47,8 +47,8 @@ std::string Server::open_ports() {
         target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
     if (!failure.empty()) return failure;
   }
-  if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
-    return "-U: UDP has no way to log in, so it cannot be used with -Y.";
+  if (options_.server.authentication() && !options_.listen.udp.empty()) {
+    return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
@@ -85,6 +85,11 @@ std::string Server::start() {
     std::string failure = auth_.load(options_.server.auth_file);
     if (!failure.empty()) return failure;
   }
+  if (options_.server.sasl) {
+    sasl_ = std::make_unique<admin::Sasl>(options_.server.sasl_password_file);
+    std::string failure = sasl_->open();
+    if (!failure.empty()) return failure;
+  }
   if (!options_.listen.unix_path.empty()) {
     std::string failure = io::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
                                         static_cast<int>(options_.listen.backlog), listeners_);
@@ -97,8 +102,9 @@ std::string Server::start() {
       std::exchange(listeners_, {}));
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          prefixes_, auth, state_, stop_request_);
+  admin_ =
+      std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_, prefixes_,
+                                     admin::Logins{auth, sasl_.get()}, state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -176,8 +182,8 @@ worker::WorkerConfig Server::worker_config() const {
   worker::WorkerConfig config;
   config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
   config.cas_enabled = options_.store.use_cas;
-  config.authentication = !options_.server.auth_file.empty();
-  if (options_.server.protocol == ProtocolChoice::kText || config.authentication) {
+  config.authentication = options_.server.authentication();
+  if (options_.server.protocol == ProtocolChoice::kText) {
     config.protocol = protocol::kProtocolText;
   } else if (options_.server.protocol == ProtocolChoice::kBinary) {
     config.protocol = protocol::kProtocolBinary;
@@ -265,6 +271,7 @@ std::vector<std::string> Server::frame_ports() const {
 }
 
 std::string Server::reload_auth() {
+  if (sasl_ != nullptr) return sasl_->reload();
   if (options_.server.auth_file.empty()) return "";
   return auth_.load(options_.server.auth_file);
 }

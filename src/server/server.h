@@ -17,6 +17,7 @@
 #include "admin/admin.h"
 #include "admin/long_replies.h"
 #include "admin/prefix_stats.h"
+#include "admin/sasl.h"
 #include "admin/server_state.h"
 #include "engine/engine.h"
 #include "io/frames/frame_port.h"
@@ -117,6 +118,7 @@ class Server {
   admin::StopRequest stop_request_;
   std::atomic<bool> failed_{false};
   AuthFile auth_;
+  std::unique_ptr<admin::Sasl> sasl_;  // with -S
   admin::PrefixStats prefixes_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;

@@ -28,7 +28,7 @@ struct WorkerConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
   uint8_t protocol = protocol::kProtocolAuto;
-  bool authentication = false;  // -Y: streams must log in
+  bool authentication = false;  // -Y, -S: streams must log in
   // The most requests of a stream in one batch (-R). The rest follows in the next iteration, after
   // the other streams.
   uint32_t requests_per_stream_max = 1024;

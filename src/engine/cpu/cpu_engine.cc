@@ -202,7 +202,7 @@ bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& 
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const protocol::Request& request = group_[index].state.request;
   context_.store.leave_batch(thread_);
-  if (request.op != protocol::Op::kQuit) {
+  if (request.op != protocol::Op::kQuit || !entry.authenticated) {
     try {
       std::string text;
       if (entry.authenticated) {

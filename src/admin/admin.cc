@@ -25,8 +25,8 @@ constexpr std::string_view kBusy = "BUSY currently processing crawler request";
 }  // namespace
 
 Admin::Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-             LongReplies& long_replies, PrefixStats& prefixes, const Logins& logins,
-             ServerState& state, StopRequest& stop)
+             LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes,
+             const Logins& logins, ServerState& state, StopRequest& stop)
     : options_(options),
       store_(store),
       prefixes_(prefixes),
@@ -35,6 +35,7 @@ Admin::Admin(const Options& options, const store::ActiveStore& store, StatsSourc
       stop_(stop),
       source_(stats),
       long_replies_(long_replies),
+      watchers_(watchers),
       stats_(options, stats, prefixes) {}
 
 void Admin::run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
@@ -48,7 +49,7 @@ void Admin::run(const protocol::Request& request, const uint8_t* input, engine::
   }
   switch (request.op) {
     case protocol::Op::kMetaDebug:
-      return debug_item(request, input, reply);
+      return debug_item(request, input, entry, reply);
     case protocol::Op::kFlushAll:
       return flush_all(request, reply);
     case protocol::Op::kVerbosity:
@@ -91,10 +92,11 @@ bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
 }
 
 // me: shows all metadata of an item. Does not count as an access.
-void Admin::debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply) {
+void Admin::debug_item(const protocol::Request& request, const uint8_t* input,
+                       const engine::BatchEntry& entry, std::string& reply) {
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kMiss;
-  store::Item item;
+  store::Item item = {};
   if (store_->inspect({input + request.key_offset, request.key_size}, &item)) {
     const store::Clock clock = store_->clock();
     const uint8_t bits = item.load_bits();
@@ -108,6 +110,11 @@ void Admin::debug_item(const protocol::Request& request, const uint8_t* input, s
     if ((bits & store::kItemBinaryKey) != 0) result.bits |= protocol::kItemKeyIsBinary;
   }
   protocol::reply_result(request, result, input, Sink(reply));
+  if ((watchers_.wanted() & engine::kWatchFetchers) == 0) return;
+  const bool found = result.outcome == protocol::Outcome::kHit;
+  watchers_.saw_look_up(entry.fd, {input + request.key_offset, request.key_size},
+                        found ? engine::KeyState::kFound : engine::KeyState::kNotFound,
+                        item.value_size);
 }
 
 void Admin::flush_all(const protocol::Request& request, std::string& reply) {
@@ -208,6 +215,11 @@ void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_
   }
   entry.long_reply = long_replies_.add(kind, std::move(long_reply));
   if (entry.long_reply == nullptr) protocol::reply_line(request, bytes_of(kBusy), sink);
+}
+
+void Admin::saw_request(const engine::SeenRequest& seen) {
+  if (prefixes_.enabled()) saw_key(seen.request.op, seen.key, seen.hit);
+  if ((watchers_.wanted() & engine::kWatchRequests) != 0) watchers_.saw_request(seen);
 }
 
 void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {

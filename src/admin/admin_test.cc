@@ -58,8 +58,8 @@ class AdminTest : public testing::Test {
 
   void make(const Options& options = {}) {
     options_ = options;
-    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, prefixes_, logins_,
-                                     state_, stop_);
+    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, watchers_, prefixes_,
+                                     logins_, state_, stop_);
   }
 
   // Reads all bytes from the pipe of the last command and leaves it.
@@ -129,6 +129,7 @@ class AdminTest : public testing::Test {
   ServerState state_;
   StopRequest stop_;
   LongReplies long_replies_;
+  Watchers watchers_{1 << 16, 1 << 18};
   std::unique_ptr<Admin> admin_;
   engine::BatchEntry entry_;
 };
@@ -289,7 +290,7 @@ TEST_F(AdminTest, LinesThatSteerNothing) {
   EXPECT_EQ(say("lru_crawler enable\r\nslabs automove 1\r\nlru mode flat\r\n"),
             "OK\r\nOK\r\nOK\r\n");
   EXPECT_EQ(say("slabs reassign 1 2\r\n"), "BADCLASS invalid src or dst class id\r\n");
-  EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
+  EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch x\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
   EXPECT_EQ(say("lru_crawler sleep 5 noreply\r\n"), "");
   EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error TLS not enabled\r\n");  // as memcached
 }

@@ -132,8 +132,12 @@ void emit_store(const StatsSnapshot& snapshot, const Writer& write) {
   write.zeros({"slab_reassign_running", "slabs_moved", "lru_crawler_running", "lru_crawler_starts",
                "lru_maintainer_juggles"});
   write("malloc_fails", counters[StatCounter::kMallocFails]);
-  write.zeros({"log_worker_dropped", "log_worker_written", "log_watcher_skipped",
-               "log_watcher_sent", "log_watchers", "unexpected_napi_ids", "round_robin_fallback"});
+  write("log_worker_dropped", counters[StatCounter::kWatchDropped]);
+  write("log_worker_written", counters[StatCounter::kWatchWritten]);
+  write("log_watcher_skipped", counters[StatCounter::kWatchSkipped]);
+  write("log_watcher_sent", counters[StatCounter::kWatchSent]);
+  write("log_watchers", snapshot.watchers);
+  write.zeros({"unexpected_napi_ids", "round_robin_fallback"});
   write("bytes", snapshot.item_bytes);
   write("curr_items", snapshot.items);
   write("total_items", counters[StatCounter::kTotalItems]);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "options/options.h"
 #include "request/counters.h"
@@ -38,7 +39,8 @@ class Backend {
   store::ActiveStore active_;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options);
+// `watchers` learn of evictions; they outlive the backend. Null: nobody.
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.

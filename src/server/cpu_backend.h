@@ -14,7 +14,9 @@ namespace warpcache::server {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const Options& options) : options_(options) {}
+  // `watchers` may be null.
+  explicit CpuBackend(const Options& options, admin::Watchers* watchers = nullptr)
+      : options_(options), watchers_(watchers) {}
 
   std::string start() override;
   std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
@@ -23,6 +25,7 @@ class CpuBackend final : public Backend {
 
  private:
   const Options& options_;
+  admin::Watchers* const watchers_;
   std::unique_ptr<store::Store> store_;
 };
 

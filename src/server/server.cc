@@ -26,7 +26,11 @@ void name_thread(std::thread& thread, const std::string& name) {
 }  // namespace
 
 Server::Server(const Options& options)
-    : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
+    : options_(options),
+      prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled),
+      watchers_(
+          std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
+                                            size_t{options.compat.watcher_logbuf_kib} << 10)) {}
 
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
@@ -73,7 +77,7 @@ std::string Server::open_backend() {
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_);
+    backend_ = make_cpu_backend(options_, watchers_.get());
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -100,11 +104,11 @@ std::string Server::start() {
   acceptor_ = std::make_unique<io::Acceptor>(
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
+  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_);
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ =
-      std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_, prefixes_,
-                                     admin::Logins{auth, sasl_.get()}, state_, stop_request_);
+  admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
+                                          *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
+                                          state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -188,6 +192,7 @@ worker::WorkerConfig Server::worker_config() const {
   } else if (options_.server.protocol == ProtocolChoice::kBinary) {
     config.protocol = protocol::kProtocolBinary;
   }
+  config.watch = watchers_.get();
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }
@@ -298,6 +303,7 @@ void Server::finish_stop() {
     if (worker.thread.joinable()) worker.thread.join();
   }
   long_replies_.stop();
+  watchers_->stop();
 }
 
 void Server::hurry() {

@@ -19,6 +19,7 @@
 #include "admin/prefix_stats.h"
 #include "admin/sasl.h"
 #include "admin/server_state.h"
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
@@ -124,6 +125,7 @@ class Server {
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
+  std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::Acceptor> acceptor_;
   std::unique_ptr<ServerStats> stats_;

@@ -9,6 +9,7 @@
 
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
+#include "admin/watchers.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
@@ -21,7 +22,7 @@ class ServerStats final : public admin::StatsSource {
  public:
   // REQUIRES: all arguments outlive this object.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-              const io::Acceptor& acceptor);
+              const io::Acceptor& acceptor, admin::Watchers& watchers);
 
   // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
@@ -46,6 +47,9 @@ class ServerStats final : public admin::StatsSource {
     const io::FramePort* port;
   };
 
+  bool list_in_order(const std::function<void(const admin::ConnectionSnapshot&)>& visit) const;
+  static void show_connection(io::ConnectionInfo& stream,
+                              const std::function<void(const admin::ConnectionSnapshot&)>& visit);
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
@@ -54,6 +58,7 @@ class ServerStats final : public admin::StatsSource {
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
+  admin::Watchers& watchers_;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

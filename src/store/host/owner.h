@@ -41,7 +41,7 @@ struct StoreConfig {
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
-  HostHooks hooks;                      // tests
+  HostHooks hooks;
 };
 
 // Sums over all threads and states. Gauges of different threads are not of the same moment.

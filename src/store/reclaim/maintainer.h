@@ -456,7 +456,9 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   const uint32_t low = load_relaxed(&shared.low_water);
   if (!refilling_ && free_count() >= low) return moves;
   refilling_ = true;
-  const uint32_t target = low + (low - shared.copy_reserve) / 2;
+  // Refills half of the free segments more, so that it is not woken for each. A store with fewer than
+  // four refills one by one: it evicts no more than it must.
+  const uint32_t target = low + (low - shared.copy_reserve) / 4 * 2;
   for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
     if (step() != Step::kProgress) {
       reclaimer_.free_retired();

@@ -304,8 +304,11 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_text(d.options.server.auth_file, v); }, "the path of a file",
      "",
      "require a name and password from this file, lines of\nuser:password; text protocol, no UDP"},
-    {'e', "memory-file", "file", [](Draft&, View v) { return !v.empty(); }, "the path of a file",
-     "items do not outlive the process", "accepted, without effect (no restartable cache)"},
+    {'e', "memory-file", "file",
+     [](Draft& d, View v) { return set_text(d.options.store.memory_file, v); },
+     "the path of a file", "",
+     "keep the items in this file, on a RAM disk (tmpfs), over a\ngraceful restart (SIGUSR1); CPU "
+     "engine"},
     {'Z', "enable-ssl", nullptr, refuse_tls, "", "", "refused: there is no TLS"},
     {'N', "napi-ids", "num", [](Draft&, View v) { return read_number(v, 0, kI32Max).has_value(); },
      "a number from 0 to 2147483647", "threads are not bound to network queues",
@@ -485,6 +488,9 @@ std::string settle(OptionDraft& draft) {
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
+  if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
+    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
+  }
   if (options.server.authentication()) {
     const std::string option = options.server.sasl ? "-S" : "-Y";
     if (!options.listen.udp.empty())
@@ -512,6 +518,7 @@ std::string settle(OptionDraft& draft) {
     make_absolute(options.listen.unix_path);
     make_absolute(options.listen.port_filename);
     make_absolute(options.server.auth_file);
+    make_absolute(options.store.memory_file);
     make_absolute(options.server.sasl_password_file);
     for (FramesOptions& frames : options.frames) {
       make_absolute(frames.input);

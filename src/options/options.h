@@ -89,6 +89,7 @@ struct StoreOptions {
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
   bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
+  std::string memory_file;                           // -e; empty: items end with the process
   uint32_t hash_power = 0;                           // -o hashpower; 0: the store chooses
 };
 

@@ -308,8 +308,8 @@ TEST(Options, SlabOptionsLeaveANote) {
   EXPECT_EQ(accept({"--slab-min-size=80"}).compat.chunk_size, 80u);
   refuse_value("-f", {"1", "1.0", "0.5", "x", "-2", "nan"}, "above 1");
   refuse_value("-n", {"0", "-1", "x"}, "bytes from 1");
-  EXPECT_THAT(accept({"-e", "/mnt/x"}).notes, ElementsAre(HasSubstr("-e has no effect")));
-  EXPECT_THAT(accept({"--memory-file=/mnt/x"}).notes, ElementsAre(HasSubstr("-e has no effect")));
+  EXPECT_EQ(accept({"-e", "/mnt/x"}).store.memory_file, "/mnt/x");
+  refuse({"--memory-file=/mnt/x", "--engine=cuda"}, "-e", "--engine=cuda", "GPU");
   EXPECT_THAT(accept({"--napi-ids=2"}).notes, ElementsAre(HasSubstr("-N has no effect")));
   refuse_value("-N", {"x"}, "number");
   refuse_value("-e", {""}, "path");
@@ -390,8 +390,6 @@ TEST(Options, ExtendedWordsWithoutEffectLeaveOneNoteEach) {
                                           "inline_ascii_response",
                                           "no_inline_ascii_resp",
                                           "resp_obj_mem_limit=1",
-                                          "worker_logbuf_size=64",
-                                          "watcher_logbuf_size=64",
                                           "drop_privileges",
                                           "no_drop_privileges",
                                           "relaxed_privileges",

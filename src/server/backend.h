@@ -33,6 +33,10 @@ class Backend {
   // The memory limit in use, in bytes: -m, or the backend's default.
   virtual uint64_t memory_bytes() const = 0;
 
+  // At a graceful stop: keeps the items for the next process (-e). Returns an error as one
+  // sentence, or "". REQUIRES: all engines have been destroyed.
+  virtual std::string save() { return ""; }
+
   const store::ActiveStore& store() const { return active_; }
 
  protected:

@@ -20,6 +20,7 @@ class CpuBackend final : public Backend {
 
   std::string start() override;
   std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
+  std::string save() override;
   std::string describe() const override { return "cpu"; }
   uint64_t memory_bytes() const override { return options_.store.memory_bytes; }
 

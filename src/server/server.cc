@@ -306,6 +306,12 @@ void Server::finish_stop() {
   watchers_->stop();
 }
 
+std::string Server::save_items() {
+  workers_.clear();
+  frames_.clear();
+  return backend_->save();
+}
+
 void Server::hurry() {
   for (const WorkerThread& worker : workers_) worker.transport->stop_now();
 }

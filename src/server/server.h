@@ -82,6 +82,9 @@ class Server {
   bool has_ended() const { return ended_.kind() != admin::StopKind::kNone; }
   // Turns a graceful stop into an immediate one.
   void hurry();
+  // Keeps the items for the next process where -e asks for it. Returns one sentence, or "".
+  // REQUIRES: finish_stop() was called. Nothing else is called afterwards.
+  [[nodiscard]] std::string save_items();
   // Waits until all threads have ended. REQUIRES: begin_stop() was called.
   void finish_stop();
 

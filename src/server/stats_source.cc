@@ -65,7 +65,11 @@ int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.uni
 
 ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
                          const io::Acceptor& acceptor, admin::Watchers& watchers)
-    : store_(store), state_(state), acceptor_(acceptor), watchers_(watchers) {}
+    : store_(store),
+      state_(state),
+      acceptor_(acceptor),
+      watchers_(watchers),
+      started_at_(store->clock().now) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
                              const io::SocketTransport& transport) {
@@ -80,7 +84,7 @@ admin::StatsSnapshot ServerStats::snapshot() {
   admin::StatsSnapshot snapshot;
   const store::Clock clock = store_->clock();
   snapshot.version = text_of(protocol::server_version());
-  snapshot.uptime_s = clock.now - store::kClockStart;
+  snapshot.uptime_s = clock.now - started_at_;
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
@@ -225,7 +229,7 @@ void ServerStats::list_connections(
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
-      snapshot.idle_s = store_->clock().now - store::kClockStart;  // a listener: since the start
+      snapshot.idle_s = store_->clock().now - started_at_;  // a listener: since the start
       visit(snapshot);
     }
     cursor = kFirstWorker;

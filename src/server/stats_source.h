@@ -59,6 +59,7 @@ class ServerStats final : public admin::StatsSource {
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
   admin::Watchers& watchers_;
+  const uint32_t started_at_;  // server second; with -e not the first one
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

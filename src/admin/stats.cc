@@ -278,6 +278,8 @@ void emit_settings_stats(const Options& options, const SettingsSnapshot& snapsho
   for (const auto& [name, value] : kAbsentSettings) {
     if (value.empty()) {
       write.fraction(name, options.compat.slab_automove_freeratio, 3);
+    } else if (name == "memory_file" && !options.store.memory_file.empty()) {
+      write.text(name, options.store.memory_file);
     } else {
       write.text(name, value);
     }

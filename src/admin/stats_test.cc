@@ -249,6 +249,7 @@ TEST(Stats, SettingsFollowOptions) {
   options.server.auth_file = "/tmp/auth";
   options.server.flush_enabled = false;
   options.stats.prefix_delimiter = '/';
+  options.store.memory_file = "/dev/shm/items";
   Collected collected;
   emit_settings_stats(options, {1 << 20, 2, 77, true, true}, collected.emit());
   const std::map<std::string, std::string> expected = {{"tcpport", "-1"},
@@ -261,6 +262,7 @@ TEST(Stats, SettingsFollowOptions) {
                                                        {"auth_enabled_ascii", "yes"},
                                                        {"flush_enabled", "no"},
                                                        {"stat_key_prefix", "/"},
+                                                       {"memory_file", "/dev/shm/items"},
                                                        {"maxbytes", "1048576"},
                                                        {"verbosity", "2"},
                                                        {"oldest", "77"},

@@ -9,12 +9,20 @@ find_package(spdlog REQUIRED)
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
+  pkg_check_modules(SASL QUIET libsasl2)
   pkg_check_modules(DPDK QUIET libdpdk>=22.11)
 endif()
 if(PCAP_FOUND)
   message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
 else()
   message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
+endif()
+
+# Logins by SASL whose names and passwords are libsasl2's; a file of them needs no library.
+if(SASL_FOUND)
+  message(STATUS "SASL: PLAIN from a file, and libsasl2 ${SASL_VERSION}")
+else()
+  message(STATUS "SASL: PLAIN from a file only, libsasl2 is not found (Debian: libsasl2-dev)")
 endif()
 
 # Frames from network cards and from memory of other processes.

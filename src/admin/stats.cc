@@ -142,8 +142,11 @@ void emit_store(const Options& options, const StatsSnapshot& snapshot, const Wri
   write.zeros({"slab_reassign_running", "slabs_moved", "lru_crawler_running", "lru_crawler_starts",
                "lru_maintainer_juggles"});
   write("malloc_fails", counters[StatCounter::kMallocFails]);
-  write.zeros({"log_worker_dropped", "log_worker_written", "log_watcher_skipped",
-               "log_watcher_sent", "log_watchers"});
+  write("log_worker_dropped", counters[StatCounter::kWatchDropped]);
+  write("log_worker_written", counters[StatCounter::kWatchWritten]);
+  write("log_watcher_skipped", counters[StatCounter::kWatchSkipped]);
+  write("log_watcher_sent", counters[StatCounter::kWatchSent]);
+  write("log_watchers", snapshot.watchers);
   emit_tls(options.tls, snapshot, write);
   write.zeros({"unexpected_napi_ids", "round_robin_fallback"});
   write("bytes", snapshot.item_bytes);
@@ -202,7 +205,7 @@ void emit_serving_settings(const Options& options, const SettingsSnapshot& snaps
   write.yes_no("cas_enabled", options.store.use_cas);
   write("tcp_backlog", options.listen.backlog);
   write.text("binding_protocol", protocol_name(options.server.protocol));
-  write.yes_no("auth_enabled_sasl", false);
+  write.yes_no("auth_enabled_sasl", options.server.sasl);
   write.yes_no("auth_enabled_ascii", !options.server.auth_file.empty());
   write("item_size_max", options.store.item_size_max_bytes);
   write.yes_no("maxconns_fast", options.server.connections_max_fast);
@@ -301,7 +304,8 @@ void emit_settings_stats(const Options& options, const SettingsSnapshot& snapsho
   emit_absent_settings(options, write);
   emit_tls_settings(options.tls, write);
   write.text("num_napi_ids", "(null)");
-  write.text("memory_file", "(null)");
+  const std::string& memory_file = options.store.memory_file;
+  write.text("memory_file", memory_file.empty() ? "(null)" : memory_file);
   write.text("client_flags_size", "4");
 }
 

@@ -73,6 +73,10 @@ enum class StatCounter : uint8_t {
   kSslNewSessions,
   kSslHandshakeErrors,
   kSslProtoErrors,
+  kWatchDropped,
+  kWatchWritten,
+  kWatchSkipped,
+  kWatchSent,
   kCount,
 };
 
@@ -117,6 +121,7 @@ struct StatsSnapshot {
   uint32_t hash_power = 0;  // log2 of the slots of the index, rounded down
   uint64_t hash_bytes = 0;
   bool hash_expanding = false;
+  uint64_t watchers = 0;
   uint64_t segment_bytes = 0;  // size of one segment
   uint64_t segments_used = 0;  // segments with items, in any state
   uint64_t segments_free = 0;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "admin/encoded_key.h"
 #include "admin/next_word.h"
 #include "options/option_values.h"
 
@@ -107,11 +108,6 @@ class PrefixWalk final : public StatsWalk {
   const PrefixStats& prefixes_;
   std::optional<std::string> last_;
 };
-
-bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-         c == '_' || c == '.' || c == '~';
-}
 
 }  // namespace
 
@@ -262,13 +258,7 @@ std::string_view verdict_line(StatsVerdict verdict) {
 
 std::string metadump_line(const DumpItem& item) {
   std::string line = "key=";
-  for (const char c : item.key) {
-    if (is_plain(c)) {
-      line += c;
-    } else {
-      fmt::format_to(std::back_inserter(line), "%{:02X}", static_cast<uint8_t>(c));
-    }
-  }
+  append_encoded_key(item.key, line);
   fmt::format_to(std::back_inserter(line),
                  " exp={} la={} cas={} fetch={} cls=1 size={} flags={} \n",
                  item.expires_unix == 0 ? -1 : item.expires_unix, item.accessed_unix, item.cas,

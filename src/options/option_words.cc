@@ -108,7 +108,6 @@ constexpr std::string_view kNoCrawler =
     "expired items leave with their segment, there is no crawler";
 constexpr std::string_view kOwnHash = "the index has its own seeded hash";
 constexpr std::string_view kNoExternal = "all items stay in memory, there is no external storage";
-constexpr std::string_view kNoWatchers = "there are no log watchers";
 
 constexpr std::string_view kCount = "a number from 0 to 4294967295";
 constexpr std::string_view kShare = "a fraction from 0 to 1";
@@ -248,12 +247,14 @@ const Word kWords[] = {
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.compat.worker_logbuf_kib, v, 1, 1 << 20);
      },
-     "kilobytes from 1 to 1048576", kNoWatchers, ""},
+     "kilobytes from 1 to 1048576", "",
+     "kilobytes for the events of a thread that watchers have not\nbeen told of yet (default: 64)"},
     {"watcher_logbuf_size", ValueRule::kRequired,
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.compat.watcher_logbuf_kib, v, 1, 1 << 20);
      },
-     "kilobytes from 1 to 1048576", kNoWatchers, ""},
+     "kilobytes from 1 to 1048576", "",
+     "kilobytes for the lines that a watcher has not read, at\nleast 64 (default: 256)"},
     {"no_admin", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return !(d.options.server.admin_enabled = false); }, "",
      "",

@@ -184,19 +184,6 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
 }
 
 // Options of memcached that are refused, because a user who sets them relies on their effect.
-bool refuse_sasl(OptionDraft& draft, std::string_view) {
-  draft.refusal =
-      "-S is refused: there is no SASL, use -Y for a password file of the text protocol.";
-  return false;
-}
-
-bool refuse_memory_file(OptionDraft& draft, std::string_view) {
-  draft.refusal =
-      "-e is refused: items do not outlive the process, and a cache that should be kept would be "
-      "lost.";
-  return false;
-}
-
 using View = std::string_view;
 using Draft = OptionDraft;
 
@@ -299,7 +286,10 @@ const Spec kSpecs[] = {
     {'I', "max-item-size", "num", set_item_size,
      "a size from 1k to 1g, such as 1048576, 512k or 2m", "",
      "largest item (default: 1m, from 1k to 1g, at most half\nof -m)"},
-    {'S', "enable-sasl", nullptr, refuse_sasl, "", "", "refused: there is no SASL"},
+    {'S', "enable-sasl", nullptr, [](Draft& d, View) { return d.options.server.sasl = true; }, "",
+     "",
+     "require a login by SASL; binary protocol, no UDP. Names\nand passwords: MEMCACHED_SASL_PWDB "
+     "names a file of lines\nuser:password; else libsasl2's (SASL_CONF_PATH)"},
     {'F', "disable-flush-all", nullptr,
      [](Draft& d, View) { return !(d.options.server.flush_enabled = false); }, "", "",
      "refuse flush_all"},
@@ -313,8 +303,11 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_text(d.options.server.auth_file, v); }, "the path of a file",
      "",
      "require a name and password from this file, lines of\nuser:password; text protocol, no UDP"},
-    {'e', "memory-file", "file", refuse_memory_file, "the path of a file", "",
-     "refused: items do not outlive the process"},
+    {'e', "memory-file", "file",
+     [](Draft& d, View v) { return set_text(d.options.store.memory_file, v); },
+     "the path of a file", "",
+     "keep the items in this file, on a RAM disk (tmpfs), over a\ngraceful restart (SIGUSR1); CPU "
+     "engine"},
     {'Z', "enable-ssl", nullptr, [](Draft& d, View) { return d.options.tls.enabled = true; }, "",
      "", "TLS on TCP, with the words ssl_... of -o"},
     {'N', "napi-ids", "num", [](Draft&, View v) { return read_number(v, 0, kI32Max).has_value(); },
@@ -512,11 +505,26 @@ std::string settle(OptionDraft& draft) {
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
   if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
-  if (!options.server.auth_file.empty()) {
+  if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
+    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
+  }
+  if (options.server.authentication()) {
+    const std::string option = options.server.sasl ? "-S" : "-Y";
     if (!options.listen.udp.empty())
-      return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";
+      return option + " cannot be had with -U: a datagram carries no authentication, give -U 0.";
     if (!options.frames.empty())
-      return "-Y cannot be had with --frames: a datagram carries no authentication.";
+      return option + " cannot be had with --frames: a datagram carries no authentication.";
+  }
+  if (options.server.sasl) {
+    if (!options.server.auth_file.empty())
+      return "-S cannot be had with -Y: one is for the binary protocol, the other for text.";
+    if (draft.protocol_given && options.server.protocol != ProtocolChoice::kBinary)
+      return "-S needs the binary protocol: leave -B away or give -B binary.";
+    options.server.protocol = ProtocolChoice::kBinary;
+    if (const char* const file = std::getenv("MEMCACHED_SASL_PWDB"))
+      options.server.sasl_password_file = file;
+  }
+  if (!options.server.auth_file.empty()) {
     if (draft.protocol_given && options.server.protocol != ProtocolChoice::kText) {
       return "-Y needs the text protocol: leave -B away or give -B ascii.";
     }
@@ -530,6 +538,8 @@ std::string settle(OptionDraft& draft) {
     make_absolute(options.tls.chain_cert);
     make_absolute(options.tls.key);
     make_absolute(options.tls.ca_cert);
+    make_absolute(options.store.memory_file);
+    make_absolute(options.server.sasl_password_file);
     for (FramesOptions& frames : options.frames) {
       make_absolute(frames.input);
       make_absolute(frames.output);

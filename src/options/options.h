@@ -94,6 +94,7 @@ struct StoreOptions {
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
   bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
+  std::string memory_file;                           // -e; empty: items end with the process
   uint32_t hash_power = 0;                           // -o hashpower; 0: the store chooses
 };
 
@@ -113,6 +114,10 @@ struct ServerOptions {
   bool admin_enabled = true;                        // -o no_admin clears it
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
+  bool sasl = false;                                // -S
+  std::string sasl_password_file;                   // MEMCACHED_SASL_PWDB, with -S; empty: none
+  // Clients must log in.
+  [[nodiscard]] bool authentication() const { return sasl || !auth_file.empty(); }
 };
 
 // For --engine=cuda.
@@ -215,10 +220,10 @@ struct ParseResult {
   std::string text;  // ends with a newline unless empty
 };
 
-// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME from the environment and the number of CPUs
-// from the kernel. Changes only the parser state of getopt(3), so only one thread at a time may
-// call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array; copies the strings that
-// it keeps.
+// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME and MEMCACHED_SASL_PWDB from the environment
+// and the number of CPUs from the kernel. Changes only the parser state of getopt(3), so only one
+// thread at a time may call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array;
+// copies the strings that it keeps.
 [[nodiscard]] ParseResult parse_options(int argc, char** argv);
 
 // The text of -h, -V and -i of a program that was started as `program` (argv[0]). Test suites of

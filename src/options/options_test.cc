@@ -309,16 +309,20 @@ TEST(Options, SlabOptionsLeaveANote) {
   EXPECT_EQ(accept({"--slab-min-size=80"}).compat.chunk_size, 80u);
   refuse_value("-f", {"1", "1.0", "0.5", "x", "-2", "nan"}, "above 1");
   refuse_value("-n", {"0", "-1", "x"}, "bytes from 1");
+  EXPECT_EQ(accept({"-e", "/mnt/x"}).store.memory_file, "/mnt/x");
+  refuse({"--memory-file=/mnt/x", "--engine=cuda"}, "-e", "--engine=cuda", "GPU");
   EXPECT_THAT(accept({"--napi-ids=2"}).notes, ElementsAre(HasSubstr("-N has no effect")));
   refuse_value("-N", {"x"}, "number");
 }
 
-TEST(Options, WhatIsAbsentAndMattersIsRefused) {
-  for (const char* const spelling : {"-S", "--enable-sasl"})
-    refuse({spelling}, "-S", "no SASL", "-Y");
-  for (const std::vector<std::string>& spelling :
-       {std::vector<std::string>{"-e", "/mnt/x"}, {"--memory-file=/mnt/x"}})
-    refuse(spelling, "-e", "is refused", "would be lost");
+TEST(Options, WhatIsAbsentAndMattersIsRefused) {}
+
+TEST(Options, SaslMeansTheBinaryProtocol) {
+  EXPECT_TRUE(accept({"-S"}).server.authentication());
+  EXPECT_EQ(accept({"--enable-sasl", "-B", "binary"}).server.protocol, ProtocolChoice::kBinary);
+  for (const char* const other : {"auto", "ascii"})
+    refuse({"-S", "-B", "binary", "-B", other}, "-S", "binary protocol", "-B binary");
+  refuse({"-S", "-Y", "/tmp/auth"}, "-S", "-Y", "binary protocol");
 }
 
 TEST(Options, UnknownAndIncompleteArguments) {
@@ -363,14 +367,13 @@ TEST(Options, ExtendedWordsWithoutEffectLeaveOneNoteEach) {
       "slab_automove_ratio=.5", "slab_automove_window=3", "slab_automove_freeratio=0.01",
       "slab_sizes=100-200-300", "slab_chunk_max=512",     "no_chunked_items",
       "inline_ascii_resp",      "inline_ascii_response",  "no_inline_ascii_resp",
-      "resp_obj_mem_limit=1",   "worker_logbuf_size=64",  "watcher_logbuf_size=64",
-      "drop_privileges",        "no_drop_privileges",     "relaxed_privileges",
-      "sock_cookie_id=1",       "ext_path=/mnt/x:1G",     "ext_page_size=64",
-      "ext_wbuf_size=4",        "ext_threads=1",          "ext_io_depth=1",
-      "ext_item_size=512",      "ext_item_age=60",        "ext_low_ttl=0",
-      "ext_recache_rate=2000",  "ext_compact_under=3",    "ext_drop_under=3",
-      "ext_max_sleep=1000",     "ext_max_frag=0.8",       "ext_drop_unread",
-      "ssl_wbuf_size=16"};
+      "resp_obj_mem_limit=1",   "drop_privileges",        "no_drop_privileges",
+      "relaxed_privileges",     "sock_cookie_id=1",       "ext_path=/mnt/x:1G",
+      "ext_page_size=64",       "ext_wbuf_size=4",        "ext_threads=1",
+      "ext_io_depth=1",         "ext_item_size=512",      "ext_item_age=60",
+      "ext_low_ttl=0",          "ext_recache_rate=2000",  "ext_compact_under=3",
+      "ext_drop_under=3",       "ext_max_sleep=1000",     "ext_max_frag=0.8",
+      "ext_drop_unread",        "ssl_wbuf_size=16"};
   for (const std::string& word : words) {
     const std::string name = "-o " + word.substr(0, word.find('='));
     EXPECT_THAT(accept({"-o", word}).notes, ElementsAre(HasSubstr(name + " has no effect: ")))

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "options/options.h"
 #include "request/counters.h"
@@ -32,13 +33,18 @@ class Backend {
   // The memory limit in use, in bytes: -m, or the backend's default.
   virtual uint64_t memory_bytes() const = 0;
 
+  // At a graceful stop: keeps the items for the next process (-e). Returns an error as one
+  // sentence, or "". REQUIRES: all engines have been destroyed.
+  virtual std::string save() { return ""; }
+
   const store::ActiveStore& store() const { return active_; }
 
  protected:
   store::ActiveStore active_;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options);
+// `watchers` learn of evictions; they outlive the backend. Null: nobody.
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.

@@ -167,6 +167,10 @@ int serve(const Options& options) {
   if (!failure.empty()) return fail(failure);
   const admin::StopKind kind = wait_for_end(server, signal_fd);
   stop(server, kind, signal_fd);
+  if (kind == admin::StopKind::kGraceful) {
+    failure = server.save_items();
+    if (!failure.empty()) spdlog::error("{}", failure);
+  }
   (void)close(signal_fd);
   return server.has_failed() ? kExitFailed : 0;
 }

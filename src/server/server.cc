@@ -55,7 +55,11 @@ void name_thread(std::thread& thread, const std::string& name) {
 }  // namespace
 
 Server::Server(const Options& options)
-    : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
+    : options_(options),
+      prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled),
+      watchers_(
+          std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
+                                            size_t{options.compat.watcher_logbuf_kib} << 10)) {}
 
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
@@ -94,8 +98,8 @@ std::string Server::open_ports() {
         target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
     if (!failure.empty()) return failure;
   }
-  if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
-    return "-U: UDP has no way to log in, so it cannot be used with -Y.";
+  if (options_.server.authentication() && !options_.listen.udp.empty()) {
+    return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
@@ -120,7 +124,7 @@ std::string Server::open_backend() {
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_);
+    backend_ = make_cpu_backend(options_, watchers_.get());
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -130,6 +134,11 @@ std::string Server::open_backend() {
 std::string Server::start() {
   if (!options_.server.auth_file.empty()) {
     std::string failure = auth_.load(options_.server.auth_file);
+    if (!failure.empty()) return failure;
+  }
+  if (options_.server.sasl) {
+    sasl_ = std::make_unique<admin::Sasl>(options_.server.sasl_password_file);
+    std::string failure = sasl_->open();
     if (!failure.empty()) return failure;
   }
   if (!options_.listen.unix_path.empty()) {
@@ -147,11 +156,12 @@ std::string Server::start() {
     config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
     handshakes_ = std::make_unique<io::Handshakes>(config, *tls_, acceptor_->budget());
   }
-  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, tls_.get(),
-                                         handshakes_.get());
+  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
+                                         tls_.get(), handshakes_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          prefixes_, auth, state_, stop_request_);
+                                          *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
+                                          state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -230,12 +240,13 @@ worker::WorkerConfig Server::worker_config() const {
   worker::WorkerConfig config;
   config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
   config.cas_enabled = options_.store.use_cas;
-  config.authentication = !options_.server.auth_file.empty();
-  if (options_.server.protocol == ProtocolChoice::kText || config.authentication) {
+  config.authentication = options_.server.authentication();
+  if (options_.server.protocol == ProtocolChoice::kText) {
     config.protocol = protocol::kProtocolText;
   } else if (options_.server.protocol == ProtocolChoice::kBinary) {
     config.protocol = protocol::kProtocolBinary;
   }
+  config.watch = watchers_.get();
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }
@@ -324,6 +335,10 @@ std::vector<std::string> Server::frame_ports() const {
 }
 
 void Server::reload() {
+  if (sasl_ != nullptr) {
+    const std::string failure = sasl_->reload();
+    if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+  }
   if (!options_.server.auth_file.empty()) {
     const std::string failure = auth_.load(options_.server.auth_file);
     if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
@@ -360,6 +375,13 @@ void Server::finish_stop() {
     if (worker.thread.joinable()) worker.thread.join();
   }
   long_replies_.stop();
+  watchers_->stop();
+}
+
+std::string Server::save_items() {
+  workers_.clear();
+  frames_.clear();
+  return backend_->save();
 }
 
 void Server::hurry() {

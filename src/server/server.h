@@ -17,7 +17,9 @@
 #include "admin/admin.h"
 #include "admin/long_replies.h"
 #include "admin/prefix_stats.h"
+#include "admin/sasl.h"
 #include "admin/server_state.h"
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
@@ -85,6 +87,9 @@ class Server {
   bool has_ended() const { return ended_.kind() != admin::StopKind::kNone; }
   // Turns a graceful stop into an immediate one.
   void hurry();
+  // Keeps the items for the next process where -e asks for it. Returns one sentence, or "".
+  // REQUIRES: finish_stop() was called. Nothing else is called afterwards.
+  [[nodiscard]] std::string save_items();
   // Waits until all threads have ended. REQUIRES: begin_stop() was called.
   void finish_stop();
 
@@ -123,11 +128,13 @@ class Server {
   admin::StopRequest stop_request_;
   std::atomic<bool> failed_{false};
   AuthFile auth_;
+  std::unique_ptr<admin::Sasl> sasl_;  // with -S
   admin::PrefixStats prefixes_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
+  std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;

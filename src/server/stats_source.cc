@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/stats_source.h"
 
+#include <algorithm>
 #include <bit>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,11 @@ using request::Counter;
 using store::StoreCounter;
 
 constexpr uint32_t kSlotsPerPair = 32;
+
+// The cursor of list_connections(): above these bits the number of the worker, from 1.
+constexpr uint64_t kFirstWorker = uint64_t{1} << 32;
+// Connections that are listed in one step, in order.
+constexpr uint32_t kSortedConnectionsMax = 512;
 
 constexpr std::pair<admin::StatCounter, Counter> kRequestCounters[] = {
     {admin::StatCounter::kCmdGet, Counter::kCmdGet},
@@ -58,9 +64,15 @@ int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.uni
 }  // namespace
 
 ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-                         const io::Acceptor& acceptor, const io::TlsServer* tls,
-                         const io::Handshakes* handshakes)
-    : store_(store), state_(state), acceptor_(acceptor), tls_(tls), handshakes_(handshakes) {}
+                         const io::Acceptor& acceptor, admin::Watchers& watchers,
+                         const io::TlsServer* tls, const io::Handshakes* handshakes)
+    : store_(store),
+      state_(state),
+      acceptor_(acceptor),
+      watchers_(watchers),
+      tls_(tls),
+      handshakes_(handshakes),
+      started_at_(store->clock().now) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
                              const io::SocketTransport& transport) {
@@ -75,13 +87,19 @@ admin::StatsSnapshot ServerStats::snapshot() {
   admin::StatsSnapshot snapshot;
   const store::Clock clock = store_->clock();
   snapshot.version = text_of(protocol::server_version());
-  snapshot.uptime_s = clock.now - store::kClockStart;
+  snapshot.uptime_s = clock.now - started_at_;
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
   if (tls_ != nullptr) add_tls(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
+  const admin::WatchCounts watch = watchers_.counts();
+  snapshot.counters[admin::StatCounter::kWatchDropped] = watch.records_dropped;
+  snapshot.counters[admin::StatCounter::kWatchWritten] = watch.records_written;
+  snapshot.counters[admin::StatCounter::kWatchSkipped] = watch.lines_skipped;
+  snapshot.counters[admin::StatCounter::kWatchSent] = watch.lines_sent;
+  snapshot.watchers = watch.watchers;
   return snapshot;
 }
 
@@ -226,10 +244,14 @@ void ServerStats::list_connections(
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
-      snapshot.idle_s = store_->clock().now - store::kClockStart;  // a listener: since the start
+      snapshot.idle_s = store_->clock().now - started_at_;  // a listener: since the start
       visit(snapshot);
     }
-    cursor = uint64_t{1} << 32;
+    cursor = kFirstWorker;
+    return;
+  }
+  if (cursor == kFirstWorker && list_in_order(visit)) {
+    cursor = admin::kWalkEnd;
     return;
   }
   const uint64_t worker = (cursor >> 32) - 1;
@@ -240,19 +262,44 @@ void ServerStats::list_connections(
   auto place = static_cast<uint32_t>(cursor);
   std::vector<io::ConnectionInfo> streams;
   const bool more = workers_[worker].transport->list_connections(place, streams);
-  for (io::ConnectionInfo& stream : streams) {
-    admin::ConnectionSnapshot snapshot;
-    snapshot.id = static_cast<uint64_t>(stream.fd);
-    snapshot.address = std::move(stream.address);
-    snapshot.listen_address = std::move(stream.listen_address);
-    snapshot.state = stream.has_request ? "conn_parse_cmd"
-                     : stream.writing   ? "conn_mwrite"
-                     : stream.in_body   ? "conn_nread"
-                                        : "conn_read";
-    snapshot.idle_s = stream.idle_s;
-    visit(snapshot);
-  }
+  for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
   cursor = more ? (worker + 1) << 32 | place : (worker + 2) << 32;
+}
+
+// Visits all connections in the order of their descriptors, as memcached lists them. False: there
+// are too many for one step.
+bool ServerStats::list_in_order(
+    const std::function<void(const admin::ConnectionSnapshot&)>& visit) const {
+  uint32_t count = 0;
+  for (const Worker& worker : workers_) count += worker.transport->connection_count();
+  if (count > kSortedConnectionsMax) return false;
+  std::vector<io::ConnectionInfo> streams;
+  for (const Worker& worker : workers_) {
+    uint32_t place = 0;
+    while (worker.transport->list_connections(place, streams)) {
+      if (streams.size() > 2 * kSortedConnectionsMax) return false;
+    }
+  }
+  std::sort(streams.begin(), streams.end(),
+            [](const io::ConnectionInfo& a, const io::ConnectionInfo& b) { return a.fd < b.fd; });
+  for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
+  return true;
+}
+
+void ServerStats::show_connection(
+    io::ConnectionInfo& stream,
+    const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
+  admin::ConnectionSnapshot snapshot;
+  snapshot.id = static_cast<uint64_t>(stream.fd);
+  snapshot.address = std::move(stream.address);
+  snapshot.listen_address = std::move(stream.listen_address);
+  snapshot.state = stream.watching      ? "conn_watch"
+                   : stream.has_request ? "conn_parse_cmd"
+                   : stream.writing     ? "conn_mwrite"
+                   : stream.in_body     ? "conn_nread"
+                                        : "conn_read";
+  snapshot.idle_s = stream.idle_s;
+  visit(snapshot);
 }
 
 Status ServerStats::walk(uint64_t& cursor,

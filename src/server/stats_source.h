@@ -9,6 +9,7 @@
 
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
+#include "admin/watchers.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
@@ -23,7 +24,7 @@ class ServerStats final : public admin::StatsSource {
  public:
   // REQUIRES: all arguments outlive this object. `tls` and `handshakes` are null without TLS.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-              const io::Acceptor& acceptor, const io::TlsServer* tls,
+              const io::Acceptor& acceptor, admin::Watchers& watchers, const io::TlsServer* tls,
               const io::Handshakes* handshakes);
 
   // Adds a worker's counters. REQUIRES: called before the first request.
@@ -49,6 +50,9 @@ class ServerStats final : public admin::StatsSource {
     const io::FramePort* port;
   };
 
+  bool list_in_order(const std::function<void(const admin::ConnectionSnapshot&)>& visit) const;
+  static void show_connection(io::ConnectionInfo& stream,
+                              const std::function<void(const admin::ConnectionSnapshot&)>& visit);
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
   void add_tls(admin::StatsSnapshot& snapshot) const;
@@ -58,8 +62,10 @@ class ServerStats final : public admin::StatsSource {
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
+  admin::Watchers& watchers_;
   const io::TlsServer* tls_;
   const io::Handshakes* handshakes_;
+  const uint32_t started_at_;  // server second; with -e not the first one
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

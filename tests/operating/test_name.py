@@ -41,13 +41,3 @@ def test_it_serves_under_that_name(memcached):
         # The version of that name.
         assert ask(sock, b"version\r\n").startswith(b"VERSION 1.6.45")
     assert server.stop() == 0
-
-
-def test_a_memory_file_is_refused(tmp_path):
-    """A cache that the operator wants to keep must not be lost silently."""
-    path = require_target("warpcached").path
-    done = subprocess.run([path, "-e", tmp_path / "items"], capture_output=True, text=True, timeout=START_TIMEOUT_S)
-    assert done.returncode == 64
-    assert done.stderr == (
-        "warpcached: -e is refused: items do not outlive the process, and a cache that should be kept would be lost.\n"
-    )

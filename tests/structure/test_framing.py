@@ -41,6 +41,7 @@ EXCEPTIONS = {
     ("protocol/parse/meta.h", "cuts a line end off"): "of a line that framing has found",
     ("protocol/binary.h", "reads a binary message's length"): "the function itself; extras of a framed message",
     ("admin/dump_replies.cc", "searches a line end"): "its own reply",
+    ("admin/watchers.cc", "searches a line end"): "lines of the command log",
     ("io/frames/dpdk/dpdk_eal.cc", "compares with a line end"): "lines of DPDK's log",
     ("options/auth_file.cc", "searches a line end"): "lines of a file",
     ("options/auth_file.cc", "compares with a line end"): "lines of a file",

@@ -124,7 +124,7 @@ void SocketTransport::open_stream(NewStream adopted) {
 
 void SocketTransport::close_stream(uint32_t index) {
   Connection& connection = connections_[index];
-  observer_->closed(connection.session);
+  observer_->closed(connection.session, connection.reason);
   if (connection.out) {
     take_output(index)->drop(*releaser_);
   }
@@ -227,8 +227,9 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     return true;
   }
   if (WC_UNLIKELY(connection.long_reply != nullptr)) {
-    // Without output to send, only this event shows that the client has closed.
-    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+    // Without output to send, only these events show that the client has closed.
+    if ((event.events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) {
+      if ((event.events & EPOLLERR) == 0) connection.reason = CloseReason::kNormal;
       close_stream(index);
     } else {
       send_long_reply(index);
@@ -291,6 +292,7 @@ SocketTransport::Received SocketTransport::nothing_received(uint32_t index, ssiz
     return Received::kNothing;
   }
   if (result < 0 && errno == EPROTO) counters_.tls_errors.add(1);
+  if (result == 0) connections_[index].reason = CloseReason::kNormal;
   close_stream(index);
   return Received::kClosed;
 }
@@ -376,6 +378,7 @@ void SocketTransport::complete_stream(const RxBurst& burst, const Completion& co
   connection.later = next.later;
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
+  if (next.close) connection.reason = CloseReason::kNormal;
   if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
   if (!keep_left_over(connection, burst.arena.data + chunk.offset, completion)) {
     release_pins(completion.spans, completion.span_count, *releaser_);
@@ -506,12 +509,17 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.delivered || connection.out) continue;
-    if (connection.long_reply != nullptr) continue;
+    if (connection.long_reply != nullptr) {
+      connection.reason = CloseReason::kShutdown;
+      if (connection.long_reply->endless()) close_stream(index);
+      continue;
+    }
     if (connection.ready_at != kNotReady || connection.waits_later) continue;
     if (!has_space(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {
       connection.closing = true;
+      connection.reason = CloseReason::kShutdown;
       close_stream(index);
     }
   }
@@ -520,7 +528,9 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
 void SocketTransport::stop_all() {
   adopt_new();
   for (uint32_t index = 0; index < connections_.size(); ++index) {
-    if (connections_[index].fd != -1) close_stream(index);
+    if (connections_[index].fd == -1) continue;
+    connections_[index].reason = CloseReason::kShutdown;
+    close_stream(index);
   }
 }
 

@@ -77,8 +77,9 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
   if (item.load_expiry() != 0) counters.add(StoreCounter::kEvictedNonzero, 1);
 #if !defined(__CUDA_ARCH__)
   const HostHooks& hooks = core.shared->hooks;
-  if (hooks.evicted != nullptr)
-    hooks.evicted(hooks.context, item.key_data(), item.key_size, item.load_cas());
+  if (hooks.evicted != nullptr) {
+    hooks.evicted(hooks.context, item, load_relaxed(&core.shared->now));
+  }
 #endif
 }
 

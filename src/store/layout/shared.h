@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/hd.h"
+#include "store/layout/item.h"
 #include "store/layout/segment.h"
 #include "store/layout/thread.h"
 #include "store/reclaim/epoch.h"
@@ -22,8 +23,8 @@ struct HostHooks {
   void* context = nullptr;
   bool (*fail_allocation)(void* context) =
       nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
-  // Tests: a live item is evicted. The lock of its pair is held.
-  void (*evicted)(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) = nullptr;
+  // A live item is evicted at server second `now`. The lock of its pair is held.
+  void (*evicted)(void* context, const Item& item, uint32_t now) = nullptr;
 };
 
 // Where a thread appends. A lane has one open segment for each expiry class.

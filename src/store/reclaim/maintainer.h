@@ -139,6 +139,9 @@ class Maintainer {
   // target is out of reach, or less than the store works with, and nothing changes.
   WC_HD bool set_target(uint32_t segments);
 
+  // Seals the segments that it copies to itself.
+  WC_HD void seal_all() { reclaimer_.seal_all(); }
+
  private:
   WC_HD Step step();
   WC_HD SegmentId choose_compaction(const Survey& survey) const;
@@ -456,7 +459,9 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   const uint32_t low = load_relaxed(&shared.low_water);
   if (!refilling_ && free_count() >= low) return moves;
   refilling_ = true;
-  const uint32_t target = low + (low - shared.copy_reserve) / 2;
+  // Refills half of the free segments more, so that it is not woken for each. A store with fewer
+  // than four refills one by one: it evicts no more than it must.
+  const uint32_t target = low + (low - shared.copy_reserve) / 4 * 2;
   for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
     if (step() != Step::kProgress) {
       reclaimer_.free_retired();

@@ -37,10 +37,12 @@ struct Connection {
   std::atomic<bool> delivered{false};  // delivered, not completed
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};  // has a long reply: nothing is read
+  std::atomic<bool> watching{false};   // with `answering`: the reply is endless
   std::atomic<bool> in_body{false};    // waits for the rest of a message of known length
   uint32_t stalled_before = kNoConnection;  // in StallOrder
   uint32_t stalled_after = kNoConnection;
-  bool admin = true;  // see RxChunk
+  CloseReason reason = CloseReason::kError;  // for the case that it closes now
+  bool admin = true;                         // see RxChunk
   bool body_ends = false;
   bool more_now = false;     // deliver the stash again as soon as nothing is unsent
   bool later = false;        // with more_now: not at once, see later.cc
@@ -73,10 +75,12 @@ class ConnectionTable {
               !connection.tls && connection.long_reply == nullptr);
     ++connection.generation;
     connection.body = {};
+    connection.reason = CloseReason::kError;
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
     connection.delivered.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
+    connection.watching.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.later = connection.closing = false;
     free_.push_back(index);

@@ -77,7 +77,7 @@ void LineWorker::run() {
   }
 }
 
-void LineWorker::closed(SessionStorage& storage) {
+void LineWorker::closed(SessionStorage& storage, CloseReason /*reason*/) {
   Session& session = reinterpret_cast<Session&>(storage.bytes);
   delete[] session.buffer;
   if (session.number != 0) --sessions_;

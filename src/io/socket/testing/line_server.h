@@ -78,7 +78,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   };
 
   void opened(SessionStorage&, int) override {}
-  void closed(SessionStorage& storage) override;
+  void closed(SessionStorage& storage, CloseReason reason) override;
   bool holds_body(const SessionStorage& storage) const override;
   void cancel_body(SessionStorage& storage) override;
   void release(uint32_t pin) override;

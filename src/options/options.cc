@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "options/frames_options.h"
+#include "options/nic_cache_options.h"
 #include "options/option_draft.h"
 #include "options/version.h"
 
@@ -33,6 +34,9 @@ constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
+  kNicCache,
+  kNicCacheMemory,
+  kNicCacheFill,
   kFrames,
   kFramesQueues,
   kFramesKernel,
@@ -321,6 +325,17 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
+    {kNicCache, "nic-cache", "interface", set_nic_cache,
+     "the name of an interface, and native or generic after a comma", "",
+     "answer UDP gets of hot items on the receive path of\nthis interface, by an XDP program "
+     "(needs "
+     "CAP_BPF,\nCAP_NET_ADMIN and -U): NAME, NAME,native or NAME,generic"},
+    {kNicCacheMemory, "nic-cache-memory", "num",
+     [](Draft& d, View v) { return set_u32(d.options.nic_cache.memory_mb, v, 1, 65536); },
+     "a number from 1 to 65536", "", "megabytes of its copies, beside -m (default: 64)"},
+    {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
+     "when it copies an item: after a get that it could not\nanswer (default: reads), or never "
+     "(off)"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
@@ -488,6 +503,7 @@ std::string settle(OptionDraft& draft) {
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
+  if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
   if (!options.server.auth_file.empty()) {
     if (!options.listen.udp.empty())
       return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";

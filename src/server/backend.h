@@ -11,6 +11,7 @@
 #include "options/options.h"
 #include "request/counters.h"
 #include "store/host/active_store.h"
+#include "store/host/store.h"
 
 namespace warpcache::server {
 
@@ -33,12 +34,15 @@ class Backend {
   virtual uint64_t memory_bytes() const = 0;
 
   const store::ActiveStore& store() const { return active_; }
+  // The store in host memory; null: requests run elsewhere.
+  virtual store::Store* host_store() { return nullptr; }
 
  protected:
   store::ActiveStore active_;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options);
+// `copies`: of who owns copies of the store's items.
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, const store::CopyHooks& copies);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.

@@ -14,6 +14,7 @@ std::string CpuBackend::start() {
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
   config.huge_pages = options_.store.huge_pages;
+  config.copies = copies_;
   if (store::Store::create(config, &store_) != Status::kOk) {
     return "-m " + std::to_string(config.memory_limit >> 20) +
            ": the system does not give that much memory.";
@@ -37,8 +38,8 @@ std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* o
   return "";
 }
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options) {
-  return std::make_unique<CpuBackend>(options);
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, const store::CopyHooks& copies) {
+  return std::make_unique<CpuBackend>(options, copies);
 }
 
 }  // namespace warpcache::server

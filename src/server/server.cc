@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
+#include "server/nic_cache_config.h"
 
 namespace warpcache::server {
 namespace {
@@ -62,7 +63,9 @@ std::string Server::open_ports() {
   for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
-  return "";
+  if (options_.nic_cache.interface.empty()) return "";
+  nic_cache_ = std::make_unique<nic_cache::NicCache>(nic_cache_config(options_, ports_));
+  return nic_cache_->open();
 }
 
 std::string Server::open_backend() {
@@ -73,7 +76,8 @@ std::string Server::open_backend() {
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_);
+    backend_ = make_cpu_backend(options_,
+                                nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks());
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -96,6 +100,7 @@ std::string Server::start() {
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
+  stats_->set_nic_cache(nic_cache_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
                                           prefixes_, auth, state_, stop_request_);
@@ -135,6 +140,7 @@ void Server::serve() {
     name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
+  if (nic_cache_ != nullptr) nic_cache_->start(*backend_->host_store());
   acceptor_->start(std::move(sinks));
 }
 
@@ -270,6 +276,7 @@ std::string Server::reload_auth() {
 }
 
 void Server::begin_stop(admin::StopKind kind) {
+  if (nic_cache_ != nullptr) nic_cache_->stop();
   if (acceptor_ != nullptr) acceptor_->stop();
   for (const FrameThread& frames : frames_) {
     if (frames.port != nullptr) frames.port->stop();

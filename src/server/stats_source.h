@@ -12,6 +12,7 @@
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
+#include "nic_cache/nic_cache.h"
 #include "request/counters.h"
 #include "server/backend.h"
 
@@ -26,11 +27,15 @@ class ServerStats final : public admin::StatsSource {
   // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
 
+  // The NIC cache, if there is one.
+  void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
+
   // The same for a port of Ethernet frames.
   void add_frames(const request::Counters& counters, const io::FramePort& port);
 
   [[nodiscard]] admin::StatsSnapshot snapshot() override;
   [[nodiscard]] admin::SettingsSnapshot settings() override;
+  bool nic_cache(const admin::StatsEmit& emit) override;
   void list_connections(
       uint64_t& cursor,
       const std::function<void(const admin::ConnectionSnapshot&)>& visit) override;
@@ -54,6 +59,7 @@ class ServerStats final : public admin::StatsSource {
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
+  const nic_cache::NicCache* nic_cache_ = nullptr;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

@@ -42,6 +42,7 @@ struct StoreConfig {
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
   HostHooks hooks;                      // tests
+  CopyHooks copies;                     // of the owner of copies; host stores only
 };
 
 // Sums over all threads and states. Gauges of different threads are not of the same moment.

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server with a NIC cache on one end of a veth pair, and clients at the other end, in a network namespace of their own."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import os
+import platform
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+from harness.exchange import ask, ask_stats
+from harness.fixtures import require_target
+from harness.network import enter_new_network
+from harness.servers import ServerError, start_server
+
+NEAR, FAR = "near0", "far0"
+HOST, CLIENT = "10.8.0.1", "10.8.0.2"
+HOST6, CLIENT6 = "fd08::1", "fd08::2"
+TIME_S_MAX = 10.0
+SYS_BPF = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), -1)
+BPF_PROG_LOAD, BPF_LINK_CREATE = 5, 28
+BPF_PROG_TYPE_XDP, BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_PASS = 6, 37, 4, 2
+
+
+def ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        pytest.skip(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+def bpf(command: int, attributes: bytes) -> int:
+    """The system call bpf(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(attributes, len(attributes))
+    result = libc.syscall(SYS_BPF, command, buffer, len(attributes))
+    if result < 0:
+        pytest.skip(f"bpf(2): {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def pass_all(interface: str) -> int:
+    """Attaches a program that passes everything: without one, or GRO, this end of a veth pair does not take what the other
+    end's program sends. It stays until the descriptor that is returned is closed."""
+    text = struct.pack("<BBhiBBhi", 0xB7, 0, 0, XDP_PASS, 0x95, 0, 0, 0)  # r0 = XDP_PASS; exit
+    instructions = ctypes.create_string_buffer(text, len(text))
+    license_text = ctypes.create_string_buffer(b"Apache-2.0")
+    load = struct.pack("IIQQ", BPF_PROG_TYPE_XDP, 2, ctypes.addressof(instructions), ctypes.addressof(license_text))
+    program = bpf(BPF_PROG_LOAD, load.ljust(64, b"\0"))
+    index = socket.if_nametoindex(interface)
+    link = bpf(BPF_LINK_CREATE, struct.pack("IIII", program, index, BPF_XDP, XDP_FLAGS_DRV_MODE).ljust(48, b"\0"))
+    os.close(program)
+    return link
+
+
+class Link:
+    """The veth pair. The near end is in the namespace of the thread that makes it."""
+
+    def __init__(self):
+        self.executor = concurrent.futures.ThreadPoolExecutor(1)
+        self.in_far(enter_new_network)
+        ip("link", "add", NEAR, "type", "veth", "peer", "name", FAR)
+        far = self.in_far(threading.get_native_id)
+        ip("link", "set", FAR, "netns", str(far))
+        self.set_up(NEAR, HOST, HOST6)
+        self.in_far(self.set_up, FAR, CLIENT, CLIENT6)
+        self.passing = self.in_far(pass_all, FAR)
+
+    def set_up(self, interface: str, *addresses: str) -> None:
+        for address in addresses:
+            bits = 64 if ":" in address else 24
+            ip("address", "add", f"{address}/{bits}", "dev", interface)
+        ip("link", "set", interface, "up")
+
+    def in_far(self, function, *arguments):
+        return self.executor.submit(function, *arguments).result(60)
+
+    def udp(self, host: str, port: int) -> socket.socket:
+        """A client's socket."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = self.in_far(socket.socket, family, socket.SOCK_DGRAM)
+        sock.settimeout(TIME_S_MAX)
+        sock.connect((host, port))
+        return sock
+
+    def close(self) -> None:
+        os.close(self.passing)
+        self.executor.shutdown()
+        subprocess.run(["ip", "link", "del", NEAR], capture_output=True, timeout=60)
+
+
+class NicServer:
+    """A server whose NIC cache is on the near end."""
+
+    def __init__(self, link: Link, mode: str, *options: str):
+        target = require_target("warpcached")
+        self.link = link
+        # start_server() listens at loopback; so that UDP is served at the pair too, it has another -l.
+        try:
+            self.server = start_server(
+                target,
+                (
+                    *("-l", f"{HOST},[{HOST6}]", "-U", "11311", "-t", "2", "-o", "no_maxconns_fast"),
+                    f"--nic-cache={NEAR},{mode}",
+                    "--nic-cache-memory=2",
+                    "--udp-allow=10.8.0.0/24",
+                    "--udp-allow=fd08::/64",
+                    *options,
+                ),
+            )
+        except ServerError as error:
+            if "built without the NIC cache" in str(error) or "needs the capabilit" in str(error):
+                pytest.skip(str(error).splitlines()[-1])
+            raise
+        self.sock = self.server.connect()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+        if self.server.alive():
+            assert self.server.stop() == 0, self.server.log()
+
+    def udp(self, host: str = HOST) -> socket.socket:
+        return self.link.udp(host, 11311)
+
+    def tell(self, text: bytes, end: bytes = b"\r\n") -> bytes:
+        return ask(self.sock, text, end)
+
+    def stats(self) -> dict[str, int | str]:
+        found = ask_stats(self.sock, "nic")
+        return {k: int(v) if v.isdigit() else v for k, v in found.items()}
+
+    def count(self, name: str) -> int:
+        return sum(v for k, v in self.stats().items() if k.startswith("queue") and k.endswith("_" + name))
+
+    def wait_for(self, name: str, value: int) -> None:
+        """Waits until a statistic is at least `value`."""
+        deadline = time.monotonic() + TIME_S_MAX
+        while self.stats()[name] < value:
+            assert time.monotonic() < deadline, self.stats()
+            time.sleep(0.005)
+
+
+def request(text: bytes, request_id: int = 1) -> bytes:
+    return struct.pack(">HHHH", request_id, 0, 1, 0) + text
+
+
+def say(sock: socket.socket, text: bytes, request_id: int = 1) -> bytes:
+    """The reply to a datagram, of one datagram."""
+    sock.send(request(text, request_id))
+    data = sock.recv(65536)
+    assert struct.unpack(">HHHH", data[:8]) == (request_id, 0, 1, 0)
+    return data[8:]
+
+

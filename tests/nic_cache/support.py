@@ -22,6 +22,7 @@ from harness.servers import ServerError, start_server
 NEAR, FAR = "near0", "far0"
 HOST, CLIENT = "10.8.0.1", "10.8.0.2"
 HOST6, CLIENT6 = "fd08::1", "fd08::2"
+VLAN_HOST, VLAN_CLIENT = "10.8.7.1", "10.8.7.2"
 TIME_S_MAX = 10.0
 SYS_BPF = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), -1)
 BPF_PROG_LOAD, BPF_LINK_CREATE = 5, 28
@@ -77,6 +78,15 @@ class Link:
             ip("address", "add", f"{address}/{bits}", "dev", interface)
         ip("link", "set", interface, "up")
 
+    def add_vlan(self, tag: int) -> None:
+        def add(interface: str, address: str) -> None:
+            name = f"{interface}.{tag}"
+            ip("link", "add", "link", interface, "name", name, "type", "vlan", "id", str(tag))
+            self.set_up(name, address)
+
+        add(NEAR, VLAN_HOST)
+        self.in_far(add, FAR, VLAN_CLIENT)
+
     def in_far(self, function, *arguments):
         return self.executor.submit(function, *arguments).result(60)
 
@@ -97,7 +107,7 @@ class Link:
 class NicServer:
     """A server whose NIC cache is on the near end."""
 
-    def __init__(self, link: Link, mode: str, *options: str):
+    def __init__(self, link: Link, mode: str, *options: str, allow: tuple[str, ...] = ("10.8.0.0/24", "fd08::/64")):
         target = require_target("warpcached")
         self.link = link
         # start_server() listens at loopback; so that UDP is served at the pair too, it has another -l.
@@ -108,8 +118,7 @@ class NicServer:
                     *("-l", f"{HOST},[{HOST6}]", "-U", "11311", "-t", "2", "-o", "no_maxconns_fast"),
                     f"--nic-cache={NEAR},{mode}",
                     "--nic-cache-memory=2",
-                    "--udp-allow=10.8.0.0/24",
-                    "--udp-allow=fd08::/64",
+                    *(f"--udp-allow={network}" for network in allow),
                     *options,
                 ),
             )
@@ -132,6 +141,15 @@ class NicServer:
 
     def tell(self, text: bytes, end: bytes = b"\r\n") -> bytes:
         return ask(self.sock, text, end)
+
+    def copy(self, udp: socket.socket, key: bytes) -> int:
+        """Asks for a key until the program has a copy of it. Returns the hits so far."""
+        filled, hits = self.stats()["filled"], self.count("hits")
+        udp.send(request(b"get " + key + b"\r\n"))
+        udp.recv(65536)
+        self.wait_for("filled", filled + 1)
+        assert self.count("hits") == hits
+        return hits
 
     def stats(self) -> dict[str, int | str]:
         found = ask_stats(self.sock, "nic")

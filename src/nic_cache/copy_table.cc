@@ -180,6 +180,10 @@ void CopyTable::drop(Bytes key) {
   }
 }
 
+void CopyTable::flush() { fetch_add(&memory_.control->generation, 1); }
+
+void CopyTable::set_clock(uint32_t now) { store_release(&memory_.control->now, now); }
+
 void CopyTable::clear_way(nic_set& set, uint32_t way) {
   const uint32_t slot = set.slots[way];
   store_release(&set.slots[way], 0);

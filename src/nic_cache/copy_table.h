@@ -9,8 +9,8 @@
 //
 //   if (table.retire_begin()) { wait until all runs have ended; table.retire_end(); }
 //
-// Any number of threads may call drop(). fill(), retire_begin() and retire_end() are for one
-// thread.
+// Any number of threads may call drop(), flush() and set_clock(). fill(), retire_begin() and
+// retire_end() are for one thread.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,11 @@ class CopyTable {
   // Takes the copy of a key away, if there is one: from now on no run of the program that begins
   // finds it.
   void drop(Bytes key);
+
+  // All copies that were made so far are dead.
+  void flush();
+  // The server's second, by which copies expire.
+  void set_clock(uint32_t now);
 
   // True: copies wait for the end of a grace period, which begins now.
   bool retire_begin();

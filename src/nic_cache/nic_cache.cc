@@ -16,6 +16,7 @@
 #include "base/atomic.h"
 #include "nic_cache/addresses.h"
 #include "nic_cache/copy_table.h"
+#include "nic_cache/store_copies.h"
 
 namespace warpcache::nic_cache {
 
@@ -154,16 +155,7 @@ void NicCache::Parts::refresh_addresses() {
   store_release(&words.address_count, static_cast<uint32_t>(wanted.size()));
 }
 
-store::CopyHooks NicCache::hooks() {
-  store::CopyHooks hooks;
-  hooks.context = parts_.get();
-  hooks.drop = [](void* self, Bytes key) { static_cast<Parts*>(self)->table->drop(key); };
-  hooks.flush = [](void* self) { fetch_add(&static_cast<Parts*>(self)->control().generation, 1); };
-  hooks.clock = [](void* self, uint32_t now) {
-    store_release(&static_cast<Parts*>(self)->control().now, now);
-  };
-  return hooks;
-}
+store::CopyHooks NicCache::hooks() { return hooks_of(*parts_->table); }
 
 void NicCache::start(store::Store& store) {
   parts_->store = &store;
@@ -222,17 +214,7 @@ bool NicCache::Parts::take_wanted() {
   bool any = false;
   program.take_wanted([&](Bytes key) {
     any = true;
-    store->visit_locked(key, [&](const store::Item& item) {
-      constexpr uint8_t kSpecial =
-          store::kItemStale | store::kItemTokenSent | store::kItemBinaryKey;
-      if (item.chained() || (item.load_bits() & kSpecial) != 0) return;
-      table->fill({.key = item.key(),
-                   .value = {item.value_data(), item.value_size},
-                   .cas = item.load_cas(),
-                   .client_flags = item.client_flags,
-                   .expiry = item.load_expiry(),
-                   .generation = item.flush_generation});
-    });
+    store->visit_locked(key, [&](const store::Item& item) { copy_item(*table, item); });
   });
   return any;
 }

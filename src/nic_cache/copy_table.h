@@ -9,8 +9,8 @@
 //
 //   if (table.retire_begin()) { wait until all runs have ended; table.retire_end(); }
 //
-// Any number of threads may call drop(), flush() and set_clock(). fill(), retire_begin() and
-// retire_end() are for one thread.
+// Any number of threads may call drop(), fill(), flush() and set_clock(); the others are for one
+// thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stress/nic_front.h"
+
+#include <chrono>
+
+#include "nic_cache/store_copies.h"
+
+namespace warpcache::stress {
+
+std::string NicFront::load() { return program_.load(1); }
+
+// A store begins with generation 0, and copies of an earlier store must not be found.
+store::CopyHooks NicFront::hooks() {
+  program_.control().generation = 0;
+  return nic_cache::hooks_of(program_.table());
+}
+
+void NicFront::start(store::Store& store) {
+  store_ = &store;
+  stopping_ = false;
+  thread_ = std::thread([this] {
+    while (!stopping_) {
+      program_.program().take_wanted([this](Bytes key) { copy(key); });
+      if (program_.table().retire_begin() && program_.program().wait_for_runs())
+        program_.table().retire_end();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+}
+
+void NicFront::copy(Bytes key) {
+  store_->visit_locked(
+      key, [this](const store::Item& item) { nic_cache::copy_item(program_.table(), item); });
+}
+
+void NicFront::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  thread_.join();
+}
+
+// What is missed is copied at once and asked for again, so that more reads are answered while the
+// item changes.
+std::string NicFront::ask(const std::string& command) {
+  std::string reply = program_.ask(command);
+  if (reply.empty()) {
+    const size_t at = command.find(' ') + 1;
+    copy(bytes_of(std::string_view(command).substr(at, command.find_first_of(" \r", at) - at)));
+    reply = program_.ask(command);
+  }
+  if (!reply.empty()) ++answered_;
+  return reply;
+}
+
+}  // namespace warpcache::stress

@@ -326,7 +326,7 @@ const Spec kSpecs[] = {
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
     {kNicCache, "nic-cache", "interface", set_nic_cache,
-     "the name of an interface, and native or generic after a comma", "",
+     "the name of an interface, of 1 to 15 characters; after a comma native or generic", "",
      "answer UDP gets of hot items on the receive path of\nthis interface, by an XDP program "
      "(needs "
      "CAP_BPF,\nCAP_NET_ADMIN and -U): NAME, NAME,native or NAME,generic"},

@@ -143,13 +143,13 @@ class NicServer:
         return ask(self.sock, text, end)
 
     def copy(self, udp: socket.socket, key: bytes) -> int:
-        """Asks for a key until the program has a copy of it. Returns the hits so far."""
-        filled, hits = self.stats()["filled"], self.count("hits")
-        udp.send(request(b"get " + key + b"\r\n"))
-        udp.recv(65536)
-        self.wait_for("filled", filled + 1)
-        assert self.count("hits") == hits
-        return hits
+        """Asks for a key until the program answers. Returns the hits so far."""
+        hits, deadline = self.count("hits"), time.monotonic() + TIME_S_MAX
+        while self.count("hits") == hits:
+            assert time.monotonic() < deadline, self.stats()
+            udp.send(request(b"get " + key + b"\r\n"))
+            udp.recv(65536)
+        return self.count("hits")
 
     def stats(self) -> dict[str, int | str]:
         found = ask_stats(self.sock, "nic")
@@ -162,6 +162,13 @@ class NicServer:
         """Waits until a statistic is at least `value`."""
         deadline = time.monotonic() + TIME_S_MAX
         while self.stats()[name] < value:
+            assert time.monotonic() < deadline, self.stats()
+            time.sleep(0.005)
+
+    def wait_until(self, name: str, value: int) -> None:
+        """Waits until a statistic is `value`."""
+        deadline = time.monotonic() + TIME_S_MAX
+        while self.stats()[name] != value:
             assert time.monotonic() < deadline, self.stats()
             time.sleep(0.005)
 

@@ -73,7 +73,7 @@ struct nic_control {
   __u16 port;           // of the server, in network order
   __u8 mac[6];          // of the interface
   __u8 read_allocate;   // keys that were missed are reported
-  __u8 meta;            // text and meta commands are answered
+  __u8 text;            // text and meta commands are answered
   __u8 binary;          // binary commands are answered
   __u8 reserved;
   __u32 address_count;

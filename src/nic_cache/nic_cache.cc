@@ -113,7 +113,7 @@ void NicCache::Parts::fill_control() {
   words.amplification = config.amplification_max;
   words.port = to_network(config.udp_port);
   words.read_allocate = config.read_allocate ? 1 : 0;
-  words.meta = config.text ? 1 : 0;
+  words.text = config.text ? 1 : 0;
   words.binary = config.binary ? 1 : 0;
   words.network_count = static_cast<uint32_t>(config.allowed.size());
   for (size_t i = 0; i < config.allowed.size(); ++i) {

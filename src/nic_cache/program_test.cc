@@ -52,6 +52,89 @@ TEST_F(ProgramTest, AnswersGets) {
   EXPECT_EQ(ask("delete a\r\n"), "");
 }
 
+TEST_F(ProgramTest, AnswersSeveralKeysIfThereAreCopiesOfAll) {
+  fill("a", "1");
+  fill("bb", "22");
+  fill("ccc", "");
+  const std::string a = "VALUE a 5 1\r\n1\r\n";
+  const std::string bb = "VALUE bb 5 2\r\n22\r\n";
+  const std::string ccc = "VALUE ccc 5 0\r\n\r\n";
+  EXPECT_EQ(ask("get a bb ccc\r\n"), a + bb + ccc + "END\r\n");
+  EXPECT_EQ(ask("get bb bb\r\n"), bb + bb + "END\r\n");
+  EXPECT_EQ(ask("gets bb a\r\n"), "VALUE bb 5 2 9\r\n22\r\nVALUE a 5 1 9\r\n1\r\nEND\r\n");
+  EXPECT_EQ(ask("get a none bb\r\n"), "");
+  EXPECT_EQ(ask("get a  bb\r\n"), "");
+  EXPECT_EQ(ask("get  a bb\r\n"), "");
+  EXPECT_EQ(ask("get a bb \r\n"), "");
+  EXPECT_EQ(ask("get a bb\r\nget a\r\n"), "");
+  std::string sixteen;
+  std::string values;
+  for (int i = 0; i < 16; ++i) {
+    sixteen += " a";
+    values += a;
+  }
+  EXPECT_EQ(ask("get" + sixteen + "\r\n"), values + "END\r\n");
+  EXPECT_EQ(ask("get" + sixteen + " a\r\n"), "");
+}
+
+TEST_F(ProgramTest, SeveralValuesThatAreTooLongTogetherPass) {
+  fill("a", std::string(700, 'a'));
+  fill("b", std::string(700, 'b'));
+  EXPECT_NE(ask("get a\r\n"), "");
+  EXPECT_EQ(ask("get a b\r\n"), "");
+}
+
+TEST_F(ProgramTest, AnswersMetaGets) {
+  fill("key", "hello");
+  EXPECT_EQ(ask("mg key v\r\n"), "VA 5\r\nhello\r\n");
+  EXPECT_EQ(ask("mg key s v f k Oabc c q\r\n"), "VA 5 s5 f5 kkey Oabc c9\r\nhello\r\n");
+  EXPECT_EQ(ask("mg key c Oabcdefghijklmnopqrstuvwxyz012345 f\r\n"),
+            "HD c9 Oabcdefghijklmnopqrstuvwxyz012345 f5\r\n");
+  EXPECT_EQ(ask("mg key\r\n"), "HD\r\n");
+  EXPECT_EQ(ask("mg other v\r\n"), "");
+  EXPECT_EQ(ask("mg key v v\r\n"), "");
+  EXPECT_EQ(ask("mg key t v\r\n"), "");
+  EXPECT_EQ(ask("mg key v T30\r\n"), "");
+  EXPECT_EQ(ask("mg key v N30\r\n"), "");
+  EXPECT_EQ(ask("mg key vq\r\n"), "");
+  EXPECT_EQ(ask("mg key v q\r\nmn\r\n"), "");
+  const std::string long_key(250, 'k');
+  fill(long_key, "x");
+  EXPECT_EQ(ask("mg " + long_key + " k v\r\n"), "VA 1 k" + long_key + "\r\nx\r\n");
+}
+
+std::string binary_get(int opcode, const std::string& key) {
+  std::string command = {'\x80', static_cast<char>(opcode), 0, static_cast<char>(key.size())};
+  command += std::string(7, '\0') + static_cast<char>(key.size()) + "wxyz" + std::string(8, '\0');
+  return command + key;
+}
+
+TEST_F(ProgramTest, AnswersBinaryGets) {
+  fill("key", "hello");
+  for (const int opcode : {0x00, 0x09, 0x0c, 0x0d}) {
+    const std::string shown = opcode >= 0x0c ? "key" : "";
+    std::string want = {'\x81', static_cast<char>(opcode), 0, static_cast<char>(shown.size())};
+    want += std::string("\4\0\0\0\0\0\0", 7) + static_cast<char>(9 + shown.size()) + "wxyz";
+    want += std::string("\0\0\0\0\0\0\0\x9\0\0\0\5", 12) + shown + "hello";
+    EXPECT_EQ(ask(binary_get(opcode, "key")), want);
+  }
+  EXPECT_EQ(ask(binary_get(0, "other")), "");
+  EXPECT_EQ(ask(binary_get(1, "key")), "");
+  EXPECT_EQ(ask(binary_get(9, "key") + binary_get(10, "")), "");
+}
+
+TEST_F(ProgramTest, AnswersOnlyTheProtocolsThatTheServerSpeaks) {
+  fill("a", "x");
+  control().text = 0;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  EXPECT_EQ(ask("mg a v\r\n"), "");
+  EXPECT_NE(ask(binary_get(0, "a")), "");
+  control().text = 1;
+  control().binary = 0;
+  EXPECT_NE(ask("get a\r\n"), "");
+  EXPECT_EQ(ask(binary_get(0, "a")), "");
+}
+
 TEST_F(ProgramTest, AnswersEveryFormOfHeaders) {
   fill("a", "xyz");
   for (const bool ipv6 : {false, true}) {
@@ -141,17 +224,17 @@ TEST_F(ProgramTest, OnlyForItsOwnAddress) {
 TEST_F(ProgramTest, ReportsMissedKeys) {
   const std::string long_key(250, 'l');
   (void)ask("get a\r\n");
-  (void)ask("get " + long_key + "\r\n");
+  (void)ask("gets b " + long_key + "\r\n");
   std::vector<std::string> keys;
   const auto take = [&](Bytes key) {
     keys.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
   };
   loaded_.program().take_wanted(take);
-  EXPECT_EQ(keys, (std::vector<std::string>{"a", long_key}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"a", "b", long_key}));
   control().read_allocate = 0;
-  (void)ask("get b\r\n");
+  (void)ask("get c\r\n");
   loaded_.program().take_wanted(take);
-  EXPECT_EQ(keys.size(), 2u);
+  EXPECT_EQ(keys.size(), 3u);
 }
 
 TEST_F(ProgramTest, NotesHits) {

@@ -318,9 +318,13 @@ void Client::run_batch() {
 
 // A read that the front does not answer is no operation: the engine has not seen it.
 void Client::read_from_front() {
-  std::vector<Operation> reads(1);
-  reads[0].key = static_cast<uint32_t>(generator_.below(scenario_.keys));
-  if (generator_.one_in(2)) reads[0].shown = kShowsCas;
+  std::vector<Operation> reads(generator_.one_in(3) ? 2 : 1);
+  const uint64_t first = generator_.below(scenario_.keys);
+  const uint32_t shown = generator_.one_in(2) ? uint32_t{kShowsCas} : 0;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    reads[i].key = static_cast<uint32_t>((first + i) % scenario_.keys);
+    reads[i].shown = shown;
+  }
   std::string command;
   encode(Form::kText, reads, "", 0, &command);
   const uint32_t clock_low = store_.clock().now;

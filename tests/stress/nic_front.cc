@@ -44,8 +44,10 @@ void NicFront::stop() {
 std::string NicFront::ask(const std::string& command) {
   std::string reply = program_.ask(command);
   if (reply.empty()) {
-    const size_t at = command.find(' ') + 1;
-    copy(bytes_of(std::string_view(command).substr(at, command.find_first_of(" \r", at) - at)));
+    for (size_t at = command.find(' '); at != std::string::npos; at = command.find(' ', at + 1)) {
+      const size_t end = command.find_first_of(" \r", at + 1);
+      copy(bytes_of(std::string_view(command).substr(at + 1, end - at - 1)));
+    }
     reply = program_.ask(command);
   }
   if (!reply.empty()) ++answered_;

@@ -29,7 +29,7 @@ class LoadedProgram {
     control().amplification = 10;
     control().network_count = 1;  // all: a mask of zeros
     control().read_allocate = 1;
-    control().meta = 1;
+    control().text = 1;
     control().binary = 1;
     set_port(net::testing::kTestPort);
     listen({});
@@ -43,9 +43,7 @@ class LoadedProgram {
   void set_port(uint16_t port) { control().port = static_cast<uint16_t>(port << 8 | port >> 8); }
 
   // The server's only address is that of such frames.
-  void listen(const net::testing::FrameForm& form) {
-    listen_to(net::testing::frame_of("", form));
-  }
+  void listen(const net::testing::FrameForm& form) { listen_to(net::testing::frame_of("", form)); }
   // The server's only address is that of this frame. REQUIRES: it has all headers.
   void listen_to(const std::string& frame) {
     const size_t l3 = net::testing::l3_offset_of(frame);
@@ -88,7 +86,10 @@ class LoadedProgram {
     const std::string reply = run(frame);
     if (reply.empty()) return "";
     std::string want = reply;
-    net::testing::mend(want, form.checksum ? net::testing::kMendAll : 7u);
+    // A padded frame ends after its datagram.
+    const size_t end = net::testing::l4_offset_of(reply) +
+                       net::testing::get16(reply, net::testing::l4_offset_of(reply) + 4);
+    net::testing::mend(want, form.checksum ? net::testing::kMendAll : 7u, reply.size() - end);
     EXPECT_TRUE(want == reply) << "lengths or checksums are wrong";
     EXPECT_EQ(reply.substr(0, 6), frame.substr(6, 6));
     EXPECT_EQ(reply.substr(6, 6), frame.substr(0, 6));
@@ -96,7 +97,8 @@ class LoadedProgram {
     EXPECT_EQ(net::testing::get16(reply, at), form.destination_port);
     EXPECT_EQ(net::testing::get16(reply, at + 2), form.source_port);
     EXPECT_EQ(reply.substr(at + 8, 8), header);
-    return reply.substr(at + 16);
+    EXPECT_EQ(reply.substr(end), std::string(reply.size() - end, '\0'));
+    return reply.substr(at + 16, end - at - 16);
   }
 
  private:

@@ -73,6 +73,9 @@ void add_requests(CLI::App* app, Options* options) {
   app->add_option("--expiry", options->expiry_s, "seconds that items live; 0: for ever");
   app->add_flag("!--no-fill", options->fill, "do not store all keys first");
   app->add_flag("!--no-verify", options->verify, "do not check what values come back");
+  app->add_option("--verify-share", options->verify_share,
+                  "frames: the share of replies whose checksums and values are checked")
+      ->check(CLI::Range(1e-6, 1.0));
 }
 
 void add_keys(CLI::App* app, Options* options) {

@@ -46,6 +46,7 @@ struct Options {
   uint32_t expiry_s = 0;
   bool fill = true;
   bool verify = true;
+  double verify_share = 1;  // frames: of the replies, which are checked whole
 
   uint32_t keys = 100'000;
   std::string distribution = "zipf:0.99";

@@ -39,6 +39,8 @@ enum LongOnly : int {
   kNicCacheFill,
   kFrames,
   kFramesQueues,
+  kFramesThreads,
+  kFramesBurst,
   kFramesKernel,
   kEngine,
   kGpu,
@@ -343,8 +345,18 @@ const Spec kSpecs[] = {
      "dpdk:DEVICE[,ARGUMENTS] (as 0000:3b:00.0 or\nnet_memif0,role=client)"},
     {kFramesQueues, "frames-queues", "num",
      [](Draft& d, View v) { return set_u32(d.frames_of_dpdk.queues, v, 1, 64); },
-     "a number from 1 to 64", "",
-     "queues of the DPDK device, each with a thread of its own\n(default: 1)"},
+     "a number from 1 to 64", "", "queues of the DPDK device (default: 1)"},
+    {kFramesThreads, "frames-threads", "num",
+     [](Draft& d, View v) {
+       d.frames_threads_given = true;
+       return set_u32(d.frames_of_dpdk.threads, v, 1, 64);
+     },
+     "a number from 1 to 64", "", "threads that share these queues (default: one a queue)"},
+    {kFramesBurst, "frames-burst", "num",
+     [](Draft& d, View v) { return set_u32(d.options.frames_burst, v, 32, 8192); },
+     "a number from 32 to 8192", "",
+     "the most frames that the engine gets at a time: more for\nrate, fewer for latency (default: "
+     "1024)"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},

@@ -573,6 +573,8 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --nic-cache-fill=<name>",
                                  "    --frames=<port>",
                                  "    --frames-queues=<num>",
+                                 "    --frames-threads=<num>",
+                                 "    --frames-burst=<num>",
                                  "    --frames-kernel=<name>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",

@@ -111,6 +111,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
   job.reply_size = batch.reply_bytes;
   job.reply_end = reply_end_.as<uint32_t>();
   job.udp_port = config_.udp_port;
+  job.protocol = config_.protocol;
   job.combine_table = combine_table_.as<uint64_t>();
   job.combine_round = next_combine_round();
   return job;

@@ -29,7 +29,13 @@ __device__ inline protocol::FrameLimits packet_limits(const PacketJob& job) {
   limits.item_size_max = job.item_size_max;
   limits.inline_body_max = UINT32_MAX;
   limits.cas_enabled = job.cas_enabled;
+  limits.protocol = job.protocol;
   return limits;
+}
+
+// The single-key fast path reads text requests.
+__device__ inline bool may_be_single_key(const PacketJob& job, const uint8_t* frame) {
+  return reinterpret_cast<uintptr_t>(frame) % 4 == 0 && job.protocol != protocol::kProtocolBinary;
 }
 
 // Shared memory of one warp.

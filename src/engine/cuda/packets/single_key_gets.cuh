@@ -23,7 +23,7 @@ namespace single_key_gets_detail {
 
 // Called by one lane. `frame` lies in the stage.
 __device__ inline protocol::SingleKeyGet open(const PacketJob& job, Bytes frame) {
-  if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return {};
+  if (!may_be_single_key(job, frame.data)) return {};
   return protocol::parse_single_key_get(frame.data, static_cast<uint32_t>(frame.size),
                                         job.udp_port);
 }

@@ -60,7 +60,7 @@ class SingleKeySets {
 
 // Called by one lane.
 __device__ inline void SingleKeySets::open(uint32_t size) {
-  if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
+  if (!may_be_single_key(job_, frame_)) return;
   request_ = protocol::parse_single_key_set(frame_, size, job_.udp_port);
   const bool fits = protocol::item_fits(packet_limits(job_), request_.key_size,
                                         request_.client_flags, request_.value_size);

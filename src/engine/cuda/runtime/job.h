@@ -162,6 +162,7 @@ struct PacketJob : Job {
   uint32_t reply_begin;  // bytes of the arena that are taken
   uint32_t reply_size;   // of the arena, at most PacketResult::kArenaMax
   uint16_t udp_port;     // packets to other ports are dropped
+  uint8_t protocol;      // -B: see protocol::FrameLimits
   // A short input is copied into the job itself, which saves one transfer over the bus.
   uint32_t inline_bytes;  // 0: the input is not here
   alignas(16) uint8_t inline_input[kInlineMax];

@@ -51,16 +51,16 @@ class SignalsElsewhere {
 // The pages of a zone may lie apart for the device: no buffer crosses from one to the next, so
 // there is space for that.
 constexpr uint64_t kPage = uint64_t{2} << 20;
-constexpr uint64_t kReceivedBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
+constexpr uint64_t kQueueBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
 constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * DpdkPort::kReplyBlockBytes;
 
 bool pages_lie_apart() { return rte_eal_iova_mode() != RTE_IOVA_VA; }
 
-std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
+std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone, uint64_t received_bytes) {
   const bool apart = pages_lie_apart();
-  const uint64_t bytes = apart ? zone.hugepage_sz : kReceivedBytes;
+  const uint64_t bytes = apart ? zone.hugepage_sz : received_bytes;
   std::vector<rte_pktmbuf_extmem> pieces;
-  for (uint64_t at = 0; at + bytes <= kReceivedBytes; at += bytes) {
+  for (uint64_t at = 0; at + bytes <= received_bytes; at += bytes) {
     rte_pktmbuf_extmem& piece = pieces.emplace_back();
     piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
     piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
@@ -91,21 +91,24 @@ DpdkDevice::~DpdkDevice() {
 
 // The buffers of received frames lie in one piece of memory, so that an engine can address them all
 // from its start.
-std::string DpdkDevice::allocate(uint32_t queues) {
-  for (uint32_t queue = 0; queue < queues; ++queue) {
-    const std::string name = std::to_string(number_) + "_" + std::to_string(queue);
+std::string DpdkDevice::allocate() {
+  const uint32_t queues = (queues_ + ports_ - 1u) / ports_;  // of a port, at most
+  const uint32_t count = queues * DpdkPort::kBuffers;
+  const uint64_t received_bytes = queues * kQueueBytes;
+  for (uint32_t port = 0; port < ports_; ++port) {
+    const std::string name = std::to_string(number_) + "_" + std::to_string(port);
     Buffers& buffers = buffers_.emplace_back();
     buffers.zone =
-        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), kReceivedBytes + kReplyBytes,
+        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), received_bytes + kReplyBytes,
                                     SOCKET_ID_ANY, 0, static_cast<unsigned>(kPage));
     if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
-    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone);
+    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone, received_bytes);
     buffers.received = rte_pktmbuf_pool_create_extbuf(
-        ("wc_received_" + name).c_str(), DpdkPort::kBuffers, kPoolCache, 0, kBufferBytes,
-        SOCKET_ID_ANY, pieces.data(), static_cast<unsigned>(pieces.size()));
+        ("wc_received_" + name).c_str(), count, kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY,
+        pieces.data(), static_cast<unsigned>(pieces.size()));
     if (buffers.received == nullptr) return failed("buffers for received frames", rte_errno);
-    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), DpdkPort::kBuffers,
-                                           kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY);
+    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), count, kPoolCache, 0,
+                                           kBufferBytes, SOCKET_ID_ANY);
     if (buffers.sent == nullptr) return failed("buffers for replies", rte_errno);
     buffers.blocks = std::make_unique<ReplyBlocks>();
   }
@@ -113,30 +116,29 @@ std::string DpdkDevice::allocate(uint32_t queues) {
 }
 
 std::string DpdkDevice::start() {
-  const auto queues = static_cast<uint16_t>(buffers_.size());
   rte_eth_dev_info info;
   int error = rte_eth_dev_info_get(number_, &info);
   if (error != 0) return failed("its properties", error);
-  if (queues > info.max_rx_queues || queues > info.max_tx_queues) {
+  if (queues_ > info.max_rx_queues || queues_ > info.max_tx_queues) {
     const uint32_t most = std::min(info.max_rx_queues, info.max_tx_queues);
     return "it has at most " + std::to_string(most) + " queues";
   }
   rte_eth_conf settings = {};
-  if (queues > 1) {
+  if (queues_ > 1) {
     settings.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     settings.rx_adv_conf.rss_conf.rss_hf =
         (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
     if (settings.rx_adv_conf.rss_conf.rss_hf == 0) settings.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
   }
-  error = rte_eth_dev_configure(number_, queues, queues, &settings);
+  error = rte_eth_dev_configure(number_, queues_, queues_, &settings);
   if (error != 0) return failed("configuring it", error);
   uint16_t received = kRingFrames;
   uint16_t sent = kRingFrames;
   error = rte_eth_dev_adjust_nb_rx_tx_desc(number_, &received, &sent);
   if (error != 0) return failed("the size of its rings", error);
-  for (uint16_t queue = 0; queue < queues; ++queue) {
+  for (uint16_t queue = 0; queue < queues_; ++queue) {
     error = rte_eth_rx_queue_setup(number_, queue, received, kAnySocket, nullptr,
-                                   buffers_[queue].received);
+                                   buffers_[queue % ports_].received);
     if (error != 0) return failed("a queue for received frames", error);
     error = rte_eth_tx_queue_setup(number_, queue, sent, kAnySocket, nullptr);
     if (error != 0) return failed("a queue for frames to be sent", error);
@@ -208,9 +210,12 @@ uint64_t DpdkDevice::take_missed() {
   return all - std::exchange(missed_, all);
 }
 
-DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue)
-    : device_(std::move(device)), queue_(queue), blocks_(*device_->buffers(queue).blocks) {
-  const DpdkDevice::Buffers& buffers = device_->buffers(queue);
+DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number)
+    : device_(std::move(device)),
+      number_(number),
+      next_queue_(number),
+      blocks_(*device_->buffers(number).blocks) {
+  const DpdkDevice::Buffers& buffers = device_->buffers(number);
   memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
   sent_ = buffers.sent;
   block_of_.fill(kNoBlock);
@@ -223,7 +228,11 @@ DpdkPort::~DpdkPort() {
 }
 
 std::string DpdkPort::describe() const {
-  return "dpdk " + device_->text() + " queue " + std::to_string(queue_) +
+  std::string queues = "queue " + std::to_string(number_);
+  for (uint32_t queue = number_; (queue += device_->ports()) < device_->queues();) {
+    queues += ", " + std::to_string(queue);
+  }
+  return "dpdk " + device_->text() + " " + queues +
          (dpdk_has_huge_pages() ? "" : " (without huge pages)");
 }
 
@@ -246,18 +255,32 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
   return !stopped_.load(std::memory_order_relaxed);
 }
 
+// From the next queue that has frames: a burst's replies leave by the queue that it came from.
 uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
-  if (queue_ != 0) device_->pause_if_asked(stopped_);
+  if (number_ != 0) device_->pause_if_asked(stopped_);
   if (!device_->is_started()) return 0;
   constexpr uint32_t kPollsOfKernel = 16;  // looking there is a system call
-  if (queue_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
+  if (number_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
     send_from_kernel();
   }
+  for (uint32_t queue = number_; queue < device_->queues(); queue += device_->ports()) {
+    const uint16_t asked = next_queue_;
+    const uint32_t next = uint32_t{asked} + device_->ports();
+    next_queue_ = next < device_->queues() ? static_cast<uint16_t>(next) : number_;
+    if (receive_from(asked, buffer) != 0) {
+      queue_of_[buffer.number] = asked;
+      break;
+    }
+  }
+  return buffer.count;
+}
+
+uint32_t DpdkPort::receive_from(uint16_t queue, FrameBuffer& buffer) {
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
   do {
     const uint32_t room = std::min(buffer.frames_max - buffer.count, kAtOnce);
-    count = rte_eth_rx_burst(device_->number(), queue_, frames, static_cast<uint16_t>(room));
+    count = rte_eth_rx_burst(device_->number(), queue, frames, static_cast<uint16_t>(room));
     for (uint32_t i = 0; i < count; ++i) add(buffer, frames[i]);
   } while (count == kAtOnce);
   return buffer.count;
@@ -289,7 +312,7 @@ void DpdkPort::take_back(const FrameBuffer& buffer) {
 }
 
 uint8_t* DpdkPort::block_data(uint32_t block) const {
-  return memory_.data + kReceivedBytes + uint64_t{block} * kReplyBlockBytes;
+  return memory_.data + memory_.size - kReplyBytes + uint64_t{block} * kReplyBlockBytes;
 }
 
 // The device sends a block's frames from where they are. A frame may lie across two pages, so that
@@ -319,7 +342,7 @@ void DpdkPort::fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled) {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     const auto offset = static_cast<uint64_t>(data - memory_.data);
     rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, 1);
-    rte_pktmbuf_attach_extbuf(&filled, data, device_->buffers(queue_).zone->iova + offset, size,
+    rte_pktmbuf_attach_extbuf(&filled, data, device_->buffers(number_).zone->iova + offset, size,
                               &blocks_[block].sharing);
   } else {
     std::memcpy(rte_pktmbuf_mtod(&filled, void*), bytes.data, size);
@@ -331,12 +354,12 @@ void DpdkPort::fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled) {
 
 // Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
 // then is dropped.
-uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
+uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
   constexpr uint64_t kPatienceUs = 100;
   uint32_t sent = 0;
   uint64_t deadline_us = 0;
   while (sent < count && device_->is_started()) {
-    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue_, frames + sent,
+    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue, frames + sent,
                                             static_cast<uint16_t>(count - sent));
     sent += taken;
     if (taken != 0) continue;
@@ -357,7 +380,7 @@ void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
     uint32_t sent = 0;
     if (rte_pktmbuf_alloc_bulk(sent_, filled, some) == 0) {
       for (uint32_t i = 0; i < some; ++i) fill(frames[at + i], block, *filled[i]);
-      sent = transmit(filled, some);
+      sent = transmit(queue_of_[burst], filled, some);
     }
     counters_.sent.add(sent);
     counters_.send_failed.add(some - sent);
@@ -384,7 +407,7 @@ void DpdkPort::send_from_kernel() {
     if (size <= 0) return rte_pktmbuf_free(frame);
     frame->data_len = static_cast<uint16_t>(size);
     frame->pkt_len = static_cast<uint32_t>(size);
-    const uint32_t sent = transmit(&frame, 1);
+    const uint32_t sent = transmit(number_, &frame, 1);
     counters_.from_kernel.add(sent);
     counters_.from_kernel_failed.add(1 - sent);
   }
@@ -392,7 +415,7 @@ void DpdkPort::send_from_kernel() {
 
 void DpdkPort::now_and_then() {
   constexpr uint64_t kEveryUs = 100'000;
-  if (queue_ != 0) return device_->pause_if_asked(stopped_);
+  if (number_ != 0) return device_->pause_if_asked(stopped_);
   if (now_us() < next_look_us_) return;
   next_look_us_ = now_us() + kEveryUs;
   counters_.receive_missed.add(device_->take_missed());
@@ -406,20 +429,26 @@ std::string open_ports(const DpdkSettings& settings,
   const SignalsElsewhere signals;
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
   constexpr const char* kVirtual = "net_";  // how DPDK's names of virtual devices begin
-  std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes,
-                                   settings.device.starts_with(kVirtual));
+  const uint32_t ports_count = std::min(settings.threads, settings.queues);
+  const uint32_t queues = (settings.queues + ports_count - 1) / ports_count;  // of a port
+  const uint32_t megabytes =
+      ports_count * (DpdkPort::kMegabytes + queues * DpdkPort::kQueueMegabytes);
+  std::string failure =
+      start_dpdk(kOtherMegabytes + megabytes, settings.device.starts_with(kVirtual));
   if (!failure.empty()) return failure;
   uint16_t number = 0;
   failure = add_dpdk_device(settings.device, &number);
   if (!failure.empty()) return failure;
-  const auto device = std::make_shared<DpdkDevice>(number, settings.device);
-  failure = device->allocate(settings.queues);
+  const auto device =
+      std::make_shared<DpdkDevice>(number, settings.device, static_cast<uint16_t>(settings.queues),
+                                   static_cast<uint16_t>(ports_count));
+  failure = device->allocate();
   if (failure.empty()) failure = device->open_kernel(settings);
   if (failure.empty()) failure = device->start();
   if (failure.empty()) failure = device->wait_for_link(settings.link_wait_ms);
   if (!failure.empty()) return failure;
-  for (uint16_t queue = 0; queue < settings.queues; ++queue) {
-    ports->push_back(std::make_unique<DpdkPort>(device, queue));
+  for (uint16_t port = 0; port < ports_count; ++port) {
+    ports->push_back(std::make_unique<DpdkPort>(device, port));
   }
   return "";
 }

@@ -76,6 +76,7 @@ uint32_t compose(const CopiedItem& item, nic_copy* copy) {
   copy->sum_head = sum_of(copy->text, copy->head_size);
   copy->sum_body = sum_of(head_end, static_cast<uint32_t>(body_end - head_end));
   copy->sum_value = sum_of(value, static_cast<uint32_t>(item.value.size));
+  copy->sum_get = sum_of(copy->text, static_cast<uint32_t>(cas - copy->text));
   copy->sum_cas = sum_of(cas, copy->cas_size);
   return static_cast<uint32_t>(at - reinterpret_cast<uint8_t*>(copy));
 }

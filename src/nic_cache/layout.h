@@ -58,7 +58,7 @@ struct nic_copy {
   __u8 way;
   __u8 flags_size;  // digits
   __u8 cas_size;    // the blank and the digits
-  __u8 reserved[2];
+  __u16 sum_get;    // of the whole reply to a get: head, body and END
   __u8 text[2006];
 };
 

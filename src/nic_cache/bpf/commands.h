@@ -8,8 +8,7 @@
 #include "nic_cache/bpf/lookup.h"
 
 // The offset of the first blank or control character from `at` on.
-APART int word_end(__u32 at) {
-  const struct scratch *scratch = scratch_of();
+APART int word_end(const struct scratch *scratch, __u32 at) {
   if (!scratch) return 0;
   for (__u32 i = 0; i < 64; ++i) {
     const __u64 word = word_at(scratch, at + i * 8);
@@ -23,10 +22,11 @@ APART int word_end(__u32 at) {
   return 0;
 }
 
-INLINE void note_miss(struct command *command, __u32 at, __u32 size) {
+INLINE void note_miss(struct scratch *scratch, __u32 at, __u32 size) {
+  struct command *command = &scratch->command;
   const struct nic_control *control = control_of();
   if (!control || !control->read_allocate) return;
-  if (report_miss(at, size)) {
+  if (report_miss(scratch, at, size)) {
     ++command->wanted;
   } else {
     ++command->wanted_lost;
@@ -46,14 +46,13 @@ INLINE void add_copy(struct scratch *scratch, __u32 slot) {
 
 // "get KEY...", "gets KEY...". REQUIRES: the text ends before the CR LF at `end`. A key without
 // blanks is looked up as it is; only what is not found is divided into keys.
-APART int find_gets(__u32 at, __u32 end) {
-  struct scratch *scratch = scratch_of();
+APART int find_gets(struct scratch *scratch, __u32 at, __u32 end) {
   if (!scratch) return kOther;
   struct command *command = &scratch->command;
   command->reply = 5;  // END, CR LF
   if (end <= at) return kOther;
   if (end - at <= kNicKeyMax) {
-    const __u32 slot = (__u32)find(at, end - at);
+    const __u32 slot = (__u32)find(scratch, at, end - at);
     if (slot != 0) {
       add_copy(scratch, slot);
       return kAnswer;
@@ -61,13 +60,13 @@ APART int find_gets(__u32 at, __u32 end) {
   }
   int verdict = kAnswer;
   for (__u32 i = 0; i < kNicKeysMax; ++i) {
-    const __u32 stop = (__u32)word_end(at);
+    const __u32 stop = (__u32)word_end(scratch, at);
     if (stop <= at || stop > end || stop - at > kNicKeyMax) return kOther;
-    const __u32 slot = (__u32)find(at, stop - at);
+    const __u32 slot = (__u32)find(scratch, at, stop - at);
     if (slot != 0) {
       add_copy(scratch, slot);
     } else {
-      note_miss(command, at, stop - at);
+      note_miss(scratch, at, stop - at);
       verdict = kMiss;
     }
     if (stop == end) return verdict;
@@ -95,8 +94,7 @@ INLINE void put_piece(struct scratch *scratch, __u32 at, const struct nic_copy *
   put_word(scratch, at + 16, *(const __u64 *)(piece + 16));
 }
 
-APART int put_key(__u32 at, __u32 slot) {
-  struct scratch *scratch = scratch_of();
+APART int put_key(struct scratch *scratch, __u32 at, __u32 slot) {
   const struct nic_copy *copy = copy_of(slot);
   if (!scratch || !copy) return 0;
   const __u8 *key = (const __u8 *)copy + kNicKeyAt;
@@ -111,8 +109,7 @@ enum { kLineAt = 16 };  // in scratch.line; the line's first words may lie befor
 
 // The flag at `at` of a meta command, whose reply is written from `out` on. Returns the bytes
 // written; -1 if the program does not answer commands with this flag.
-APART int put_flag(__u32 slot, __u32 at, __u32 size, __u32 out) {
-  struct scratch *scratch = scratch_of();
+APART int put_flag(struct scratch *scratch, __u32 slot, __u32 at, __u32 size, __u32 out) {
   const struct nic_copy *copy = copy_of(slot);
   if (!scratch || !copy) return -1;
   const __u8 letter = byte_at(scratch, at);
@@ -128,7 +125,7 @@ APART int put_flag(__u32 slot, __u32 at, __u32 size, __u32 out) {
   if (letter == 'v' || letter == 'q') return 0;
   put_word(scratch, out, ' ' | (__u64)letter << 8);
   const __u32 numbers = kNicKeyAt + copy->key_size + 1;
-  if (letter == 'k') return 2 + put_key(out + 2, slot);
+  if (letter == 'k') return 2 + put_key(scratch, out + 2, slot);
   if (letter == 'f') {
     put_piece(scratch, out + 2, copy, numbers);
     return 2 + copy->flags_size;
@@ -145,15 +142,14 @@ APART int put_flag(__u32 slot, __u32 at, __u32 size, __u32 out) {
   return -1;
 }
 
-// "mg KEY FLAG..." with the flags v, f, s, c, k, q and O. REQUIRES: as find_gets().
-APART int find_meta(__u32 end) {
-  struct scratch *scratch = scratch_of();
+// "mg KEY FLAG..." with the flags v, f, s, c, k, q and O. REQUIRES: as find_gets(scratch, ).
+APART int find_meta(struct scratch *scratch, __u32 end) {
   if (!scratch) return kOther;
   struct command *command = &scratch->command;
   __u32 at = kCommandAt + 3;
-  __u32 stop = (__u32)word_end(at);
+  __u32 stop = (__u32)word_end(scratch, at);
   if (stop <= at || stop > end || stop - at > kNicKeyMax) return kOther;
-  const __u32 slot = (__u32)find(at, stop - at);
+  const __u32 slot = (__u32)find(scratch, at, stop - at);
   const __u32 key_at = at, key_size = stop - at;
   __u32 out = kLineAt;
   __u32 seen = 0;
@@ -161,13 +157,13 @@ APART int find_meta(__u32 end) {
   for (__u32 i = 0; i < 8 && !done; ++i) {
     if (byte_at(scratch, stop) != ' ') return kOther;
     at = stop + 1;
-    stop = (__u32)word_end(at);
+    stop = (__u32)word_end(scratch, at);
     if (stop <= at || stop > end) return kOther;
     const __u32 bit = 1u << (byte_at(scratch, at) & 31);
     if ((seen & bit) != 0) return kOther;
     seen |= bit;
     if (slot != 0) {
-      const int written = put_flag(slot, at, stop - at, out);
+      const int written = put_flag(scratch, slot, at, stop - at, out);
       if (written < 0 || written > 256 || out > kLineMax - 64) return kOther;
       out += (__u32)written;
     }
@@ -175,7 +171,7 @@ APART int find_meta(__u32 end) {
   }
   if (!done) return kOther;
   if (slot == 0) {
-    note_miss(command, key_at, key_size);
+    note_miss(scratch, key_at, key_size);
     return kMiss;
   }
   const struct nic_copy *copy = copy_of(slot);
@@ -216,8 +212,7 @@ APART int find_meta(__u32 end) {
 
 // get, getq, getk and getkq of the binary protocol, one in a datagram of which the command has
 // `size` bytes.
-APART int find_binary(__u32 size) {
-  struct scratch *scratch = scratch_of();
+APART int find_binary(struct scratch *scratch, __u32 size) {
   if (!scratch) return kOther;
   struct command *command = &scratch->command;
   const __u64 first = scratch->words[kCommandAt / 8], second = scratch->words[kCommandAt / 8 + 1];
@@ -229,9 +224,9 @@ APART int find_binary(__u32 size) {
   if (first >> 32 != 0 || scratch->words[kCommandAt / 8 + 2] != 0) return kOther;
   if (bpf_ntohl((__u32)second) != key_size || size != 24 + key_size) return kOther;
   if (key_size == 0 || key_size > kNicKeyMax) return kOther;
-  const __u32 slot = (__u32)find(kCommandAt + 24, key_size);
+  const __u32 slot = (__u32)find(scratch, kCommandAt + 24, key_size);
   if (slot == 0) {
-    note_miss(command, kCommandAt + 24, key_size);
+    note_miss(scratch, kCommandAt + 24, key_size);
     return kMiss;
   }
   const struct nic_copy *copy = copy_of(slot);
@@ -242,7 +237,7 @@ APART int find_binary(__u32 size) {
   line[1] = bpf_htonl(4 + shown + copy->value_size) | (second & ~0xffffffffULL);
   line[2] = bpf_cpu_to_be64(copy->cas);
   line[3] = bpf_htonl(copy->client_flags);
-  if (shows_key) put_key(28, slot);
+  if (shows_key) put_key(scratch, 28, slot);
   command->has_line = 1;
   command->keys = 1;
   command->line_at = 0;
@@ -260,7 +255,7 @@ INLINE int find_command(struct scratch *scratch, const struct nic_control *contr
   const __u32 end = udp_size - 2;
   if ((head & 0xff) == 0x80) {
     if (!control->binary || udp_size < kCommandAt + 24) return kOther;
-    return find_binary(udp_size - kCommandAt);
+    return find_binary(scratch, udp_size - kCommandAt);
   }
   if (!control->text || byte_at(scratch, end) != '\r' || byte_at(scratch, end + 1) != '\n') {
     return kOther;
@@ -268,14 +263,14 @@ INLINE int find_command(struct scratch *scratch, const struct nic_control *contr
   const __u32 get = 'g' | 'e' << 8 | 't' << 16;
   const __u32 first = (__u32)head;
   if (first == (get | (__u32)' ' << 24)) {
-    return find_gets(kCommandAt + 4, end);
+    return find_gets(scratch, kCommandAt + 4, end);
   }
   if (first == (get | (__u32)'s' << 24) && (head >> 32 & 0xff) == ' ') {
     scratch->command.with_cas = 1;
-    return find_gets(kCommandAt + 5, end);
+    return find_gets(scratch, kCommandAt + 5, end);
   }
   if ((first & 0xffffff) == ('m' | 'g' << 8 | ' ' << 16)) {
-    return find_meta(end);
+    return find_meta(scratch, end);
   }
   return kOther;
 }

@@ -7,8 +7,7 @@
 #include "nic_cache/bpf/maps.h"
 
 // The hash of the key at `at` in the scratch memory.
-APART __u64 hash_at(__u32 at, __u32 key_size) {
-  const struct scratch *scratch = scratch_of();
+APART __u64 hash_at(const struct scratch *scratch, __u32 at, __u32 key_size) {
   const struct nic_control *control = control_of();
   if (!scratch || !control) return 0;
   __u64 hash = nic_hash_begin(control->seed, key_size);
@@ -20,8 +19,7 @@ APART __u64 hash_at(__u32 at, __u32 key_size) {
 }
 
 // Whether the copy of a slot has the key at `at`.
-APART int holds_key(__u32 slot, __u32 at, __u32 key_size) {
-  const struct scratch *scratch = scratch_of();
+APART int holds_key(const struct scratch *scratch, __u32 slot, __u32 at, __u32 key_size) {
   const struct nic_copy *copy = copy_of(slot);
   if (!scratch || !copy || copy->key_size != key_size) return 0;
   const __u8 *key = (const __u8 *)copy + kNicKeyAt;
@@ -42,11 +40,11 @@ INLINE void touch(struct nic_set *set, __u32 way) {
 }
 
 // The slot of the copy of the key at `at` in the scratch memory; 0: there is none.
-APART int find(__u32 at, __u32 key_size) {
+APART int find(const struct scratch *scratch, __u32 at, __u32 key_size) {
   const struct nic_control *control = control_of();
-  if (!control) return 0;
+  if (!scratch || !control) return 0;
   if (key_size == 0 || key_size > kNicKeyMax || at > kNicRequestMax) return 0;
-  const __u64 hash = hash_at(at, key_size);
+  const __u64 hash = hash_at(scratch, at, key_size);
   const __u32 number = hash & control->set_mask;
   struct nic_set *set = bpf_map_lookup_elem(&nic_sets, &number);
   if (!set) return 0;
@@ -56,7 +54,7 @@ APART int find(__u32 at, __u32 key_size) {
     const __u32 slot = *(volatile __u32 *)&set->slots[way];
     if (slot == 0) continue;
     const struct nic_copy *copy = copy_of(slot);
-    if (!copy || !holds_key(slot, at, key_size)) continue;
+    if (!copy || !holds_key(scratch, slot, at, key_size)) continue;
     if (copy->generation != *(volatile __u32 *)&control->generation) return 0;
     if (copy->expiry != 0 && copy->expiry <= *(volatile __u32 *)&control->now) return 0;
     touch(set, way);
@@ -65,8 +63,7 @@ APART int find(__u32 at, __u32 key_size) {
   return 0;
 }
 
-APART int report_miss(__u32 at, __u32 key_size) {
-  const struct scratch *scratch = scratch_of();
+APART int report_miss(const struct scratch *scratch, __u32 at, __u32 key_size) {
   if (!scratch || key_size == 0 || key_size > kNicKeyMax) return 0;
   struct nic_wanted *wanted = bpf_ringbuf_reserve(&nic_wants, sizeof(*wanted), 0);
   if (!wanted) return 0;

@@ -74,7 +74,7 @@ int warpcache_nic(struct xdp_md *ctx) {
   const __u32 udp_size = bpf_ntohs(*(__u16 *)(udp + 4));
   differs |= *(__u16 *)udp == 0;
   differs |= udp_size > carried || (long)carried > data_end - udp;
-  if (differs != 0 || !is_local(request.vlan)) {
+  if (differs != 0 || !is_local(scratch, request.vlan)) {
     ++counters->foreign;
     return XDP_PASS;
   }
@@ -89,7 +89,7 @@ int warpcache_nic(struct xdp_md *ctx) {
   if (size == 0 || size > kNicRequestMax) return XDP_PASS;
   if (bpf_xdp_load_bytes(ctx, (__u32)(udp - data), scratch->words, size) != 0) return XDP_PASS;
   __builtin_memset((__u8 *)scratch->words + size, 0, 8);
-  const int intact = request.has_sum ? is_intact(udp_size) : !request.ipv6;
+  const int intact = request.has_sum ? is_intact(scratch, udp_size) : !request.ipv6;
   if (!intact) {
     ++counters->foreign;
     return XDP_PASS;
@@ -115,7 +115,7 @@ int warpcache_nic(struct xdp_md *ctx) {
     ++counters->other;
     return XDP_PASS;
   }
-  if (payload > (udp_size - kUdp) * control->amplification && !is_allowed(control->network_count)) {
+  if (payload > (udp_size - kUdp) * control->amplification && !is_allowed(scratch)) {
     ++counters->guarded;
     return XDP_PASS;
   }
@@ -134,11 +134,7 @@ int warpcache_nic(struct xdp_md *ctx) {
   if (reply_size < kFrameMin && bpf_xdp_store_bytes(ctx, kFrameMin - 16, (void *)zeros, 16) != 0) {
     return XDP_ABORTED;
   }
-  const __u64 reply_header = (header & 0xffff) | (__u64)bpf_htons(1) << 32;
-  if (bpf_xdp_store_bytes(ctx, reply.begin - kMemcached, (void *)&reply_header, 8) != 0) {
-    return XDP_ABORTED;
-  }
-  reply.sum = (header & 0xffff) + bpf_htons(1);
+  reply.sum = 0;
   const int written = command->has_line ? put_line(ctx, &reply, scratch, command)
                                         : put_text(ctx, &reply, scratch, command);
   if (!written || !put_headers(ctx, scratch, &request, payload, reply.sum)) return XDP_ABORTED;

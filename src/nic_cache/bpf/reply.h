@@ -39,8 +39,7 @@ INLINE int put_value(struct xdp_md *ctx, struct reply *reply, __u32 slot, int wi
 }
 
 // The sum of a part of the line.
-APART __u64 line_sum(__u32 at, __u32 size) {
-  const struct scratch *scratch = scratch_of();
+APART __u64 line_sum(const struct scratch *scratch, __u32 at, __u32 size) {
   if (!scratch) return 0;
   __u64 sum = 0;
   for (__u32 i = 0; i < kLineMax / 8; ++i) {
@@ -58,7 +57,7 @@ INLINE int put_line(struct xdp_md *ctx, struct reply *reply, const struct scratc
   OPAQUE(size);
   if (at > kLineAt || size == 0 || size > kLineMax) return 0;
   const __u8 *line = (const __u8 *)scratch->line + at;
-  if (!put(ctx, reply, line, size, (__u32)line_sum(at, size))) return 0;
+  if (!put(ctx, reply, line, size, (__u32)line_sum(scratch, at, size))) return 0;
   const struct nic_copy *copy = copy_of(scratch->slots[0]);
   if (!copy) return 0;
   const __u32 head = copy->head_size, value = copy->value_size;
@@ -72,6 +71,13 @@ INLINE int put_line(struct xdp_md *ctx, struct reply *reply, const struct scratc
 
 INLINE int put_text(struct xdp_md *ctx, struct reply *reply, const struct scratch *scratch,
                     const struct command *command) {
+  if (command->keys == 1 && !command->with_cas) {
+    const struct nic_copy *copy = copy_of(scratch->slots[0]);
+    __u32 size = command->reply;
+    OPAQUE(size);
+    if (!copy || size == 0 || size > kNicDatagramMax) return 0;
+    return put(ctx, reply, copy->text, size, copy->sum_get);
+  }
   for (__u32 i = 0; i < kNicKeysMax; ++i) {
     if (i >= command->keys) break;
     if (!put_value(ctx, reply, scratch->slots[i], command->with_cas != 0)) return 0;
@@ -80,16 +86,17 @@ INLINE int put_text(struct xdp_md *ctx, struct reply *reply, const struct scratc
   return put(ctx, reply, end_line, 5, ('E' | 'N' << 8) + ('D' | '\r' << 8) + '\n');
 }
 
-// Writes the headers of the reply: addresses and ports swapped, the checksums over `sum`, which is
-// that of memcached's header and what follows.
+// Writes the headers of the reply: addresses and ports swapped, memcached's header, and the
+// checksums over them and over `sum`, which is that of the text.
 INLINE int put_headers(struct xdp_md *ctx, const struct scratch *scratch,
                        const struct request *request, __u32 payload, __u64 sum) {
+  const __u64 header = (scratch->words[1] & 0xffff) | (__u64)bpf_htons(1) << 32;
   __u8 *data = (__u8 *)(long)ctx->data;
   __u8 *end = (__u8 *)(long)ctx->data_end;
   const __u32 l3 = request->l3;
   if (l3 > kEthernet + 2 * kVlanTag) return 0;
   __u8 *ip = data + l3;
-  if (ip + kIpv4 + kUdp > end) return 0;
+  if (ip + kIpv4 + kUdp + kMemcached > end) return 0;
   const __u8 *ethernet = scratch->ethernet;
   __builtin_memcpy(data, ethernet + 6, 6);
   __builtin_memcpy(data + 6, ethernet, 6);
@@ -100,7 +107,7 @@ INLINE int put_headers(struct xdp_md *ctx, const struct scratch *scratch,
   const __u16 udp_size = bpf_htons((__u16)(kUdp + payload));
   __u8 *udp;
   if (request->ipv6) {
-    if (ip + kIpv6 + kUdp > end) return 0;
+    if (ip + kIpv6 + kUdp + kMemcached > end) return 0;
     *(__u32 *)ip = bpf_htonl(6u << 28);
     *(__u16 *)(ip + 4) = udp_size;
     *(__u16 *)(ip + 6) = bpf_htons(kProtocolUdp << 8 | 64);
@@ -126,11 +133,13 @@ INLINE int put_headers(struct xdp_md *ctx, const struct scratch *scratch,
     udp = ip + kIpv4;
   }
   const __u16 from_port = (__u16)(scratch->words[0] >> 16), to_port = (__u16)scratch->words[0];
+  *(__u64 *)(udp + kUdp) = header;
   *(__u16 *)udp = from_port;
   *(__u16 *)(udp + 2) = to_port;
   *(__u16 *)(udp + 4) = udp_size;
   __u16 check = 0;
   if (request->has_sum) {
+    sum += (header & 0xffff) + bpf_htons(1);
     sum += (__u64)from_port + to_port + 2 * udp_size + bpf_htons(kProtocolUdp);
     check = (__u16)~fold(sum);
     if (check == 0) check = 0xffff;

@@ -27,8 +27,7 @@ INLINE void load_address(const __u8 *ip, __u32 ipv6, __u32 which, __u64 *words) 
 }
 
 // Whether the server listens at the request's target.
-APART int is_local(__u32 vlan) {
-  const struct scratch *scratch = scratch_of();
+APART int is_local(const struct scratch *scratch, __u32 vlan) {
   const struct nic_control *control = control_of();
   if (!scratch || !control) return 0;
   const __u64 *target = scratch->target;
@@ -43,13 +42,12 @@ APART int is_local(__u32 vlan) {
 }
 
 // Whether the request's source may have replies of any size.
-APART int is_allowed(__u32 networks) {
-  const struct scratch *scratch = scratch_of();
+APART int is_allowed(const struct scratch *scratch) {
   const struct nic_control *control = control_of();
   if (!scratch || !control) return 0;
   const __u64 *source = scratch->source;
   for (__u32 i = 0; i < kNicNetworksMax; ++i) {
-    if (i >= networks) return 0;
+    if (i >= control->network_count) return 0;
     const struct nic_network *network = &control->networks[i];
     if (((source[0] ^ network->words[0]) & network->mask[0]) == 0 &&
         ((source[1] ^ network->words[1]) & network->mask[1]) == 0) {
@@ -61,8 +59,7 @@ APART int is_allowed(__u32 networks) {
 
 // Whether the checksum over the datagram in the scratch memory is right, or is what a sender leaves
 // for its device to finish: the sum over the pseudo header alone (veth passes such frames on).
-APART int is_intact(__u32 udp_size) {
-  const struct scratch *scratch = scratch_of();
+APART int is_intact(const struct scratch *scratch, __u32 udp_size) {
   if (!scratch) return 0;
   __u64 sum = bpf_htons(kProtocolUdp) + bpf_htons((__u16)udp_size);
   // The words of ::ffff: count as much as the checksum's zero.

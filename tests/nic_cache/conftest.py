@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-
-from .support import Link
+from harness.veth import Link
 
 
 @pytest.fixture

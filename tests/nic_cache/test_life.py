@@ -12,8 +12,9 @@ from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.network import in_own_network
 from harness.servers import ServerError
+from harness.veth import HOST, NEAR, ip
 
-from .support import HOST, NEAR, NicServer, ip, request, say
+from .support import NicServer, request, say
 
 ROUNDS = 20
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 from harness.network import in_own_network
+from harness.veth import HOST, HOST6, VLAN_HOST, ip
 
-from .support import HOST, HOST6, VLAN_HOST, NicServer, ip, request, say
+from .support import NicServer, request, say
 
 MODES = pytest.mark.parametrize("mode", ["native", "generic"])
 

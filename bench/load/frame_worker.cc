@@ -214,7 +214,7 @@ void FrameWorker::read_reply(Request& request, std::string_view reply) {
 
 // Waits at most timeout_ms for replies and reads them.
 void FrameWorker::receive(int timeout_ms) {
-  buffer_.count = buffer_.used = 0;
+  buffer_.clear();
   const bool open = port_->receive(buffer_, timeout_ms);
   context_.now_ns = steady_now_ns();
   if (buffer_.count != 0) {

@@ -88,7 +88,7 @@ class FrameWorker final : public Worker {
   std::vector<net::PacketSlot> slots_;
   std::vector<uint64_t> times_;
   io::FrameBuffer buffer_;
-  uint32_t check_every_;  // of so many replies one is checked whole
+  uint32_t check_every_;  // one reply of this number is checked whole
   uint32_t until_check_ = 0;
   uint64_t next_look_ns_ = 0;  // at what was lost
 };

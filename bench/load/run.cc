@@ -77,7 +77,7 @@ bool Run::connect_by_frames(const Address& address, std::string* why) {
     auto worker = std::make_unique<FrameWorker>(options_, keys_, distribution_, i, &stop_,
                                                 std::move(ports[i]), client, server);
     if (!worker->wait_for_server(kLinkWaitMs)) {
-      *why = "no answer to frames";
+      *why = "no answer to frames of queue " + std::to_string(i);
       return false;
     }
     workers_.push_back(std::move(worker));

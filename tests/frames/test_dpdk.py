@@ -186,9 +186,10 @@ def generator(server: Server, folder: Path, *options: str) -> list[str]:
 
 
 @pytest.fixture
-def memif_server(tmp_path):
+def memif_server(tmp_path, request):
     require_dpdk()
-    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path)))
+    options = getattr(request, "param", ())
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path), *options))
     yield server
     assert server.stop() == 0
 
@@ -219,6 +220,18 @@ def test_memory_shared_with_another_process(memif_server, tmp_path, load):
         assert stats["frames_malformed"] == stats["frames_bad_checksum"] == 0
         answered = stats["frames_sent"] + stats["frames_send_failed"]
         assert answered == stats["frames_requests"] or "--multiget" in options and answered > stats["frames_requests"]
+
+
+@pytest.mark.parametrize(
+    "memif_server", [("--frames-queues=3",), ("--frames-queues=3", "--frames-threads=2")], indirect=True
+)
+def test_queues_of_shared_memory(memif_server, tmp_path):
+    """Each of the generator's threads has a queue, on which its replies come."""
+    options = ("-t", "3", "--seconds", "1", "--keys", "1000", "--json", "-", "--timeout", "20")
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["requests"] > 0 and report["hit_ratio"] == 1
 
 
 def test_requests_that_fit_into_no_frame(memif_server, tmp_path):

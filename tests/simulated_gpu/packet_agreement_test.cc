@@ -154,11 +154,12 @@ struct Mode {
   bool persistent = false;
   uint32_t copied_packets_min = 0;
   uint8_t protocol = protocol::kProtocolAuto;
+  uint32_t frame_room = 0;
 };
 
 class GpuPackets {
  public:
-  explicit GpuPackets(const Mode& mode) {
+  explicit GpuPackets(const Mode& mode) : frame_room_(mode.frame_room) {
     store::CudaStoreConfig config;
     config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     config.store = store::quiet_config(kMemory);
@@ -194,11 +195,12 @@ class GpuPackets {
       ASSERT_LE(used + size, kBufferBytes);
       mem_copy(input_.data() + used, frames[i].data(), size);
       slots_.as<PacketSlot>()[i] = {used, size};
-      used += (size + 15) / 16 * 16;
+      used += std::max((size + 15) / 16 * 16, frame_room_);
     }
-    net::PacketBurst batch;
+    net::PacketBurst& batch = batch_;
     batch.input = input_.data();
-    batch.input_bytes = used;
+    batch.input_bytes = frame_room_ == 0 ? used : 0;
+    batch.frame_room = frame_room_;
     batch.count = static_cast<uint32_t>(frames.size());
     batch.slots = slots_.as<PacketSlot>();
     batch.replies = replies_.data();
@@ -210,7 +212,7 @@ class GpuPackets {
   Answer answer(size_t number) const {
     Answer answer;
     answer.dropped = state(number) == PacketState::kDropped;
-    const net::ReplyFrames frames(replies_.data(), result(number));
+    const net::ReplyFrames frames(batch_, static_cast<uint32_t>(number));
     for (uint32_t i = 0; i < frames.count(); ++i) {
       answer.frames.emplace_back(reinterpret_cast<const char*>(frames[i].data), frames[i].size);
     }
@@ -219,6 +221,9 @@ class GpuPackets {
 
  private:
   PacketResult result(size_t number) const { return results_.as<PacketResult>()[number]; }
+
+  uint32_t frame_room_;
+  net::PacketBurst batch_;  // the latest
 
   gpu::DeviceFaults faults_;
   std::unique_ptr<store::CudaStore> store_;
@@ -390,6 +395,12 @@ TEST(PacketAgreement, OfKeysThatDifferInTheirLastBytesOnly) {
 TEST(PacketAgreement, OfLaunches) { run_seeds({false, 0}); }
 TEST(PacketAgreement, OfCopiedBatches) { run_seeds({false, 1}); }
 TEST(PacketAgreement, OfAPersistentKernel) { run_seeds({true, 0}); }
+
+// Replies beside their requests: all of them, or those that fit.
+TEST(PacketAgreement, OfRepliesBesideTheirRequests) {
+  run_seeds({false, 0, protocol::kProtocolAuto, 2048});
+  run_seeds({true, 0, protocol::kProtocolAuto, 192});
+}
 
 // With -B a server speaks one protocol: what is not of it is no request.
 TEST(PacketAgreement, OfOneProtocol) {

@@ -70,6 +70,20 @@ std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone, uint64_t rece
   return pieces;
 }
 
+// DPDK keeps caches of buffers for threads that it knows.
+class KnownThread {
+ public:
+  KnownThread() : known_(rte_thread_register() == 0) {}
+  KnownThread(const KnownThread&) = delete;
+  KnownThread& operator=(const KnownThread&) = delete;
+  ~KnownThread() {
+    if (known_) rte_thread_unregister();
+  }
+
+ private:
+  bool known_;
+};
+
 uint64_t now_us() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -219,6 +233,7 @@ DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number)
   memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
   sent_ = buffers.sent;
   block_of_.fill(kNoBlock);
+  queue_of_.fill(number);
 }
 
 DpdkPort::~DpdkPort() {
@@ -240,7 +255,7 @@ std::string DpdkPort::describe() const {
 bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
   constexpr uint64_t kSpinUs = 200;
   constexpr useconds_t kSleepUs = 50;
-  if (!registered_) registered_ = rte_thread_register() == 0;
+  thread_local const KnownThread known;
   if (receive_now(buffer) != 0 || timeout_ms == 0) return !stopped_.load(std::memory_order_relaxed);
   now_and_then();
   const uint64_t begin = now_us();
@@ -276,27 +291,37 @@ uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
 }
 
 uint32_t DpdkPort::receive_from(uint16_t queue, FrameBuffer& buffer) {
+  buffer.frame_room = kFrameRoom;
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
   do {
     const uint32_t room = std::min(buffer.frames_max - buffer.count, kAtOnce);
     count = rte_eth_rx_burst(device_->number(), queue, frames, static_cast<uint16_t>(room));
-    for (uint32_t i = 0; i < count; ++i) add(buffer, frames[i]);
+    add(buffer, frames, count);
   } while (count == kAtOnce);
   return buffer.count;
 }
 
-void DpdkPort::add(FrameBuffer& buffer, rte_mbuf* frame) {
-  if (frame->nb_segs != 1) {
-    counters_.receive_failed.add(1);
-    return rte_pktmbuf_free(frame);
+void DpdkPort::add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count) {
+  std::vector<rte_mbuf*>& held = held_[buffer.number];
+  uint64_t bytes = 0;
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    rte_mbuf* const frame = frames[i];
+    if (frame->nb_segs != 1) {
+      counters_.receive_failed.add(1);
+      rte_pktmbuf_free(frame);
+      continue;
+    }
+    const auto* const data = rte_pktmbuf_mtod(frame, const uint8_t*);
+    if (frame->data_off != RTE_PKTMBUF_HEADROOM) buffer.frame_room = 0;
+    held.push_back(frame);
+    buffer.add_at(static_cast<uint32_t>(data - memory_.data), frame->data_len, 0);
+    bytes += frame->data_len;
+    ++taken;
   }
-  const auto* const data = rte_pktmbuf_mtod(frame, const uint8_t*);
-  const auto offset = static_cast<uint32_t>(data - memory_.data);
-  counters_.received.add(1);
-  counters_.received_bytes.add(frame->data_len);
-  held_[buffer.number].push_back(frame);
-  buffer.add_at(offset, frame->data_len, 0);
+  counters_.received.add(taken);
+  counters_.received_bytes.add(bytes);
 }
 
 void DpdkPort::take_back(const FrameBuffer& buffer) {
@@ -333,23 +358,31 @@ void DpdkPort::free_block(void* /*data*/, void* block) {
   static_cast<DpdkDevice::ReplyBlock*>(block)->used = false;
 }
 
-// Makes `filled` a frame of the block, or copies the frame if it is not in one.
-void DpdkPort::fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled) {
+// The request's buffer, with the reply that lies in it.
+rte_mbuf* DpdkPort::take_request(uint32_t burst, const TxFrame& frame) {
+  rte_mbuf* const request = std::exchange(held_[burst][frame.request], nullptr);
+  request->data_off =
+      static_cast<uint16_t>(frame.bytes.data - static_cast<uint8_t*>(request->buf_addr));
+  return request;
+}
+
+// A buffer for a frame of the block, which is sent from where it is, or for any other, which is
+// copied. Null: none is free.
+rte_mbuf* DpdkPort::make_frame(uint32_t block, const TxFrame& frame) {
+  rte_mbuf* const made = rte_pktmbuf_alloc(sent_);
+  if (made == nullptr) return nullptr;
   const Bytes bytes = frame.bytes;
-  const auto size = static_cast<uint16_t>(bytes.size);
-  WC_ASSERT(bytes.size <= kFrameRoom);
   if (block != kNoBlock) {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     const auto offset = static_cast<uint64_t>(data - memory_.data);
     rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, 1);
-    rte_pktmbuf_attach_extbuf(&filled, data, device_->buffers(number_).zone->iova + offset, size,
-                              &blocks_[block].sharing);
+    rte_pktmbuf_attach_extbuf(made, data, device_->buffers(number_).zone->iova + offset,
+                              static_cast<uint16_t>(bytes.size), &blocks_[block].sharing);
   } else {
-    std::memcpy(rte_pktmbuf_mtod(&filled, void*), bytes.data, size);
-    counters_.copied_bytes.add(size);
+    std::memcpy(rte_pktmbuf_mtod(made, void*), bytes.data, bytes.size);
+    counters_.copied_bytes.add(bytes.size);
   }
-  filled.data_len = size;
-  filled.pkt_len = size;
+  return made;
 }
 
 // Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
@@ -375,17 +408,24 @@ uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
 void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   rte_mbuf* filled[kAtOnce];
   const uint32_t block = block_of_[burst];
-  for (uint32_t at = 0; at < count;) {
+  for (uint32_t at = 0; at < count; at += kAtOnce) {
     const uint32_t some = std::min(count - at, kAtOnce);
-    uint32_t sent = 0;
-    if (rte_pktmbuf_alloc_bulk(sent_, filled, some) == 0) {
-      for (uint32_t i = 0; i < some; ++i) fill(frames[at + i], block, *filled[i]);
-      sent = transmit(queue_of_[burst], filled, some);
+    uint32_t ready = 0;
+    for (uint32_t i = at; i < at + some; ++i) {
+      WC_ASSERT(frames[i].bytes.size <= kFrameRoom);
+      rte_mbuf* const frame =
+          frames[i].is_beside ? take_request(burst, frames[i]) : make_frame(block, frames[i]);
+      if (frame == nullptr) continue;
+      frame->data_len = static_cast<uint16_t>(frames[i].bytes.size);
+      frame->pkt_len = frame->data_len;
+      filled[ready++] = frame;
     }
+    const uint32_t sent = transmit(queue_of_[burst], filled, ready);
     counters_.sent.add(sent);
     counters_.send_failed.add(some - sent);
-    for (uint32_t i = 0; i < sent; ++i) counters_.sent_bytes.add(frames[at + i].bytes.size);
-    at += some;
+    uint64_t bytes = 0;
+    for (uint32_t i = at; i < at + sent; ++i) bytes += frames[i].bytes.size;
+    counters_.sent_bytes.add(bytes);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A DPDK device and its queues. A port of frames has one or several of them. Received frames stay
-// in the buffers that the device has written: an engine reads them there.
+// in the buffers that the device has written: an engine reads them there, and writes a short reply
+// behind the request, so that the same buffer goes back to the device.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -122,8 +123,9 @@ class DpdkPort final : public FramePort {
 
   uint32_t receive_now(FrameBuffer& buffer);
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
-  void add(FrameBuffer& buffer, rte_mbuf* frame);
-  void fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled);
+  void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
+  rte_mbuf* make_frame(uint32_t block, const TxFrame& frame);
   uint8_t* block_data(uint32_t block) const;
   static void free_block(void* data, void* block);
   uint32_t transmit(uint16_t queue, rte_mbuf** frames, uint32_t count);
@@ -135,11 +137,10 @@ class DpdkPort final : public FramePort {
   uint16_t next_queue_;  // to be asked for frames
   MutableBytes memory_;  // the buffers of received frames
   rte_mempool* sent_;
-  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the frames of each burst
-  std::array<uint16_t, kFrameBurstsMax> queue_of_ = {};       // each burst has come from one
+  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst
+  std::array<uint16_t, kFrameBurstsMax> queue_of_;            // each burst has come from one
   DpdkDevice::ReplyBlocks& blocks_;
   std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
-  bool registered_ = false;                         // the thread is known to DPDK
   uint32_t polls_ = 0;
   uint64_t next_look_us_ = 0;
   std::atomic<bool> stopped_{false};

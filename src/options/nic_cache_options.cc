@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options/nic_cache_options.h"
 
+#include "options/option_values.h"
+
 namespace warpcache {
 
 using Mode = NicCacheOptions::Mode;
@@ -17,6 +19,13 @@ bool set_nic_cache(OptionDraft& draft, std::string_view value) {
                                  : mode == "native" ? Mode::kNative
                                                     : Mode::kGeneric;
   return true;
+}
+
+bool set_nic_cache_memory(OptionDraft& draft, std::string_view value) {
+  constexpr int64_t kMegabytesMax = 65536;
+  const auto number = read_number(value, 1, kMegabytesMax);
+  if (number) draft.options.nic_cache.memory_mb = static_cast<uint32_t>(*number);
+  return number.has_value();
 }
 
 bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {

@@ -13,6 +13,9 @@ namespace warpcache {
 // --nic-cache: NAME or NAME,native or NAME,generic. An ApplyOption.
 bool set_nic_cache(OptionDraft& draft, std::string_view value);
 
+// --nic-cache-memory: megabytes. An ApplyOption.
+bool set_nic_cache_memory(OptionDraft& draft, std::string_view value);
+
 // --nic-cache-fill: reads or off. An ApplyOption.
 bool set_nic_cache_fill(OptionDraft& draft, std::string_view value);
 

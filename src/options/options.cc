@@ -321,23 +321,18 @@ const Spec kSpecs[] = {
      "accepted, without effect (threads know no NAPI ids)"},
     {kUdpAllow, "udp-allow", "cidr", add_udp_allow,
      "a network such as 192.0.2.0/24 or 2001:db8::/32", "",
-     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8 and "
-     "::1)"},
+     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8, ::1)"},
     {kUdpAmplification, "udp-amplification", "num",
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
     {kNicCache, "nic-cache", "interface", set_nic_cache,
-     "the name of an interface, of 1 to 15 characters; after a comma native or generic", "",
-     "answer UDP gets of hot items on the receive path of\nthis interface, by an XDP program "
-     "(needs "
-     "CAP_BPF,\nCAP_NET_ADMIN and -U): NAME, NAME,native or NAME,generic"},
-    {kNicCacheMemory, "nic-cache-memory", "num",
-     [](Draft& d, View v) { return set_u32(d.options.nic_cache.memory_mb, v, 1, 65536); },
-     "a number from 1 to 65536", "", "megabytes of its copies, beside -m (default: 64)"},
+     "a name of 1 to 15 characters; after a comma native or generic", "",
+     "an XDP program there answers UDP gets of hot items"},
+    {kNicCacheMemory, "nic-cache-memory", "num", set_nic_cache_memory, "a number from 1 to 65536",
+     "", "megabytes of copies for it, beside -m (default: 64)"},
     {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
-     "when it copies an item: after a get that it could not\nanswer (default: reads), or never "
-     "(off)"},
+     "copy items after gets (reads, default), or never"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "

@@ -26,12 +26,12 @@ class NicFront final : public Front {
   std::string ask(const std::string& command) override;
 
   uint64_t answered() const { return answered_; }
-  nic_cache::CopyCounts counts() { return program_.table().counts(); }
+  nic_cache::CopyCounts counts() { return program_->table().counts(); }
 
  private:
   void copy(Bytes key);
 
-  nic_cache::LoadedProgram program_;
+  std::unique_ptr<nic_cache::LoadedProgram> program_;  // a new one for each run
   store::Store* store_ = nullptr;
   std::thread thread_;
   std::atomic<bool> stopping_{false};

@@ -43,6 +43,22 @@ else()
   message(STATUS "TLS: not built, OpenSSL 3.0 or newer is not found (Debian: libssl-dev); -Z is refused")
 endif()
 
+# The NIC cache: clang compiles its XDP program, and libbpf's headers are needed; the library is loaded by the server.
+find_program(WARPCACHE_BPF_CLANG NAMES clang clang-19 clang-16 clang-15 clang-14)
+mark_as_advanced(WARPCACHE_BPF_CLANG)
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBBPF QUIET libbpf>=1.0)
+endif()
+set(WARPCACHE_HAVE_BPF OFF)
+if(WARPCACHE_BPF_CLANG AND LIBBPF_FOUND AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(WARPCACHE_HAVE_BPF ON)
+  set(state "built with libbpf ${LIBBPF_VERSION}")
+else()
+  set(state "not built, clang or libbpf 1.0 or newer is not found (Debian: clang, libbpf-dev)")
+endif()
+set(WARPCACHE_BPF_STATE "${state}" CACHE INTERNAL "")
+message(STATUS "NIC cache: ${state}")
+
 # For the command lines and reports of the programs that measure, simulate and test.
 find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)

@@ -142,6 +142,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
     emit_slabs_stats(snapshot_since_reset(), emit);
     return StatsVerdict::kEnd;
   }
+  if (command == "nic" && source_.nic_cache(emit)) return StatsVerdict::kEnd;
   if (command == "conns") {
     walk = std::make_unique<ConnectionWalk>(source_);
     return StatsVerdict::kWalk;

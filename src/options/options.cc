@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "options/frames_options.h"
+#include "options/nic_cache_options.h"
 #include "options/option_draft.h"
 #include "options/tls_options.h"
 #include "options/version.h"
@@ -34,6 +35,9 @@ constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
+  kNicCache,
+  kNicCacheMemory,
+  kNicCacheFill,
   kFrames,
   kFramesQueues,
   kFramesThreads,
@@ -315,12 +319,18 @@ const Spec kSpecs[] = {
      "accepted, without effect (threads know no NAPI ids)"},
     {kUdpAllow, "udp-allow", "cidr", add_udp_allow,
      "a network such as 192.0.2.0/24 or 2001:db8::/32", "",
-     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8 and "
-     "::1)"},
+     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8, ::1)"},
     {kUdpAmplification, "udp-amplification", "num",
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
+    {kNicCache, "nic-cache", "interface", set_nic_cache,
+     "a name of 1 to 15 characters; after a comma native or generic", "",
+     "an XDP program there answers UDP gets of hot items"},
+    {kNicCacheMemory, "nic-cache-memory", "num", set_nic_cache_memory, "a number from 1 to 65536",
+     "", "megabytes of copies for it, beside -m (default: 64)"},
+    {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
+     "copy items after gets (reads, default), or never"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
@@ -504,6 +514,7 @@ std::string settle(OptionDraft& draft) {
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
+  if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
   if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
   if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
     return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";

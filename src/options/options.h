@@ -75,6 +75,16 @@ struct FramesOptions {
   bool operator==(const FramesOptions&) const = default;
 };
 
+// The NIC cache (--nic-cache...).
+struct NicCacheOptions {
+  enum class Mode : uint8_t { kAny, kNative, kGeneric };
+
+  std::string interface;  // empty: none
+  Mode mode = Mode::kAny;
+  uint32_t memory_mb = 64;
+  bool read_allocate = true;  // --nic-cache-fill=off clears it
+};
+
 struct UdpGuardOptions {
   std::vector<Cidr> allow;  // --udp-allow; without it, loopback
   uint32_t amplification_max =
@@ -196,6 +206,7 @@ struct Options {
     for (const FramesOptions& one : frames) threads += one.threads;
     return threads;
   }
+  NicCacheOptions nic_cache;
   UdpGuardOptions udp_guard;
   StoreOptions store;
   ServerOptions server;

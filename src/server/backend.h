@@ -12,6 +12,7 @@
 #include "options/options.h"
 #include "request/counters.h"
 #include "store/host/active_store.h"
+#include "store/host/store.h"
 
 namespace warpcache::server {
 
@@ -38,13 +39,17 @@ class Backend {
   virtual std::string save() { return ""; }
 
   const store::ActiveStore& store() const { return active_; }
+  // The store in host memory; null: requests run elsewhere.
+  virtual store::Store* host_store() { return nullptr; }
 
  protected:
   store::ActiveStore active_;
 };
 
-// `watchers` learn of evictions; they outlive the backend. Null: nobody.
-std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers);
+// `watchers` learn of evictions; they outlive the backend. Null: nobody. `copies`: of who owns
+// copies of the store's items.
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers,
+                                          const store::CopyHooks& copies);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.

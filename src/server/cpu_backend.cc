@@ -15,6 +15,7 @@ std::string CpuBackend::start() {
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
   config.huge_pages = options_.store.huge_pages;
+  config.copies = copies_;
   if (watchers_ != nullptr) {
     config.hooks.context = watchers_;
     config.hooks.evicted = [](void* watchers, const store::Item& item, uint32_t now) {
@@ -60,8 +61,9 @@ std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* o
   return "";
 }
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers) {
-  return std::make_unique<CpuBackend>(options, watchers);
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers,
+                                          const store::CopyHooks& copies) {
+  return std::make_unique<CpuBackend>(options, watchers, copies);
 }
 
 }  // namespace warpcache::server

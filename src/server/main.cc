@@ -117,6 +117,7 @@ void announce(const Options& options, const Server& server) {
   facts.ports = server.ports();
   facts.unix_path = options.listen.unix_path;
   facts.frames = server.frame_ports();
+  facts.nic_cache = server.nic_cache_text();
   const std::string text = banner_text(options, facts);
   (void)std::fwrite(text.data(), 1, text.size(), stdout);
   (void)std::fflush(stdout);

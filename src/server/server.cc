@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
+#include "server/nic_cache_config.h"
 
 namespace warpcache::server {
 namespace {
@@ -113,7 +114,9 @@ std::string Server::open_ports() {
   for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
-  return "";
+  if (options_.nic_cache.interface.empty()) return "";
+  nic_cache_ = std::make_unique<nic_cache::NicCache>(nic_cache_config(options_, ports_));
+  return nic_cache_->open();
 }
 
 std::string Server::open_backend() {
@@ -124,7 +127,8 @@ std::string Server::open_backend() {
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_, watchers_.get());
+    backend_ = make_cpu_backend(options_, watchers_.get(),
+                                nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks());
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -158,6 +162,7 @@ std::string Server::start() {
   }
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
                                          tls_.get(), handshakes_.get());
+  stats_->set_nic_cache(nic_cache_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
                                           *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
@@ -198,6 +203,7 @@ void Server::serve() {
     name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
+  if (nic_cache_ != nullptr) nic_cache_->start(*backend_->host_store());
   if (handshakes_ != nullptr) handshakes_->start(sinks);
   acceptor_->start(std::move(sinks), handshakes_.get());
 }
@@ -353,6 +359,7 @@ void Server::reload() {
 }
 
 void Server::begin_stop(admin::StopKind kind) {
+  if (nic_cache_ != nullptr) nic_cache_->stop();
   if (acceptor_ != nullptr) acceptor_->stop();
   if (handshakes_ != nullptr) handshakes_->stop();
   for (const FrameThread& frames : frames_) {

@@ -27,6 +27,7 @@
 #include "io/socket/socket_transport.h"
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
+#include "nic_cache/nic_cache.h"
 #include "options/auth_file.h"
 #include "options/options.h"
 #include "options/process.h"
@@ -66,6 +67,9 @@ class Server {
 
   // The bound ports.
   const std::vector<BoundPort>& ports() const { return ports_; }
+
+  // The NIC cache, described; empty: none.
+  std::string nic_cache_text() const { return nic_cache_ == nullptr ? "" : nic_cache_->describe(); }
 
   // The ports of Ethernet frames, described. REQUIRES: as memory_bytes().
   std::vector<std::string> frame_ports() const;
@@ -134,7 +138,8 @@ class Server {
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
-  std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
+  std::unique_ptr<admin::Watchers> watchers_;       // the backend tells them of evictions
+  std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;

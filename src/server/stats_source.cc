@@ -236,6 +236,11 @@ admin::SettingsSnapshot ServerStats::settings() {
 
 // The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
 // half the place in that worker's table.
+bool ServerStats::nic_cache(const admin::StatsEmit& emit) {
+  if (nic_cache_ != nullptr) nic_cache_->stats(emit);
+  return nic_cache_ != nullptr;
+}
+
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   if (cursor == 0) {

@@ -15,6 +15,7 @@
 #include "io/socket/socket_transport.h"
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
+#include "nic_cache/nic_cache.h"
 #include "request/counters.h"
 #include "server/backend.h"
 
@@ -30,11 +31,15 @@ class ServerStats final : public admin::StatsSource {
   // Adds a worker's counters. REQUIRES: called before the first request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
 
+  // The NIC cache, if there is one.
+  void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
+
   // The same for a port of Ethernet frames.
   void add_frames(const request::Counters& counters, const io::FramePort& port);
 
   [[nodiscard]] admin::StatsSnapshot snapshot() override;
   [[nodiscard]] admin::SettingsSnapshot settings() override;
+  bool nic_cache(const admin::StatsEmit& emit) override;
   void list_connections(
       uint64_t& cursor,
       const std::function<void(const admin::ConnectionSnapshot&)>& visit) override;
@@ -66,6 +71,7 @@ class ServerStats final : public admin::StatsSource {
   const io::TlsServer* tls_;
   const io::Handshakes* handshakes_;
   const uint32_t started_at_;  // server second; with -e not the first one
+  const nic_cache::NicCache* nic_cache_ = nullptr;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

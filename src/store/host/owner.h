@@ -43,6 +43,7 @@ struct StoreConfig {
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
   HostHooks hooks;
+  CopyHooks copies;  // of the owner of copies; host stores only
   std::string
       file;  // -e: the store lies in this file, and outlives the process; empty: it does not
   std::string version;  // of the program: a file of another one is not used

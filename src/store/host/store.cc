@@ -255,7 +255,10 @@ void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_,
 
 // --- Clock
 
-void Store::apply_clock(uint32_t now) { store_relaxed(&core_.shared->now, now); }
+void Store::apply_clock(uint32_t now) {
+  tell_clock(core_, now);
+  store_release(&core_.shared->now, now);
+}
 
 void Store::apply_flush() { flush_store(core_); }
 
@@ -270,6 +273,32 @@ bool Store::inspect(Bytes key, Item* header) {
   const Found found = store.find(store.hash(key), key);
   const bool alive = found && store.alive(*found.item, store.clock().now);
   if (alive) *header = *found.item;
+  store.leave_batch(memory_->inspector);
+  return alive;
+}
+
+void Store::note_read(Bytes key) {
+  const std::lock_guard guard(memory_->inspection);
+  const StoreRef store = ref();
+  store.enter_batch(memory_->inspector);
+  const Found found = store.find(store.hash(key), key);
+  const uint32_t now = store.clock().now;
+  if (found && store.alive(*found.item, now)) record_hit(found, now);
+  store.leave_batch(memory_->inspector);
+}
+
+bool Store::visit_locked(Bytes key, const std::function<void(const Item&)>& visit) {
+  const std::lock_guard guard(memory_->inspection);
+  const StoreRef store = ref();
+  const uint64_t hash = store.hash(key);
+  store.enter_batch(memory_->inspector);
+  bool alive = false;
+  {
+    const LockedPair pair(store, hash);
+    const Found found = pair.find(key);
+    alive = found && pair.alive(*found.item, store.clock().now);
+    if (alive) visit(*found.item);
+  }
   store.leave_batch(memory_->inspector);
   return alive;
 }

@@ -50,6 +50,12 @@ class Store final : public StoreOwner {
   SegmentCensus census() const { return tables_.census(core_); }
   Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
   bool inspect(Bytes key, Item* header) override;
+  // Calls `visit` with the live item of a key while its pair is locked, so that nobody changes or
+  // removes it meanwhile. `visit` must be short and must not use the store. That is no access.
+  // False: the key is not there or dead.
+  bool visit_locked(Bytes key, const std::function<void(const Item&)>& visit);
+  // Counts a read of a key by others, for eviction: one that found a copy of its item.
+  void note_read(Bytes key);
   Clock clock() const override { return ref().clock(); }
 
   // With StoreConfig::file: a sentence about the file for the log, or "".

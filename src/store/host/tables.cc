@@ -112,6 +112,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
+  shared.copies = config.copies;
   shared.pair_count = 1u << core.base_depth;
   shared.index_segments = geometry_.index_segments;
   shared.now = kClockStart;

@@ -81,6 +81,7 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
 // the Maintainer: nobody waits. sweep() removes the dead items later.
 WC_HD inline void flush_store(const Core& core) {
   Shared& shared = *core.shared;
+  flush_copies(core);
   fetch_add(&shared.flush_generation, 1);
   raise_to(&shared.flush_ticket, draw_ticket(&shared.epoch));
 }

@@ -92,6 +92,10 @@ class SessionObserver {
   // chunks, which the observer discards; then it answers that there is no space.
   // REQUIRES: holds_body(session), and no chunk of the stream is delivered and not completed.
   virtual void cancel_body(SessionStorage& session) = 0;
+  // Where the body's bytes go from byte `after` of those that have not come yet; empty: it ends
+  // there. So more than RxNext::body can be received by one call. REQUIRES: RxNext::body of the
+  // stream's last completion is not empty and is still valid.
+  virtual MutableBytes body_window(const SessionStorage& session, uint32_t after) = 0;
 };
 
 struct RxChunk {
@@ -99,6 +103,7 @@ struct RxChunk {
   uint32_t offset = 0;  // in the input arena
   uint32_t size = 0;
   uint32_t body_received = 0;  // bytes that went into RxNext::body; they precede those of the chunk
+  uint32_t announced = 0;      // bytes after the chunk that the client holds ready to be fetched
   bool datagram = false;
   bool admin = true;                  // from a listener whose clients may change the server
   SessionStorage* session = nullptr;  // null for datagrams

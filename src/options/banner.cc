@@ -51,6 +51,7 @@ std::string banner_text(const Options& options, const BannerFacts& facts) {
     text += fmt::format("  {:<9} unix {} (mode {:o})\n", label, facts.unix_path,
                         options.listen.unix_mask);
   }
+  if (!facts.ucx.empty()) text += fmt::format("  {:<9} {}\n", "ucx", facts.ucx);
   for (const std::string& frames : facts.frames) {
     text += fmt::format("  {:<9} {}\n", "frames", frames);
   }

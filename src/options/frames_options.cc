@@ -33,6 +33,13 @@ bool add_frames(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
+bool set_ucx(OptionDraft& draft, std::string_view value) {
+  const auto spec = read_listen(value);
+  if (!spec || spec->port.value_or(0) == 0) return false;
+  draft.options.listen.ucx = ListenAddress{spec->host, *spec->port, spec->admin};
+  return true;
+}
+
 bool set_frames_kernel(OptionDraft& draft, std::string_view value) {
   const size_t comma = value.find(',');
   draft.frames_of_dpdk.kernel_interface = value.substr(0, comma);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of ports of Ethernet frames.
+// The options of ports beside the sockets: of Ethernet frames and of active messages.
 #pragma once
 
 #include <string>
@@ -12,6 +12,9 @@ namespace warpcache {
 
 // --frames: pcap:IN,OUT or tap:NAME[,ADDRESS/BITS] or dpdk:DEVICE[,ARGUMENTS]. An ApplyOption.
 bool add_frames(OptionDraft& draft, std::string_view value);
+
+// --ucx: an address with a port. An ApplyOption.
+bool set_ucx(OptionDraft& draft, std::string_view value);
 
 // --frames-kernel: NAME[,ADDRESS/BITS]. An ApplyOption.
 bool set_frames_kernel(OptionDraft& draft, std::string_view value);

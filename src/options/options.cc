@@ -43,6 +43,7 @@ enum LongOnly : int {
   kFramesThreads,
   kFramesBurst,
   kFramesKernel,
+  kUcx,
   kEngine,
   kGpu,
   kGpuMode,
@@ -353,6 +354,10 @@ const Spec kSpecs[] = {
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},
+    {kUcx, "ucx", "addr", set_ucx, "an address with a port, as host:port, *:port or [ipv6]:port",
+     "",
+     "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
+     "-l"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
@@ -508,9 +513,10 @@ std::string settle(OptionDraft& draft) {
     options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port, tls);
     options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port, ListenTls::kNone);
     for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
-    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty()) {
-      return "-p does not accept 0 without -U, -s or --frames: give a port, a UDP port or a socket "
-             "to serve at.";
+    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
+        !options.listen.ucx.has_value()) {
+      return "-p does not accept 0 without -U, -s, --frames or --ucx: give a port, a UDP port or a "
+             "socket to serve at.";
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;

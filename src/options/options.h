@@ -49,12 +49,13 @@ struct Cidr {
 };
 
 struct ListenOptions {
-  std::vector<ListenAddress> tcp;  // -p and -l, resolved; empty with -s or -p 0
-  std::vector<ListenAddress> udp;  // -U and -l, resolved; empty unless -U
-  std::string unix_path;           // -s; empty: none
-  uint32_t unix_mask = 0700;       // -a
-  uint32_t backlog = 1024;         // -b
-  std::string port_filename;       // MEMCACHED_PORT_FILENAME; empty: none
+  std::vector<ListenAddress> tcp;    // -p and -l, resolved; empty with -s or -p 0
+  std::vector<ListenAddress> udp;    // -U and -l, resolved; empty unless -U
+  std::string unix_path;             // -s; empty: none
+  uint32_t unix_mask = 0700;         // -a
+  uint32_t backlog = 1024;           // -b
+  std::string port_filename;         // MEMCACHED_PORT_FILENAME; empty: none
+  std::optional<ListenAddress> ucx;  // --ucx: active messages
 };
 
 // A port of Ethernet frames, beside the sockets (--frames).

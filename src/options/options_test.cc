@@ -140,6 +140,11 @@ TEST(Options, ListenAddresses) {
       "host:port");
 }
 
+TEST(Options, ActiveMessages) {
+  EXPECT_EQ(accept({"--ucx=noadmin:*:5", "-p", "0"}).listen.ucx, (ListenAddress{"", 5, false}));
+  refuse_value("--ucx", {"", "host", "host:0", "host:x", "[::1]", "host:99999"}, "host:port");
+}
+
 TEST(Options, UnixSocketTurnsTheNetworkOff) {
   for (const auto& spelling : std::vector<std::vector<std::string>>{
            {"-s", "/tmp/w", "-a", "0777"}, {"--unix-socket=/tmp/w", "--unix-mask=777"}}) {
@@ -548,6 +553,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --frames-threads=<num>",
                                  "    --frames-burst=<num>",
                                  "    --frames-kernel=<name>",
+                                 "    --ucx=<addr>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-ParseResult parse_words(std::vector<std::string> arguments) {
+ParseResult parse_tls_words(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "warpcached");
   std::vector<char*> argv;
   for (std::string& text : arguments) argv.push_back(text.data());
@@ -26,7 +26,7 @@ ParseResult parse_words(std::vector<std::string> arguments) {
 ParseResult parse_tls(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"-Z", "-o", "ssl_chain_cert=/c,ssl_key=/k"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return parse_words(arguments);
+  return parse_tls_words(arguments);
 }
 
 std::vector<ListenTls> tls_of(const Options& options) {
@@ -46,7 +46,7 @@ TEST(TlsOptions, Defaults) {
   EXPECT_FALSE(options.tls.session_cache);
   EXPECT_THAT(options.notes, IsEmpty());
   EXPECT_THAT(tls_of(options), ElementsAre(ListenTls::kDefault));
-  EXPECT_THAT(tls_of(parse_words({}).options.value()), ElementsAre(ListenTls::kNone));
+  EXPECT_THAT(tls_of(parse_tls_words({}).options.value()), ElementsAre(ListenTls::kNone));
 }
 
 TEST(TlsOptions, WordsAreTaken) {
@@ -67,7 +67,7 @@ TEST(TlsOptions, WordsAreTaken) {
   EXPECT_EQ(parse_tls({"-o", "ssl_keyformat=DER"}).options->tls.key_format, 2u);
   EXPECT_EQ(parse_tls({"-o", "ssl_keyformat=PEM"}).options->tls.key_format, 1u);
   // As in memcached, they may be given without -Z.
-  EXPECT_FALSE(parse_words({"-o", "ssl_key=/k,ssl_verify_mode=2"}).options->tls.enabled);
+  EXPECT_FALSE(parse_tls_words({"-o", "ssl_key=/k,ssl_verify_mode=2"}).options->tls.enabled);
 }
 
 // memcached's sentences.
@@ -95,8 +95,8 @@ TEST(TlsOptions, WordsAreRefused) {
 }
 
 TEST(TlsOptions, WhatTlsNeeds) {
-  EXPECT_THAT(parse_words({"-Z"}).text, HasSubstr("ssl_chain_cert"));
-  EXPECT_THAT(parse_words({"-Z", "-o", "ssl_chain_cert=/c"}).text, HasSubstr("ssl_key"));
+  EXPECT_THAT(parse_tls_words({"-Z"}).text, HasSubstr("ssl_chain_cert"));
+  EXPECT_THAT(parse_tls_words({"-Z", "-o", "ssl_chain_cert=/c"}).text, HasSubstr("ssl_key"));
   EXPECT_THAT(parse_tls({"-p", "0", "-U", "5"}).text,
               HasSubstr("You cannot enable SSL without a TCP port"));
 }
@@ -112,7 +112,7 @@ TEST(TlsOptions, PrefixesOfAddresses) {
   }
   for (const char* const prefix : {"notls", "btls", "mtls"}) {
     EXPECT_THAT(
-        parse_words({"-l", std::string(prefix) + ":127.0.0.1"}).text,
+        parse_tls_words({"-l", std::string(prefix) + ":127.0.0.1"}).text,
         HasSubstr(std::string("'") + prefix + "' option is valid only when SSL is enabled"));
   }
 }

@@ -153,7 +153,7 @@ std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& ad
 }
 
 void CudaBackend::start_spare() {
-  auto spare = std::make_unique<CpuBackend>(options_, store::CopyHooks{});
+  auto spare = std::make_unique<CpuBackend>(options_);
   const std::string failure = spare->start();
   if (failure.empty()) {
     spare_ = std::move(spare);

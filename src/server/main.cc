@@ -116,6 +116,7 @@ void announce(const Options& options, const Server& server) {
   facts.memory_bytes = server.memory_bytes();
   facts.ports = server.ports();
   facts.unix_path = options.listen.unix_path;
+  facts.ucx = server.ucx_text();
   facts.frames = server.frame_ports();
   facts.nic_cache = server.nic_cache_text();
   const std::string text = banner_text(options, facts);

@@ -271,6 +271,11 @@ std::string Server::make_workers() {
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
   config.unix_path = options_.listen.unix_path;
+  if (const auto& ucx = options_.listen.ucx; ucx.has_value()) {
+    std::string failure =
+        io::open_ucx_ports({ucx->host, ucx->port, options_.server.threads}, &message_ports_);
+    if (!failure.empty()) return "--ucx=" + ucx_text() + ": " + failure + ".";
+  }
   workers_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
     std::vector<io::UdpSocket> udp_sockets;
@@ -286,9 +291,13 @@ std::string Server::make_workers() {
     worker.engine = std::move(made.engine);
     worker.transport = std::make_unique<io::SocketTransport>(config, acceptor_->budget(),
                                                              std::move(udp_sockets), udp_guard());
-    worker.loop =
-        std::make_unique<worker::Worker>(worker_config(), *worker.transport, *worker.engine);
-    stats_->add_worker(*made.counters, *worker.transport);
+    io::Transport* transport = worker.transport.get();
+    if (!message_ports_.empty()) {
+      join_messages(worker, *message_ports_[i]);
+      transport = worker.joined.get();
+    }
+    worker.loop = std::make_unique<worker::Worker>(worker_config(), *transport, *worker.engine);
+    stats_->add_worker(*made.counters, *worker.transport, worker.messages.get());
     workers_.push_back(std::move(worker));
   }
   udp_listeners_.clear();
@@ -298,6 +307,25 @@ std::string Server::make_workers() {
   }
   frames_running_.store(frames_.size());
   return "";
+}
+
+// The worker serves active messages too.
+void Server::join_messages(WorkerThread& worker, io::AmPort& port) {
+  io::AmTransportConfig config;
+  config.idle_timeout_s = options_.server.idle_timeout_s;
+  config.stall_timeout_s = options_.server.stall_timeout_s;
+  config.admin = options_.listen.ucx->admin;
+  config.address = ucx_text();
+  worker.messages = std::make_unique<io::AmTransport>(config, port, acceptor_->budget());
+  worker.joined = std::make_unique<io::JoinedTransport>(*worker.transport, *worker.messages);
+}
+
+std::string Server::ucx_text() const {
+  const auto& ucx = options_.listen.ucx;
+  if (!ucx.has_value()) return "";
+  const bool ipv6 = ucx->host.find(':') != std::string::npos;
+  const std::string host = ucx->host.empty() ? "0.0.0.0" : ipv6 ? "[" + ucx->host + "]" : ucx->host;
+  return host + ":" + std::to_string(ucx->port);
 }
 
 std::string Server::make_frame_worker(FrameThread& frames) {
@@ -368,8 +396,9 @@ void Server::begin_stop(admin::StopKind kind) {
   for (const WorkerThread& worker : workers_) {
     if (kind == admin::StopKind::kGraceful) {
       worker.transport->drain();
+      if (worker.messages != nullptr) worker.messages->drain();
     } else {
-      worker.transport->stop_now();
+      stop_now(worker);
     }
   }
 }
@@ -392,7 +421,12 @@ std::string Server::save_items() {
 }
 
 void Server::hurry() {
-  for (const WorkerThread& worker : workers_) worker.transport->stop_now();
+  for (const WorkerThread& worker : workers_) stop_now(worker);
+}
+
+void Server::stop_now(const WorkerThread& worker) {
+  worker.transport->stop_now();
+  if (worker.messages != nullptr) worker.messages->stop_now();
 }
 
 }  // namespace warpcache::server

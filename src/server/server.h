@@ -28,6 +28,8 @@
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
 #include "nic_cache/nic_cache.h"
+#include "io/ucx/joined_transport.h"
+#include "io/ucx/ucx_module.h"
 #include "options/auth_file.h"
 #include "options/options.h"
 #include "options/process.h"
@@ -71,6 +73,9 @@ class Server {
   // The NIC cache, described; empty: none.
   std::string nic_cache_text() const { return nic_cache_ == nullptr ? "" : nic_cache_->describe(); }
 
+  // Where active messages are served; empty: nowhere.
+  std::string ucx_text() const;
+
   // The ports of Ethernet frames, described. REQUIRES: as memory_bytes().
   std::vector<std::string> frame_ports() const;
 
@@ -103,6 +108,8 @@ class Server {
   struct WorkerThread {
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<io::SocketTransport> transport;
+    std::unique_ptr<io::AmTransport> messages;  // with --ucx; as the next one
+    std::unique_ptr<io::JoinedTransport> joined;
     std::unique_ptr<worker::Worker> loop;
     std::thread thread;
   };
@@ -118,12 +125,14 @@ class Server {
   std::string refresh_certificates();
   std::string open_backend();
   std::string make_workers();
+  void join_messages(WorkerThread& worker, io::AmPort& port);
   std::string make_frame_worker(FrameThread& frames);
   uint16_t frames_udp_port() const;
   void log_listeners() const;
   void run_worker(const WorkerThread& worker);
   void run_frames(const FrameThread& frames);
   void worker_ended();
+  static void stop_now(const WorkerThread& worker);
   worker::WorkerConfig worker_config() const;
   io::UdpGuard udp_guard() const;
 
@@ -148,6 +157,8 @@ class Server {
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
   std::vector<WorkerThread> workers_;
+  // Destroyed before the transports, which learn of what they cancel.
+  std::vector<std::unique_ptr<io::AmPort>> message_ports_;
   std::vector<FrameThread> frames_;
   std::optional<std::latch> attached_;      // open when all threads are attached to their engines
   std::atomic<size_t> workers_running_{0};  // and ports of frames

@@ -16,6 +16,10 @@ using request::Counter;
 using store::StoreCounter;
 
 constexpr uint32_t kSlotsPerPair = 32;
+// In the cursor of list_connections().
+constexpr uint32_t kOfMessages = 0x80000000u;
+// `stats conns` names connections by descriptor; those without one by numbers above all of them.
+constexpr uint64_t kMessageIds = 1'000'000'000;
 
 // The cursor of list_connections(): above these bits the number of the worker, from 1.
 constexpr uint64_t kFirstWorker = uint64_t{1} << 32;
@@ -61,6 +65,11 @@ std::string_view text_of(Bytes bytes) {
 
 int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.unix_start + second; }
 
+// A stream's number in `stats conns`.
+uint64_t number_of(const io::ConnectionInfo& stream) {
+  return stream.fd >= 0 ? static_cast<uint64_t>(stream.fd) : kMessageIds + stream.id;
+}
+
 }  // namespace
 
 ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
@@ -75,8 +84,9 @@ ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerSta
       started_at_(store->clock().now) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
-                             const io::SocketTransport& transport) {
-  workers_.push_back({&counters, &transport});
+                             const io::SocketTransport& transport,
+                             const io::AmTransport* messages) {
+  workers_.push_back({&counters, &transport, messages});
 }
 
 void ServerStats::add_frames(const request::Counters& counters, const io::FramePort& port) {
@@ -92,6 +102,7 @@ admin::StatsSnapshot ServerStats::snapshot() {
   add_requests(snapshot.counters);
   add_traffic(snapshot);
   if (tls_ != nullptr) add_tls(snapshot);
+  if (!workers_.empty() && workers_.front().messages != nullptr) add_messages(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
   const admin::WatchCounts watch = watchers_.counts();
@@ -125,9 +136,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
   uint64_t amplified = 0;
   uint64_t malformed = 0;
   uint64_t dropped = 0;
-  for (const Worker& worker : workers_) {
-    large_missed += worker.counters->read(Counter::kLargeMissed);
-    const io::TransportCounters& traffic = worker.transport->counters();
+  const auto add = [&](const io::TransportCounters& traffic) {
     counters[admin::StatCounter::kBytesRead] += traffic.bytes_read.get();
     counters[admin::StatCounter::kBytesWritten] += traffic.bytes_written.get();
     counters[admin::StatCounter::kConnYields] += traffic.yields.get();
@@ -135,8 +144,6 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     counters[admin::StatCounter::kReadBufferOom] += traffic.input_refused.get();
     counters[admin::StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
     counters[admin::StatCounter::kSslProtoErrors] += traffic.tls_errors.get();
-    snapshot.connections += worker.transport->connection_count();
-    snapshot.read_buffer_bytes += worker.transport->input_bytes();
     refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
     timed_out += traffic.stall_timeouts.get();
@@ -145,6 +152,15 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     amplified += traffic.replies_amplified.get();
     malformed += traffic.datagrams_malformed.get();
     dropped += traffic.replies_dropped.get();
+  };
+  for (const Worker& worker : workers_) {
+    large_missed += worker.counters->read(Counter::kLargeMissed);
+    snapshot.connections += worker.transport->connection_count();
+    snapshot.read_buffer_bytes += worker.transport->input_bytes();
+    add(worker.transport->counters());
+    if (worker.messages == nullptr) continue;
+    snapshot.connections += worker.messages->stream_count();
+    add(worker.messages->counters());
   }
   const io::AcceptCounters& accepts = acceptor_.counters();
   counters[admin::StatCounter::kTotalConnections] = accepts.accepted.get();
@@ -172,6 +188,33 @@ void ServerStats::add_tls(admin::StatsSnapshot& snapshot) const {
   snapshot.counters[admin::StatCounter::kSslNewSessions] = tls_->new_sessions();
   snapshot.counters[admin::StatCounter::kSslHandshakeErrors] = handshakes_->failed();
   snapshot.own.emplace_back("ssl_handshakes_closed", handshakes_->closed());
+}
+
+void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
+  static constexpr std::pair<const char*, io::Counter io::AmCounters::*> kNames[] = {
+      {"ucx_messages_received", &io::AmCounters::messages_received},
+      {"ucx_messages_sent", &io::AmCounters::messages_sent},
+      {"ucx_fetched_bytes", &io::AmCounters::fetched_bytes},
+      {"ucx_copied_bytes", &io::AmCounters::copied_bytes},
+      {"ucx_pinned_bytes", &io::AmCounters::pinned_bytes},
+      {"ucx_refused", &io::AmCounters::refused},
+      {"ucx_broken_rules", &io::AmCounters::broken_rules},
+      {"ucx_failed", &io::AmCounters::failed},
+  };
+  uint64_t endpoints = 0;
+  uint64_t opened = 0;
+  for (const Worker& worker : workers_) {
+    endpoints += worker.messages->stream_count();
+    opened += worker.messages->counters().connections_opened.get();
+  }
+  snapshot.counters[admin::StatCounter::kTotalConnections] += opened;
+  snapshot.own.emplace_back("ucx_endpoints", endpoints);
+  snapshot.own.emplace_back("ucx_opened", opened);
+  for (const auto& [name, counter] : kNames) {
+    uint64_t sum = 0;
+    for (const Worker& worker : workers_) sum += (worker.messages->am_counters().*counter).get();
+    snapshot.own.emplace_back(name, sum);
+  }
 }
 
 void ServerStats::add_frames_traffic(admin::StatsSnapshot& snapshot) const {
@@ -241,6 +284,7 @@ bool ServerStats::nic_cache(const admin::StatsEmit& emit) {
   return nic_cache_ != nullptr;
 }
 
+// half the place in that worker's table: of sockets, or with kOfMessages of messages.
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   if (cursor == 0) {
@@ -266,7 +310,18 @@ void ServerStats::list_connections(
   }
   auto place = static_cast<uint32_t>(cursor);
   std::vector<io::ConnectionInfo> streams;
-  const bool more = workers_[worker].transport->list_connections(place, streams);
+  bool more = false;
+  if ((place & kOfMessages) != 0) {
+    place &= ~kOfMessages;
+    more = workers_[worker].messages->list_connections(place, streams);
+    place |= kOfMessages;
+  } else {
+    more = workers_[worker].transport->list_connections(place, streams);
+    if (!more && workers_[worker].messages != nullptr) {
+      place = kOfMessages;
+      more = true;
+    }
+  }
   for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
   cursor = more ? (worker + 1) << 32 | place : (worker + 2) << 32;
 }
@@ -276,7 +331,10 @@ void ServerStats::list_connections(
 bool ServerStats::list_in_order(
     const std::function<void(const admin::ConnectionSnapshot&)>& visit) const {
   uint32_t count = 0;
-  for (const Worker& worker : workers_) count += worker.transport->connection_count();
+  for (const Worker& worker : workers_) {
+    count += worker.transport->connection_count();
+    if (worker.messages != nullptr) count += worker.messages->stream_count();
+  }
   if (count > kSortedConnectionsMax) return false;
   std::vector<io::ConnectionInfo> streams;
   for (const Worker& worker : workers_) {
@@ -284,9 +342,15 @@ bool ServerStats::list_in_order(
     while (worker.transport->list_connections(place, streams)) {
       if (streams.size() > 2 * kSortedConnectionsMax) return false;
     }
+    place = 0;
+    while (worker.messages != nullptr && worker.messages->list_connections(place, streams)) {
+      if (streams.size() > 2 * kSortedConnectionsMax) return false;
+    }
   }
   std::sort(streams.begin(), streams.end(),
-            [](const io::ConnectionInfo& a, const io::ConnectionInfo& b) { return a.fd < b.fd; });
+            [](const io::ConnectionInfo& a, const io::ConnectionInfo& b) {
+              return number_of(a) < number_of(b);
+            });
   for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
   return true;
 }
@@ -295,7 +359,7 @@ void ServerStats::show_connection(
     io::ConnectionInfo& stream,
     const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
   admin::ConnectionSnapshot snapshot;
-  snapshot.id = static_cast<uint64_t>(stream.fd);
+  snapshot.id = number_of(stream);
   snapshot.address = std::move(stream.address);
   snapshot.listen_address = std::move(stream.listen_address);
   snapshot.state = stream.watching      ? "conn_watch"

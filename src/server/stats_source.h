@@ -16,6 +16,7 @@
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
 #include "nic_cache/nic_cache.h"
+#include "io/ucx/am_transport.h"
 #include "request/counters.h"
 #include "server/backend.h"
 
@@ -28,8 +29,10 @@ class ServerStats final : public admin::StatsSource {
               const io::Acceptor& acceptor, admin::Watchers& watchers, const io::TlsServer* tls,
               const io::Handshakes* handshakes);
 
-  // Adds a worker's counters. REQUIRES: called before the first request.
-  void add_worker(const request::Counters& counters, const io::SocketTransport& transport);
+  // Adds a worker's counters; `messages` is null without --ucx. REQUIRES: called before the first
+  // request.
+  void add_worker(const request::Counters& counters, const io::SocketTransport& transport,
+                  const io::AmTransport* messages);
 
   // The NIC cache, if there is one.
   void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
@@ -49,6 +52,7 @@ class ServerStats final : public admin::StatsSource {
   struct Worker {
     const request::Counters* counters;
     const io::SocketTransport* transport;
+    const io::AmTransport* messages;
   };
   struct Frames {
     const request::Counters* counters;
@@ -61,6 +65,7 @@ class ServerStats final : public admin::StatsSource {
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
   void add_tls(admin::StatsSnapshot& snapshot) const;
+  void add_messages(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;
 

@@ -57,9 +57,10 @@ uint32_t Worker::key_size_of(LargeBody& body) {
   return request.op == protocol::Op::kInvalid ? 0 : request.key_size;
 }
 
-// Reserves space in the store, but only after kInlineBodyMax bytes of the body have come: a client
-// that stops earlier then holds no memory of the store. Returns false if more input is needed
-// first, or if the body waits for its turn. Refuses the body if there is no space.
+// Reserves space in the store, but only after kInlineBodyMax bytes of the body have come, or the
+// client holds them ready: one that stops earlier then holds no memory of the store. Returns false
+// if more input is needed first, or if the body waits for its turn. Refuses the body if there is no
+// space.
 bool Worker::reserve_body(Session& session, size_t present, Plan& plan) {
   if (present < kInlineBodyMax) {
     plan.next.need = kInlineBodyMax;
@@ -92,7 +93,8 @@ bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   const Bytes input = {burst_->rx.arena.data + chunk.offset + plan.framed_end,
                        chunk.size - plan.framed_end};
   const bool reserves = !body.complete && body.reservation == 0;
-  if (reserves && !reserve_body(session, input.size, plan)) return false;
+  const size_t present = input.size + chunk.announced;
+  if (reserves && !reserve_body(session, present, plan)) return false;
   if (!body.complete && !take_body(body, input, plan)) return false;
   if (!body.complete) {
     body.complete = true;
@@ -150,6 +152,13 @@ bool Worker::add_body(uint32_t& id, Plan& plan) {
   plan.first_frame = entry.first_frame + 1;
   plan.body = std::exchange(id, 0);
   return true;
+}
+
+MutableBytes Worker::body_window(const io::SessionStorage& storage, uint32_t after) {
+  const LargeBody& body = body_pool_[session_of(storage).incoming_body];
+  const uint32_t offset = body.received + after;
+  if (offset >= body.frame.body_size) return {};
+  return engine_.reservation_window(body.reservation, offset);
 }
 
 bool Worker::holds_body(const io::SessionStorage& storage) const {

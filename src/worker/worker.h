@@ -104,6 +104,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void closed(io::SessionStorage& storage, io::CloseReason reason) override;
   bool holds_body(const io::SessionStorage& storage) const override;
   void cancel_body(io::SessionStorage& storage) override;
+  MutableBytes body_window(const io::SessionStorage& storage, uint32_t after) override;
   void release(uint32_t pin) override { engine_.release(pin); }
 
   void frame_datagram(const io::RxChunk& chunk, Plan& plan);

@@ -24,6 +24,7 @@ ALLOWED = {
     "options": {"base"},
     "admin": REQUEST | {"engine", "options"},
     "worker": REQUEST | {"engine", "io", "options"},
+    "client": {"base", "io"},
     "server": REQUEST | {"engine", "io", "options", "admin", "worker", "nic_cache"},
 }
 # Folders that may include the CUDA runtime's part, gpu/, besides: only these know of a GPU.

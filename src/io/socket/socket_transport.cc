@@ -161,6 +161,7 @@ bool SocketTransport::receive(RxBurst& burst, int timeout_ms) {
   }
   wait_for_events(timeout_ms);
   if (now_s_ != swept_at_s_) once_a_second();
+  const size_t before = chunks.size();
   deliver_ready(arena, chunks);
   if (WC_UNLIKELY(!unread_.empty())) deliver_unread(arena, chunks);
   while (next_event_ < event_count_) {
@@ -168,7 +169,7 @@ bool SocketTransport::receive(RxBurst& burst, int timeout_ms) {
     ++next_event_;
   }
   if (WC_UNLIKELY(draining_)) drain_idle(arena, chunks);
-  delivered_ += static_cast<uint32_t>(chunks.size());
+  delivered_ += static_cast<uint32_t>(chunks.size() - before);
   return true;
 }
 

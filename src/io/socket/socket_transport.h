@@ -23,6 +23,7 @@
 
 #include "io/counters.h"
 #include "io/socket/accept/acceptor.h"
+#include "io/socket/connection_info.h"
 #include "io/socket/epoll_set.h"
 #include "io/socket/stream/connection.h"
 #include "io/socket/stream/stash_pool.h"
@@ -43,19 +44,6 @@ struct SocketTransportConfig {
   std::string unix_path = {};                      // -s, for list_connections()
 };
 
-// One stream, for `stats conns`.
-struct ConnectionInfo {
-  uint64_t id = 0;
-  int fd = -1;
-  std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path
-  std::string listen_address;
-  bool has_request = false;  // a request is being processed
-  bool watching = false;     // gets an endless reply
-  bool writing = false;      // waits for the client to read
-  bool in_body = false;      // waits for the rest of a message of known length
-  uint32_t idle_s = 0;
-};
-
 class SocketTransport final : public Transport, public ConnectionSink {
  public:
   // `budget` outlives the transport. `udp_sockets` may be empty. Throws std::system_error if the
@@ -72,6 +60,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void complete(const RxBurst& burst, const Completion* completions, uint32_t count) override;
   void body_refused() override { budget_.count_refused_body(); }
   void wake() override { wake_.raise(); }
+  // receive() also returns when `fd` is readable. Throws std::system_error if the system refuses
+  // it. Before the first receive().
+  void watch_also(int fd) { epoll_.add_or_throw(fd, EPOLLIN, kWakeData); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
   bool adopt(NewStream stream) override;
@@ -91,7 +82,6 @@ class SocketTransport final : public Transport, public ConnectionSink {
   // Any thread. Appends the open connections among the kListedAtOnce table slots from `next` on,
   // and advances `next`. False: these were the last.
   bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
-  static constexpr uint32_t kListedAtOnce = 64;
 
  private:
   static constexpr uint32_t kEventsMax = 512;

@@ -143,6 +143,7 @@ std::vector<uint8_t> Tables::saved(const Core& core) const {
   std::vector<uint8_t> bytes(sizeof(Shared) + free_words_bytes() + segments_bytes());
   Shared shared = *core.shared;
   shared.hooks = {};
+  shared.copies = {};
   shared.low_on_segments = nullptr;
   shared.low_on_segments_context = nullptr;
   shared.drop_pages = nullptr;
@@ -165,6 +166,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   shared.copy_reserve = fresh.copy_reserve;
   shared.keep_all = fresh.keep_all;
   shared.hooks = fresh.hooks;
+  shared.copies = fresh.copies;
   shared.low_on_segments = nullptr;
   shared.drop_pages = nullptr;
   shared.epoch_slots = 0;

@@ -103,16 +103,15 @@ void Acceptor::accept_from(const Listener& listener) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       continue;  // the client has closed already, or a signal came
     }
-    if (budget_.full()) {
-      reject(std::move(fd));
-    } else {
+    if (budget_.try_take()) {
       dispatch(listener, std::move(fd));
+    } else {
+      reject(std::move(fd));
     }
   }
 }
 
 void Acceptor::dispatch(const Listener& listener, UniqueFd fd) {
-  budget_.take();
   counters_.accepted.add(1);
   NewStream stream{.fd = std::move(fd), .admin = listener.admin};
   const bool taken = listener.tls == TlsUse::kNone

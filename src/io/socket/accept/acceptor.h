@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that accepts connections and gives each to the worker with the fewest, or, if its
-// listener has TLS, to the handshakes first. Only this thread counts new connections against the
-// limit (-c), so the limit is exact.
+// listener has TLS, to the handshakes first. The limit (-c) is exact.
 #pragma once
 
 #include <atomic>

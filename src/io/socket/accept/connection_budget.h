@@ -21,7 +21,14 @@ class ConnectionBudget {
   // An id that is unique in the process; never 0.
   uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  void take() { current_.fetch_add(1); }
+  // False: full. Ports of active messages take from it too, on other threads.
+  bool try_take() {
+    uint32_t current = current_.load();
+    while (current < max_) {
+      if (current_.compare_exchange_weak(current, current + 1)) return true;
+    }
+    return false;
+  }
   void give_back() {
     current_.fetch_sub(1);
     if (waiting_.load()) freed_.raise();

@@ -81,6 +81,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   void closed(SessionStorage& storage, CloseReason reason) override;
   bool holds_body(const SessionStorage& storage) const override;
   void cancel_body(SessionStorage& storage) override;
+  MutableBytes body_window(const SessionStorage&, uint32_t) override { return {}; }
   void release(uint32_t pin) override;
   void serve(const RxChunk& chunk);
   bool serve_body(const RxChunk& chunk, Session& session, RxNext& next);

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "warpcache/client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/am_channel.h"
+#include "client/channel.h"
+#include "client/ketama.h"
+
+namespace warpcache::client {
+
+struct Server {
+  std::string host;
+  uint16_t tcp_port = 0;
+  uint16_t ucx_port = 0;
+  std::chrono::steady_clock::time_point ucx_retry_at{};  // UCX is not tried before
+  std::unique_ptr<Channel> channel;                      // null: not connected
+};
+
+}  // namespace warpcache::client
+
+using warpcache::Bytes;
+using warpcache::client::AmConnector;
+using warpcache::client::Channel;
+using warpcache::client::connect_tcp;
+using warpcache::client::Ketama;
+using warpcache::client::Server;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Result = Channel::Result;
+
+constexpr size_t kKeyMax = 250;
+constexpr std::chrono::seconds kRetryUcxAfter{10};
+
+// One line `VALUE key flags size [cas]`.
+struct ValueLine {
+  std::string_view key;
+  uint32_t flags = 0;
+  size_t size = 0;
+  uint64_t cas = 0;
+};
+
+template <typename Number>
+bool read_number(std::string_view text, Number* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string_view next_word(std::string_view& text) {
+  const size_t end = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+bool read_value_line(std::string_view text, ValueLine* line) {
+  if (next_word(text) != "VALUE") return false;
+  line->key = next_word(text);
+  return read_number(next_word(text), &line->flags) && read_number(next_word(text), &line->size) &&
+         (text.empty() || read_number(text, &line->cas));
+}
+
+bool is_key(const char* key, size_t size) {
+  const auto is_bad = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; };
+  return key != nullptr && size > 0 && size <= kKeyMax && std::none_of(key, key + size, is_bad);
+}
+
+}  // namespace
+
+struct warpcache_client {
+  // Before the servers, whose channels it made.
+  std::unique_ptr<AmConnector> connector;
+  bool connector_tried = false;
+  std::vector<Server> servers;
+  Ketama ketama;
+  std::chrono::milliseconds timeout{1000};
+  std::string error;
+  std::string text;  // scratch: a request
+  std::string line;  // scratch: a reply
+
+  Channel::Deadline deadline() const { return Clock::now() + timeout; }
+
+  warpcache_status fail(warpcache_status status, std::string why) {
+    error = std::move(why);
+    return status;
+  }
+
+  // What a broken channel means; it is closed.
+  warpcache_status broken(Server& server, Result result) {
+    server.channel.reset();
+    return result == Result::kTimeout ? fail(WARPCACHE_TIMEOUT, server.host + ": no answer in time")
+                                      : fail(WARPCACHE_NO_SERVER, server.host + ": has closed");
+  }
+
+  std::string connect_ucx(Server& server, Channel::Deadline until) {
+    std::string failure;
+    if (!std::exchange(connector_tried, true)) {
+      connector = warpcache::client::make_am_connector(&failure);
+    } else if (connector == nullptr) {
+      failure = "UCX cannot be used";
+    }
+    if (connector == nullptr) return failure;
+    return connector->connect(server.host, server.ucx_port, until, &server.channel);
+  }
+
+  warpcache_status connect(Server& server) {
+    if (server.channel != nullptr) return WARPCACHE_OK;
+    std::string failure = "it has no port";
+    if (server.ucx_port != 0 && (server.tcp_port == 0 || Clock::now() >= server.ucx_retry_at)) {
+      failure = connect_ucx(server, deadline());
+      if (failure.empty()) return WARPCACHE_OK;
+      server.ucx_retry_at = Clock::now() + kRetryUcxAfter;
+    }
+    if (server.tcp_port != 0) {
+      failure = connect_tcp(server.host, server.tcp_port, deadline(), &server.channel);
+      if (failure.empty()) return WARPCACHE_OK;
+    }
+    return fail(WARPCACHE_NO_SERVER, failure);
+  }
+
+  // The key's server, connected.
+  warpcache_status find(const char* key, size_t key_size, Server** server) {
+    if (!is_key(key, key_size)) return fail(WARPCACHE_BAD_ARGUMENT, "the key is not valid");
+    if (servers.empty()) return fail(WARPCACHE_BAD_ARGUMENT, "there is no server");
+    *server = &servers[ketama.server_of({key, key_size})];
+    return connect(**server);
+  }
+
+  // Sends a request and reads the first line of the answer into `line`.
+  warpcache_status ask(Server& server, Bytes body, Channel::Deadline until) {
+    const Bytes end = body.data != nullptr ? warpcache::bytes_of("\r\n") : Bytes{};
+    Result result = server.channel->send(warpcache::bytes_of(text), body, end, until);
+    if (result == Result::kOk) result = server.channel->read_line(&line, until);
+    return result == Result::kOk ? WARPCACHE_OK : broken(server, result);
+  }
+
+  warpcache_status meaning(Server& server) {
+    if (line == "STORED" || line == "DELETED" || line == "TOUCHED") return WARPCACHE_OK;
+    if (line == "NOT_FOUND") return WARPCACHE_NOT_FOUND;
+    if (line == "NOT_STORED") return WARPCACHE_NOT_STORED;
+    if (line == "EXISTS") return WARPCACHE_EXISTS;
+    if (line.find("ERROR") == std::string::npos) server.channel.reset();  // out of step
+    return fail(WARPCACHE_SERVER_ERROR, line);
+  }
+
+  warpcache_status store(const char* verb, const char* key, size_t key_size, const void* value,
+                         size_t value_size, uint32_t expiry, uint32_t flags, const uint64_t* cas) {
+    if (value == nullptr && value_size > 0) return fail(WARPCACHE_BAD_ARGUMENT, "no value");
+    Server* server = nullptr;
+    const warpcache_status found = find(key, key_size, &server);
+    if (found != WARPCACHE_OK) return found;
+    text.assign(verb).append(" ").append(key, key_size).append(" ");
+    text.append(std::to_string(flags)).append(" ").append(std::to_string(expiry)).append(" ");
+    text.append(std::to_string(value_size));
+    if (cas != nullptr) text.append(" ").append(std::to_string(*cas));
+    text.append("\r\n");
+    const void* const bytes = value != nullptr ? value : "";
+    const warpcache_status status =
+        ask(*server, {static_cast<const uint8_t*>(bytes), value_size}, deadline());
+    return status == WARPCACHE_OK ? meaning(*server) : status;
+  }
+
+  warpcache_status simple(const char* verb, const char* key, size_t key_size,
+                          const std::string& argument, Server** server) {
+    const warpcache_status found = find(key, key_size, server);
+    if (found != WARPCACHE_OK) return found;
+    text.assign(verb).append(" ").append(key, key_size).append(argument).append("\r\n");
+    return ask(**server, {}, deadline());
+  }
+
+  warpcache_status arithmetic(const char* verb, const char* key, size_t key_size, uint64_t delta,
+                              uint64_t* number) {
+    Server* server = nullptr;
+    const warpcache_status status =
+        simple(verb, key, key_size, " " + std::to_string(delta), &server);
+    if (status != WARPCACHE_OK) return status;
+    uint64_t result = 0;
+    if (!read_number(std::string_view(line), &result)) return meaning(*server);
+    if (number != nullptr) *number = result;
+    return WARPCACHE_OK;
+  }
+
+  warpcache_status get(const char* key, size_t key_size, void* buffer, size_t capacity,
+                       size_t* size, uint32_t* flags, uint64_t* cas) {
+    Server* server = nullptr;
+    warpcache_status status = simple(cas != nullptr ? "gets" : "get", key, key_size, "", &server);
+    if (status != WARPCACHE_OK) return status;
+    if (line == "END") return WARPCACHE_NOT_FOUND;
+    ValueLine value;
+    if (!read_value_line(line, &value)) return meaning(*server);
+    *size = value.size;
+    if (flags != nullptr) *flags = value.flags;
+    if (cas != nullptr) *cas = value.cas;
+    const bool fits = value.size <= capacity;
+    const Channel::Deadline until = deadline();
+    Channel& channel = *server->channel;
+    Result result = channel.read(fits ? static_cast<uint8_t*>(buffer) : nullptr, value.size, until);
+    uint8_t end[7];
+    if (result == Result::kOk) result = channel.read(end, sizeof end, until);
+    if (result != Result::kOk) return broken(*server, result);
+    if (std::string_view(reinterpret_cast<char*>(end), sizeof end) != "\r\nEND\r\n") {
+      return broken(*server, Result::kClosed);
+    }
+    return fits ? WARPCACHE_OK : fail(WARPCACHE_NO_SPACE, "the value is larger than the buffer");
+  }
+
+  // Reads the answer of one server to a `gets` of several keys.
+  warpcache_status read_values(Server& server, warpcache_found found, void* context,
+                               Channel::Deadline until) {
+    std::vector<uint8_t> bytes;
+    while (true) {
+      Result result = server.channel->read_line(&line, until);
+      if (result != Result::kOk) return broken(server, result);
+      if (line == "END") return WARPCACHE_OK;
+      ValueLine value;
+      if (!read_value_line(line, &value)) return meaning(server);
+      bytes.resize(value.size + 2);
+      result = server.channel->read(bytes.data(), bytes.size(), until);
+      if (result != Result::kOk) return broken(server, result);
+      found(context, value.key.data(), value.key.size(), bytes.data(), value.size, value.flags,
+            value.cas);
+    }
+  }
+
+  warpcache_status mget(const char* const* keys, const size_t* sizes, size_t count,
+                        warpcache_found found, void* context) {
+    std::vector<std::string> requests(servers.size());
+    for (size_t i = 0; i < count; ++i) {
+      Server* server = nullptr;
+      const warpcache_status status = find(keys[i], sizes[i], &server);
+      if (status != WARPCACHE_OK) return status;
+      std::string& request = requests[static_cast<size_t>(server - servers.data())];
+      if (request.empty()) request = "gets";
+      request.append(" ").append(keys[i], sizes[i]);
+    }
+    const Channel::Deadline until = deadline();
+    warpcache_status worst = WARPCACHE_OK;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].empty()) continue;
+      requests[i].append("\r\n");
+      const Result result =
+          servers[i].channel->send(warpcache::bytes_of(requests[i]), {}, {}, until);
+      if (result != Result::kOk) worst = broken(servers[i], result);
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].empty() || servers[i].channel == nullptr) continue;
+      const warpcache_status status = read_values(servers[i], found, context, until);
+      if (status != WARPCACHE_OK) worst = status;
+    }
+    return worst;
+  }
+};
+
+namespace {
+
+// C code calls: nothing is thrown through it.
+template <typename Call>
+warpcache_status guarded(warpcache_client* client, Call call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return WARPCACHE_NO_MEMORY;
+  } catch (const std::exception& failure) {
+    client->error = failure.what();
+    return WARPCACHE_NO_SERVER;
+  }
+}
+
+}  // namespace
+
+warpcache_client* warpcache_create(void) { return new (std::nothrow) warpcache_client; }
+
+void warpcache_free(warpcache_client* client) { delete client; }
+
+warpcache_status warpcache_add_server(warpcache_client* client, const char* host, uint16_t tcp_port,
+                                      uint16_t ucx_port) {
+  return guarded(client, [&] {
+    if (host == nullptr || host[0] == '\0' || (tcp_port == 0 && ucx_port == 0)) {
+      return client->fail(WARPCACHE_BAD_ARGUMENT, "a server has a host and a port");
+    }
+    Server& server = client->servers.emplace_back();
+    server.host = host;
+    server.tcp_port = tcp_port;
+    server.ucx_port = ucx_port;
+    std::vector<std::string> names;
+    for (const Server& one : client->servers) {
+      constexpr uint16_t kDefaultPort = 11211;
+      const uint16_t port = one.tcp_port != 0 ? one.tcp_port : one.ucx_port;
+      names.push_back(port == kDefaultPort ? one.host : one.host + ":" + std::to_string(port));
+    }
+    client->ketama.set_servers(names);
+    return WARPCACHE_OK;
+  });
+}
+
+void warpcache_set_timeout_ms(warpcache_client* client, uint32_t timeout_ms) {
+  client->timeout = std::chrono::milliseconds(timeout_ms);
+}
+
+const char* warpcache_last_error(const warpcache_client* client) { return client->error.c_str(); }
+
+const char* warpcache_status_text(warpcache_status status) {
+  static constexpr const char* kTexts[] = {
+      "ok",           "not found", "not stored", "the item has changed",
+      "bad argument", "no server", "timeout",    "error of the server",
+      "no space",     "no memory"};
+  return status >= 0 && status <= WARPCACHE_NO_MEMORY ? kTexts[status] : "unknown";
+}
+
+const char* warpcache_transport(warpcache_client* client, const char* key, size_t key_size) {
+  Server* server = nullptr;
+  const warpcache_status status =
+      guarded(client, [&] { return client->find(key, key_size, &server); });
+  return status == WARPCACHE_OK ? server->channel->name() : "";
+}
+
+warpcache_status warpcache_get(warpcache_client* client, const char* key, size_t key_size,
+                               void* buffer, size_t capacity, size_t* size, uint32_t* flags,
+                               uint64_t* cas) {
+  return guarded(client,
+                 [&] { return client->get(key, key_size, buffer, capacity, size, flags, cas); });
+}
+
+warpcache_status warpcache_mget(warpcache_client* client, const char* const* keys,
+                                const size_t* key_sizes, size_t count, warpcache_found found,
+                                void* context) {
+  return guarded(client, [&] { return client->mget(keys, key_sizes, count, found, context); });
+}
+
+warpcache_status warpcache_set(warpcache_client* client, const char* key, size_t key_size,
+                               const void* value, size_t value_size, uint32_t expiry,
+                               uint32_t flags) {
+  return guarded(client, [&] {
+    return client->store("set", key, key_size, value, value_size, expiry, flags, nullptr);
+  });
+}
+
+warpcache_status warpcache_add(warpcache_client* client, const char* key, size_t key_size,
+                               const void* value, size_t value_size, uint32_t expiry,
+                               uint32_t flags) {
+  return guarded(client, [&] {
+    return client->store("add", key, key_size, value, value_size, expiry, flags, nullptr);
+  });
+}
+
+warpcache_status warpcache_replace(warpcache_client* client, const char* key, size_t key_size,
+                                   const void* value, size_t value_size, uint32_t expiry,
+                                   uint32_t flags) {
+  return guarded(client, [&] {
+    return client->store("replace", key, key_size, value, value_size, expiry, flags, nullptr);
+  });
+}
+
+warpcache_status warpcache_append(warpcache_client* client, const char* key, size_t key_size,
+                                  const void* value, size_t value_size) {
+  return guarded(client, [&] {
+    return client->store("append", key, key_size, value, value_size, 0, 0, nullptr);
+  });
+}
+
+warpcache_status warpcache_prepend(warpcache_client* client, const char* key, size_t key_size,
+                                   const void* value, size_t value_size) {
+  return guarded(client, [&] {
+    return client->store("prepend", key, key_size, value, value_size, 0, 0, nullptr);
+  });
+}
+
+warpcache_status warpcache_cas(warpcache_client* client, const char* key, size_t key_size,
+                               const void* value, size_t value_size, uint32_t expiry,
+                               uint32_t flags, uint64_t cas) {
+  return guarded(client, [&] {
+    return client->store("cas", key, key_size, value, value_size, expiry, flags, &cas);
+  });
+}
+
+warpcache_status warpcache_incr(warpcache_client* client, const char* key, size_t key_size,
+                                uint64_t delta, uint64_t* number) {
+  return guarded(client, [&] { return client->arithmetic("incr", key, key_size, delta, number); });
+}
+
+warpcache_status warpcache_decr(warpcache_client* client, const char* key, size_t key_size,
+                                uint64_t delta, uint64_t* number) {
+  return guarded(client, [&] { return client->arithmetic("decr", key, key_size, delta, number); });
+}
+
+warpcache_status warpcache_delete(warpcache_client* client, const char* key, size_t key_size) {
+  return guarded(client, [&] {
+    Server* server = nullptr;
+    const warpcache_status status = client->simple("delete", key, key_size, "", &server);
+    return status == WARPCACHE_OK ? client->meaning(*server) : status;
+  });
+}
+
+warpcache_status warpcache_touch(warpcache_client* client, const char* key, size_t key_size,
+                                 uint32_t expiry) {
+  return guarded(client, [&] {
+    Server* server = nullptr;
+    const warpcache_status status =
+        client->simple("touch", key, key_size, " " + std::to_string(expiry), &server);
+    return status == WARPCACHE_OK ? client->meaning(*server) : status;
+  });
+}

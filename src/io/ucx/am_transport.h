@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A transport of streams that travel in active messages (am_layout.h), for one worker. The worker
+// sees the same as from sockets: chunks of a stream's bytes. Differences:
+//
+// - A client sends at most kAmWindow eager bytes that were not taken, so unconsumed input is
+// bounded
+//   without a socket's buffer; a client that breaks this is closed.
+// - Data by rendezvous is fetched straight into the store's memory for the body (SessionObserver::
+//   body_window()), and a pinned value is sent from the store.
+//
+// Bounds: kAmWindow and one fetch of kAmRendezvousMax for each endpoint; AmTransportConfig::
+// output_bytes_max of copied unsent output in all. A client that does not read holds up only its
+// own stream.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io/counters.h"
+#include "io/socket/accept/acceptor.h"
+#include "io/socket/connection_info.h"
+#include "io/transport.h"
+#include "io/ucx/am_stream.h"
+
+namespace warpcache::io {
+
+struct AmTransportConfig {
+  uint32_t idle_timeout_s = 0;                     // as in SocketTransportConfig
+  uint32_t stall_timeout_s = 0;                    // likewise
+  uint64_t output_bytes_max = uint64_t{64} << 20;  // likewise
+  bool admin = true;                               // see RxChunk
+  std::string address = {};                        // --ucx, for list_connections()
+};
+
+// Counters beside those of every transport.
+struct alignas(64) AmCounters {
+  Counter messages_received;
+  Counter messages_sent;
+  Counter fetched_bytes;  // by rendezvous, straight into the store
+  Counter copied_bytes;   // by rendezvous, through a buffer
+  Counter pinned_bytes;   // sent by rendezvous from the store
+  Counter refused;        // endpoints above the limit on connections (-c)
+  Counter broken_rules;   // closed because a client broke the rules of am_layout.h
+  Counter failed;         // endpoints whose client went without a word
+};
+
+class AmTransport final : public AmReceiver {
+ public:
+  // Handles have this bit, so that they differ from those of sockets.
+  static constexpr uint32_t kHandleBit = 0x80000000u;
+  // A client must greet, and leave after its last message, within this time.
+  static constexpr uint32_t kPatienceS = 5;
+
+  // `port` and `budget` outlive the transport.
+  AmTransport(const AmTransportConfig& config, AmPort& port, ConnectionBudget& budget);
+  AmTransport(const AmTransport&) = delete;
+  AmTransport& operator=(const AmTransport&) = delete;
+  ~AmTransport() override;
+
+  void attach(SessionObserver& observer, PinReleaser& releaser);
+
+  // Appends chunks, as Transport::receive(), without waiting. Returns whether something happened.
+  bool receive(RxBurst& burst);
+  // The completions must be of this transport's chunks.
+  void complete(const RxBurst& burst, const Completion* completions, uint32_t count);
+
+  // Whether the thread may sleep until event_fd() is readable, at most sleep_ms_max() long.
+  bool arm();
+  int sleep_ms_max() const;
+  int event_fd() const { return port_.event_fd(); }
+  bool has_streams() const { return stream_count_ != 0; }
+
+  // Any thread; as in SocketTransport. is_over(): stopped or drained, and nothing is under way.
+  // Owner's thread.
+  void stop_now();
+  void drain();
+  bool is_over();
+
+  const TransportCounters& counters() const { return counters_; }
+  const AmCounters& am_counters() const { return am_counters_; }
+  uint32_t stream_count() const { return stream_count_.load(std::memory_order_relaxed); }
+
+  // Any thread; as in SocketTransport.
+  bool list_connections(uint32_t& next, std::vector<ConnectionInfo>& list) const;
+
+  // AmReceiver
+  bool admits() override;
+  void not_opened() override;
+  void opened(uint32_t endpoint) override;
+  void received(uint32_t endpoint, Bytes header, Bytes data) override;
+  bool announced(uint32_t endpoint, Bytes header, uint64_t size, AmRemote data) override;
+  void sent(AmSend& message, bool whole) override;
+  void fetched(uint32_t endpoint, bool whole) override;
+  void failed(uint32_t endpoint) override;
+  void ended(uint32_t endpoint) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLaterAfter{1};
+  static constexpr uint32_t kLaterAtOnce = 4;
+  static constexpr uint32_t kDrainSecondsMax = 9;
+  static constexpr uint32_t kLongReplyMessages = 8;
+  static constexpr size_t kSpareMax = 64;
+  static constexpr uint32_t kPiecesMax = 1024;
+  enum class Mode : uint8_t { kRunning, kDraining, kStopping };
+
+  bool take_header(AmStream& stream, uint32_t number, Bytes header, AmHeader& parsed);
+  void greet(uint32_t number, AmStream& stream);
+  void take_bytes(uint32_t number, AmStream& stream, Bytes data);
+  bool deliver_direct(uint32_t number, AmStream& stream, Bytes data);
+  uint32_t visible(const AmStream& stream) const;
+  bool may_go_on(const AmStream& stream) const;
+  void schedule(uint32_t number);
+  void set_ready(uint32_t number);
+  void deliver_ready();
+  void deliver(uint32_t number);
+  void add_chunk(uint32_t number, uint32_t size, uint32_t body_received);
+  bool has_space() const;
+  void fetch_next(uint32_t number);
+  bool collect_windows(const AmStream& stream, uint32_t size);
+  void complete_stream(const RxBurst& burst, const Completion& completion);
+  bool keep_left_over(AmStream& stream, const uint8_t* bytes, const Completion& completion);
+  void take(AmStream& stream, uint64_t bytes);
+  void send_spans(uint32_t number, const ReplySpan* spans, uint32_t span_count);
+  AmOut& new_out(uint32_t number, AmHandler handler);
+  void send_out(AmOut& out);
+  void give_out(AmOut& out);
+  void send_pinned(uint32_t number, const ReplySpan& span);
+  void release_later(uint32_t number, const ReplySpan& span);
+  void release_all(AmStream& stream);
+  void send_control(uint32_t number, AmHandler handler, Bytes data);
+  void after_sending(uint32_t number);
+  void pump_long_reply(uint32_t number);
+  void pump_long_replies();
+  void ready_later();
+  void leave(uint32_t number);
+  void set_broken(uint32_t number);
+  void break_rules(uint32_t number, const char* why);
+  void close_broken();
+  void close_stream(uint32_t number);
+  void close_session(AmStream& stream);
+  void once_a_second();
+  void sweep_stream(uint32_t number);
+  void cancel_still_bodies();
+  void reclaim_output();
+  void drain_idle();
+  AmStream& stream_of(uint32_t number) { return streams_[number]->stream; }
+
+  AmTransportConfig config_;
+  AmPort& port_;
+  ConnectionBudget& budget_;
+  SessionObserver* observer_ = nullptr;
+  PinReleaser* releaser_ = nullptr;
+  TransportCounters counters_;
+  AmCounters am_counters_;
+  std::vector<std::unique_ptr<AmSlot>> streams_;  // by endpoint; grows under the lock
+  mutable std::mutex list_mutex_;                 // for opening and listing
+  std::atomic<uint32_t> stream_count_{0};         // that are not free
+  RxBurst* burst_ = nullptr;                      // of the receive() that runs
+  uint32_t delivered_ = 0;
+  std::vector<uint32_t> ready_;
+  std::vector<uint32_t> later_;
+  Clock::time_point later_due_;
+  std::vector<uint32_t> broken_;
+  std::vector<uint32_t> long_replies_;
+  std::vector<MutableBytes> windows_;
+  std::vector<std::unique_ptr<AmOut>> spare_;
+  uint64_t output_bytes_ = 0;  // copied and under way, of all streams
+  std::atomic<uint32_t> now_s_;
+  uint32_t swept_at_s_ = 0;
+  uint64_t bodies_refused_before_ = 0;
+  std::atomic<Mode> mode_{Mode::kRunning};
+  uint32_t over_by_s_ = 0;
+  bool closed_all_ = false;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/ucx/am_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/ucx/testing/memory_am_port.h"
+#include "io/wake_event.h"
+
+namespace warpcache::io {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Plays the worker: sees chunks, completes them as a test says.
+class AmTransportTest : public testing::Test, private SessionObserver, private PinReleaser {
+ protected:
+  AmTransportTest() {
+    for (RxBurst& burst : bursts_) burst.arena = {new uint8_t[kArena], kArena, 0};
+    transport_.attach(*this, *this);
+  }
+  ~AmTransportTest() override {
+    for (RxBurst& burst : bursts_) delete[] burst.arena.data;
+  }
+
+  void open() {
+    port_.open(0);
+    port_.message(0, {.handler = AmHandler::kHello}, "");
+    EXPECT_THAT(receive(), IsEmpty());
+    port_.sent.clear();
+  }
+  void bytes(std::string data) { port_.message(0, {.sequence = next_++}, std::move(data)); }
+  void announce(std::string* data) { port_.announce(0, {.sequence = next_++}, data); }
+
+  // The texts of the chunks that come.
+  std::vector<std::string> receive(uint32_t burst = 0) {
+    RxBurst& into = bursts_[burst];
+    into.arena.used = 0;
+    into.chunks.clear();
+    (void)transport_.receive(into);
+    std::vector<std::string> texts;
+    for (const RxChunk& chunk : into.chunks) {
+      texts.emplace_back(reinterpret_cast<const char*>(into.arena.data + chunk.offset), chunk.size);
+    }
+    return texts;
+  }
+  void complete(const RxNext& next, const std::vector<ReplySpan>& spans = {}, uint32_t burst = 0) {
+    ASSERT_EQ(bursts_[burst].chunks.size(), 1u);
+    const Completion completion = {&bursts_[burst].chunks[0], &next, spans.data(),
+                                   static_cast<uint32_t>(spans.size())};
+    transport_.complete(bursts_[burst], &completion, 1);
+  }
+  static ReplySpan span(const std::string& text, uint32_t pin = 0) {
+    return {reinterpret_cast<const uint8_t*>(text.data()), static_cast<uint32_t>(text.size()), pin};
+  }
+  std::vector<std::string> sent_texts() const {
+    std::vector<std::string> texts;
+    for (const auto& message : port_.sent) texts.push_back(message.data);
+    return texts;
+  }
+  const RxChunk& chunk(uint32_t burst = 0) const { return bursts_[burst].chunks.at(0); }
+
+  void opened(SessionStorage&, int) override { ++sessions_; }
+  void closed(SessionStorage&, CloseReason) override { --sessions_; }
+  bool holds_body(const SessionStorage&) const override { return false; }
+  void cancel_body(SessionStorage&) override {}
+  MutableBytes body_window(const SessionStorage&, uint32_t after) override {
+    for (const MutableBytes& window : windows_) {
+      if (after < window.size) return {window.data + after, window.size - after};
+      after -= static_cast<uint32_t>(window.size);
+    }
+    return {};
+  }
+  void release(uint32_t pin) override { released_.push_back(pin); }
+
+  static constexpr uint32_t kArena = 4 * kChunkBytesMax;
+  MemoryAmPort port_;
+  WakeEvent freed_;
+  ConnectionBudget budget_{8, freed_};
+  AmTransport transport_{{}, port_, budget_};
+  RxBurst bursts_[2];
+  std::vector<MutableBytes> windows_;
+  std::vector<uint32_t> released_;
+  int sessions_ = 0;
+  uint32_t next_ = 1;
+};
+
+TEST_F(AmTransportTest, MessagesOfOneRoundAreOneChunkAndRepliesOneMessage) {
+  open();
+  bytes("get a\r\n");
+  bytes("get b\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get a\r\nget b\r\n"));
+  const std::string first = "END\r\n";
+  const std::string second = "VALUE";
+  complete({.consumed = 14}, {span(first), span(second)});
+  EXPECT_THAT(sent_texts(), ElementsAre("END\r\nVALUE"));
+  EXPECT_EQ(port_.sent[0].header.taken, 14u);
+  EXPECT_EQ(port_.sent[0].header.sequence, 1u);  // 0 was the welcome
+}
+
+TEST_F(AmTransportTest, WhatIsNotConsumedComesAgainBeforeLaterBytes) {
+  open();
+  bytes("get a\r\nge");
+  EXPECT_THAT(receive(), ElementsAre("get a\r\nge"));
+  complete({.consumed = 7});
+  EXPECT_THAT(receive(), IsEmpty());
+  bytes("t b\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get b\r\n"));
+  complete({.consumed = 0, .need = 10});
+  bytes("12");
+  EXPECT_THAT(receive(), IsEmpty());
+  bytes("3456");
+  EXPECT_THAT(receive(), ElementsAre("get b\r\n123456"));
+}
+
+TEST_F(AmTransportTest, AStreamIsInOneBurstAtATime) {
+  open();
+  bytes("one");
+  EXPECT_THAT(receive(0), ElementsAre("one"));
+  bytes("two");
+  EXPECT_THAT(receive(1), IsEmpty());
+  complete({.consumed = 2});
+  EXPECT_THAT(receive(1), ElementsAre("etwo"));
+  complete({.consumed = 4}, {}, 1);
+}
+
+TEST_F(AmTransportTest, NothingIsReadWhileRepliesAreUnsent) {
+  open();
+  bytes("one");
+  EXPECT_THAT(receive(), ElementsAre("one"));
+  port_.done_at_once = false;
+  const std::string reply = "reply";
+  complete({.consumed = 3}, {span(reply)});
+  bytes("two");
+  EXPECT_THAT(receive(), IsEmpty());
+  port_.finish();
+  EXPECT_THAT(receive(), ElementsAre("two"));
+}
+
+TEST_F(AmTransportTest, ABodyIsFetchedIntoItsWindows) {
+  open();
+  std::string body(100'000, 'b');
+  bytes("set k 0 0 100000\r\n");
+  announce(&body);
+  bytes("\r\nget k\r\n");
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 100000\r\n"));
+  EXPECT_EQ(chunk().announced, 0u);  // the chunk was made before the announcement came
+  complete({.consumed = 18, .need = 60'000});
+  EXPECT_THAT(receive(), ElementsAre(""));
+  EXPECT_EQ(chunk().announced, 100'000u);
+  std::string store(100'000, '.');
+  auto* const place = reinterpret_cast<uint8_t*>(store.data());
+  windows_ = {{place, 70'000}, {place + 70'000, 30'000}};
+  complete({.consumed = 0, .body = windows_[0]});
+  EXPECT_EQ(store, body);
+  EXPECT_EQ(port_.held, 0u);
+  EXPECT_THAT(receive(), ElementsAre(""));
+  EXPECT_EQ(chunk().body_received, 100'000u);
+  complete({});
+  EXPECT_THAT(receive(), ElementsAre("\r\nget k\r\n"));
+  EXPECT_EQ(transport_.am_counters().fetched_bytes.get(), 100'000u);
+}
+
+TEST_F(AmTransportTest, OtherBytesByRendezvousKeepTheirPlace) {
+  open();
+  std::string small = "0123456789";
+  bytes("set k 0 0 12\r\nab");
+  announce(&small);
+  bytes("\r\n");
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 12\r\nab"));
+  complete({.consumed = 0, .need = 28});
+  // The worker may take space for it, which it does not.
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 12\r\nab"));
+  EXPECT_EQ(chunk().announced, 10u);
+  complete({.consumed = 0, .need = 28});
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 12\r\nab0123456789\r\n"));
+  complete({.consumed = 28});
+  bytes("next");
+  EXPECT_THAT(receive(), ElementsAre("next"));
+}
+
+TEST_F(AmTransportTest, APinIsKeptUntilAllPiecesAreSent) {
+  open();
+  bytes("get k\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get k\r\n"));
+  port_.done_at_once = false;
+  const std::string large(20'000, 'l');
+  const std::string rest(100, 'r');
+  complete({.consumed = 7}, {span(large, kPinFollows), span(rest, 9)});
+  EXPECT_THAT(released_, IsEmpty());
+  EXPECT_TRUE(port_.sent[0].rendezvous);
+  EXPECT_EQ(port_.sent[1].data, rest);
+  port_.finish();
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_THAT(released_, ElementsAre(9));
+}
+
+TEST_F(AmTransportTest, AFailedEndpointFreesWhatItHeld) {
+  open();
+  EXPECT_EQ(budget_.current(), 1u);
+  std::string body(50'000, 'b');
+  bytes("get k\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get k\r\n"));
+  announce(&body);
+  port_.fail(0);
+  EXPECT_THAT(receive(1), IsEmpty());
+  EXPECT_THAT(port_.closed, IsEmpty());  // its chunk is with the worker
+  port_.done_at_once = false;
+  const std::string large(20'000, 'l');
+  complete({.consumed = 7}, {span(large, 5)});
+  EXPECT_THAT(released_, ElementsAre(5));
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_THAT(port_.closed, ElementsAre(0));
+  EXPECT_EQ(port_.held, 0u);
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_EQ(sessions_, 0);
+  EXPECT_EQ(budget_.current(), 0u);
+  EXPECT_EQ(transport_.stream_count(), 0u);
+}
+
+TEST_F(AmTransportTest, AFetchIntoABodyEndsBeforeTheSession) {
+  open();
+  std::string body(100'000, 'b');
+  std::string store(100'000, '.');
+  windows_ = {{reinterpret_cast<uint8_t*>(store.data()), store.size()}};
+  bytes("set");
+  EXPECT_THAT(receive(), ElementsAre("set"));
+  complete({.consumed = 3, .body = windows_[0]});
+  port_.done_at_once = false;
+  announce(&body);
+  EXPECT_THAT(receive(), IsEmpty());
+  port_.fail(0);
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_THAT(port_.closed, ElementsAre(0));
+  EXPECT_EQ(sessions_, 1);
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_EQ(sessions_, 0);
+}
+
+TEST_F(AmTransportTest, MoreThanTheWindowEndsTheStream) {
+  open();
+  bytes("x");
+  EXPECT_THAT(receive(), ElementsAre("x"));
+  for (uint32_t sent = 0; sent < kAmWindow; sent += kAmEagerMax)
+    bytes(std::string(kAmEagerMax, 'x'));
+  EXPECT_THAT(receive(1), IsEmpty());
+  complete({.consumed = 1});
+  ASSERT_FALSE(port_.sent.empty());
+  EXPECT_EQ(port_.sent.back().header.handler, AmHandler::kBye);
+  EXPECT_EQ(port_.sent.back().data, "more bytes than the window has");
+}
+
+TEST_F(AmTransportTest, WhatWasTakenIsReportedWithoutReplies) {
+  open();
+  for (uint32_t taken = 0; taken < 2 * kAmWindow; taken += kAmEagerMax) {
+    bytes(std::string(kAmEagerMax, 'q'));
+    EXPECT_EQ(receive().size(), 1u);
+    complete({.consumed = kAmEagerMax});
+  }
+  ASSERT_FALSE(port_.sent.empty());
+  EXPECT_EQ(port_.sent[0].header.handler, AmHandler::kTaken);
+  EXPECT_GE(port_.sent[0].header.taken, kAmWindow / 4);
+}
+
+TEST_F(AmTransportTest, AfterAByeWhatCameIsAnsweredFirst) {
+  open();
+  bytes("get a\r\n");
+  port_.message(0, {.handler = AmHandler::kBye, .sequence = next_++}, "");
+  EXPECT_THAT(receive(), ElementsAre("get a\r\n"));
+  const std::string reply = "END\r\n";
+  complete({.consumed = 7}, {span(reply)});
+  ASSERT_EQ(port_.sent.size(), 2u);
+  EXPECT_EQ(port_.sent[0].data, reply);
+  EXPECT_EQ(port_.sent[1].header.handler, AmHandler::kBye);
+}
+
+TEST_F(AmTransportTest, TheLimitOnConnectionsHolds) {
+  for (uint32_t i = 0; i < 10; ++i) port_.open(i);
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_EQ(transport_.stream_count(), 8u);
+  EXPECT_EQ(transport_.am_counters().refused.get(), 2u);
+}
+
+TEST_F(AmTransportTest, DrainingEndsIdleStreams) {
+  open();
+  transport_.drain();
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_FALSE(transport_.is_over());
+  EXPECT_EQ(port_.sent.back().header.handler, AmHandler::kBye);
+  port_.fail(0);
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_TRUE(transport_.is_over());
+}
+
+}  // namespace
+}  // namespace warpcache::io

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Active messages in memory, for tests: the test plays the clients.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/ucx/am_port.h"
+
+namespace warpcache::io {
+
+class MemoryAmPort final : public AmPort {
+ public:
+  struct Sent {
+    AmHeader header;
+    std::string data;
+    bool rendezvous;
+  };
+
+  // --- The clients
+
+  // What happens in the next progress().
+  void open(uint32_t endpoint) {
+    next_.push_back([this, endpoint] {
+      if (receiver_->admits()) receiver_->opened(endpoint);
+    });
+  }
+  void message(uint32_t endpoint, AmHeader header, std::string data) {
+    next_.push_back([this, endpoint, header, data = std::move(data)] {
+      receiver_->received(endpoint, {reinterpret_cast<const uint8_t*>(&header), sizeof header},
+                          bytes_of(data));
+    });
+  }
+  // The data stays in place until it is fetched or dropped.
+  void announce(uint32_t endpoint, AmHeader header, std::string* data) {
+    next_.push_back([this, endpoint, header, data] {
+      const Bytes head = {reinterpret_cast<const uint8_t*>(&header), sizeof header};
+      if (receiver_->announced(endpoint, head, data->size(), data)) ++held;
+    });
+  }
+  void fail(uint32_t endpoint) {
+    next_.push_back([this, endpoint] { receiver_->failed(endpoint); });
+  }
+
+  std::vector<Sent> sent;    // messages, whether done or under way
+  bool done_at_once = true;  // else sends and fetches are under way until finish()
+  uint32_t held = 0;         // announced, neither fetched nor dropped
+  std::vector<uint32_t> closed;
+
+  // Completes what is under way in the next progress().
+  void finish(bool whole = true) {
+    next_.push_back([this, whole] {
+      for (AmSend* message : std::exchange(under_way_, {})) receiver_->sent(*message, whole);
+      if (fetch_ != nullptr) std::exchange(fetch_, nullptr)(whole);
+    });
+  }
+
+  // --- AmPort
+
+  void attach(AmReceiver& receiver) override { receiver_ = &receiver; }
+  bool progress() override {
+    const bool busy = !next_.empty();
+    for (auto& step : std::exchange(next_, {})) step();
+    return busy;
+  }
+  bool arm() override { return next_.empty(); }
+  int event_fd() const override { return -1; }
+  void wake() override {}
+  AmSent send(AmSend& message) override {
+    sent.push_back({message.header,
+                    {reinterpret_cast<const char*>(message.data.data), message.data.size},
+                    message.rendezvous});
+    if (done_at_once) return AmSent::kDone;
+    under_way_.push_back(&message);
+    return AmSent::kUnderWay;
+  }
+  bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces,
+             uint32_t count) override {
+    --held;
+    const std::vector<MutableBytes> to(pieces, pieces + count);
+    const auto copy = [data, to] {
+      const char* from = static_cast<std::string*>(data)->data();
+      for (const MutableBytes& piece : to) {
+        std::memcpy(piece.data, from, piece.size);
+        from += piece.size;
+      }
+    };
+    if (done_at_once) {
+      copy();
+      return true;
+    }
+    fetch_ = [this, endpoint, copy](bool whole) {
+      if (whole) copy();
+      receiver_->fetched(endpoint, whole);
+    };
+    return false;
+  }
+  void drop(uint32_t, AmRemote) override { --held; }
+  std::string peer(uint32_t) const override { return "memory"; }
+  void close(uint32_t endpoint) override {
+    closed.push_back(endpoint);
+    next_.push_back([this, endpoint] {
+      for (AmSend* message : std::exchange(under_way_, {})) receiver_->sent(*message, false);
+      if (fetch_ != nullptr) std::exchange(fetch_, nullptr)(false);
+      receiver_->ended(endpoint);
+    });
+  }
+
+ private:
+  AmReceiver* receiver_ = nullptr;
+  std::deque<std::function<void()>> next_;
+  std::vector<AmSend*> under_way_;
+  std::function<void(bool)> fetch_;
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Active messages by UCX: shared memory to processes of this machine, TCP to others, RDMA where UCX
+// has it. Built where UCX is; the server loads it as a module (ucx_module.h).
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "io/ucx/am_port.h"
+#include "io/ucx/ucx_module.h"
+
+namespace warpcache::io {
+
+// UCX's own state, which the ports of a process share.
+class UcxContext {
+ public:
+  // Returns the error as text, or "".
+  static std::string open(std::shared_ptr<UcxContext>* context);
+  UcxContext(const UcxContext&) = delete;
+  UcxContext& operator=(const UcxContext&) = delete;
+  ~UcxContext();
+
+  ucp_context_h handle() const { return handle_; }
+
+ private:
+  UcxContext() = default;
+  ucp_context_h handle_ = nullptr;
+};
+
+class UcxPort final : public AmPort {
+ public:
+  // Returns the error as text, or "".
+  static std::string open(std::shared_ptr<UcxContext> context, std::unique_ptr<UcxPort>* port);
+  UcxPort(const UcxPort&) = delete;
+  UcxPort& operator=(const UcxPort&) = delete;
+  // REQUIRES: no other thread uses a port that listen() of this one gave.
+  ~UcxPort() override;
+
+  // Accepts endpoints and assigns them to `ports`, one after the other. The ports outlive this one,
+  // which may be among them, or no longer run progress(). Returns the error as text, or "".
+  std::string listen(const std::string& host, uint16_t port, std::vector<UcxPort*> ports);
+
+  // Starts to connect. The endpoint can be used at once; failed() follows if there is no server.
+  // Returns the error as text, or "".
+  std::string connect(const std::string& host, uint16_t port, uint32_t* endpoint);
+
+  void attach(AmReceiver& receiver) override { receiver_ = &receiver; }
+  bool progress() override;
+  bool arm() override;
+  int event_fd() const override { return event_fd_; }
+  void wake() override { (void)ucp_worker_signal(worker_); }
+  AmSent send(AmSend& message) override;
+  bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
+  void drop(uint32_t endpoint, AmRemote data) override;
+  void close(uint32_t endpoint) override;
+  std::string peer(uint32_t endpoint) const override { return endpoints_[endpoint]->peer; }
+
+ private:
+  static constexpr unsigned kAmId = 1;
+  static constexpr int kProgressMax = 32;  // so that a busy port gives others a chance
+
+  struct Endpoint {
+    UcxPort* port = nullptr;
+    ucp_ep_h ep = nullptr;
+    uint32_t number = 0;
+    uint32_t under_way = 0;  // sends, a fetch, and closing
+    bool has_failed = false;
+    bool reported = false;  // failed() was called
+    bool closed = false;
+    bool listed = false;  // in news_
+    bool fetch_failed = false;
+    std::string peer;
+    std::vector<ucp_dt_iov_t> pieces;  // of the fetch
+  };
+
+  explicit UcxPort(std::shared_ptr<UcxContext> context) : context_(std::move(context)) {}
+  Endpoint& add_endpoint();
+  std::string make_endpoint(ucp_ep_params_t& params, Endpoint** made);
+  void list_news(Endpoint& endpoint);
+  void report_news();
+  void accept_new();
+  void end_one(Endpoint& endpoint);
+
+  static void on_request(ucp_conn_request_h request, void* port);
+  static ucs_status_t on_message(void* port, const void* header, size_t header_size, void* data,
+                                 size_t size, const ucp_am_recv_param_t* param);
+  static void on_failure(void* endpoint, ucp_ep_h ep, ucs_status_t status);
+  static void on_sent(void* request, ucs_status_t status, void* message);
+  static void on_fetched(void* request, ucs_status_t status, size_t size, void* endpoint);
+  static void on_closed(void* request, ucs_status_t status, void* endpoint);
+
+  std::shared_ptr<UcxContext> context_;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  AmReceiver* receiver_ = nullptr;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<uint32_t> free_;
+  std::unordered_map<ucp_ep_h, Endpoint*> by_ep_;
+  Endpoint* last_ = nullptr;     // that a message came from
+  std::vector<Endpoint*> news_;  // failed, or nothing is under way any more
+  bool busy_ = false;            // a handler ran since progress() began
+
+  ucp_listener_h listener_ = nullptr;
+  std::vector<UcxPort*> ports_;  // of listen()
+  size_t next_port_ = 0;
+  std::mutex new_mutex_;
+  std::vector<ucp_conn_request_h> new_;  // connection requests assigned to this port
+  std::atomic<bool> has_new_{false};
+};
+
+}  // namespace warpcache::io

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ucx_hostile HOST PORT SCENARIO: a client of active messages that breaks the rules, or goes in the
+// middle of something. Prints `ready` when it has done it; then it stays until it is killed, unless
+// the server ends the endpoint: it prints `closed` and why.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "client/am_channel.h"
+#include "io/ucx/ucx_port.h"
+
+namespace warpcache {
+namespace {
+
+using io::AmHandler;
+using io::AmHeader;
+
+constexpr size_t kValue = 512 * 1024;
+
+class Hostile final : private io::AmReceiver {
+ public:
+  std::string open(const std::string& host, uint16_t port) {
+    std::shared_ptr<io::UcxContext> context;
+    std::string failure = io::UcxContext::open(&context);
+    if (failure.empty()) failure = io::UcxPort::open(context, &port_);
+    if (!failure.empty()) return failure;
+    port_->attach(*this);
+    return port_->connect(host, port, &endpoint_);
+  }
+
+  // Sends a message whose header is `header_size` bytes of `header`.
+  void send(AmHeader header, std::string_view data, bool rendezvous = false) {
+    auto message = std::make_unique<io::AmSend>();
+    message->header = header;
+    message->data = bytes_of(data);
+    message->rendezvous = rendezvous;
+    message->endpoint = endpoint_;
+    (void)port_->send(*message);
+    messages_.push_back(std::move(message));
+  }
+  void bytes(std::string_view data, bool rendezvous = false) {
+    send({.sequence = next_++}, data, rendezvous);
+  }
+  void hello() { send({.handler = AmHandler::kHello, .sequence = next_++}, ""); }
+
+  // Handles messages until `until` is true.
+  template <typename Until>
+  void run(Until until) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!until() && std::chrono::steady_clock::now() < deadline) (void)port_->progress();
+  }
+  void greet() {
+    hello();
+    run([this] { return welcomed_ || closed_; });
+  }
+  void run_for_ms(int ms) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    run([end] { return std::chrono::steady_clock::now() >= end; });
+  }
+
+  bool closed() const { return closed_; }
+  const std::string& why() const { return why_; }
+  size_t announced() const { return announced_; }
+  size_t received() const { return received_; }
+
+ private:
+  bool admits() override { return false; }
+  void not_opened() override {}
+  void opened(uint32_t) override {}
+  void received(uint32_t, Bytes header, Bytes data) override {
+    AmHeader parsed;
+    std::memcpy(&parsed, header.data, sizeof parsed);
+    welcomed_ |= parsed.handler == AmHandler::kWelcome;
+    received_ += parsed.handler == AmHandler::kBytes ? data.size : 0;
+    if (parsed.handler != AmHandler::kBye) return;
+    closed_ = true;
+    why_.assign(reinterpret_cast<const char*>(data.data), data.size);
+  }
+  bool announced(uint32_t, Bytes, uint64_t, io::AmRemote) override {
+    ++announced_;
+    return true;  // and never fetches it
+  }
+  void sent(io::AmSend&, bool) override {}
+  void fetched(uint32_t, bool) override {}
+  void failed(uint32_t) override { closed_ = true; }
+  void ended(uint32_t) override {}
+
+  std::unique_ptr<io::UcxPort> port_;
+  std::vector<std::unique_ptr<io::AmSend>> messages_;
+  uint32_t endpoint_ = 0;
+  uint32_t next_ = 0;
+  bool welcomed_ = false;
+  bool closed_ = false;
+  size_t announced_ = 0;
+  size_t received_ = 0;
+  std::string why_;
+};
+
+const std::string& value() {
+  static const std::string kBytes(kValue, 'v');
+  return kBytes;
+}
+
+std::string set_line(const char* key) {
+  return std::string("set ") + key + " 0 0 " + std::to_string(kValue) + "\r\n";
+}
+
+// False: there is no such scenario.
+bool play(Hostile& client, std::string_view scenario) {
+  if (scenario == "silent") {  // connects and never says hello
+    client.run_for_ms(100);
+    return true;
+  }
+  if (scenario == "no-hello") {
+    client.bytes("get a\r\n");
+    return true;
+  }
+  if (scenario == "version") {
+    client.send({.version = 2, .handler = AmHandler::kHello}, "");
+    return true;
+  }
+  client.greet();
+  if (scenario == "two-hellos") {
+    client.hello();
+  } else if (scenario == "handler") {
+    client.send({.handler = static_cast<AmHandler>(77), .sequence = 1}, "x");
+  } else if (scenario == "order") {
+    client.send({.sequence = 5}, "get a\r\n");
+  } else if (scenario == "window") {  // more than it was allowed, of a line that never ends
+    const std::string piece(8000, 'x');
+    for (int i = 0; i < 200 && !client.closed(); ++i) client.bytes(piece);
+  } else if (scenario == "noise") {
+    uint32_t state = 1;
+    for (int i = 0; i < 2000 && !client.closed(); ++i) {
+      std::string piece(64, '\0');
+      for (char& c : piece) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+      client.bytes(piece);
+      client.run([&, n = 0]() mutable { return ++n > 10; });
+    }
+  } else if (scenario == "long-rendezvous") {
+    static const std::string kLong(io::kAmRendezvousMax + 1, 'x');
+    client.bytes(set_line("hostile"));
+    client.bytes(kLong, true);
+  } else if (scenario == "many-rendezvous") {  // more at a time than is allowed
+    client.bytes("set hostile 0 0 100\r\n");
+    for (int i = 0; i < 100; ++i) client.bytes(std::string_view(value()).substr(0, 20000), true);
+  } else if (scenario == "rendezvous-of-commands") {  // allowed, though useless
+    static const std::string kCommands = "set by-rendezvous 0 0 2\r\nok\r\n";
+    client.bytes(kCommands, true);
+    client.run([&] { return client.received() >= 8 || client.closed(); });
+  } else if (scenario == "half-set") {  // a part of a large value, and then nothing
+    client.bytes(set_line("hostile"));
+    for (int i = 0; i < 10; ++i) client.bytes(std::string_view(value()).substr(0, 8000));
+    client.run_for_ms(200);
+  } else if (scenario ==
+             "set-announced") {  // the value is announced; killed before or in the fetch
+    client.bytes(set_line("hostile"));
+    client.bytes(value(), true);
+  } else if (scenario == "get-announced") {  // values wait to be fetched, and never are
+    client.bytes("get large large large large\r\n");
+    client.run([&] { return client.announced() > 0 || client.closed(); });
+  } else if (scenario == "no-reading") {  // asks for much and never looks at replies
+    for (int i = 0; i < 30; ++i) client.bytes("get small small small small small small small\r\n");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Stores and reads large values, by rendezvous both ways, until it is killed.
+int move_values(const std::string& host, uint16_t port, const std::string& key) {
+  using client::Channel;
+  std::string failure;
+  const auto connector = client::make_am_connector(&failure);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::unique_ptr<Channel> channel;
+  if (connector == nullptr || !connector->connect(host, port, deadline, &channel).empty()) return 1;
+  std::printf("ready\n");
+  (void)std::fflush(stdout);
+  std::string got(kValue + 7, '\0');
+  std::string line;
+  for (char letter = 'a';; letter = letter == 'z' ? 'a' : static_cast<char>(letter + 1)) {
+    const std::string bytes(kValue, letter);
+    const bool moved =
+        channel->send(bytes_of(set_line(key.c_str())), bytes_of(bytes), bytes_of("\r\n"),
+                      deadline) == Channel::Result::kOk &&
+        channel->read_line(&line, deadline) == Channel::Result::kOk && line == "STORED" &&
+        channel->send(bytes_of("get " + key + "\r\n"), {}, {}, deadline) == Channel::Result::kOk &&
+        channel->read_line(&line, deadline) == Channel::Result::kOk &&
+        channel->read(reinterpret_cast<uint8_t*>(got.data()), got.size(), deadline) ==
+            Channel::Result::kOk;
+    if (!moved || got != bytes + "\r\nEND\r\n") return 1;
+  }
+}
+
+int run(int argc, char** argv) {
+  if (argc != 4) return 64;
+  const std::string_view scenario = argv[3];
+  if (scenario == "values") {
+    return move_values(argv[1], static_cast<uint16_t>(std::atoi(argv[2])), "killed");
+  }
+  Hostile client;
+  const std::string failure = client.open(argv[1], static_cast<uint16_t>(std::atoi(argv[2])));
+  if (!failure.empty()) {
+    std::fprintf(stderr, "%s\n", failure.c_str());
+    return 1;
+  }
+  if (!play(client, scenario)) return 64;
+  std::printf("ready\n");
+  (void)std::fflush(stdout);
+  // These do not even make progress.
+  while (scenario == "no-reading" || scenario == "get-announced" || scenario == "set-announced") {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  client.run([&] { return client.closed(); });
+  std::printf("closed %s\n", client.why().c_str());
+  (void)std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+  return 0;
+}
+
+}  // namespace
+}  // namespace warpcache
+
+int main(int argc, char** argv) { return warpcache::run(argc, argv); }

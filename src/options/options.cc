@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "options/choice_options.h"
 #include "options/frames_options.h"
 #include "options/nic_cache_options.h"
 #include "options/option_draft.h"
@@ -127,54 +128,6 @@ bool set_prefix_delimiter(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
-bool set_protocol(OptionDraft& draft, std::string_view value) {
-  constexpr std::pair<std::string_view, ProtocolChoice> kNames[] = {
-      {"auto", ProtocolChoice::kAuto},
-      {"ascii", ProtocolChoice::kText},
-      {"binary", ProtocolChoice::kBinary}};
-  for (const auto& [name, choice] : kNames) {
-    if (name != value) continue;
-    draft.options.server.protocol = choice;
-    return draft.protocol_given = true;
-  }
-  return false;
-}
-
-// One of a list of words.
-template <typename Choice, size_t kCount>
-bool set_choice(Choice& target, std::string_view value,
-                const std::pair<std::string_view, Choice> (&choices)[kCount]) {
-  for (const auto& [word, choice] : choices) {
-    if (value != word) continue;
-    target = choice;
-    return true;
-  }
-  return false;
-}
-
-bool set_engine(OptionDraft& draft, std::string_view value) {
-  return set_choice<EngineChoice>(
-      draft.options.server.engine, value,
-      {{"auto", EngineChoice::kAuto}, {"cpu", EngineChoice::kCpu}, {"cuda", EngineChoice::kCuda}});
-}
-
-bool set_gpu_mode(OptionDraft& draft, std::string_view value) {
-  return set_choice<GpuMode>(draft.options.gpu.mode, value,
-                             {{"launch", GpuMode::kLaunch}, {"persistent", GpuMode::kPersistent}});
-}
-
-bool set_values(OptionDraft& draft, std::string_view value) {
-  return set_choice<ValuesChoice>(
-      draft.options.gpu.values, value,
-      {{"device", ValuesChoice::kDevice}, {"host", ValuesChoice::kHost}});
-}
-
-bool set_on_gpu_error(OptionDraft& draft, std::string_view value) {
-  return set_choice<GpuErrorChoice>(
-      draft.options.gpu.on_error, value,
-      {{"cpu", GpuErrorChoice::kCpu}, {"exit", GpuErrorChoice::kExit}});
-}
-
 bool set_unix_mask(OptionDraft& draft, std::string_view value) {
   const auto mask = read_octal(value, 07777);
   if (mask) draft.options.listen.unix_mask = *mask;
@@ -188,7 +141,6 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   return draft.udp_allow_given = true;
 }
 
-// Options of memcached that are refused, because a user who sets them relies on their effect.
 using View = std::string_view;
 using Draft = OptionDraft;
 

@@ -50,7 +50,10 @@ def test_random_commands_are_answered_as_by_memcached(protocol, tmp_path):
 
 @pytest.fixture(scope="module", params=("shm", "tcp"))
 def server(request):
-    with UcxServer("-m", "256", "-t", "2", transports=request.param) as started:
+    with UcxServer("-m", "16", "-t", "2", transports=request.param) as started:
+        with started.sockets.connect() as sock:  # what hostile clients ask for
+            large = b"l" * (512 * 1024)
+            assert ask(sock, b"set large 0 0 %d\r\n%s\r\n" % (len(large), large), b"\r\n") == b"STORED\r\n"
         yield started
 
 

@@ -120,7 +120,7 @@ std::string RestartFile::open(const std::string& path, const RestartHeader& want
   }
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) return "-e " + path + ": another server uses this file.";
   std::string why;
-  const std::string failure = read_description(wanted, &why);
+  std::string failure = read_description(wanted, &why);
   if (!failure.empty()) return failure;
   const auto size = static_cast<uint64_t>(state.st_size);
   FileEnd end{};

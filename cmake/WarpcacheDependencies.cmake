@@ -9,6 +9,7 @@ find_package(spdlog REQUIRED)
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(PCAP QUIET IMPORTED_TARGET libpcap)
+  pkg_check_modules(SASL QUIET libsasl2)
   pkg_check_modules(DPDK QUIET libdpdk>=22.11)
   pkg_check_modules(UCX QUIET ucx>=1.13)
 endif()
@@ -16,6 +17,13 @@ if(PCAP_FOUND)
   message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
 else()
   message(STATUS "pcap files: libpcap not found, recorded frames are not read from files")
+endif()
+
+# Logins by SASL whose names and passwords are libsasl2's; a file of them needs no library.
+if(SASL_FOUND)
+  message(STATUS "SASL: PLAIN from a file, and libsasl2 ${SASL_VERSION}")
+else()
+  message(STATUS "SASL: PLAIN from a file only, libsasl2 is not found (Debian: libsasl2-dev)")
 endif()
 
 # Frames from network cards and from memory of other processes.
@@ -27,6 +35,30 @@ elseif(DPDK_FOUND)
 else()
   message(STATUS "frames by DPDK: not built, DPDK 22.11 or newer is not found (Debian: libdpdk-dev)")
 endif()
+
+# TLS on streams (-Z).
+find_package(OpenSSL 3.0 QUIET COMPONENTS SSL)
+if(OPENSSL_FOUND)
+  message(STATUS "TLS: OpenSSL ${OPENSSL_VERSION}")
+else()
+  message(STATUS "TLS: not built, OpenSSL 3.0 or newer is not found (Debian: libssl-dev); -Z is refused")
+endif()
+
+# The NIC cache: clang compiles its XDP program, and libbpf's headers are needed; the library is loaded by the server.
+find_program(WARPCACHE_BPF_CLANG NAMES clang clang-19 clang-16 clang-15 clang-14)
+mark_as_advanced(WARPCACHE_BPF_CLANG)
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBBPF QUIET libbpf>=1.0)
+endif()
+set(WARPCACHE_HAVE_BPF OFF)
+if(WARPCACHE_BPF_CLANG AND LIBBPF_FOUND AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(WARPCACHE_HAVE_BPF ON)
+  set(state "built with libbpf ${LIBBPF_VERSION}")
+else()
+  set(state "not built, clang or libbpf 1.0 or newer is not found (Debian: clang, libbpf-dev)")
+endif()
+set(WARPCACHE_BPF_STATE "${state}" CACHE INTERNAL "")
+message(STATUS "NIC cache: ${state}")
 
 # Active messages.
 if(UCX_FOUND AND WARPCACHE_SANITIZE)

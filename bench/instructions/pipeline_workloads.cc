@@ -40,7 +40,7 @@ class MemoryTransport final : public io::Transport {
 
   void set_input(const std::string& input) { input_ = input; }
   uint64_t reply_bytes() const { return reply_bytes_; }
-  void close() { observer_->closed(session_); }
+  void close() { observer_->closed(session_, io::CloseReason::kNormal); }
 
   void attach(io::SessionObserver& observer, io::PinReleaser&) override { observer_ = &observer; }
   bool receive(io::RxBurst& burst, int) override {

@@ -72,7 +72,12 @@ void add_requests(CLI::App* app, Options* options) {
                 "set each key that was missed, as an application does; implies --no-fill");
   app->add_option("--expiry", options->expiry_s, "seconds that items live; 0: for ever");
   app->add_flag("!--no-fill", options->fill, "do not store all keys first");
+  app->add_option("--fill-share", options->fill_share, "store only this share of the keys first")
+      ->check(CLI::Range(0.0, 1.0));
   app->add_flag("!--no-verify", options->verify, "do not check what values come back");
+  app->add_option("--verify-share", options->verify_share,
+                  "frames: the share of replies whose checksums and values are checked")
+      ->check(CLI::Range(1e-6, 1.0));
 }
 
 void add_keys(CLI::App* app, Options* options) {

@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "io/frames/dpdk/dpdk_ports.h"
+#include "load/frame_worker.h"
+#include "load/socket_worker.h"
 
 namespace warpcache::load {
 namespace {
@@ -48,8 +50,9 @@ bool Run::connect(std::string* why) {
   if (!resolve(options_.server, options_.udp, &address, why)) return false;
   if (!options_.frames.empty()) return connect_by_frames(address, why);
   for (uint32_t i = 0; i < options_.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(options_, keys_, distribution_, i, &stop_));
-    if (!workers_.back()->connect(address, why)) return false;
+    auto worker = std::make_unique<SocketWorker>(options_, keys_, distribution_, i, &stop_);
+    if (!worker->connect(address, why)) return false;
+    workers_.push_back(std::move(worker));
   }
   return true;
 }
@@ -65,19 +68,19 @@ bool Run::connect_by_frames(const Address& address, std::string* why) {
   std::memcpy(&server, &address.bytes, sizeof server);
   io::DpdkSettings settings;
   settings.device = options_.frames.substr(kDpdkPrefix.size());
-  settings.queues = options_.threads;
+  settings.queues = settings.threads = options_.threads;
   settings.link_wait_ms = kLinkWaitMs;
   std::vector<std::unique_ptr<io::FramePort>> ports;
   *why = io::open_dpdk_ports(settings, &ports);
   if (!why->empty()) return false;
   for (uint32_t i = 0; i < options_.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(options_, keys_, distribution_, i, &stop_));
-    auto link = std::make_unique<FrameLink>(std::move(ports[i]), client, server);
-    if (!link->wait_for_server(kLinkWaitMs)) {
-      *why = "no answer to frames";
+    auto worker = std::make_unique<FrameWorker>(options_, keys_, distribution_, i, &stop_,
+                                                std::move(ports[i]), client, server);
+    if (!worker->wait_for_server(kLinkWaitMs)) {
+      *why = "no answer to frames of queue " + std::to_string(i);
       return false;
     }
-    workers_.back()->connect(std::move(link));
+    workers_.push_back(std::move(worker));
   }
   return true;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "load/address.h"
 #include "load/keyspace.h"
 #include "load/server_process.h"
 #include "load/stream.h"

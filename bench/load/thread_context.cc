@@ -19,6 +19,7 @@ ThreadContext::ThreadContext(const Options& options_in, const Keyspace& keys_in,
       stream_(options_in, distribution, index, options_in.threads),
       index_(index),
       fill_next_(index),
+      fill_end_(static_cast<uint64_t>(keys_in.count() * options_in.fill_share)),
       version_(index << 12) {
   findings.keep_missed = options.look_aside;
 }

@@ -32,7 +32,7 @@ class ThreadContext {
   uint32_t next(Operation* operation, uint32_t* ids);
 
   void start_fill() { fill_next_ = index_; }
-  bool fill_is_over() const { return fill_next_ >= keys.count(); }
+  bool fill_is_over() const { return fill_next_ >= fill_end_; }
   void end_fill() { filling_ = false; }
 
   // Counts the delay of a request that was due at `begin_ns` and is sent now.
@@ -72,6 +72,7 @@ class ThreadContext {
   const uint32_t index_;
   bool filling_ = true;
   uint64_t fill_next_ = 0;
+  uint64_t fill_end_;  // keys that the fill sets
   uint32_t version_;
 };
 

@@ -45,7 +45,9 @@ struct Options {
   bool look_aside = false;
   uint32_t expiry_s = 0;
   bool fill = true;
+  double fill_share = 1;  // of the keys, the first ones
   bool verify = true;
+  double verify_share = 1;  // frames: of the replies, which are checked whole
 
   uint32_t keys = 100'000;
   std::string distribution = "zipf:0.99";

@@ -1,36 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+// One thread of the load: what a run sees of it, and what both kinds (sockets, frames) share.
 #ifndef WARPCACHE_BENCH_LOAD_WORKER_H_
 #define WARPCACHE_BENCH_LOAD_WORKER_H_
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "load/address.h"
-#include "load/connection.h"
-#include "load/frame_link.h"
 #include "load/thread_context.h"
 
 namespace warpcache::load {
 
-// The connections of one thread, and the loop that sends through them.
+// The times at which the requests of an open loop are due, of one thread.
+class Schedule {
+ public:
+  Schedule() = default;
+  // `rate` requests/s of `threads` threads, of which this is number `index`.
+  Schedule(double rate, uint32_t threads, uint32_t index, uint64_t begin_ns)
+      : interval_ns_(1e9 * threads / rate),
+        first_ns_(static_cast<double>(begin_ns) + interval_ns_ * index / threads) {}
+
+  double due_ns() const { return first_ns_ + static_cast<double>(sent_) * interval_ns_; }
+  // How many requests are due at `now_ns` and not sent, as a fraction.
+  double waiting(double now_ns) const { return (now_ns - due_ns()) / interval_ns_; }
+  void advance() { ++sent_; }
+  // Requests that are due until `end_ns` and not sent.
+  uint64_t left(uint64_t end_ns) const {
+    const double ns = static_cast<double>(end_ns) - due_ns();
+    return ns > 0 ? static_cast<uint64_t>(ns / interval_ns_) : 0;
+  }
+
+ private:
+  double interval_ns_ = 1;
+  double first_ns_ = 0;
+  uint64_t sent_ = 0;
+};
+
 class Worker {
  public:
   // `stop` ends all workers early; a worker that fails sets it.
   Worker(const Options& options, const Keyspace& keys, Distribution* distribution, uint32_t index,
          std::atomic<bool>* stop);
-  ~Worker();
+  virtual ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  [[nodiscard]] bool connect(const Address& address, std::string* why);
-  // Sends and receives through `link`. REQUIRES: options.frames is not empty.
-  void connect(std::unique_ptr<FrameLink> link);
-
   // Sets its share of all keys.
-  void fill();
+  virtual void fill() = 0;
 
   // Sends the stream's requests from now to the window's end, then waits for the last replies.
   void load(const Window& window);
@@ -40,45 +56,37 @@ class Worker {
   const std::string& failure() const { return context_.failure; }
   uint64_t last_reply_ns() const { return last_reply_ns_; }
 
- private:
-  enum class Phase { kIdle, kFill, kClosedLoop, kOpenLoop, kDrain };
+ protected:
+  virtual void run_closed_loop() = 0;
+  // `schedule_` begins now.
+  virtual void run_open_loop() = 0;
+  // Waits for the replies to come, at most until `deadline_ns`.
+  virtual void drain(uint64_t deadline_ns) = 0;
 
+  uint64_t timeout_ns() const { return static_cast<uint64_t>(options_.timeout_s * 1e9); }
   uint32_t connection_count() const;
   bool stopped() const { return stop_->load(std::memory_order_relaxed); }
-  bool may_add() const;
-  uint32_t outstanding() const;
-  void start(Phase phase, uint32_t limit);
-  void pump_until_drained(uint64_t deadline_ns);
-  void run_closed_loop();
-  void run_open_loop();
-  [[nodiscard]] bool send_due();
-  double due_ns() const { return first_due_ns_ + static_cast<double>(sent_) * interval_ns_; }
-  Connection* next_with_space();
-  void add_requests(Connection* connection);
-  [[nodiscard]] bool serve(Connection* connection, uint32_t events);
-  [[nodiscard]] bool flush(Connection* connection);
-  void run_once(uint64_t wait_ns);
-  void wait_for_sockets(uint64_t wait_ns);
-  void wait_for_frames(uint64_t wait_ns);
-  void give_up();
+  // Whether the window or the number of requests allows more.
+  bool goes_on() const {
+    return !stopped() && context_.now_ns < context_.window.end_ns &&
+           (options_.requests == 0 || quota_ > 0);
+  }
+  // Counts a request that is sent now, or was due then.
+  void use_quota(uint64_t begin_ns) {
+    if (context_.window.begin_ns <= begin_ns && quota_ > 0) --quota_;
+  }
+  // Ends the run, for context_.failure or `why`.
+  void give_up(const std::string& why);
 
   const Options& options_;
   ThreadContext context_;
   const uint32_t index_;
-  std::atomic<bool>* const stop_;
-  int epoll_ = -1;
-  Phase phase_ = Phase::kIdle;
-  std::unique_ptr<FrameLink> link_;  // instead of sockets
-  std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<uint32_t> answered_;  // connections with replies of the last frames
-  uint64_t quota_ = 0;              // with Options::requests: requests that are still to be sent
-  uint64_t next_check_ns_ = 0;
+  Schedule schedule_;  // of an open loop
   uint64_t last_reply_ns_ = 0;
-  // Open loop.
-  double interval_ns_ = 0;
-  double first_due_ns_ = 0;
-  uint64_t sent_ = 0;
-  size_t next_sender_ = 0;  // the connection that sends next
+
+ private:
+  std::atomic<bool>* const stop_;
+  uint64_t quota_ = 0;  // with Options::requests: requests that are still to be sent
 };
 
 }  // namespace warpcache::load

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rendering import gpu, hit_rates, nic_cache, rtl, simt
+from rendering import gpu, hit_rates, nic_cache, nic_program, rtl, simt
 from rendering.markdown import microseconds, note, percent, text_table, three
 from rendering.registry import block
 from rendering.rows import only, rows
@@ -16,7 +16,6 @@ MISSING = {
     "N": "runs through DPDK on a machine with a GPU: round trips and drops at line rate",
     "W": "power at the wall, prices",
     "A": "active messages over RDMA (UCX), two hosts with RDMA cards",
-    "X": "a NIC cache in front of the host's network stack (XDP)",
     "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
     "B": "an FPGA board",
     "E": "the model of event-driven GPU execution (EDGE)",
@@ -269,7 +268,7 @@ NIC_CACHE = (
     Shown("figure 8", "small caches", "a curve", nic_misses, NIC.format("replacement short")),
     Shown("figure 9", "C without read-allocate", "over 10 points more", nic_allocate, NIC.format("allocate seeds long")),
     Shown("table 3", "resources of the FPGA", "86% of block memory", "", "", "RB"),
-    Shown("table 4", "latencies", "9, 29, 87 us", "an input", "", "XB"),
+    Shown("table 4", "latencies", "9, 29, 87 us", nic_program.latencies, "bench/nic_cache/run", "B"),
     Shown("table 5", "rates, RTL simulation", "191 k SET/s", "an input", "", "R"),
     Shown("figure 13", "rate by mix; A, 1/16", "210 to 350 k/s", nic_rates, NIC.format("model")),
     Shown("figure 14", "latency gain; A, B, C, D", "2, 2, less, 3.5", nic_gains, NIC.format("hardware")),

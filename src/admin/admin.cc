@@ -22,23 +22,20 @@ using Sink = ReplySink;
 // memcached's line.
 constexpr std::string_view kBusy = "BUSY currently processing crawler request";
 
-std::string_view words_of(const protocol::Request& request, const uint8_t* input) {
-  return {reinterpret_cast<const char*>(input) + request.value_offset, request.value_size};
-}
-
 }  // namespace
 
 Admin::Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-             LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth,
-             ServerState& state, StopRequest& stop)
+             LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes,
+             const Logins& logins, ServerState& state, StopRequest& stop)
     : options_(options),
       store_(store),
       prefixes_(prefixes),
-      auth_(auth),
+      logins_(logins),
       state_(state),
       stop_(stop),
       source_(stats),
       long_replies_(long_replies),
+      watchers_(watchers),
       stats_(options, stats, prefixes) {}
 
 void Admin::run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
@@ -52,7 +49,7 @@ void Admin::run(const protocol::Request& request, const uint8_t* input, engine::
   }
   switch (request.op) {
     case protocol::Op::kMetaDebug:
-      return debug_item(request, input, reply);
+      return debug_item(request, input, entry, reply);
     case protocol::Op::kFlushAll:
       return flush_all(request, reply);
     case protocol::Op::kVerbosity:
@@ -66,6 +63,9 @@ void Admin::run(const protocol::Request& request, const uint8_t* input, engine::
       return shut_down(request, words_of(request, input), entry, reply);
     case protocol::Op::kAdmin:
       return run_line(request, words_of(request, input), entry, reply);
+    case protocol::Op::kSasl:
+      if (logins_.sasl != nullptr) return run_sasl(request, input, entry, reply);
+      return protocol::reply_error(request, Status::kUnknownCommand, sink);
     default:
       return protocol::reply_error(request, Status::kUnknownCommand, sink);
   }
@@ -92,10 +92,11 @@ bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
 }
 
 // me: shows all metadata of an item. Does not count as an access.
-void Admin::debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply) {
+void Admin::debug_item(const protocol::Request& request, const uint8_t* input,
+                       const engine::BatchEntry& entry, std::string& reply) {
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kMiss;
-  store::Item item;
+  store::Item item = {};
   if (store_->inspect({input + request.key_offset, request.key_size}, &item)) {
     const store::Clock clock = store_->clock();
     const uint8_t bits = item.load_bits();
@@ -109,6 +110,11 @@ void Admin::debug_item(const protocol::Request& request, const uint8_t* input, s
     if ((bits & store::kItemBinaryKey) != 0) result.bits |= protocol::kItemKeyIsBinary;
   }
   protocol::reply_result(request, result, input, Sink(reply));
+  if ((watchers_.wanted() & engine::kWatchFetchers) == 0) return;
+  const bool found = result.outcome == protocol::Outcome::kHit;
+  watchers_.saw_look_up(entry.fd, {input + request.key_offset, request.key_size},
+                        found ? engine::KeyState::kFound : engine::KeyState::kNotFound,
+                        item.value_size);
 }
 
 void Admin::flush_all(const protocol::Request& request, std::string& reply) {
@@ -211,39 +217,9 @@ void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_
   if (entry.long_reply == nullptr) protocol::reply_line(request, bytes_of(kBusy), sink);
 }
 
-// -Y: the first command must be a `set` of any key, whose value is a name and a password.
-void Admin::authenticate(const protocol::Request& request, const uint8_t* input,
-                         engine::BatchEntry& entry, std::string& reply) {
-  const Sink sink(reply);
-  // This is called for every key of a multiget; only one of them is answered.
-  if (request.op == protocol::Op::kGet && request.protocol == protocol::Protocol::kText &&
-      (request.bits & protocol::kLastKey) == 0) {
-    return;
-  }
-  protocol::Request said = request;
-  said.bits &= ~static_cast<uint32_t>(protocol::kNoReply | protocol::kQuiet);
-  const bool is_login = request.op == protocol::Op::kSet &&
-                        request.protocol == protocol::Protocol::kText &&
-                        (request.bits & protocol::kCasCompare) == 0;
-  if (!is_login) return protocol::reply_error(said, Status::kUnauthenticated, sink);
-  if (request.status == Status::kBadDataChunk) {
-    return protocol::reply_line(said, bytes_of("CLIENT_ERROR bad command line termination"), sink);
-  }
-  if (request.status != Status::kOk) return protocol::reply_error(said, request.status, sink);
-  state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
-  const AuthResult result = auth_->check(words_of(request, input));
-  if (result == AuthResult::kAccepted) {
-    entry.authenticated = true;
-    reply += "STORED\r\n";
-    return;
-  }
-  state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-  entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
-  protocol::reply_line(
-      said,
-      bytes_of(result == AuthResult::kRefused ? "CLIENT_ERROR authentication failure"
-                                              : "CLIENT_ERROR bad authentication token format"),
-      sink);
+void Admin::saw_request(const engine::SeenRequest& seen) {
+  if (prefixes_.enabled()) saw_key(seen.request.op, seen.key, seen.hit);
+  if ((watchers_.wanted() & engine::kWatchRequests) != 0) watchers_.saw_request(seen);
 }
 
 void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {

@@ -10,8 +10,10 @@
 
 #include "admin/long_replies.h"
 #include "admin/prefix_stats.h"
+#include "admin/sasl.h"
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "options/auth_file.h"
 #include "options/options.h"
@@ -19,24 +21,34 @@
 
 namespace warpcache::admin {
 
+// What clients log in with. Null: not asked for. At most one is given.
+struct Logins {
+  const AuthFile* tokens = nullptr;  // -Y
+  Sasl* sasl = nullptr;              // -S
+};
+
 class Admin final : public engine::AdminHandler {
  public:
-  // REQUIRES: all arguments outlive this object. `auth` is null without -Y.
+  // REQUIRES: all arguments outlive this object.
   Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-        LongReplies& long_replies, PrefixStats& prefixes, const AuthFile* auth, ServerState& state,
-        StopRequest& stop);
+        LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes, const Logins& logins,
+        ServerState& state, StopRequest& stop);
 
   void run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
            std::string& reply) override;
   void authenticate(const protocol::Request& request, const uint8_t* input,
                     engine::BatchEntry& entry, std::string& reply) override;
-  bool wants_keys() const override { return prefixes_.enabled(); }
+  bool wants_keys() const override {
+    return prefixes_.enabled() || (watchers_.wanted() & engine::kWatchRequests) != 0;
+  }
   void saw_key(protocol::Op op, Bytes key, bool hit) override;
+  void saw_request(const engine::SeenRequest& seen) override;
 
  private:
   bool is_allowed(const protocol::Request& request, const uint8_t* input,
                   const engine::BatchEntry& entry) const;
-  void debug_item(const protocol::Request& request, const uint8_t* input, std::string& reply);
+  void debug_item(const protocol::Request& request, const uint8_t* input,
+                  const engine::BatchEntry& entry, std::string& reply);
   void flush_all(const protocol::Request& request, std::string& reply);
   void set_memory_limit(const protocol::Request& request, std::string& reply);
   void shut_down(const protocol::Request& request, std::string_view words,
@@ -48,8 +60,15 @@ class Admin final : public engine::AdminHandler {
   void run_line(const protocol::Request& request, std::string_view line, engine::BatchEntry& entry,
                 std::string& reply);
   std::string crawler(std::string_view words);
+  void watch(std::string_view words, engine::BatchEntry& entry, std::string& reply);
   void dump(const protocol::Request& request, std::string_view words, engine::BatchEntry& entry,
             std::string& reply);
+  void log_in_by_token(const protocol::Request& request, const uint8_t* input,
+                       engine::BatchEntry& entry, std::string& reply);
+  void log_in_by_sasl(const protocol::Request& request, const uint8_t* input,
+                      engine::BatchEntry& entry, std::string& reply);
+  void run_sasl(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
+                std::string& reply);
   static bool is_dump_line(std::string_view line);  // metadump or mgdump, which only read
   // The classes in a command of the crawler.
   enum class Classes : uint8_t { kBad, kEmpty, kWithItems };
@@ -61,11 +80,12 @@ class Admin final : public engine::AdminHandler {
   const Options& options_;
   const store::ActiveStore& store_;
   PrefixStats& prefixes_;
-  const AuthFile* auth_;
+  Logins logins_;
   ServerState& state_;
   StopRequest& stop_;
   StatsSource& source_;
   LongReplies& long_replies_;
+  Watchers& watchers_;
   StatsCommand stats_;
 };
 

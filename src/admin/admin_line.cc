@@ -4,7 +4,9 @@
 // for parts of memcached that do not exist here (slab classes, LRU lists) are checked as in
 // memcached and have no effect.
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "admin/admin.h"
 #include "admin/dump_replies.h"
@@ -26,6 +28,19 @@ constexpr int64_t kClassMax = 63;
 constexpr int64_t kCrawlerSleepUsMax = 1'000'000;
 constexpr int64_t kAutomoveMax = 2;
 constexpr int64_t kHotAndWarmPercentMax = 80;
+
+// The kinds of `watch`. Nothing happens here that the last four would tell of.
+constexpr std::pair<std::string_view, uint32_t> kWatchWords[] = {
+    {"fetchers", engine::kWatchFetchers},
+    {"mutations", engine::kWatchMutations},
+    {"deletions", engine::kWatchDeletions},
+    {"evictions", engine::kWatchEvictions},
+    {"connevents", engine::kWatchConnections},
+    {"rawcmds", engine::kWatchCommands},
+    {"sysevents", 0},
+    {"proxyreqs", 0},
+    {"proxyevents", 0},
+    {"proxyuser", 0}};
 
 constexpr int64_t kClassOfItems = 1;  // the class that contains all items
 
@@ -78,19 +93,62 @@ void Admin::run_line(const protocol::Request& request, std::string_view line,
   const bool is_dump = is_dump_line(line);
   const std::string_view command = next_word(line);
   if (is_dump) return dump(request, line, entry, reply);
+  if (command == "watch") return watch(line, entry, reply);
   std::string answer(kError);
   if (command == "lru_crawler") answer = crawler(line);
   if (command == "slabs") answer = slabs(line);
   if (command == "lru") answer = lru(line);
   if (command == "debugtime") answer = debug_time(line);
-  if (command == "watch" && !options_.server.watch_enabled) {
-    answer = "CLIENT_ERROR watch commands not allowed\r\n";
-  }
   if (command == "refresh_certs") {
-    reply += "Error TLS not enabled\r\n";  // whatever words follow
-    return;
+    const std::string failure =
+        state_.refresh_certificates ? state_.refresh_certificates() : "Error TLS not enabled";
+    if (!failure.empty()) {
+      reply += failure + "\r\n";  // whatever words follow
+      return;
+    }
+    answer = kOk;
   }
   if ((request.bits & protocol::kNoReply) == 0) reply += answer;
+}
+
+// The connection becomes a watcher: it is sent lines from now on, and nothing more is read from it.
+// Without words it watches fetchers. Other words than those of the kinds are an error, as in
+// memcached, "noreply" too.
+void Admin::watch(std::string_view words, engine::BatchEntry& entry, std::string& reply) {
+  std::string_view word = next_word(words);
+  uint32_t kinds = word.empty() ? uint32_t{engine::kWatchFetchers} : 0;
+  bool known = true;
+  for (; known && !word.empty(); word = next_word(words)) {
+    const auto found = std::find_if(std::begin(kWatchWords), std::end(kWatchWords),
+                                    [word](const auto& one) { return one.first == word; });
+    known = found != std::end(kWatchWords);
+    if (known) kinds |= found->second;
+  }
+  const bool of_gpu = options_.server.engine == EngineChoice::kCuda;
+  const uint32_t not_on_gpu = engine::kWatchRequests | engine::kWatchEvictions;
+  if (!options_.server.watch_enabled) {
+    reply += "CLIENT_ERROR watch commands not allowed\r\n";
+  } else if (entry.datagram) {
+    reply += "CLIENT_ERROR not available over UDP\r\n";
+  } else if (entry.frames_done > 0) {
+    reply += "ERROR cannot pipeline other commands before watch\r\n";
+  } else if (!known) {
+    reply += kError;
+  } else if (of_gpu && (kinds & not_on_gpu) != 0) {
+    reply += "CLIENT_ERROR on a GPU only connevents and rawcmds can be watched\r\n";
+  } else {
+    switch (watchers_.add(kinds, &entry.long_reply)) {
+      case Watchers::Added::kYes:
+        reply += kOk;
+        break;
+      case Watchers::Added::kTooMany:
+        reply += "WATCHER_TOO_MANY log watcher limit reached\r\n";
+        break;
+      case Watchers::Added::kRefused:
+        reply += "WATCHER_FAILED failed to add log watcher\r\n";
+        break;
+    }
+  }
 }
 
 std::string Admin::crawler(std::string_view words) {

@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "protocol/binary.h"
 #include "protocol/framing/frame.h"
 #include "protocol/parse/parse.h"
 #include "store/host/store.h"
@@ -53,8 +58,8 @@ class AdminTest : public testing::Test {
 
   void make(const Options& options = {}) {
     options_ = options;
-    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, prefixes_, &auth_,
-                                     state_, stop_);
+    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, watchers_, prefixes_,
+                                     logins_, state_, stop_);
   }
 
   // Reads all bytes from the pipe of the last command and leaves it.
@@ -120,9 +125,11 @@ class AdminTest : public testing::Test {
   FakeStats stats_;
   PrefixStats prefixes_{':', false};
   AuthFile auth_;
+  Logins logins_{&auth_, nullptr};
   ServerState state_;
   StopRequest stop_;
   LongReplies long_replies_;
+  Watchers watchers_{1 << 16, 1 << 18};
   std::unique_ptr<Admin> admin_;
   engine::BatchEntry entry_;
 };
@@ -283,9 +290,16 @@ TEST_F(AdminTest, LinesThatSteerNothing) {
   EXPECT_EQ(say("lru_crawler enable\r\nslabs automove 1\r\nlru mode flat\r\n"),
             "OK\r\nOK\r\nOK\r\n");
   EXPECT_EQ(say("slabs reassign 1 2\r\n"), "BADCLASS invalid src or dst class id\r\n");
-  EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
+  EXPECT_EQ(say("slabs automove 5\r\nlru nonsense\r\nwatch x\r\n"), "ERROR\r\nERROR\r\nERROR\r\n");
   EXPECT_EQ(say("lru_crawler sleep 5 noreply\r\n"), "");
   EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error TLS not enabled\r\n");  // as memcached
+  std::string failure;
+  state_.refresh_certificates = [&] { return failure; };
+  EXPECT_EQ(say("refresh_certs\r\n"), "OK\r\n");
+  EXPECT_EQ(say("refresh_certs noreply\r\n"), "");
+  failure = "Error loading the key: x";
+  EXPECT_EQ(say("refresh_certs\r\n"), "Error loading the key: x\r\n");
+  EXPECT_EQ(say("refresh_certs noreply\r\n"), "Error loading the key: x\r\n");
 }
 
 TEST_F(AdminTest, LoginTakesTheFirstSetWithAPassword) {
@@ -314,6 +328,91 @@ TEST_F(AdminTest, AConnectionIsClosedAfterAFewFailedLogins) {
   }
   EXPECT_TRUE(entry_.close);
   EXPECT_FALSE(entry_.authenticated);
+}
+
+// A request of the binary protocol.
+std::string binary(uint8_t opcode, const std::string& key = "", const std::string& value = "") {
+  std::string text(protocol::kBinaryHeaderSize, '\0');
+  text[0] = static_cast<char>(protocol::kBinaryRequestMagic);
+  text[1] = static_cast<char>(opcode);
+  text[3] = static_cast<char>(key.size());
+  text[11] = static_cast<char>(key.size() + value.size());
+  return text + key + value;
+}
+
+class SaslAdminTest : public AdminTest {
+ protected:
+  void SetUp() override {
+    AdminTest::SetUp();
+    unsetenv("SASL_CONF_PATH");
+    std::ofstream(path_) << "alice:secret\n";
+    ASSERT_EQ(sasl_.open(), "");
+    logins_ = {nullptr, &sasl_};
+    entry_.authenticated = false;
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  // The status of the reply, and its text.
+  std::string ask(uint8_t opcode, const std::string& key = "", const std::string& value = "") {
+    const std::string reply = say(binary(opcode, key, value), !entry_.authenticated);
+    if (reply.size() < protocol::kBinaryHeaderSize) return "no reply";
+    return std::to_string(static_cast<uint8_t>(reply[7])) + " " +
+           reply.substr(protocol::kBinaryHeaderSize);
+  }
+
+  const std::string good_ = std::string("\0alice\0secret", 13);
+  const std::string path_ = testing::TempDir() + "/admin-sasl-" + std::to_string(getpid());
+  Sasl sasl_{path_};
+};
+
+TEST_F(SaslAdminTest, OnlyLoginsAndTheVersionAreAnsweredBefore) {
+  EXPECT_EQ(ask(protocol::kOpVersion).substr(0, 3), "0 1");
+  EXPECT_EQ(ask(protocol::kOpSaslListMechanisms), "0 PLAIN");
+  EXPECT_FALSE(entry_.close);
+  for (const uint8_t opcode :
+       {protocol::kOpGet, protocol::kOpGetQ, protocol::kOpNoop, protocol::kOpQuit,
+        protocol::kOpQuitQ, protocol::kOpStat, protocol::kOpFlush, protocol::kOpSetQ}) {
+    entry_.close = false;
+    EXPECT_EQ(ask(opcode), "32 Auth failure.") << int{opcode};
+    EXPECT_TRUE(entry_.close);
+  }
+  entry_.close = false;
+  EXPECT_EQ(ask(0x77), "32 Auth failure.");
+  EXPECT_TRUE(entry_.close);
+}
+
+TEST_F(SaslAdminTest, ALoginCountsAndLastsUntilTheNext) {
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, "PLAIN", std::string("\0alice\0wrong", 12)),
+            "32 Auth failure.");
+  EXPECT_FALSE(entry_.authenticated);
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, "PLAIN", good_), "0 Authenticated");
+  EXPECT_TRUE(entry_.authenticated);
+  EXPECT_EQ(state_.auth_commands.load(), 2u);
+  EXPECT_EQ(state_.auth_errors.load(), 1u);
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, "PLAIN", good_), "32 Auth failure.");  // as memcached
+  EXPECT_FALSE(entry_.authenticated);
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, "PLAIN"), "33 ");
+  EXPECT_EQ(ask(protocol::kOpSaslStep, "PLAIN", good_), "0 Authenticated");
+  EXPECT_EQ(ask(protocol::kOpSaslListMechanisms), "0 PLAIN");
+  EXPECT_FALSE(entry_.authenticated);
+}
+
+TEST_F(SaslAdminTest, MalformedLogins) {
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, std::string(33, 'X'), good_), "4 Invalid arguments");
+  EXPECT_EQ(state_.auth_commands.load(), 0u);
+  EXPECT_FALSE(entry_.close);
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, std::string(32, 'X'), good_), "32 Auth failure.");
+  EXPECT_EQ(ask(protocol::kOpSaslAuth, "", good_), "4 Invalid arguments");
+  EXPECT_TRUE(entry_.close);
+}
+
+TEST_F(SaslAdminTest, AConnectionIsClosedAfterAFewFailedLogins) {
+  for (uint32_t i = 1; i <= AuthFile::kFailedLoginsMax; ++i) {
+    EXPECT_FALSE(entry_.close);
+    EXPECT_EQ(ask(protocol::kOpSaslAuth, "PLAIN", "x"), "32 Auth failure.");
+    EXPECT_EQ(entry_.failed_logins, i);
+  }
+  EXPECT_TRUE(entry_.close);
 }
 
 TEST_F(AdminTest, KeysAreCountedByPrefix) {

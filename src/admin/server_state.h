@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace warpcache::admin {
 
@@ -17,6 +19,9 @@ struct ServerState {
       0};  // the last flush_all removes items up to this server second; 0: no flush_all yet
   std::atomic<uint64_t> auth_commands{0};
   std::atomic<uint64_t> auth_errors{0};
+  // refresh_certs: reads the certificates again; returns an error or "". Null without -Z. Set
+  // before the first request.
+  std::function<std::string()> refresh_certificates;
 };
 
 enum class StopKind : uint8_t { kNone, kGraceful, kNow };

@@ -119,7 +119,17 @@ void emit_traffic(const Options& options, const StatsSnapshot& snapshot, const W
   write("conn_yields", counters[StatCounter::kConnYields]);
 }
 
-void emit_store(const StatsSnapshot& snapshot, const Writer& write) {
+// Present with TLS only, as in memcached.
+void emit_tls(const TlsOptions& options, const StatsSnapshot& snapshot, const Writer& write) {
+  if (!options.enabled) return;
+  const StatCounters& counters = snapshot.counters;
+  if (options.session_cache) write("ssl_new_sessions", counters[StatCounter::kSslNewSessions]);
+  write("ssl_handshake_errors", counters[StatCounter::kSslHandshakeErrors]);
+  write("ssl_proto_errors", counters[StatCounter::kSslProtoErrors]);
+  write("time_since_server_cert_refresh", snapshot.certificate_age_s);
+}
+
+void emit_store(const Options& options, const StatsSnapshot& snapshot, const Writer& write) {
   const StatCounters& counters = snapshot.counters;
   write("hash_power_level", snapshot.hash_power);
   write("hash_bytes", snapshot.hash_bytes);
@@ -132,8 +142,13 @@ void emit_store(const StatsSnapshot& snapshot, const Writer& write) {
   write.zeros({"slab_reassign_running", "slabs_moved", "lru_crawler_running", "lru_crawler_starts",
                "lru_maintainer_juggles"});
   write("malloc_fails", counters[StatCounter::kMallocFails]);
-  write.zeros({"log_worker_dropped", "log_worker_written", "log_watcher_skipped",
-               "log_watcher_sent", "log_watchers", "unexpected_napi_ids", "round_robin_fallback"});
+  write("log_worker_dropped", counters[StatCounter::kWatchDropped]);
+  write("log_worker_written", counters[StatCounter::kWatchWritten]);
+  write("log_watcher_skipped", counters[StatCounter::kWatchSkipped]);
+  write("log_watcher_sent", counters[StatCounter::kWatchSent]);
+  write("log_watchers", snapshot.watchers);
+  emit_tls(options.tls, snapshot, write);
+  write.zeros({"unexpected_napi_ids", "round_robin_fallback"});
   write("bytes", snapshot.item_bytes);
   write("curr_items", snapshot.items);
   write("total_items", counters[StatCounter::kTotalItems]);
@@ -190,7 +205,7 @@ void emit_serving_settings(const Options& options, const SettingsSnapshot& snaps
   write.yes_no("cas_enabled", options.store.use_cas);
   write("tcp_backlog", options.listen.backlog);
   write.text("binding_protocol", protocol_name(options.server.protocol));
-  write.yes_no("auth_enabled_sasl", false);
+  write.yes_no("auth_enabled_sasl", options.server.sasl);
   write.yes_no("auth_enabled_ascii", !options.server.auth_file.empty());
   write("item_size_max", options.store.item_size_max_bytes);
   write.yes_no("maxconns_fast", options.server.connections_max_fast);
@@ -228,18 +243,33 @@ void emit_compat_settings(const Options& options, const SettingsSnapshot& snapsh
   write.yes_no("inline_ascii_response", false);
 }
 
+void emit_tls_settings(const TlsOptions& tls, const Writer& write) {
+  constexpr std::string_view kVersions[] = {"tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3"};
+  constexpr uint64_t kVerifyFlags[] = {0, 1, 3, 7};  // the mode as memcached shows it
+  const auto path = [](const std::string& text) { return text.empty() ? "(null)" : text; };
+  write.yes_no("ssl_enabled", tls.enabled);
+  write.text("ssl_chain_cert", path(tls.chain_cert));
+  write.text("ssl_key", path(tls.key));
+  write("ssl_verify_mode", kVerifyFlags[tls.verify_mode]);
+  write("ssl_keyformat", tls.key_format);
+  write.text("ssl_ciphers", or_null(tls.ciphers));
+  write.text("ssl_ca_cert", or_null(tls.ca_cert));
+  write("ssl_wbuf_size", uint64_t{tls.wbuf_kib} << 10);
+  write.yes_no("ssl_session_cache", tls.session_cache);
+  write.yes_no("ssl_kernel_tls", tls.kernel_tls);
+  write.text("ssl_min_version", kVersions[tls.version_min]);
+}
+
 // Settings of features that Debian's memcached has and this server has not.
-constexpr std::pair<std::string_view, std::string_view> kAbsentSettings[] = {
-    {"ext_item_size", "512"},        {"ext_item_age", "4294967295"}, {"ext_low_ttl", "0"},
-    {"ext_recache_rate", "2000"},    {"ext_wbuf_size", "4194304"},   {"ext_compact_under", "0"},
-    {"ext_drop_under", "0"},         {"ext_max_sleep", "1000000"},   {"ext_max_frag", "0.80"},
-    {"slab_automove_freeratio", ""},  // from the options
-    {"ext_drop_unread", "no"},       {"ssl_enabled", "no"},          {"ssl_chain_cert", "(null)"},
-    {"ssl_key", "(null)"},           {"ssl_verify_mode", "0"},       {"ssl_keyformat", "1"},
-    {"ssl_ciphers", "NULL"},         {"ssl_ca_cert", "NULL"},        {"ssl_wbuf_size", "16384"},
-    {"ssl_session_cache", "no"},     {"ssl_kernel_tls", "no"},       {"ssl_min_version", "tlsv1.2"},
-    {"num_napi_ids", "(null)"},      {"memory_file", "(null)"},      {"client_flags_size", "4"},
-};
+void emit_absent_settings(const Options& options, const Writer& write) {
+  constexpr std::pair<std::string_view, std::string_view> kExternalStorage[] = {
+      {"ext_item_size", "512"},     {"ext_item_age", "4294967295"}, {"ext_low_ttl", "0"},
+      {"ext_recache_rate", "2000"}, {"ext_wbuf_size", "4194304"},   {"ext_compact_under", "0"},
+      {"ext_drop_under", "0"},      {"ext_max_sleep", "1000000"},   {"ext_max_frag", "0.80"}};
+  for (const auto& [name, value] : kExternalStorage) write.text(name, value);
+  write.fraction("slab_automove_freeratio", options.compat.slab_automove_freeratio, 3);
+  write.text("ext_drop_unread", "no");
+}
 
 }  // namespace
 
@@ -258,7 +288,7 @@ void emit_general_stats(const Options& options, const StatsSnapshot& snapshot,
   emit_connections(options, snapshot, write);
   for (const auto& [name, counter] : kCommandCounters) write(name, snapshot.counters[counter]);
   emit_traffic(options, snapshot, write);
-  emit_store(snapshot, write);
+  emit_store(options, snapshot, write);
   write("segments_used", snapshot.segments_used);
   write("segments_free", snapshot.segments_free);
   write("segments_compacted", snapshot.counters[StatCounter::kSegmentsCompacted]);
@@ -271,13 +301,12 @@ void emit_settings_stats(const Options& options, const SettingsSnapshot& snapsho
   const Writer write(emit);
   emit_serving_settings(options, snapshot, write);
   emit_compat_settings(options, snapshot, write);
-  for (const auto& [name, value] : kAbsentSettings) {
-    if (value.empty()) {
-      write.fraction(name, options.compat.slab_automove_freeratio, 3);
-    } else {
-      write.text(name, value);
-    }
-  }
+  emit_absent_settings(options, write);
+  emit_tls_settings(options.tls, write);
+  write.text("num_napi_ids", "(null)");
+  const std::string& memory_file = options.store.memory_file;
+  write.text("memory_file", memory_file.empty() ? "(null)" : memory_file);
+  write.text("client_flags_size", "4");
 }
 
 void emit_items_stats(const StatsSnapshot& snapshot, const StatsEmit& emit) {

@@ -70,6 +70,13 @@ enum class StatCounter : uint8_t {
   kReclaimed,
   kSegmentsCompacted,
   kItemsMoved,
+  kSslNewSessions,
+  kSslHandshakeErrors,
+  kSslProtoErrors,
+  kWatchDropped,
+  kWatchWritten,
+  kWatchSkipped,
+  kWatchSent,
   kCount,
 };
 
@@ -105,6 +112,7 @@ struct StatsSnapshot {
   uint64_t read_buffer_bytes_free = 0;
   uint64_t reserved_fds = 0;
   bool accepting = true;
+  uint64_t certificate_age_s = 0;  // since the certificates of TLS were read
 
   uint64_t memory_limit_bytes = 0;  // -m, or the last cache_memlimit
   uint64_t items = 0;
@@ -113,6 +121,7 @@ struct StatsSnapshot {
   uint32_t hash_power = 0;  // log2 of the slots of the index, rounded down
   uint64_t hash_bytes = 0;
   bool hash_expanding = false;
+  uint64_t watchers = 0;
   uint64_t segment_bytes = 0;  // size of one segment
   uint64_t segments_used = 0;  // segments with items, in any state
   uint64_t segments_free = 0;

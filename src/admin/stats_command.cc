@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "admin/encoded_key.h"
 #include "admin/next_word.h"
 #include "options/option_values.h"
 
@@ -108,11 +109,6 @@ class PrefixWalk final : public StatsWalk {
   std::optional<std::string> last_;
 };
 
-bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-         c == '_' || c == '.' || c == '~';
-}
-
 }  // namespace
 
 StatsCommand::StatsCommand(const Options& options, StatsSource& source, PrefixStats& prefixes)
@@ -146,6 +142,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
     emit_slabs_stats(snapshot_since_reset(), emit);
     return StatsVerdict::kEnd;
   }
+  if (command == "nic" && source_.nic_cache(emit)) return StatsVerdict::kEnd;
   if (command == "conns") {
     walk = std::make_unique<ConnectionWalk>(source_);
     return StatsVerdict::kWalk;
@@ -262,13 +259,7 @@ std::string_view verdict_line(StatsVerdict verdict) {
 
 std::string metadump_line(const DumpItem& item) {
   std::string line = "key=";
-  for (const char c : item.key) {
-    if (is_plain(c)) {
-      line += c;
-    } else {
-      fmt::format_to(std::back_inserter(line), "%{:02X}", static_cast<uint8_t>(c));
-    }
-  }
+  append_encoded_key(item.key, line);
   fmt::format_to(std::back_inserter(line),
                  " exp={} la={} cas={} fetch={} cls=1 size={} flags={} \n",
                  item.expires_unix == 0 ? -1 : item.expires_unix, item.accessed_unix, item.cas,

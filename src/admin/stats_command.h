@@ -43,6 +43,9 @@ class StatsSource {
   snapshot() = 0;  // counters since the start, without regard to `stats reset`
   [[nodiscard]] virtual SettingsSnapshot settings() = 0;
 
+  // `stats nic`. False: there is no NIC cache.
+  virtual bool nic_cache(const StatsEmit& /*emit*/) { return false; }
+
   // Both visit a bounded number of elements from `cursor` on and advance it: to kWalkEnd after the
   // last one. They may miss elements that are added or removed between two calls. One thread at a
   // time.

@@ -148,6 +148,8 @@ TEST(Stats, GeneralNamesAndOrderAreMemcacheds) {
 TEST(Stats, EveryCounterHasItsOwnName) {
   Options options;
   options.server.idle_timeout_s = 1;
+  options.tls.enabled = true;
+  options.tls.session_cache = true;
   Collected collected;
   emit_general_stats(options, filled_snapshot(), collected.emit());
   std::map<std::string, int> seen;
@@ -196,6 +198,7 @@ TEST(Stats, SettingsNamesAndOrderAreMemcacheds) {
                                                        {"tcp_backlog", "1024"},
                                                        {"binding_protocol", "auto-negotiate"},
                                                        {"auth_enabled_ascii", "no"},
+                                                       {"auth_enabled_sasl", "no"},
                                                        {"item_size_max", "1048576"},
                                                        {"maxconns_fast", "yes"},
                                                        {"hashpower_init", "0"},
@@ -227,6 +230,15 @@ TEST(Stats, SettingsNamesAndOrderAreMemcacheds) {
   for (const auto& [name, value] : defaults) EXPECT_EQ(collected.value(name), value) << name;
 }
 
+TEST(Stats, SettingsShowSasl) {
+  Options options;
+  options.server.sasl = true;
+  Collected collected;
+  emit_settings_stats(options, {1 << 20, 2, 77, true, true}, collected.emit());
+  EXPECT_EQ(collected.value("auth_enabled_sasl"), "yes");
+  EXPECT_EQ(collected.value("auth_enabled_ascii"), "no");
+}
+
 TEST(Stats, SettingsFollowOptions) {
   Options options;
   options.tcp_port = -1;
@@ -239,6 +251,7 @@ TEST(Stats, SettingsFollowOptions) {
   options.server.auth_file = "/tmp/auth";
   options.server.flush_enabled = false;
   options.stats.prefix_delimiter = '/';
+  options.store.memory_file = "/dev/shm/items";
   Collected collected;
   emit_settings_stats(options, {1 << 20, 2, 77, true, true}, collected.emit());
   const std::map<std::string, std::string> expected = {{"tcpport", "-1"},
@@ -251,6 +264,7 @@ TEST(Stats, SettingsFollowOptions) {
                                                        {"auth_enabled_ascii", "yes"},
                                                        {"flush_enabled", "no"},
                                                        {"stat_key_prefix", "/"},
+                                                       {"memory_file", "/dev/shm/items"},
                                                        {"maxbytes", "1048576"},
                                                        {"verbosity", "2"},
                                                        {"oldest", "77"},

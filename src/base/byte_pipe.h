@@ -28,14 +28,18 @@ class BytePipe {
   };
 
   // The reader's thread calls `wake_writer` when there is free space again or the reader has left.
-  // Throws std::bad_alloc where there is no memory for the buffer.
-  BytePipe(size_t capacity, std::function<void()> wake_writer)
+  // An `endless` pipe has nothing that its reader must wait for: it may leave whenever its client
+  // closes, or the server stops. Throws std::bad_alloc where there is no memory for the buffer.
+  BytePipe(size_t capacity, std::function<void()> wake_writer, bool endless = false)
       : buffer_(std::make_unique_for_overwrite<uint8_t[]>(capacity)),
         capacity_(capacity),
+        endless_(endless),
         wake_writer_(std::move(wake_writer)),
         moved_at_(std::chrono::steady_clock::now()) {}
   BytePipe(const BytePipe&) = delete;
   BytePipe& operator=(const BytePipe&) = delete;
+
+  bool endless() const { return endless_; }
 
   // --- Writer
 
@@ -53,6 +57,12 @@ class BytePipe {
     writer_waits_ = taken < bytes.size;
     wake_reader_locked();
     return taken;
+  }
+
+  // The bytes that write() takes at least.
+  size_t space() const {
+    const std::lock_guard lock(mutex_);
+    return capacity_ - filled_;
   }
 
   // Ends the reply. `whole` says whether it is complete; if it is not, the reader is woken even
@@ -132,6 +142,7 @@ class BytePipe {
 
   const std::unique_ptr<uint8_t[]> buffer_;
   const size_t capacity_;
+  const bool endless_;
   const std::function<void()> wake_writer_;
   mutable std::mutex mutex_;  // guards what follows
   std::function<void()> wake_reader_;

@@ -34,6 +34,18 @@ TEST(BytePipe, TakesWhatFitsAndGivesItInOrder) {
   EXPECT_EQ(read_all(pipe), "fghij");
 }
 
+TEST(BytePipe, SaysHowMuchItTakes) {
+  BytePipe pipe(
+      8, [] {}, true);
+  EXPECT_TRUE(pipe.endless());
+  EXPECT_FALSE(BytePipe(8, [] {}).endless());
+  EXPECT_EQ(pipe.space(), 8u);
+  pipe.write(bytes_in("abc"));
+  EXPECT_EQ(pipe.space(), 5u);
+  pipe.consume(2);
+  EXPECT_EQ(pipe.space(), 7u);
+}
+
 TEST(BytePipe, EndsWhenAllIsRead) {
   BytePipe pipe(8, [] {});
   pipe.write(bytes_in("abc"));

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "engine/watch.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame.h"
 #include "protocol/message.h"
@@ -39,9 +40,10 @@ struct BatchEntry {
   bool datagram = false;
   bool admin = true;  // its commands may change the server
   bool authenticated =
-      true;  // in: false while a -Y connection has not logged in; out: true after a login
-  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y
+      true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
+  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
   uint64_t connection_id = 0;  // for logs and the AdminHandler
+  int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
   // Filled by the engine.
   uint32_t frames_done = 0;  // below frame_count: reply space ran out; the caller submits
                              // the rest in a later batch
@@ -83,16 +85,20 @@ class AdminHandler {
   virtual void run(const protocol::Request& request, const uint8_t* input, BatchEntry& entry,
                    std::string& reply) = 0;
 
-  // A request on a connection that has not logged in (-Y). Appends the reply; sets
+  // A request on a connection that has not logged in (-Y, -S). Appends the reply; sets
   // entry.authenticated after a success; counts failures in entry.failed_logins, and may set
-  // entry.close.
+  // entry.close. run() may log a client out again: it clears entry.authenticated.
   virtual void authenticate(const protocol::Request& request, const uint8_t* input,
                             BatchEntry& entry, std::string& reply) = 0;
 
-  // `stats detail on`. Usually false; asked once per batch.
+  // `stats detail on`, or a watcher of requests. Usually false; asked once per batch.
   virtual bool wants_keys() const = 0;
   // Only while wants_keys().
   virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
+  // The same by an engine that can tell more.
+  virtual void saw_request(const SeenRequest& seen) {
+    saw_key(seen.request.op, seen.key, seen.hit);
+  }
 };
 
 // What an engine must know of the port that hands it Ethernet frames.

@@ -133,16 +133,28 @@ class LaneRanges {
   __device__ void for_each(uint32_t from, uint32_t total, const Load& load,
                            const Store& store) const {
     in_batches<kBatch>(
-        total,
-        [&](uint32_t word) {
-          const uint32_t owner = owner_of(word);
-          const uint32_t into = word - __shfl_sync(kAllLanes, begin_, owner);
-          return __shfl_sync(kAllLanes, from, owner) + into;
-        },
-        load, store);
+        total, [&](uint32_t word) { return place_of(word, from); }, load, store);
+  }
+
+  // Calls store(at, load(i)) for the first `total` words: `at` counts from the `to` of the lane
+  // whose range word i is in.
+  template <typename Load, typename Store>
+  __device__ void scatter(uint32_t to, uint32_t total, const Load& load, const Store& store) const {
+    for (uint32_t first = 0; first < total; first += kWarpSize) {
+      const uint32_t word = first + lane_id();
+      const uint32_t at = place_of(word, to);
+      if (word < total) store(at, load(word));
+    }
   }
 
  private:
+  // Where a word is, if the range of each lane begins at that lane's `begin`.
+  __device__ uint32_t place_of(uint32_t word, uint32_t begin) const {
+    const uint32_t owner = owner_of(word);
+    const uint32_t into = word - __shfl_sync(kAllLanes, begin_, owner);
+    return __shfl_sync(kAllLanes, begin, owner) + into;
+  }
+
   // The lane whose range contains a word.
   __device__ uint32_t owner_of(uint32_t word) const {
     uint32_t lane = 0;

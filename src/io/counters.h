@@ -34,6 +34,7 @@ struct alignas(64) TransportCounters {
   Counter bodies_cancelled;     // without progress while others found no space
   Counter input_refused;        // closed because unconsumed input exceeded its bound
   Counter replies_deferred;     // sends of which the kernel took only a part
+  Counter tls_errors;           // closed because the client broke the TLS protocol
   Counter yields;               // iterations that ran only a part of a stream's requests
   Counter datagrams_received;
   Counter datagrams_sent;

@@ -71,12 +71,21 @@ struct alignas(8) SessionStorage {
   uint8_t bytes[96];
 };
 
+// Why a connection has ended.
+enum class CloseReason : uint8_t {
+  kError,     // a call has failed, or the client has broken a bound
+  kNormal,    // the client has closed it or asked for that
+  kIdle,      // `-o idle_timeout`
+  kShutdown,  // the server stops
+};
+
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
   // A connection has opened; `session` is zeroed.
   virtual void opened(SessionStorage& session, int fd) = 0;
-  virtual void closed(SessionStorage& session) = 0;
+  // It has ended; its descriptor is still open.
+  virtual void closed(SessionStorage& session, CloseReason reason) = 0;
   // Whether the stream holds memory of the store for a body that is being received.
   virtual bool holds_body(const SessionStorage& session) const = 0;
   // Gives that memory back. The transport forgets RxNext::body and delivers the rest of the body in
@@ -99,6 +108,7 @@ struct RxChunk {
   bool admin = true;                  // from a listener whose clients may change the server
   SessionStorage* session = nullptr;  // null for datagrams
   uint64_t connection_id = 0;         // unique over all streams of the process; 0 for datagrams
+  int udp_fd = -1;                    // the socket that a datagram came from
 };
 
 // What has been received and is to be completed. The worker owns it, empties it (arena.used = 0, no

@@ -43,11 +43,18 @@ struct PacketResult {
   static constexpr uint32_t kArenaMax = 1u << 25;  // bytes
   static constexpr uint32_t kSizeShift = 21;       // the bits below are the offset, in granules
   static constexpr uint32_t kLowMask = (1u << kSizeShift) - 1;
+  // In a burst with frame_room: the reply lies in the buffer of its request, and the offset counts
+  // from the request's first byte.
+  static constexpr uint32_t kBeside = 1u << (kSizeShift - 1);
+  static constexpr uint32_t kBesideArenaMax = kArenaMax / 2;  // of such a burst's arena
 
   uint32_t word;
 
   WC_HD static PacketResult done(uint32_t offset, uint32_t size) {
     return {size << kSizeShift | offset / kReplyGranule};
+  }
+  WC_HD static PacketResult done_beside(uint32_t offset, uint32_t size) {
+    return {done(offset, size).word | kBeside};
   }
   WC_HD static PacketResult done_run(uint32_t offset) {
     return {kRunSize << kSizeShift | offset / kReplyGranule};
@@ -63,6 +70,13 @@ struct PacketResult {
     const uint32_t size = word >> kSizeShift;
     if (size <= kSizeMax || size == kRunSize) return PacketState::kDone;
     return static_cast<PacketState>(size - kSizeMax);
+  }
+  // With kDone, in a burst with this frame_room: the reply lies in the request's buffer.
+  constexpr bool is_beside(uint32_t frame_room) const {
+    return frame_room != 0 && (word & kBeside) != 0;
+  }
+  constexpr PacketResult without_beside(uint32_t frame_room) const {
+    return {frame_room != 0 ? word & ~kBeside : word};
   }
   // With kDone: where the reply is in the arena.
   WC_HD uint32_t offset() const { return (word & kLowMask) * kReplyGranule; }
@@ -93,8 +107,13 @@ struct FrameRun {
 static_assert(sizeof(FrameRun) == PacketResult::kReplyGranule);
 
 // Bytes of the arena that a reply frame takes.
-constexpr uint32_t arena_bytes(uint32_t frame_bytes) {
+WC_HD constexpr uint32_t arena_bytes(uint32_t frame_bytes) {
   return FrameRun::words_of(frame_bytes) * PacketResult::kReplyGranule;
+}
+
+// Whether a reply of `reply_bytes` fits into the buffer of its request, behind that.
+WC_HD constexpr bool fits_beside(uint32_t frame_bytes, uint32_t reply_bytes, uint32_t frame_room) {
+  return arena_bytes(frame_bytes) + arena_bytes(reply_bytes) <= frame_room;
 }
 
 // Reply space that an engine may reserve for a packet that writes, beyond the size of its reply.
@@ -112,6 +131,11 @@ struct PacketBurst {
   // of a slot after its frame are ignored.
   const PacketSlot* slots = nullptr;
   uint32_t slot_bytes = 0;
+  // Bytes from the start of each frame that no other frame uses: an engine may write a reply there,
+  // at the first multiple of kReplyGranule behind the request (PacketResult::kBeside), which spares
+  // the port a buffer. All frames begin at multiples of kReplyGranule then. 0: replies are written
+  // to `replies` only.
+  uint32_t frame_room = 0;
   uint8_t* replies = nullptr;       // the reply arena; begins at a multiple of 16 bytes
   uint32_t reply_bytes = 0;         // of `replies`, at most PacketResult::kArenaMax
   PacketResult* results = nullptr;  // one for each packet; out: kDone or kDropped
@@ -133,8 +157,15 @@ struct PacketBurst {
 // The frames of one packet's reply.
 class ReplyFrames {
  public:
-  // `arena` is PacketBurst::replies, and must stay while the frames are used. A packet that is not
-  // done has no frames.
+  // The burst's memory must stay while the frames are used. A packet that is not done has no
+  // frames.
+  ReplyFrames(const PacketBurst& burst, uint32_t packet)
+      : ReplyFrames(burst.results[packet].is_beside(burst.frame_room) ? burst.frame(packet).data
+                                                                      : burst.replies,
+                    burst.results[packet].without_beside(burst.frame_room)) {
+    is_beside_ = burst.results[packet].is_beside(burst.frame_room);
+  }
+  // Of a burst without frame_room.
   ReplyFrames(const uint8_t* arena, PacketResult result) {
     if (result.state() != PacketState::kDone) return;
     first_ = arena + result.offset();
@@ -146,6 +177,8 @@ class ReplyFrames {
   }
 
   uint32_t count() const { return run_.count; }
+  // The reply, one frame, lies in the buffer of its request.
+  bool is_beside() const { return is_beside_; }
   // REQUIRES: number < count().
   Bytes operator[](uint32_t number) const {
     const uint32_t granules = number * FrameRun::words_of(run_.frame_bytes);
@@ -155,6 +188,7 @@ class ReplyFrames {
 
  private:
   const uint8_t* first_ = nullptr;
+  bool is_beside_ = false;
   FrameRun run_ = {};
 };
 

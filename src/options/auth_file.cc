@@ -18,13 +18,42 @@ constexpr AuthFile::Clock::duration kFailurePrice =
 std::string AuthFile::load(const std::string& path) {
   std::string text;
   const std::string failure = read_text_file(path, kFileSizeMax, &text);
-  if (!failure.empty()) return "-Y: the file " + path + " cannot be read: " + failure;
+  if (!failure.empty()) return prefix() + "the file " + path + " cannot be read: " + failure;
   return parse(text, path);
+}
+
+std::string AuthFile::prefix() const {
+  return kind_ == Kind::kTokens ? "-Y: " : "MEMCACHED_SASL_PWDB: ";
+}
+
+void AuthFile::clear() {
+  auto table = std::make_shared<const Entries>();
+  const std::lock_guard lock(mutex_);
+  entries_.swap(table);
+}
+
+// Adds the entry of a line; with further words, one for each colon at which the password may end.
+// False: the line has none, or it is too long.
+bool AuthFile::add_entries(std::string_view line, Entries* entries) const {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos || colon < 1 || colon > kTextSizeMax) return false;
+  const std::string_view user = line.substr(0, colon);
+  const std::string_view rest = line.substr(colon + 1);
+  if (rest.empty()) return false;
+  size_t end = kind_ == Kind::kSasl ? std::min(rest.find(':', 1), rest.size()) : rest.size();
+  if (end > kTextSizeMax) return false;
+  while (end <= kTextSizeMax) {
+    entries->push_back({make_text(user), make_text(rest.substr(0, end))});
+    if (end == rest.size()) break;
+    end = std::min(rest.find(':', end + 1), rest.size());
+  }
+  return true;
 }
 
 std::string AuthFile::parse(std::string_view text, const std::string& name) {
   if (text.size() > kFileSizeMax) {
-    return "-Y: the file " + name + " is larger than " + std::to_string(kFileSizeMax) + " bytes.";
+    return prefix() + "the file " + name + " is larger than " + std::to_string(kFileSizeMax) +
+           " bytes.";
   }
   Entries entries;
   size_t line_number = 0;
@@ -35,19 +64,18 @@ std::string AuthFile::parse(std::string_view text, const std::string& name) {
     ++line_number;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty()) continue;
-    const size_t colon = line.find(':');
-    const bool good = colon != std::string_view::npos && colon >= 1 && colon <= kTextSizeMax &&
-                      line.size() - colon - 1 >= 1 && line.size() - colon - 1 <= kTextSizeMax;
-    if (!good) {
-      return "-Y: line " + std::to_string(line_number) + " of " + name +
+    if (!add_entries(line, &entries) && kind_ == Kind::kTokens) {
+      return prefix() + "line " + std::to_string(line_number) + " of " + name +
              " is not user:password with 1 to 255 bytes each.";
     }
-    if (entries.size() == kEntriesMax) {
-      return "-Y: the file " + name + " has more than " + std::to_string(kEntriesMax) + " entries.";
+    if (entries.size() > kEntriesMax) {
+      return prefix() + "the file " + name + " has more than " + std::to_string(kEntriesMax) +
+             " entries.";
     }
-    entries.push_back({make_text(line.substr(0, colon)), make_text(line.substr(colon + 1))});
   }
-  if (entries.empty()) return "-Y: the file " + name + " has no entry, so nobody could log in.";
+  if (entries.empty()) {
+    return prefix() + "the file " + name + " has no entry, so nobody could log in.";
+  }
   auto table = std::make_shared<const Entries>(std::move(entries));
   const std::lock_guard lock(mutex_);
   entries_.swap(table);
@@ -66,7 +94,6 @@ AuthResult AuthFile::check(std::string_view token, Clock::time_point now) const 
   return result;
 }
 
-// Threads that check at the same time may exceed the bound by one failure each.
 bool AuthFile::may_try(Clock::time_point now) const {
   return failures_until_.load(std::memory_order_relaxed) - now.time_since_epoch() <=
          (kFailedLoginsAtOnce - 1) * kFailurePrice;
@@ -87,18 +114,27 @@ AuthResult AuthFile::compare(std::string_view token) const {
   const std::string_view user = token.substr(0, user_end);
   std::string_view password = token.substr(password_begin);
   password = password.substr(0, password.find_last_not_of(' ') + 1);
-  if (user.size() > kTextSizeMax || password.size() > kTextSizeMax) return AuthResult::kRefused;
+  return matches(user, password) ? AuthResult::kAccepted : AuthResult::kRefused;
+}
+
+bool AuthFile::matches(std::string_view user, std::string_view password,
+                       std::string_view host) const {
+  std::string long_user(user);
+  if (!host.empty()) long_user.append("@").append(host);
+  if (user.size() > kTextSizeMax || password.size() > kTextSizeMax) return false;
 
   const Text given_user = make_text(user);
+  const Text given_long = make_text(long_user.size() > kTextSizeMax ? user : long_user);
   const Text given_password = make_text(password);
   const std::shared_ptr<const Entries> table = entries();
-  uint32_t matches = 0;
+  uint32_t found = 0;
   for (const Entry& entry : *table) {
-    const uint64_t different =
-        difference(entry.user, given_user) | difference(entry.password, given_password);
-    matches += static_cast<uint32_t>(different == 0);
+    const uint64_t other_user = uint64_t{difference(entry.user, given_user) != 0} &
+                                uint64_t{difference(entry.user, given_long) != 0};
+    const uint64_t different = other_user | difference(entry.password, given_password);
+    found += static_cast<uint32_t>(different == 0);
   }
-  return matches != 0 ? AuthResult::kAccepted : AuthResult::kRefused;
+  return found != 0;
 }
 
 AuthFile::Text AuthFile::make_text(std::string_view text) {

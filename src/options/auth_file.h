@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The password file of -Y: lines `user:password`. A client of the text protocol logs in with a
-// `set` of any key whose value is `user password`.
+// A file of names and passwords, lines `user:password`.
+//
+// With -Y a client of the text protocol logs in with a `set` of any key whose value is
+// `user password`. With -S a client of the binary protocol logs in by SASL, and the variable
+// MEMCACHED_SASL_PWDB names the file.
 #pragma once
 
 #include <array>
@@ -44,13 +47,23 @@ class AuthFile {
   static constexpr uint32_t kFailedLoginsPerSecond = 1000;
   static constexpr uint32_t kFailedLoginsAtOnce = 1000;
 
-  AuthFile() = default;
+  enum class Kind : uint8_t {
+    kTokens,  // -Y
+    // MEMCACHED_SASL_PWDB, as memcached reads it: more words may follow the password after colons,
+    // and lines that are no entry are skipped.
+    kSasl,
+  };
+
+  explicit AuthFile(Kind kind = Kind::kTokens) : kind_(kind) {}
   AuthFile(const AuthFile&) = delete;
   AuthFile& operator=(const AuthFile&) = delete;
 
   // Reads the file and replaces all entries. Returns an empty string; or one sentence that says
   // what is wrong, and keeps the old entries. Called at start-up and on SIGHUP.
   [[nodiscard]] std::string load(const std::string& path);
+
+  // Forgets all entries: nobody can log in.
+  void clear();
 
   // load() from a text; `name` is the file name for the error message.
   [[nodiscard]] std::string parse(std::string_view text, const std::string& name);
@@ -60,6 +73,16 @@ class AuthFile {
   // number of entries.
   [[nodiscard]] AuthResult check(std::string_view token,
                                  Clock::time_point now = Clock::now()) const;
+
+  // Whether an entry has this name and password, or, with a `host`, the name `user@host`. Compares
+  // as check() does, and counts nothing.
+  [[nodiscard]] bool matches(std::string_view user, std::string_view password,
+                             std::string_view host = {}) const;
+
+  // The limit of failed logins, which check() applies by itself. Threads that ask at the same time
+  // may exceed it by one failure each.
+  [[nodiscard]] bool may_try(Clock::time_point now = Clock::now()) const;
+  void count_failure(Clock::time_point now = Clock::now()) const;
 
  private:
   struct Text {
@@ -75,12 +98,13 @@ class AuthFile {
   using Entries = std::vector<Entry>;
 
   AuthResult compare(std::string_view token) const;
-  bool may_try(Clock::time_point now) const;
-  void count_failure(Clock::time_point now) const;
+  bool add_entries(std::string_view line, Entries* entries) const;
+  std::string prefix() const;
   std::shared_ptr<const Entries> entries() const;
   static Text make_text(std::string_view text);
   static uint64_t difference(const Text& a, const Text& b);
 
+  const Kind kind_;
   mutable std::mutex mutex_;  // held only to copy the pointer
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();  // never changes
   // Each failure moves this time on by 1 / kFailedLoginsPerSecond s. Logins are refused while it is

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace warpcache {
 namespace {
@@ -39,6 +40,34 @@ TEST(AuthFile, ChecksNamesAndPasswords) {
 TEST(AuthFile, NobodyGetsInWithoutEntries) {
   const AuthFile file;
   EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
+}
+
+TEST(AuthFile, ASaslFileHasFurtherWordsAndLinesThatAreNoEntry) {
+  AuthFile file(AuthFile::Kind::kSasl);
+  ASSERT_EQ(file.parse("# users\nu:p:admin:x\r\nv@host:q\nno entry\n:x\nw:\nu:second", "f"), "");
+  EXPECT_TRUE(file.matches("u", "p"));
+  EXPECT_TRUE(file.matches("u", "p:admin"));
+  EXPECT_TRUE(file.matches("u", "p:admin:x"));
+  EXPECT_TRUE(file.matches("u", "second"));
+  EXPECT_TRUE(file.matches("v@host", "q"));
+  EXPECT_TRUE(file.matches("v", "q", "host"));
+  EXPECT_TRUE(file.matches("u", "p", "host"));
+  for (const auto& [user, password] : {std::pair{"u", "p:"},
+                                       {"u", "admin"},
+                                       {"u", "p:adm"},
+                                       {"v", "q"},
+                                       {"w", ""},
+                                       {"", "x"},
+                                       {"u", ""}}) {
+    EXPECT_FALSE(file.matches(user, password)) << user << " " << password;
+  }
+  EXPECT_FALSE(file.matches("v", "q", "hos"));
+  EXPECT_FALSE(file.matches(std::string(300, 'u'), "p"));
+  EXPECT_FALSE(file.matches("u", std::string(300, 'p')));
+  file.clear();
+  EXPECT_FALSE(file.matches("u", "p"));
+  EXPECT_THAT(file.parse("nothing\n", "f"),
+              HasSubstr("MEMCACHED_SASL_PWDB: the file f has no entry"));
 }
 
 TEST(AuthFile, TakesEveryLineEnd) {

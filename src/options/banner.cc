@@ -55,6 +55,9 @@ std::string banner_text(const Options& options, const BannerFacts& facts) {
   for (const std::string& frames : facts.frames) {
     text += fmt::format("  {:<9} {}\n", "frames", frames);
   }
+  if (!facts.nic_cache.empty()) {
+    text += fmt::format("  {:<9} {}\n", "nic cache", facts.nic_cache);
+  }
   return text;
 }
 

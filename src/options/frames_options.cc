@@ -60,13 +60,17 @@ std::string finish_frames(OptionDraft& draft) {
   }
   const FramesOptions& given = draft.frames_of_dpdk;
   if (device == nullptr) {
-    if (given.queues == 1 && given.kernel_interface.empty()) return "";
-    return "--frames-queues and --frames-kernel need --frames=dpdk:DEVICE.";
+    if (given == FramesOptions{} && !draft.frames_threads_given) return "";
+    return "--frames-queues, --frames-threads and --frames-kernel need --frames=dpdk:DEVICE.";
+  }
+  if (draft.frames_threads_given && given.threads > given.queues) {
+    return "--frames-threads is at most the number of --frames-queues.";
   }
   if (draft.options.process.daemonize) {
     return "-d cannot be had with --frames=dpdk: DPDK's threads would be lost.";
   }
   device->queues = given.queues;
+  device->threads = draft.frames_threads_given ? given.threads : given.queues;
   device->kernel_interface = given.kernel_interface;
   device->kernel_address = given.kernel_address;
   return "";

@@ -26,7 +26,8 @@ struct OptionDraft {
   bool protocol_given = false;
   bool item_size_given = false;
   bool udp_allow_given = false;
-  FramesOptions frames_of_dpdk;  // --frames-queues and --frames-kernel, for the DPDK device
+  FramesOptions frames_of_dpdk;  // what --frames-* options say of the DPDK device
+  bool frames_threads_given = false;
   bool license = false;
   bool version = false;
   bool help = false;

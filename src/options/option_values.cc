@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <system_error>
+#include <utility>
 
 namespace warpcache {
 namespace {
@@ -44,6 +45,26 @@ uint64_t suffix_bytes(char suffix) {
     default:
       return 0;
   }
+}
+
+// Takes one prefix of -l from the start of `text`. False: there is none.
+bool read_listen_prefix(std::string_view& text, ListenSpec& spec) {
+  constexpr std::string_view kNoAdmin = "noadmin:";
+  constexpr std::pair<std::string_view, ListenTls> kTls[] = {{"notls:", ListenTls::kNone},
+                                                             {"btls:", ListenTls::kServerOnly},
+                                                             {"mtls:", ListenTls::kMutual}};
+  if (spec.admin && text.starts_with(kNoAdmin)) {
+    spec.admin = false;
+    text.remove_prefix(kNoAdmin.size());
+    return true;
+  }
+  for (const auto& [prefix, tls] : kTls) {
+    if (spec.tls || !text.starts_with(prefix)) continue;
+    spec.tls = tls;
+    text.remove_prefix(prefix.size());
+    return true;
+  }
+  return false;
 }
 
 void clear_host_bits(Cidr* cidr) {
@@ -94,11 +115,8 @@ std::optional<uint64_t> read_size(std::string_view text, uint64_t bare_unit_byte
 }
 
 std::optional<ListenSpec> read_listen(std::string_view text) {
-  constexpr std::string_view kNoAdmin = "noadmin:";
   ListenSpec spec;
-  if (text.starts_with(kNoAdmin)) {
-    spec.admin = false;
-    text.remove_prefix(kNoAdmin.size());
+  while (read_listen_prefix(text, spec)) {
   }
   std::string_view port;
   bool has_port = false;

@@ -28,11 +28,13 @@ namespace warpcache {
                                                 uint64_t min_bytes, uint64_t max_bytes);
 
 // One value of -l: `host`, `host:port`, `[ipv6]`, `[ipv6]:port`, an IPv6 address without brackets,
-// `*`, `*:port`. Host names are not resolved here. The port is optional.
+// `*`, `*:port`; before it `noadmin:` and one of `notls:`, `btls:`, `mtls:`, in any order. Host
+// names are not resolved here. The port is optional.
 struct ListenSpec {
   std::string host;  // empty for `*`
   std::optional<uint16_t> port;
-  bool admin = true;  // no prefix `noadmin:`
+  bool admin = true;             // no prefix `noadmin:`
+  std::optional<ListenTls> tls;  // of the prefixes `notls:`, `btls:` and `mtls:`
 };
 [[nodiscard]] std::optional<ListenSpec> read_listen(std::string_view text);
 

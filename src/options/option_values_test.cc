@@ -76,10 +76,23 @@ TEST(ReadListen, TakesHostsAndPorts) {
   expect_listen("[fe80::1%eth0]:1", "fe80::1%eth0", 1);
 }
 
+TEST(ReadListen, TakesPrefixes) {
+  expect_listen("notls:127.0.0.1:5", "127.0.0.1", 5);
+  expect_listen("mtls:[::1]:5", "::1", 5);
+  EXPECT_EQ(read_listen("host")->tls, std::nullopt);
+  EXPECT_EQ(read_listen("notls:host")->tls, ListenTls::kNone);
+  EXPECT_EQ(read_listen("btls:*:5")->tls, ListenTls::kServerOnly);
+  for (const std::string_view both : {"mtls:noadmin:[::1]", "noadmin:mtls:[::1]"}) {
+    EXPECT_EQ(read_listen(both)->tls, ListenTls::kMutual);
+    EXPECT_FALSE(read_listen(both)->admin);
+  }
+}
+
 TEST(ReadListen, RefusesWhatIsNoAddress) {
   for (const std::string_view bad :
        {"", ":", ":11211", "host:", "host:x", "host:65536", "host:-1", "[::1", "[::1]x",
-        "[::1]:", "[127.0.0.1]:5", "[]:5", "notls:127.0.0.1:5", "::1:zz", "a b", "/tmp/socket"}) {
+        "[::1]:", "[127.0.0.1]:5", "[]:5", "notls:", "notls:notls:host", "xtls:127.0.0.1:5",
+        "notls[::1]:5", "::1:zz", "a b", "/tmp/socket"}) {
     EXPECT_FALSE(read_listen(bad).has_value()) << bad;
   }
 }

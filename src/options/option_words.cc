@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "options/option_draft.h"
+#include "options/tls_options.h"
 
 namespace warpcache {
 namespace {
@@ -107,8 +108,6 @@ constexpr std::string_view kNoCrawler =
     "expired items leave with their segment, there is no crawler";
 constexpr std::string_view kOwnHash = "the index has its own seeded hash";
 constexpr std::string_view kNoExternal = "all items stay in memory, there is no external storage";
-constexpr std::string_view kNoTls = "there is no TLS";
-constexpr std::string_view kNoWatchers = "there are no log watchers";
 
 constexpr std::string_view kCount = "a number from 0 to 4294967295";
 constexpr std::string_view kShare = "a fraction from 0 to 1";
@@ -248,12 +247,14 @@ const Word kWords[] = {
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.compat.worker_logbuf_kib, v, 1, 1 << 20);
      },
-     "kilobytes from 1 to 1048576", kNoWatchers, ""},
+     "kilobytes from 1 to 1048576", "",
+     "kilobytes for the events of a thread that watchers have not\nbeen told of yet (default: 64)"},
     {"watcher_logbuf_size", ValueRule::kRequired,
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.compat.watcher_logbuf_kib, v, 1, 1 << 20);
      },
-     "kilobytes from 1 to 1048576", kNoWatchers, ""},
+     "kilobytes from 1 to 1048576", "",
+     "kilobytes for the lines that a watcher has not read, at\nleast 64 (default: 256)"},
     {"no_admin", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return !(d.options.server.admin_enabled = false); }, "",
      "",
@@ -279,16 +280,26 @@ const Word kWords[] = {
     {"ext_max_frag", ValueRule::kRequired, any_fraction, kShare, kNoExternal, ""},
     {"ext_drop_unread", ValueRule::kNone, any, "", kNoExternal, ""},
 
-    {"ssl_chain_cert", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_key", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_verify_mode", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_keyformat", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_ciphers", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_ca_cert", ValueRule::kRequired, any_text, kText, kNoTls, ""},
-    {"ssl_wbuf_size", ValueRule::kRequired, any_u32, kCount, kNoTls, ""},
-    {"ssl_session_cache", ValueRule::kNone, any, "", kNoTls, ""},
-    {"ssl_kernel_tls", ValueRule::kNone, any, "", kNoTls, ""},
-    {"ssl_min_version", ValueRule::kRequired, any_text, kText, kNoTls, ""},
+    {"ssl_chain_cert", ValueRule::kOptional, set_ssl_chain_cert, "", "",
+     "certificate chain file in PEM format, for -Z"},
+    {"ssl_key", ValueRule::kOptional, set_ssl_key, "", "", "its private key, a file"},
+    {"ssl_verify_mode", ValueRule::kOptional, set_ssl_verify_mode, "", "",
+     "whether clients give a certificate: 0 (none, default),\n1 (request), 2 (require) or 3 "
+     "(once)"},
+    {"ssl_keyformat", ValueRule::kOptional, set_ssl_keyformat, "", "",
+     "format of the key: 1 (PEM, default) or 2 (DER)"},
+    {"ssl_ciphers", ValueRule::kOptional, set_ssl_ciphers, "", "",
+     "ciphers up to TLS 1.2, as OpenSSL lists them"},
+    {"ssl_ca_cert", ValueRule::kOptional, set_ssl_ca_cert, "", "",
+     "PEM file of the authorities of clients' certificates"},
+    {"ssl_wbuf_size", ValueRule::kOptional, set_ssl_wbuf_size, "",
+     "the replies of a burst share records of 16 KB, TLS's largest", ""},
+    {"ssl_session_cache", ValueRule::kNone, set_ssl_session_cache, "", "",
+     "keep TLS sessions in memory, so that clients resume them"},
+    {"ssl_kernel_tls", ValueRule::kNone, set_ssl_kernel_tls, "", "",
+     "let the kernel encrypt, where it can"},
+    {"ssl_min_version", ValueRule::kOptional, set_ssl_min_version, "", "",
+     "oldest version of TLS: 0 (tlsv1.0), 1 (tlsv1.1),\n2 (tlsv1.2, default) or 3 (tlsv1.3)"},
 };
 
 const Word* find_word(std::string_view name) {
@@ -321,7 +332,7 @@ bool apply_word(OptionDraft& draft, std::string_view text) {
     return false;
   }
   if (!word->apply(draft, value)) {
-    draft.refusal = refused_value(option, value, word->accepted);
+    if (draft.refusal.empty()) draft.refusal = refused_value(option, value, word->accepted);
     return false;
   }
   if (!word->note.empty()) {

@@ -12,8 +12,11 @@
 #include <system_error>
 #include <utility>
 
+#include "options/choice_options.h"
 #include "options/frames_options.h"
+#include "options/nic_cache_options.h"
 #include "options/option_draft.h"
+#include "options/tls_options.h"
 #include "options/version.h"
 
 namespace warpcache {
@@ -33,8 +36,13 @@ constexpr size_t kHelpColumn = 26;  // where memcached's descriptions start
 enum LongOnly : int {
   kUdpAllow = 256,
   kUdpAmplification,
+  kNicCache,
+  kNicCacheMemory,
+  kNicCacheFill,
   kFrames,
   kFramesQueues,
+  kFramesThreads,
+  kFramesBurst,
   kFramesKernel,
   kUcx,
   kEngine,
@@ -120,54 +128,6 @@ bool set_prefix_delimiter(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
-bool set_protocol(OptionDraft& draft, std::string_view value) {
-  constexpr std::pair<std::string_view, ProtocolChoice> kNames[] = {
-      {"auto", ProtocolChoice::kAuto},
-      {"ascii", ProtocolChoice::kText},
-      {"binary", ProtocolChoice::kBinary}};
-  for (const auto& [name, choice] : kNames) {
-    if (name != value) continue;
-    draft.options.server.protocol = choice;
-    return draft.protocol_given = true;
-  }
-  return false;
-}
-
-// One of a list of words.
-template <typename Choice, size_t kCount>
-bool set_choice(Choice& target, std::string_view value,
-                const std::pair<std::string_view, Choice> (&choices)[kCount]) {
-  for (const auto& [word, choice] : choices) {
-    if (value != word) continue;
-    target = choice;
-    return true;
-  }
-  return false;
-}
-
-bool set_engine(OptionDraft& draft, std::string_view value) {
-  return set_choice<EngineChoice>(
-      draft.options.server.engine, value,
-      {{"auto", EngineChoice::kAuto}, {"cpu", EngineChoice::kCpu}, {"cuda", EngineChoice::kCuda}});
-}
-
-bool set_gpu_mode(OptionDraft& draft, std::string_view value) {
-  return set_choice<GpuMode>(draft.options.gpu.mode, value,
-                             {{"launch", GpuMode::kLaunch}, {"persistent", GpuMode::kPersistent}});
-}
-
-bool set_values(OptionDraft& draft, std::string_view value) {
-  return set_choice<ValuesChoice>(
-      draft.options.gpu.values, value,
-      {{"device", ValuesChoice::kDevice}, {"host", ValuesChoice::kHost}});
-}
-
-bool set_on_gpu_error(OptionDraft& draft, std::string_view value) {
-  return set_choice<GpuErrorChoice>(
-      draft.options.gpu.on_error, value,
-      {{"cpu", GpuErrorChoice::kCpu}, {"exit", GpuErrorChoice::kExit}});
-}
-
 bool set_unix_mask(OptionDraft& draft, std::string_view value) {
   const auto mask = read_octal(value, 07777);
   if (mask) draft.options.listen.unix_mask = *mask;
@@ -179,19 +139,6 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   if (!network) return false;
   draft.options.udp_guard.allow.push_back(*network);
   return draft.udp_allow_given = true;
-}
-
-// Options of memcached that are refused, because a user who sets them relies on their effect.
-bool refuse_sasl(OptionDraft& draft, std::string_view) {
-  draft.refusal =
-      "-S is refused: there is no SASL, use -Y for a password file of the text protocol.";
-  return false;
-}
-
-bool refuse_tls(OptionDraft& draft, std::string_view) {
-  draft.refusal =
-      "-Z is refused: there is no TLS, and connections that should be encrypted would not be.";
-  return false;
 }
 
 using View = std::string_view;
@@ -221,7 +168,9 @@ const Spec kSpecs[] = {
      "address to serve (default: every interface);\nhost, host:port, [ipv6]:port; several by "
      "commas or\nby -l again. With noadmin: before it, its clients\ncannot change the server (see "
      "-o "
-     "no_admin)"},
+     "no_admin). With -Z: notls:\nbefore it is without TLS, mtls: with a certificate of\nthe "
+     "client, "
+     "btls: without"},
     {'d', "daemon", nullptr, [](Draft& d, View) { return d.options.process.daemonize = true; }, "",
      "", "run in the background"},
     {'r', "enable-coredumps", nullptr,
@@ -294,7 +243,10 @@ const Spec kSpecs[] = {
     {'I', "max-item-size", "num", set_item_size,
      "a size from 1k to 1g, such as 1048576, 512k or 2m", "",
      "largest item (default: 1m, from 1k to 1g, at most half\nof -m)"},
-    {'S', "enable-sasl", nullptr, refuse_sasl, "", "", "refused: there is no SASL"},
+    {'S', "enable-sasl", nullptr, [](Draft& d, View) { return d.options.server.sasl = true; }, "",
+     "",
+     "require a login by SASL; binary protocol, no UDP. Names\nand passwords: MEMCACHED_SASL_PWDB "
+     "names a file of lines\nuser:password; else libsasl2's (SASL_CONF_PATH)"},
     {'F', "disable-flush-all", nullptr,
      [](Draft& d, View) { return !(d.options.server.flush_enabled = false); }, "", "",
      "refuse flush_all"},
@@ -308,20 +260,30 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_text(d.options.server.auth_file, v); }, "the path of a file",
      "",
      "require a name and password from this file, lines of\nuser:password; text protocol, no UDP"},
-    {'e', "memory-file", "file", [](Draft&, View v) { return !v.empty(); }, "the path of a file",
-     "items do not outlive the process", "accepted, without effect (no restartable cache)"},
-    {'Z', "enable-ssl", nullptr, refuse_tls, "", "", "refused: there is no TLS"},
+    {'e', "memory-file", "file",
+     [](Draft& d, View v) { return set_text(d.options.store.memory_file, v); },
+     "the path of a file", "",
+     "keep the items in this file, on a RAM disk (tmpfs), over a\ngraceful restart (SIGUSR1); CPU "
+     "engine"},
+    {'Z', "enable-ssl", nullptr, [](Draft& d, View) { return d.options.tls.enabled = true; }, "",
+     "", "TLS on TCP, with the words ssl_... of -o"},
     {'N', "napi-ids", "num", [](Draft&, View v) { return read_number(v, 0, kI32Max).has_value(); },
      "a number from 0 to 2147483647", "threads are not bound to network queues",
      "accepted, without effect (threads know no NAPI ids)"},
     {kUdpAllow, "udp-allow", "cidr", add_udp_allow,
      "a network such as 192.0.2.0/24 or 2001:db8::/32", "",
-     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8 and "
-     "::1)"},
+     "UDP sources that get replies of any size, may be given\nagain (default: 127.0.0.0/8, ::1)"},
     {kUdpAmplification, "udp-amplification", "num",
      [](Draft& d, View v) { return set_u32(d.options.udp_guard.amplification_max, v, 1, 65535); },
      "a number from 1 to 65535", "",
      "for all other UDP sources: most bytes of reply per byte\nof request (default: 10)"},
+    {kNicCache, "nic-cache", "interface", set_nic_cache,
+     "a name of 1 to 15 characters; after a comma native or generic", "",
+     "an XDP program there answers UDP gets of hot items"},
+    {kNicCacheMemory, "nic-cache-memory", "num", set_nic_cache_memory, "a number from 1 to 65536",
+     "", "megabytes of copies for it, beside -m (default: 64)"},
+    {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
+     "copy items after gets (reads, default), or never"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
@@ -329,8 +291,18 @@ const Spec kSpecs[] = {
      "dpdk:DEVICE[,ARGUMENTS] (as 0000:3b:00.0 or\nnet_memif0,role=client)"},
     {kFramesQueues, "frames-queues", "num",
      [](Draft& d, View v) { return set_u32(d.frames_of_dpdk.queues, v, 1, 64); },
-     "a number from 1 to 64", "",
-     "queues of the DPDK device, each with a thread of its own\n(default: 1)"},
+     "a number from 1 to 64", "", "queues of the DPDK device (default: 1)"},
+    {kFramesThreads, "frames-threads", "num",
+     [](Draft& d, View v) {
+       d.frames_threads_given = true;
+       return set_u32(d.frames_of_dpdk.threads, v, 1, 64);
+     },
+     "a number from 1 to 64", "", "threads that share these queues (default: one a queue)"},
+    {kFramesBurst, "frames-burst", "num",
+     [](Draft& d, View v) { return set_u32(d.options.frames_burst, v, 32, 8192); },
+     "a number from 32 to 8192", "",
+     "the most frames that the engine gets at a time: more for\nrate, fewer for latency (default: "
+     "1024)"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},
@@ -454,13 +426,17 @@ void make_absolute(std::string& path) {
 
 uint16_t listen_port(int port) { return port < 0 ? uint16_t{0} : static_cast<uint16_t>(port); }
 
-std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, int port) {
+// `tls`: of an address without a prefix for it.
+std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, int port,
+                                          ListenTls tls) {
   if (port == 0) return {};
-  if (specs.empty()) return {ListenAddress{"", listen_port(port)}};
+  if (specs.empty()) return {ListenAddress{"", listen_port(port), true, tls}};
   std::vector<ListenAddress> addresses;
   addresses.reserve(specs.size());
-  for (const ListenSpec& spec : specs)
-    addresses.push_back({spec.host, spec.port.value_or(listen_port(port)), spec.admin});
+  for (const ListenSpec& spec : specs) {
+    addresses.push_back(
+        {spec.host, spec.port.value_or(listen_port(port)), spec.admin, spec.tls.value_or(tls)});
+  }
   return addresses;
 }
 
@@ -485,8 +461,10 @@ std::string settle(OptionDraft& draft) {
   if (draft.udp_port_given && options.udp_port != 0 && !draft.tcp_port_given)
     options.tcp_port = options.udp_port;
   if (options.listen.unix_path.empty()) {
-    options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port);
-    options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port);
+    const ListenTls tls = options.tls.enabled ? ListenTls::kDefault : ListenTls::kNone;
+    options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port, tls);
+    options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port, ListenTls::kNone);
+    for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
     if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
         !options.listen.ucx.has_value()) {
       return "-p does not accept 0 without -U, -s, --frames or --ucx: give a port, a UDP port or a "
@@ -494,11 +472,28 @@ std::string settle(OptionDraft& draft) {
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
-  if (!options.server.auth_file.empty()) {
+  if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
+  if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
+  if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
+    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
+  }
+  if (options.server.authentication()) {
+    const std::string option = options.server.sasl ? "-S" : "-Y";
     if (!options.listen.udp.empty())
-      return "-Y cannot be had with -U: a datagram carries no authentication, give -U 0.";
+      return option + " cannot be had with -U: a datagram carries no authentication, give -U 0.";
     if (!options.frames.empty())
-      return "-Y cannot be had with --frames: a datagram carries no authentication.";
+      return option + " cannot be had with --frames: a datagram carries no authentication.";
+  }
+  if (options.server.sasl) {
+    if (!options.server.auth_file.empty())
+      return "-S cannot be had with -Y: one is for the binary protocol, the other for text.";
+    if (draft.protocol_given && options.server.protocol != ProtocolChoice::kBinary)
+      return "-S needs the binary protocol: leave -B away or give -B binary.";
+    options.server.protocol = ProtocolChoice::kBinary;
+    if (const char* const file = std::getenv("MEMCACHED_SASL_PWDB"))
+      options.server.sasl_password_file = file;
+  }
+  if (!options.server.auth_file.empty()) {
     if (draft.protocol_given && options.server.protocol != ProtocolChoice::kText) {
       return "-Y needs the text protocol: leave -B away or give -B ascii.";
     }
@@ -509,6 +504,11 @@ std::string settle(OptionDraft& draft) {
     make_absolute(options.listen.unix_path);
     make_absolute(options.listen.port_filename);
     make_absolute(options.server.auth_file);
+    make_absolute(options.tls.chain_cert);
+    make_absolute(options.tls.key);
+    make_absolute(options.tls.ca_cert);
+    make_absolute(options.store.memory_file);
+    make_absolute(options.server.sasl_password_file);
     for (FramesOptions& frames : options.frames) {
       make_absolute(frames.input);
       make_absolute(frames.output);
@@ -543,9 +543,9 @@ ParseResult parse_options(int argc, char** argv) {
     draft.options.listen.port_filename = file;
 
   if (read_arguments(draft, argc, argv)) {
-    if (draft.help) return {std::nullopt, 0, help_text()};
-    if (draft.version) return {std::nullopt, 0, version_text()};
-    if (draft.license) return {std::nullopt, 0, license_text()};
+    if (draft.help) return {std::nullopt, 0, help_text(argv[0])};
+    if (draft.version) return {std::nullopt, 0, version_text(argv[0])};
+    if (draft.license) return {std::nullopt, 0, license_text(argv[0])};
     draft.refusal = settle(draft);
   }
   if (!draft.refusal.empty())
@@ -553,16 +553,23 @@ ParseResult parse_options(int argc, char** argv) {
   return {std::move(draft.options), 0, ""};
 }
 
-std::string version_text() { return "warpcached " + std::string(version()) + "\n"; }
+std::string version_text(std::string_view program) {
+  const size_t slash = program.rfind('/');
+  if (slash != std::string_view::npos) program.remove_prefix(slash + 1);
+  const bool is_memcached = program.starts_with("memcached");
+  return (is_memcached ? "memcached " + std::string(kMemcachedVersion)
+                       : "warpcached " + std::string(version())) +
+         "\n";
+}
 
-std::string license_text() {
-  return version_text() +
+std::string license_text(std::string_view program) {
+  return version_text(program) +
          "\nLicensed under the Apache License, Version "
          "2.0:\nhttps://www.apache.org/licenses/LICENSE-2.0\n";
 }
 
-std::string help_text() {
-  std::string text = version_text();
+std::string help_text(std::string_view program) {
+  std::string text = version_text(program);
   for (const Spec& spec : kSpecs) {
     std::string line = spec.id < kUdpAllow ? option_name(spec) : "    ";
     if (spec.id < kUdpAllow && spec.long_name != nullptr) line += ", ";

@@ -22,12 +22,17 @@ namespace warpcache {
 // depending on the option.
 inline constexpr int kExitUsage = 64;
 
+// The TLS of an address: none, as -o ssl_verify_mode says, or a prefix of -l (notls:, btls:,
+// mtls:).
+enum class ListenTls : uint8_t { kNone, kDefault, kServerOnly, kMutual };
+
 // An address to listen at. An empty host means every interface of IPv4 and IPv6. With port 0 the
 // kernel chooses (`-p -1`, as in memcached). An IPv6 host has no brackets.
 struct ListenAddress {
   std::string host;
   uint16_t port = 0;
   bool admin = true;  // its clients may change the server; false: -l noadmin:...
+  ListenTls tls = ListenTls::kNone;
 
   bool operator==(const ListenAddress&) const = default;
 };
@@ -58,17 +63,27 @@ struct FramesOptions {
   enum class Kind : uint8_t { kPcap, kTap, kDpdk };
 
   Kind kind = Kind::kPcap;
-  std::string input;    // kPcap: the file that frames are read from
-  std::string output;   // kPcap: the file that replies are written to
-  std::string name;     // kTap: the interface; kDpdk: the device, with its arguments
-  std::string address;  // kTap: as in 10.9.0.1/24, added to the interface; empty: none
-  // kDpdk: pairs of queues, each of which has a thread (--frames-queues).
-  uint32_t queues = 1;
+  std::string input;     // kPcap: the file that frames are read from
+  std::string output;    // kPcap: the file that replies are written to
+  std::string name;      // kTap: the interface; kDpdk: the device, with its arguments
+  std::string address;   // kTap: as in 10.9.0.1/24, added to the interface; empty: none
+  uint32_t queues = 1;   // kDpdk: pairs of queues (--frames-queues)
+  uint32_t threads = 1;  // that serve it. kDpdk: they share the queues (--frames-threads)
   // kDpdk: the TAP interface for what is the kernel's (--frames-kernel), and an address as above.
   std::string kernel_interface;
   std::string kernel_address;
 
   bool operator==(const FramesOptions&) const = default;
+};
+
+// The NIC cache (--nic-cache...).
+struct NicCacheOptions {
+  enum class Mode : uint8_t { kAny, kNative, kGeneric };
+
+  std::string interface;  // empty: none
+  Mode mode = Mode::kAny;
+  uint32_t memory_mb = 64;
+  bool read_allocate = true;  // --nic-cache-fill=off clears it
 };
 
 struct UdpGuardOptions {
@@ -90,6 +105,7 @@ struct StoreOptions {
   bool evict = true;                                 // -M clears it
   bool use_cas = true;                               // -C clears it
   bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
+  std::string memory_file;                           // -e; empty: items end with the process
   uint32_t hash_power = 0;                           // -o hashpower; 0: the store chooses
 };
 
@@ -109,6 +125,10 @@ struct ServerOptions {
   bool admin_enabled = true;                        // -o no_admin clears it
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
+  bool sasl = false;                                // -S
+  std::string sasl_password_file;                   // MEMCACHED_SASL_PWDB, with -S; empty: none
+  // Clients must log in.
+  [[nodiscard]] bool authentication() const { return sasl || !auth_file.empty(); }
 };
 
 // For --engine=cuda.
@@ -118,6 +138,21 @@ struct GpuOptions {
   ValuesChoice values = ValuesChoice::kDevice;     // --values
   GpuErrorChoice on_error = GpuErrorChoice::kCpu;  // --on-gpu-error
   bool selftest = false;                           // --selftest
+};
+
+// -Z and the words of -o that begin with ssl_.
+struct TlsOptions {
+  bool enabled = false;        // -Z
+  std::string chain_cert;      // ssl_chain_cert
+  std::string key;             // ssl_key
+  uint32_t verify_mode = 0;    // ssl_verify_mode: 0 none, 1 request, 2 require, 3 once
+  uint32_t key_format = 1;     // ssl_keyformat: 1 PEM, 2 DER
+  std::string ciphers;         // ssl_ciphers; empty: OpenSSL's
+  std::string ca_cert;         // ssl_ca_cert; empty: none
+  uint32_t wbuf_kib = 16;      // ssl_wbuf_size
+  bool session_cache = false;  // ssl_session_cache
+  bool kernel_tls = false;     // ssl_kernel_tls
+  uint32_t version_min = 2;    // ssl_min_version: TLS 1.x
 };
 
 struct StatsOptions {
@@ -165,16 +200,19 @@ struct CompatOptions {
 struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
+  uint32_t frames_burst = 1024;  // --frames-burst: the most frames that an engine gets at a time
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;
-    for (const FramesOptions& one : frames) threads += one.queues;
+    for (const FramesOptions& one : frames) threads += one.threads;
     return threads;
   }
+  NicCacheOptions nic_cache;
   UdpGuardOptions udp_guard;
   StoreOptions store;
   ServerOptions server;
   GpuOptions gpu;
+  TlsOptions tls;
   StatsOptions stats;
   ProcessOptions process;
   CompatOptions compat;
@@ -194,15 +232,17 @@ struct ParseResult {
   std::string text;  // ends with a newline unless empty
 };
 
-// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME from the environment and the number of CPUs
-// from the kernel. Changes only the parser state of getopt(3), so only one thread at a time may
-// call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array; copies the strings that
-// it keeps.
+// Parses argv[1..argc). Reads MEMCACHED_PORT_FILENAME and MEMCACHED_SASL_PWDB from the environment
+// and the number of CPUs from the kernel. Changes only the parser state of getopt(3), so only one
+// thread at a time may call it. REQUIRES: argc >= 1, argv[argc] == nullptr. Permutes the array;
+// copies the strings that it keeps.
 [[nodiscard]] ParseResult parse_options(int argc, char** argv);
 
-// The text of -h, -V and -i.
-[[nodiscard]] std::string help_text();
-[[nodiscard]] std::string version_text();
-[[nodiscard]] std::string license_text();
+// The text of -h, -V and -i of a program that was started as `program` (argv[0]). Test suites of
+// memcached's clients start a program of that name and look for its version: if the name begins
+// with "memcached", so does the text, with memcached's version.
+[[nodiscard]] std::string help_text(std::string_view program);
+[[nodiscard]] std::string version_text(std::string_view program);
+[[nodiscard]] std::string license_text(std::string_view program);
 
 }  // namespace warpcache

@@ -358,8 +358,10 @@ TEST(Banner, SaysWhatRuns) {
                                                   {false, true, "::1", 5},
                                                   {true, false, "127.0.0.1", 6}},
                                                  "/run/w.sock",
-                                                 {"tap t0, UDP port 6"}});
+                                                 {"tap t0, UDP port 6"},
+                                                 "eth0, native, 64 MB"});
   EXPECT_THAT(text, HasSubstr("warpcached 0."));
+  EXPECT_THAT(text, HasSubstr("  nic cache eth0, native, 64 MB\n"));
   EXPECT_THAT(text, HasSubstr("  engine    cpu, 1 thread\n"));
   EXPECT_THAT(text, HasSubstr("  memory    64 MB for items and index, items up to 1 MB"));
   EXPECT_THAT(

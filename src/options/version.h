@@ -5,6 +5,10 @@
 
 namespace warpcache {
 
+// The version of memcached whose command line and behaviour this server has. The replies of
+// `version` begin with it too (protocol/version.h).
+inline constexpr std::string_view kMemcachedVersion = "1.6.45";
+
 // The project's version, such as 0.1.0. Static.
 [[nodiscard]] std::string_view version();
 

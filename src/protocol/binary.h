@@ -69,6 +69,7 @@ enum BinaryStatus : uint16_t {
   kBinaryNotStored = 0x05,
   kBinaryNonNumeric = 0x06,
   kBinaryAuthError = 0x20,
+  kBinaryAuthContinue = 0x21,
   kBinaryUnknownCommand = 0x81,
   kBinaryOutOfMemory = 0x82,
 };

@@ -26,6 +26,7 @@ WC_HD inline bool cas_differs(const protocol::Request& request, const store::Ite
 WC_HD inline void mark_stale(const Context& context, const protocol::Request& request,
                              const store::Found& found) {
   store::Item& item = *found.item;
+  context.store.will_change(item);
   const uint8_t cleared = static_cast<uint8_t>(item.load_bits() & ~store::kItemTokenSent);
   item.store_bits(static_cast<uint8_t>(cleared | store::kItemStale));
   if ((request.bits & protocol::kTouchBit) != 0) {

@@ -82,6 +82,7 @@ WC_HD inline bool read_found(const Context& context, RequestState& state, const 
     if ((moment.bits & store::kItemStale) != 0) result.bits |= protocol::kStale;
     if ((moment.bits & store::kItemTokenSent) != 0) result.bits |= protocol::kAlreadySent;
     if (wins) {
+      context.store.will_change(item);
       item.store_bits(static_cast<uint8_t>(moment.bits | store::kItemTokenSent));
       result.bits |= protocol::kWon;
     }

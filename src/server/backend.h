@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "options/options.h"
 #include "request/counters.h"
 #include "store/host/active_store.h"
+#include "store/host/store.h"
 
 namespace warpcache::server {
 
@@ -32,13 +34,22 @@ class Backend {
   // The memory limit in use, in bytes: -m, or the backend's default.
   virtual uint64_t memory_bytes() const = 0;
 
+  // At a graceful stop: keeps the items for the next process (-e). Returns an error as one
+  // sentence, or "". REQUIRES: all engines have been destroyed.
+  virtual std::string save() { return ""; }
+
   const store::ActiveStore& store() const { return active_; }
+  // The store in host memory; null: requests run elsewhere.
+  virtual store::Store* host_store() { return nullptr; }
 
  protected:
   store::ActiveStore active_;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options);
+// `watchers` learn of evictions; they outlive the backend. Null: nobody. `copies`: of who owns
+// copies of the store's items.
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers,
+                                          const store::CopyHooks& copies);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
 // without CUDA.

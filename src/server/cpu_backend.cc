@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "options/version.h"
 #include "store/host/memory.h"
 
 namespace warpcache::server {
@@ -14,7 +15,18 @@ std::string CpuBackend::start() {
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
   config.huge_pages = options_.store.huge_pages;
-  if (store::Store::create(config, &store_) != Status::kOk) {
+  config.copies = copies_;
+  if (watchers_ != nullptr) {
+    config.hooks.context = watchers_;
+    config.hooks.evicted = [](void* watchers, const store::Item& item, uint32_t now) {
+      static_cast<admin::Watchers*>(watchers)->evicted(item, now);
+    };
+  }
+  config.file = options_.store.memory_file;
+  config.version = version();
+  std::string why;
+  if (store::Store::create(config, &store_, &why) != Status::kOk) {
+    if (!why.empty()) return why;
     return "-m " + std::to_string(config.memory_limit >> 20) +
            ": the system does not give that much memory.";
   }
@@ -23,8 +35,20 @@ std::string CpuBackend::start() {
         "-m {}: the machine has {} megabytes; once they are used up, the system may end the server",
         config.memory_limit >> 20, store::physical_memory_bytes() >> 20);
   }
+  if (!store_->file_note().empty()) spdlog::warn("{}", store_->file_note());
+  if (store_->took_over()) {
+    spdlog::info("-e {}: {} items are back", config.file,
+                 store_->stats().get(store::StoreCounter::kItems));
+  }
   active_.set(*store_);
   return "";
+}
+
+std::string CpuBackend::save() {
+  if (options_.store.memory_file.empty()) return "";
+  std::string failure = store_->save();
+  if (failure.empty()) spdlog::info("-e {}: the items are kept", options_.store.memory_file);
+  return failure;
 }
 
 std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* out) {
@@ -37,8 +61,9 @@ std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* o
   return "";
 }
 
-std::unique_ptr<Backend> make_cpu_backend(const Options& options) {
-  return std::make_unique<CpuBackend>(options);
+std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watchers* watchers,
+                                          const store::CopyHooks& copies) {
+  return std::make_unique<CpuBackend>(options, watchers, copies);
 }
 
 }  // namespace warpcache::server

@@ -14,15 +14,22 @@ namespace warpcache::server {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const Options& options) : options_(options) {}
+  // `watchers` may be null.
+  explicit CpuBackend(const Options& options, admin::Watchers* watchers = nullptr,
+                      const store::CopyHooks& copies = {})
+      : options_(options), watchers_(watchers), copies_(copies) {}
 
   std::string start() override;
   std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
+  std::string save() override;
   std::string describe() const override { return "cpu"; }
   uint64_t memory_bytes() const override { return options_.store.memory_bytes; }
+  store::Store* host_store() override { return store_.get(); }
 
  private:
   const Options& options_;
+  admin::Watchers* const watchers_;
+  const store::CopyHooks copies_;
   std::unique_ptr<store::Store> store_;
 };
 

@@ -29,6 +29,7 @@ std::string open_frame_ports(const FramesOptions& options,
   if (options.kind == FramesOptions::Kind::kDpdk) {
     const std::string failure = io::open_dpdk_ports({.device = options.name,
                                                      .queues = options.queues,
+                                                     .threads = options.threads,
                                                      .kernel_interface = options.kernel_interface,
                                                      .kernel_address = options.kernel_address},
                                                     ports);

@@ -38,9 +38,9 @@ void fill_standard_streams() {
   }
 }
 
-int fail(const std::string& sentence) {
+int fail(const std::string& sentence, int exit_status = kExitRefused) {
   spdlog::error("{}", sentence);
-  return kExitRefused;
+  return exit_status;
 }
 
 // Blocks the signals that main() waits for, in this thread and all threads that it starts. Returns
@@ -73,10 +73,7 @@ admin::StopKind wait_for_end(Server& server, int signal_fd) {
     if (poll(fds, 2, -1) < 0 && errno != EINTR) return admin::StopKind::kNow;
     if (server.asked_to_stop() != admin::StopKind::kNone) return server.asked_to_stop();
     const int number = read_signal(signal_fd);
-    if (number == SIGHUP) {
-      const std::string failure = server.reload_auth();
-      if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
-    }
+    if (number == SIGHUP) server.reload();
     const admin::StopKind kind = stop_kind_of(number);
     if (kind != admin::StopKind::kNone) return kind;
   }
@@ -121,6 +118,7 @@ void announce(const Options& options, const Server& server) {
   facts.unix_path = options.listen.unix_path;
   facts.ucx = server.ucx_text();
   facts.frames = server.frame_ports();
+  facts.nic_cache = server.nic_cache_text();
   const std::string text = banner_text(options, facts);
   (void)std::fwrite(text.data(), 1, text.size(), stdout);
   (void)std::fflush(stdout);
@@ -147,6 +145,8 @@ int serve(const Options& options) {
   std::string failure = prepare_process(options);
   if (!failure.empty()) return fail(failure);
   Server server(options);
+  failure = server.open_tls();
+  if (!failure.empty()) return fail(failure, kExitUsage);
   failure = server.open_ports();
   if (!failure.empty()) return fail(failure);
   Daemon daemon;
@@ -169,6 +169,10 @@ int serve(const Options& options) {
   if (!failure.empty()) return fail(failure);
   const admin::StopKind kind = wait_for_end(server, signal_fd);
   stop(server, kind, signal_fd);
+  if (kind == admin::StopKind::kGraceful) {
+    failure = server.save_items();
+    if (!failure.empty()) spdlog::error("{}", failure);
+  }
   (void)close(signal_fd);
   return server.has_failed() ? kExitFailed : 0;
 }

@@ -11,12 +11,42 @@
 #include "base/assert.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
+#include "server/nic_cache_config.h"
 
 namespace warpcache::server {
 namespace {
 
+constexpr uint32_t kWorkersPerHandshaker = 4;
+
+io::TlsUse tls_use(ListenTls tls) {
+  switch (tls) {
+    case ListenTls::kNone:
+      break;
+    case ListenTls::kDefault:
+      return io::TlsUse::kDefault;
+    case ListenTls::kServerOnly:
+      return io::TlsUse::kServerOnly;
+    case ListenTls::kMutual:
+      return io::TlsUse::kMutual;
+  }
+  return io::TlsUse::kNone;
+}
+
 io::ListenTarget target_of(const ListenAddress& address) {
-  return {address.host, address.port, address.admin};
+  return {address.host, address.port, address.admin, tls_use(address.tls)};
+}
+
+io::TlsSettings settings_of(const TlsOptions& options) {
+  constexpr uint32_t kDer = 2;
+  return {.chain_cert = options.chain_cert,
+          .key = options.key,
+          .key_is_der = options.key_format == kDer,
+          .ca_cert = options.ca_cert,
+          .ciphers = options.ciphers,
+          .verify = static_cast<io::TlsVerify>(options.verify_mode),
+          .version_min = static_cast<uint8_t>(options.version_min),
+          .session_cache = options.session_cache,
+          .kernel_tls = options.kernel_tls};
 }
 
 void name_thread(std::thread& thread, const std::string& name) {
@@ -26,11 +56,33 @@ void name_thread(std::thread& thread, const std::string& name) {
 }  // namespace
 
 Server::Server(const Options& options)
-    : options_(options), prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled) {}
+    : options_(options),
+      prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled),
+      watchers_(
+          std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
+                                            size_t{options.compat.watcher_logbuf_kib} << 10)) {}
 
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
   finish_stop();
+}
+
+std::string Server::open_tls() {
+  if (!options_.tls.enabled) return "";
+  std::string failure = io::open_tls(settings_of(options_.tls), &tls_);
+  if (!failure.empty()) return failure;
+  if (const std::string warning = tls_->warning(); !warning.empty()) spdlog::warn("{}", warning);
+  state_.refresh_certificates = [this] { return refresh_certificates(); };
+  return "";
+}
+
+// Any thread.
+std::string Server::refresh_certificates() {
+  std::string failure = tls_->load();
+  if (!failure.empty()) return failure;
+  spdlog::info("the certificate {} was read again", options_.tls.chain_cert);
+  if (const std::string warning = tls_->warning(); !warning.empty()) spdlog::warn("{}", warning);
+  return "";
 }
 
 std::string Server::open_ports() {
@@ -47,8 +99,8 @@ std::string Server::open_ports() {
         target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
     if (!failure.empty()) return failure;
   }
-  if (!options_.server.auth_file.empty() && !options_.listen.udp.empty()) {
-    return "-U: UDP has no way to log in, so it cannot be used with -Y.";
+  if (options_.server.authentication() && !options_.listen.udp.empty()) {
+    return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
   for (const ListenAddress& address : options_.listen.udp) {
     std::string failure =
@@ -62,7 +114,9 @@ std::string Server::open_ports() {
   for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
-  return "";
+  if (options_.nic_cache.interface.empty()) return "";
+  nic_cache_ = std::make_unique<nic_cache::NicCache>(nic_cache_config(options_, ports_));
+  return nic_cache_->open();
 }
 
 std::string Server::open_backend() {
@@ -73,7 +127,8 @@ std::string Server::open_backend() {
     });
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_);
+    backend_ = make_cpu_backend(options_, watchers_.get(),
+                                nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks());
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -83,6 +138,11 @@ std::string Server::open_backend() {
 std::string Server::start() {
   if (!options_.server.auth_file.empty()) {
     std::string failure = auth_.load(options_.server.auth_file);
+    if (!failure.empty()) return failure;
+  }
+  if (options_.server.sasl) {
+    sasl_ = std::make_unique<admin::Sasl>(options_.server.sasl_password_file);
+    std::string failure = sasl_->open();
     if (!failure.empty()) return failure;
   }
   if (!options_.listen.unix_path.empty()) {
@@ -95,10 +155,18 @@ std::string Server::start() {
   acceptor_ = std::make_unique<io::Acceptor>(
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_);
+  if (tls_ != nullptr) {
+    io::HandshakesConfig config;
+    config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
+    handshakes_ = std::make_unique<io::Handshakes>(config, *tls_, acceptor_->budget());
+  }
+  stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
+                                         tls_.get(), handshakes_.get());
+  stats_->set_nic_cache(nic_cache_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          prefixes_, auth, state_, stop_request_);
+                                          *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
+                                          state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -135,7 +203,9 @@ void Server::serve() {
     name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
-  acceptor_->start(std::move(sinks));
+  if (nic_cache_ != nullptr) nic_cache_->start(*backend_->host_store());
+  if (handshakes_ != nullptr) handshakes_->start(sinks);
+  acceptor_->start(std::move(sinks), handshakes_.get());
 }
 
 // The main function of a worker's thread. Before it ends, its engine releases what it holds; so all
@@ -176,12 +246,13 @@ worker::WorkerConfig Server::worker_config() const {
   worker::WorkerConfig config;
   config.item_size_max = static_cast<uint32_t>(options_.store.item_size_max_bytes);
   config.cas_enabled = options_.store.use_cas;
-  config.authentication = !options_.server.auth_file.empty();
-  if (options_.server.protocol == ProtocolChoice::kText || config.authentication) {
+  config.authentication = options_.server.authentication();
+  if (options_.server.protocol == ProtocolChoice::kText) {
     config.protocol = protocol::kProtocolText;
   } else if (options_.server.protocol == ProtocolChoice::kBinary) {
     config.protocol = protocol::kProtocolBinary;
   }
+  config.watch = watchers_.get();
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }
@@ -262,6 +333,7 @@ std::string Server::make_frame_worker(FrameThread& frames) {
   std::string failure = backend_->make_engine(*admin_, &made);
   if (!failure.empty()) return failure;
   worker::FrameWorkerConfig config;
+  config.burst_packets_max = options_.frames_burst;
   config.packets.udp_port = frames_udp_port();
   config.packets.protocol = worker_config().protocol;
   frames.engine = std::move(made.engine);
@@ -280,7 +352,11 @@ uint16_t Server::frames_udp_port() const {
       if (port.udp == udp) return port.port;
     }
   }
+  // With a Unix socket alone, no port is bound.
   constexpr uint16_t kDefaultPort = 11211;
+  for (const int port : {options_.udp_port, options_.tcp_port}) {
+    if (port > 0) return static_cast<uint16_t>(port);
+  }
   return kDefaultPort;
 }
 
@@ -292,13 +368,28 @@ std::vector<std::string> Server::frame_ports() const {
   return texts;
 }
 
-std::string Server::reload_auth() {
-  if (options_.server.auth_file.empty()) return "";
-  return auth_.load(options_.server.auth_file);
+void Server::reload() {
+  if (sasl_ != nullptr) {
+    const std::string failure = sasl_->reload();
+    if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+  }
+  if (!options_.server.auth_file.empty()) {
+    const std::string failure = auth_.load(options_.server.auth_file);
+    if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+  }
+  if (tls_ != nullptr) {
+    const std::string failure = refresh_certificates();
+    if (!failure.empty()) {
+      spdlog::warn("Could not reload TLS certificates on SIGHUP: {}. The old ones stay in force.",
+                   failure);
+    }
+  }
 }
 
 void Server::begin_stop(admin::StopKind kind) {
+  if (nic_cache_ != nullptr) nic_cache_->stop();
   if (acceptor_ != nullptr) acceptor_->stop();
+  if (handshakes_ != nullptr) handshakes_->stop();
   for (const FrameThread& frames : frames_) {
     if (frames.port != nullptr) frames.port->stop();
   }
@@ -320,6 +411,13 @@ void Server::finish_stop() {
     if (worker.thread.joinable()) worker.thread.join();
   }
   long_replies_.stop();
+  watchers_->stop();
+}
+
+std::string Server::save_items() {
+  workers_.clear();
+  frames_.clear();
+  return backend_->save();
 }
 
 void Server::hurry() {

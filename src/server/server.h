@@ -17,12 +17,17 @@
 #include "admin/admin.h"
 #include "admin/long_replies.h"
 #include "admin/prefix_stats.h"
+#include "admin/sasl.h"
 #include "admin/server_state.h"
+#include "admin/watchers.h"
 #include "engine/engine.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
+#include "io/socket/tls/tls.h"
+#include "nic_cache/nic_cache.h"
 #include "io/ucx/joined_transport.h"
 #include "io/ucx/ucx_module.h"
 #include "options/auth_file.h"
@@ -44,6 +49,9 @@ class Server {
   // Stops immediately, unless it is stopped already.
   ~Server();
 
+  // Loads TLS and its certificates (-Z), whose key a later user (-u) may not be allowed to read.
+  [[nodiscard]] std::string open_tls();
+
   // Binds the TCP and UDP ports and opens those of frames, which may need privileges. Accepts
   // nothing yet.
   [[nodiscard]] std::string open_ports();
@@ -62,6 +70,9 @@ class Server {
   // The bound ports.
   const std::vector<BoundPort>& ports() const { return ports_; }
 
+  // The NIC cache, described; empty: none.
+  std::string nic_cache_text() const { return nic_cache_ == nullptr ? "" : nic_cache_->describe(); }
+
   // Where active messages are served; empty: nowhere.
   std::string ucx_text() const;
 
@@ -74,8 +85,8 @@ class Server {
   // Whether the server stops because of a failure.
   bool has_failed() const { return failed_.load(); }
 
-  // Reads the password file again (SIGHUP).
-  [[nodiscard]] std::string reload_auth();
+  // Reads the password file and the certificates again (SIGHUP), and logs what fails.
+  void reload();
 
   // Closes the listeners and makes the workers close the connections: immediately, or each when it
   // has no request in progress. Starts no thread and allocates nothing.
@@ -85,6 +96,9 @@ class Server {
   bool has_ended() const { return ended_.kind() != admin::StopKind::kNone; }
   // Turns a graceful stop into an immediate one.
   void hurry();
+  // Keeps the items for the next process where -e asks for it. Returns one sentence, or "".
+  // REQUIRES: finish_stop() was called. Nothing else is called afterwards.
+  [[nodiscard]] std::string save_items();
   // Waits until all threads have ended. REQUIRES: begin_stop() was called.
   void finish_stop();
 
@@ -108,6 +122,7 @@ class Server {
     std::thread thread;
   };
 
+  std::string refresh_certificates();
   std::string open_backend();
   std::string make_workers();
   void join_messages(WorkerThread& worker, io::AmPort& port);
@@ -126,13 +141,18 @@ class Server {
   admin::StopRequest stop_request_;
   std::atomic<bool> failed_{false};
   AuthFile auth_;
+  std::unique_ptr<admin::Sasl> sasl_;  // with -S
   admin::PrefixStats prefixes_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
+  std::unique_ptr<admin::Watchers> watchers_;       // the backend tells them of evictions
+  std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;
+  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z
   std::unique_ptr<ServerStats> stats_;
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;

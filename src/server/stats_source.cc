@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/stats_source.h"
 
+#include <algorithm>
 #include <bit>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,11 @@ constexpr uint32_t kSlotsPerPair = 32;
 constexpr uint32_t kOfMessages = 0x80000000u;
 // `stats conns` names connections by descriptor; those without one by numbers above all of them.
 constexpr uint64_t kMessageIds = 1'000'000'000;
+
+// The cursor of list_connections(): above these bits the number of the worker, from 1.
+constexpr uint64_t kFirstWorker = uint64_t{1} << 32;
+// Connections that are listed in one step, in order.
+constexpr uint32_t kSortedConnectionsMax = 512;
 
 constexpr std::pair<admin::StatCounter, Counter> kRequestCounters[] = {
     {admin::StatCounter::kCmdGet, Counter::kCmdGet},
@@ -59,11 +65,23 @@ std::string_view text_of(Bytes bytes) {
 
 int64_t unix_time(const store::Clock& clock, uint32_t second) { return clock.unix_start + second; }
 
+// A stream's number in `stats conns`.
+uint64_t number_of(const io::ConnectionInfo& stream) {
+  return stream.fd >= 0 ? static_cast<uint64_t>(stream.fd) : kMessageIds + stream.id;
+}
+
 }  // namespace
 
 ServerStats::ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-                         const io::Acceptor& acceptor)
-    : store_(store), state_(state), acceptor_(acceptor) {}
+                         const io::Acceptor& acceptor, admin::Watchers& watchers,
+                         const io::TlsServer* tls, const io::Handshakes* handshakes)
+    : store_(store),
+      state_(state),
+      acceptor_(acceptor),
+      watchers_(watchers),
+      tls_(tls),
+      handshakes_(handshakes),
+      started_at_(store->clock().now) {}
 
 void ServerStats::add_worker(const request::Counters& counters,
                              const io::SocketTransport& transport,
@@ -79,13 +97,20 @@ admin::StatsSnapshot ServerStats::snapshot() {
   admin::StatsSnapshot snapshot;
   const store::Clock clock = store_->clock();
   snapshot.version = text_of(protocol::server_version());
-  snapshot.uptime_s = clock.now - store::kClockStart;
+  snapshot.uptime_s = clock.now - started_at_;
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
+  if (tls_ != nullptr) add_tls(snapshot);
   if (!workers_.empty() && workers_.front().messages != nullptr) add_messages(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
+  const admin::WatchCounts watch = watchers_.counts();
+  snapshot.counters[admin::StatCounter::kWatchDropped] = watch.records_dropped;
+  snapshot.counters[admin::StatCounter::kWatchWritten] = watch.records_written;
+  snapshot.counters[admin::StatCounter::kWatchSkipped] = watch.lines_skipped;
+  snapshot.counters[admin::StatCounter::kWatchSent] = watch.lines_sent;
+  snapshot.watchers = watch.watchers;
   return snapshot;
 }
 
@@ -118,6 +143,7 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
     counters[admin::StatCounter::kIdleKicks] += traffic.idle_closed.get();
     counters[admin::StatCounter::kReadBufferOom] += traffic.input_refused.get();
     counters[admin::StatCounter::kResponseObjectOom] += traffic.stalled_closed.get();
+    counters[admin::StatCounter::kSslProtoErrors] += traffic.tls_errors.get();
     refused += traffic.connections_refused.get();
     stalled += traffic.stalled_closed.get();
     timed_out += traffic.stall_timeouts.get();
@@ -152,6 +178,16 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});
+}
+
+// A connection whose handshake is under way is open for the client already.
+void ServerStats::add_tls(admin::StatsSnapshot& snapshot) const {
+  snapshot.connections += handshakes_->under_way();
+  snapshot.connection_structures = snapshot.connections;
+  snapshot.certificate_age_s = tls_->seconds_since_load();
+  snapshot.counters[admin::StatCounter::kSslNewSessions] = tls_->new_sessions();
+  snapshot.counters[admin::StatCounter::kSslHandshakeErrors] = handshakes_->failed();
+  snapshot.own.emplace_back("ssl_handshakes_closed", handshakes_->closed());
 }
 
 void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
@@ -243,6 +279,12 @@ admin::SettingsSnapshot ServerStats::settings() {
 }
 
 // The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
+// half the place in that worker's table.
+bool ServerStats::nic_cache(const admin::StatsEmit& emit) {
+  if (nic_cache_ != nullptr) nic_cache_->stats(emit);
+  return nic_cache_ != nullptr;
+}
+
 // half the place in that worker's table: of sockets, or with kOfMessages of messages.
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
@@ -252,10 +294,14 @@ void ServerStats::list_connections(
       snapshot.id = static_cast<uint64_t>(listener.fd);
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
-      snapshot.idle_s = store_->clock().now - store::kClockStart;  // a listener: since the start
+      snapshot.idle_s = store_->clock().now - started_at_;  // a listener: since the start
       visit(snapshot);
     }
-    cursor = uint64_t{1} << 32;
+    cursor = kFirstWorker;
+    return;
+  }
+  if (cursor == kFirstWorker && list_in_order(visit)) {
+    cursor = admin::kWalkEnd;
     return;
   }
   const uint64_t worker = (cursor >> 32) - 1;
@@ -277,19 +323,53 @@ void ServerStats::list_connections(
       more = true;
     }
   }
-  for (io::ConnectionInfo& stream : streams) {
-    admin::ConnectionSnapshot snapshot;
-    snapshot.id = stream.fd >= 0 ? static_cast<uint64_t>(stream.fd) : kMessageIds + stream.id;
-    snapshot.address = std::move(stream.address);
-    snapshot.listen_address = std::move(stream.listen_address);
-    snapshot.state = stream.has_request ? "conn_parse_cmd"
-                     : stream.writing   ? "conn_mwrite"
-                     : stream.in_body   ? "conn_nread"
-                                        : "conn_read";
-    snapshot.idle_s = stream.idle_s;
-    visit(snapshot);
-  }
+  for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
   cursor = more ? (worker + 1) << 32 | place : (worker + 2) << 32;
+}
+
+// Visits all connections in the order of their descriptors, as memcached lists them. False: there
+// are too many for one step.
+bool ServerStats::list_in_order(
+    const std::function<void(const admin::ConnectionSnapshot&)>& visit) const {
+  uint32_t count = 0;
+  for (const Worker& worker : workers_) {
+    count += worker.transport->connection_count();
+    if (worker.messages != nullptr) count += worker.messages->stream_count();
+  }
+  if (count > kSortedConnectionsMax) return false;
+  std::vector<io::ConnectionInfo> streams;
+  for (const Worker& worker : workers_) {
+    uint32_t place = 0;
+    while (worker.transport->list_connections(place, streams)) {
+      if (streams.size() > 2 * kSortedConnectionsMax) return false;
+    }
+    place = 0;
+    while (worker.messages != nullptr && worker.messages->list_connections(place, streams)) {
+      if (streams.size() > 2 * kSortedConnectionsMax) return false;
+    }
+  }
+  std::sort(streams.begin(), streams.end(),
+            [](const io::ConnectionInfo& a, const io::ConnectionInfo& b) {
+              return number_of(a) < number_of(b);
+            });
+  for (io::ConnectionInfo& stream : streams) show_connection(stream, visit);
+  return true;
+}
+
+void ServerStats::show_connection(
+    io::ConnectionInfo& stream,
+    const std::function<void(const admin::ConnectionSnapshot&)>& visit) {
+  admin::ConnectionSnapshot snapshot;
+  snapshot.id = number_of(stream);
+  snapshot.address = std::move(stream.address);
+  snapshot.listen_address = std::move(stream.listen_address);
+  snapshot.state = stream.watching      ? "conn_watch"
+                   : stream.has_request ? "conn_parse_cmd"
+                   : stream.writing     ? "conn_mwrite"
+                   : stream.in_body     ? "conn_nread"
+                                        : "conn_read";
+  snapshot.idle_s = stream.idle_s;
+  visit(snapshot);
 }
 
 Status ServerStats::walk(uint64_t& cursor,

@@ -9,9 +9,13 @@
 
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
+#include "admin/watchers.h"
 #include "io/frames/frame_port.h"
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
+#include "io/socket/tls/tls.h"
+#include "nic_cache/nic_cache.h"
 #include "io/ucx/am_transport.h"
 #include "request/counters.h"
 #include "server/backend.h"
@@ -20,20 +24,25 @@ namespace warpcache::server {
 
 class ServerStats final : public admin::StatsSource {
  public:
-  // REQUIRES: all arguments outlive this object.
+  // REQUIRES: all arguments outlive this object. `tls` and `handshakes` are null without TLS.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
-              const io::Acceptor& acceptor);
+              const io::Acceptor& acceptor, admin::Watchers& watchers, const io::TlsServer* tls,
+              const io::Handshakes* handshakes);
 
   // Adds a worker's counters; `messages` is null without --ucx. REQUIRES: called before the first
   // request.
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport,
                   const io::AmTransport* messages);
 
+  // The NIC cache, if there is one.
+  void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
+
   // The same for a port of Ethernet frames.
   void add_frames(const request::Counters& counters, const io::FramePort& port);
 
   [[nodiscard]] admin::StatsSnapshot snapshot() override;
   [[nodiscard]] admin::SettingsSnapshot settings() override;
+  bool nic_cache(const admin::StatsEmit& emit) override;
   void list_connections(
       uint64_t& cursor,
       const std::function<void(const admin::ConnectionSnapshot&)>& visit) override;
@@ -50,8 +59,12 @@ class ServerStats final : public admin::StatsSource {
     const io::FramePort* port;
   };
 
+  bool list_in_order(const std::function<void(const admin::ConnectionSnapshot&)>& visit) const;
+  static void show_connection(io::ConnectionInfo& stream,
+                              const std::function<void(const admin::ConnectionSnapshot&)>& visit);
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_tls(admin::StatsSnapshot& snapshot) const;
   void add_messages(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;
@@ -59,6 +72,11 @@ class ServerStats final : public admin::StatsSource {
   const store::ActiveStore& store_;
   const admin::ServerState& state_;
   const io::Acceptor& acceptor_;
+  admin::Watchers& watchers_;
+  const io::TlsServer* tls_;
+  const io::Handshakes* handshakes_;
+  const uint32_t started_at_;  // server second; with -e not the first one
+  const nic_cache::NicCache* nic_cache_ = nullptr;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

@@ -161,9 +161,14 @@ struct StoreRef {
 
   // Changes the expiry in place. REQUIRES: the pair is locked, `found` was found under the lock.
   WC_HD void set_expiry(const Found& found, uint32_t expiry) const {
+    drop_copy(core, *found.item);
     core.segment(core.segment_of(found.item)).note_expiry(expiry);
     found.item->store_expiry(expiry);
   }
+
+  // Before bits or CAS id of an item change in place: copies of it outside of the store are
+  // dropped. REQUIRES: its pair is locked.
+  WC_HD void will_change(const Item& item) const { drop_copy(core, item); }
 
   // --- Pins
 

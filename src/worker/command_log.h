@@ -29,6 +29,9 @@ class CommandLog {
   void commands(int fd, const protocol::Frame* frames, uint32_t count, const uint8_t* input,
                 bool secret);
   void replies(int fd, const io::ReplySpan* spans, uint32_t count);
+  // The lines since the last flush() or drop(), as far as they were not written.
+  std::string_view text() const { return text_; }
+  void drop() { text_.clear(); }
   // Writes all lines since the last flush().
   void flush();
 

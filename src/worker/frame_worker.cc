@@ -79,7 +79,7 @@ bool FrameWorker::run_once(int timeout_ms) {
   bool may_receive = true;
   if (!free_.empty()) {
     Burst& burst = *free_.back();
-    burst.buffer.count = burst.buffer.used = 0;
+    burst.buffer.clear();
     may_receive = port_.receive(burst.buffer, under_way_ == 0 ? timeout_ms : 0);
     received = burst.buffer.count != 0;
     if (received) begin(burst);
@@ -101,6 +101,7 @@ void FrameWorker::begin(Burst& burst) {
   free_.pop_back();
   burst.packets.count = burst.buffer.count;
   burst.packets.input_bytes = burst.buffer.used;
+  burst.packets.frame_room = burst.buffer.frame_room;
   MutableBytes replies = port_.reply_memory(burst.buffer.number);
   if (replies.size == 0) replies = burst.replies;
   burst.packets.replies = replies.data;
@@ -153,13 +154,13 @@ void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {
 }
 
 void FrameWorker::add_reply(const Burst& burst, uint32_t packet) {
-  const net::ReplyFrames reply(burst.packets.replies, burst.packets.results[packet]);
+  const net::ReplyFrames reply(burst.packets, packet);
   if (reply.count() == 0) return;
   if (!permits(burst.packets.frame(packet), reply)) {
     return port_.counters().replies_amplified.add(1);
   }
   for (uint32_t i = 0; i < reply.count(); ++i) {
-    replies_.push_back({reply[i], burst.times_ns[packet]});
+    replies_.push_back({reply[i], burst.times_ns[packet], packet, reply.is_beside()});
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "engine/watch.h"
 #include "io/transport.h"
 #include "protocol/framing/frame_types.h"
 
@@ -55,8 +56,9 @@ struct Session {
   uint32_t incoming_body;    // id of the LargeBody that is being received; 0: none
   bool authenticated;
   uint8_t failed_logins;
-  int32_t fd;    // for the command log
-  bool closing;  // nothing more is framed; close after the last reply
+  int32_t fd;                // for the command log
+  engine::PeerAddress peer;  // known since the opening, if that was watched
+  bool closing;              // nothing more is framed; close after the last reply
 };
 static_assert(std::is_trivially_copyable_v<Session>);
 static_assert(sizeof(Session) <= sizeof(io::SessionStorage));

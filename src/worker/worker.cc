@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
+#include "base/byte_pipe.h"
 #include "engine/datagram.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::worker {
 
 using io::RxChunk;
+
+namespace {
+
+// In memcached's words.
+constexpr std::array<std::string_view, 4> kReasons = {"error", "normal", "idle_timeout",
+                                                      "shutdown"};
+
+engine::PeerAddress peer_of(int fd) {
+  engine::PeerAddress peer;
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return peer;
+  if (address.ss_family == AF_INET) {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
+    peer.kind = engine::PeerAddress::Kind::kIpv4;
+    peer.port = ntohs(ipv4.sin_port);
+    std::memcpy(peer.bytes, &ipv4.sin_addr, sizeof ipv4.sin_addr);
+  } else if (address.ss_family == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
+    peer.kind = engine::PeerAddress::Kind::kIpv6;
+    peer.port = ntohs(ipv6.sin6_port);
+    std::memcpy(peer.bytes, &ipv6.sin6_addr, sizeof ipv6.sin6_addr);
+  } else {
+    peer.kind = engine::PeerAddress::Kind::kUnix;
+  }
+  return peer;
+}
+
+}  // namespace
 
 static_assert(io::kChunksMax <= engine::kBatchEntriesMax);
 
@@ -121,6 +156,7 @@ inline void Worker::finish(Burst& burst) {
 }
 
 inline void Worker::finish_burst() {
+  logs_ = CommandLog::wanted() || is_watched(engine::kWatchCommands);
   const size_t count = burst_->rx.chunks.size();
   const size_t first = first_to_complete();
   for (size_t i = first; i < count; ++i) complete_or_queue(i);
@@ -250,6 +286,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
+  entry.fd = session.fd;
   batch.entries.push_back(entry);
 }
 
@@ -283,6 +320,7 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
   engine::Batch& batch = burst_->batch;
   engine::BatchEntry entry;
   entry.admin = chunk.admin;
+  entry.fd = chunk.udp_fd;
   entry.authenticated = !config_.authentication;
   const auto number = static_cast<uint32_t>(batch.entries.size());
   if (WC_UNLIKELY(!engine::append_datagram(batch, limits_, chunk.offset, chunk.size, entry)))
@@ -436,7 +474,7 @@ inline void Worker::complete(size_t index) {
     const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
     completion.spans = burst_->batch.spans.data() + entry.first_span;
     completion.span_count = entry.span_count;
-    if (WC_UNLIKELY(CommandLog::wanted())) log_entry(chunk, plan);
+    if (WC_UNLIKELY(logs_)) log_entry(chunk, plan);
   }
   completions_.push_back(completion);
 }
@@ -459,6 +497,16 @@ void Worker::log(Say say) {
 void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
   const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
   const int fd = chunk.datagram ? -1 : session_of(*chunk.session).fd;
+  const bool starts_watching = entry.long_reply != nullptr && entry.long_reply->endless();
+  if (is_watched(engine::kWatchCommands) && !starts_watching) {
+    log([&] {
+      log_.commands(fd, burst_->batch.frames.data() + entry.first_frame, entry.frames_done,
+                    burst_->batch.input, plan.secret);
+      config_.watch->saw_commands(log_.text());
+      log_.drop();
+    });
+  }
+  if (!CommandLog::wanted()) return;
   log([&] {
     log_.commands(fd, burst_->batch.frames.data() + entry.first_frame, entry.frames_done,
                   burst_->batch.input, plan.secret);
@@ -467,12 +515,22 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
 }
 
 void Worker::opened(io::SessionStorage& storage, int fd) {
-  session_of(storage).fd = fd;
+  Session& session = session_of(storage);
+  session.fd = fd;
+  if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
+    session.peer = peer_of(fd);
+    config_.watch->connection_opened(fd, session.peer);
+  }
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.opened(fd, config_.protocol); });
 }
 
-void Worker::closed(io::SessionStorage& storage) {
+void Worker::closed(io::SessionStorage& storage, io::CloseReason reason) {
   Session& session = session_of(storage);
+  if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
+    const bool knows = session.peer.kind != engine::PeerAddress::Kind::kUnknown;
+    config_.watch->connection_closed(session.fd, knows ? session.peer : peer_of(session.fd),
+                                     kReasons[static_cast<size_t>(reason)]);
+  }
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.closed(session.fd); });
   if (session.incoming_body != 0) drop_body(session.incoming_body, true);
   if (session.deferred_body != 0) drop_body(session.deferred_body, true);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/watch.h"
 #include "io/transport.h"
 #include "protocol/framing/frame_types.h"
 #include "worker/command_log.h"
@@ -28,13 +29,16 @@ struct WorkerConfig {
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
   uint8_t protocol = protocol::kProtocolAuto;
-  bool authentication = false;  // -Y: streams must log in
+  bool authentication = false;  // -Y, -S: streams must log in
   // The most requests of a stream in one batch (-R). The rest follows in the next iteration, after
   // the other streams.
   uint32_t requests_per_stream_max = 1024;
   // How long the body of a large value may wait for memory that others' unfinished bodies hold.
   // Longer than the transport takes to cancel those that make no progress.
   std::chrono::milliseconds body_wait{4000};
+  // Who is told of connections and commands, as long as that is wanted; it outlives the worker.
+  // Null: nobody.
+  engine::Watch* watch = nullptr;
   // Time without input after which the engine is asked to release what it holds for the next batch.
   std::chrono::milliseconds idle_after{1000};
 };
@@ -97,7 +101,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
-  void closed(io::SessionStorage& storage) override;
+  void closed(io::SessionStorage& storage, io::CloseReason reason) override;
   bool holds_body(const io::SessionStorage& storage) const override;
   void cancel_body(io::SessionStorage& storage) override;
   MutableBytes body_window(const io::SessionStorage& storage, uint32_t after) override;
@@ -139,6 +143,9 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   template <typename Say>
   void log(Say say);
   void log_entry(const io::RxChunk& chunk, const Plan& plan);
+  bool is_watched(engine::WatchKind kind) const {
+    return config_.watch != nullptr && (config_.watch->wanted() & kind) != 0;
+  }
   uint32_t free_frames(Plan& plan);
 
   WorkerConfig config_;
@@ -155,6 +162,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   NumberedPool<LargeBody> body_pool_;
   NumberedPool<DeferredFrames> deferred_pool_;
   CommandLog log_;
+  bool logs_ = false;  // commands of the burst that is being completed, or a watcher wants them
 };
 
 }  // namespace warpcache::worker

@@ -127,8 +127,7 @@ def test_ping(server):
     server.client.run(lambda: ping(SERVER, 4000))
 
 
-@with_server("--frames-queues=2")
-def test_two_queues(server):
+def check_queues(server):
     def as_client():
         socks = [udp_to(SERVER, server.server.port) for _ in range(40)]
         for round_number in range(20):
@@ -145,6 +144,16 @@ def test_two_queues(server):
     assert frames_stats(server.sock, "frames_sent", 800)["frames_requests"] == 800
 
 
+@with_server("--frames-queues=2")
+def test_two_queues(server):
+    check_queues(server)
+
+
+@with_server("--frames-queues=3", "--frames-threads=2", "--frames-burst=32")
+def test_more_queues_than_threads(server):
+    check_queues(server)
+
+
 @in_own_network
 def test_refusals():
     require_dpdk()
@@ -153,6 +162,7 @@ def test_refusals():
         (["--frames=dpdk:0000:99:00.0"], "opening the device"),
         (["--frames=dpdk:" + DEVICE, "--frames-kernel=a-name-that-is-too-long"], "1 to 15 characters"),
         (["--frames=dpdk:" + DEVICE, "-d"], "-d cannot be had"),
+        (["--frames=dpdk:" + DEVICE, "--frames-threads=2"], "at most the number of --frames-queues"),
         (["--frames=dpdk:" + DEVICE, "--frames=dpdk:net_null0"], "one DPDK device"),
     ):
         command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
@@ -176,26 +186,52 @@ def generator(server: Server, folder: Path, *options: str) -> list[str]:
 
 
 @pytest.fixture
-def memif_server(tmp_path):
+def memif_server(tmp_path, request):
     require_dpdk()
-    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path)))
+    options = getattr(request, "param", ())
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif("client", tmp_path), *options))
     yield server
     assert server.stop() == 0
 
 
-def test_memory_shared_with_another_process(memif_server, tmp_path):
-    """The server starts before its peer. Every value is verified by the generator."""
-    options = ("--seconds", "1", "-P", "8", "--keys", "5000", "--sets", "0.3", "--json", "-", "--timeout", "20")
+LOADS = {
+    "sets": ("--sets", "0.3"),
+    "multiget": ("--sets", "0", "--multiget", "10"),
+    "several-datagrams": ("--sets", "0.1", "--multiget", "20", "--sizes", "fixed:20:500"),
+    "meta": ("--sets", "0.2", "--deletes", "0.1", "--look-aside", "--meta"),
+    "paced": ("--rate", "2000"),
+    "sampled": ("--sets", "0.1", "--verify-share", "0.1"),
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_memory_shared_with_another_process(memif_server, tmp_path, load):
+    """The server starts before its peer. Every value is verified by the generator, or a sample."""
+    options = (*LOADS[load], "--seconds", "1", "-P", "8", "--keys", "5000", "--json", "-", "--timeout", "20")
     done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert report["wrong"] == report["refused"] == 0 and report["hit_ratio"] == 1
+    assert report["requests"] > 0 and report["wrong"] == report["refused"] == 0
+    assert report["hit_ratio"] == 1 or load == "meta" and report["hit_ratio"] > 0
     with memif_server.connect() as sock:
         stats = frames_stats(sock, "frames_requests", report["requests"])
         # The server's thread copies nothing, or a little where the peer is slow.
         assert stats["frames_copied_bytes"] < report["bytes_received"] / 2
         assert stats["frames_malformed"] == stats["frames_bad_checksum"] == 0
-        assert stats["frames_sent"] + stats["frames_send_failed"] == stats["frames_requests"]
+        answered = stats["frames_sent"] + stats["frames_send_failed"]
+        assert answered == stats["frames_requests"] or "--multiget" in options and answered > stats["frames_requests"]
+
+
+@pytest.mark.parametrize(
+    "memif_server", [("--frames-queues=3",), ("--frames-queues=3", "--frames-threads=2")], indirect=True
+)
+def test_queues_of_shared_memory(memif_server, tmp_path):
+    """Each of the generator's threads has a queue, on which its replies come."""
+    options = ("-t", "3", "--seconds", "1", "--keys", "1000", "--json", "-", "--timeout", "20")
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["requests"] > 0 and report["hit_ratio"] == 1
 
 
 def test_requests_that_fit_into_no_frame(memif_server, tmp_path):

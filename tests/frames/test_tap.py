@@ -155,6 +155,8 @@ def test_refusals():
         ("--frames=tap:a-name-that-is-too-long", "1 to 15 characters"),
         ("--frames=dpdk:", "give pcap:IN,OUT, tap:NAME"),
         ("--frames-queues=2", "need --frames=dpdk:DEVICE"),
+        ("--frames-threads=1", "need --frames=dpdk:DEVICE"),
+        ("--frames-burst=8", "give a number from 32 to 8192"),
         ("--frames-kernel=a", "need --frames=dpdk:DEVICE"),
     ]:
         done = subprocess.run(

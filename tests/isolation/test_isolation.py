@@ -75,6 +75,27 @@ def others_are_answered(server, attack, count: int = 200) -> None:
         other.close()
 
 
+@pytest.mark.not_on_gpu("fetchers are watched on the CPU engine alone")
+def test_watchers_that_do_not_read_hold_nobody_up(server):
+    """Each misses lines; the others are answered, and memory is bounded by the pipes and buffers."""
+    deaf = [server.connect(DEADLINE_S) for _ in range(20)]
+    for sock in deaf:
+        assert ask(sock, b"watch fetchers mutations rawcmds connevents\r\n") == b"OK\r\n"
+    before = resident_mib(server)
+    keys = b" ".join(b"%0200d" % i for i in range(9))
+    with server.connect(DEADLINE_S) as busy:
+        while int(stats(server)["log_watcher_skipped"]) < 100_000:
+            busy.sendall((b"get " + keys + b"\r\n") * 200 + b"mn\r\n")
+            receive_until(busy, b"MN\r\n")
+        others_are_answered(server, lambda: None)
+    if not is_sanitized(server.target.path):
+        # Pipe and unwritten lines of each, and the buffers of the threads.
+        assert resident_mib(server) - before < 20 * 2 * 0.25 + 33 / 16 + 8
+    assert stats(server)["log_watchers"] == "20"
+    for sock in deaf:
+        sock.close()
+
+
 def check_peak(server, before: float, connections: int) -> None:
     """Unsent replies of all threads and a walk's buffer come on top of what there was."""
     if is_sanitized(server.target.path):

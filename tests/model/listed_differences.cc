@@ -42,7 +42,7 @@ std::string value_of(const AnswerUnit& unit) {
   return value;
 }
 
-// `watch`: memcached makes the connection a log from here on.
+// `watch`: the connection is a log from here on, whose lines have times.
 Effect watch(const Parting& parting) {
   const bool met = sent_contains(parting, "watch") && parting.theirs.standing == Standing::kWaits;
   return met ? Effect::kEndsScript : Effect::kNone;
@@ -438,7 +438,7 @@ Effect numbered_names(const Parting& parting) {
 }
 
 constexpr ListedDifference kListed[] = {
-    {"watch", "| `watch ...` | absent |", watch},
+    {"watch", "| `watch` kinds | differs |", watch},
     {"replies before an unfinished body", "replies before an unfinished body", reply_ahead_of_body},
     {"time of access", "| `l` | **differs**", time_of_access},
     {"binary key of an item made by a command",

@@ -58,7 +58,8 @@ class Server {
 
   // Of each packet: its state and its reply's frames. The arena has `reply_bytes`.
   std::vector<std::vector<std::string>> run(const std::vector<std::string>& frames,
-                                            uint32_t reply_bytes = kReplyBytes) {
+                                            uint32_t reply_bytes = kReplyBytes,
+                                            uint32_t frame_room = 0) {
     std::vector<Granule> input;
     std::vector<net::PacketSlot> slots;
     for (const std::string& frame : frames) {
@@ -67,6 +68,8 @@ class Server {
       const size_t granules = (frame.size() + sizeof(Granule) - 1) / sizeof(Granule);
       input.resize(input.size() + granules);
       mem_copy(input.data() + input.size() - granules, frame.data(), frame.size());
+      const size_t room = frame_room / sizeof(Granule);
+      if (room > granules) input.resize(input.size() + room - granules);
     }
     std::vector<net::PacketResult> results(frames.size());
     net::PacketBurst burst;
@@ -77,14 +80,16 @@ class Server {
     burst.replies = reinterpret_cast<uint8_t*>(replies_.data());
     burst.reply_bytes = reply_bytes;
     burst.results = results.data();
+    burst.frame_room = frame_room;
     engine_.submit_packets(&burst);
     EXPECT_EQ(engine_.poll_packets(), &burst);
     dropped_ = burst.replies_dropped;
     std::vector<std::vector<std::string>> all;
-    for (const net::PacketResult result : results) {
+    for (uint32_t packet = 0; packet < burst.count; ++packet) {
       std::vector<std::string>& answer = all.emplace_back();
-      answer.push_back(std::to_string(static_cast<int>(result.state())));
-      const net::ReplyFrames reply(burst.replies, result);
+      answer.push_back(std::to_string(static_cast<int>(results[packet].state())));
+      const net::ReplyFrames reply(burst, packet);
+      if (reply.is_beside()) ++beside_;
       for (uint32_t i = 0; i < reply.count(); ++i) {
         answer.emplace_back(reinterpret_cast<const char*>(reply[i].data), reply[i].size);
       }
@@ -92,6 +97,7 @@ class Server {
     return all;
   }
   uint32_t dropped() const { return dropped_; }
+  uint32_t beside() const { return beside_; }  // replies that lay beside their requests
   const request::Counters& counters() const { return engine_.counters(); }
 
  private:
@@ -110,6 +116,7 @@ class Server {
   engine::CpuEngine engine_;
   std::vector<Granule> replies_;
   uint32_t dropped_ = 0;
+  uint32_t beside_ = 0;
 };
 
 std::vector<std::string> gets_of(const std::vector<std::string>& keys) {
@@ -118,9 +125,10 @@ std::vector<std::string> gets_of(const std::vector<std::string>& keys) {
   return frames;
 }
 
-TEST(SingleKeyFastPath, AnswersAsTheGeneralPath) {
-  const auto seeds = testing_effort<uint64_t>(20, 500);
+// The general path writes all replies to the arena.
+void compare_paths(uint32_t frame_room, uint64_t seeds) {
   uint64_t hits = 0;
+  uint64_t beside = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Server fast(false);
@@ -134,16 +142,17 @@ TEST(SingleKeyFastPath, AnswersAsTheGeneralPath) {
       for (uint32_t count = 1 + random.below(100); count > 0; --count) {
         frames.push_back(random.frame());
       }
-      const auto one = fast.run(frames);
+      const auto one = fast.run(frames, kReplyBytes, frame_room);
       const auto other = general.run(frames);
       for (size_t i = 0; i < frames.size(); ++i) {
         ASSERT_EQ(one[i], other[i]) << testing::PrintToString(frames[i]);
       }
-      const auto answers = fast.run(gets_of(random.keys()));
+      const auto answers = fast.run(gets_of(random.keys()), kReplyBytes, frame_room);
       ASSERT_EQ(answers, general.run(gets_of(random.keys())));
       for (const auto& answer : answers) hits += answer.at(1).find("VALUE ") != std::string::npos;
     }
     EXPECT_GT(general.seen(), 100u);
+    beside += fast.beside();
     EXPECT_EQ(fast.seen(), 0u);
     for (int i = 0; i < static_cast<int>(request::Counter::kCount); ++i) {
       const auto counter = static_cast<request::Counter>(i);
@@ -151,6 +160,16 @@ TEST(SingleKeyFastPath, AnswersAsTheGeneralPath) {
     }
   }
   EXPECT_GT(hits, 100 * seeds);
+  EXPECT_EQ(beside > 100 * seeds, frame_room != 0);
+}
+
+TEST(SingleKeyFastPath, AnswersAsTheGeneralPath) {
+  compare_paths(0, testing_effort<uint64_t>(20, 500));
+}
+
+TEST(SingleKeyFastPath, AnswersBesideTheRequests) {
+  compare_paths(192, testing_effort<uint64_t>(10, 250));
+  compare_paths(2048, testing_effort<uint64_t>(10, 250));
 }
 
 // Replies without space in the arena are dropped and counted, whoever composes them.
@@ -171,6 +190,8 @@ TEST(SingleKeyFastPath, AnArenaThatFills) {
     ASSERT_EQ(answered + server.dropped(), gets.size()) << bytes;
     ASSERT_EQ(answered, std::min<uint32_t>(bytes / 480, 8)) << bytes;
   }
+  (void)server.run(gets, 0, 1024);
+  EXPECT_EQ(server.dropped(), 0u);
 }
 
 // More packets than an epoch takes, and requests of both paths among each other.

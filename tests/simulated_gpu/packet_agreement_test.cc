@@ -51,7 +51,7 @@ struct Opened {
   protocol::Frame command;
 };
 
-Opened open(Aligned& frame) {
+Opened open(Aligned& frame, uint8_t protocol) {
   Opened opened;
   const Bytes bytes = {frame.data(), frame.size};
   if (net::parse_packet(bytes, net::testing::kTestPort, opened.packet) !=
@@ -65,6 +65,7 @@ Opened open(Aligned& frame) {
   protocol::FrameState state = {};
   protocol::FrameLimits limits = protocol::testing::packet_limits();
   limits.cas_enabled = false;
+  limits.protocol = protocol;
   protocol::Frame commands[2];
   const protocol::FrameResult framed = protocol::frame_datagram(
       state, limits, datagram.from(protocol::kUdpHeaderSize),
@@ -107,7 +108,9 @@ std::vector<std::string> frames_with(const Aligned& frame, const Opened& opened,
 // Runs one frame at a time with the stages that the CPU engine runs.
 class HostStages {
  public:
-  HostStages() { EXPECT_EQ(store_->register_thread(&thread_), Status::kOk); }
+  explicit HostStages(uint8_t protocol = protocol::kProtocolAuto) : protocol_(protocol) {
+    EXPECT_EQ(store_->register_thread(&thread_), Status::kOk);
+  }
   ~HostStages() { store_->unregister_thread(&thread_); }
   HostStages(const HostStages&) = delete;
   HostStages& operator=(const HostStages&) = delete;
@@ -119,7 +122,7 @@ class HostStages {
 
   Answer run(const std::string& bytes) {
     Aligned frame(bytes);
-    const Opened opened = open(frame);
+    const Opened opened = open(frame, protocol_);
     if (opened.kind == Opened::Kind::kDropped) return {true, {}};
     request::Context context;
     context.store = store_->ref();
@@ -139,6 +142,7 @@ class HostStages {
   }
 
  private:
+  uint8_t protocol_;
   std::unique_ptr<store::Store> store_ = store::make_store(store::quiet_config(kMemory));
   store::ThreadContext thread_;
   request::Counters counters_;
@@ -149,11 +153,13 @@ class HostStages {
 struct Mode {
   bool persistent = false;
   uint32_t copied_packets_min = 0;
+  uint8_t protocol = protocol::kProtocolAuto;
+  uint32_t frame_room = 0;
 };
 
 class GpuPackets {
  public:
-  explicit GpuPackets(const Mode& mode) {
+  explicit GpuPackets(const Mode& mode) : frame_room_(mode.frame_room) {
     store::CudaStoreConfig config;
     config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     config.store = store::quiet_config(kMemory);
@@ -163,6 +169,7 @@ class GpuPackets {
     PacketRunnerConfig packets;
     packets.udp_port = net::testing::kTestPort;
     packets.cas_enabled = false;
+    packets.protocol = mode.protocol;
     packets.jobs.blocks_max = config.blocks_per_engine;
     packets.jobs.persistent = mode.persistent;
     packets.copied_packets_min = mode.copied_packets_min;
@@ -182,16 +189,18 @@ class GpuPackets {
 
   void run(const std::vector<std::string>& frames) {
     uint32_t used = 0;
+    ASSERT_LE(frames.size(), kBatchMax);
     for (size_t i = 0; i < frames.size(); ++i) {
       const auto size = static_cast<uint32_t>(frames[i].size());
       ASSERT_LE(used + size, kBufferBytes);
       mem_copy(input_.data() + used, frames[i].data(), size);
       slots_.as<PacketSlot>()[i] = {used, size};
-      used += (size + 15) / 16 * 16;
+      used += std::max((size + 15) / 16 * 16, frame_room_);
     }
-    net::PacketBurst batch;
+    net::PacketBurst& batch = batch_;
     batch.input = input_.data();
-    batch.input_bytes = used;
+    batch.input_bytes = frame_room_ == 0 ? used : 0;
+    batch.frame_room = frame_room_;
     batch.count = static_cast<uint32_t>(frames.size());
     batch.slots = slots_.as<PacketSlot>();
     batch.replies = replies_.data();
@@ -203,7 +212,7 @@ class GpuPackets {
   Answer answer(size_t number) const {
     Answer answer;
     answer.dropped = state(number) == PacketState::kDropped;
-    const net::ReplyFrames frames(replies_.data(), result(number));
+    const net::ReplyFrames frames(batch_, static_cast<uint32_t>(number));
     for (uint32_t i = 0; i < frames.count(); ++i) {
       answer.frames.emplace_back(reinterpret_cast<const char*>(frames[i].data), frames[i].size);
     }
@@ -212,6 +221,9 @@ class GpuPackets {
 
  private:
   PacketResult result(size_t number) const { return results_.as<PacketResult>()[number]; }
+
+  uint32_t frame_room_;
+  net::PacketBurst batch_;  // the latest
 
   gpu::DeviceFaults faults_;
   std::unique_ptr<store::CudaStore> store_;
@@ -226,12 +238,14 @@ class GpuPackets {
 // Collects a batch whose result does not depend on the order of its frames.
 class Unordered {
  public:
+  explicit Unordered(uint8_t protocol) : protocol_(protocol) {}
+
   const std::vector<std::string>& frames() const { return frames_; }
 
   // Adds the frame unless its effect would depend on the order.
   void add(const std::string& bytes) {
     Aligned frame(bytes);
-    const Opened opened = open(frame);
+    const Opened opened = open(frame, protocol_);
     if (opened.kind == Opened::Kind::kOne && !fits(frame, opened, bytes)) return;
     frames_.push_back(bytes);
   }
@@ -252,15 +266,16 @@ class Unordered {
     return reads ? place->second.empty() : sets && place->second == bytes;
   }
 
+  uint8_t protocol_;
   std::vector<std::string> frames_;
   std::map<std::string, std::string> users_;  // by key: the frame that may change it, or ""
 };
 
 // The GPU may leave this frame to the host.
-bool is_for_host(const std::string& bytes) {
+bool is_for_host(const std::string& bytes, uint8_t protocol) {
   if (bytes.size() > kFrameMax) return true;
   Aligned frame(bytes);
-  const Opened opened = open(frame);
+  const Opened opened = open(frame, protocol);
   if (opened.kind != Opened::Kind::kOne) return opened.kind == Opened::Kind::kSeveral;
   protocol::Request request;
   protocol::parse_request(opened.command, frame.data(), request);
@@ -277,11 +292,11 @@ struct Tally {
 
 // Runs a batch on both. What the GPU leaves to the host runs on neither.
 void compare(GpuPackets& gpu, HostStages& host, const std::vector<std::string>& frames,
-             Tally& tally) {
+             Tally& tally, uint8_t protocol = protocol::kProtocolAuto) {
   ASSERT_NO_FATAL_FAILURE(gpu.run(frames));
   for (size_t i = 0; i < frames.size(); ++i) {
     if (gpu.state(i) == PacketState::kHost) {
-      EXPECT_TRUE(is_for_host(frames[i])) << testing::PrintToString(frames[i]);
+      EXPECT_TRUE(is_for_host(frames[i], protocol)) << testing::PrintToString(frames[i]);
       ++tally.left_to_host;
       continue;
     }
@@ -300,23 +315,23 @@ void compare(GpuPackets& gpu, HostStages& host, const std::vector<std::string>& 
 void run_seed(uint64_t seed, const Mode& mode, Tally& tally) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   GpuPackets gpu(mode);
-  HostStages host;
+  HostStages host(mode.protocol);
   RandomFrames random(seed);
   for (int round = 0; round < 12; ++round) {
     if (random.one_in(3)) gpu.advance(random.below(4));
     host.set_clock(gpu.clock());
-    Unordered batch;
+    Unordered batch(mode.protocol);
     const uint32_t count = 1 + random.below(kBatchMax - 8);
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count && batch.frames().size() + 2 <= kBatchMax; ++i) {
       const std::string frame = random.frame();
       batch.add(frame);
       if (random.one_in(10)) batch.add(frame);
     }
-    ASSERT_NO_FATAL_FAILURE(compare(gpu, host, batch.frames(), tally));
+    ASSERT_NO_FATAL_FAILURE(compare(gpu, host, batch.frames(), tally, mode.protocol));
   }
   std::vector<std::string> gets;
   for (const std::string& key : random.keys()) gets.push_back(RandomFrames::get_frame(key));
-  compare(gpu, host, gets, tally);
+  compare(gpu, host, gets, tally, mode.protocol);
 }
 
 void run_seeds(const Mode& mode) {
@@ -380,6 +395,28 @@ TEST(PacketAgreement, OfKeysThatDifferInTheirLastBytesOnly) {
 TEST(PacketAgreement, OfLaunches) { run_seeds({false, 0}); }
 TEST(PacketAgreement, OfCopiedBatches) { run_seeds({false, 1}); }
 TEST(PacketAgreement, OfAPersistentKernel) { run_seeds({true, 0}); }
+
+// Replies beside their requests: all of them, or those that fit.
+TEST(PacketAgreement, OfRepliesBesideTheirRequests) {
+  run_seeds({false, 0, protocol::kProtocolAuto, 2048});
+  run_seeds({true, 0, protocol::kProtocolAuto, 192});
+}
+
+// With -B a server speaks one protocol: what is not of it is no request.
+TEST(PacketAgreement, OfOneProtocol) {
+  const auto run = [](uint8_t protocol) {
+    Tally tally;
+    for (uint64_t seed = 1; seed <= 5 && !testing::Test::HasFailure(); ++seed) {
+      run_seed(seed, {false, 0, protocol}, tally);
+    }
+    return tally;
+  };
+  const Tally text = run(protocol::kProtocolText);
+  const Tally binary = run(protocol::kProtocolBinary);
+  EXPECT_GT(text.hits, 0u);
+  EXPECT_GT(binary.answered, 0u);
+  EXPECT_EQ(binary.hits, 0u);  // in text
+}
 
 }  // namespace
 }  // namespace warpcache::simulated_gpu

@@ -19,6 +19,7 @@ namespace {
 constexpr uint32_t kInlineBodyMax = 60 * 1024;  // bytes; larger bodies go through reservations
 constexpr uint32_t kFramesMax = 256;            // of one call
 constexpr uint32_t kInputBytes = 32u << 20;     // of a batch at most
+constexpr uint32_t kFrontReads = 6;             // after a batch
 constexpr size_t kFailuresMax = 3;              // reported for one client
 
 const protocol::FrameLimits& limits() {
@@ -35,10 +36,12 @@ const protocol::FrameLimits& limits() {
 }  // namespace
 
 Client::Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::StoreOwner& store,
-               engine::Engine& engine)
+               engine::Engine& engine, Front* front)
     : scenario_(scenario),
       store_(store),
       engine_(engine),
+      front_(front),
+      front_session_(kFrontSession + index),
       memory_(engine.input_memory(kInputBytes)),
       generator_(scenario, index + 1, seed),
       filler_(scenario, index + 1, seed) {
@@ -48,7 +51,7 @@ Client::Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::S
     session.form = i % 3 == 2 ? Form::kBinary : Form::kText;
     sessions_.push_back(session);
   }
-  WC_ASSERT(sessions_.back().number < kFinalSession);
+  WC_ASSERT(sessions_.back().number < kFrontSession && front_session_ < kFinalSession);
   final_session_.number = kFinalSession;
 }
 
@@ -308,6 +311,41 @@ void Client::run_batch() {
     shares_.back().filler = true;
   }
   run_shares();
+  if (front_ != nullptr) {
+    for (uint32_t i = 0; i < kFrontReads; ++i) read_from_front();
+  }
+}
+
+// A read that the front does not answer is no operation: the engine has not seen it.
+void Client::read_from_front() {
+  std::vector<Operation> reads(generator_.one_in(3) ? 2 : 1);
+  const uint64_t first = generator_.below(scenario_.keys);
+  const uint32_t shown = generator_.one_in(2) ? uint32_t{kShowsCas} : 0;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    reads[i].key = static_cast<uint32_t>((first + i) % scenario_.keys);
+    reads[i].shown = shown;
+  }
+  std::string command;
+  encode(Form::kText, reads, "", 0, &command);
+  const uint32_t clock_low = store_.clock().now;
+  const int64_t invoked = now_ns();
+  const std::string reply = front_->ask(command);
+  const int64_t responded = now_ns();
+  const uint32_t clock_high = store_.clock().now;
+  if (reply.empty()) return;
+  std::string_view rest = reply;
+  if (!decode(Form::kText, reads, 0, &rest) || !rest.empty()) {
+    fail("an odd reply of the front to " + command, reply);
+    return;
+  }
+  for (Operation& op : reads) {
+    op.session = front_session_;
+    op.invoked = invoked;
+    op.responded = responded;
+    op.clock_low = clock_low;
+    op.clock_high = clock_high;
+    operations_.push_back(op);
+  }
 }
 
 void Client::read_all_keys() {

@@ -21,14 +21,15 @@
 namespace warpcache::stress {
 
 // Sessions are numbered over all threads; these two belong to the run.
+inline constexpr uint32_t kFrontSession = 48;  // and those after it, one a client
 inline constexpr uint32_t kFinalSession = 62;
 inline constexpr uint32_t kEvictSession = 63;
 
 class Client {
  public:
-  // Only this client uses `engine`.
+  // Only this client uses `engine`. `front` may be null.
   Client(const Scenario& scenario, uint32_t index, uint64_t seed, store::StoreOwner& store,
-         engine::Engine& engine);
+         engine::Engine& engine, Front* front);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -92,11 +93,14 @@ class Client {
   void release_oldest();
   void decode_replies();
   void run_shares();
+  void read_from_front();
   void fail(const std::string& what, std::string_view replies);
 
   const Scenario& scenario_;
   store::StoreOwner& store_;
   engine::Engine& engine_;
+  Front* const front_;
+  const uint32_t front_session_;
   uint8_t* memory_;  // input memory of the engine
   Generator generator_;
   Filler filler_;

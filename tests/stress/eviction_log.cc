@@ -30,9 +30,9 @@ std::vector<Operation> StoreObserver::take_evictions() {
 }
 
 // The item is still there, and its pair's lock is held.
-void StoreObserver::on_evicted(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) {
+void StoreObserver::on_evicted(void* context, const store::Item& item, uint32_t /*now*/) {
   constexpr std::string_view kPrefix = "key:";
-  std::string_view name(reinterpret_cast<const char*>(key), key_size);
+  std::string_view name(reinterpret_cast<const char*>(item.key_data()), item.key_size);
   if (!name.starts_with(kPrefix)) return;
   name.remove_prefix(kPrefix.size());
   uint64_t number = 0;
@@ -42,7 +42,7 @@ void StoreObserver::on_evicted(void* context, const uint8_t* key, uint32_t key_s
   op.kind = Kind::kEvict;
   op.outcome = Outcome::kOk;
   op.key = static_cast<uint32_t>(number);
-  op.cas_compare = cas;
+  op.cas_compare = item.load_cas();
   op.invoked = now_ns();
   const std::lock_guard guard(self->mutex_);
   self->evictions_.push_back(op);

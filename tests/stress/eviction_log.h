@@ -29,7 +29,7 @@ class StoreObserver {
   uint64_t evictions() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  static void on_evicted(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas);
+  static void on_evicted(void* context, const store::Item& item, uint32_t now);
   static bool on_allocation(void* context);
 
   uint32_t fail_every_;

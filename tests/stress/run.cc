@@ -124,6 +124,7 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   config.seed = effort.seed;
   const bool observed = effort.engine == engine::RigKind::kCpu;
   if (observed) config.hooks = observer_.hooks();
+  if (effort.front != nullptr) config.copies = effort.front->hooks();
   if (!observed && scenario.fail_every != 0) {
     throw std::runtime_error("allocations cannot be made to fail on a GPU");
   }
@@ -133,7 +134,7 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   admin_ = std::make_unique<engine::StoreAdmin>(rig_->store());
   for (uint32_t i = 0; i < scenario.threads; ++i) {
     clients_.push_back(std::make_unique<Client>(scenario, i, effort.seed, rig_->store(),
-                                                rig_->make_engine(*admin_)));
+                                                rig_->make_engine(*admin_), effort.front));
   }
 }
 
@@ -247,9 +248,11 @@ void Run::work(uint32_t thread) {
 Report Run::go() {
   start_ = now_ns();
   keeper_ = std::make_unique<Keeper>(scenario_, *rig_);
+  if (effort_.front != nullptr) effort_.front->start(dynamic_cast<store::Store&>(rig_->store()));
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < scenario_.threads; ++i) threads.emplace_back([this, i] { work(i); });
   for (std::thread& thread : threads) thread.join();
+  if (effort_.front != nullptr) effort_.front->stop();
   keeper_.reset();
   for (const auto& client : clients_) {
     client->release_pins();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/testing/rig.h"
+#include "stress/front.h"
 
 namespace warpcache::stress {
 
@@ -48,6 +49,8 @@ struct Effort {
   // On a GPU evictions are not seen, so the eviction of a checked key is a failure of the run; and
   // no allocations can be made to fail.
   engine::RigKind engine = engine::RigKind::kCpu;
+  // Reads go to it too; null: none. For the CPU engine.
+  Front* front = nullptr;
 };
 
 struct Report {

@@ -6,6 +6,9 @@
 #include <exception>
 
 #include "stress/scenario.h"
+#if defined(WARPCACHE_HAVE_BPF)
+#include "stress/nic_front.h"
+#endif
 
 namespace {
 
@@ -44,7 +47,19 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "at once");
   app.add_option("--engine", engine, "cpu, cuda, cuda-persistent or cuda-host-values")
       ->check(CLI::IsMember({"cpu", "cuda", "cuda-persistent", "cuda-host-values"}));
+#if defined(WARPCACHE_HAVE_BPF)
+  bool nic_cache = false;
+  app.add_flag("--nic-cache", nic_cache, "reads also go to the NIC cache's program");
+#endif
   CLI11_PARSE(app, argc, argv);
+#if defined(WARPCACHE_HAVE_BPF)
+  NicFront front;
+  if (const std::string refused = nic_cache ? front.load() : ""; !refused.empty()) {
+    std::fprintf(stderr, "stress_run: %s\n", refused.c_str());
+    return 2;
+  }
+  if (nic_cache) effort.front = &front;
+#endif
   (void)warpcache::engine::read_rig_kind(engine, &effort.engine);
   const std::vector<Scenario> known = all_scenarios();
   std::vector<Scenario> chosen = names.empty() ? known : std::vector<Scenario>{};
@@ -60,7 +75,14 @@ int main(int argc, char** argv) {
     if (threads != 0) scenario.threads = threads;
   }
   try {
-    return run_all(chosen, effort) ? 0 : 1;
+    const bool passed = run_all(chosen, effort);
+#if defined(WARPCACHE_HAVE_BPF)
+    if (nic_cache) {
+      std::printf("%llu reads answered by the NIC cache's program\n",
+                  static_cast<unsigned long long>(front.answered()));
+    }
+#endif
+    return passed ? 0 : 1;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "stress_run: %s\n", failure.what());
     return 2;

@@ -18,13 +18,14 @@ ALLOWED = {
     "protocol": {"base", "net"},
     "store": {"base", "protocol"},
     "request": {"base", "net", "protocol", "store"},
+    "nic_cache": {"base", "net", "store"},
     "engine": REQUEST,
     "io": {"base", "net", "protocol"},
     "options": {"base"},
     "admin": REQUEST | {"engine", "options"},
     "worker": REQUEST | {"engine", "io", "options"},
     "client": {"base", "io"},
-    "server": REQUEST | {"engine", "io", "options", "admin", "worker"},
+    "server": REQUEST | {"engine", "io", "options", "admin", "worker", "nic_cache"},
 }
 # Folders that may include the CUDA runtime's part, gpu/, besides: only these know of a GPU.
 SEES_GPU = ("gpu", "store/cuda", "engine/cuda", "engine/testing", "server")

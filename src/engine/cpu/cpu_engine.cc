@@ -184,12 +184,12 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   request::RequestState& state = group_[index].state;
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
+  KeyBefore before;
+  if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
-  if (WC_UNLIKELY(wants_keys_) && request::acts_on_key(state.request.op)) {
-    admin_.saw_key(state.request.op, context_.key(state.request), counts_as_hit(result.outcome));
-  }
+  if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
 
 // A base64 key has been decoded, and would be decoded again if it waited.
@@ -202,7 +202,7 @@ bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& 
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const protocol::Request& request = group_[index].state.request;
   context_.store.leave_batch(thread_);
-  if (request.op != protocol::Op::kQuit) {
+  if (request.op != protocol::Op::kQuit || !entry.authenticated) {
     try {
       std::string text;
       if (entry.authenticated) {

@@ -96,6 +96,15 @@ class CpuEngine final : public Engine {
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
+  struct KeyBefore {
+    KeyState state = KeyState::kNotFound;
+    uint32_t value_size = 0;
+    uint32_t expiry = 0;
+    uint64_t cas = 0;
+  };
+  KeyBefore look_before(const request::RequestState& state) const;
+  void show_request(const BatchEntry& entry, const request::RequestState& state,
+                    const protocol::Result& result, const KeyBefore& before);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
   bool may_run_admin(const BatchEntry& entry, const protocol::Request& request);

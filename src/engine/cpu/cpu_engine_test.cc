@@ -34,10 +34,19 @@ class FakeAdmin : public AdminHandler {
     seen.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
     hits += hit ? 1 : 0;
   }
+  void saw_request(const SeenRequest& request) override {
+    states.push_back(request.before);
+    sizes.push_back(request.value_size_before);
+    ttls.push_back(request.ttl);
+    AdminHandler::saw_request(request);
+  }
 
   BytePipe long_reply{16, [] {}};  // of `lru_crawler`
   bool wants_keys_now = false;
   std::vector<std::string> seen;
+  std::vector<KeyState> states;
+  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> ttls;
   int hits = 0;
 };
 
@@ -476,6 +485,16 @@ TEST_F(CpuEngineTest, KeysAreShownOnlyOnRequest) {
   say("get a b\r\n");
   EXPECT_EQ(admin_.seen, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(admin_.hits, 1);
+}
+
+TEST_F(CpuEngineTest, ARequestIsShownWithWhatItFound) {
+  admin_.wants_keys_now = true;
+  say("get a\r\nset a 0 100 3\r\nxyz\r\nappend a 0 0 1\r\n!\r\nset a 0 -1 1\r\nx\r\nget a\r\n");
+  using enum KeyState;
+  EXPECT_EQ(admin_.states, (std::vector<KeyState>{kNotFound, kNotFound, kFound, kFound, kExpired}));
+  EXPECT_EQ(admin_.sizes, (std::vector<uint32_t>{0, 0, 3, 4, 0}));
+  EXPECT_EQ(admin_.ttls[1], 100u);
+  EXPECT_EQ(admin_.ttls[2], 100u);  // what is appended to keeps its time
 }
 
 TEST_F(CpuEngineTest, ABase64KeyIsDecodedOnce) {

@@ -2,6 +2,7 @@
 #include "engine/cpu/single_key_packets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/mem.h"
 #include "protocol/framing/item_size.h"
@@ -30,19 +31,28 @@ SingleKeyPackets::SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t
   others_.reserve(kEpochPackets);  // while the server runs, the system may refuse memory
 }
 
-bool SingleKeyPackets::has_space(const net::PacketBurst& burst, uint32_t bytes) const {
-  return burst.reply_bytes - reply_used_ >= net::arena_bytes(bytes);
+bool SingleKeyPackets::has_space(const net::PacketBurst& burst, const Pending& pending,
+                                 uint32_t bytes) const {
+  return net::fits_beside(pending.frame_bytes, bytes, burst.frame_room) ||
+         burst.reply_bytes - reply_used_ >= net::arena_bytes(bytes);
 }
 
-void SingleKeyPackets::done(net::PacketBurst& burst, uint32_t index, uint32_t bytes) {
-  burst.results[index] = PacketResult::done(reply_used_, bytes);
-  reply_used_ += net::arena_bytes(bytes);
+uint8_t* SingleKeyPackets::take_space(net::PacketBurst& burst, const Pending& pending,
+                                      uint32_t bytes) {
+  if (net::fits_beside(pending.frame_bytes, bytes, burst.frame_room)) {
+    const uint32_t offset = net::arena_bytes(pending.frame_bytes);
+    burst.results[pending.index] = PacketResult::done_beside(offset, bytes);
+    return pending.frame + offset;
+  }
+  burst.results[pending.index] = PacketResult::done(reply_used_, bytes);
+  return burst.replies + std::exchange(reply_used_, reply_used_ + net::arena_bytes(bytes));
 }
 
-bool SingleKeyPackets::parse(Bytes frame, Pending& pending) const {
+bool SingleKeyPackets::parse(MutableBytes frame, Pending& pending) const {
   if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return false;
   const auto size = static_cast<uint32_t>(frame.size);
   pending.frame = frame.data;
+  pending.frame_bytes = size;
   pending.get = protocol::parse_single_key_get(frame.data, size, udp_port_);
   pending.is_set = pending.get.key_size == 0;
   if (!pending.is_set) return true;
@@ -59,38 +69,37 @@ bool SingleKeyPackets::answer(const request::Context& context, net::PacketBurst&
 
 bool SingleKeyPackets::answer_get(const request::Context& context, net::PacketBurst& burst,
                                   const Pending& pending) {
-  if (!has_space(burst, net::kEthernetFrameMin)) return false;
-  uint8_t* const out = burst.replies + reply_used_;
+  if (!has_space(burst, pending, net::kEthernetFrameMin)) return false;
   const store::Found found = context.store.find(pending.hash, pending.key(), pending.hint);
   const protocol::SingleKeyGet& get = pending.get;
   uint32_t size = 0;
   const auto fits = [&](const store::Item& item) {
     if (item.value_size > protocol::kUdpPayloadMax) return false;
     size = protocol::single_key_hit_size(get, item.client_flags, item.value_size);
-    return size <= protocol::kSingleKeyReplyMax && has_space(burst, size);
+    return size <= protocol::kSingleKeyReplyMax && has_space(burst, pending, size);
   };
   switch (request::read_plain(context, found, fits)) {
     case request::PlainRead::kOther:
       return false;
     case request::PlainRead::kMiss:
-      done(burst, pending.index, protocol::compose_single_key_miss(pending.frame, get, out));
+      (void)protocol::compose_single_key_miss(pending.frame, get,
+                                              take_space(burst, pending, net::kEthernetFrameMin));
       return true;
     case request::PlainRead::kHit:
       break;
   }
   const store::Item& item = *found.item;
+  uint8_t* const out = take_space(burst, pending, size);
   uint8_t* const value = protocol::compose_single_key_hit(pending.frame, get, item.client_flags,
                                                           item.value_size, size, out);
   mem_copy(value, item.key_data() + item.key_size, item.value_size);
   protocol::finish_single_key_hit(get, size, out);
-  done(burst, pending.index, size);
   return true;
 }
 
 bool SingleKeyPackets::answer_set(const request::Context& context, net::PacketBurst& burst,
                                   const Pending& pending) {
-  if (!has_space(burst, net::kEthernetFrameMin)) return false;
-  uint8_t* const out = burst.replies + reply_used_;
+  if (!has_space(burst, pending, net::kEthernetFrameMin)) return false;
   const protocol::SingleKeySet& set = pending.set;
   store::Allocation allocation;
   const Status status = context.store.allocate(*context.thread, static_cast<uint8_t>(set.key_size),
@@ -103,7 +112,8 @@ bool SingleKeyPackets::answer_set(const request::Context& context, net::PacketBu
   request::publish_plain_set<store::PlainMemory>(context, pending.hash, key, set.client_flags,
                                                  allocation);
   context.counters->add(request::Counter::kCmdSet);
-  done(burst, pending.index, protocol::compose_single_key_stored(pending.frame, set, out));
+  (void)protocol::compose_single_key_stored(pending.frame, set,
+                                            take_space(burst, pending, net::kEthernetFrameMin));
   return true;
 }
 

@@ -38,7 +38,8 @@ class SingleKeyPackets {
   static constexpr uint32_t kRing = 4 * kDistance;
 
   struct Pending {
-    const uint8_t* frame;
+    uint8_t* frame;
+    uint32_t frame_bytes;
     uint32_t index;  // in the burst
     bool is_set;
     protocol::SingleKeyGet get;  // either of these two
@@ -66,13 +67,14 @@ class SingleKeyPackets {
   void finish(Job& job, uint32_t number);
   void run_others(Job& job);
   // These return false, without effect, where the packet is not for this path.
-  bool parse(Bytes frame, Pending& pending) const;
+  bool parse(MutableBytes frame, Pending& pending) const;
   bool answer(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_get(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_set(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
 
-  bool has_space(const net::PacketBurst& burst, uint32_t bytes) const;
-  void done(net::PacketBurst& burst, uint32_t index, uint32_t bytes);
+  bool has_space(const net::PacketBurst& burst, const Pending& pending, uint32_t bytes) const;
+  // Where the reply of `bytes` goes. REQUIRES: has_space().
+  uint8_t* take_space(net::PacketBurst& burst, const Pending& pending, uint32_t bytes);
 
   protocol::FrameLimits limits_;
   uint16_t udp_port_;

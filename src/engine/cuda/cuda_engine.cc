@@ -86,6 +86,7 @@ void CudaEngine::release(uint32_t pin) {
 std::string CudaEngine::open_packets(const PacketSettings& settings) {
   PacketRunnerConfig config;
   config.udp_port = settings.udp_port;
+  config.protocol = settings.protocol;
   config.item_size_max = parts_.config.item_size_max;
   config.cas_enabled = parts_.config.cas_enabled;
   config.jobs = parts_.config.jobs;

@@ -20,9 +20,8 @@ inline constexpr uint32_t kFrameBytesMax = 64 * 1024 + 64;
 // The most bursts of a port that are under way.
 inline constexpr uint32_t kFrameBurstsMax = 8;
 
-// What a port receives a burst into; the caller owns it and empties it (count = used = 0). A port
-// with memory of its own leaves the frames there: `data` is its memory, and `size` and `used` say
-// nothing.
+// What a port receives a burst into; the caller owns it and empties it. A port with memory of its
+// own leaves the frames there: `data` is its memory, and `size` and `used` say nothing.
 struct FrameBuffer {
   uint32_t number = 0;      // of the burst, below kFrameBurstsMax
   uint8_t* data = nullptr;  // begins at a multiple of 16 bytes
@@ -32,7 +31,10 @@ struct FrameBuffer {
   uint32_t frames_max = 0;       // of `slots` and `times_ns`
   uint32_t count = 0;            // out: frames
   uint32_t used = 0;             // out: bytes, a multiple of 16
+  // Out: see net::PacketBurst. A port that sets it sends a reply from where its request was.
+  uint32_t frame_room = 0;
 
+  void clear() { count = used = frame_room = 0; }
   bool has_space() const { return count < frames_max && size - used >= kFrameBytesMax; }
   uint8_t* next() const { return data + used; }
   // The frame at next() has been received.
@@ -47,10 +49,13 @@ struct FrameBuffer {
   }
 };
 
-// A frame to be sent. `time_ns` is that of the request's frame.
+// A frame to be sent, for the request with this number in the burst, which was captured at
+// `time_ns`.
 struct TxFrame {
   Bytes bytes;
   uint64_t time_ns;
+  uint32_t request = 0;
+  bool is_beside = false;  // it lies in the request's buffer
 };
 
 // The worker's thread calls all functions; any thread may call stop() and read the counters.

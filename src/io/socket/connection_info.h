@@ -16,6 +16,7 @@ struct ConnectionInfo {
   std::string address;  // tcp:127.0.0.1:1234, tcp6:[::1]:1234, unix:path, ucx:...
   std::string listen_address;
   bool has_request = false;  // a request is being processed
+  bool watching = false;     // gets an endless reply
   bool writing = false;      // waits for the client to read
   bool in_body = false;      // waits for the rest of a message of known length
   uint32_t idle_s = 0;

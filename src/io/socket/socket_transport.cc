@@ -22,14 +22,6 @@ uint32_t coarse_now_s() {
   return static_cast<uint32_t>(now.tv_sec);
 }
 
-// Discards unread input before a close. Otherwise the close would send a reset, and the peer could
-// lose the last reply.
-void finish_politely(int fd) {
-  constexpr size_t kDiscardBytesMax = 1 << 20;
-  (void)shutdown(fd, SHUT_WR);
-  (void)recv(fd, nullptr, kDiscardBytesMax, MSG_TRUNC | MSG_DONTWAIT);
-}
-
 // Whether there is space for the largest chunk of a connection.
 bool has_space(const InputArena& arena, const std::vector<RxChunk>& chunks) {
   return arena.size - arena.used >= kChunkBytesMax && chunks.size() < kChunksMax;
@@ -74,11 +66,11 @@ void SocketTransport::watch_for(uint32_t index, uint32_t events) {
   epoll_.change(connection.fd, events, event_data(index));
 }
 
-bool SocketTransport::adopt(UniqueFd fd, bool admin) {
+bool SocketTransport::adopt(NewStream stream) {
   {
     const std::lock_guard lock(adopt_mutex_);
     try {
-      adopted_.push_back({std::move(fd), admin});
+      adopted_.push_back(std::move(stream));
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -89,16 +81,16 @@ bool SocketTransport::adopt(UniqueFd fd, bool admin) {
 }
 
 void SocketTransport::adopt_new() {
-  std::vector<Adopted> adopted;
+  std::vector<NewStream> adopted;
   {
     const std::lock_guard lock(adopt_mutex_);
     adopted.swap(adopted_);
   }
-  for (Adopted& one : adopted) open_stream(std::move(one));
+  for (NewStream& one : adopted) open_stream(std::move(one));
 }
 
 // Closes the connection if the system refuses the memory for it.
-void SocketTransport::open_stream(Adopted adopted) {
+void SocketTransport::open_stream(NewStream adopted) {
   uint32_t index = 0;
   try {
     const std::lock_guard lock(list_mutex_);
@@ -106,7 +98,9 @@ void SocketTransport::open_stream(Adopted adopted) {
     ready_.reserve(connections_.size());
     later_.reserve(connections_.size());
     long_replies_.reserve(connections_.size());
+    if (adopted.tls) unread_.reserve(connections_.size());
     connection.fd = adopted.fd.release();
+    connection.tls = std::move(adopted.tls);
     connection.watched = EPOLLIN;
     connection.admin = adopted.admin;
     connection.id = budget_.next_id();
@@ -120,14 +114,17 @@ void SocketTransport::open_stream(Adopted adopted) {
   }
   observer_->opened(connections_[index].session, connections_[index].fd);
   counters_.connections_opened.add(1);
-  if (epoll_.add(connections_[index].fd, EPOLLIN, event_data(index))) return;
-  counters_.connections_refused.add(1);
-  close_stream(index);
+  if (!epoll_.add(connections_[index].fd, EPOLLIN, event_data(index))) {
+    counters_.connections_refused.add(1);
+    return close_stream(index);
+  }
+  const TlsStream* const tls = connections_[index].tls.get();
+  if (tls != nullptr && tls->has_more()) set_unread(index);
 }
 
 void SocketTransport::close_stream(uint32_t index) {
   Connection& connection = connections_[index];
-  observer_->closed(connection.session);
+  observer_->closed(connection.session, connection.reason);
   if (connection.out) {
     take_output(index)->drop(*releaser_);
   }
@@ -138,6 +135,8 @@ void SocketTransport::close_stream(uint32_t index) {
   stashes_.give(connection.stash);
   clear_ready(index);
   clear_later(index);
+  clear_unread(index);
+  connection.tls.reset();
   if (connection.closing) finish_politely(connection.fd);
   {
     const std::lock_guard lock(list_mutex_);
@@ -164,6 +163,7 @@ bool SocketTransport::receive(RxBurst& burst, int timeout_ms) {
   if (now_s_ != swept_at_s_) once_a_second();
   const size_t before = chunks.size();
   deliver_ready(arena, chunks);
+  if (WC_UNLIKELY(!unread_.empty())) deliver_unread(arena, chunks);
   while (next_event_ < event_count_) {
     if (!take_event(events_[next_event_], arena, chunks)) break;
     ++next_event_;
@@ -195,7 +195,7 @@ void SocketTransport::wait_for_events(int timeout_ms) {
   if (config_.idle_timeout_s != 0 || config_.stall_timeout_s != 0) {
     timeout_ms = std::min(timeout_ms, kSweepMs);
   }
-  if (!ready_.empty()) timeout_ms = 0;
+  if (!ready_.empty() || !unread_.empty()) timeout_ms = 0;
   if (WC_UNLIKELY(!later_.empty())) {
     timeout_ms = std::min(timeout_ms, static_cast<int>(kLaterAfter.count()));
   }
@@ -228,8 +228,9 @@ bool SocketTransport::take_event(const epoll_event& event, InputArena& arena,
     return true;
   }
   if (WC_UNLIKELY(connection.long_reply != nullptr)) {
-    // Without output to send, only this event shows that the client has closed.
-    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+    // Without output to send, only these events show that the client has closed.
+    if ((event.events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0) {
+      if ((event.events & EPOLLERR) == 0) connection.reason = CloseReason::kNormal;
       close_stream(index);
     } else {
       send_long_reply(index);
@@ -291,6 +292,8 @@ SocketTransport::Received SocketTransport::nothing_received(uint32_t index, ssiz
   if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
     return Received::kNothing;
   }
+  if (result < 0 && errno == EPROTO) counters_.tls_errors.add(1);
+  if (result == 0) connections_[index].reason = CloseReason::kNormal;
   close_stream(index);
   return Received::kClosed;
 }
@@ -301,7 +304,7 @@ SocketTransport::Received SocketTransport::receive_more(uint32_t index, InputAre
   Connection& connection = connections_[index];
   const uint32_t kept = connection.stash.size;
   uint8_t* const start = arena.data + arena.used;
-  const ssize_t got = recv(connection.fd, start + kept, kChunkBytesMax - kept, MSG_DONTWAIT);
+  const ssize_t got = receive_bytes(connection.end(), start + kept, kChunkBytesMax - kept);
   if (WC_UNLIKELY(got <= 0)) return nothing_received(index, got);
   if (kept > 0) std::memcpy(start, connection.stash.data, kept);
   counters_.bytes_read.add(static_cast<uint64_t>(got));
@@ -319,16 +322,14 @@ SocketTransport::Received SocketTransport::receive_rest(uint32_t index, InputAre
   uint8_t* const start = arena.data + arena.used;
   iovec pieces[2] = {{stash.data + stash.size, missing},
                      {start + connection.need, kChunkBytesMax - connection.need}};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = 2;
-  const ssize_t result = recvmsg(connection.fd, &message, MSG_DONTWAIT);
+  const ssize_t result = receive_pieces(connection.end(), pieces, 2);
   if (WC_UNLIKELY(result <= 0)) return nothing_received(index, result);
   const auto got = static_cast<uint32_t>(result);
   counters_.bytes_read.add(got);
   if (got < missing) {
     stash.size += got;
     connection.active_at.store(now_s_, std::memory_order_relaxed);
+    if (connection.tls && connection.tls->has_more()) set_unread(index);
     return Received::kNothing;
   }
   std::memcpy(start, stash.data, connection.need);
@@ -341,10 +342,7 @@ SocketTransport::Received SocketTransport::receive_body(uint32_t index, InputAre
   Connection& connection = connections_[index];
   const MutableBytes body = connection.body;
   iovec pieces[2] = {{body.data, body.size}, {arena.data + arena.used, kChunkBytesMax}};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = connection.body_ends ? 2 : 1;
-  const ssize_t result = recvmsg(connection.fd, &message, MSG_DONTWAIT);
+  const ssize_t result = receive_pieces(connection.end(), pieces, connection.body_ends ? 2 : 1);
   if (WC_UNLIKELY(result <= 0)) return nothing_received(index, result);
   const auto got = static_cast<size_t>(result);
   counters_.bytes_read.add(got);
@@ -381,6 +379,7 @@ void SocketTransport::complete_stream(const RxBurst& burst, const Completion& co
   connection.later = next.later;
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
+  if (next.close) connection.reason = CloseReason::kNormal;
   if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
   if (!keep_left_over(connection, burst.arena.data + chunk.offset, completion)) {
     release_pins(completion.spans, completion.span_count, *releaser_);
@@ -425,7 +424,7 @@ bool SocketTransport::keep_left_over(Connection& connection, const uint8_t* byte
 // output. All pins are released, or the OutQueue owns them.
 bool SocketTransport::send_reply(uint32_t index, const ReplySpan* spans, uint32_t span_count) {
   Connection& connection = connections_[index];
-  const SendResult result = send_spans(connection.fd, spans, span_count, 0);
+  const SendResult result = send_spans(connection.end(), spans, span_count, 0);
   counters_.bytes_written.add(result.sent);
   uint64_t end = 0;
   uint32_t whole = 0;  // spans that are completely sent
@@ -455,7 +454,7 @@ bool SocketTransport::send_reply(uint32_t index, const ReplySpan* spans, uint32_
 void SocketTransport::continue_sending(uint32_t index) {
   Connection& connection = connections_[index];
   uint64_t sent = 0;
-  const OutQueue::Progress progress = connection.out->send(connection.fd, *releaser_, sent);
+  const OutQueue::Progress progress = connection.out->send(connection.end(), *releaser_, sent);
   counters_.bytes_written.add(sent);
   if (sent > 0) connection.active_at.store(now_s_, std::memory_order_relaxed);
   if (progress == OutQueue::Progress::kBlocked) {
@@ -477,7 +476,8 @@ void SocketTransport::after_sending(uint32_t index) {
   if (connection.closing) return close_stream(index);
   if (WC_UNLIKELY(connection.more_now && connection.later)) return set_later(index);
   watch_for(index, EPOLLIN);
-  if (connection.more_now) set_ready(index);
+  if (connection.more_now) return set_ready(index);
+  if (WC_UNLIKELY(connection.tls != nullptr) && connection.tls->has_more()) set_unread(index);
 }
 
 void SocketTransport::set_ready(uint32_t index) {
@@ -510,12 +510,17 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.delivered || connection.out) continue;
-    if (connection.long_reply != nullptr) continue;
+    if (connection.long_reply != nullptr) {
+      connection.reason = CloseReason::kShutdown;
+      if (connection.long_reply->endless()) close_stream(index);
+      continue;
+    }
     if (connection.ready_at != kNotReady || connection.waits_later) continue;
     if (!has_space(arena, chunks)) return;
     if (receive_stream(index, arena, chunks) != Received::kNothing) continue;
     if (connection.stash.size == 0 && connection.body.empty()) {
       connection.closing = true;
+      connection.reason = CloseReason::kShutdown;
       close_stream(index);
     }
   }
@@ -524,7 +529,9 @@ void SocketTransport::drain_idle(InputArena& arena, std::vector<RxChunk>& chunks
 void SocketTransport::stop_all() {
   adopt_new();
   for (uint32_t index = 0; index < connections_.size(); ++index) {
-    if (connections_[index].fd != -1) close_stream(index);
+    if (connections_[index].fd == -1) continue;
+    connections_[index].reason = CloseReason::kShutdown;
+    close_stream(index);
   }
 }
 

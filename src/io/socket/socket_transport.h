@@ -64,7 +64,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   [[nodiscard]] bool watch_also(int fd) { return epoll_.add(fd, EPOLLIN, kWakeData); }
 
   // ConnectionSink; any thread. The connection was counted in the budget.
-  bool adopt(UniqueFd fd, bool admin) override;
+  bool adopt(NewStream stream) override;
   uint32_t connection_count() const override {
     return connection_count_.load(std::memory_order_relaxed);
   }
@@ -90,10 +90,6 @@ class SocketTransport final : public Transport, public ConnectionSink {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kLaterAfter{1};
   static constexpr uint32_t kLaterAtOnce = 4;
-  struct Adopted {
-    UniqueFd fd;
-    bool admin;
-  };
   enum class Mode : uint8_t { kRunning, kDraining, kStopping };
   // Values of epoll_event::data: a Connection's generation and index, kWakeData, or kUdpData plus
   // the socket's number.
@@ -103,7 +99,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   uint64_t event_data(uint32_t index) const;
   void watch_for(uint32_t index, uint32_t events);
   void adopt_new();
-  void open_stream(Adopted adopted);
+  void open_stream(NewStream adopted);
   void close_stream(uint32_t index);
   void wait_for_events(int timeout_ms);
   bool take_event(const epoll_event& event, InputArena& arena, std::vector<RxChunk>& chunks);
@@ -127,6 +123,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void set_later(uint32_t index);
   void clear_later(uint32_t index);
   void ready_later();
+  void set_unread(uint32_t index);
+  void clear_unread(uint32_t index);
+  void deliver_unread(InputArena& arena, std::vector<RxChunk>& chunks);
   void set_ready(uint32_t index);
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
@@ -157,7 +156,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   mutable std::mutex list_mutex_;  // for opening, closing and listing; no request takes it
   std::atomic<uint32_t> connection_count_{0};
   std::mutex adopt_mutex_;
-  std::vector<Adopted> adopted_;
+  std::vector<NewStream> adopted_;
 
   uint32_t delivered_ = 0;  // chunks that are not completed
   std::array<epoll_event, kEventsMax> events_;
@@ -166,6 +165,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   std::vector<uint32_t> ready_;
   std::vector<uint32_t> later_;  // streams that are delivered again after later_due_
   Clock::time_point later_due_;
+  std::vector<uint32_t> unread_;        // see unread.cc
   std::vector<uint32_t> long_replies_;  // connections with an unfinished long reply
   uint64_t output_bytes_ = 0;           // copied, of all streams
   StallOrder stalls_{connections_};

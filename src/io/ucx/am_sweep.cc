@@ -63,7 +63,8 @@ void AmTransport::close_stream(uint32_t number) {
 }
 
 void AmTransport::close_session(AmStream& stream) {
-  if (std::exchange(stream.session_open, false)) observer_->closed(stream.session);
+  if (std::exchange(stream.session_open, false))
+    observer_->closed(stream.session, CloseReason::kNormal);
 }
 
 void AmTransport::ended(uint32_t endpoint) {

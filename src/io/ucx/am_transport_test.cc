@@ -65,7 +65,7 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   const RxChunk& chunk(uint32_t burst = 0) const { return bursts_[burst].chunks.at(0); }
 
   void opened(SessionStorage&, int) override { ++sessions_; }
-  void closed(SessionStorage&) override { --sessions_; }
+  void closed(SessionStorage&, CloseReason) override { --sessions_; }
   bool holds_body(const SessionStorage&) const override { return false; }
   void cancel_body(SessionStorage&) override {}
   MutableBytes body_window(const SessionStorage&, uint32_t after) override {

@@ -56,6 +56,18 @@ WC_HD inline void reply_line(const Request& request, Bytes line, Sink&& sink) {
   sink(line);
 }
 
+// The server's part of a SASL exchange that goes on.
+template <typename Sink>
+WC_HD inline void reply_challenge(const Request& request, Bytes challenge, Sink&& sink) {
+  BinaryReply reply;
+  reply.status = kBinaryAuthContinue;
+  reply.value_size = static_cast<uint32_t>(challenge.size);
+  uint8_t header[kBinaryHeaderSize];
+  put_binary_header(request.binary_opcode, request.opaque, reply, header);
+  sink(Bytes{header, kBinaryHeaderSize});
+  sink(challenge);
+}
+
 // One statistic. REQUIRES: name.size <= kKeySizeMax.
 template <typename Sink>
 WC_HD inline void reply_stat(const Request& request, Bytes name, Bytes value, Sink&& sink) {

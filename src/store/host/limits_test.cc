@@ -379,9 +379,10 @@ TEST(Faults, AFailedAllocationLeavesEverythingAsItWas) {
 TEST(Faults, EvictionsAreReported) {
   StoreConfig config = quiet_config(2 * kMiB);
   static uint64_t evicted = 0;
-  config.hooks.evicted = [](void*, const uint8_t*, uint32_t key_size, uint64_t cas) {
-    EXPECT_GT(key_size, 4u);
-    EXPECT_NE(cas, 0u);
+  config.hooks.evicted = [](void*, const Item& item, uint32_t now) {
+    EXPECT_GT(item.key_size, 4u);
+    EXPECT_NE(item.load_cas(), 0u);
+    EXPECT_NE(now, 0u);
     ++evicted;
   };
   const auto store = make_store(config);
@@ -395,7 +396,7 @@ TEST(Faults, EvictionsAreReported) {
 TEST(Maintenance, AFlushAndANewLimitDoNotWaitForAStepOfIt) {
   static std::function<void()> in_step;
   StoreConfig config = quiet_config(8 * kMiB);
-  config.hooks.evicted = [](void*, const uint8_t*, uint32_t, uint64_t) {
+  config.hooks.evicted = [](void*, const Item&, uint32_t) {
     if (in_step) std::exchange(in_step, nullptr)();
   };
   const auto store = make_store(config);

@@ -41,6 +41,8 @@ class Maintenance {
   // Sets the limit that maintenance moves to in small steps. The caller waits neither for them nor
   // for the thread. False, and nothing changes: see Maintainer::set_target().
   bool set_limit(uint32_t segments);
+  // Seals the segments that maintenance copies to. REQUIRES: the thread has ended.
+  void seal_all() { maintainer_.seal_all(); }
   void expire();  // once a second: bulk expiry, and part of a sweep
 
  private:

@@ -38,6 +38,16 @@ bool Mapping::map(uint64_t size, bool huge_pages) {
   return true;
 }
 
+bool Mapping::map_file(int fd, uint64_t size, bool huge_pages) {
+  if (!map(size, huge_pages)) return false;
+  const void* const mapped =
+      mmap(data_, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+  if (mapped == MAP_FAILED) return false;
+  of_file_ = true;
+  ask_for_huge_pages(size);
+  return true;
+}
+
 // A request: where the system has no huge pages, small ones are used.
 void Mapping::ask_for_huge_pages(uint64_t size) {
   WC_ASSERT(size <= size_);
@@ -49,7 +59,7 @@ void Mapping::ask_for_huge_pages(uint64_t size) {
 void Mapping::drop(uint64_t offset, uint64_t size) {
   WC_ASSERT(offset <= size_ && size <= size_ - offset);
   if (huge_pages_) static_cast<void>(madvise(data_ + offset, size, MADV_NOHUGEPAGE));
-  static_cast<void>(madvise(data_ + offset, size, MADV_DONTNEED));
+  static_cast<void>(madvise(data_ + offset, size, of_file_ ? MADV_REMOVE : MADV_DONTNEED));
 }
 
 uint64_t physical_memory_bytes() {

@@ -19,6 +19,9 @@ class Mapping {
   // with small pages look-ups wait for address translation. False: the system refuses. REQUIRES:
   // nothing is mapped yet; size is not 0.
   bool map(uint64_t size, bool huge_pages);
+  // The same with the first `size` bytes of a file, which all processes that map it share. The file
+  // stays open as long as the mapping.
+  bool map_file(int fd, uint64_t size, bool huge_pages);
   // Gives the pages of a range back; it reads as zeros afterwards, and in small pages until huge
   // ones are asked for again.
   void drop(uint64_t offset, uint64_t size);
@@ -33,6 +36,7 @@ class Mapping {
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
   bool huge_pages_ = false;
+  bool of_file_ = false;
 };
 
 uint64_t physical_memory_bytes();

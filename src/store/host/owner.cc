@@ -26,6 +26,15 @@ StoreOwner::StoreOwner(bool manual_clock) : manual_clock_(manual_clock) {
   start_ = monotonic - duration_cast<std::chrono::steady_clock::duration>(unix - second);
 }
 
+// The clock never goes back, even where the system's has.
+void StoreOwner::continue_clock(int64_t unix_start, uint32_t now, uint32_t flush_at) {
+  start_ -= std::chrono::seconds(unix_start_ - unix_start);
+  unix_start_ = unix_start;
+  const uint32_t read = read_clock();
+  if (read < now) start_ -= std::chrono::seconds(now - read);
+  flush_at_ = flush_at;
+}
+
 std::chrono::steady_clock::time_point StoreOwner::next_second() const {
   return start_ + std::chrono::seconds(seconds_since(start_) + 1);
 }

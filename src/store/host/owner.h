@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -41,7 +42,11 @@ struct StoreConfig {
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
-  HostHooks hooks;                      // tests
+  HostHooks hooks;
+  CopyHooks copies;  // of the owner of copies; host stores only
+  std::string
+      file;  // -e: the store lies in this file, and outlives the process; empty: it does not
+  std::string version;  // of the program: a file of another one is not used
 };
 
 // Sums over all threads and states. Gauges of different threads are not of the same moment.
@@ -121,7 +126,11 @@ class StoreOwner {
   explicit StoreOwner(bool manual_clock);
 
   int64_t unix_start() const { return unix_start_; }  // see Clock
-  uint32_t read_clock() const;                        // the current second, without a tick()
+  // Continues the clock of a store that was stopped at second `now`. REQUIRES: no thread uses the
+  // clock yet.
+  void continue_clock(int64_t unix_start, uint32_t now, uint32_t flush_at);
+  uint32_t flush_at() const { return flush_at_; }
+  uint32_t read_clock() const;  // the current second, without a tick()
   std::chrono::steady_clock::time_point next_second() const;  // when tick() is due
 
  private:

@@ -6,6 +6,7 @@
 
 #include "store/host/maintenance.h"
 #include "store/host/memory.h"
+#include "store/host/restart_file.h"
 
 namespace warpcache::store {
 
@@ -46,6 +47,7 @@ PairItems items_of(const Core& core, Set* pair) {
 }  // namespace
 
 struct Store::Memory {
+  RestartFile file;  // open as long as the arena is mapped
   Mapping arena;
   Mapping tables;
   ThreadContext maintenance_thread;
@@ -63,26 +65,104 @@ Store::~Store() {
   if (maintenance_ != nullptr) maintenance_->stop();
 }
 
-Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store) {
+Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store, std::string* why) {
+  std::string unused;
   std::unique_ptr<Store> made(new Store(config));
-  const Status status = made->start();
+  const Status status = made->start(why == nullptr ? &unused : why);
   if (status == Status::kOk) *store = std::move(made);
   return status;
 }
 
-Status Store::start() {
-  Geometry geometry = geometry_of(config_);
-  // Where the system counts address space as memory, the limit alone must do.
-  if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages)) {
+namespace {
+
+// Raise it with each change of Item, Set, SegmentEntry or Shared, and of what their fields mean.
+constexpr uint32_t kLayoutVersion = 1;
+
+RestartHeader header_for(const StoreConfig& config, const Geometry& geometry) {
+  RestartHeader header = restart_header(config.version);
+  header.layout = kLayoutVersion;
+  header.base_depth = geometry.base_depth;
+  header.segment_size = geometry.segment_size;
+  header.arena_bytes = geometry.arena_bytes();
+  return header;
+}
+
+}  // namespace
+
+bool Store::map_arena(Geometry& geometry, std::string* why) {
+  Memory& memory = *memory_;
+  if (config_.file.empty()) {
+    if (memory.arena.map(geometry.arena_bytes(), config_.huge_pages)) return true;
+    // Where the system counts address space as memory, the limit alone must do.
     geometry.segments_max = geometry.segments_limit;
-    if (!memory_->arena.map(geometry.arena_bytes(), config_.huge_pages))
-      return Status::kOutOfMemory;
+    return memory.arena.map(geometry.arena_bytes(), config_.huge_pages);
   }
+  // The file is as large as the limit: it cannot be raised.
+  geometry.segments_max = geometry.segments_limit;
+  *why = memory.file.open(config_.file, header_for(config_, geometry));
+  return why->empty() && memory.file.map(memory.arena, config_.huge_pages);
+}
+
+// Continues with the items of the file. Threads' counts go to the first reader.
+void Store::take_over() {
+  RestartFile& file = memory_->file;
+  if (!file.found()) return;
+  const RestartHeader& header = file.header();
+  const bool restored = tables_.restore(file.tables(), core_);
+  WC_ASSERT(restored);
+  file.forget_tables();
+  continue_clock(header.unix_start, header.now, header.flush_at);
+  core_.shared->unix_start = header.unix_start;
+  counters_[0].add(StoreCounter::kItems, header.items);
+  counters_[0].add(StoreCounter::kTotalItems, header.items);
+  counters_[0].add(StoreCounter::kBytes, header.item_bytes);
+  counters_[0].add(StoreCounter::kOverflowSets, header.overflow_sets);
+}
+
+const std::string& Store::file_note() const { return memory_->file.note(); }
+
+bool Store::took_over() const { return memory_->file.found(); }
+
+std::string Store::save() {
+  maintenance_->stop();
+  for (ThreadContext* own : {&memory_->maintenance_thread, &memory_->inspector, &memory_->walker}) {
+    unregister_thread(own);
+  }
+  maintenance_->seal_all();
+  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
+    for (SegmentId& open : core_.lanes[i].open) {
+      if (open != kNoSegment) seal_segment(core_, open);
+      open = kNoSegment;
+    }
+  }
+  const Shared& shared = *core_.shared;
+  if (shared.pinned_segments != 0 || shared.reserved_segments != 0) {
+    return "-e " + config_.file + ": memory is still in use, so the items are not kept.";
+  }
+  const StoreStats totals = stats();
+  Geometry geometry = geometry_of(config_);
+  geometry.segments_max = geometry.segments_limit;
+  RestartHeader header = header_for(config_, geometry);
+  header.seed = core_.seed;
+  header.unix_start = shared.unix_start;
+  header.now = shared.now;
+  header.flush_at = flush_at();
+  header.items = totals.get(StoreCounter::kItems);
+  header.item_bytes = totals.get(StoreCounter::kBytes);
+  header.overflow_sets = totals.get(StoreCounter::kOverflowSets);
+  return memory_->file.save(header, tables_.saved(core_));
+}
+
+Status Store::start(std::string* why) {
+  Geometry geometry = geometry_of(config_);
+  if (!map_arena(geometry, why)) return Status::kOutOfMemory;
   tables_ = Tables(config_, geometry);
   if (!memory_->tables.map(tables_.bytes(), false)) return Status::kOutOfMemory;
-  core_ = tables_.core_at(memory_->tables.data(), memory_->arena.data(), seed_of(config_));
+  core_ = tables_.core_at(memory_->tables.data(), memory_->arena.data(),
+                          memory_->file.found() ? memory_->file.header().seed : seed_of(config_));
   counters_ = tables_.counters_at(memory_->tables.data());
   tables_.fill(config_, core_, unix_start());
+  take_over();
   core_.shared->drop_pages_context = this;
   core_.shared->drop_pages = [](void* self, SegmentId id) {
     const Store& store = *static_cast<Store*>(self);
@@ -98,6 +178,8 @@ Status Store::start() {
       core_, &memory_->maintenance_thread, config_.reclaim_wait_ms_max, [this](uint32_t segments) {
         memory_->arena.ask_for_huge_pages(uint64_t{segments} << core_.segment_shift);
       });
+  // A limit that was lowered while the file was used.
+  if (took_over()) (void)maintenance_->set_limit(geometry.segments_limit);
   tick();
   if (config_.maintenance_thread) {
     core_.shared->low_on_segments = [](void* maintenance) {
@@ -173,7 +255,10 @@ void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_,
 
 // --- Clock
 
-void Store::apply_clock(uint32_t now) { store_relaxed(&core_.shared->now, now); }
+void Store::apply_clock(uint32_t now) {
+  tell_clock(core_, now);
+  store_release(&core_.shared->now, now);
+}
 
 void Store::apply_flush() { flush_store(core_); }
 
@@ -188,6 +273,32 @@ bool Store::inspect(Bytes key, Item* header) {
   const Found found = store.find(store.hash(key), key);
   const bool alive = found && store.alive(*found.item, store.clock().now);
   if (alive) *header = *found.item;
+  store.leave_batch(memory_->inspector);
+  return alive;
+}
+
+void Store::note_read(Bytes key) {
+  const std::lock_guard guard(memory_->inspection);
+  const StoreRef store = ref();
+  store.enter_batch(memory_->inspector);
+  const Found found = store.find(store.hash(key), key);
+  const uint32_t now = store.clock().now;
+  if (found && store.alive(*found.item, now)) record_hit(found, now);
+  store.leave_batch(memory_->inspector);
+}
+
+bool Store::visit_locked(Bytes key, const std::function<void(const Item&)>& visit) {
+  const std::lock_guard guard(memory_->inspection);
+  const StoreRef store = ref();
+  const uint64_t hash = store.hash(key);
+  store.enter_batch(memory_->inspector);
+  bool alive = false;
+  {
+    const LockedPair pair(store, hash);
+    const Found found = pair.find(key);
+    alive = found && pair.alive(*found.item, store.clock().now);
+    if (alive) visit(*found.item);
+  }
   store.leave_batch(memory_->inspector);
   return alive;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "store/host/owner.h"
 #include "store/host/tables.h"
@@ -18,7 +19,9 @@ class Maintenance;
 class Store final : public StoreOwner {
  public:
   // kOutOfMemory: the system refuses the address space.
-  static Status create(const StoreConfig& config, std::unique_ptr<Store>* store);
+  // `why` gets the reason as a sentence where it is that of StoreConfig::file.
+  static Status create(const StoreConfig& config, std::unique_ptr<Store>* store,
+                       std::string* why = nullptr);
   ~Store() override;  // REQUIRES: no thread is registered, and no batch is in progress
 
   StoreRef ref() const { return {core_}; }
@@ -47,7 +50,22 @@ class Store final : public StoreOwner {
   SegmentCensus census() const { return tables_.census(core_); }
   Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
   bool inspect(Bytes key, Item* header) override;
+  // Calls `visit` with the live item of a key while its pair is locked, so that nobody changes or
+  // removes it meanwhile. `visit` must be short and must not use the store. That is no access.
+  // False: the key is not there or dead.
+  bool visit_locked(Bytes key, const std::function<void(const Item&)>& visit);
+  // Counts a read of a key by others, for eviction: one that found a copy of its item.
+  void note_read(Bytes key);
   Clock clock() const override { return ref().clock(); }
+
+  // With StoreConfig::file: a sentence about the file for the log, or "".
+  const std::string& file_note() const;
+  // Whether the items of an earlier process were taken over.
+  bool took_over() const;
+  // Ends maintenance and writes the description beside the file, so that the next process takes the
+  // items over. Returns an error as one sentence, or "". REQUIRES: StoreConfig::file; no thread is
+  // registered; nothing is called afterwards.
+  [[nodiscard]] std::string save();
 
   // One round of the maintenance thread: frees retired segments, reclaims up to the low-water mark
   // and moves the limit towards its target. Outside batches.
@@ -55,7 +73,9 @@ class Store final : public StoreOwner {
 
  private:
   explicit Store(const StoreConfig& config);
-  Status start();
+  Status start(std::string* why);
+  bool map_arena(Geometry& geometry, std::string* why);
+  void take_over();
   void apply_clock(uint32_t now) override;
   void apply_flush() override;
   void apply_expiry() override;

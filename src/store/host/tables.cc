@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <random>
 
 #include "store/host/memory.h"
@@ -78,8 +79,8 @@ Tables::Tables(const StoreConfig& config, const Geometry& geometry)
   counters_ = place(sizeof(ThreadCounters) * readers_max_);
   lanes_ = place(sizeof(Lane) * readers_max_);
   reservations_ = place(sizeof(Reservation) * kReservationsMax);
-  free_words_ = place(sizeof(uint64_t) * (geometry.segments_max / kFreeWordSegments + 1));
-  segments_ = place(sizeof(SegmentEntry) * uint64_t{geometry.segments_max});
+  free_words_ = place(free_words_bytes());
+  segments_ = place(segments_bytes());
 }
 
 Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
@@ -111,6 +112,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
   shared.hooks = config.hooks;
+  shared.copies = config.copies;
   shared.pair_count = 1u << core.base_depth;
   shared.index_segments = geometry_.index_segments;
   shared.now = kClockStart;
@@ -127,6 +129,52 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
                         Generation::kMain);
     if (!index) detail::mark_free(core, id);
   }
+}
+
+uint64_t Tables::free_words_bytes() const {
+  return sizeof(uint64_t) * (geometry_.segments_max / kFreeWordSegments + 1);
+}
+
+uint64_t Tables::segments_bytes() const {
+  return sizeof(SegmentEntry) * uint64_t{geometry_.segments_max};
+}
+
+std::vector<uint8_t> Tables::saved(const Core& core) const {
+  std::vector<uint8_t> bytes(sizeof(Shared) + free_words_bytes() + segments_bytes());
+  Shared shared = *core.shared;
+  shared.hooks = {};
+  shared.copies = {};
+  shared.low_on_segments = nullptr;
+  shared.low_on_segments_context = nullptr;
+  shared.drop_pages = nullptr;
+  shared.drop_pages_context = nullptr;
+  std::memcpy(bytes.data(), &shared, sizeof(Shared));
+  std::memcpy(bytes.data() + sizeof(Shared), core.free_words, free_words_bytes());
+  std::memcpy(bytes.data() + sizeof(Shared) + free_words_bytes(), core.segments, segments_bytes());
+  return bytes;
+}
+
+bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
+  if (from.size() != sizeof(Shared) + free_words_bytes() + segments_bytes()) return false;
+  const Shared fresh = *core.shared;
+  Shared& shared = *core.shared;
+  std::memcpy(static_cast<void*>(&shared), from.data(), sizeof(Shared));
+  // What follows from the command line, and what only a process has.
+  shared.lane_count = fresh.lane_count;
+  shared.ttl_classes = fresh.ttl_classes;
+  shared.low_water_share = fresh.low_water_share;
+  shared.copy_reserve = fresh.copy_reserve;
+  shared.keep_all = fresh.keep_all;
+  shared.hooks = fresh.hooks;
+  shared.copies = fresh.copies;
+  shared.low_on_segments = nullptr;
+  shared.drop_pages = nullptr;
+  shared.epoch_slots = 0;
+  shared.low_water = low_water_for(shared, shared.segment_limit);
+  std::memcpy(core.free_words, from.data() + sizeof(Shared), free_words_bytes());
+  std::memcpy(static_cast<void*>(core.segments), from.data() + sizeof(Shared) + free_words_bytes(),
+              segments_bytes());
+  return true;
 }
 
 StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const {

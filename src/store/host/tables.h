@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "store/host/owner.h"
 #include "store/layout/core.h"
@@ -43,6 +44,13 @@ class Tables {
   // caller can write.
   void fill(const StoreConfig& config, const Core& core, int64_t unix_start) const;
 
+  // What of the tables describes a store that no thread uses: shared words, free segments,
+  // segments.
+  std::vector<uint8_t> saved(const Core& core) const;
+  // Takes over what saved() gave; threads' parts stay empty. False: the sizes differ. REQUIRES: the
+  // tables are filled for the same geometry.
+  bool restore(const std::vector<uint8_t>& from, const Core& core) const;
+
   // Sums over the tables; other threads may use them meanwhile. Reads only their first
   // stats_bytes().
   StoreStats stats(const Core& core, const ThreadCounters* counters) const;
@@ -62,6 +70,9 @@ class Tables {
   uint64_t reservations_ = 0;
   uint64_t free_words_ = 0;
   uint64_t segments_ = 0;
+
+  uint64_t free_words_bytes() const;
+  uint64_t segments_bytes() const;
 };
 
 // The seed of the hash: as configured, or random.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "store/index/copies.h"
 #include "store/index/overflow.h"
 #include "store/log/allocate.h"
 
@@ -56,6 +57,7 @@ WC_HD inline void forget_item(const Core& core, ThreadCounters& counters, Item* 
 
 // Removes a key; its way is free. REQUIRES: the pair's lock is held; `found` was found under it.
 WC_HD inline void unlink_item(const Core& core, ThreadContext& thread, const Found& found) {
+  drop_copy(core, *found.item);
   clear_way(found.set, found.way);
   forget_item(core, *thread.counters, found.item);
   thread.counters->add(StoreCounter::kItems, ~uint64_t{0});
@@ -77,8 +79,9 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
   if (item.load_expiry() != 0) counters.add(StoreCounter::kEvictedNonzero, 1);
 #if !defined(__CUDA_ARCH__)
   const HostHooks& hooks = core.shared->hooks;
-  if (hooks.evicted != nullptr)
-    hooks.evicted(hooks.context, item.key_data(), item.key_size, item.load_cas());
+  if (hooks.evicted != nullptr) {
+    hooks.evicted(hooks.context, item, load_relaxed(&core.shared->now));
+  }
 #endif
 }
 
@@ -136,6 +139,7 @@ WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pai
       counters.add(StoreCounter::kReclaimed, 1);
       existing.set->set_counter(existing.way, 0);
     }
+    drop_copy(core, *existing.item);
     store_release(&existing.set->slots[existing.way], slot);
     forget_item(core, counters, existing.item);
     return;

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "base/hd.h"
+#include "store/layout/item.h"
 #include "store/layout/segment.h"
 #include "store/layout/thread.h"
 #include "store/reclaim/epoch.h"
@@ -22,8 +24,18 @@ struct HostHooks {
   void* context = nullptr;
   bool (*fail_allocation)(void* context) =
       nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
-  // Tests: a live item is evicted. The lock of its pair is held.
-  void (*evicted)(void* context, const uint8_t* key, uint32_t key_size, uint64_t cas) = nullptr;
+  // A live item is evicted at server second `now`. The lock of its pair is held.
+  void (*evicted)(void* context, const Item& item, uint32_t now) = nullptr;
+};
+
+// Who owns copies of items outside of the store: see index/copies.h. Functions of the host; device
+// code never calls them. All null: there are no copies. drop() is called with the lock of the key's
+// pair held, from any thread, and must not block for long.
+struct CopyHooks {
+  void* context = nullptr;
+  void (*drop)(void* context, Bytes key) = nullptr;
+  void (*flush)(void* context) = nullptr;
+  void (*clock)(void* context, uint32_t now) = nullptr;  // server second
 };
 
 // Where a thread appends. A lane has one open segment for each expiry class.
@@ -46,6 +58,7 @@ struct Shared {
   uint32_t copy_reserve;  // segments that only maintenance may take
   bool keep_all;          // -M: nothing alive is evicted
   HostHooks hooks;
+  CopyHooks copies;
   // Called by any thread, with locks held: must not block for long. May be null.
   void (*low_on_segments)(void* context);
   void* low_on_segments_context;

@@ -81,6 +81,7 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
 // the Maintainer: nobody waits. sweep() removes the dead items later.
 WC_HD inline void flush_store(const Core& core) {
   Shared& shared = *core.shared;
+  flush_copies(core);
   fetch_add(&shared.flush_generation, 1);
   raise_to(&shared.flush_ticket, draw_ticket(&shared.epoch));
 }
@@ -138,6 +139,9 @@ class Maintainer {
   // Sets the limit that maintain() moves to; with keep_all it stops at what is stored. False: the
   // target is out of reach, or less than the store works with, and nothing changes.
   WC_HD bool set_target(uint32_t segments);
+
+  // Seals the segments that it copies to itself.
+  WC_HD void seal_all() { reclaimer_.seal_all(); }
 
  private:
   WC_HD Step step();
@@ -456,7 +460,9 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   const uint32_t low = load_relaxed(&shared.low_water);
   if (!refilling_ && free_count() >= low) return moves;
   refilling_ = true;
-  const uint32_t target = low + (low - shared.copy_reserve) / 2;
+  // Refills half of the free segments more, so that it is not woken for each. A store with fewer
+  // than four refills one by one: it evicts no more than it must.
+  const uint32_t target = low + (low - shared.copy_reserve) / 4 * 2;
   for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
     if (step() != Step::kProgress) {
       reclaimer_.free_retired();

@@ -58,7 +58,7 @@ class FakeTransport final : public io::Transport {
   // Closes the stream as its client would.
   void close(Stream& stream) {
     WC_ASSERT(!stream.closed && !stream.delivered);
-    observer_->closed(stream.session);
+    observer_->closed(stream.session, io::CloseReason::kNormal);
     stream.closed = true;
   }
   // As a transport does while others find no space.

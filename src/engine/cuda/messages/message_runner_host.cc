@@ -31,15 +31,11 @@ void MessageRunner::authenticate(BatchEntry& entry) {
   while (!entry.authenticated && entry.frames_done < entry.frame_count && !entry.close) {
     const uint32_t frame = entry.first_frame + entry.frames_done;
     const protocol::Request request = parse(frame);
-    if (request.op == protocol::Op::kQuit) {
-      entry.close = true;
-      answer_with(frame, {});
-    } else {
-      run_admin(request, frame, [&](std::string& text) {
-        admin_.authenticate(request, batch_->input, entry, text);
-      });
-      if (answers_[frame].state == FrameState::kQuit) entry.close = true;
-    }
+    run_admin(request, frame,
+              [&](std::string& text) { admin_.authenticate(request, batch_->input, entry, text); });
+    const bool ends =
+        request.op == protocol::Op::kQuit || answers_[frame].state == FrameState::kQuit;
+    if (ends) entry.close = true;
     ++entry.frames_done;
   }
 }
@@ -64,7 +60,8 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;
   wants_keys_ = admin_.wants_keys();
-  if (entry.long_reply == nullptr) return true;
+  // After a logout the next batch begins with a login.
+  if (entry.long_reply == nullptr && entry.authenticated) return true;
   ++entry.frames_done;
   return false;
 }

@@ -25,17 +25,18 @@ namespace chunk_detail {
 
 __device__ __noinline__ inline bool run_long_hits(const BlockResources& resources,
                                                   const PacketJob& job, WarpStage& stage,
-                                                  Tally& tally, Bytes frame, bool is_long,
-                                                  PacketResult& result) {
+                                                  Tally& tally, Bytes frame, uint32_t offset,
+                                                  bool is_long, PacketResult& result) {
   SingleKeyGets<ValueSizes::kLong> gets(resources.core, job, stage, tally);
-  return gets.run(frame, is_long, result) == SingleKeyFate::kDone;
+  return gets.run(frame, offset, is_long, result) == SingleKeyFate::kDone;
 }
 
 __device__ __noinline__ inline bool run_single_key_misses(const BlockResources& resources,
                                                           const PacketJob& job, WarpStage& stage,
-                                                          Tally& tally, Bytes frame, bool missed,
+                                                          Tally& tally, Bytes frame,
+                                                          uint32_t offset, bool missed,
                                                           PacketResult& result) {
-  return answer_single_key_misses(resources.core, job, stage, tally, frame, missed, result);
+  return answer_single_key_misses(resources.core, job, stage, tally, frame, offset, missed, result);
 }
 
 __device__ __noinline__ inline bool run_single_key_sets(const BlockResources& resources,
@@ -64,11 +65,12 @@ __device__ __noinline__ inline PacketResult run_others(const BlockResources& res
   bool waits = here;
   const bool is_long = here && fate == SingleKeyFate::kLong;
   if (__any_sync(gpu::kAllLanes, is_long)) {
-    waits = !run_long_hits(resources, job, stage, tally, frame, is_long, result) && waits;
+    waits = !run_long_hits(resources, job, stage, tally, frame, offset, is_long, result) && waits;
   }
   const bool missed = here && fate == SingleKeyFate::kMissed;
   if (__any_sync(gpu::kAllLanes, missed)) {
-    waits = !run_single_key_misses(resources, job, stage, tally, frame, missed, result) && waits;
+    waits = !run_single_key_misses(resources, job, stage, tally, frame, offset, missed, result) &&
+            waits;
   }
   if (!__any_sync(gpu::kAllLanes, waits)) return result;
   waits = !run_single_key_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;
@@ -109,7 +111,7 @@ class PacketChunk {
       wait_for_epoch();
       if (count == 0) return;
       const Bytes frame = {stage_.input + ranges.begin() * 16 + slot.offset % 16, slot.size};
-      const SingleKeyFate fate = gets.run(frame, taken, result);
+      const SingleKeyFate fate = gets.run(frame, slot.offset, taken, result);
       const bool other = taken && fate != SingleKeyFate::kDone;
       if (__any_sync(gpu::kAllLanes, other)) {
         const PacketResult what = chunk_detail::run_others(resources_, job_, stage_, tally_, frame,

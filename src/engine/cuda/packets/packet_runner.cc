@@ -43,6 +43,7 @@ bool PacketRunner::run(const net::PacketBurst& batch) {
 void PacketRunner::begin(const net::PacketBurst& batch) {
   WC_ASSERT(stage_ == Stage::kNone);
   WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
+  WC_ASSERT(batch.frame_room == 0 || batch.reply_bytes <= PacketResult::kBesideArenaMax);
   batch_ = batch;
   reply_used_ = 0;
   has_host_packets_ = false;
@@ -94,6 +95,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
   job.input = batch.input;
   job.slots = batch.slots;
   job.slot_bytes = batch.slot_bytes;
+  job.frame_room = batch.frame_room;
   if (batch.count == 1 && batch.slots != nullptr && batch.slots[0].offset == 0) {
     job.slots = nullptr;
     job.slot_bytes = batch.slots[0].size;
@@ -111,6 +113,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
   job.reply_size = batch.reply_bytes;
   job.reply_end = reply_end_.as<uint32_t>();
   job.udp_port = config_.udp_port;
+  job.protocol = config_.protocol;
   job.combine_table = combine_table_.as<uint64_t>();
   job.combine_round = next_combine_round();
   return job;
@@ -142,6 +145,7 @@ void PacketRunner::begin_copied() {
   if (!faults_.check(in, "frames to the GPU")) return;
   if (stays && !finish_copies()) return;
   job.input = input_copy_.data();
+  job.frame_room = 0;
   job.reply_out = reply_copy_.data();
   runner_.launch();
 }

@@ -19,6 +19,7 @@ namespace warpcache::engine::cuda {
 
 struct PacketRunnerConfig {
   uint16_t udp_port = 11211;
+  uint8_t protocol = 0;              // -B: see PacketSettings
   uint32_t item_size_max = 1 << 20;  // -I, bytes
   bool cas_enabled = true;           // not -C
   JobRunnerConfig jobs;

@@ -10,6 +10,7 @@
 #include "engine/cuda/runtime/job_kernel.cuh"
 #include "gpu/warp.cuh"
 #include "net/packet.h"
+#include "net/packet_burst.h"
 #include "protocol/framing/udp_frame.h"
 
 namespace warpcache::engine::cuda {
@@ -29,7 +30,13 @@ __device__ inline protocol::FrameLimits packet_limits(const PacketJob& job) {
   limits.item_size_max = job.item_size_max;
   limits.inline_body_max = UINT32_MAX;
   limits.cas_enabled = job.cas_enabled;
+  limits.protocol = job.protocol;
   return limits;
+}
+
+// The single-key fast path reads text requests.
+__device__ inline bool may_be_single_key(const PacketJob& job, const uint8_t* frame) {
+  return reinterpret_cast<uintptr_t>(frame) % 4 == 0 && job.protocol != protocol::kProtocolBinary;
 }
 
 // Shared memory of one warp.
@@ -97,6 +104,28 @@ class ReplyArena {
   uint32_t capacity_;
 };
 
+__device__ inline bool fits_beside(const PacketJob& job, Bytes frame, uint32_t reply_bytes) {
+  return net::fits_beside(static_cast<uint32_t>(frame.size), reply_bytes, job.frame_room);
+}
+
+// Where a reply beside `frame`, which is at `offset` of the input, begins in words of 16 bytes.
+__device__ inline uint32_t beside_word(uint32_t offset, Bytes frame) {
+  return (offset + net::arena_bytes(static_cast<uint32_t>(frame.size))) / 16;
+}
+
+// Copies staged replies to behind their requests: the lanes' `replies`, which begin at word `from`
+// of the stage, up to `words` in all, each to that lane's word `to` of the input. Called by the
+// whole warp.
+__device__ inline void send_beside(const PacketJob& job, const WarpStage& stage, uint32_t from,
+                                   const gpu::LaneRanges& replies, uint32_t words, uint32_t to) {
+  const auto* const source = reinterpret_cast<const uint4*>(stage.reply) + from;
+  auto* const target = reinterpret_cast<uint4*>(job.input);
+  replies.scatter(
+      to, words, [source](uint32_t word) { return source[word]; },
+      [target](uint32_t at, const uint4& word) { __stcs(target + at, word); });
+  __syncwarp();
+}
+
 // Copies the first `words` of the staged replies to the arena, from word `base` on. Called by the
 // whole warp.
 __device__ inline void send_staged(const PacketJob& job, const WarpStage& stage, uint32_t words,
@@ -106,6 +135,51 @@ __device__ inline void send_staged(const PacketJob& job, const WarpStage& stage,
   for (uint32_t at = gpu::lane_id(); at < words; at += gpu::kWarpSize)
     __stcs(target + at, source[at]);
   __syncwarp();
+}
+
+// Words of a reply that is padded to the shortest frame.
+inline constexpr uint32_t kShortReplyWords = (net::kEthernetFrameMin + 15) / 16;
+static_assert(kShortReplyWords * gpu::kWarpSize <= kStageWords);
+
+// Writes the short replies of the lanes that are `mine`, which compose(out) composes and whose size
+// it returns: beside the requests where they fit, else to the arena. There, space for `reserved`
+// replies is reserved; what is not needed is given back. Called by the whole warp.
+template <typename Compose>
+__device__ inline void send_short_replies(const PacketJob& job, WarpStage& stage, Bytes frame,
+                                          uint32_t offset, bool mine, uint32_t reserved,
+                                          const Compose& compose, PacketResult& result) {
+  const bool beside = mine && fits_beside(job, frame, net::kEthernetFrameMin);
+  const uint32_t in_arena = __popc(__ballot_sync(gpu::kAllLanes, mine && !beside));
+  const uint32_t words = in_arena * kShortReplyWords;
+  // Those for the arena lie first in the stage.
+  const gpu::LaneRanges first(mine && !beside ? kShortReplyWords : 0);
+  const gpu::LaneRanges second(beside ? kShortReplyWords : 0);
+  uint32_t base = 0;
+  uint32_t fits = 1;
+  if (gpu::lane_id() == 0 && (words != 0 || reserved != 0)) {
+    const ReplyArena arena(job);
+    fits = arena.take(words, min(words, reserved * kShortReplyWords), &base) ? 1 : 0;
+    if (reserved > in_arena) arena.give_back((reserved - in_arena) * kShortReplyWords);
+  }
+  base = __shfl_sync(gpu::kAllLanes, base, 0);
+  const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+  if (mine) {
+    uint8_t* const out = stage.reply + (beside ? words + second.begin() : first.begin()) * 16;
+    const uint32_t size = compose(out);
+    for (uint32_t at = size; at < kShortReplyWords * 16; ++at) out[at] = 0;
+  }
+  __syncwarp();
+  if (sent && words != 0) send_staged(job, stage, words, base);
+  if (second.total() != 0) {
+    send_beside(job, stage, words, second, second.total(), beside_word(offset, frame));
+  }
+  if (!mine) return;
+  if (beside) {
+    result = PacketResult::done_beside(beside_word(0, frame) * 16, net::kEthernetFrameMin);
+  } else {
+    result = sent ? PacketResult::done((base + first.begin()) * 16, net::kEthernetFrameMin)
+                  : PacketResult::not_done(PacketState::kNoReplySpace);
+  }
 }
 
 }  // namespace warpcache::engine::cuda

@@ -23,7 +23,7 @@ namespace single_key_gets_detail {
 
 // Called by one lane. `frame` lies in the stage.
 __device__ inline protocol::SingleKeyGet open(const PacketJob& job, Bytes frame) {
-  if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return {};
+  if (!may_be_single_key(job, frame.data)) return {};
   return protocol::parse_single_key_get(frame.data, static_cast<uint32_t>(frame.size),
                                         job.udp_port);
 }
@@ -62,11 +62,14 @@ class SingleKeyGets {
         pairs_(load_relaxed(&core.shared->pair_count)),
         flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
 
-  // Answers this lane's `frame` if it has one (`here`) and it is a single-key GET.
-  __device__ SingleKeyFate run(Bytes frame, bool here, PacketResult& result);
+  // Answers this lane's `frame` if it has one (`here`) and it is a single-key GET; it is at
+  // `offset` of the job's input.
+  __device__ SingleKeyFate run(Bytes frame, uint32_t offset, bool here, PacketResult& result);
 
  private:
   __device__ SingleKeyFate look_up(Bytes frame);
+  __device__ void send_to_arena(Bytes frame, const gpu::LaneRanges& space, bool mine,
+                                PacketResult& result);
   __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
   // REQUIRES: it is a hit.
   __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
@@ -106,7 +109,7 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::look_up(Bytes frame) {
 }
 
 template <ValueSizes kSizes>
-__device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool here,
+__device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, uint32_t offset, bool here,
                                                            PacketResult& result) {
   SingleKeyFate fate = SingleKeyFate::kOther;
   if (here) fate = look_up(frame);
@@ -115,23 +118,20 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool her
   const uint32_t words = (size_ + 15) / 16;
   bool waits = hit;
   while (__any_sync(gpu::kAllLanes, waits)) {
-    const gpu::LaneRanges space(waits ? words : 0);
-    const bool mine = waits && space.end() <= kStageWords;
-    const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
-    // The atomic is issued before its result is needed.
-    const ReplyArena arena(job_);
-    uint64_t answer = 0;
-    if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
-    compose(frame.data, stage_.reply + space.begin() * 16, mine);
-    uint32_t base = 0;
-    uint32_t fits = 0;
-    if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
-    base = __shfl_sync(gpu::kAllLanes, base, 0);
-    const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
-    if (sent) send_staged(job_, stage_, total, base);
-    if (mine) {
-      result = sent ? PacketResult::done((base + space.begin()) * 16, size_)
-                    : PacketResult::not_done(PacketState::kNoReplySpace);
+    // A round is for replies beside their requests, or for those to the arena.
+    const bool fits = waits && fits_beside(job_, frame, size_);
+    const bool beside = __any_sync(gpu::kAllLanes, fits);
+    const bool chosen = beside ? fits : waits;
+    const gpu::LaneRanges space(chosen ? words : 0);
+    const bool mine = chosen && space.end() <= kStageWords;
+    if (beside) {
+      const uint32_t to = beside_word(offset, frame);
+      compose(frame.data, stage_.reply + space.begin() * 16, mine);
+      send_beside(job_, stage_, 0, space, __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0),
+                  to);
+      if (mine) result = PacketResult::done_beside(to * 16 - offset, size_);
+    } else {
+      send_to_arena(frame, space, mine, result);
     }
     waits = waits && !mine;
   }
@@ -141,6 +141,30 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, bool her
     tally_.counters.add(request::Counter::kGetHits, hits);
   }
   return fate;
+}
+
+// Composes the reply frames of the lanes that have space in the staging buffer (`mine`) and copies
+// them to the arena.
+template <ValueSizes kSizes>
+__device__ inline void SingleKeyGets<kSizes>::send_to_arena(Bytes frame,
+                                                            const gpu::LaneRanges& space, bool mine,
+                                                            PacketResult& result) {
+  const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
+  // The atomic is issued before its result is needed.
+  const ReplyArena arena(job_);
+  uint64_t answer = 0;
+  if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
+  compose(frame.data, stage_.reply + space.begin() * 16, mine);
+  uint32_t base = 0;
+  uint32_t fits = 0;
+  if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
+  base = __shfl_sync(gpu::kAllLanes, base, 0);
+  const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+  if (sent) send_staged(job_, stage_, total, base);
+  if (mine) {
+    result = sent ? PacketResult::done((base + space.begin()) * 16, size_)
+                  : PacketResult::not_done(PacketState::kNoReplySpace);
+  }
 }
 
 // Composes the reply frames of the lanes that have space in the staging buffer (`mine`), at `out`.
@@ -167,9 +191,8 @@ __device__ inline void SingleKeyGets<kSizes>::compose(const uint8_t* frame, uint
 // warp.
 __device__ inline bool answer_single_key_misses(const store::Core& core, const PacketJob& job,
                                                 WarpStage& stage, Tally& tally, Bytes frame,
-                                                bool missed, PacketResult& result) {
-  constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
-  static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
+                                                uint32_t offset, bool missed,
+                                                PacketResult& result) {
   protocol::SingleKeyGet request;
   bool mine = missed;
   if (missed) {
@@ -179,24 +202,10 @@ __device__ inline bool answer_single_key_misses(const store::Core& core, const P
   }
   const uint32_t lanes = __ballot_sync(gpu::kAllLanes, mine);
   if (lanes == 0) return false;
-  const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;
-  const uint32_t words = __popc(lanes) * kReplyWords;
-  uint32_t base = 0;
-  uint32_t fits = 0;
-  if (gpu::lane_id() == 0) fits = ReplyArena(job).take(words, 0, &base) ? 1 : 0;
-  if (mine) {
-    uint8_t* const out = stage.reply + place * 16;
-    const uint32_t size = protocol::compose_single_key_miss(frame.data, request, out);
-    for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
-  }
-  base = __shfl_sync(gpu::kAllLanes, base, 0);
-  const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
-  __syncwarp();
-  if (sent) send_staged(job, stage, words, base);
-  if (mine) {
-    result = sent ? PacketResult::done((base + place) * 16, net::kEthernetFrameMin)
-                  : PacketResult::not_done(PacketState::kNoReplySpace);
-  }
+  const auto compose = [&](uint8_t* out) {
+    return protocol::compose_single_key_miss(frame.data, request, out);
+  };
+  send_short_replies(job, stage, frame, offset, mine, 0, compose, result);
   if (gpu::lane_id() == 0) {
     tally.counters.add(request::Counter::kCmdGet, __popc(lanes));
     tally.counters.add(request::Counter::kGetMisses, __popc(lanes));

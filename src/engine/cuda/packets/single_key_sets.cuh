@@ -25,7 +25,6 @@ class SingleKeySets {
         job_(job),
         stage_(stage),
         tally_(tally),
-        arena_(job),
         thread_(thread_of_block(resources, job)) {}
 
   // Runs this lane's `frame` if it has one (`here`) and it is a single-key SET; it is at `offset`
@@ -33,15 +32,11 @@ class SingleKeySets {
   __device__ bool run(Bytes frame, uint32_t offset, bool here, PacketResult& result);
 
  private:
-  static constexpr uint32_t kReplyWords = (net::kEthernetFrameMin + 15) / 16;
-  static_assert(kReplyWords * gpu::kWarpSize <= kStageWords);
-
   __device__ void open(uint32_t size);
   __device__ bool is_usual() const;
   __device__ bool reserve(uint32_t replies) const;
   __device__ void publish();
   __device__ void write_item(store::Item& item) const;
-  __device__ void answer(bool done, uint32_t reserved, PacketResult& result);
   __device__ protocol::SingleKeyBytes key() const {
     return {{frame_ + protocol::kSingleKeyOffset, request_.key_size}};
   }
@@ -50,7 +45,6 @@ class SingleKeySets {
   const PacketJob& job_;
   WarpStage& stage_;
   Tally& tally_;
-  ReplyArena arena_;
   store::ThreadContext thread_;
   // Of the lane's packet:
   const uint8_t* frame_ = nullptr;
@@ -60,7 +54,7 @@ class SingleKeySets {
 
 // Called by one lane.
 __device__ inline void SingleKeySets::open(uint32_t size) {
-  if (reinterpret_cast<uintptr_t>(frame_) % 4 != 0) return;
+  if (!may_be_single_key(job_, frame_)) return;
   request_ = protocol::parse_single_key_set(frame_, size, job_.udp_port);
   const bool fits = protocol::item_fits(packet_limits(job_), request_.key_size,
                                         request_.client_flags, request_.value_size);
@@ -80,7 +74,7 @@ __device__ inline bool SingleKeySets::is_usual() const {
 
 __device__ inline bool SingleKeySets::reserve(uint32_t replies) const {
   uint32_t fits = 0;
-  if (gpu::lane_id() == 0) fits = arena_.reserve(replies * kReplyWords) ? 1 : 0;
+  if (gpu::lane_id() == 0) fits = ReplyArena(job_).reserve(replies * kShortReplyWords) ? 1 : 0;
   return __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
 }
 
@@ -92,7 +86,10 @@ __device__ __noinline__ inline bool SingleKeySets::run(Bytes frame, uint32_t off
   const bool mine = is_usual();
   const uint32_t count = __popc(__ballot_sync(gpu::kAllLanes, mine));
   if (count == 0) return false;
-  if (!reserve(count)) {
+  // A request that has been applied must be answered.
+  const bool beside = mine && fits_beside(job_, frame, net::kEthernetFrameMin);
+  const uint32_t in_arena = __popc(__ballot_sync(gpu::kAllLanes, mine && !beside));
+  if (in_arena != 0 && !reserve(in_arena)) {
     if (mine) result = PacketResult::not_done(PacketState::kNoReplySpace);
     return mine;
   }
@@ -118,7 +115,10 @@ __device__ __noinline__ inline bool SingleKeySets::run(Bytes frame, uint32_t off
     if (combined_count != 0)
       thread_.counters->add(store::StoreCounter::kTotalItems, combined_count);
   }
-  answer(combined || stored, count, result);
+  const auto compose = [this](uint8_t* out) {
+    return protocol::compose_single_key_stored(frame_, request_, out);
+  };
+  send_short_replies(job_, stage_, frame, offset, combined || stored, in_arena, compose, result);
   return mine;
 }
 
@@ -153,28 +153,6 @@ __device__ inline void SingleKeySets::write_item(store::Item& item) const {
     }
     out[at / 16] = {words[0], words[1], words[2], words[3]};
   }
-}
-
-// Writes the replies of the lanes that are `done`. Space for `reserved` replies is reserved.
-__device__ inline void SingleKeySets::answer(bool done, uint32_t reserved, PacketResult& result) {
-  const uint32_t lanes = __ballot_sync(gpu::kAllLanes, done);
-  const uint32_t place = __popc(lanes & ((1u << gpu::lane_id()) - 1)) * kReplyWords;
-  const uint32_t words = __popc(lanes) * kReplyWords;
-  uint32_t base = 0;
-  if (gpu::lane_id() == 0) {
-    (void)arena_.take(words, words, &base);
-    const uint32_t spare = reserved * kReplyWords - words;
-    if (spare != 0) arena_.give_back(spare);
-  }
-  if (done) {
-    uint8_t* const out = stage_.reply + place * 16;
-    const uint32_t size = protocol::compose_single_key_stored(frame_, request_, out);
-    for (uint32_t at = size; at < kReplyWords * 16; ++at) out[at] = 0;
-  }
-  base = __shfl_sync(gpu::kAllLanes, base, 0);
-  __syncwarp();
-  send_staged(job_, stage_, words, base);
-  if (done) result = PacketResult::done((base + place) * 16, net::kEthernetFrameMin);
 }
 
 }  // namespace warpcache::engine::cuda

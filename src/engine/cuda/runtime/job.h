@@ -150,7 +150,7 @@ WC_HD constexpr uint32_t combine_key_offset(uint64_t entry) { return static_cast
 struct PacketJob : Job {
   static constexpr uint32_t kInlineMax = 96;  // bytes: a short request in its frame
 
-  const uint8_t* input;     // begins at a multiple of 16 bytes, and is readable up to the next one
+  uint8_t* input;           // begins at a multiple of 16 bytes, and is readable up to the next one
   const PacketSlot* slots;  // host; null: contiguous slots of slot_bytes
   PacketResult* packets;    // host, by packet
   uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
@@ -158,10 +158,12 @@ struct PacketJob : Job {
   uint32_t* reply_end;      // host: gets the bytes of the arena that hold replies
   uint32_t combine_round;   // another number in each job, up to kCombineRoundMax
   uint32_t slot_bytes;
+  uint32_t frame_room;  // see net::PacketBurst
   uint32_t count;
   uint32_t reply_begin;  // bytes of the arena that are taken
   uint32_t reply_size;   // of the arena, at most PacketResult::kArenaMax
   uint16_t udp_port;     // packets to other ports are dropped
+  uint8_t protocol;      // -B: see protocol::FrameLimits
   // A short input is copied into the job itself, which saves one transfer over the bus.
   uint32_t inline_bytes;  // 0: the input is not here
   alignas(16) uint8_t inline_input[kInlineMax];

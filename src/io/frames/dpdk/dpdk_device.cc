@@ -51,16 +51,16 @@ class SignalsElsewhere {
 // The pages of a zone may lie apart for the device: no buffer crosses from one to the next, so
 // there is space for that.
 constexpr uint64_t kPage = uint64_t{2} << 20;
-constexpr uint64_t kReceivedBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
+constexpr uint64_t kQueueBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
 constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * DpdkPort::kReplyBlockBytes;
 
 bool pages_lie_apart() { return rte_eal_iova_mode() != RTE_IOVA_VA; }
 
-std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
+std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone, uint64_t received_bytes) {
   const bool apart = pages_lie_apart();
-  const uint64_t bytes = apart ? zone.hugepage_sz : kReceivedBytes;
+  const uint64_t bytes = apart ? zone.hugepage_sz : received_bytes;
   std::vector<rte_pktmbuf_extmem> pieces;
-  for (uint64_t at = 0; at + bytes <= kReceivedBytes; at += bytes) {
+  for (uint64_t at = 0; at + bytes <= received_bytes; at += bytes) {
     rte_pktmbuf_extmem& piece = pieces.emplace_back();
     piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
     piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
@@ -69,6 +69,20 @@ std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone) {
   }
   return pieces;
 }
+
+// DPDK keeps caches of buffers for threads that it knows.
+class KnownThread {
+ public:
+  KnownThread() : known_(rte_thread_register() == 0) {}
+  KnownThread(const KnownThread&) = delete;
+  KnownThread& operator=(const KnownThread&) = delete;
+  ~KnownThread() {
+    if (known_) rte_thread_unregister();
+  }
+
+ private:
+  bool known_;
+};
 
 uint64_t now_us() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -91,21 +105,24 @@ DpdkDevice::~DpdkDevice() {
 
 // The buffers of received frames lie in one piece of memory, so that an engine can address them all
 // from its start.
-std::string DpdkDevice::allocate(uint32_t queues) {
-  for (uint32_t queue = 0; queue < queues; ++queue) {
-    const std::string name = std::to_string(number_) + "_" + std::to_string(queue);
+std::string DpdkDevice::allocate() {
+  const uint32_t queues = (queues_ + ports_ - 1u) / ports_;  // of a port, at most
+  const uint32_t count = queues * DpdkPort::kBuffers;
+  const uint64_t received_bytes = queues * kQueueBytes;
+  for (uint32_t port = 0; port < ports_; ++port) {
+    const std::string name = std::to_string(number_) + "_" + std::to_string(port);
     Buffers& buffers = buffers_.emplace_back();
     buffers.zone =
-        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), kReceivedBytes + kReplyBytes,
+        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), received_bytes + kReplyBytes,
                                     SOCKET_ID_ANY, 0, static_cast<unsigned>(kPage));
     if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
-    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone);
+    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone, received_bytes);
     buffers.received = rte_pktmbuf_pool_create_extbuf(
-        ("wc_received_" + name).c_str(), DpdkPort::kBuffers, kPoolCache, 0, kBufferBytes,
-        SOCKET_ID_ANY, pieces.data(), static_cast<unsigned>(pieces.size()));
+        ("wc_received_" + name).c_str(), count, kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY,
+        pieces.data(), static_cast<unsigned>(pieces.size()));
     if (buffers.received == nullptr) return failed("buffers for received frames", rte_errno);
-    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), DpdkPort::kBuffers,
-                                           kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY);
+    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), count, kPoolCache, 0,
+                                           kBufferBytes, SOCKET_ID_ANY);
     if (buffers.sent == nullptr) return failed("buffers for replies", rte_errno);
     buffers.blocks = std::make_unique<ReplyBlocks>();
   }
@@ -113,30 +130,29 @@ std::string DpdkDevice::allocate(uint32_t queues) {
 }
 
 std::string DpdkDevice::start() {
-  const auto queues = static_cast<uint16_t>(buffers_.size());
   rte_eth_dev_info info;
   int error = rte_eth_dev_info_get(number_, &info);
   if (error != 0) return failed("its properties", error);
-  if (queues > info.max_rx_queues || queues > info.max_tx_queues) {
+  if (queues_ > info.max_rx_queues || queues_ > info.max_tx_queues) {
     const uint32_t most = std::min(info.max_rx_queues, info.max_tx_queues);
     return "it has at most " + std::to_string(most) + " queues";
   }
   rte_eth_conf settings = {};
-  if (queues > 1) {
+  if (queues_ > 1) {
     settings.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     settings.rx_adv_conf.rss_conf.rss_hf =
         (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
     if (settings.rx_adv_conf.rss_conf.rss_hf == 0) settings.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
   }
-  error = rte_eth_dev_configure(number_, queues, queues, &settings);
+  error = rte_eth_dev_configure(number_, queues_, queues_, &settings);
   if (error != 0) return failed("configuring it", error);
   uint16_t received = kRingFrames;
   uint16_t sent = kRingFrames;
   error = rte_eth_dev_adjust_nb_rx_tx_desc(number_, &received, &sent);
   if (error != 0) return failed("the size of its rings", error);
-  for (uint16_t queue = 0; queue < queues; ++queue) {
+  for (uint16_t queue = 0; queue < queues_; ++queue) {
     error = rte_eth_rx_queue_setup(number_, queue, received, kAnySocket, nullptr,
-                                   buffers_[queue].received);
+                                   buffers_[queue % ports_].received);
     if (error != 0) return failed("a queue for received frames", error);
     error = rte_eth_tx_queue_setup(number_, queue, sent, kAnySocket, nullptr);
     if (error != 0) return failed("a queue for frames to be sent", error);
@@ -208,12 +224,16 @@ uint64_t DpdkDevice::take_missed() {
   return all - std::exchange(missed_, all);
 }
 
-DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue)
-    : device_(std::move(device)), queue_(queue), blocks_(*device_->buffers(queue).blocks) {
-  const DpdkDevice::Buffers& buffers = device_->buffers(queue);
+DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number)
+    : device_(std::move(device)),
+      number_(number),
+      next_queue_(number),
+      blocks_(*device_->buffers(number).blocks) {
+  const DpdkDevice::Buffers& buffers = device_->buffers(number);
   memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
   sent_ = buffers.sent;
   block_of_.fill(kNoBlock);
+  queue_of_.fill(number);
 }
 
 DpdkPort::~DpdkPort() {
@@ -223,7 +243,11 @@ DpdkPort::~DpdkPort() {
 }
 
 std::string DpdkPort::describe() const {
-  return "dpdk " + device_->text() + " queue " + std::to_string(queue_) +
+  std::string queues = "queue " + std::to_string(number_);
+  for (uint32_t queue = number_; (queue += device_->ports()) < device_->queues();) {
+    queues += ", " + std::to_string(queue);
+  }
+  return "dpdk " + device_->text() + " " + queues +
          (dpdk_has_huge_pages() ? "" : " (without huge pages)");
 }
 
@@ -231,7 +255,7 @@ std::string DpdkPort::describe() const {
 bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
   constexpr uint64_t kSpinUs = 200;
   constexpr useconds_t kSleepUs = 50;
-  if (!registered_) registered_ = rte_thread_register() == 0;
+  thread_local const KnownThread known;
   if (receive_now(buffer) != 0 || timeout_ms == 0) return !stopped_.load(std::memory_order_relaxed);
   now_and_then();
   const uint64_t begin = now_us();
@@ -246,34 +270,58 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
   return !stopped_.load(std::memory_order_relaxed);
 }
 
+// From the next queue that has frames: a burst's replies leave by the queue that it came from.
 uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
-  if (queue_ != 0) device_->pause_if_asked(stopped_);
+  if (number_ != 0) device_->pause_if_asked(stopped_);
   if (!device_->is_started()) return 0;
   constexpr uint32_t kPollsOfKernel = 16;  // looking there is a system call
-  if (queue_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
+  if (number_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
     send_from_kernel();
   }
+  for (uint32_t queue = number_; queue < device_->queues(); queue += device_->ports()) {
+    const uint16_t asked = next_queue_;
+    const uint32_t next = uint32_t{asked} + device_->ports();
+    next_queue_ = next < device_->queues() ? static_cast<uint16_t>(next) : number_;
+    if (receive_from(asked, buffer) != 0) {
+      queue_of_[buffer.number] = asked;
+      break;
+    }
+  }
+  return buffer.count;
+}
+
+uint32_t DpdkPort::receive_from(uint16_t queue, FrameBuffer& buffer) {
+  buffer.frame_room = kFrameRoom;
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
   do {
     const uint32_t room = std::min(buffer.frames_max - buffer.count, kAtOnce);
-    count = rte_eth_rx_burst(device_->number(), queue_, frames, static_cast<uint16_t>(room));
-    for (uint32_t i = 0; i < count; ++i) add(buffer, frames[i]);
+    count = rte_eth_rx_burst(device_->number(), queue, frames, static_cast<uint16_t>(room));
+    add(buffer, frames, count);
   } while (count == kAtOnce);
   return buffer.count;
 }
 
-void DpdkPort::add(FrameBuffer& buffer, rte_mbuf* frame) {
-  if (frame->nb_segs != 1) {
-    counters_.receive_failed.add(1);
-    return rte_pktmbuf_free(frame);
+void DpdkPort::add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count) {
+  std::vector<rte_mbuf*>& held = held_[buffer.number];
+  uint64_t bytes = 0;
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    rte_mbuf* const frame = frames[i];
+    if (frame->nb_segs != 1) {
+      counters_.receive_failed.add(1);
+      rte_pktmbuf_free(frame);
+      continue;
+    }
+    const auto* const data = rte_pktmbuf_mtod(frame, const uint8_t*);
+    if (frame->data_off != RTE_PKTMBUF_HEADROOM) buffer.frame_room = 0;
+    held.push_back(frame);
+    buffer.add_at(static_cast<uint32_t>(data - memory_.data), frame->data_len, 0);
+    bytes += frame->data_len;
+    ++taken;
   }
-  const auto* const data = rte_pktmbuf_mtod(frame, const uint8_t*);
-  const auto offset = static_cast<uint32_t>(data - memory_.data);
-  counters_.received.add(1);
-  counters_.received_bytes.add(frame->data_len);
-  held_[buffer.number].push_back(frame);
-  buffer.add_at(offset, frame->data_len, 0);
+  counters_.received.add(taken);
+  counters_.received_bytes.add(bytes);
 }
 
 void DpdkPort::take_back(const FrameBuffer& buffer) {
@@ -289,7 +337,7 @@ void DpdkPort::take_back(const FrameBuffer& buffer) {
 }
 
 uint8_t* DpdkPort::block_data(uint32_t block) const {
-  return memory_.data + kReceivedBytes + uint64_t{block} * kReplyBlockBytes;
+  return memory_.data + memory_.size - kReplyBytes + uint64_t{block} * kReplyBlockBytes;
 }
 
 // The device sends a block's frames from where they are. A frame may lie across two pages, so that
@@ -310,33 +358,41 @@ void DpdkPort::free_block(void* /*data*/, void* block) {
   static_cast<DpdkDevice::ReplyBlock*>(block)->used = false;
 }
 
-// Makes `filled` a frame of the block, or copies the frame if it is not in one.
-void DpdkPort::fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled) {
+// The request's buffer, with the reply that lies in it.
+rte_mbuf* DpdkPort::take_request(uint32_t burst, const TxFrame& frame) {
+  rte_mbuf* const request = std::exchange(held_[burst][frame.request], nullptr);
+  request->data_off =
+      static_cast<uint16_t>(frame.bytes.data - static_cast<uint8_t*>(request->buf_addr));
+  return request;
+}
+
+// A buffer for a frame of the block, which is sent from where it is, or for any other, which is
+// copied. Null: none is free.
+rte_mbuf* DpdkPort::make_frame(uint32_t block, const TxFrame& frame) {
+  rte_mbuf* const made = rte_pktmbuf_alloc(sent_);
+  if (made == nullptr) return nullptr;
   const Bytes bytes = frame.bytes;
-  const auto size = static_cast<uint16_t>(bytes.size);
-  WC_ASSERT(bytes.size <= kFrameRoom);
   if (block != kNoBlock) {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     const auto offset = static_cast<uint64_t>(data - memory_.data);
     rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, 1);
-    rte_pktmbuf_attach_extbuf(&filled, data, device_->buffers(queue_).zone->iova + offset, size,
-                              &blocks_[block].sharing);
+    rte_pktmbuf_attach_extbuf(made, data, device_->buffers(number_).zone->iova + offset,
+                              static_cast<uint16_t>(bytes.size), &blocks_[block].sharing);
   } else {
-    std::memcpy(rte_pktmbuf_mtod(&filled, void*), bytes.data, size);
-    counters_.copied_bytes.add(size);
+    std::memcpy(rte_pktmbuf_mtod(made, void*), bytes.data, bytes.size);
+    counters_.copied_bytes.add(bytes.size);
   }
-  filled.data_len = size;
-  filled.pkt_len = size;
+  return made;
 }
 
 // Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
 // then is dropped.
-uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
+uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
   constexpr uint64_t kPatienceUs = 100;
   uint32_t sent = 0;
   uint64_t deadline_us = 0;
   while (sent < count && device_->is_started()) {
-    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue_, frames + sent,
+    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue, frames + sent,
                                             static_cast<uint16_t>(count - sent));
     sent += taken;
     if (taken != 0) continue;
@@ -352,17 +408,24 @@ uint32_t DpdkPort::transmit(rte_mbuf** frames, uint32_t count) {
 void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   rte_mbuf* filled[kAtOnce];
   const uint32_t block = block_of_[burst];
-  for (uint32_t at = 0; at < count;) {
+  for (uint32_t at = 0; at < count; at += kAtOnce) {
     const uint32_t some = std::min(count - at, kAtOnce);
-    uint32_t sent = 0;
-    if (rte_pktmbuf_alloc_bulk(sent_, filled, some) == 0) {
-      for (uint32_t i = 0; i < some; ++i) fill(frames[at + i], block, *filled[i]);
-      sent = transmit(filled, some);
+    uint32_t ready = 0;
+    for (uint32_t i = at; i < at + some; ++i) {
+      WC_ASSERT(frames[i].bytes.size <= kFrameRoom);
+      rte_mbuf* const frame =
+          frames[i].is_beside ? take_request(burst, frames[i]) : make_frame(block, frames[i]);
+      if (frame == nullptr) continue;
+      frame->data_len = static_cast<uint16_t>(frames[i].bytes.size);
+      frame->pkt_len = frame->data_len;
+      filled[ready++] = frame;
     }
+    const uint32_t sent = transmit(queue_of_[burst], filled, ready);
     counters_.sent.add(sent);
     counters_.send_failed.add(some - sent);
-    for (uint32_t i = 0; i < sent; ++i) counters_.sent_bytes.add(frames[at + i].bytes.size);
-    at += some;
+    uint64_t bytes = 0;
+    for (uint32_t i = at; i < at + sent; ++i) bytes += frames[i].bytes.size;
+    counters_.sent_bytes.add(bytes);
   }
 }
 
@@ -384,7 +447,7 @@ void DpdkPort::send_from_kernel() {
     if (size <= 0) return rte_pktmbuf_free(frame);
     frame->data_len = static_cast<uint16_t>(size);
     frame->pkt_len = static_cast<uint32_t>(size);
-    const uint32_t sent = transmit(&frame, 1);
+    const uint32_t sent = transmit(number_, &frame, 1);
     counters_.from_kernel.add(sent);
     counters_.from_kernel_failed.add(1 - sent);
   }
@@ -392,7 +455,7 @@ void DpdkPort::send_from_kernel() {
 
 void DpdkPort::now_and_then() {
   constexpr uint64_t kEveryUs = 100'000;
-  if (queue_ != 0) return device_->pause_if_asked(stopped_);
+  if (number_ != 0) return device_->pause_if_asked(stopped_);
   if (now_us() < next_look_us_) return;
   next_look_us_ = now_us() + kEveryUs;
   counters_.receive_missed.add(device_->take_missed());
@@ -406,20 +469,26 @@ std::string open_ports(const DpdkSettings& settings,
   const SignalsElsewhere signals;
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
   constexpr const char* kVirtual = "net_";  // how DPDK's names of virtual devices begin
-  std::string failure = start_dpdk(kOtherMegabytes + settings.queues * DpdkPort::kMegabytes,
-                                   settings.device.starts_with(kVirtual));
+  const uint32_t ports_count = std::min(settings.threads, settings.queues);
+  const uint32_t queues = (settings.queues + ports_count - 1) / ports_count;  // of a port
+  const uint32_t megabytes =
+      ports_count * (DpdkPort::kMegabytes + queues * DpdkPort::kQueueMegabytes);
+  std::string failure =
+      start_dpdk(kOtherMegabytes + megabytes, settings.device.starts_with(kVirtual));
   if (!failure.empty()) return failure;
   uint16_t number = 0;
   failure = add_dpdk_device(settings.device, &number);
   if (!failure.empty()) return failure;
-  const auto device = std::make_shared<DpdkDevice>(number, settings.device);
-  failure = device->allocate(settings.queues);
+  const auto device =
+      std::make_shared<DpdkDevice>(number, settings.device, static_cast<uint16_t>(settings.queues),
+                                   static_cast<uint16_t>(ports_count));
+  failure = device->allocate();
   if (failure.empty()) failure = device->open_kernel(settings);
   if (failure.empty()) failure = device->start();
   if (failure.empty()) failure = device->wait_for_link(settings.link_wait_ms);
   if (!failure.empty()) return failure;
-  for (uint16_t queue = 0; queue < settings.queues; ++queue) {
-    ports->push_back(std::make_unique<DpdkPort>(device, queue));
+  for (uint16_t port = 0; port < ports_count; ++port) {
+    ports->push_back(std::make_unique<DpdkPort>(device, port));
   }
   return "";
 }

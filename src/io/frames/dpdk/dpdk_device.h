@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A DPDK device and its queues, each of which is a port of frames. Received frames stay in the
-// buffers that the device has written: an engine reads them there.
+// A DPDK device and its queues. A port of frames has one or several of them. Received frames stay
+// in the buffers that the device has written: an engine reads them there, and writes a short reply
+// behind the request, so that the same buffer goes back to the device.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -20,7 +21,7 @@
 
 namespace warpcache::io {
 
-// Shared by the ports of its queues; the last one stops the device and frees its memory.
+// Shared by its ports; the last one stops the device and frees its memory.
 class DpdkDevice {
  public:
   // A block of memory for the replies of a burst. It is used until the device has sent them all.
@@ -31,7 +32,7 @@ class DpdkDevice {
   static constexpr uint32_t kReplyBlocks = 6;
   using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;
 
-  // The buffers of a queue.
+  // The buffers of a port.
   struct Buffers {
     const rte_memzone* zone = nullptr;  // buffers of received frames, then blocks for replies
     rte_mempool* received = nullptr;
@@ -39,30 +40,35 @@ class DpdkDevice {
     std::unique_ptr<ReplyBlocks> blocks;  // the device may refer to them until its end
   };
 
-  DpdkDevice(uint16_t number, std::string text) : number_(number), text_(std::move(text)) {}
+  // `queues`: pairs of queues, which `ports` ports share. REQUIRES: 0 < ports <= queues.
+  DpdkDevice(uint16_t number, std::string text, uint16_t queues, uint16_t ports)
+      : number_(number), text_(std::move(text)), queues_(queues), ports_(ports) {}
   DpdkDevice(const DpdkDevice&) = delete;
   DpdkDevice& operator=(const DpdkDevice&) = delete;
   ~DpdkDevice();
 
-  // Takes the memory for `queues` queues. Returns the error as text, or "".
-  std::string allocate(uint32_t queues);
+  // Takes the memory for all ports. Returns the error as text, or "".
+  std::string allocate();
   // Opens the interface to the kernel. As allocate().
   std::string open_kernel(const DpdkSettings& settings);
   // Sets up the queues and starts the device. A memif whose other side is not there yet is started
   // later. As allocate().
   std::string start();
 
-  // By the thread of queue 0, when there are no frames: connects a memif again whose other side has
-  // gone. Other queues' threads must call pause_if_asked() regularly.
+  // By the thread of port 0, when there are no frames: connects a memif again whose other side has
+  // gone. Other ports' threads must call pause_if_asked() regularly.
   void keep_connected(const std::atomic<bool>& stopped);
-  // By the thread of another queue: while the device restarts, it waits here.
+  // By the thread of another port: while the device restarts, it waits here.
   void pause_if_asked(const std::atomic<bool>& stopped);
   // Waits until the link is up. As allocate().
   std::string wait_for_link(uint32_t time_ms_max) const;
 
   // Whether frames may be received and sent.
   bool is_started() const { return started_.load(std::memory_order_relaxed); }
-  const Buffers& buffers(uint32_t queue) const { return buffers_[queue]; }
+  const Buffers& buffers(uint32_t port) const { return buffers_[port]; }
+  // The queues of a port are `port` and every ports()-th after it.
+  uint16_t queues() const { return queues_; }
+  uint16_t ports() const { return ports_; }
   uint16_t number() const { return number_; }
   const std::string& text() const { return text_; }
   const TapInterface& kernel() const { return kernel_; }
@@ -72,7 +78,9 @@ class DpdkDevice {
  private:
   uint16_t number_;
   std::string text_;
-  std::vector<Buffers> buffers_;
+  uint16_t queues_;
+  uint16_t ports_;
+  std::vector<Buffers> buffers_;  // of each port
   std::atomic<bool> started_{false};
   bool reconnects_ = false;  // it does not do so by itself
   uint64_t restarted_us_ = 0;
@@ -84,16 +92,18 @@ class DpdkDevice {
 
 class DpdkPort final : public FramePort {
  public:
-  // The most frames of all bursts that are under way, and of the device's own rings.
+  // For each queue: the most frames of all bursts that are under way, and of the device's own
+  // rings.
   static constexpr uint32_t kBuffers = 8192;
   static constexpr uint32_t kFrameRoom = 2048;  // bytes of a buffer, without its headroom
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
-  // DPDK's memory that a port needs, all told.
-  static constexpr uint32_t kMegabytes = 72;
+  // DPDK's memory that a port needs, all told, and what each queue adds to it.
+  static constexpr uint32_t kMegabytes = 34;
+  static constexpr uint32_t kQueueMegabytes = 38;
 
-  // REQUIRES: the device has buffers for the queue.
-  DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t queue);
+  // REQUIRES: the device has buffers for the port.
+  DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number);
   DpdkPort(const DpdkPort&) = delete;
   DpdkPort& operator=(const DpdkPort&) = delete;
   ~DpdkPort() override;
@@ -112,22 +122,25 @@ class DpdkPort final : public FramePort {
   static constexpr uint32_t kNoBlock = ~0u;
 
   uint32_t receive_now(FrameBuffer& buffer);
-  void add(FrameBuffer& buffer, rte_mbuf* frame);
-  void fill(const TxFrame& frame, uint32_t block, rte_mbuf& filled);
+  uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
+  void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
+  rte_mbuf* make_frame(uint32_t block, const TxFrame& frame);
   uint8_t* block_data(uint32_t block) const;
   static void free_block(void* data, void* block);
-  uint32_t transmit(rte_mbuf** frames, uint32_t count);
+  uint32_t transmit(uint16_t queue, rte_mbuf** frames, uint32_t count);
   void send_from_kernel();
   void now_and_then();
 
   std::shared_ptr<DpdkDevice> device_;
-  uint16_t queue_;
+  uint16_t number_;      // of the port
+  uint16_t next_queue_;  // to be asked for frames
   MutableBytes memory_;  // the buffers of received frames
   rte_mempool* sent_;
-  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the frames of each burst
+  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst
+  std::array<uint16_t, kFrameBurstsMax> queue_of_;            // each burst has come from one
   DpdkDevice::ReplyBlocks& blocks_;
   std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
-  bool registered_ = false;                         // the thread is known to DPDK
   uint32_t polls_ = 0;
   uint64_t next_look_us_ = 0;
   std::atomic<bool> stopped_{false};

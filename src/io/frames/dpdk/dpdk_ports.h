@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports of frames on a DPDK device: one for each pair of queues. DPDK is needed only by who asks
-// for such a port, so the code that uses it is a module that is loaded then (dpdk_module.cc).
+// Ports of frames on a DPDK device, which share its pairs of queues. DPDK is needed only by who
+// asks for such a port, so the code that uses it is a module that is loaded then (dpdk_module.cc).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct DpdkSettings {
   // A device as DPDK's own programs take it: 0000:3b:00.0, net_memif0,role=client, ...
   std::string device;
   uint32_t queues = 1;
+  uint32_t threads = 1;  // ports; not more than there are queues
   // A TAP interface through which the kernel gets the frames that are not for the server, and from
   // which its own are sent; it has the device's MAC address. Empty: none.
   std::string kernel_interface;
@@ -24,8 +25,8 @@ struct DpdkSettings {
   uint32_t link_wait_ms = 0;   // wait at most so long for the other side; 0: do not wait
 };
 
-// Opens a device and appends a port for each of its queues. The ports of a device may run on
-// different threads. Returns the error as text, or "".
+// Opens a device and appends a port for each thread. The ports of a device may run on different
+// threads. Returns the error as text, or "".
 std::string open_dpdk_ports(const DpdkSettings& settings,
                             std::vector<std::unique_ptr<FramePort>>* ports);
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "io/socket/accept/address_text.h"
+#include "io/socket/tls/handshakes.h"
 
 namespace warpcache::io {
 namespace {
@@ -45,9 +46,10 @@ std::string Acceptor::listen() {
   return "";
 }
 
-void Acceptor::start(std::vector<ConnectionSink*> sinks) {
+void Acceptor::start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes) {
   WC_ASSERT(!sinks.empty() && !thread_.joinable());
-  sinks_ = std::move(sinks);
+  sinks_ = SinkChoice(std::move(sinks));
+  handshakes_ = handshakes;
   resume();
   thread_ = std::thread([this] { run(); });
 }
@@ -102,23 +104,20 @@ void Acceptor::accept_from(const Listener& listener) {
       continue;  // the client has closed already, or a signal came
     }
     if (budget_.try_take()) {
-      dispatch(std::move(fd), listener.admin);
+      dispatch(listener, std::move(fd));
     } else {
       reject(std::move(fd));
     }
   }
 }
 
-void Acceptor::dispatch(UniqueFd fd, bool admin) {
-  const auto count = static_cast<uint32_t>(sinks_.size());
-  uint32_t best = next_sink_ % count;
-  for (uint32_t i = 1; i < count; ++i) {
-    const uint32_t candidate = (next_sink_ + i) % count;
-    if (sinks_[candidate]->connection_count() < sinks_[best]->connection_count()) best = candidate;
-  }
-  next_sink_ = best + 1;
+void Acceptor::dispatch(const Listener& listener, UniqueFd fd) {
   counters_.accepted.add(1);
-  if (sinks_[best]->adopt(std::move(fd), admin)) return;
+  NewStream stream{.fd = std::move(fd), .admin = listener.admin};
+  const bool taken = listener.tls == TlsUse::kNone
+                         ? sinks_.fewest().adopt(std::move(stream))
+                         : handshakes_->begin(std::move(stream), listener.tls);
+  if (taken) return;
   counters_.refused.add(1);
   budget_.give_back();
 }

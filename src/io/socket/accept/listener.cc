@@ -162,6 +162,7 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
     listener.backlog = backlog;
     listener.ipv6 = address.ai_family == AF_INET6;
     listener.admin = target.admin;
+    listener.tls = target.tls;
     listener.host = target.host;
     listener.port = bound_port(listener.fd.get());
     listeners.push_back(std::move(listener));

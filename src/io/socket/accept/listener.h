@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/socket/accept/socket_file.h"
+#include "io/socket/tls/tls.h"
 #include "io/unique_fd.h"
 
 namespace warpcache::io {
@@ -20,7 +21,8 @@ namespace warpcache::io {
 struct ListenTarget {
   std::string host;
   uint16_t port = 0;
-  bool admin = true;  // see RxChunk
+  bool admin = true;           // see RxChunk
+  TlsUse tls = TlsUse::kNone;  // of TCP
 };
 
 struct Listener {
@@ -29,7 +31,8 @@ struct Listener {
   bool is_unix = false;
   bool ipv6 = false;
   bool admin = true;  // see RxChunk
-  std::string host;   // as bound; empty: every interface
+  TlsUse tls = TlsUse::kNone;
+  std::string host;  // as bound; empty: every interface
   uint16_t port = 0;
   int backlog = 0;  // the most connections that are not accepted yet
 };

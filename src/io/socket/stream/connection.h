@@ -28,6 +28,7 @@ struct Connection {
   Stash stash;              // unconsumed input
   MutableBytes body;        // where the next bytes go, if not empty
   std::unique_ptr<OutQueue> out;
+  std::unique_ptr<TlsStream> tls;      // null: plain text
   BytePipe* long_reply = nullptr;      // sent after `out`
   uint32_t need = 0;                   // bytes that the stash must have before it is delivered
   uint32_t ready_at = kNotReady;       // place in the list of streams to deliver without new bytes
@@ -36,15 +37,20 @@ struct Connection {
   std::atomic<bool> delivered{false};  // delivered, not completed
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};  // has a long reply: nothing is read
+  std::atomic<bool> watching{false};   // with `answering`: the reply is endless
   std::atomic<bool> in_body{false};    // waits for the rest of a message of known length
   uint32_t stalled_before = kNoConnection;  // in StallOrder
   uint32_t stalled_after = kNoConnection;
-  bool admin = true;  // see RxChunk
+  CloseReason reason = CloseReason::kError;  // for the case that it closes now
+  bool admin = true;                         // see RxChunk
   bool body_ends = false;
   bool more_now = false;     // deliver the stash again as soon as nothing is unsent
   bool later = false;        // with more_now: not at once, see later.cc
   bool waits_later = false;  // is in the list of later.cc
   bool closing = false;      // close as soon as nothing is unsent
+  bool unread = false;       // is in the list of unread.cc
+
+  StreamEnd end() const { return {fd, tls.get()}; }
 };
 
 class ConnectionTable {
@@ -61,17 +67,20 @@ class ConnectionTable {
     return (*this)[index];
   }
 
-  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue and no long reply.
+  // REQUIRES: the connection's fd is -1 and it holds no stash, no OutQueue, no TLS and no long
+  // reply.
   void give(uint32_t index) {
     Connection& connection = (*this)[index];
     WC_ASSERT(connection.fd == -1 && connection.stash.data == nullptr && !connection.out &&
-              connection.long_reply == nullptr);
+              !connection.tls && connection.long_reply == nullptr);
     ++connection.generation;
     connection.body = {};
+    connection.reason = CloseReason::kError;
     connection.need = 0;
     connection.writing.store(false, std::memory_order_relaxed);
     connection.delivered.store(false, std::memory_order_relaxed);
     connection.answering.store(false, std::memory_order_relaxed);
+    connection.watching.store(false, std::memory_order_relaxed);
     connection.in_body.store(false, std::memory_order_relaxed);
     connection.body_ends = connection.more_now = connection.later = connection.closing = false;
     free_.push_back(index);

@@ -20,6 +20,7 @@ bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInf
     info.fd = connection.fd;
     info.address = peer_address_text(connection.fd);
     info.listen_address = local_address_text(connection.fd);
+    info.watching = connection.watching.load(std::memory_order_relaxed);
     info.has_request = connection.delivered.load(std::memory_order_relaxed) ||
                        connection.answering.load(std::memory_order_relaxed);
     // The socket has the temporary name of its bind(), not the name that publish() gave its file.

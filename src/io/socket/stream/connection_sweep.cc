@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "base/byte_pipe.h"
 #include "io/socket/socket_transport.h"
 
 namespace warpcache::io {
@@ -31,6 +32,11 @@ bool takes_output(int fd) {
 
 bool is_answering(const Connection& connection) {
   return connection.out != nullptr || connection.long_reply != nullptr;
+}
+
+// An endless reply has a pipe of its own, and nothing to say at times.
+bool is_endless(const Connection& connection) {
+  return connection.long_reply != nullptr && connection.long_reply->endless();
 }
 
 // Whether the client has made progress that this thread has not seen yet. After a pause of this
@@ -74,13 +80,14 @@ void SocketTransport::once_a_second() {
 
 void SocketTransport::close_idle() {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
-    const Connection& connection = connections_[index];
-    if (connection.fd == -1 || connection.delivered) continue;
+    Connection& connection = connections_[index];
+    if (connection.fd == -1 || connection.delivered || is_endless(connection)) continue;
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
     // After a pause of this process, there may be unread requests that came in time.
     if (!is_answering(connection) && has_input(connection.fd)) continue;
     counters_.idle_closed.add(1);
+    connection.reason = CloseReason::kIdle;
     close_stream(index);
   }
 }
@@ -97,7 +104,7 @@ void SocketTransport::close_stalled() {
 
 // Whether the connection holds a shared resource.
 bool SocketTransport::holds_shared(const Connection& connection) const {
-  return connection.long_reply != nullptr ||
+  return (connection.long_reply != nullptr && !is_endless(connection)) ||
          (connection.out != nullptr && connection.out->holds_pins()) ||
          observer_->holds_body(connection.session);
 }

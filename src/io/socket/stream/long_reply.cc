@@ -15,6 +15,7 @@ namespace warpcache::io {
 void SocketTransport::begin_long_reply(uint32_t index, BytePipe* long_reply) {
   connections_[index].long_reply = long_reply;
   connections_[index].answering.store(true, std::memory_order_relaxed);
+  connections_[index].watching.store(long_reply->endless(), std::memory_order_relaxed);
   long_replies_.push_back(index);
   long_reply->set_wake_reader([this] { wake_.raise(); });
 }
@@ -29,7 +30,7 @@ void SocketTransport::send_long_reply(uint32_t index) {
     const Bytes bytes = pipe.readable();
     if (bytes.empty()) break;
     const ReplySpan span = {bytes.data, static_cast<uint32_t>(bytes.size), 0};
-    const SendResult result = send_spans(connection.fd, &span, 1, 0);
+    const SendResult result = send_spans(connection.end(), &span, 1, 0);
     if (result.sent > 0) pipe.consume(result.sent);
     counters_.bytes_written.add(result.sent);
     sent += result.sent;
@@ -43,7 +44,8 @@ void SocketTransport::send_long_reply(uint32_t index) {
   switch (pipe.state()) {
     case BytePipe::State::kOpen:
       // If the pipe is empty, its writer wakes this thread later.
-      return watch_for(index, pipe.readable().empty() ? 0u : uint32_t{EPOLLOUT});
+      return watch_for(index, (pipe.readable().empty() ? 0u : uint32_t{EPOLLOUT}) |
+                                  (pipe.endless() ? uint32_t{EPOLLRDHUP} : 0u));
     case BytePipe::State::kBroken:
       connection.closing = false;
       return close_stream(index);

@@ -25,9 +25,50 @@ ssize_t send_pieces(int fd, const iovec* pieces, uint32_t count, bool more) {
   return sendmsg(fd, &message, flags);
 }
 
+// Whether the error of a send means that the connection has ended.
+bool has_ended(int error) {
+  return error != EAGAIN && error != EWOULDBLOCK && error != EINTR && error != ENOBUFS &&
+         error != ENOMEM;
+}
+
+// Gathers spans in records of the largest size. A span that fills one is not copied. The cut
+// depends on the unsent bytes only, as TlsStream::send() asks for.
+SendResult send_records(TlsStream& tls, const ReplySpan* spans, uint32_t span_count,
+                        uint64_t skip) {
+  SendResult result;
+  uint32_t next = 0;
+  while (next < span_count && skip >= spans[next].size) skip -= spans[next++].size;
+  uint8_t record[kTlsRecordBytes];
+  while (next < span_count) {
+    const uint8_t* bytes = spans[next].data + skip;
+    size_t size = spans[next].size - skip;
+    if (size < kTlsRecordBytes && next + 1 < span_count) {
+      std::memcpy(record, bytes, size);
+      for (uint32_t i = next + 1; i < span_count && size < kTlsRecordBytes; ++i) {
+        const size_t part = std::min<size_t>(spans[i].size, kTlsRecordBytes - size);
+        std::memcpy(record + size, spans[i].data, part);
+        size += part;
+      }
+      bytes = record;
+    }
+    const ssize_t sent = tls.send(bytes, std::min(size, kTlsRecordBytes));
+    if (sent < 0) {
+      result.failed = has_ended(errno);
+      return result;
+    }
+    result.sent += static_cast<uint64_t>(sent);
+    skip += static_cast<uint64_t>(sent);
+    while (next < span_count && skip >= spans[next].size) skip -= spans[next++].size;
+  }
+  return result;
+}
+
 }  // namespace
 
-SendResult send_spans(int fd, const ReplySpan* spans, uint32_t span_count, uint64_t skip) {
+SendResult send_spans(StreamEnd end, const ReplySpan* spans, uint32_t span_count, uint64_t skip) {
+  if (WC_UNLIKELY(end.tls != nullptr) && !end.tls->kernel_encrypts()) {
+    return send_records(*end.tls, spans, span_count, skip);
+  }
   SendResult result;
   uint32_t next = 0;
   while (next < span_count) {
@@ -43,10 +84,9 @@ SendResult send_spans(int fd, const ReplySpan* spans, uint32_t span_count, uint6
       bytes += spans[next].size - skipped;
     }
     if (count == 0) break;
-    const ssize_t sent = send_pieces(fd, pieces, count, next < span_count);
+    const ssize_t sent = send_pieces(end.fd, pieces, count, next < span_count);
     if (sent < 0) {
-      result.failed = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR &&
-                      errno != ENOBUFS && errno != ENOMEM;
+      result.failed = has_ended(errno);
       return result;
     }
     result.sent += static_cast<uint64_t>(sent);
@@ -100,9 +140,9 @@ bool OutQueue::holds_pins() const {
   return std::any_of(spans_.begin() + first_, spans_.end(), has_pin_to_release);
 }
 
-OutQueue::Progress OutQueue::send(int fd, PinReleaser& releaser, uint64_t& sent) {
+OutQueue::Progress OutQueue::send(StreamEnd end, PinReleaser& releaser, uint64_t& sent) {
   const auto count = static_cast<uint32_t>(spans_.size()) - first_;
-  const SendResult result = send_spans(fd, spans_.data() + first_, count, skip_);
+  const SendResult result = send_spans(end, spans_.data() + first_, count, skip_);
   sent += result.sent;
   if (result.failed) return Progress::kFailed;
   skip_ += result.sent;

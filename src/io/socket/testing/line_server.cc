@@ -77,7 +77,7 @@ void LineWorker::run() {
   }
 }
 
-void LineWorker::closed(SessionStorage& storage) {
+void LineWorker::closed(SessionStorage& storage, CloseReason /*reason*/) {
   Session& session = reinterpret_cast<Session&>(storage.bytes);
   delete[] session.buffer;
   if (session.number != 0) --sessions_;
@@ -230,8 +230,9 @@ LineServer::LineServer(const LineServerConfig& config) {
   std::vector<Listener> listeners;
   std::vector<std::string> skipped;
   const std::string host = config.ipv6 ? "::1" : "127.0.0.1";
+  const TlsUse tls = config.tls != nullptr ? config.tls_use : TlsUse::kNone;
   const std::string failure = config.unix_path.empty()
-                                  ? open_tcp({host, 0}, 1024, listeners, skipped)
+                                  ? open_tcp({host, 0, true, tls}, 1024, listeners, skipped)
                                   : open_unix(config.unix_path, 0700, 1024, listeners);
   WC_ASSERT(failure.empty());
   port_ = listeners[0].port;
@@ -259,7 +260,11 @@ LineServer::LineServer(const LineServerConfig& config) {
     workers_.push_back(std::move(worker));
   }
   WC_ASSERT(acceptor_->listen().empty());
-  acceptor_->start(std::move(sinks));
+  if (config.tls != nullptr) {
+    handshakes_ = std::make_unique<Handshakes>(config.handshakes, *config.tls, acceptor_->budget());
+    handshakes_->start(sinks);
+  }
+  acceptor_->start(std::move(sinks), handshakes_.get());
 }
 
 LineServer::~LineServer() {
@@ -269,14 +274,19 @@ LineServer::~LineServer() {
   }
 }
 
-void LineServer::stop_now() {
+void LineServer::stop_accepting() {
   acceptor_->stop();
+  if (handshakes_ != nullptr) handshakes_->stop();
+}
+
+void LineServer::stop_now() {
+  stop_accepting();
   for (const auto& worker : workers_) worker->transport->stop_now();
   join();
 }
 
 void LineServer::drain() {
-  acceptor_->stop();
+  stop_accepting();
   for (const auto& worker : workers_) worker->transport->drain();
   join();
 }

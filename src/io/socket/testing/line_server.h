@@ -32,6 +32,7 @@
 #include "io/socket/accept/acceptor.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/socket_transport.h"
+#include "io/socket/tls/handshakes.h"
 
 namespace warpcache::io {
 
@@ -77,7 +78,7 @@ class LineWorker final : private SessionObserver, private PinReleaser {
   };
 
   void opened(SessionStorage&, int) override {}
-  void closed(SessionStorage& storage) override;
+  void closed(SessionStorage& storage, CloseReason reason) override;
   bool holds_body(const SessionStorage& storage) const override;
   void cancel_body(SessionStorage& storage) override;
   MutableBytes body_window(const SessionStorage&, uint32_t) override { return {}; }
@@ -114,6 +115,9 @@ struct LineServerConfig {
   uint64_t input_bytes_max = 0;
   uint64_t output_bytes_max = uint64_t{64} << 20;
   uint32_t udp_amplification_max = UINT32_MAX;
+  TlsServer* tls = nullptr;  // of all streams; outlives the server
+  TlsUse tls_use = TlsUse::kDefault;
+  HandshakesConfig handshakes = {};
 };
 
 class LineServer {
@@ -124,6 +128,7 @@ class LineServer {
   uint16_t port() const { return port_; }
   uint16_t udp_port() const { return udp_port_; }
   Acceptor& acceptor() { return *acceptor_; }
+  Handshakes& handshakes() { return *handshakes_; }  // REQUIRES: LineServerConfig::tls
   SocketTransport& transport(size_t worker) { return *workers_[worker]->transport; }
   LineWorker& worker(size_t worker) { return *workers_[worker]->loop; }
   uint64_t sum(Counter TransportCounters::*counter) const;
@@ -139,11 +144,13 @@ class LineServer {
     std::thread thread;
   };
 
+  void stop_accepting();
   void join();
 
   uint16_t port_ = 0;
   uint16_t udp_port_ = 0;
   std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Handshakes> handshakes_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
 };
 

@@ -120,6 +120,7 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
     chunk.offset = offset + at + kUdpHeaderSize;
     chunk.size = bytes - kUdpHeaderSize;
     chunk.datagram = true;
+    chunk.udp_fd = sockets_[socket].fd.get();
     chunks.push_back(chunk);
     received_->requests.push_back({socket, source, bytes, header.request_id});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/datagram_connection.h"
+#include "load/udp_connection.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,17 +12,12 @@
 namespace warpcache::load {
 namespace {
 
-constexpr size_t kHeaderSize = 8;
 constexpr size_t kDatagramMax = 2048;  // memcached sends at most 1400 bytes in one
 constexpr uint32_t kBurst = 64;        // datagrams in a system call
 
-uint16_t read_u16(const char* at) {
-  return static_cast<uint16_t>((static_cast<uint8_t>(at[0]) << 8) | static_cast<uint8_t>(at[1]));
-}
-
 }  // namespace
 
-DatagramConnection::DatagramConnection(ThreadContext* context, int socket, uint32_t places)
+UdpConnection::UdpConnection(ThreadContext* context, int socket, uint32_t places)
     : Connection(context, socket, places),
       id_step_(static_cast<uint16_t>(std::bit_ceil(places))),
       state_(places) {
@@ -32,50 +28,38 @@ DatagramConnection::DatagramConnection(ThreadContext* context, int socket, uint3
   begins_.reserve(places);
 }
 
-uint32_t DatagramConnection::take_place() {
+uint32_t UdpConnection::take_place() {
   const uint32_t place = free_.back();
   free_.pop_back();
-  Place& state = state_[place];
-  state.id = static_cast<uint16_t>(state.id + id_step_);
-  state.used = true;
-  state.next_piece = 0;
-  state.rest.clear();
+  state_[place].use(static_cast<uint16_t>(state_[place].id + id_step_));
   ++outstanding_;
   return place;
 }
 
-void DatagramConnection::release(uint32_t place) {
+void UdpConnection::release(uint32_t place) {
   state_[place].used = false;
   free_.push_back(place);
   --outstanding_;
 }
 
-void DatagramConnection::write(uint32_t place) {
-  const uint16_t id = state_[place].id;
-  const char header[kHeaderSize] = {
-      static_cast<char>(id >> 8), static_cast<char>(id & 0xff), 0, 0, 0, 1, 0, 0};
+void UdpConnection::write(uint32_t place) {
   begins_.push_back(context_->out.size());
-  context_->out.append({header, sizeof header});
+  DatagramHeader::write(state_[place].id, context_->out.reserve(DatagramHeader::kSize));
+  context_->out.extend(DatagramHeader::kSize);
   write_body(place);
 }
 
-std::string_view DatagramConnection::datagram(size_t number) const {
+std::string_view UdpConnection::datagram(size_t number) const {
   const std::string_view all = context_->out.view();
   const size_t end = number + 1 < begins_.size() ? begins_[number + 1] : all.size();
   return all.substr(begins_[number], end - begins_[number]);
 }
 
-void DatagramConnection::clear_unsent() {
-  context_->note_sent(context_->out.size());
-  begins_.clear();
-  context_->out.clear();
-}
-
 bool UdpConnection::flush() {
-  for (size_t done = 0; done < unsent();) {
+  for (size_t done = 0; done < begins_.size();) {
     mmsghdr messages[kBurst] = {};
     iovec parts[kBurst];
-    const auto count = static_cast<uint32_t>(std::min<size_t>(unsent() - done, kBurst));
+    const auto count = static_cast<uint32_t>(std::min<size_t>(begins_.size() - done, kBurst));
     for (uint32_t i = 0; i < count; ++i) {
       const std::string_view bytes = datagram(done + i);
       parts[i] = {const_cast<char*>(bytes.data()), bytes.size()};
@@ -92,28 +76,10 @@ bool UdpConnection::flush() {
       return fail(std::string("cannot send: ") + std::strerror(errno));
     }
   }
-  clear_unsent();
+  context_->note_sent(context_->out.size());
+  begins_.clear();
+  context_->out.clear();
   return true;
-}
-
-bool FrameConnection::flush() {
-  for (size_t i = 0; i < unsent(); ++i) {
-    const std::string_view bytes = datagram(i);
-    if (bytes.size() > FrameLink::kDatagramMax) {
-      return fail("a request of " + std::to_string(bytes.size()) +
-                  " bytes does not fit into a frame");
-    }
-    link_->add(port_, bytes);
-  }
-  clear_unsent();
-  return true;
-}
-
-void FrameConnection::take(std::string_view datagram) {
-  context_->heard = true;
-  context_->note_received(datagram.size());
-  read_datagram(datagram);
-  settle();
 }
 
 bool UdpConnection::receive() {
@@ -143,28 +109,17 @@ bool UdpConnection::receive() {
   return true;
 }
 
-void DatagramConnection::read_datagram(std::string_view datagram) {
-  if (datagram.size() < kHeaderSize) return;
-  const uint16_t id = read_u16(datagram.data());
-  const uint16_t piece = read_u16(datagram.data() + 2);
-  const uint16_t pieces = read_u16(datagram.data() + 4);
-  const uint32_t place = id & (id_step_ - 1u);
-  if (place >= places_ || !state_[place].used || state_[place].id != id) return;
-  // A datagram out of order makes the reply unreadable; it counts as lost.
-  Place& state = state_[place];
-  if (piece != state.next_piece) return;
-  state.next_piece = piece + 1 < pieces ? static_cast<uint16_t>(piece + 1) : 0;
-  std::string_view reply = datagram.substr(kHeaderSize);
-  if (!state.rest.empty()) {
-    state.rest.append(reply);
-    reply = state.rest.view();
-  }
-  read_reply(place, reply);
+void UdpConnection::read_datagram(std::string_view datagram) {
+  if (datagram.size() < DatagramHeader::kSize) return;
+  const DatagramHeader header = DatagramHeader::read(datagram.data());
+  const uint32_t place = header.id & (id_step_ - 1u);
+  if (place >= places_ || !state_[place].takes(header)) return;
+  read_reply(place, state_[place].join(datagram.substr(DatagramHeader::kSize)));
 }
 
 // Reads a part of a reply. memcached may send each key of a multiget like a separate reply, so the
 // numbers of the datagrams do not show where a reply ends.
-void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
+void UdpConnection::read_reply(uint32_t place, std::string_view reply) {
   Sent& sent = sent_[place];
   Progress progress = Progress::kAwaited;
   if (!reply.empty()) progress = context_->codec.read(&sent.pending, &reply, &context_->findings);
@@ -176,7 +131,7 @@ void DatagramConnection::read_reply(uint32_t place, std::string_view reply) {
   release(place);
 }
 
-bool DatagramConnection::check_timeouts(uint64_t oldest_ns) {
+bool UdpConnection::check_timeouts(uint64_t oldest_ns) {
   for (uint32_t place = 0; place < places_; ++place) {
     if (!state_[place].used || sent_[place].sent_ns >= oldest_ns) continue;
     if (!context_->heard) return fail("no reply in time");

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run of the NIC cache's program takes, by the kernel's own clock around it. Prints a JSON
+// line for each kind of frame. A run turns a request into its reply, so each needs a call of its
+// own; what the kernel's clock takes is measured with a frame that passes at once, and is part of
+// all those numbers. Frames that pass unchanged are run many times in one call, too.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/testing/packets.h"
+#include "nic_cache/copy_table.h"
+#include "nic_cache/program.h"
+
+namespace warpcache::nic_cache {
+namespace {
+
+constexpr uint32_t kSingleRuns = 40'000;
+constexpr uint32_t kRunsAtOnce = 5'000'000;
+const std::string kHeader("\0\1\0\0\0\1\0\0", 8);
+
+std::string frame_with(const std::string& command) {
+  return net::testing::frame_of(kHeader + command);
+}
+
+class Bench {
+ public:
+  std::string open() {
+    std::string failure = program_.load(16);
+    if (!failure.empty()) return failure;
+    table_ = std::make_unique<CopyTable>(program_.memory(), 1);
+    nic_control& control = *program_.memory().control;
+    const std::string frame = frame_with("get a\r\n");
+    control.alive_until = UINT64_MAX;
+    control.amplification = 65535;
+    control.text = 1;
+    control.binary = 1;
+    control.port =
+        static_cast<uint16_t>(net::testing::kTestPort << 8 | net::testing::kTestPort >> 8);
+    std::memcpy(control.mac, frame.data(), 6);
+    const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    std::memcpy(control.addresses[0].words, mapped, 12);
+    std::memcpy(reinterpret_cast<uint8_t*>(control.addresses[0].words) + 12, &frame[30], 4);
+    control.address_count = 1;
+    return "";
+  }
+
+  void copy(const std::string& key, size_t value_size) {
+    const std::string value(value_size, 'v');
+    if (!table_->fill({.key = bytes_of(key), .value = bytes_of(value), .cas = 12345})) std::abort();
+  }
+
+  // Nanoseconds of a run: the median of single runs.
+  void measure(const char* what, const std::string& frame, bool answered) {
+    std::vector<uint32_t> each;
+    TestRun run;
+    for (uint32_t i = 0; i < kSingleRuns; ++i) {
+      if (!program_.test_run(bytes_of(frame), 1, &run).empty()) std::abort();
+      each.push_back(run.nanoseconds);
+    }
+    constexpr uint32_t kTx = 3;
+    if ((run.action == kTx) != answered) {
+      fmt::print(stderr, "{}: unexpected action {}\n", what, run.action);
+      std::exit(1);
+    }
+    std::sort(each.begin(), each.end());
+    double at_once = 0;
+    if (!answered) {
+      if (!program_.test_run(bytes_of(frame), kRunsAtOnce, &run).empty()) std::abort();
+      at_once = run.nanoseconds;
+    }
+    fmt::print("{{\"frame\": \"{}\", \"answered\": {}, \"ns_single\": {}, \"ns_single_p99\": {}",
+               what, answered, each[each.size() / 2], each[each.size() * 99 / 100]);
+    if (!answered) fmt::print(", \"ns_at_once\": {}", at_once);
+    fmt::print("}}\n");
+  }
+
+  ProgramSize size() const { return program_.size(); }
+
+ private:
+  XdpProgram program_;
+  std::unique_ptr<CopyTable> table_;
+};
+
+int run() {
+  Bench bench;
+  if (const std::string failure = bench.open(); !failure.empty()) {
+    fmt::print(stderr, "nic_cache_cost: {}\n", failure);
+    return 1;
+  }
+  const std::string name(31, 'k');
+  bench.copy(name, 64);
+  bench.copy("1k", 1000);
+  for (int i = 0; i < 8; ++i) bench.copy("key" + std::to_string(i), 64);
+  std::string tcp = frame_with("get a\r\n");
+  tcp[23] = 6;
+  std::string other_port = frame_with("get a\r\n");
+  other_port[37] = 0;
+  std::string eight;
+  for (int i = 0; i < 8; ++i) eight += " key" + std::to_string(i);
+  bench.measure("TCP", tcp, false);
+  bench.measure("UDP to another port", other_port, false);
+  bench.measure("get, 31 B key, 64 B value", frame_with("get " + name + "\r\n"), true);
+  bench.measure("gets, 31 B key, 64 B value", frame_with("gets " + name + "\r\n"), true);
+  bench.measure("mg v f, 31 B key, 64 B value", frame_with("mg " + name + " v f\r\n"), true);
+  bench.measure("get, 1000 B value", frame_with("get 1k\r\n"), true);
+  bench.measure("get of 8 keys, 64 B values", frame_with("get" + eight + "\r\n"), true);
+  bench.measure("get without a copy", frame_with("get none\r\n"), false);
+  bench.measure("set", frame_with("set a 0 0 1\r\nx\r\n"), false);
+  const ProgramSize size = bench.size();
+  fmt::print("{{\"instructions\": {}, \"verified\": {}}}\n", size.instructions, size.verified);
+  return 0;
+}
+
+}  // namespace
+}  // namespace warpcache::nic_cache
+
+int main() { return warpcache::nic_cache::run(); }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/socket/tls/tls_stream.h"
+
+#include <openssl/bio.h>
+
+#include <cerrno>
+
+namespace warpcache::io {
+
+// Without the goodbye, clients could not tell the end of the stream from an attack, and OpenSSL
+// would forget the session.
+OpensslStream::~OpensslStream() {
+  if (failed_ || SSL_is_init_finished(ssl_.get()) == 0) return;
+  ERR_clear_error();
+  (void)SSL_shutdown(ssl_.get());
+  ERR_clear_error();
+}
+
+TlsStream::Handshake OpensslStream::handshake() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result == 1) {
+    has_more_ = SSL_has_pending(ssl_.get()) != 0;
+    kernel_encrypts_ = BIO_get_ktls_send(SSL_get_wbio(ssl_.get())) != 0;
+    if (SSL_session_reused(ssl_.get()) == 0) new_sessions_.fetch_add(1, std::memory_order_relaxed);
+    return Handshake::kDone;
+  }
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return Handshake::kWantsInput;
+    case SSL_ERROR_WANT_WRITE:
+      return Handshake::kWantsOutput;
+    default:
+      failed_ = true;
+      ERR_clear_error();
+      return Handshake::kFailed;
+  }
+}
+
+// Takes record after record while there are bytes for them that were received already. So a request
+// costs one system call.
+ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
+  SSL* const ssl = ssl_.get();
+  size_t received = 0;
+  has_more_ = false;
+  while (received < size) {
+    ERR_clear_error();
+    size_t got = 0;
+    const int result = SSL_read_ex(ssl, data + received, size - received, &got);
+    if (result != 1) {
+      const int error = SSL_get_error(ssl, result);
+      if (error == SSL_ERROR_WANT_READ) break;
+      has_more_ = true;  // the end, or the error again
+      if (received > 0) break;
+      return error == SSL_ERROR_ZERO_RETURN ? 0 : failed(error);
+    }
+    received += got;
+    if (SSL_has_pending(ssl) == 0) break;
+    has_more_ = received == size;
+  }
+  if (received > 0) return static_cast<ssize_t>(received);
+  errno = EAGAIN;
+  return -1;
+}
+
+ssize_t OpensslStream::send(const uint8_t* data, size_t size) {
+  ERR_clear_error();
+  size_t sent = 0;
+  const int result = SSL_write_ex(ssl_.get(), data, size, &sent);
+  if (result == 1) return static_cast<ssize_t>(sent);
+  const int error = SSL_get_error(ssl_.get(), result);
+  if (error != SSL_ERROR_WANT_WRITE) return failed(error);
+  errno = EAGAIN;
+  return -1;
+}
+
+// After an error that ends the connection. Returns -1 and sets errno.
+ssize_t OpensslStream::failed(int error) {
+  failed_ = true;
+  if (error != SSL_ERROR_SYSCALL) {
+    errno = EPROTO;
+  } else if (errno == 0 || errno == EAGAIN) {
+    errno = ECONNRESET;
+  }
+  ERR_clear_error();
+  return -1;
+}
+
+}  // namespace warpcache::io

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The NIC cache: answers gets of hot items by UDP on the receive path of a network interface,
+// before the host's network stack sees them (docs/nic_cache.md). The program passes all other
+// frames on, and reports the keys that it missed. The cache's thread copies their items, and says
+// every moment that the server lives.
+//
+// The order of the calls: open(), as the user who may attach programs; hooks(), for the store that
+// is made then; start(); stop(). The object outlives the store.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nic_cache/program.h"
+#include "store/host/store.h"
+
+namespace warpcache::nic_cache {
+
+// As options of the server say.
+struct NicCacheConfig {
+  struct Network {
+    std::array<uint8_t, 16> address{};  // IPv4 as ::ffff:a.b.c.d
+    uint8_t prefix_bits = 0;
+  };
+  struct Listener {
+    std::array<uint8_t, 16> address{};  // likewise
+    bool any_ipv4 = false;              // 0.0.0.0
+    bool any_ipv6 = false;              // ::
+  };
+
+  std::string interface;
+  XdpMode mode = XdpMode::kAny;
+  uint32_t memory_mb = 64;
+  bool read_allocate = true;
+  uint16_t udp_port = 0;
+  std::vector<Listener> listeners;  // at udp_port
+  std::vector<Network> allowed;     // sources that get replies of any size
+  uint32_t amplification_max = 10;  // for others: reply bytes per request byte
+  bool text = true;
+  bool binary = true;
+};
+
+class NicCache {
+ public:
+  explicit NicCache(NicCacheConfig config);
+  ~NicCache();  // stops
+  NicCache(const NicCache&) = delete;
+  NicCache& operator=(const NicCache&) = delete;
+
+  // Loads the program and attaches it; it passes everything until start(). Returns "" or a
+  // sentence.
+  [[nodiscard]] std::string open();
+  store::CopyHooks hooks();
+  // REQUIRES: `store` was made with hooks(), and outlives stop().
+  void start(store::Store& store);
+  // From now on everything passes; the program is detached, and the thread has ended.
+  void stop();
+
+  // The interface and the mode, for the banner.
+  [[nodiscard]] std::string describe() const;
+
+  // Names and values for `stats nic`. From any thread.
+  using Emit = std::function<void(std::string_view name, std::string_view value)>;
+  void stats(const Emit& emit) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace warpcache::nic_cache

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nic_cache/program.h"
+
+#include <linux/if_link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "nic_cache/libbpf.h"
+#include "nic_cache/object.h"
+
+namespace warpcache::nic_cache {
+
+namespace {
+
+std::string failed(const char* what, int error) {
+  return std::string(what) + ": " + std::strerror(error < 0 ? -error : error);
+}
+
+}  // namespace
+
+struct XdpProgram::Kernel {
+  ~Kernel() {
+    if (link >= 0) (void)close(link);
+    if (ring != nullptr) bpf->ring_free(ring);
+    for (const Mapping& mapping : mappings) (void)munmap(mapping.at, mapping.bytes);
+    for (const int fd : {grace, grace_inner}) {
+      if (fd >= 0) (void)close(fd);
+    }
+    if (object != nullptr) bpf->object_close(object);
+  }
+
+  struct Mapping {
+    void* at;
+    size_t bytes;
+  };
+
+  void* map(const char* name, size_t bytes) {
+    const int fd = bpf->map_fd(bpf->object_find_map(object, name));
+    void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return nullptr;
+    mappings.push_back({at, bytes});
+    return at;
+  }
+
+  std::string open(uint32_t memory_mb);
+  std::string map_memory();
+  std::string make_grace();
+
+  const Libbpf* bpf = nullptr;
+  bpf_object* object = nullptr;
+  int program = -1;  // owned by `object`
+  int count = -1;    // likewise
+  int link = -1;
+  int grace = -1;
+  int grace_inner = -1;
+  ring_buffer* ring = nullptr;
+  std::vector<Mapping> mappings;
+  CopyMemory memory;
+  std::function<void(Bytes)> take;
+};
+
+std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
+  std::string failure;
+  bpf = load_libbpf(&failure);
+  if (bpf == nullptr) return failure;
+  const Bytes bytes = program_object();
+  object = bpf->object_open_mem(bytes.data, bytes.size, nullptr);
+  if (object == nullptr) return failed("the program", errno);
+  memory.block_count = memory_mb;
+  memory.set_count = set_count_for(memory_mb);
+  (void)bpf->map_set_max_entries(bpf->object_find_map(object, "nic_blocks"), memory.block_count);
+  (void)bpf->map_set_max_entries(bpf->object_find_map(object, "nic_sets"), memory.set_count);
+  const int loaded = bpf->object_load(object);
+  if (loaded == -EPERM) {
+    return "loading the program needs the capabilities CAP_BPF and CAP_NET_ADMIN";
+  }
+  if (loaded != 0) return failed("the kernel refuses the program", loaded);
+  program = bpf->program_fd(bpf->object_find_program(object, "warpcache_nic"));
+  count = bpf->map_fd(bpf->object_find_map(object, "nic_count"));
+  return map_memory();
+}
+
+std::string XdpProgram::Kernel::map_memory() {
+  memory.control = static_cast<nic_control*>(map("nic_control", sizeof(nic_control)));
+  memory.sets = static_cast<nic_set*>(map("nic_sets", sizeof(nic_set) * memory.set_count));
+  memory.blocks =
+      static_cast<uint8_t*>(map("nic_blocks", size_t{kNicBlockBytes} * memory.block_count));
+  if (memory.control == nullptr || memory.sets == nullptr || memory.blocks == nullptr) {
+    return failed("its memory cannot be mapped", errno);
+  }
+  const auto on_wanted = [](void* self, void* data, size_t size) {
+    const auto* const wanted = static_cast<const nic_wanted*>(data);
+    if (size >= sizeof *wanted && wanted->key_size <= kNicKeyMax) {
+      static_cast<Kernel*>(self)->take({wanted->key, wanted->key_size});
+    }
+    return 0;
+  };
+  const int ring_fd = bpf->map_fd(bpf->object_find_map(object, "nic_wants"));
+  ring = bpf->ring_new(ring_fd, on_wanted, this, nullptr);
+  if (ring == nullptr) return failed("its ring of missed keys", errno);
+  return make_grace();
+}
+
+// The kernel answers a change of a map of maps when no program runs any more that has begun before.
+std::string XdpProgram::Kernel::make_grace() {
+  grace_inner = bpf->map_create(BPF_MAP_TYPE_ARRAY, "nic_grace_inner", 4, 4, 1, nullptr);
+  bpf_map_create_opts options = {};
+  options.sz = sizeof options;
+  options.inner_map_fd = static_cast<uint32_t>(grace_inner);
+  if (grace_inner >= 0) {
+    grace = bpf->map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "nic_grace", 4, 4, 1, &options);
+  }
+  return grace >= 0 ? "" : failed("a map of maps", errno);
+}
+
+XdpProgram::XdpProgram() : kernel_(std::make_unique<Kernel>()) {}
+XdpProgram::~XdpProgram() = default;
+
+std::string XdpProgram::load(uint32_t memory_mb) { return kernel_->open(memory_mb); }
+
+CopyMemory XdpProgram::memory() const { return kernel_->memory; }
+
+std::string XdpProgram::attach(unsigned interface, XdpMode mode) {
+  bpf_link_create_opts options = {};
+  options.sz = sizeof options;
+  if (mode == XdpMode::kNative) options.flags = XDP_FLAGS_DRV_MODE;
+  if (mode == XdpMode::kGeneric) options.flags = XDP_FLAGS_SKB_MODE;
+  const int link =
+      kernel_->bpf->link_create(kernel_->program, static_cast<int>(interface), BPF_XDP, &options);
+  if (link >= 0) {
+    kernel_->link = link;
+    return "";
+  }
+  if (link == -EBUSY || link == -EEXIST) return "another XDP program is on the interface";
+  if (link == -EPERM) return "attaching the program needs the capability CAP_NET_ADMIN";
+  if (link == -EOPNOTSUPP) return "the interface's driver does not run XDP programs";
+  return failed("attaching the program", link);
+}
+
+void XdpProgram::detach() {
+  if (kernel_->link >= 0) (void)close(kernel_->link);
+  kernel_->link = -1;
+}
+
+bool XdpProgram::attached() const {
+  if (kernel_->link < 0) return false;
+  bpf_link_info info = {};
+  uint32_t size = sizeof info;
+  return kernel_->bpf->get_info(kernel_->link, &info, &size) == 0 && info.xdp.ifindex != 0;
+}
+
+bool XdpProgram::wait_for_runs() {
+  const uint32_t zero = 0;
+  return kernel_->bpf->map_update(kernel_->grace, &zero, &kernel_->grace_inner, 0) == 0;
+}
+
+void XdpProgram::take_wanted(const std::function<void(Bytes)>& take) {
+  kernel_->take = take;
+  (void)kernel_->bpf->ring_consume(kernel_->ring);
+}
+
+nic_counters XdpProgram::counters(uint32_t queue) const {
+  const int cpus = kernel_->bpf->num_possible_cpus();
+  std::vector<nic_counters> each(cpus > 0 ? static_cast<size_t>(cpus) : 0);
+  nic_counters sum = {};
+  if (each.empty() || kernel_->bpf->map_lookup(kernel_->count, &queue, each.data()) != 0)
+    return sum;
+  for (const nic_counters& one : each) {
+    const auto* const from = reinterpret_cast<const uint64_t*>(&one);
+    auto* const to = reinterpret_cast<uint64_t*>(&sum);
+    for (size_t i = 0; i < sizeof sum / sizeof *to; ++i) to[i] += from[i];
+  }
+  return sum;
+}
+
+ProgramSize XdpProgram::size() const {
+  bpf_prog_info info = {};
+  uint32_t size = sizeof info;
+  if (kernel_->bpf->get_info(kernel_->program, &info, &size) != 0) return {};
+  return {.instructions = info.xlated_prog_len / 8, .verified = info.verified_insns};
+}
+
+std::string XdpProgram::test_run(Bytes frame, uint32_t repeat, TestRun* run) const {
+  run->frame.resize(4096);
+  bpf_test_run_opts options = {};
+  options.sz = sizeof options;
+  options.data_in = frame.data;
+  options.data_size_in = static_cast<uint32_t>(frame.size);
+  options.data_out = run->frame.data();
+  options.data_size_out = static_cast<uint32_t>(run->frame.size());
+  options.repeat = static_cast<int>(repeat);
+  const int failure = kernel_->bpf->test_run(kernel_->program, &options);
+  if (failure != 0) return failed("a run of the program", failure);
+  run->action = options.retval;
+  run->nanoseconds = options.duration;
+  run->frame.resize(options.data_size_out);
+  return "";
+}
+
+}  // namespace warpcache::nic_cache

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the program in the kernel on frames, without an interface.
+#include "nic_cache/program.h"
+
+#include <gtest/gtest.h>
+#include <linux/bpf.h>
+
+#include <cstring>
+#include <string>
+
+#include "net/testing/packets.h"
+#include "nic_cache/testing/loaded_program.h"
+
+namespace warpcache::nic_cache {
+namespace {
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string failure = loaded_.load();
+    if (!failure.empty()) GTEST_SKIP() << failure;
+  }
+  CopyTable& table() { return loaded_.table(); }
+  nic_control& control() { return loaded_.control(); }
+
+  void fill(const std::string& key, const std::string& value, uint32_t expiry = 0) {
+    ASSERT_TRUE(table().fill({.key = bytes_of(key),
+                              .value = bytes_of(value),
+                              .cas = 9,
+                              .client_flags = 5,
+                              .expiry = expiry}));
+  }
+  // The text of the reply; "" if the program passes the frame, which is then unchanged.
+  std::string ask(const std::string& text, const net::testing::FrameForm& form = {}) {
+    return loaded_.ask(text, form);
+  }
+
+  LoadedProgram loaded_;
+};
+
+TEST_F(ProgramTest, AnswersGets) {
+  fill("a", "xyz");
+  fill("b", "");
+  EXPECT_EQ(ask("get a\r\n"), "VALUE a 5 3\r\nxyz\r\nEND\r\n");
+  EXPECT_EQ(ask("gets a\r\n"), "VALUE a 5 3 9\r\nxyz\r\nEND\r\n");
+  EXPECT_EQ(ask("get b\r\n"), "VALUE b 5 0\r\n\r\nEND\r\n");
+  EXPECT_EQ(ask("get c\r\n"), "");
+  EXPECT_EQ(ask("get a"), "");
+  EXPECT_EQ(ask("get a \r\n"), "");
+  EXPECT_EQ(ask("get a\r\n\r\n"), "");
+  EXPECT_EQ(ask("delete a\r\n"), "");
+}
+
+TEST_F(ProgramTest, AnswersSeveralKeysIfThereAreCopiesOfAll) {
+  fill("a", "1");
+  fill("bb", "22");
+  fill("ccc", "");
+  const std::string a = "VALUE a 5 1\r\n1\r\n";
+  const std::string bb = "VALUE bb 5 2\r\n22\r\n";
+  const std::string ccc = "VALUE ccc 5 0\r\n\r\n";
+  EXPECT_EQ(ask("get a bb ccc\r\n"), a + bb + ccc + "END\r\n");
+  EXPECT_EQ(ask("get bb bb\r\n"), bb + bb + "END\r\n");
+  EXPECT_EQ(ask("gets bb a\r\n"), "VALUE bb 5 2 9\r\n22\r\nVALUE a 5 1 9\r\n1\r\nEND\r\n");
+  EXPECT_EQ(ask("get a none bb\r\n"), "");
+  EXPECT_EQ(ask("get a  bb\r\n"), "");
+  EXPECT_EQ(ask("get  a bb\r\n"), "");
+  EXPECT_EQ(ask("get a bb \r\n"), "");
+  EXPECT_EQ(ask("get a bb\r\nget a\r\n"), "");
+  std::string sixteen;
+  std::string values;
+  for (int i = 0; i < 16; ++i) {
+    sixteen += " a";
+    values += a;
+  }
+  EXPECT_EQ(ask("get" + sixteen + "\r\n"), values + "END\r\n");
+  EXPECT_EQ(ask("get" + sixteen + " a\r\n"), "");
+}
+
+TEST_F(ProgramTest, SeveralValuesThatAreTooLongTogetherPass) {
+  fill("a", std::string(700, 'a'));
+  fill("b", std::string(700, 'b'));
+  EXPECT_NE(ask("get a\r\n"), "");
+  EXPECT_EQ(ask("get a b\r\n"), "");
+}
+
+TEST_F(ProgramTest, AnswersMetaGets) {
+  fill("key", "hello");
+  EXPECT_EQ(ask("mg key v\r\n"), "VA 5\r\nhello\r\n");
+  EXPECT_EQ(ask("mg key s v f k Oabc c q\r\n"), "VA 5 s5 f5 kkey Oabc c9\r\nhello\r\n");
+  EXPECT_EQ(ask("mg key c Oabcdefghijklmnopqrstuvwxyz012345 f\r\n"),
+            "HD c9 Oabcdefghijklmnopqrstuvwxyz012345 f5\r\n");
+  EXPECT_EQ(ask("mg key\r\n"), "HD\r\n");
+  EXPECT_EQ(ask("mg other v\r\n"), "");
+  EXPECT_EQ(ask("mg key v v\r\n"), "");
+  EXPECT_EQ(ask("mg key t v\r\n"), "");
+  EXPECT_EQ(ask("mg key v T30\r\n"), "");
+  EXPECT_EQ(ask("mg key v N30\r\n"), "");
+  EXPECT_EQ(ask("mg key vq\r\n"), "");
+  EXPECT_EQ(ask("mg key v q\r\nmn\r\n"), "");
+  const std::string long_key(250, 'k');
+  fill(long_key, "x");
+  EXPECT_EQ(ask("mg " + long_key + " k v\r\n"), "VA 1 k" + long_key + "\r\nx\r\n");
+}
+
+std::string binary_get(int opcode, const std::string& key) {
+  std::string command = {'\x80', static_cast<char>(opcode), 0, static_cast<char>(key.size())};
+  command += std::string(7, '\0') + static_cast<char>(key.size()) + "wxyz" + std::string(8, '\0');
+  return command + key;
+}
+
+TEST_F(ProgramTest, AnswersBinaryGets) {
+  fill("key", "hello");
+  for (const int opcode : {0x00, 0x09, 0x0c, 0x0d}) {
+    const std::string shown = opcode >= 0x0c ? "key" : "";
+    std::string want = {'\x81', static_cast<char>(opcode), 0, static_cast<char>(shown.size())};
+    want += std::string("\4\0\0\0\0\0\0", 7) + static_cast<char>(9 + shown.size()) + "wxyz";
+    want += std::string("\0\0\0\0\0\0\0\x9\0\0\0\5", 12) + shown + "hello";
+    EXPECT_EQ(ask(binary_get(opcode, "key")), want);
+  }
+  EXPECT_EQ(ask(binary_get(0, "other")), "");
+  EXPECT_EQ(ask(binary_get(1, "key")), "");
+  EXPECT_EQ(ask(binary_get(9, "key") + binary_get(10, "")), "");
+}
+
+TEST_F(ProgramTest, AnswersOnlyTheProtocolsThatTheServerSpeaks) {
+  fill("a", "x");
+  control().text = 0;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  EXPECT_EQ(ask("mg a v\r\n"), "");
+  EXPECT_NE(ask(binary_get(0, "a")), "");
+  control().text = 1;
+  control().binary = 0;
+  EXPECT_NE(ask("get a\r\n"), "");
+  EXPECT_EQ(ask(binary_get(0, "a")), "");
+}
+
+TEST_F(ProgramTest, AnswersEveryFormOfHeaders) {
+  fill("a", "xyz");
+  for (const bool ipv6 : {false, true}) {
+    for (size_t tags = 0; tags <= 2; ++tags) {
+      for (const bool checksum : {false, true}) {
+        net::testing::FrameForm form;
+        form.ipv6 = ipv6;
+        form.checksum = checksum;
+        form.vlan_tags.assign(tags, 0x8100);
+        loaded_.listen(form);
+        const std::string want = ipv6 && !checksum ? "" : "VALUE a 5 3\r\nxyz\r\nEND\r\n";
+        EXPECT_EQ(ask("get a\r\n", form), want) << ipv6 << tags << checksum;
+      }
+    }
+  }
+}
+
+TEST_F(ProgramTest, KeysOfEveryLength) {
+  for (size_t size = 1; size <= kNicKeyMax; ++size) {
+    const std::string key = std::string(size - 1, 'k') + 'e';
+    fill(key, "v");
+    EXPECT_EQ(ask("get " + key + "\r\n"), "VALUE " + key + " 5 1\r\nv\r\nEND\r\n");
+    std::string other = key;
+    other[size / 2] = '!';
+    EXPECT_EQ(ask("get " + other + "\r\n"), "");
+  }
+  EXPECT_EQ(ask("get " + std::string(251, 'k') + "\r\n"), "");
+}
+
+TEST_F(ProgramTest, ValuesOfEveryLength) {
+  for (size_t size = 0; size <= 1365; ++size) {
+    std::string value(size, 'v');
+    for (size_t i = 0; i < size; ++i) value[i] = static_cast<char>(i * 7);
+    fill("key", value);
+    const std::string text = "VALUE key 5 " + std::to_string(size) + "\r\n" + value + "\r\nEND\r\n";
+    ASSERT_EQ(ask("get key\r\n"), text) << size;
+    table().drop(bytes_of(std::string("key")));
+    if (table().retire_begin()) table().retire_end();
+  }
+}
+
+TEST_F(ProgramTest, DeadCopiesAreNotAnswered) {
+  control().now = 10;
+  fill("a", "x", 12);
+  EXPECT_NE(ask("get a\r\n"), "");
+  control().now = 11;
+  EXPECT_NE(ask("get a\r\n"), "");
+  control().now = 12;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  fill("b", "x");
+  EXPECT_NE(ask("get b\r\n"), "");
+  ++control().generation;
+  EXPECT_EQ(ask("get b\r\n"), "");
+}
+
+TEST_F(ProgramTest, PassesAllWhenTheServerIsSilent) {
+  fill("a", "x");
+  control().alive_until = 1;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  EXPECT_EQ(loaded_.program().counters(0).asleep, 1u);
+}
+
+TEST_F(ProgramTest, LongRepliesOnlyToAllowedNetworks) {
+  fill("a", std::string(100, 'v'));
+  control().amplification = 1;
+  EXPECT_NE(ask("get a\r\n"), "");
+  control().network_count = 0;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  EXPECT_EQ(loaded_.program().counters(0).guarded, 1u);
+  control().amplification = 10;
+  EXPECT_NE(ask("get a\r\n"), "");
+}
+
+TEST_F(ProgramTest, OnlyForItsOwnAddress) {
+  fill("a", "x");
+  control().mac[5] ^= 1;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  control().mac[5] ^= 1;
+  control().addresses[0].words[1] ^= 1;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  control().addresses[0].words[1] ^= 1;
+  control().addresses[0].vlan = 3;
+  EXPECT_EQ(ask("get a\r\n"), "");
+  EXPECT_EQ(loaded_.program().counters(0).foreign, 3u);
+}
+
+TEST_F(ProgramTest, ReportsMissedKeys) {
+  const std::string long_key(250, 'l');
+  (void)ask("get a\r\n");
+  (void)ask("gets b " + long_key + "\r\n");
+  std::vector<std::string> keys;
+  const auto take = [&](Bytes key) {
+    keys.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
+  };
+  loaded_.program().take_wanted(take);
+  EXPECT_EQ(keys, (std::vector<std::string>{"a", "b", long_key}));
+  control().read_allocate = 0;
+  (void)ask("get c\r\n");
+  loaded_.program().take_wanted(take);
+  EXPECT_EQ(keys.size(), 3u);
+}
+
+TEST_F(ProgramTest, NotesHits) {
+  fill("a", "x");
+  (void)ask("get a\r\n");
+  std::vector<std::vector<uint8_t>> keys;
+  table().take_touched(loaded_.program().memory().set_count, &keys);
+  EXPECT_EQ(keys.size(), 1u);
+}
+
+// The limits of the kernel, with room for what later kernels count differently.
+TEST_F(ProgramTest, TheVerifierHasRoomLeft) {
+  const ProgramSize size = loaded_.program().size();
+  RecordProperty("instructions", static_cast<int>(size.instructions));
+  RecordProperty("verified", static_cast<int>(size.verified));
+  EXPECT_LT(size.instructions, 4096u);
+  EXPECT_LT(size.verified, 750'000u);
+}
+
+}  // namespace
+}  // namespace warpcache::nic_cache

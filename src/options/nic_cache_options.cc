@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/nic_cache_options.h"
+
+#include "options/option_values.h"
+
+namespace warpcache {
+
+using Mode = NicCacheOptions::Mode;
+
+bool set_nic_cache(OptionDraft& draft, std::string_view value) {
+  constexpr size_t kNameMax = 15;  // IFNAMSIZ - 1
+  const size_t comma = value.find(',');
+  const std::string_view name = value.substr(0, comma);
+  const std::string_view mode = comma == std::string_view::npos ? "" : value.substr(comma + 1);
+  if (name.empty() || name.size() > kNameMax) return false;
+  if (comma != std::string_view::npos && mode != "native" && mode != "generic") return false;
+  draft.options.nic_cache.interface = name;
+  draft.options.nic_cache.mode = mode.empty()       ? Mode::kAny
+                                 : mode == "native" ? Mode::kNative
+                                                    : Mode::kGeneric;
+  return true;
+}
+
+bool set_nic_cache_memory(OptionDraft& draft, std::string_view value) {
+  constexpr int64_t kMegabytesMax = 65536;
+  const auto number = read_number(value, 1, kMegabytesMax);
+  if (number) draft.options.nic_cache.memory_mb = static_cast<uint32_t>(*number);
+  return number.has_value();
+}
+
+bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {
+  if (value != "reads" && value != "off") return false;
+  draft.options.nic_cache.read_allocate = value == "reads";
+  return true;
+}
+
+std::string finish_nic_cache(const OptionDraft& draft) {
+  const Options& options = draft.options;
+  if (options.nic_cache.interface.empty()) return "";
+  if (options.listen.udp.empty()) return "--nic-cache answers UDP only: give -U with a port.";
+  if (options.server.engine == EngineChoice::kCuda) {
+    return "--nic-cache cannot be had with --engine=cuda: what runs on a GPU cannot take copies "
+           "back "
+           "before it answers a change.";
+  }
+  return "";
+}
+
+}  // namespace warpcache

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/nic_cache_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace warpcache {
+namespace {
+
+using ::testing::HasSubstr;
+
+ParseResult parse_words(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "warpcached");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  return parse_options(static_cast<int>(arguments.size()), argv.data());
+}
+
+NicCacheOptions nic_options(const std::vector<std::string>& arguments) {
+  const ParseResult parsed = parse_words(arguments);
+  EXPECT_TRUE(parsed.options.has_value()) << parsed.text;
+  return parsed.options.value_or(Options{}).nic_cache;
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  const ParseResult parsed = parse_words(arguments);
+  EXPECT_FALSE(parsed.options.has_value());
+  return parsed.text;
+}
+
+TEST(NicCacheOptions, AreRead) {
+  NicCacheOptions options = nic_options({"-U", "11211", "--nic-cache=eth0"});
+  EXPECT_EQ(options.interface, "eth0");
+  EXPECT_EQ(options.mode, NicCacheOptions::Mode::kAny);
+  EXPECT_EQ(options.memory_mb, 64u);
+  EXPECT_TRUE(options.read_allocate);
+  options = nic_options(
+      {"-U", "11211", "--nic-cache=eth0,generic", "--nic-cache-memory=3", "--nic-cache-fill=off"});
+  EXPECT_EQ(options.mode, NicCacheOptions::Mode::kGeneric);
+  EXPECT_EQ(options.memory_mb, 3u);
+  EXPECT_FALSE(options.read_allocate);
+  EXPECT_EQ(nic_options({"-U", "11211", "--nic-cache=eth0,native"}).mode,
+            NicCacheOptions::Mode::kNative);
+}
+
+TEST(NicCacheOptions, AreRefused) {
+  EXPECT_THAT(refusal({"--nic-cache=eth0,fast"}), HasSubstr("native or generic"));
+  EXPECT_THAT(refusal({"--nic-cache="}), HasSubstr("1 to 15 characters"));
+  EXPECT_THAT(refusal({"--nic-cache-fill=on"}), HasSubstr("reads or off"));
+  EXPECT_THAT(refusal({"--nic-cache-memory=0"}), HasSubstr("from 1 to 65536"));
+  EXPECT_THAT(refusal({"--nic-cache=eth0"}), HasSubstr("give -U"));
+  EXPECT_THAT(refusal({"--nic-cache=eth0", "-U", "11211", "--engine=cuda"}),
+              HasSubstr("cannot be had with --engine=cuda"));
+}
+
+}  // namespace
+}  // namespace warpcache

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nic_cache_config.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+namespace warpcache::server {
+
+namespace {
+
+using nic_cache::NicCacheConfig;
+using nic_cache::XdpMode;
+
+NicCacheConfig::Listener listener_of(const BoundPort& port) {
+  NicCacheConfig::Listener listener;
+  auto& address = listener.address;
+  if (port.ipv6) {
+    (void)inet_pton(AF_INET6, port.host.c_str(), address.data());
+    listener.any_ipv6 = address == nic_cache::NicCacheConfig::Listener{}.address;
+    return listener;
+  }
+  in_addr in4 = {};
+  (void)inet_pton(AF_INET, port.host.c_str(), &in4);
+  listener.any_ipv4 = in4.s_addr == 0;
+  address[10] = address[11] = 0xff;
+  std::copy_n(reinterpret_cast<const uint8_t*>(&in4), 4, address.begin() + 12);
+  return listener;
+}
+
+XdpMode mode_of(NicCacheOptions::Mode mode) {
+  switch (mode) {
+    case NicCacheOptions::Mode::kNative:
+      return XdpMode::kNative;
+    case NicCacheOptions::Mode::kGeneric:
+      return XdpMode::kGeneric;
+    case NicCacheOptions::Mode::kAny:
+      break;
+  }
+  return XdpMode::kAny;
+}
+
+}  // namespace
+
+NicCacheConfig nic_cache_config(const Options& options, const std::vector<BoundPort>& ports) {
+  NicCacheConfig config;
+  config.interface = options.nic_cache.interface;
+  config.mode = mode_of(options.nic_cache.mode);
+  config.memory_mb = options.nic_cache.memory_mb;
+  config.read_allocate = options.nic_cache.read_allocate;
+  for (const BoundPort& port : ports) {
+    if (!port.udp) continue;
+    if (config.udp_port == 0) config.udp_port = port.port;
+    if (port.port == config.udp_port) config.listeners.push_back(listener_of(port));
+  }
+  for (const Cidr& cidr : options.udp_guard.allow) {
+    config.allowed.push_back({cidr.address, cidr.prefix_bits});
+  }
+  config.amplification_max = options.udp_guard.amplification_max;
+  config.text = options.server.protocol != ProtocolChoice::kBinary;
+  config.binary = options.server.protocol != ProtocolChoice::kText;
+  return config;
+}
+
+}  // namespace warpcache::server

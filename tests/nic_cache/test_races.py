@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers over TCP against readers over UDP, which the program answers as far as it has copies."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import random
+import threading
+import time
+
+import pytest
+from harness.exchange import ask
+from harness.network import in_own_network
+
+from .support import NicServer, say
+
+KEYS = 8
+READS = 2500  # of a reader
+READERS = 3
+DELETE_EVERY = 10  # versions; such a version is a deletion
+
+
+class Register:
+    """A key with one writer, whose versions count up."""
+
+    def __init__(self, number: int):
+        self.key = b"key%d" % number
+        self.sent = 0
+        self.seen = 0  # the highest version that a reply has shown
+        self.lock = threading.Lock()
+
+    def show(self, version: int) -> None:
+        with self.lock:
+            self.seen = max(self.seen, version)
+
+    def write(self, sock) -> None:
+        self.sent += 1
+        if self.sent % DELETE_EVERY == 0:
+            assert ask(sock, b"delete %s\r\n" % self.key) == b"DELETED\r\n"
+        else:
+            text = b"%08d" % self.sent
+            assert ask(sock, b"set %s 0 0 8\r\n%s\r\n" % (self.key, text)) == b"STORED\r\n"
+        self.show(self.sent)
+
+    def read(self, udp, number: int) -> None:
+        """The version must be one that was current at some time since the request was sent."""
+        least = self.seen
+        reply = say(udp, b"get %s\r\n" % self.key, number % 65536)
+        most = self.sent
+        if reply == b"END\r\n":
+            deleted = most // DELETE_EVERY * DELETE_EVERY
+            assert least == 0 or deleted >= least, (self.key, least, most)
+            # Which deletion it was is not known: it shows nothing later readers must see.
+            return
+        version = int(reply.split(b"\r\n")[1])
+        assert least <= version <= most, (self.key, least, version, most)
+        self.show(version)
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+@in_own_network
+def test_no_reader_sees_an_older_version(link, mode):
+    with NicServer(link(), mode) as server:
+        registers = [Register(number) for number in range(KEYS)]
+        done = threading.Event()
+
+        def write() -> None:
+            with server.server.connect() as sock:
+                dice = random.Random(1)
+                while not done.is_set():
+                    dice.choice(registers).write(sock)
+                    time.sleep(0.002)  # so that there is time for copies
+
+        def read(seed: int) -> None:
+            dice = random.Random(seed)
+            with server.udp() as udp:
+                for number in range(READS):
+                    dice.choice(registers).read(udp, number)
+
+        with concurrent.futures.ThreadPoolExecutor(READERS + 1) as executor:
+            writer = executor.submit(write)
+            readers = [executor.submit(read, seed) for seed in range(READERS)]
+            try:
+                for reader in readers:
+                    reader.result()
+            finally:
+                done.set()
+            writer.result()
+        assert server.count("hits") > 0
+        assert server.stats()["dropped"] > 0

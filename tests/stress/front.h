@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may answer reads before the engine: a cache with copies of the store's items.
+#pragma once
+
+#include <string>
+
+#include "store/host/store.h"
+
+namespace warpcache::stress {
+
+class Front {
+ public:
+  virtual ~Front() = default;
+
+  // For the store of the next run.
+  virtual store::CopyHooks hooks() = 0;
+  // From now on items of this store are copied; until stop().
+  virtual void start(store::Store& store) = 0;
+  virtual void stop() = 0;
+
+  // The reply to a text command, or "" if the front does not answer it. From any thread.
+  virtual std::string ask(const std::string& command) = 0;
+};
+
+}  // namespace warpcache::stress

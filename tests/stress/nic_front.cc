@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stress/nic_front.h"
+
+#include <chrono>
+
+#include "nic_cache/store_copies.h"
+
+namespace warpcache::stress {
+
+std::string NicFront::load() {
+  program_ = std::make_unique<nic_cache::LoadedProgram>();
+  return program_->load(1);
+}
+
+// Copies of an earlier store's items must not be found.
+store::CopyHooks NicFront::hooks() {
+  const std::string refused = load();
+  WC_ASSERT(refused.empty());
+  return nic_cache::hooks_of(program_->table());
+}
+
+void NicFront::start(store::Store& store) {
+  store_ = &store;
+  stopping_ = false;
+  thread_ = std::thread([this] {
+    while (!stopping_) {
+      program_->program().take_wanted([this](Bytes key) { copy(key); });
+      if (program_->table().retire_begin() && program_->program().wait_for_runs())
+        program_->table().retire_end();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+}
+
+void NicFront::copy(Bytes key) {
+  store_->visit_locked(
+      key, [this](const store::Item& item) { nic_cache::copy_item(program_->table(), item); });
+}
+
+void NicFront::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  thread_.join();
+}
+
+// What is missed is copied at once and asked for again, so that more reads are answered while the
+// item changes.
+std::string NicFront::ask(const std::string& command) {
+  std::string reply = program_->ask(command);
+  if (reply.empty()) {
+    for (size_t at = command.find(' '); at != std::string::npos; at = command.find(' ', at + 1)) {
+      const size_t end = command.find_first_of(" \r", at + 1);
+      copy(bytes_of(std::string_view(command).substr(at + 1, end - at - 1)));
+    }
+    reply = program_->ask(command);
+  }
+  if (!reply.empty()) ++answered_;
+  return reply;
+}
+
+}  // namespace warpcache::stress

@@ -8,7 +8,7 @@ import random
 import signal
 import ssl
 import subprocess
-import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -16,12 +16,12 @@ import bmemcached
 import pytest
 from faults.support import eventually
 from harness.certificates import Certificates
-from harness.exchange import ask, ask_stats, receive_exactly
+from harness.exchange import ask, ask_stats
 from harness.fixtures import require_target
 from harness.servers import START_TIMEOUT_S
 from pymemcache.client.base import Client
 
-from operating.tls_servers import VERSIONS, errors, other_ports, tls_options, works
+from operating.tls_servers import VERSIONS, errors, exchange, other_ports, tls_options, works
 
 
 def server_name(sock: ssl.SSLSocket) -> str:
@@ -68,17 +68,13 @@ def test_pipelines_in_any_pieces(tls, version):
                 value = rng.randbytes(rng.choice((0, 10, 1000)))
                 request += b"set k%d 0 0 %d\r\n%b\r\nget k%d\r\n" % (i, len(value), value, i)
                 reply += b"STORED\r\nVALUE k%d 0 %d\r\n%b\r\nEND\r\n" % (i, len(value), value)
-            sender = threading.Thread(target=send_in_pieces, args=(sock, request, rng.random()))
-            sender.start()
-            assert receive_exactly(sock, len(reply)) == reply
-            sender.join()
+            assert exchange(sock, cut(request, rng), len(reply)) == reply
 
 
-def send_in_pieces(sock: ssl.SSLSocket, request: bytes, seed: float) -> None:
-    rng = random.Random(seed)
+def cut(request: bytes, rng: random.Random) -> Iterator[bytes]:
     while request:
         size = rng.choice((1, 7, 100, 5000, 20_000))
-        sock.sendall(request[:size])
+        yield request[:size]
         request = request[size:]
 
 
@@ -107,10 +103,7 @@ def test_long_replies(tls):
     server = tls.start("-t", "1")
     with tls.connect(server) as sock:
         request = b"".join(b"set key%06d 0 0 1\r\nx\r\n" % i for i in range(20_000))
-        sender = threading.Thread(target=sock.sendall, args=(request,))
-        sender.start()
-        assert receive_exactly(sock, 8 * 20_000) == b"STORED\r\n" * 20_000
-        sender.join()
+        assert exchange(sock, [request], 8 * 20_000) == b"STORED\r\n" * 20_000
         dump = ask(sock, b"lru_crawler metadump all\r\n", b"END\r\n")
         assert dump.count(b"key=key") == 20_000
         assert works(sock)

@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import ssl
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +85,39 @@ def errors(sock: socket.socket) -> tuple[int, int]:
 
 def works(sock: socket.socket) -> bool:
     return ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
+def exchange(sock: ssl.SSLSocket, pieces: Iterable[bytes], size: int) -> bytes:
+    """Sends each piece as records of its own and receives `size` bytes meanwhile.
+
+    By one thread, since two may not use an SSLSocket at the same time.
+    """
+    received = bytearray()
+    unsent = deque(pieces)
+    sock.setblocking(False)
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while (unsent or len(received) < size) and time.monotonic() < deadline:
+            moved = False
+            with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                if unsent:
+                    sent = sock.send(unsent[0])  # at the same address again, where it wants to write
+                    unsent[0] = unsent[0][sent:]
+                    if not unsent[0]:
+                        unsent.popleft()
+                    moved = True
+            with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                part = sock.recv(1 << 16)
+                if not part:
+                    raise ConnectionError(f"closed after {len(received)} of {size} bytes")
+                received += part
+                moved = True
+            if not moved:
+                select.select([sock], [sock] if unsent else [], [], 1)
+    finally:
+        sock.settimeout(TIMEOUT_S)
+    assert len(received) == size
+    return bytes(received)
 
 
 def other_ports(count: int) -> list[int]:

@@ -181,6 +181,7 @@ def test_a_server_that_ends_is_noticed(server, number):
             assert own.sockets.process.wait(60) == (-9 if number == 9 else 0)
             if number == 9:
                 own.sockets.process = subprocess.Popen(["true"])
+                own.sockets.process.wait()  # so that the signal of stop() does not end it
 
 
 def test_a_graceful_stop_answers_first(server):

@@ -155,6 +155,7 @@ def test_a_server_that_goes_and_comes_back(server, monkeypatch):
             process.terminate()
             assert process.wait(30) == 0
         other.sockets.process = subprocess.Popen(["true"])
+        other.sockets.process.wait()  # so that the signal of stop() does not end it
 
 
 def test_timeout(server, monkeypatch):

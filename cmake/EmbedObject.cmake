@@ -7,9 +7,7 @@ file(WRITE "${OUT}" "// Made from bpf/nic_cache.bpf.c.
 
 namespace warpcache::nic_cache {
 namespace {
-// In pages of its own, far from others: a server without the cache never has it in memory. The kernel maps what lies
-// within 64 KB of a page that is used.
-alignas(65536) __attribute__((section(\"nic_cache_object\"))) const uint8_t kObject[] = {${bytes}};
+alignas(8) const uint8_t kObject[] = {${bytes}};
 }  // namespace
 Bytes program_object() { return {kObject, sizeof kObject}; }
 }  // namespace warpcache::nic_cache

@@ -51,6 +51,17 @@ function(wc_library NAME)
   target_link_libraries(${NAME} ${scope} ${ARG_LIBS})
 endfunction()
 
+# wc_module(NAME SOURCES file... LIBS target...): what the server loads when it is asked for (io/module.h).
+function(wc_module NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBS")
+  add_library(${NAME} MODULE ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_LIBS})
+  if(NOT WARPCACHE_SANITIZE)  # their functions are in the program
+    target_link_options(${NAME} PRIVATE -Wl,-z,defs)
+  endif()
+  set_target_properties(${NAME} PROPERTIES PREFIX "" UNITY_BUILD OFF LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+endfunction()
+
 # wc_executable(NAME SOURCES file... [LIBS target...])
 # A program, placed at the top of the build folder. Does nothing if a library of LIBS, such as CLI11::CLI11, was not
 # found.

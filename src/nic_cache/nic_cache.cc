@@ -55,11 +55,22 @@ void mask_of(uint32_t prefix_bits, __u64* words) {
 
 uint16_t to_network(uint16_t port) { return static_cast<uint16_t>(port >> 8 | port << 8); }
 
-}  // namespace
+class XdpNicCache final : public NicCache {
+ public:
+  explicit XdpNicCache(NicCacheConfig config) : config_(std::move(config)) {}
+  ~XdpNicCache() override { stop_now(); }
+  XdpNicCache(const XdpNicCache&) = delete;
+  XdpNicCache& operator=(const XdpNicCache&) = delete;
 
-struct NicCache::Parts {
-  explicit Parts(NicCacheConfig given) : config(std::move(given)) {}
+  std::string open() override;
+  store::CopyHooks hooks() override { return hooks_of(*table_); }
+  void start(StoreAccess& store) override;
+  void stop() override { stop_now(); }
+  std::string describe() const override;
+  void stats(const Emit& emit) const override;
 
+ private:
+  void stop_now();
   void fill_control();
   void refresh_addresses();
   bool listens_at(const IpAddress& address) const;
@@ -68,63 +79,57 @@ struct NicCache::Parts {
   void note_touched();
   void reuse_memory();
   void watch_interface();
-  nic_control& control() const { return *memory.control; }
+  nic_control& control() const { return *memory_.control; }
 
-  const NicCacheConfig config;
-  XdpProgram program;
-  CopyMemory memory;
-  std::unique_ptr<CopyTable> table;
-  store::Store* store = nullptr;
-  std::thread thread;
-  std::mutex mutex;  // guards `stopping`
-  std::condition_variable stopped;
-  bool stopping = false;
-  std::atomic<bool> attached{false};
-  std::atomic<bool> reuses_memory{true};
+  const NicCacheConfig config_;
+  XdpProgram program_;
+  CopyMemory memory_;
+  std::unique_ptr<CopyTable> table_;
+  StoreAccess* store_ = nullptr;
+  std::thread thread_;
+  std::mutex mutex_;  // guards `stopping_`
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  std::atomic<bool> attached_{false};
+  std::atomic<bool> reuses_memory_{true};
 };
 
-NicCache::NicCache(NicCacheConfig config) : parts_(std::make_unique<Parts>(std::move(config))) {}
-
-NicCache::~NicCache() { stop(); }
-
-std::string NicCache::open() {
-  Parts& parts = *parts_;
-  const std::string prefix = "--nic-cache=" + parts.config.interface + ": ";
-  const unsigned interface = if_nametoindex(parts.config.interface.c_str());
+std::string XdpNicCache::open() {
+  const std::string prefix = "--nic-cache=" + config_.interface + ": ";
+  const unsigned interface = if_nametoindex(config_.interface.c_str());
   if (interface == 0) return prefix + "there is no such interface.";
-  if (parts.config.allowed.size() > kNicNetworksMax) {
+  if (config_.allowed.size() > kNicNetworksMax) {
     return prefix + "at most " + std::to_string(kNicNetworksMax) + " networks of --udp-allow.";
   }
-  std::string failure = parts.program.load(parts.config.memory_mb);
+  std::string failure = program_.load(config_.memory_mb);
   if (!failure.empty()) return prefix + failure + ".";
-  parts.memory = parts.program.memory();
+  memory_ = program_.memory();
   std::random_device random;
-  parts.table =
-      std::make_unique<CopyTable>(parts.memory, uint64_t{random()} << 32 | uint64_t{random()});
-  parts.fill_control();
-  failure = parts.program.attach(interface, parts.config.mode);
+  table_ = std::make_unique<CopyTable>(memory_, uint64_t{random()} << 32 | uint64_t{random()});
+  fill_control();
+  failure = program_.attach(interface, config_.mode);
   if (!failure.empty()) return prefix + failure + ".";
-  parts.attached = true;
+  attached_ = true;
   return "";
 }
 
-void NicCache::Parts::fill_control() {
+void XdpNicCache::fill_control() {
   nic_control& words = control();
-  words.amplification = config.amplification_max;
-  words.port = to_network(config.udp_port);
-  words.read_allocate = config.read_allocate ? 1 : 0;
-  words.text = config.text ? 1 : 0;
-  words.binary = config.binary ? 1 : 0;
-  words.network_count = static_cast<uint32_t>(config.allowed.size());
-  for (size_t i = 0; i < config.allowed.size(); ++i) {
-    std::memcpy(words.networks[i].words, config.allowed[i].address.data(), 16);
-    mask_of(config.allowed[i].prefix_bits, words.networks[i].mask);
+  words.amplification = config_.amplification_max;
+  words.port = to_network(config_.udp_port);
+  words.read_allocate = config_.read_allocate ? 1 : 0;
+  words.text = config_.text ? 1 : 0;
+  words.binary = config_.binary ? 1 : 0;
+  words.network_count = static_cast<uint32_t>(config_.allowed.size());
+  for (size_t i = 0; i < config_.allowed.size(); ++i) {
+    std::memcpy(words.networks[i].words, config_.allowed[i].address.data(), 16);
+    mask_of(config_.allowed[i].prefix_bits, words.networks[i].mask);
   }
   refresh_addresses();
 }
 
-bool NicCache::Parts::listens_at(const IpAddress& address) const {
-  return std::any_of(config.listeners.begin(), config.listeners.end(),
+bool XdpNicCache::listens_at(const IpAddress& address) const {
+  return std::any_of(config_.listeners.begin(), config_.listeners.end(),
                      [&](const NicCacheConfig::Listener& one) {
                        return is_ipv4(address) ? one.any_ipv4 || one.address == address
                                                : one.any_ipv6 || one.address == address;
@@ -132,8 +137,8 @@ bool NicCache::Parts::listens_at(const IpAddress& address) const {
 }
 
 // The program compares with the first `address_count` addresses. While they change, there are none.
-void NicCache::Parts::refresh_addresses() {
-  const InterfaceAddresses found = addresses_of(config.interface);
+void XdpNicCache::refresh_addresses() {
+  const InterfaceAddresses found = addresses_of(config_.interface);
   std::vector<nic_control::nic_address> wanted;
   for (const InterfaceAddress& one : found.addresses) {
     if (wanted.size() == kNicAddressesMax || !listens_at(one.address)) continue;
@@ -149,40 +154,37 @@ void NicCache::Parts::refresh_addresses() {
                                                    wanted.size() * sizeof wanted[0]) == 0);
   if (same) return;
   store_release(&words.address_count, 0);
-  (void)program.wait_for_runs();
+  (void)program_.wait_for_runs();
   std::memcpy(words.mac, found.mac.data(), sizeof words.mac);
   std::copy(wanted.begin(), wanted.end(), words.addresses);
   store_release(&words.address_count, static_cast<uint32_t>(wanted.size()));
 }
 
-store::CopyHooks NicCache::hooks() { return hooks_of(*parts_->table); }
-
-void NicCache::start(store::Store& store) {
-  parts_->store = &store;
-  parts_->thread = std::thread([this] { parts_->run(); });
+void XdpNicCache::start(StoreAccess& store) {
+  store_ = &store;
+  thread_ = std::thread([this] { run(); });
 }
 
-void NicCache::stop() {
-  Parts& parts = *parts_;
-  if (parts.table != nullptr) store_release(&parts.control().alive_until, 0);
-  parts.program.detach();
-  parts.attached = false;
-  if (!parts.thread.joinable()) return;
+void XdpNicCache::stop_now() {
+  if (table_ != nullptr) store_release(&control().alive_until, 0);
+  program_.detach();
+  attached_ = false;
+  if (!thread_.joinable()) return;
   {
-    const std::lock_guard guard(parts.mutex);
-    parts.stopping = true;
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
   }
-  parts.stopped.notify_all();
-  parts.thread.join();
-  store_release(&parts.control().alive_until, 0);
+  stopped_.notify_all();
+  thread_.join();
+  store_release(&control().alive_until, 0);
 }
 
-void NicCache::Parts::run() {
+void XdpNicCache::run() {
   SteadyTime next_beat{};
   SteadyTime next_addresses{};
   milliseconds pause = kPauseMin;
-  std::unique_lock guard(mutex);
-  while (!stopping) {
+  std::unique_lock guard(mutex_);
+  while (!stopping_) {
     guard.unlock();
     const SteadyTime now = std::chrono::steady_clock::now();
     if (now >= next_beat) {
@@ -198,63 +200,62 @@ void NicCache::Parts::run() {
     note_touched();
     reuse_memory();
     guard.lock();
-    stopped.wait_for(guard, pause, [this] { return stopping; });
+    stopped_.wait_for(guard, pause, [this] { return stopping_; });
   }
 }
 
-void NicCache::Parts::watch_interface() {
-  if (!attached || program.attached()) return;
-  attached = false;
+void XdpNicCache::watch_interface() {
+  if (!attached_ || program_.attached()) return;
+  attached_ = false;
   spdlog::warn("--nic-cache={}: the interface is gone; the server goes on without its NIC cache",
-               config.interface);
+               config_.interface);
 }
 
 // Copies the items of keys that were missed.
-bool NicCache::Parts::take_wanted() {
+bool XdpNicCache::take_wanted() {
   bool any = false;
-  program.take_wanted([&](Bytes key) {
+  program_.take_wanted([&](Bytes key) {
     any = true;
-    store->visit_locked(key, [&](const store::Item& item) { copy_item(*table, item); });
+    store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item); });
   });
   return any;
 }
 
 // Tells the store which items were hit, so that it does not evict them as unused.
-void NicCache::Parts::note_touched() {
+void XdpNicCache::note_touched() {
   std::vector<std::vector<uint8_t>> keys;
-  table->take_touched(std::max(memory.set_count / kTouchedParts, 1u), &keys);
-  for (const std::vector<uint8_t>& key : keys) store->note_read({key.data(), key.size()});
+  table_->take_touched(std::max(memory_.set_count / kTouchedParts, 1u), &keys);
+  for (const std::vector<uint8_t>& key : keys) store_->note_read({key.data(), key.size()});
 }
 
-void NicCache::Parts::reuse_memory() {
-  if (!reuses_memory || !table->retire_begin()) return;
-  if (program.wait_for_runs()) {
-    table->retire_end();
+void XdpNicCache::reuse_memory() {
+  if (!reuses_memory_ || !table_->retire_begin()) return;
+  if (program_.wait_for_runs()) {
+    table_->retire_end();
     return;
   }
-  reuses_memory = false;
+  reuses_memory_ = false;
   spdlog::error(
       "--nic-cache={}: the kernel does not say when runs of the program have ended; the "
       "memory of copies is not used again",
-      config.interface);
+      config_.interface);
 }
 
-std::string NicCache::describe() const {
-  const char* const mode = parts_->config.mode == XdpMode::kGeneric  ? ", generic"
-                           : parts_->config.mode == XdpMode::kNative ? ", native"
-                                                                     : "";
-  return parts_->config.interface + mode + ", " + std::to_string(parts_->config.memory_mb) + " MB";
+std::string XdpNicCache::describe() const {
+  const char* const mode = config_.mode == XdpMode::kGeneric  ? ", generic"
+                           : config_.mode == XdpMode::kNative ? ", native"
+                                                              : "";
+  return config_.interface + mode + ", " + std::to_string(config_.memory_mb) + " MB";
 }
 
-void NicCache::stats(const Emit& emit) const {
+void XdpNicCache::stats(const Emit& emit) const {
   const auto number = [&](std::string_view name, uint64_t value) {
     emit(name, std::to_string(value));
   };
-  const Parts& parts = *parts_;
-  emit("interface", parts.config.interface);
-  number("attached", parts.attached ? 1 : 0);
-  const CopyCounts copies = parts.table->counts();
-  number("limit_bytes", uint64_t{parts.memory.block_count} * kNicBlockBytes);
+  emit("interface", config_.interface);
+  number("attached", attached_ ? 1 : 0);
+  const CopyCounts copies = table_->counts();
+  number("limit_bytes", uint64_t{memory_.block_count} * kNicBlockBytes);
   number("copies", copies.copies);
   number("copies_bytes", copies.bytes);
   number("filled", copies.filled);
@@ -263,7 +264,7 @@ void NicCache::stats(const Emit& emit) const {
   number("dropped", copies.dropped);
   number("evicted", copies.evicted);
   for (uint32_t queue = 0; queue < kNicQueuesMax; ++queue) {
-    const nic_counters counters = parts.program.counters(queue);
+    const nic_counters counters = program_.counters(queue);
     if (queue != 0 && counters.requests == 0) continue;
     const std::string prefix = "queue" + std::to_string(queue) + "_";
     number(prefix + "requests", counters.requests);
@@ -281,4 +282,10 @@ void NicCache::stats(const Emit& emit) const {
   }
 }
 
+}  // namespace
 }  // namespace warpcache::nic_cache
+
+extern "C" __attribute__((visibility("default"))) warpcache::nic_cache::NicCache*
+warpcache_make_nic_cache(const warpcache::nic_cache::NicCacheConfig& config) {
+  return new warpcache::nic_cache::XdpNicCache(config);
+}

@@ -6,7 +6,8 @@
 // every moment that the server lives.
 //
 // The order of the calls: open(), as the user who may attach programs; hooks(), for the store that
-// is made then; start(); stop(). The object outlives the store.
+// is made then; start(); stop(). The object outlives the store. Few servers have one, so its code
+// is a module that is loaded for it.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@
 #include <vector>
 
 #include "nic_cache/program.h"
-#include "store/host/store.h"
+#include "store/layout/item.h"
+#include "store/layout/shared.h"
 
 namespace warpcache::nic_cache {
 
@@ -46,32 +48,41 @@ struct NicCacheConfig {
   bool binary = true;
 };
 
+// What the cache asks of the store.
+class StoreAccess {
+ public:
+  virtual ~StoreAccess() = default;
+  // Calls visit(item) with the key's pair locked, if it has an item.
+  virtual void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
+  // The key was read elsewhere.
+  virtual void note_read(Bytes key) = 0;
+};
+
 class NicCache {
  public:
-  explicit NicCache(NicCacheConfig config);
-  ~NicCache();  // stops
-  NicCache(const NicCache&) = delete;
-  NicCache& operator=(const NicCache&) = delete;
+  virtual ~NicCache() = default;  // stops
 
   // Loads the program and attaches it; it passes everything until start(). Returns "" or a
   // sentence.
-  [[nodiscard]] std::string open();
-  store::CopyHooks hooks();
-  // REQUIRES: `store` was made with hooks(), and outlives stop().
-  void start(store::Store& store);
+  [[nodiscard]] virtual std::string open() = 0;
+  virtual store::CopyHooks hooks() = 0;
+  // REQUIRES: the store was made with hooks(); `store` outlives stop().
+  virtual void start(StoreAccess& store) = 0;
   // From now on everything passes; the program is detached, and the thread has ended.
-  void stop();
+  virtual void stop() = 0;
 
   // The interface and the mode, for the banner.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] virtual std::string describe() const = 0;
 
   // Names and values for `stats nic`. From any thread.
   using Emit = std::function<void(std::string_view name, std::string_view value)>;
-  void stats(const Emit& emit) const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  virtual void stats(const Emit& emit) const = 0;
 };
 
+inline constexpr char kNicCacheModule[] = "warpcached-nic-cache.so";
+
 }  // namespace warpcache::nic_cache
+
+// The module's function. The caller owns the result.
+extern "C" warpcache::nic_cache::NicCache* warpcache_make_nic_cache(
+    const warpcache::nic_cache::NicCacheConfig& config);

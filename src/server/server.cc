@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
-#include "server/nic_cache_config.h"
+#include "server/open_nic_cache.h"
 
 namespace warpcache::server {
 namespace {
@@ -115,8 +115,7 @@ std::string Server::open_ports() {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
   if (options_.nic_cache.interface.empty()) return "";
-  nic_cache_ = std::make_unique<nic_cache::NicCache>(nic_cache_config(options_, ports_));
-  return nic_cache_->open();
+  return open_nic_cache(options_, ports_, &nic_cache_);
 }
 
 std::string Server::open_backend() {
@@ -203,7 +202,10 @@ void Server::serve() {
     name_thread(frames.thread, "frames-" + std::to_string(&frames - frames_.data()));
   }
   attached_->wait();
-  if (nic_cache_ != nullptr) nic_cache_->start(*backend_->host_store());
+  if (nic_cache_ != nullptr) {
+    nic_cache_store_.emplace(*backend_->host_store());
+    nic_cache_->start(*nic_cache_store_);
+  }
   if (handshakes_ != nullptr) handshakes_->start(sinks);
   acceptor_->start(std::move(sinks), handshakes_.get());
 }

@@ -27,13 +27,13 @@
 #include "io/socket/socket_transport.h"
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
-#include "nic_cache/nic_cache.h"
 #include "io/ucx/joined_transport.h"
 #include "io/ucx/ucx_module.h"
 #include "options/auth_file.h"
 #include "options/options.h"
 #include "options/process.h"
 #include "server/backend.h"
+#include "server/open_nic_cache.h"
 #include "server/stats_source.h"
 #include "worker/frame_worker.h"
 #include "worker/worker.h"
@@ -147,7 +147,8 @@ class Server {
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
-  std::unique_ptr<admin::Watchers> watchers_;       // the backend tells them of evictions
+  std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
+  std::optional<HostStoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z

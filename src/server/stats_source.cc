@@ -278,13 +278,12 @@ admin::SettingsSnapshot ServerStats::settings() {
   return settings;
 }
 
-// The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
-// half the place in that worker's table.
 bool ServerStats::nic_cache(const admin::StatsEmit& emit) {
   if (nic_cache_ != nullptr) nic_cache_->stats(emit);
   return nic_cache_ != nullptr;
 }
 
+// The cursor is 0 for the listeners. After that its high half is the worker's number + 1, its low
 // half the place in that worker's table: of sockets, or with kOfMessages of messages.
 void ServerStats::list_connections(
     uint64_t& cursor, const std::function<void(const admin::ConnectionSnapshot&)>& visit) {

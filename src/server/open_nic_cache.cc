@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nic_cache_config.h"
+#include "server/open_nic_cache.h"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
+
+#include "io/module.h"
 
 namespace warpcache::server {
 
@@ -40,9 +42,7 @@ XdpMode mode_of(NicCacheOptions::Mode mode) {
   return XdpMode::kAny;
 }
 
-}  // namespace
-
-NicCacheConfig nic_cache_config(const Options& options, const std::vector<BoundPort>& ports) {
+NicCacheConfig config_of(const Options& options, const std::vector<BoundPort>& ports) {
   NicCacheConfig config;
   config.interface = options.nic_cache.interface;
   config.mode = mode_of(options.nic_cache.mode);
@@ -60,6 +60,18 @@ NicCacheConfig nic_cache_config(const Options& options, const std::vector<BoundP
   config.text = options.server.protocol != ProtocolChoice::kBinary;
   config.binary = options.server.protocol != ProtocolChoice::kText;
   return config;
+}
+
+}  // namespace
+
+std::string open_nic_cache(const Options& options, const std::vector<BoundPort>& ports,
+                           std::unique_ptr<nic_cache::NicCache>* cache) {
+  std::string failure;
+  const auto make = reinterpret_cast<decltype(&warpcache_make_nic_cache)>(io::load_from_module(
+      nic_cache::kNicCacheModule, "warpcache_make_nic_cache", "the NIC cache", &failure));
+  if (make == nullptr) return "--nic-cache: " + failure + ".";
+  cache->reset(make(config_of(options, ports)));
+  return (*cache)->open();
 }
 
 }  // namespace warpcache::server

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads the NIC cache's module, and joins the cache with the server's options and store.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nic_cache/nic_cache.h"
+#include "options/options.h"
+#include "options/process.h"
+#include "store/host/store.h"
+
+namespace warpcache::server {
+
+// Makes and opens the NIC cache of the options. `ports` are those that were bound; it serves the
+// first one of UDP. Returns "" or a sentence. REQUIRES: the options have a NIC cache.
+[[nodiscard]] std::string open_nic_cache(const Options& options,
+                                         const std::vector<BoundPort>& ports,
+                                         std::unique_ptr<nic_cache::NicCache>* cache);
+
+// The store as a NIC cache sees it. `store` outlives it.
+class HostStoreAccess final : public nic_cache::StoreAccess {
+ public:
+  explicit HostStoreAccess(store::Store& store) : store_(store) {}
+  void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+    (void)store_.visit_locked(key, visit);
+  }
+  void note_read(Bytes key) override { store_.note_read(key); }
+
+ private:
+  store::Store& store_;
+};
+
+}  // namespace warpcache::server

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What kernels call their dynamic shared memory: see `__shared__` in device.h.
-#include <cstdint>
+#include <memory>
 
-namespace warpcache::engine::cuda {
+#include "gpu/dynamic_shared.cuh"
 
-extern thread_local uint8_t shared[];
-alignas(16) thread_local uint8_t shared[227 * 1024];
+namespace warpcache::gpu {
 
-}  // namespace warpcache::engine::cuda
+uint8_t* dynamic_shared() {
+  struct alignas(16) Memory {
+    uint8_t bytes[227 * 1024];
+  };
+  thread_local const auto memory = std::make_unique<Memory>();
+  return memory->bytes;
+}
+
+}  // namespace warpcache::gpu

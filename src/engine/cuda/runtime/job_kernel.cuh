@@ -24,6 +24,7 @@
 
 #include "engine/cuda/runtime/kernels.h"
 #include "gpu/block.cuh"
+#include "gpu/dynamic_shared.cuh"
 
 namespace warpcache::engine::cuda {
 
@@ -175,9 +176,8 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
 
 template <typename Work>
 __device__ void run_job(const BlockResources& resources, const typename Work::JobKind& job) {
-  extern __shared__ __align__(16) uint8_t shared[];
   __shared__ Tally tally;
-  run_share<Work>(resources, job, tally, shared, gridDim.x, false);
+  run_share<Work>(resources, job, tally, gpu::dynamic_shared(), gridDim.x, false);
 }
 
 // --- Persistent kernel
@@ -278,7 +278,6 @@ template <typename Work>
 __device__ void run_jobs(const BlockResources& resources,
                          const Doorbell<typename Work::JobKind>* bell,
                          DeviceDoorbell<typename Work::JobKind>* device_bell, uint32_t last) {
-  extern __shared__ __align__(16) uint8_t shared[];
   __shared__ typename Work::JobKind job;
   __shared__ Tally tally;
   __shared__ uint64_t signal;
@@ -317,7 +316,7 @@ __device__ void run_jobs(const BlockResources& resources,
       load_job(job, &device_bell->job);
     }
     if (blockIdx.x < blocks) {
-      run_share<Work>(resources, job, tally, shared, blocks, entered);
+      run_share<Work>(resources, job, tally, gpu::dynamic_shared(), blocks, entered);
       slot = &resources.core.epochs[job.first_reader + blockIdx.x];
     }
     __syncthreads();

@@ -154,6 +154,7 @@ def test_commands_by_rendezvous_work(server, level):
         assert ask(sock, b"get by-rendezvous\r\n", b"END\r\n") == b"VALUE by-rendezvous 0 2\r\nok\r\nEND\r\n"
 
 
+@pytest.mark.not_on_gpu(reason="bodies and values on their way lie in the host's memory there")
 def test_half_a_value_takes_the_stall_timeout(server):
     """As for sockets, and the body's memory goes to who needs it."""
     with UcxServer("-o", "stall_timeout=2", transports=server.transports) as own:
@@ -164,6 +165,7 @@ def test_half_a_value_takes_the_stall_timeout(server):
         wait_freed(own, before)
 
 
+@pytest.mark.not_on_gpu(reason="bodies and values on their way lie in the host's memory there")
 def test_values_that_nobody_fetches_take_the_stall_timeout(server):
     with UcxServer("-o", "stall_timeout=2", transports=server.transports) as own:
         with own.sockets.connect() as sock:

@@ -19,7 +19,7 @@ struct BannerFacts {
   std::vector<BoundPort> ports;     // the ports that were bound, not those asked for
   std::string unix_path;            // empty: none
   std::vector<std::string> frames;  // ports of Ethernet frames, described
-  std::string nic_cache = {};            // described; empty: none
+  std::string nic_cache = {};       // described; empty: none
   std::string ucx = {};             // where active messages are served; empty: nowhere
 };
 

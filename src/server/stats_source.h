@@ -15,8 +15,8 @@
 #include "io/socket/socket_transport.h"
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
-#include "nic_cache/nic_cache.h"
 #include "io/ucx/am_transport.h"
+#include "nic_cache/nic_cache.h"
 #include "request/counters.h"
 #include "server/backend.h"
 

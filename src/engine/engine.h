@@ -152,6 +152,9 @@ class Engine {
   // How many bursts may be under way at a time. More than this would only wait.
   virtual uint32_t packet_bursts() const = 0;
 
+  // The most packets of a burst that it serves well: a larger one leaves a CPU's caches.
+  virtual uint32_t packets_per_burst() const { return 1024; }
+
   // Memory for the parts of a PacketBurst, which the engine can reach fastest. The engine owns it
   // and keeps it until its own end. Throws std::bad_alloc if there is not enough.
   virtual uint8_t* packet_memory(uint64_t bytes) = 0;

@@ -53,6 +53,7 @@ class FailoverEngine final : public Engine {
   void release_device() override { current().release_device(); }
   std::string open_packets(const PacketSettings& settings) override;
   uint32_t packet_bursts() const override { return primary_->packet_bursts(); }
+  uint32_t packets_per_burst() const override { return primary_->packets_per_burst(); }
   uint8_t* packet_memory(uint64_t bytes) override { return primary_->packet_memory(bytes); }
   std::string use_packet_memory(MutableBytes memory) override {
     return primary_->use_packet_memory(memory);

@@ -303,13 +303,12 @@ const Spec kSpecs[] = {
     {kFramesBurst, "frames-burst", "num",
      [](Draft& d, View v) { return set_u32(d.options.frames_burst, v, 32, 8192); },
      "a number from 32 to 8192", "",
-     "the most frames that the engine gets at a time: more for\nrate, fewer for latency (default: "
-     "1024)"},
+     "the most frames that the engine gets at a time (default:\n64 for a CPU, 1024 for a GPU)"},
     {kFramesDepth, "frames-depth", "num",
      [](Draft& d, View v) { return set_u32(d.options.frames_depth, v, 1, kFramesDepthMax); },
      "a number from 1 to 8", "",
      "bursts that the GPU has at a time, of each thread: more\nfor latency, fewer for rate "
-     "(default: 2)"},
+     "(default: 4)"},
     {kFramesCpus, "frames-cpus", "list", set_frames_cpus, "numbers of CPUs, as 1,4-7", "",
      "CPUs for the threads of the DPDK device, one each"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",

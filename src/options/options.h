@@ -203,8 +203,8 @@ struct CompatOptions {
 struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
-  uint32_t frames_burst = 1024;  // --frames-burst: the most frames that an engine gets at a time
-  uint32_t frames_depth = 2;     // --frames-depth: bursts that a CUDA engine has at a time
+  uint32_t frames_burst = 0;  // --frames-burst: the most frames of a burst; 0: the engine's choice
+  uint32_t frames_depth = 4;  // --frames-depth: bursts that a CUDA engine has at a time
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;

@@ -344,10 +344,11 @@ std::string Server::make_frame_worker(FrameThread& frames) {
   std::string failure = backend_->make_engine(*admin_, &made);
   if (!failure.empty()) return failure;
   worker::FrameWorkerConfig config;
-  config.burst_packets_max = options_.frames_burst;
   config.packets.udp_port = frames_udp_port();
   config.packets.protocol = worker_config().protocol;
   frames.engine = std::move(made.engine);
+  config.burst_packets_max =
+      options_.frames_burst != 0 ? options_.frames_burst : frames.engine->packets_per_burst();
   frames.loop =
       std::make_unique<worker::FrameWorker>(config, udp_guard(), *frames.port, *frames.engine);
   failure = frames.loop->open();

@@ -77,6 +77,7 @@ class CpuEngine final : public Engine {
   std::string open_packets(const PacketSettings& settings) override;
   // Packets run on the caller's thread, so a second burst would wait for the first.
   uint32_t packet_bursts() const override { return 1; }
+  uint32_t packets_per_burst() const override { return 64; }
   uint8_t* packet_memory(uint64_t bytes) override;
   std::string use_packet_memory(MutableBytes /*memory*/) override { return ""; }
   void submit_packets(net::PacketBurst* burst) override;

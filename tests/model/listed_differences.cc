@@ -246,7 +246,7 @@ Effect long_opaque(const Parting& parting) {
 }
 
 bool has_unknown_opcode_with_body(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   if (!read_header(packet, header) || header.body_size == 0) return false;
   return header.opcode > kLastKnownOpcode || header.opcode == 0x1b ||
          (header.opcode >= 0x1f && header.opcode <= 0x22);
@@ -259,7 +259,7 @@ Effect unknown_opcode_with_body(const Parting& parting) {
 }
 
 bool has_useless_value(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   if (!read_header(packet, header)) return false;
   const bool touches = (header.opcode >= 0x1c && header.opcode <= 0x1e) || header.opcode == 0x23 ||
                        header.opcode == 0x24;
@@ -274,7 +274,7 @@ Effect useless_value(const Parting& parting) {
 }
 
 bool has_wrong_lengths(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   return read_header(packet, header) && header.key_size + header.extras_size > header.body_size;
 }
 
@@ -352,8 +352,8 @@ Effect spared_by_flush(const Parting& parting) {
 }
 
 bool is_no_packet(const std::string& bytes) {
-  Header header;
-  return !read_header(bytes, header) || header.body_size + kBinaryHeaderSize != bytes.size();
+  client::BinaryHeader header;
+  return !read_header(bytes, header) || header.body_size + client::kBinaryHeaderSize != bytes.size();
 }
 
 // Ours closes at the first byte; memcached waits for a whole header, and then loses replies that it

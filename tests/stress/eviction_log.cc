@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "stress/command.h"
+#include "client/codec/words.h"
 
 namespace warpcache::stress {
 
@@ -36,7 +36,7 @@ void StoreObserver::on_evicted(void* context, const store::Item& item, uint32_t 
   if (!name.starts_with(kPrefix)) return;
   name.remove_prefix(kPrefix.size());
   uint64_t number = 0;
-  WC_ASSERT(detail::parse_number(name, &number));
+  WC_ASSERT(client::read_number(name, &number));
   auto* self = static_cast<StoreObserver*>(context);
   Operation op;
   op.kind = Kind::kEvict;

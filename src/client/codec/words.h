@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words, numbers and lines of text, as all readers of replies take them.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace warpcache::client {
+
+// Removes the next word and the blank after it from the front of `text`. Empty: there is none.
+inline std::string_view take_word(std::string_view* text) {
+  const size_t end = std::min(text->find(' '), text->size());
+  const std::string_view word = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  return word;
+}
+
+// False: `text` is not a decimal number that fits.
+template <typename Number>
+bool read_number(std::string_view text, Number* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <typename Number>
+bool take_number(std::string_view* text, Number* number) {
+  return read_number(take_word(text), number);
+}
+
+}  // namespace warpcache::client

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/codec/text.h"
 
-#include <utility>
-
 #include "client/codec/words.h"
 
 namespace warpcache::client {
@@ -24,45 +22,49 @@ Taken take_value(size_t line_size, size_t value_max, std::string_view* in, TextR
 }  // namespace
 
 ReplyCode code_of(std::string_view line) {
-  if (line.starts_with("VALUE ")) return ReplyCode::kValue;
-  if (line.starts_with("VA ")) return ReplyCode::kMetaValue;
-  if (line.size() == 2 || (line.size() > 2 && line[2] == ' ')) {
-    constexpr std::pair<std::string_view, ReplyCode> kMeta[] = {
-        {"HD", ReplyCode::kMetaDone},
-        {"EN", ReplyCode::kMetaMiss},
-        {"MN", ReplyCode::kMetaNoop},
-        {"NF", ReplyCode::kMetaNotFound},
-        {"NS", ReplyCode::kMetaNotStored},
-        {"EX", ReplyCode::kMetaExists},
-        {"OK", ReplyCode::kOk},
-    };
-    for (const auto& [word, code] : kMeta) {
-      if (line.starts_with(word)) {
-        return code == ReplyCode::kOk && line.size() > 2 ? ReplyCode::kOther : code;
-      }
-    }
-    return ReplyCode::kOther;
-  }
-  constexpr std::pair<std::string_view, ReplyCode> kWords[] = {
-      {"END", ReplyCode::kEnd},
-      {"STORED", ReplyCode::kStored},
-      {"NOT_STORED", ReplyCode::kNotStored},
-      {"EXISTS", ReplyCode::kExists},
-      {"NOT_FOUND", ReplyCode::kNotFound},
-      {"DELETED", ReplyCode::kDeleted},
-      {"TOUCHED", ReplyCode::kTouched},
-      {"ERROR", ReplyCode::kError},
+  const auto is = [line](std::string_view word, ReplyCode code) {
+    return line == word ? code : ReplyCode::kOther;
   };
-  for (const auto& [word, code] : kWords) {
-    if (line == word) return code;
+  // A meta reply may have flags after its two letters.
+  if (line.size() == 2 || (line.size() > 2 && line[2] == ' ')) {
+    const std::string_view word = line.substr(0, 2);
+    if (word == "VA") return line.size() > 2 ? ReplyCode::kMetaValue : ReplyCode::kOther;
+    if (word == "HD") return ReplyCode::kMetaDone;
+    if (word == "EN") return ReplyCode::kMetaMiss;
+    if (word == "MN") return ReplyCode::kMetaNoop;
+    if (word == "NF") return ReplyCode::kMetaNotFound;
+    if (word == "NS") return ReplyCode::kMetaNotStored;
+    if (word == "EX") return ReplyCode::kMetaExists;
+    return is("OK", ReplyCode::kOk);
   }
-  return line.starts_with("SERVER_ERROR") || line.starts_with("CLIENT_ERROR") ? ReplyCode::kError
-                                                                              : ReplyCode::kOther;
+  if (line.empty()) return ReplyCode::kOther;
+  switch (line[0]) {
+    case 'V':
+      return line.starts_with("VALUE ") ? ReplyCode::kValue : ReplyCode::kOther;
+    case 'E':
+      if (line == "END") return ReplyCode::kEnd;
+      return line == "ERROR" ? ReplyCode::kError : is("EXISTS", ReplyCode::kExists);
+    case 'S':
+      if (line == "STORED") return ReplyCode::kStored;
+      return line.starts_with("SERVER_ERROR") ? ReplyCode::kError : ReplyCode::kOther;
+    case 'N':
+      if (line == "NOT_FOUND") return ReplyCode::kNotFound;
+      return is("NOT_STORED", ReplyCode::kNotStored);
+    case 'D':
+      return is("DELETED", ReplyCode::kDeleted);
+    case 'T':
+      return is("TOUCHED", ReplyCode::kTouched);
+    case 'C':
+      return line.starts_with("CLIENT_ERROR") ? ReplyCode::kError : ReplyCode::kOther;
+    default:
+      return ReplyCode::kOther;
+  }
 }
 
 bool read_value_head(ReplyCode code, std::string_view line, ValueHead* head) {
-  take_word(&line);
-  if (code == ReplyCode::kMetaValue) {
+  const bool meta = code == ReplyCode::kMetaValue;
+  line.remove_prefix(meta ? std::string_view("VA ").size() : std::string_view("VALUE ").size());
+  if (meta) {
     if (!take_number(&line, &head->size)) return false;
     head->flags = line;
     return true;

@@ -161,7 +161,7 @@ struct TextReply {
 // REQUIRES: `line` is without its end.
 ReplyCode code_of(std::string_view line);
 
-// Reads a line of kValue or kMetaValue. False: it is malformed.
+// Reads a line of this code, kValue or kMetaValue. False: it is malformed.
 bool read_value_head(ReplyCode code, std::string_view line, ValueHead* head);
 
 // Takes the next line from the front of `in`, with its value. Values above `value_max` are kBad.

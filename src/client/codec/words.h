@@ -24,9 +24,15 @@ bool read_number(std::string_view text, Number* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Removes a number and the blank after it from the front of `text`.
 template <typename Number>
 bool take_number(std::string_view* text, Number* number) {
-  return read_number(take_word(text), number);
+  const char* const all_end = text->data() + text->size();
+  const auto [end, error] = std::from_chars(text->data(), all_end, *number);
+  if (error != std::errc() || (end != all_end && *end != ' ')) return false;
+  const size_t taken = static_cast<size_t>(end - text->data());
+  text->remove_prefix(std::min(taken + 1, text->size()));
+  return true;
 }
 
 }  // namespace warpcache::client

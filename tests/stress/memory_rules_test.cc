@@ -206,17 +206,16 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
 }
 
 // Fails every allocation while switched on.
-struct Failing {
+struct Failing : store::Faults {
   std::atomic<bool> on = false;
-  static bool fail(void* context) { return static_cast<Failing*>(context)->on; }
+  bool fails_allocation() override { return on; }
 };
 
 // Rule 3. A command without memory has no effect, except that a set removes the old value.
 TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
   Failing failing;
   store::StoreConfig config = quiet_config(8 * kMiB);
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = Failing::fail;
+  config.faults = &failing;
   const auto store = make_store(config);
   Speaker speaker(*store);
   const std::string no_memory = "SERVER_ERROR out of memory storing object\r\n";
@@ -256,8 +255,7 @@ TEST(Failure, WithoutMemoryNothingIsReserved) {
   Failing failing;
   store::StoreConfig config = quiet_config(16 * kMiB);
   config.reclaim_wait_ms_max = 20;
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = Failing::fail;
+  config.faults = &failing;
   const auto store = make_store(config);
   Speaker speaker(*store);
   const std::string value = make_value(1, 1, 200'000);

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/cpu_list.h"
+
 namespace warpcache::load {
 namespace {
 
@@ -36,6 +38,7 @@ constexpr const char* kEpilogue =
 void add_traffic(CLI::App* app, Options* options) {
   app->add_option("-t,--threads", options->threads, "threads that send")
       ->check(CLI::Range(1u, 256u));
+  app->add_option("--cpus", options->cpus, "CPUs for these threads, one each, as 1,4-7");
   app->add_option("-c,--connections", options->connections, "connections or UDP sockets in all")
       ->check(CLI::Range(1u, 100'000u));
   app->add_option("-P,--pipeline", options->pipeline, "requests on the way on each connection")
@@ -107,6 +110,12 @@ std::string contradiction(const Options& options) {
   }
   if (!options.frames.empty() && options.connections / options.threads > kFrameConnectionsMax) {
     return "with --frames a thread has at most 40000 connections";
+  }
+  if (!options.cpus.empty() && read_cpu_list(options.cpus).size() != options.threads) {
+    return "--cpus gives each thread a CPU, as 1,4-7";
+  }
+  if (const auto others = cpus_not_allowed(read_cpu_list(options.cpus)); !others.empty()) {
+    return fmt::format("--cpus: CPU {} may not be used", others[0]);
   }
   if (options.udp && options.meta && options.multiget > 1) {
     return "a meta multiget is several requests, which one datagram cannot hold";

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/cpu_list.h"
 #include "io/frames/dpdk/dpdk_ports.h"
 #include "load/frame_worker.h"
 #include "load/socket_worker.h"
@@ -109,8 +110,11 @@ RunStatus Run::execute(const std::function<void(const Interval&)>& progress, Sum
   }
   loading_ = options_.threads;
   std::vector<std::thread> threads;
+  const std::vector<uint32_t> cpus = read_cpu_list(options_.cpus);
   for (const auto& worker : workers_) {
-    threads.emplace_back([this, &worker, &window] {
+    const size_t number = threads.size();
+    threads.emplace_back([this, &worker, &window, &cpus, number] {
+      if (!cpus.empty()) (void)pin_thread(cpus[number]);
       worker->load(window);
       loading_.fetch_sub(1);
     });

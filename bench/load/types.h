@@ -30,6 +30,7 @@ struct Options {
   std::string frames;  // UDP through Ethernet frames of this DPDK device; empty: sockets
   std::string frames_source = "10.9.0.1";  // the address that they come from
   uint32_t threads = 1;
+  std::string cpus;           // that the threads are bound to, as read_cpu_list(); empty: to none
   uint32_t connections = 50;  // over all threads
   uint32_t pipeline = 1;      // unanswered requests of each connection
   double rate = 0;            // open loop: requests/s over all threads; 0: closed loop

@@ -221,4 +221,15 @@ WC_HD inline void prefetch(const void* address) {
 #endif
 }
 
+// For memory whose lines other CPUs may have: it is to be written soon.
+inline void prefetch_to_write(const void* address) {
+#if defined(__x86_64__)
+  // Compilers use it only where they are told that the processor has it. One that does not know it
+  // does nothing.
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 }  // namespace warpcache

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/cpu_list.h"
+
 namespace warpcache {
 
 bool add_frames(OptionDraft& draft, std::string_view value) {
@@ -40,6 +42,11 @@ bool set_ucx(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
+bool set_frames_cpus(OptionDraft& draft, std::string_view value) {
+  draft.frames_of_dpdk.cpus = read_cpu_list(value);
+  return !draft.frames_of_dpdk.cpus.empty();
+}
+
 bool set_frames_kernel(OptionDraft& draft, std::string_view value) {
   const size_t comma = value.find(',');
   draft.frames_of_dpdk.kernel_interface = value.substr(0, comma);
@@ -61,7 +68,8 @@ std::string finish_frames(OptionDraft& draft) {
   const FramesOptions& given = draft.frames_of_dpdk;
   if (device == nullptr) {
     if (given == FramesOptions{} && !draft.frames_threads_given) return "";
-    return "--frames-queues, --frames-threads and --frames-kernel need --frames=dpdk:DEVICE.";
+    return "--frames-queues, --frames-threads, --frames-cpus and --frames-kernel need "
+           "--frames=dpdk:DEVICE.";
   }
   if (draft.frames_threads_given && given.threads > given.queues) {
     return "--frames-threads is at most the number of --frames-queues.";
@@ -71,6 +79,16 @@ std::string finish_frames(OptionDraft& draft) {
   }
   device->queues = given.queues;
   device->threads = draft.frames_threads_given ? given.threads : given.queues;
+  if (!given.cpus.empty()) {
+    if (given.cpus.size() != device->threads) {
+      return "--frames-cpus gives " + std::to_string(given.cpus.size()) + " CPUs to " +
+             std::to_string(device->threads) + " threads: give one each.";
+    }
+    if (const std::vector<uint32_t> others = cpus_not_allowed(given.cpus); !others.empty()) {
+      return "--frames-cpus: the server may not use CPU " + std::to_string(others[0]) + ".";
+    }
+  }
+  device->cpus = given.cpus;
   device->kernel_interface = given.kernel_interface;
   device->kernel_address = given.kernel_address;
   return "";

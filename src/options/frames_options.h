@@ -16,6 +16,9 @@ bool add_frames(OptionDraft& draft, std::string_view value);
 // --ucx: an address with a port. An ApplyOption.
 bool set_ucx(OptionDraft& draft, std::string_view value);
 
+// --frames-cpus: as 1,4-7. An ApplyOption.
+bool set_frames_cpus(OptionDraft& draft, std::string_view value);
+
 // --frames-kernel: NAME[,ADDRESS/BITS]. An ApplyOption.
 bool set_frames_kernel(OptionDraft& draft, std::string_view value);
 

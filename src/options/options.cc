@@ -43,6 +43,8 @@ enum LongOnly : int {
   kFramesQueues,
   kFramesThreads,
   kFramesBurst,
+  kFramesDepth,
+  kFramesCpus,
   kFramesKernel,
   kUcx,
   kEngine,
@@ -303,6 +305,13 @@ const Spec kSpecs[] = {
      "a number from 32 to 8192", "",
      "the most frames that the engine gets at a time: more for\nrate, fewer for latency (default: "
      "1024)"},
+    {kFramesDepth, "frames-depth", "num",
+     [](Draft& d, View v) { return set_u32(d.options.frames_depth, v, 1, kFramesDepthMax); },
+     "a number from 1 to 8", "",
+     "bursts that the GPU has at a time, of each thread: more\nfor latency, fewer for rate "
+     "(default: 2)"},
+    {kFramesCpus, "frames-cpus", "list", set_frames_cpus, "numbers of CPUs, as 1,4-7", "",
+     "CPUs for the threads of the DPDK device, one each"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},

@@ -58,17 +58,20 @@ struct ListenOptions {
   std::optional<ListenAddress> ucx;  // --ucx: active messages
 };
 
+inline constexpr uint32_t kFramesDepthMax = 8;
+
 // A port of Ethernet frames, beside the sockets (--frames).
 struct FramesOptions {
   enum class Kind : uint8_t { kPcap, kTap, kDpdk };
 
   Kind kind = Kind::kPcap;
-  std::string input;     // kPcap: the file that frames are read from
-  std::string output;    // kPcap: the file that replies are written to
-  std::string name;      // kTap: the interface; kDpdk: the device, with its arguments
-  std::string address;   // kTap: as in 10.9.0.1/24, added to the interface; empty: none
-  uint32_t queues = 1;   // kDpdk: pairs of queues (--frames-queues)
-  uint32_t threads = 1;  // that serve it. kDpdk: they share the queues (--frames-threads)
+  std::string input;           // kPcap: the file that frames are read from
+  std::string output;          // kPcap: the file that replies are written to
+  std::string name;            // kTap: the interface; kDpdk: the device, with its arguments
+  std::string address;         // kTap: as in 10.9.0.1/24, added to the interface; empty: none
+  uint32_t queues = 1;         // kDpdk: pairs of queues (--frames-queues)
+  uint32_t threads = 1;        // that serve it. kDpdk: they share the queues (--frames-threads)
+  std::vector<uint32_t> cpus;  // kDpdk: the CPU of each thread (--frames-cpus); empty: any
   // kDpdk: the TAP interface for what is the kernel's (--frames-kernel), and an address as above.
   std::string kernel_interface;
   std::string kernel_address;
@@ -201,6 +204,7 @@ struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
   uint32_t frames_burst = 1024;  // --frames-burst: the most frames that an engine gets at a time
+  uint32_t frames_depth = 2;     // --frames-depth: bursts that a CUDA engine has at a time
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;

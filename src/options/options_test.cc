@@ -552,6 +552,8 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --frames-queues=<num>",
                                  "    --frames-threads=<num>",
                                  "    --frames-burst=<num>",
+                                 "    --frames-depth=<num>",
+                                 "    --frames-cpus=<list>",
                                  "    --frames-kernel=<name>",
                                  "    --ucx=<addr>",
                                  "    --engine=<name>",

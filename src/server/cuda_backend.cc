@@ -96,6 +96,7 @@ CudaEngineConfig CudaBackend::engine_config() const {
   config.cas_enabled = options_.store.use_cas;
   config.jobs.blocks_max = config_.blocks_per_engine;
   config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
+  config.packet_bursts = options_.frames_depth;
   config.batches = config.jobs.persistent ? 1 : kBatchesByLaunches;
   return config;
 }

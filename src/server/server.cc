@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/cpu_list.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
 #include "server/open_nic_cache.h"
@@ -91,7 +92,11 @@ std::string Server::open_ports() {
     std::vector<std::unique_ptr<io::FramePort>> ports;
     std::string failure = open_frame_ports(frames, &ports);
     if (!failure.empty()) return "--frames=" + failure + ".";
-    for (auto& port : ports) frames_.emplace_back().port = std::move(port);
+    for (size_t i = 0; i < ports.size(); ++i) {
+      FrameThread& made = frames_.emplace_back();
+      made.port = std::move(ports[i]);
+      if (!frames.cpus.empty()) made.cpu = frames.cpus[i];
+    }
   }
   std::vector<std::string> skipped;
   for (const ListenAddress& address : options_.listen.tcp) {
@@ -223,6 +228,10 @@ void Server::run_worker(const WorkerThread& worker) {
 // The main function of a frame port's thread, likewise. A server without sockets ends with its last
 // port.
 void Server::run_frames(const FrameThread& frames) {
+  static_assert(kFramesDepthMax <= io::kFrameBurstsMax);
+  if (frames.cpu.has_value() && !pin_thread(*frames.cpu)) {
+    spdlog::warn("frames of {} are not bound to CPU {}", frames.port->describe(), *frames.cpu);
+  }
   frames.engine->attach_thread();
   attached_->count_down();
   frames.loop->run();

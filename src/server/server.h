@@ -119,6 +119,7 @@ class Server {
     std::unique_ptr<io::FramePort> port;
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<worker::FrameWorker> loop;
+    std::optional<uint32_t> cpu;  // that the thread is bound to
     std::thread thread;
   };
 

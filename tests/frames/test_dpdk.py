@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import os
 import shutil
 import socket
 import struct
@@ -154,6 +155,19 @@ def test_more_queues_than_threads(server):
     check_queues(server)
 
 
+def test_threads_are_bound_to_cpus():
+    require_dpdk()
+    cpu = max(os.sched_getaffinity(0))
+    options = ("--frames=dpdk:net_null0", "--frames-queues=2", f"--frames-cpus={cpu},{cpu}")
+    server = start_server(require_target("warpcached"), options)
+    try:
+        tasks = Path(f"/proc/{server.pid}/task").iterdir()
+        bound = [os.sched_getaffinity(int(task.name)) for task in tasks if (task / "comm").read_text().startswith("frames-")]
+        assert bound == [{cpu}, {cpu}]
+    finally:
+        assert server.stop() == 0
+
+
 @in_own_network
 def test_refusals():
     require_dpdk()
@@ -164,6 +178,8 @@ def test_refusals():
         (["--frames=dpdk:" + DEVICE, "-d"], "-d cannot be had"),
         (["--frames=dpdk:" + DEVICE, "--frames-threads=2"], "at most the number of --frames-queues"),
         (["--frames=dpdk:" + DEVICE, "--frames=dpdk:net_null0"], "one DPDK device"),
+        (["--frames=dpdk:" + DEVICE, "--frames-cpus=0,0"], "gives 2 CPUs to 1 threads: give one each"),
+        (["--frames=dpdk:" + DEVICE, "--frames-cpus=1023"], "the server may not use CPU 1023"),
     ):
         command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -240,9 +256,12 @@ def test_requests_that_fit_into_no_frame(memif_server, tmp_path):
     assert done.returncode == 3 and "does not fit into a frame" in done.stderr, done.stdout + done.stderr
 
 
+KILLS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 3
+
+
 def test_peer_killed_and_restarted(memif_server, tmp_path):
     with memif_server.connect() as sock:
-        for _ in range(3):
+        for _ in range(KILLS):
             before = frames_stats(sock, "frames_requests", 0)["frames_requests"]
             command = generator(memif_server, tmp_path, "--seconds", "1000", "--keys", "100", "--no-verify")
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:

@@ -157,6 +157,9 @@ def test_refusals():
         ("--frames-queues=2", "need --frames=dpdk:DEVICE"),
         ("--frames-threads=1", "need --frames=dpdk:DEVICE"),
         ("--frames-burst=8", "give a number from 32 to 8192"),
+        ("--frames-depth=9", "give a number from 1 to 8"),
+        ("--frames-cpus=0", "need --frames=dpdk:DEVICE"),
+        ("--frames-cpus=1-", "give numbers of CPUs, as 1,4-7"),
         ("--frames-kernel=a", "need --frames=dpdk:DEVICE"),
     ]:
         done = subprocess.run(

@@ -192,8 +192,12 @@ def test_ketama_agrees_with_libmemcached(server, monkeypatch):
         assert all(int(one.stats()["curr_items"]) > 20 for one in (server, second))
 
 
-def test_the_example_in_c(server):
-    program = find_ucx_program("client_example")
+EXAMPLES = {"client_example": "hello flags 7, count 42, by {}\n", "client_example_cpp": "as stored, by {}\n"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples(server, name):
+    program = find_ucx_program(name)
     for ucx_port, way in ((server.ucx_port, "ucx"), (0, "tcp")):
         result = subprocess.run(
             [program, "127.0.0.1", str(server.sockets.port), str(ucx_port)],
@@ -202,4 +206,4 @@ def test_the_example_in_c(server):
             timeout=60,
             env={**os.environ, **environment(server.transports)},
         )
-        assert result.stdout == f"hello flags 7, count 42, by {way}\n", result.stderr
+        assert result.stdout == EXAMPLES[name].format(way), result.stderr

@@ -14,14 +14,19 @@ namespace {
 
 using net::PacketResult;
 
-// Frames whose first lines are fetched before they are parsed.
-constexpr uint32_t kFramesAhead = 4;
+// Frames whose lines are fetched before they are parsed.
+constexpr uint32_t kFramesAhead = 8;
+constexpr uint32_t kLine = 64;  // bytes
 
+// Another core has written the frame, and has read the last reply that lay behind it.
 void prefetch_frame(const net::PacketBurst& burst, uint32_t index) {
   if (index >= burst.count) return;
-  const uint8_t* const frame = burst.frame(index).data;
-  prefetch(frame);
-  prefetch(frame + 64);
+  const MutableBytes frame = burst.frame(index);
+  prefetch(frame.data);
+  if (burst.frame_room == 0) return prefetch(frame.data + kLine);
+  const uint32_t reply = net::arena_bytes(static_cast<uint32_t>(frame.size));
+  prefetch_to_write(frame.data + reply);
+  prefetch_to_write(frame.data + reply + kLine);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace warpcache::io {
 namespace {
 
 constexpr uint16_t kRingFrames = 1024;
-constexpr uint32_t kPoolCache = 256;
+constexpr uint32_t kPoolCache = RTE_MEMPOOL_CACHE_MAX_SIZE;
 constexpr auto kAnySocket = static_cast<unsigned>(SOCKET_ID_ANY);
 constexpr uint32_t kBufferBytes = RTE_PKTMBUF_HEADROOM + DpdkPort::kFrameRoom;
 
@@ -366,11 +366,18 @@ rte_mbuf* DpdkPort::take_request(uint32_t burst, const TxFrame& frame) {
   return request;
 }
 
-// A buffer for a frame of the block, which is sent from where it is, or for any other, which is
-// copied. Null: none is free.
-rte_mbuf* DpdkPort::make_frame(uint32_t block, const TxFrame& frame) {
-  rte_mbuf* const made = rte_pktmbuf_alloc(sent_);
-  if (made == nullptr) return nullptr;
+// Buffers for those frames that do not lie beside their requests. Returns how many it has got.
+uint32_t DpdkPort::take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers) {
+  uint32_t wanted = 0;
+  for (uint32_t i = 0; i < count; ++i) wanted += frames[i].is_beside ? 0 : 1;
+  if (wanted == 0 || rte_pktmbuf_alloc_bulk(sent_, buffers, wanted) == 0) return wanted;
+  uint32_t taken = 0;
+  while (taken < wanted && (buffers[taken] = rte_pktmbuf_alloc(sent_)) != nullptr) ++taken;
+  return taken;
+}
+
+// Puts a frame into a buffer: one of the block is sent from where it is, any other is copied.
+void DpdkPort::fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made) {
   const Bytes bytes = frame.bytes;
   if (block != kNoBlock) {
     auto* const data = const_cast<uint8_t*>(bytes.data);
@@ -382,7 +389,6 @@ rte_mbuf* DpdkPort::make_frame(uint32_t block, const TxFrame& frame) {
     std::memcpy(rte_pktmbuf_mtod(made, void*), bytes.data, bytes.size);
     counters_.copied_bytes.add(bytes.size);
   }
-  return made;
 }
 
 // Waits a little for a full ring: a peer that takes frames frees it soon. What it does not take
@@ -407,15 +413,19 @@ uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
 
 void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   rte_mbuf* filled[kAtOnce];
+  rte_mbuf* buffers[kAtOnce];
   const uint32_t block = block_of_[burst];
   for (uint32_t at = 0; at < count; at += kAtOnce) {
     const uint32_t some = std::min(count - at, kAtOnce);
     uint32_t ready = 0;
+    const uint32_t buffer_count = take_buffers(frames + at, some, buffers);
+    uint32_t used = 0;
     for (uint32_t i = at; i < at + some; ++i) {
       WC_ASSERT(frames[i].bytes.size <= kFrameRoom);
+      if (!frames[i].is_beside && used == buffer_count) continue;
       rte_mbuf* const frame =
-          frames[i].is_beside ? take_request(burst, frames[i]) : make_frame(block, frames[i]);
-      if (frame == nullptr) continue;
+          frames[i].is_beside ? take_request(burst, frames[i]) : buffers[used++];
+      if (!frames[i].is_beside) fill_buffer(block, frames[i], frame);
       frame->data_len = static_cast<uint16_t>(frames[i].bytes.size);
       frame->pkt_len = frame->data_len;
       filled[ready++] = frame;

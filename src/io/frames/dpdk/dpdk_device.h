@@ -125,7 +125,8 @@ class DpdkPort final : public FramePort {
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
   void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
-  rte_mbuf* make_frame(uint32_t block, const TxFrame& frame);
+  uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
+  void fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made);
   uint8_t* block_data(uint32_t block) const;
   static void free_block(void* data, void* block);
   uint32_t transmit(uint16_t queue, rte_mbuf** frames, uint32_t count);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -14,6 +15,15 @@
 
 namespace warpcache::stress {
 namespace {
+
+// Microseconds in which this thread was ready to run and had no processor.
+int64_t queued_us() {
+  std::ifstream in("/proc/thread-self/schedstat");
+  int64_t ran_ns = 0;
+  int64_t queued_ns = 0;
+  in >> ran_ns >> queued_ns;
+  return queued_ns / 1000;
+}
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -152,20 +162,23 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
   std::atomic<bool> done = false;
   std::atomic<uint64_t> reads = 0;
   std::atomic<uint64_t> writes = 0;
-  std::atomic<int64_t> longest_read_us = 0;
+  std::atomic<int64_t> longest_read_us = 0;  // without the time in which it had no processor
   holder.enter();
   std::vector<const store::Item*> items;
   for (uint64_t i = 0; i <= kHeld; ++i) items.push_back(holder.find(key_name(i)).item);
   std::vector<std::thread> others;
   others.emplace_back([&] {
     Worker reader(store.get());
+    int64_t queued = queued_us();
     while (!released) {
       const auto start = steady_clock::now();
       EXPECT_TRUE(reader.get(key_name(kHot)));
-      const auto took =
-          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
-      longest_read_us = std::max<int64_t>(longest_read_us, took.count());
-      ++reads;
+      int64_t took =
+          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start)
+              .count();
+      if (took > longest_read_us) took -= queued_us() - queued;
+      longest_read_us = std::max<int64_t>(longest_read_us, took);
+      if (++reads % 64 == 0) queued = queued_us();
     }
   });
   others.emplace_back([&] {

@@ -14,7 +14,7 @@ namespace {
 constexpr uint8_t kStatOpcode = 0x10;
 constexpr uint8_t kVersionOpcode = 0x0b;
 
-// What stands behind `prefix` is a number: it is put away, and `place` shown instead.
+// What stands after `prefix` is a number: it is put away, and `place` shown instead.
 bool replace_number(std::string& word, std::string_view prefix, std::string_view place,
                     std::vector<uint64_t>* numbers) {
   uint64_t number = 0;

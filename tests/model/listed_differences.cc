@@ -33,7 +33,7 @@ bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit-
 
 // The value, or the body of a packet, without its blanks.
 std::string value_of(const AnswerUnit& unit) {
-  constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
+  constexpr std::string_view kCasPlace = "<cas>";  // after the header of a packet
   const bool packet = unit.shown.starts_with('\x81');
   const size_t begin =
       packet ? unit.shown.find(kCasPlace) + kCasPlace.size() : unit.shown.find('\n') + 1;
@@ -145,7 +145,7 @@ Effect debug_of_binary_key(const Parting& parting) {
 }
 
 // memcached writes a number in place only while no reply before it holds the item: else it makes a
-// new one, without the blanks behind the old number.
+// new one, without the blanks after the old number.
 Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
@@ -315,7 +315,7 @@ Effect blank_word(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
-// memcached counts in long values, whatever stands behind the number.
+// memcached counts in long values, whatever stands after the number.
 Effect long_number(const Parting& parting) {
   const bool met = parting.before.long_value() && parting.ours.unit != nullptr &&
                    (parting.ours.unit->shown.find("Non-numeric") != std::string::npos ||
@@ -390,7 +390,7 @@ Effect crawler_thread(const Parting& parting) {
   return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
-// memcached refuses a dump behind another command of the same read.
+// memcached refuses a dump after another command of the same read.
 Effect dump_in_pipeline(const Parting& parting) {
   const bool met = parting.theirs.unit != nullptr && parting.ours.unit != nullptr &&
                    parting.theirs.unit->shown.starts_with("ERROR cannot pipeline");

@@ -29,7 +29,7 @@ bool read_header(const std::string& packet, client::BinaryHeader& header) {
 bool gets_long_key(const std::string& bytes) {
   size_t word = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
-    // A carriage return is a part of the key unless the line ends behind it.
+    // A carriage return is a part of the key unless the line ends after it.
     const bool ends = bytes[at] == ' ' || bytes[at] == '\n' || bytes.compare(at, 2, "\r\n") == 0;
     word = ends ? 0 : word + 1;
     // What is left of a value of a wrong size may stand before the command.

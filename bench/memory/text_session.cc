@@ -8,44 +8,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
+
+#include "client/codec/words.h"
 
 namespace warpcache::bench {
 namespace {
+
+using client::ReplyCode;
+using client::Taken;
+using client::TextReply;
 
 constexpr int kWaitMsMax = 60 * 1000;
 constexpr size_t kReceiveBytes = size_t{256} << 10;
 constexpr uint32_t kStatsLinesMax = 10000;
 constexpr uint32_t kLineKeysMax = 24;  // so that a line of usual keys has less than 1 KiB
-constexpr std::string_view kLineEnd = "\r\n";
-
-// Removes the next word from a line and returns it.
-std::string_view take_word(std::string_view* line) {
-  const size_t space = line->find(' ');
-  const std::string_view word = line->substr(0, space);
-  line->remove_prefix(space == std::string_view::npos ? line->size() : space + 1);
-  return word;
-}
-
-bool is_number(std::string_view word, uint32_t expected) {
-  uint32_t number = 0;
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, number);
-  return error == std::errc() && stop == end && number == expected;
-}
-
-void append(std::vector<char>* out, std::string_view text) {
-  out->insert(out->end(), text.begin(), text.end());
-}
-
-void append_number(std::vector<char>* out, uint32_t number) {
-  char digits[10];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  out->push_back(' ');
-  out->insert(out->end(), digits, end);
-}
 
 }  // namespace
 
@@ -77,30 +56,36 @@ bool TextSession::connect(const std::string& address, uint16_t port) {
 void TextSession::attach(int socket) { socket_ = socket; }
 
 void TextSession::queue(const Request& request, uint32_t expiry_s) {
-  static constexpr std::string_view kWords[] = {"get ", "set ", "delete "};
-  const bool is_get = request.operation == Operation::kGet;
-  if (is_get && line_keys_ > 0 && line_keys_ < kLineKeysMax) {
-    out_.resize(out_.size() - kLineEnd.size());
-    out_.push_back(' ');
-    pending_.back().ends_line = false;
-    ++line_keys_;
-  } else {
-    append(&out_, kWords[static_cast<size_t>(request.operation)]);
-    line_keys_ = is_get ? 1 : 0;
-  }
-  size_t at = out_.size();
-  out_.resize(at + request.sizes.key);
-  maker_.write_key(request.id, request.sizes.key, out_.data() + at);
+  const auto key = [this, &request](char* out) {
+    maker_.write_key(request.id, request.sizes.key, out);
+    return request.sizes.key;
+  };
+  const size_t line_max = client::line_bytes_max(request.sizes.key);
+  std::string_view verb = request.operation == Operation::kGet ? "get" : "delete";
   if (request.operation == Operation::kSet) {
-    append_number(&out_, maker_.flags(request.id, request.version));
-    append_number(&out_, expiry_s);
-    append_number(&out_, request.sizes.value);
-    append(&out_, kLineEnd);
-    at = out_.size();
-    out_.resize(at + request.sizes.value);
-    maker_.write_value(request.id, request.version, request.sizes.value, out_.data() + at);
+    const uint32_t size = request.sizes.value;
+    client::append(line_max + size + client::kLineEnd.size(), &out_, [&](char* out) {
+      const client::StoreFields fields = {maker_.flags(request.id, request.version), expiry_s,
+                                          size};
+      out = client::write_store("set", key, fields, out);
+      maker_.write_value(request.id, request.version, size, out);
+      return std::copy(client::kLineEnd.begin(), client::kLineEnd.end(), out + size);
+    });
+    line_keys_ = 0;
+  } else {
+    if (request.operation != Operation::kGet) {
+      line_keys_ = 0;
+    } else if (line_keys_ == 0 || line_keys_ == kLineKeysMax) {
+      line_keys_ = 1;
+    } else {
+      out_.resize(out_.size() - client::kLineEnd.size());  // the line goes on
+      verb = "";
+      pending_.back().ends_line = false;
+      ++line_keys_;
+    }
+    client::append(line_max, &out_,
+                   [&](char* out) { return client::RequestLine(out, verb).key(key).end(); });
   }
-  append(&out_, kLineEnd);
   pending_.push_back({request, true});
 }
 
@@ -147,22 +132,20 @@ bool TextSession::flush() {
   return true;
 }
 
-// Returns the next line without its end; does not consume it.
-bool TextSession::peek_line(std::string_view* line) {
-  size_t searched = 0;
+// Returns the next line, with its value; does not consume it.
+bool TextSession::peek(TextReply* reply) {
   for (;;) {
-    const char* const begin = in_.data() + in_begin_;
-    const size_t size = in_end_ - in_begin_;
-    const void* const found =
-        size > searched ? std::memchr(begin + searched, '\n', size - searched) : nullptr;
-    if (found != nullptr) {
-      const auto length = static_cast<size_t>(static_cast<const char*>(found) - begin);
-      line_size_ = length + 1;
-      *line = {begin, length > 0 && begin[length - 1] == '\r' ? length - 1 : length};
-      return true;
+    const std::string_view there = {in_.data() + in_begin_, in_end_ - in_begin_};
+    std::string_view rest = there;
+    switch (client::take_reply(&rest, reply, kValueSizeMax)) {
+      case Taken::kWhole:
+        reply_size_ = there.size() - rest.size();
+        return true;
+      case Taken::kBad:
+        return fail("no reply of the text protocol");
+      case Taken::kPart:
+        if (!wait(POLLIN) || !receive_some()) return false;
     }
-    searched = size;
-    if (!wait(POLLIN) || !receive_some()) return false;
   }
 }
 
@@ -170,67 +153,49 @@ bool TextSession::peek_line(std::string_view* line) {
 // have none, so a value of another key is left for the next key of the line.
 bool TextSession::read_get(const Pending& pending, Outcome* outcome) {
   const Request& request = pending.request;
-  std::string_view line;
-  if (!peek_line(&line)) return false;
+  TextReply reply;
+  if (!peek(&reply)) return false;
   *outcome = Outcome::kMiss;
-  if (line.starts_with("VALUE ")) {
+  if (reply.code == ReplyCode::kValue) {
     char key[kKeySizeMax];
     maker_.write_key(request.id, request.sizes.key, key);
-    std::string_view words = line.substr(6);
-    const bool key_fits = take_word(&words) == std::string_view(key, request.sizes.key);
+    const bool key_fits = reply.head.key == std::string_view(key, request.sizes.key);
     if (!key_fits && !pending.ends_line) return true;
-    if (!read_value(request, words, outcome)) return false;
-    if (!key_fits) *outcome = Outcome::kWrong;
+    *outcome = key_fits && value_fits(request, reply) ? Outcome::kHit : Outcome::kWrong;
+    consume();
     if (!pending.ends_line) return true;
-    if (!peek_line(&line)) return false;
-    if (line != "END") return fail("a value where END should be");
-  } else if (line != "END") {
-    refuse(line);
+    if (!peek(&reply)) return false;
+    if (reply.code != ReplyCode::kEnd) return fail("a value where END should be");
+  } else if (reply.code != ReplyCode::kEnd) {
+    refuse(reply.line);
     *outcome = Outcome::kRefused;
   }
-  if (pending.ends_line) consume_line();
+  if (pending.ends_line) consume();
   return true;
 }
 
-// Reads a value after its VALUE line; `words` are the words after the key.
-bool TextSession::read_value(const Request& request, std::string_view words, Outcome* outcome) {
-  const bool flags_fit = is_number(take_word(&words), maker_.flags(request.id, request.version));
-  uint32_t size = 0;
-  std::from_chars(words.data(), words.data() + words.size(), size);
-  if (size > kValueSizeMax) return fail("a value is larger than any that was stored");
-  consume_line();
-
-  while (in_end_ - in_begin_ < size) {
-    if (!wait(POLLIN) || !receive_some()) return false;
-  }
-  const char* const value = in_.data() + in_begin_;
-  const bool value_fits =
-      size == request.sizes.value && maker_.value_is(request.id, request.version, value, size);
-  in_begin_ += size;
-  std::string_view rest;
-  if (!peek_line(&rest)) return false;
-  if (!rest.empty()) return fail("a value's end is not where it should be");
-  consume_line();
-  *outcome = flags_fit && value_fits ? Outcome::kHit : Outcome::kWrong;
-  return true;
+bool TextSession::value_fits(const Request& request, const TextReply& reply) const {
+  return reply.head.client_flags == maker_.flags(request.id, request.version) &&
+         reply.value.size() == request.sizes.value &&
+         maker_.value_is(request.id, request.version, reply.value.data(), request.sizes.value);
 }
 
 // Reads the one line that answers a set or a delete.
 bool TextSession::read_change(const Request& request, Outcome* outcome) {
-  std::string_view line;
-  if (!peek_line(&line)) return false;
+  TextReply reply;
+  if (!peek(&reply)) return false;
   const bool is_set = request.operation == Operation::kSet;
-  if (line == (is_set ? "STORED" : "DELETED")) {
+  if (reply.code == (is_set ? ReplyCode::kStored : ReplyCode::kDeleted)) {
     *outcome = is_set ? Outcome::kStored : Outcome::kRemoved;
-  } else if (line == "NOT_FOUND" && !is_set) {
+  } else if (reply.code == ReplyCode::kNotFound && !is_set) {
     *outcome = Outcome::kNotFound;
-  } else if (line == "SERVER_ERROR out of memory storing object" && is_set) {
+  } else if (reply.line == client::kOutOfMemory && is_set) {
     *outcome = Outcome::kOutOfMemory;
   } else {
     *outcome = Outcome::kRefused;
-    refuse(line);
+    refuse(reply.line);
   }
-  consume_line();
+  consume();
   return true;
 }
 
@@ -248,16 +213,17 @@ bool TextSession::next_reply(Reply* reply) {
 }
 
 bool TextSession::ask_stats(std::map<std::string, std::string>* stats) {
-  append(&out_, "stats\r\n");
+  out_ += "stats\r\n";
   if (!flush()) return false;
   for (uint32_t i = 0; i < kStatsLinesMax; ++i) {
-    std::string_view line;
-    if (!peek_line(&line)) return false;
-    consume_line();
-    if (line == "END") return true;
-    if (take_word(&line) != "STAT") return fail("stats: not understood");
-    const std::string_view name = take_word(&line);
-    (*stats)[std::string(name)] = line;
+    TextReply reply;
+    if (!peek(&reply)) return false;
+    consume();
+    if (reply.code == ReplyCode::kEnd) return true;
+    std::string_view words = reply.line;
+    if (client::take_word(&words) != "STAT") return fail("stats: not understood");
+    const std::string_view name = client::take_word(&words);
+    (*stats)[std::string(name)] = words;
   }
   return fail("stats: too many lines");
 }

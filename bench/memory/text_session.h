@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/codec/text.h"
 #include "workload/item_maker.h"
 #include "workload/sizes.h"
 
@@ -84,20 +85,20 @@ class TextSession {
   bool fail(const std::string& what);
   bool wait(short events);
   bool receive_some();
-  bool peek_line(std::string_view* line);
-  void consume_line() { in_begin_ += line_size_; }
+  bool peek(client::TextReply* reply);
+  void consume() { in_begin_ += reply_size_; }
   bool read_get(const Pending& pending, Outcome* outcome);
-  bool read_value(const Request& request, std::string_view words, Outcome* outcome);
+  bool value_fits(const Request& request, const client::TextReply& reply) const;
   bool read_change(const Request& request, Outcome* outcome);
   void refuse(std::string_view line);
 
   const ItemMaker& maker_;
   int socket_ = -1;
-  std::vector<char> out_;
+  std::string out_;
   std::vector<char> in_;
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
-  size_t line_size_ = 0;    // size of the line from peek_line(), with its end
+  size_t reply_size_ = 0;   // bytes of the reply from peek()
   uint32_t line_keys_ = 0;  // keys of the `get` line at the end of out_; 0: there is none
   std::deque<Pending> pending_;
   std::string failure_;

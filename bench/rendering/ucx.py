@@ -23,8 +23,28 @@ def latency() -> str:
 
 
 def cell(operation: str, size: int, way: str) -> str:
-    row = only(rows(FILE, clients=1, operation=operation, bytes=size, way=way))
+    row = one(operation, size, way)
     return f"{three(row['p50_us'])} ({three(row['best_p50_us'])})"
+
+
+def one(operation: str, size: int, way: str) -> dict:
+    return only(rows(FILE, clients=1, operation=operation, bytes=size, way=way))
+
+
+def gain() -> str:
+    """Of a small get, best round against best round."""
+    times = one("get", 4, "tcp")["best_p50_us"] / one("get", 4, "ucx shm")["best_p50_us"]
+    return f"shm {times:.0f} times below TCP"
+
+
+def get_4k() -> str:
+    memory, tcp = (one("get", 4096, way)["best_p50_us"] for way in ("ucx shm", "ucx tcp"))
+    return f"shm {three(memory)}, TCP {three(tcp)} us"
+
+
+def best_rate() -> str:
+    row = only(rows(FILE, clients=16, operation="get", bytes=4, way="ucx shm"))
+    return f"shm {row['rate'] / 1e6:.1f} M/s"
 
 
 @block("ucx-rate")

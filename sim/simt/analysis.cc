@@ -78,8 +78,8 @@ Lists reversed(const Lists& lists) {
   return out;
 }
 
-// The graph turned around, one sink behind each function in place of its exits: node
-// blocks.size() + f is the sink of function f, and the last is the root behind all sinks.
+// The graph turned around, one sink after each function in place of its exits: node
+// blocks.size() + f is the sink of function f, and the last is the root after all sinks.
 class ReversedGraph {
  public:
   ReversedGraph(const Graph& graph, const EdgeSet& edges, const PostDominatorOptions& options)

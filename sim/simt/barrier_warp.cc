@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kRegisters = 256;
 
-// Lanes that run together: the next block, and the blocks behind the calls they are in.
+// Lanes that run together: the next block, and the blocks after the calls they are in.
 struct Group {
   uint32_t next;
   LaneMask lanes;

@@ -66,7 +66,7 @@ bool is_narrow(const Estimate& estimate, double half_width) {
          estimate.ratio_half_width <= half_width;
 }
 
-// A chunk for each thread, from pass `first` on; empty behind the last pass.
+// A chunk for each thread, from pass `first` on; empty after the last pass.
 std::vector<Chunk> run_round(const Graph& graph, const RunOptions& options, uint64_t first,
                              std::vector<Runner>& runners) {
   std::vector<Chunk> chunks(runners.size(), Chunk(graph, options.warp_size));

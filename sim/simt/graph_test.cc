@@ -88,7 +88,7 @@ class Disassembly : public ::testing::TestWithParam<const char*> {
 };
 
 // Counted in the listing: the last instruction of scan lies at 0x1c0, of branch at 0x500, of mix
-// at 0x220 behind call's 0x160.
+// at 0x220 after call's 0x160.
 TEST_P(Disassembly, FindsEveryInstruction) {
   EXPECT_EQ(graph_.functions.size(), 6u);
   EXPECT_EQ(instructions("scan"), 0x1c0u / 16 + 1);

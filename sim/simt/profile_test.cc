@@ -388,7 +388,7 @@ TEST(Counters, BecomeAProfile) {
               32 * 60.0 / 64 * 3, 1);
 }
 
-// The guard of "@P0 BRA P1" held for all; how many went on is told by the block behind the loop.
+// The guard of "@P0 BRA P1" held for all; how many went on is told by the block after the loop.
 TEST(Counters, FollowTheFlowWhereABranchHasTwoConditions) {
   const Graph graph = graph_of(test_file("probe_bbcfg.dot"));
   const uint32_t scan = graph.find_function("scan");

@@ -134,7 +134,7 @@ uint8_t sync_of(const Instruction& instruction) {
   return waits ? kWholeWarp : kNoBarrier;
 }
 
-// Behind these, lanes do not go on as they came.
+// After these, lanes do not go on as they came.
 bool cuts(const Instruction& instruction) {
   return sync_of(instruction) != kNoBarrier || instruction.is("YIELD") ||
          instruction.is("ENDCOLLECTIVE");

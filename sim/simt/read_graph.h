@@ -14,7 +14,7 @@ namespace warpcache::simt {
 // Whether the nodes are records of disassembled instructions.
 bool is_disassembly(const DotGraph& dot);
 
-// A plain graph. A block's instructions are its attribute `instructions`, or the number behind the
+// A plain graph. A block's instructions are its attribute `instructions`, or the number after the
 // last '-' of its label ("B-12"), else 1. An edge's attribute `probability` becomes its weight. The
 // entry is the node with the attribute `entry`, else the first without predecessors, else the
 // first. Blocks without successors end the thread. False: `why` says what is wrong.

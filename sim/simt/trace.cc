@@ -20,7 +20,7 @@ bool leads_to(const Block& block, uint32_t to) {
   return std::find(block.successors.begin(), block.successors.end(), to) != block.successors.end();
 }
 
-// Whether a thread may end behind `from`.
+// Whether a thread may end after `from`.
 bool may_end(const Block& from) { return leads_to(from, kExit) || leads_to(from, kReturn); }
 
 bool parse_line(const std::string& line, const Graph& graph, const Index& index, uint32_t entry,

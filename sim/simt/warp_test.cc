@@ -121,7 +121,7 @@ std::string record(const std::string& name, const std::string& body) {
   return "\"" + name + "\" [label=\"{<entry>" + name + ":\\l" + body + "}\"]\n";
 }
 
-// if (p) { x; } y;  with BSSY in front and BSYNC behind.
+// if (p) { x; } y;  with BSSY in front and BSYNC after.
 std::string barrier_code(const std::string& before_sync) {
   return "digraph f {\nsubgraph \"cluster_k\" {\n" +
          record("k", "BSSY B0, `(.L_y) ;\\l|<exit0>@P0 BRA `(.L_s) ;\\l") +

@@ -27,6 +27,7 @@
 #include "base/byte_pipe.h"
 #include "engine/watch.h"
 #include "store/layout/item.h"
+#include "store/observer.h"
 
 namespace warpcache::admin {
 
@@ -40,7 +41,7 @@ struct WatchCounts {
 };
 
 // Any thread may call all functions.
-class Watchers final : public engine::Watch {
+class Watchers final : public engine::Watch, public store::Observer {
  public:
   static constexpr uint32_t kWatchersMax = 20;
   // Buffers for records. Threads above this number share them.
@@ -64,8 +65,7 @@ class Watchers final : public engine::Watch {
 
   void saw_request(const engine::SeenRequest& seen);
   void saw_look_up(int fd, Bytes key, engine::KeyState found, uint32_t value_size);
-  // `now` is the server's second. May be called with the lock of an index pair held.
-  void evicted(const store::Item& item, uint32_t now);
+  void evicted(const store::Item& item, uint32_t now) override;
   void connection_opened(int fd, const engine::PeerAddress& peer) override;
   void connection_closed(int fd, const engine::PeerAddress& peer, std::string_view reason) override;
   void saw_commands(std::string_view lines) override;

@@ -2,10 +2,10 @@
 #include "warpcache/client.h"
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +13,8 @@
 
 #include "client/am_channel.h"
 #include "client/channel.h"
+#include "client/codec/text.h"
+#include "client/codec/words.h"
 #include "client/ketama.h"
 
 namespace warpcache::client {
@@ -29,10 +31,20 @@ struct Server {
 
 using warpcache::Bytes;
 using warpcache::client::AmConnector;
+using warpcache::client::append;
 using warpcache::client::Channel;
+using warpcache::client::code_of;
 using warpcache::client::connect_tcp;
 using warpcache::client::Ketama;
+using warpcache::client::kLineEnd;
+using warpcache::client::line_bytes_max;
+using warpcache::client::read_number;
+using warpcache::client::read_value_head;
+using warpcache::client::ReplyCode;
+using warpcache::client::RequestLine;
 using warpcache::client::Server;
+using warpcache::client::ValueHead;
+using warpcache::client::write_store;
 
 namespace {
 
@@ -41,34 +53,6 @@ using Result = Channel::Result;
 
 constexpr size_t kKeyMax = 250;
 constexpr std::chrono::seconds kRetryUcxAfter{10};
-
-// One line `VALUE key flags size [cas]`.
-struct ValueLine {
-  std::string_view key;
-  uint32_t flags = 0;
-  size_t size = 0;
-  uint64_t cas = 0;
-};
-
-template <typename Number>
-bool read_number(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-std::string_view next_word(std::string_view& text) {
-  const size_t end = std::min(text.find(' '), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return word;
-}
-
-bool read_value_line(std::string_view text, ValueLine* line) {
-  if (next_word(text) != "VALUE") return false;
-  line->key = next_word(text);
-  return read_number(next_word(text), &line->flags) && read_number(next_word(text), &line->size) &&
-         (text.empty() || read_number(text, &line->cas));
-}
 
 bool is_key(const char* key, size_t size) {
   const auto is_bad = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; };
@@ -145,11 +129,22 @@ struct warpcache_client {
   }
 
   warpcache_status meaning(Server& server) {
-    if (line == "STORED" || line == "DELETED" || line == "TOUCHED") return WARPCACHE_OK;
-    if (line == "NOT_FOUND") return WARPCACHE_NOT_FOUND;
-    if (line == "NOT_STORED") return WARPCACHE_NOT_STORED;
-    if (line == "EXISTS") return WARPCACHE_EXISTS;
-    if (line.find("ERROR") == std::string::npos) server.channel.reset();  // out of step
+    switch (code_of(line)) {
+      case ReplyCode::kStored:
+      case ReplyCode::kDeleted:
+      case ReplyCode::kTouched:
+        return WARPCACHE_OK;
+      case ReplyCode::kNotFound:
+        return WARPCACHE_NOT_FOUND;
+      case ReplyCode::kNotStored:
+        return WARPCACHE_NOT_STORED;
+      case ReplyCode::kExists:
+        return WARPCACHE_EXISTS;
+      case ReplyCode::kError:
+        break;
+      default:
+        server.channel.reset();  // out of step
+    }
     return fail(WARPCACHE_SERVER_ERROR, line);
   }
 
@@ -159,11 +154,11 @@ struct warpcache_client {
     Server* server = nullptr;
     const warpcache_status found = find(key, key_size, &server);
     if (found != WARPCACHE_OK) return found;
-    text.assign(verb).append(" ").append(key, key_size).append(" ");
-    text.append(std::to_string(flags)).append(" ").append(std::to_string(expiry)).append(" ");
-    text.append(std::to_string(value_size));
-    if (cas != nullptr) text.append(" ").append(std::to_string(*cas));
-    text.append("\r\n");
+    text.clear();
+    append(line_bytes_max(key_size), &text, [&](char* out) {
+      return write_store(verb, std::string_view(key, key_size), {flags, expiry, value_size, cas},
+                         out);
+    });
     const void* const bytes = value != nullptr ? value : "";
     const warpcache_status status =
         ask(*server, {static_cast<const uint8_t*>(bytes), value_size}, deadline());
@@ -171,18 +166,23 @@ struct warpcache_client {
   }
 
   warpcache_status simple(const char* verb, const char* key, size_t key_size,
-                          const std::string& argument, Server** server) {
+                          std::optional<uint64_t> argument, Server** server) {
     const warpcache_status found = find(key, key_size, server);
     if (found != WARPCACHE_OK) return found;
-    text.assign(verb).append(" ").append(key, key_size).append(argument).append("\r\n");
+    text.clear();
+    append(line_bytes_max(key_size), &text, [&](char* out) {
+      RequestLine request(out, verb);
+      request.key(std::string_view(key, key_size));
+      if (argument) request.number(*argument);
+      return request.end();
+    });
     return ask(**server, {}, deadline());
   }
 
   warpcache_status arithmetic(const char* verb, const char* key, size_t key_size, uint64_t delta,
                               uint64_t* number) {
     Server* server = nullptr;
-    const warpcache_status status =
-        simple(verb, key, key_size, " " + std::to_string(delta), &server);
+    const warpcache_status status = simple(verb, key, key_size, delta, &server);
     if (status != WARPCACHE_OK) return status;
     uint64_t result = 0;
     if (!read_number(std::string_view(line), &result)) return meaning(*server);
@@ -193,13 +193,14 @@ struct warpcache_client {
   warpcache_status get(const char* key, size_t key_size, void* buffer, size_t capacity,
                        size_t* size, uint32_t* flags, uint64_t* cas) {
     Server* server = nullptr;
-    warpcache_status status = simple(cas != nullptr ? "gets" : "get", key, key_size, "", &server);
+    warpcache_status status = simple(cas != nullptr ? "gets" : "get", key, key_size, {}, &server);
     if (status != WARPCACHE_OK) return status;
-    if (line == "END") return WARPCACHE_NOT_FOUND;
-    ValueLine value;
-    if (!read_value_line(line, &value)) return meaning(*server);
+    const ReplyCode code = code_of(line);
+    if (code == ReplyCode::kEnd) return WARPCACHE_NOT_FOUND;
+    ValueHead value;
+    if (code != ReplyCode::kValue || !read_value_head(code, line, &value)) return meaning(*server);
     *size = value.size;
-    if (flags != nullptr) *flags = value.flags;
+    if (flags != nullptr) *flags = value.client_flags;
     if (cas != nullptr) *cas = value.cas;
     const bool fits = value.size <= capacity;
     const Channel::Deadline until = deadline();
@@ -221,14 +222,15 @@ struct warpcache_client {
     while (true) {
       Result result = server.channel->read_line(&line, until);
       if (result != Result::kOk) return broken(server, result);
-      if (line == "END") return WARPCACHE_OK;
-      ValueLine value;
-      if (!read_value_line(line, &value)) return meaning(server);
+      const ReplyCode code = code_of(line);
+      if (code == ReplyCode::kEnd) return WARPCACHE_OK;
+      ValueHead value;
+      if (code != ReplyCode::kValue || !read_value_head(code, line, &value)) return meaning(server);
       bytes.resize(value.size + 2);
       result = server.channel->read(bytes.data(), bytes.size(), until);
       if (result != Result::kOk) return broken(server, result);
-      found(context, value.key.data(), value.key.size(), bytes.data(), value.size, value.flags,
-            value.cas);
+      found(context, value.key.data(), value.key.size(), bytes.data(), value.size,
+            value.client_flags, value.cas);
     }
   }
 
@@ -240,14 +242,18 @@ struct warpcache_client {
       const warpcache_status status = find(keys[i], sizes[i], &server);
       if (status != WARPCACHE_OK) return status;
       std::string& request = requests[static_cast<size_t>(server - servers.data())];
-      if (request.empty()) request = "gets";
-      request.append(" ").append(keys[i], sizes[i]);
+      const bool begins = request.empty();
+      if (!begins) request.resize(request.size() - kLineEnd.size());  // the line goes on
+      append(line_bytes_max(sizes[i]), &request, [&](char* out) {
+        return RequestLine(out, begins ? "gets" : "")
+            .key(std::string_view(keys[i], sizes[i]))
+            .end();
+      });
     }
     const Channel::Deadline until = deadline();
     warpcache_status worst = WARPCACHE_OK;
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].empty()) continue;
-      requests[i].append("\r\n");
       const Result result =
           servers[i].channel->send(warpcache::bytes_of(requests[i]), {}, {}, until);
       if (result != Result::kOk) worst = broken(servers[i], result);
@@ -396,7 +402,7 @@ warpcache_status warpcache_decr(warpcache_client* client, const char* key, size_
 warpcache_status warpcache_delete(warpcache_client* client, const char* key, size_t key_size) {
   return guarded(client, [&] {
     Server* server = nullptr;
-    const warpcache_status status = client->simple("delete", key, key_size, "", &server);
+    const warpcache_status status = client->simple("delete", key, key_size, {}, &server);
     return status == WARPCACHE_OK ? client->meaning(*server) : status;
   });
 }
@@ -405,8 +411,7 @@ warpcache_status warpcache_touch(warpcache_client* client, const char* key, size
                                  uint32_t expiry) {
   return guarded(client, [&] {
     Server* server = nullptr;
-    const warpcache_status status =
-        client->simple("touch", key, key_size, " " + std::to_string(expiry), &server);
+    const warpcache_status status = client->simple("touch", key, key_size, expiry, &server);
     return status == WARPCACHE_OK ? client->meaning(*server) : status;
   });
 }

@@ -120,7 +120,7 @@ void HostPackets::run_batch(Engine& engine, net::PacketBurst& burst) {
   }
 }
 
-// Composes the reply frames behind the earlier ones, as net::ReplyFrames reads them.
+// Composes the reply frames after the earlier ones, as net::ReplyFrames reads them.
 void HostPackets::answer(net::PacketBurst& burst, const Running& running, const BatchEntry& entry) {
   const net::Packet& packet = running.packet;
   const auto frame_bytes = [&packet](uint32_t payload) {

@@ -111,7 +111,7 @@ WC_HD constexpr uint32_t arena_bytes(uint32_t frame_bytes) {
   return FrameRun::words_of(frame_bytes) * PacketResult::kReplyGranule;
 }
 
-// Whether a reply of `reply_bytes` fits into the buffer of its request, behind that.
+// Whether a reply of `reply_bytes` fits into the buffer of its request, after that.
 WC_HD constexpr bool fits_beside(uint32_t frame_bytes, uint32_t reply_bytes, uint32_t frame_room) {
   return arena_bytes(frame_bytes) + arena_bytes(reply_bytes) <= frame_room;
 }
@@ -132,7 +132,7 @@ struct PacketBurst {
   const PacketSlot* slots = nullptr;
   uint32_t slot_bytes = 0;
   // Bytes from the start of each frame that no other frame uses: an engine may write a reply there,
-  // at the first multiple of kReplyGranule behind the request (PacketResult::kBeside), which spares
+  // at the first multiple of kReplyGranule after the request (PacketResult::kBeside), which spares
   // the port a buffer. All frames begin at multiples of kReplyGranule then. 0: replies are written
   // to `replies` only.
   uint32_t frame_room = 0;

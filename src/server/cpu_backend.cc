@@ -16,12 +16,7 @@ std::string CpuBackend::start() {
   config.keep_all = !options_.store.evict;
   config.huge_pages = options_.store.huge_pages;
   config.copies = copies_;
-  if (watchers_ != nullptr) {
-    config.hooks.context = watchers_;
-    config.hooks.evicted = [](void* watchers, const store::Item& item, uint32_t now) {
-      static_cast<admin::Watchers*>(watchers)->evicted(item, now);
-    };
-  }
+  config.observer = watchers_;
   config.file = options_.store.memory_file;
   config.version = version();
   std::string why;

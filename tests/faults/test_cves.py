@@ -120,7 +120,7 @@ SUBWORDS += ["cachedump", "detail", "detail on", "reset", "settings", "fetchers"
 
 
 def test_cve_2019_11596_administrative_commands_without_arguments(guarded):
-    """`lru mode` with nothing behind it dereferenced a null pointer."""
+    """`lru mode` with nothing after it dereferenced a null pointer."""
     assert say_and_listen(guarded, base64.b64decode("bHJ1IG1vZGUKb7G0AGxydWRl6gdtTk9UXw=="))
     for end in (b"\r\n", b"\n", b" \r\n", b" \0\r\n", b" -1\r\n", b" 1 2 3 4 5 6 7 8 9\r\n"):
         for line in (b"lru mode", b"lru temp_ttl", b"lru"):
@@ -159,7 +159,7 @@ def test_cve_2020_10931_extras_longer_than_their_buffer(guarded, extlen):
 
 @pytest.mark.parametrize("word", [b"get", b"gets", b"gat 0", b"gats 0", b"mg"])
 def test_cve_2023_46852_many_blanks_before_the_keys(guarded, word):
-    """The blanks behind `get` were counted as bytes of the request that was put together anew."""
+    """The blanks after `get` were counted as bytes of the request that was put together anew."""
     with guarded.connect() as sock:
         store(sock, b"a", b"A")
     for blanks in (1, 2, 100, 1000, 1900, 2040, 2048, 4096, 70_000, 1_000_000):

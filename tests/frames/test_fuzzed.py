@@ -31,7 +31,7 @@ def frames_of_cases() -> list[bytes]:
 
 
 def put_checksums_right(frame: bytearray) -> None:
-    """So that a change behind the headers is seen by the parsers. Only for IPv4 without options; no UDP checksum is sent."""
+    """So that a change after the headers is seen by the parsers. Only for IPv4 without options; no UDP checksum is sent."""
     if len(frame) < 42 or frame[12:15] != b"\x08\x00\x45" or frame[23] != 17:
         return
     frame[40:42] = b"\0\0"

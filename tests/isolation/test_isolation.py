@@ -64,7 +64,7 @@ def is_unread(sock: socket.socket) -> bool:
 
 
 def others_are_answered(server, attack, count: int = 200) -> None:
-    """The others, on all workers, are answered `count` times behind the attack."""
+    """The others, on all workers, are answered `count` times after the attack has been sent."""
     others = [server.connect(DEADLINE_S) for _ in range(4 * THREADS)]
     for other in others:
         assert ask(other, b"mn\r\n") == b"MN\r\n"

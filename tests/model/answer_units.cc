@@ -2,28 +2,24 @@
 #include "model/answer_units.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "client/codec/binary.h"
+#include "client/codec/words.h"
 #include "model/numbers.h"
 
 namespace warpcache::model {
 
 namespace {
 
-constexpr size_t kHeaderSize = 24;
-constexpr unsigned char kStatOpcode = 0x10;
+constexpr uint8_t kStatOpcode = 0x10;
+constexpr uint8_t kVersionOpcode = 0x0b;
 
-bool read_number(std::string_view text, uint64_t& number) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
-// What stands behind `prefix` is a number: it is put away, and `place` shown instead.
+// What stands after `prefix` is a number: it is put away, and `place` shown instead.
 bool replace_number(std::string& word, std::string_view prefix, std::string_view place,
                     std::vector<uint64_t>* numbers) {
   uint64_t number = 0;
   if (!word.starts_with(prefix)) return false;
-  if (!read_number(std::string_view(word).substr(prefix.size()), number)) return false;
+  if (!client::read_number(std::string_view(word).substr(prefix.size()), &number)) return false;
   if (numbers != nullptr) numbers->push_back(number);
   word = std::string(prefix) + std::string(place);
   return true;
@@ -47,12 +43,12 @@ std::string_view take_line(std::string_view& left) {
   return take(left, end == std::string_view::npos ? left.size() : end + 1);
 }
 
-// Bytes of the value that follows a line; 0: none. `line` is without its end.
-size_t value_size(const std::vector<std::string>& words) {
-  uint64_t size = 0;
-  const bool got = words.size() >= 4 && words[0] == "VALUE" && read_number(words[3], size);
-  const bool meta = words.size() >= 2 && words[0] == "VA" && read_number(words[1], size);
-  return got || meta ? size + 2 : 0;
+// Bytes of the value that follows a line, and its end; 0: none. `line` is without its end.
+size_t value_size(std::string_view line) {
+  const client::ReplyCode code = client::code_of(line);
+  if (code != client::ReplyCode::kValue && code != client::ReplyCode::kMetaValue) return 0;
+  client::ValueHead head;
+  return client::read_value_head(code, line, &head) ? head.size + client::kLineEnd.size() : 0;
 }
 
 void hide_own(std::vector<std::string>& words, AnswerUnit& unit) {
@@ -82,12 +78,6 @@ AnswerUnit take_statistic(std::string_view& left) {
   return unit;
 }
 
-uint64_t big_endian(std::string_view bytes) {
-  uint64_t number = 0;
-  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
-  return number;
-}
-
 }  // namespace
 
 std::vector<AnswerUnit> split_text_answers(std::string_view output) {
@@ -103,7 +93,7 @@ std::vector<AnswerUnit> split_text_answers(std::string_view output) {
     AnswerUnit unit;
     unit.shown = line;
     if (!words.empty()) {
-      const size_t size = value_size(words);
+      const size_t size = value_size(std::string_view(line).substr(0, end));
       hide_own(words, unit);
       // Only what is hidden changes a line: blanks count.
       if (!unit.cas.empty() || words.back().ends_with("<own>")) {
@@ -120,26 +110,25 @@ std::vector<AnswerUnit> split_binary_answers(std::string_view output) {
   std::vector<AnswerUnit> units;
   while (!output.empty()) {
     AnswerUnit unit;
-    if (output.size() < kHeaderSize) {
+    if (output.size() < client::kBinaryHeaderSize) {
       unit.shown = output;
       output = {};
     } else {
-      const std::string_view header = take(output, kHeaderSize);
-      unit.cas.push_back(big_endian(header.substr(16, 8)));
-      const std::string_view body = take(output, big_endian(header.substr(8, 4)));
-      const bool is_statistic = static_cast<unsigned char>(header[1]) == kStatOpcode &&
-                                big_endian(header.substr(6, 2)) == 0;
-      const size_t key_size = big_endian(header.substr(2, 2));
-      if (is_statistic && key_size != 0) {
-        unit.names.emplace_back(body.substr(0, key_size));
+      const std::string_view bytes = take(output, client::kBinaryHeaderSize);
+      const client::BinaryHeader header = client::read_header(bytes);
+      const std::string_view body = take(output, header.body_size);
+      const bool is_ok = header.status == client::kBinaryOk;
+      unit.cas.push_back(header.cas);
+      if (header.opcode == kStatOpcode && is_ok && header.key_size != 0) {
+        unit.names.emplace_back(body.substr(0, header.key_size));
         unit.shown = "STAT <own>";
         if (!units.empty() && !units.back().names.empty()) {
           units.back().names.push_back(unit.names[0]);
           continue;
         }
       } else {
-        unit.shown = std::string(header.substr(0, 16)) + "<cas>" + std::string(body);
-        if (header[1] == 0x0b && big_endian(header.substr(6, 2)) == 0) unit.shown = "VERSION <own>";
+        unit.shown = std::string(bytes.substr(0, 16)) + "<cas>" + std::string(body);
+        if (header.opcode == kVersionOpcode && is_ok) unit.shown = "VERSION <own>";
       }
     }
     units.push_back(std::move(unit));

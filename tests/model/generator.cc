@@ -35,7 +35,7 @@ std::string Generator::short_key() {
 }
 
 std::string Generator::cas(const std::string& key) {
-  // An id behind a command of a wrong size may become a value, which differs between two servers.
+  // An id after a command of a wrong size may become a value, which differs between two servers.
   const bool unframed = unframed_round_ == round_;
   if (unframed || key.find('{') != std::string::npos || dice_.one_in(8)) {
     return pick({"0", "1", "2", "9223372036854775999", "18446744073709551615"});

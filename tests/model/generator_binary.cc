@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/codec/binary.h"
 #include "model/generator.h"
 
 namespace warpcache::model {
 
 namespace {
 
-std::string big_endian(uint64_t number, int size) {
+std::string big_endian(uint64_t number, size_t size) {
   std::string bytes;
-  for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(number >> shift & 0xff);
-  }
+  client::append_big(number, size, &bytes);
   return bytes;
 }
 
@@ -20,12 +19,16 @@ size_t rendered_size(const std::string& text) { return render(text, {}).size(); 
 // `key` and `value` are script text, `extras` bytes, `cas` script text of 8 bytes or nothing.
 std::string Generator::packet(uint8_t opcode, const std::string& extras, const std::string& key,
                               const std::string& value, size_t value_size, const std::string& cas) {
-  const size_t key_size = rendered_size(key);
-  size_t body = extras.size() + key_size + value_size;
-  const std::string opaque = dice_.one_in(4) ? std::string("\xde\xad\xbe\xef") : big_endian(1, 4);
-  return escape(big_endian(0x80, 1) + big_endian(opcode, 1) + big_endian(key_size, 2) +
-                big_endian(extras.size(), 1) + big_endian(0, 3) + big_endian(body, 4) + opaque) +
-         (cas.empty() ? escape(big_endian(0, 8)) : cas) + escape(extras) + key + value;
+  client::BinaryHeader header;
+  header.opcode = opcode;
+  header.key_size = static_cast<uint16_t>(rendered_size(key));
+  header.extras_size = static_cast<uint8_t>(extras.size());
+  header.body_size = static_cast<uint32_t>(extras.size() + header.key_size + value_size);
+  header.opaque = dice_.one_in(4) ? 0xdeadbeef : 1;
+  std::string bytes;
+  client::append_header(header, &bytes);
+  if (!cas.empty()) bytes.resize(bytes.size() - 8);
+  return escape(bytes) + cas + escape(extras) + key + value;
 }
 
 std::string Generator::cas8(const std::string& key) {

@@ -33,7 +33,7 @@ bool is_statistic(const Side& side) { return side.unit != nullptr && !side.unit-
 
 // The value, or the body of a packet, without its blanks.
 std::string value_of(const AnswerUnit& unit) {
-  constexpr std::string_view kCasPlace = "<cas>";  // behind the header of a packet
+  constexpr std::string_view kCasPlace = "<cas>";  // after the header of a packet
   const bool packet = unit.shown.starts_with('\x81');
   const size_t begin =
       packet ? unit.shown.find(kCasPlace) + kCasPlace.size() : unit.shown.find('\n') + 1;
@@ -145,7 +145,7 @@ Effect debug_of_binary_key(const Parting& parting) {
 }
 
 // memcached writes a number in place only while no reply before it holds the item: else it makes a
-// new one, without the blanks behind the old number.
+// new one, without the blanks after the old number.
 Effect count_behind_get(const Parting& parting) {
   const bool said = parting.binary ? parting.ours.unit != nullptr && parting.theirs.unit != nullptr
                                    : says_value(parting.ours) && says_value(parting.theirs);
@@ -246,7 +246,7 @@ Effect long_opaque(const Parting& parting) {
 }
 
 bool has_unknown_opcode_with_body(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   if (!read_header(packet, header) || header.body_size == 0) return false;
   return header.opcode > kLastKnownOpcode || header.opcode == 0x1b ||
          (header.opcode >= 0x1f && header.opcode <= 0x22);
@@ -259,7 +259,7 @@ Effect unknown_opcode_with_body(const Parting& parting) {
 }
 
 bool has_useless_value(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   if (!read_header(packet, header)) return false;
   const bool touches = (header.opcode >= 0x1c && header.opcode <= 0x1e) || header.opcode == 0x23 ||
                        header.opcode == 0x24;
@@ -274,7 +274,7 @@ Effect useless_value(const Parting& parting) {
 }
 
 bool has_wrong_lengths(const std::string& packet) {
-  Header header;
+  client::BinaryHeader header;
   return read_header(packet, header) && header.key_size + header.extras_size > header.body_size;
 }
 
@@ -315,7 +315,7 @@ Effect blank_word(const Parting& parting) {
   return met ? Effect::kEndsScript : Effect::kNone;
 }
 
-// memcached counts in long values, whatever stands behind the number.
+// memcached counts in long values, whatever stands after the number.
 Effect long_number(const Parting& parting) {
   const bool met = parting.before.long_value() && parting.ours.unit != nullptr &&
                    (parting.ours.unit->shown.find("Non-numeric") != std::string::npos ||
@@ -352,8 +352,8 @@ Effect spared_by_flush(const Parting& parting) {
 }
 
 bool is_no_packet(const std::string& bytes) {
-  Header header;
-  return !read_header(bytes, header) || header.body_size + kBinaryHeaderSize != bytes.size();
+  client::BinaryHeader header;
+  return !read_header(bytes, header) || header.body_size + client::kBinaryHeaderSize != bytes.size();
 }
 
 // Ours closes at the first byte; memcached waits for a whole header, and then loses replies that it
@@ -390,7 +390,7 @@ Effect crawler_thread(const Parting& parting) {
   return met ? Effect::kAsAnswered : Effect::kNone;
 }
 
-// memcached refuses a dump behind another command of the same read.
+// memcached refuses a dump after another command of the same read.
 Effect dump_in_pipeline(const Parting& parting) {
   const bool met = parting.theirs.unit != nullptr && parting.ours.unit != nullptr &&
                    parting.theirs.unit->shown.starts_with("ERROR cannot pipeline");

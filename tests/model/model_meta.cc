@@ -101,7 +101,7 @@ void Model::MetaLine::judge_mode() {
   }
 }
 
-// False: no flag behind this one is looked at.
+// False: no flag after this one is looked at.
 bool Model::MetaLine::read_flag(const std::string& flag) {
   const std::string token = flag.substr(1);
   constexpr char kBadToken[] = "CLIENT_ERROR bad token in command line format";

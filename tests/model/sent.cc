@@ -12,32 +12,24 @@ namespace warpcache::model {
 
 namespace {
 
+using client::kBinaryHeaderSize;
+
 constexpr size_t kKeySizeMax = 250;
 constexpr size_t kLongValue = 8192;  // two of them make one that is too long for a number
 constexpr int64_t kDelayMaxS = 2592000;
 
-uint32_t read_32(const std::string& bytes, size_t at) {
-  uint32_t number = 0;
-  for (size_t i = at; i < at + 4; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
-  return number;
-}
-
 }  // namespace
 
-bool read_header(const std::string& packet, Header& header) {
-  if (packet.size() < kBinaryHeaderSize || packet[0] != '\x80') return false;
-  const auto byte = [&packet](size_t at) { return size_t{static_cast<uint8_t>(packet[at])}; };
-  header.opcode = static_cast<uint8_t>(packet[1]);
-  header.key_size = byte(2) << 8 | byte(3);
-  header.extras_size = byte(4);
-  header.body_size = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
-  return true;
+bool read_header(const std::string& packet, client::BinaryHeader& header) {
+  if (packet.size() < kBinaryHeaderSize) return false;
+  header = client::read_header(packet);
+  return header.magic == client::kBinaryRequest;
 }
 
 bool gets_long_key(const std::string& bytes) {
   size_t word = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
-    // A carriage return is a part of the key unless the line ends behind it.
+    // A carriage return is a part of the key unless the line ends after it.
     const bool ends = bytes[at] == ' ' || bytes[at] == '\n' || bytes.compare(at, 2, "\r\n") == 0;
     word = ends ? 0 : word + 1;
     // What is left of a value of a wrong size may stand before the command.
@@ -49,7 +41,7 @@ bool gets_long_key(const std::string& bytes) {
 }
 
 std::set<std::string> named_keys(const std::string& bytes) {
-  Header header;
+  client::BinaryHeader header;
   if (read_header(bytes, header)) {
     const size_t key = std::min(kBinaryHeaderSize + header.extras_size, bytes.size());
     return {bytes.substr(key, header.key_size)};
@@ -95,7 +87,8 @@ bool History::last_second_of_delay(int64_t now) const {
   });
 }
 
-void History::add_packet(const Header& header, const std::string& bytes, int64_t now) {
+void History::add_packet(const client::BinaryHeader& header, const std::string& bytes,
+                         int64_t now) {
   constexpr uint8_t kUse[] = {0x00, 0x02, 0x05, 0x06, 0x09, 0x0c, 0x0d,
                               0x12, 0x15, 0x16, 0x1d, 0x1e, 0x23, 0x24};
   constexpr uint8_t kFlush[] = {0x08, 0x18};
@@ -109,7 +102,8 @@ void History::add_packet(const Header& header, const std::string& bytes, int64_t
   if (is_one_of(kCount)) counted_.merge(named_keys(bytes));
   if (!is_one_of(kFlush)) return;
   const bool delayed = header.extras_size == 4 && bytes.size() >= kBinaryHeaderSize + 4;
-  note_flush(now, delayed ? read_32(bytes, kBinaryHeaderSize) : 0);
+  note_flush(now,
+             delayed ? static_cast<int64_t>(client::big(bytes.substr(kBinaryHeaderSize, 4))) : 0);
 }
 
 void History::add_text(const std::string& bytes, int64_t now) {
@@ -138,7 +132,7 @@ void History::add_text(const std::string& bytes, int64_t now) {
 
 void History::add(const std::string& bytes, int64_t now) {
   long_value_ = long_value_ || bytes.size() > kLongValue;
-  Header header;
+  client::BinaryHeader header;
   if (read_header(bytes, header)) return add_packet(header, bytes, now);
   add_text(bytes, now);
 }

@@ -9,20 +9,12 @@
 #include <set>
 #include <string>
 
+#include "client/codec/binary.h"
+
 namespace warpcache::model {
 
-inline constexpr size_t kBinaryHeaderSize = 24;
-
-// The header of a binary request.
-struct Header {
-  uint8_t opcode = 0;
-  size_t key_size = 0;
-  size_t extras_size = 0;
-  size_t body_size = 0;
-};
-
 // False: `packet` does not start with the header of a request.
-bool read_header(const std::string& packet, Header& header);
+bool read_header(const std::string& packet, client::BinaryHeader& header);
 
 // Whether a line of the get family has a key that is too long.
 bool gets_long_key(const std::string& bytes);
@@ -56,7 +48,7 @@ class History {
   bool last_second_of_delay(int64_t now) const;
 
  private:
-  void add_packet(const Header& header, const std::string& bytes, int64_t now);
+  void add_packet(const client::BinaryHeader& header, const std::string& bytes, int64_t now);
   void add_text(const std::string& bytes, int64_t now);
   void note_use(const std::string& bytes, int64_t now);
   void note_flush(int64_t now, int64_t delay_s);

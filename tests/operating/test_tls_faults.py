@@ -28,6 +28,7 @@ def connections(sock: socket.socket) -> int:
 def test_stalled_handshakes_end(tls):
     """A client that says nothing, and one that says half a greeting, are closed after their time."""
     server = tls.start()
+    began = time.monotonic()
     with tls.connect(server) as other, server.connect() as silent, server.connect() as half:
         half.sendall(b"\x16\x03\x01\x02\x00\x01")
         assert eventually(lambda: connections(other) == 3)
@@ -35,9 +36,8 @@ def test_stalled_handshakes_end(tls):
             assert works(other)
         with tls.connect(server) as late:
             assert works(late)
-        before = time.monotonic()
         assert receive_all(silent) == b"" and receive_all(half) == b""
-        assert time.monotonic() - before > HANDSHAKE_LIMIT_S / 4  # not before the limit, but for a slow machine
+        assert time.monotonic() - began > HANDSHAKE_LIMIT_S - 1  # not before the limit
         assert eventually(lambda: connections(other) == 1)
         assert int(ask_stats(other)["ssl_handshakes_closed"]) == 2
 

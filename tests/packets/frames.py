@@ -31,7 +31,7 @@ def put16(data: bytes, at: int, value: int) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How a client's frames look. The fields behind `port` are for frames with something wrong."""
+    """How a client's frames look. The fields after `port` are for frames with something wrong."""
 
     version: int = 4
     tags: tuple[tuple[int, int], ...] = ()  # (EtherType, tag control information)
@@ -41,7 +41,7 @@ class Form:
     hop_limit: int = 64
     identification: int = 0x1234  # IPv4
     flow_label: int = 0x12345  # IPv6
-    padding: bytes = b""  # behind the IP datagram
+    padding: bytes = b""  # after the IP datagram
     udp_rest: bytes = b""  # between the ends of UDP and IP
     client_port: int = 40000
     port: int = PORT

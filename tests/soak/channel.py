@@ -63,7 +63,7 @@ class Channel:
             raise Wrong(f"{words[:6]} for a get of {key!r}")
         hit = Hit(self._body(int(words[3])), int(words[2]), int(words[4]) if words[4:] else 0)
         if (end := self.line()) != b"END":
-            raise Wrong(f"{end!r} behind a value")
+            raise Wrong(f"{end!r} after a value")
         return hit
 
     def meta_get(self) -> Hit | None:

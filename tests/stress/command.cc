@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stress/command.h"
 
-#include <charconv>
-
 #include "base/assert.h"
 
 namespace warpcache::stress {
 
 namespace detail {
 
-bool take_line(std::string_view* replies, std::string_view* line) {
-  const size_t end = replies->find("\r\n");
-  if (end == std::string_view::npos) return false;
-  *line = replies->substr(0, end);
-  replies->remove_prefix(end + 2);
-  return true;
-}
-
-bool take_block(std::string_view* replies, size_t size, std::string_view* block) {
-  if (replies->size() < size + 2 || replies->substr(size, 2) != "\r\n") return false;
-  *block = replies->substr(0, size);
-  replies->remove_prefix(size + 2);
-  return true;
+bool take_text(std::string_view* replies, client::TextReply* reply) {
+  return client::take_reply(replies, reply) == client::Taken::kWhole;
 }
 
 bool decode_error_line(std::string_view line, Operation& op) {
@@ -33,18 +20,6 @@ bool decode_error_line(std::string_view line, Operation& op) {
     return false;
   }
   return true;
-}
-
-bool parse_number(std::string_view text, uint64_t* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-std::string_view take_word(std::string_view* line) {
-  const size_t end = std::min(line->find(' '), line->size());
-  const std::string_view word = line->substr(0, end);
-  line->remove_prefix(std::min(end + 1, line->size()));
-  return word;
 }
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/codec/text.h"
 #include "stress/operation.h"
 
 namespace warpcache::stress {
@@ -28,6 +29,8 @@ bool decode(Form form, std::span<Operation> operations, uint32_t opaque, std::st
 
 namespace detail {
 
+inline constexpr size_t kLineMax = 4096;  // bytes
+
 void encode_text(std::span<const Operation> operations, std::string_view body, std::string* out);
 void encode_meta(const Operation& op, std::string_view body, uint32_t opaque, std::string* out);
 void encode_binary(const Operation& op, std::string_view body, uint32_t opaque, std::string* out);
@@ -35,15 +38,20 @@ bool decode_text(std::span<Operation> operations, std::string_view* replies);
 bool decode_meta(Operation& op, uint32_t opaque, std::string_view* replies);
 bool decode_binary(Operation& op, uint32_t opaque, std::string_view* replies);
 
-// Removes a line from the front, without its line end. False: there is no whole line.
-bool take_line(std::string_view* replies, std::string_view* line);
-// Removes `size` bytes and CRLF from the front.
-bool take_block(std::string_view* replies, size_t size, std::string_view* block);
+// Appends the line of a request. `write` takes a client::RequestLine.
+template <typename Write>
+void append_line(std::string_view verb, std::string* out, const Write& write) {
+  client::append(kLineMax, out, [&](char* at) {
+    client::RequestLine line(at, verb);
+    write(line);
+    return line.end();
+  });
+}
+
+// Takes a line or a value, of which nothing may be missing.
+bool take_text(std::string_view* replies, client::TextReply* reply);
 // An error line, which text and meta have in common.
 bool decode_error_line(std::string_view line, Operation& op);
-bool parse_number(std::string_view text, uint64_t* number);
-// Removes the next word of a line.
-std::string_view take_word(std::string_view* line);
 
 }  // namespace detail
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The meta commands: mg, ms, md, ma.
-#include <fmt/format.h>
-
-#include <iterator>
-
+#include "client/codec/words.h"
 #include "stress/command.h"
 
 namespace warpcache::stress::detail {
 
 namespace {
+
+using client::ReplyCode;
 
 bool is_delta(const Operation& op) { return op.kind == Kind::kIncr || op.kind == Kind::kDecr; }
 
@@ -32,7 +31,7 @@ char store_mode(Kind kind) {
 bool decode_flags(std::string_view flags, uint32_t opaque, Operation& op) {
   bool right_opaque = false;
   while (!flags.empty()) {
-    const std::string_view word = take_word(&flags);
+    const std::string_view word = client::take_word(&flags);
     if (word.empty()) return false;
     const std::string_view rest = word.substr(1);
     uint64_t number = 0;
@@ -44,16 +43,16 @@ bool decode_flags(std::string_view flags, uint32_t opaque, Operation& op) {
         if (rest != key_name(op.key)) return false;
         break;
       case 'c':
-        if (!parse_number(rest, &op.seen_cas)) return false;
+        if (!client::read_number(rest, &op.seen_cas)) return false;
         op.shown |= kShowsCas;
         break;
       case 'f':
-        if (!parse_number(rest, &number)) return false;
+        if (!client::read_number(rest, &number)) return false;
         op.seen_flags = static_cast<uint32_t>(number);
         op.shown |= kShowsFlags;
         break;
       case 't':
-        if (rest != "-1" && !parse_number(rest, &number)) return false;
+        if (rest != "-1" && !client::read_number(rest, &number)) return false;
         op.seen_ttl = rest == "-1" ? -1 : static_cast<int32_t>(number);
         op.shown |= kShowsTtl;
         break;
@@ -73,76 +72,86 @@ bool decode_flags(std::string_view flags, uint32_t opaque, Operation& op) {
   return right_opaque;
 }
 
-bool decode_value(std::string_view line, uint32_t opaque, std::string_view* replies,
-                  Operation& op) {
-  uint64_t size = 0;
-  std::string_view value;
-  if (!parse_number(take_word(&line), &size) || !take_block(replies, size, &value)) return false;
+bool decode_value(const client::TextReply& reply, uint32_t opaque, Operation& op) {
   if (is_delta(op)) {
     op.outcome = Outcome::kNumber;
-    return parse_number(value, &op.seen_number) && decode_flags(line, opaque, op);
+    return client::read_number(reply.value, &op.seen_number) &&
+           decode_flags(reply.meta_flags(), opaque, op);
   }
   op.outcome = Outcome::kHit;
-  op.seen = value_of(value);
+  op.seen = value_of(reply.value);
   op.shown |= kShowsValue | kShowsSigns;
-  return op.kind == Kind::kGet && decode_flags(line, opaque, op);
+  return op.kind == Kind::kGet && decode_flags(reply.meta_flags(), opaque, op);
+}
+
+// Asks to be shown what a reply can show of the item.
+void ask_to_show(const Operation& op, client::RequestLine& line) {
+  if (op.kind == Kind::kGet) {
+    line.flag('v').flag('c').flag('f').flag('k');
+  } else if (is_delta(op)) {
+    line.flag('v').flag('c').flag('k').flag('D', op.delta);
+    line.flag('M', op.kind == Kind::kIncr ? 'I' : 'D');
+    if (op.has(kVivifies)) line.flag('J', op.initial);
+  } else if (op.kind == Kind::kDelete) {
+    line.flag('k');
+  } else {
+    line.flag('c').flag('k').flag('F', op.flags).flag('M', store_mode(op.kind));
+  }
 }
 
 }  // namespace
 
 void encode_meta(const Operation& op, std::string_view body, uint32_t opaque, std::string* out) {
-  const std::string key = key_name(op.key);
-  const auto to = std::back_inserter(*out);
   const bool stores = op.kind >= Kind::kSet && op.kind <= Kind::kPrepend;
-  if (op.kind == Kind::kGet) {
-    fmt::format_to(to, "mg {} v c f k", key);
-  } else if (stores) {
-    fmt::format_to(to, "ms {} {} c k F{} M{}", key, body.size(), op.flags, store_mode(op.kind));
-  } else if (op.kind == Kind::kDelete) {
-    fmt::format_to(to, "md {} k", key);
-  } else {
-    fmt::format_to(to, "ma {} v c k D{} M{}", key, op.delta, op.kind == Kind::kIncr ? 'I' : 'D');
-    if (op.has(kVivifies)) fmt::format_to(to, " J{}", op.initial);
-  }
-  fmt::format_to(to, " O{}", opaque);
-  // Before T: R compares the old time left.
-  if (op.has(kRecaches)) fmt::format_to(to, " R{}", op.recache_ttl);
-  if (stores || op.has(kTouches)) fmt::format_to(to, " T{}", op.exptime);
-  if (op.has(kComparesCas)) fmt::format_to(to, " C{}", op.cas_compare);
-  if (op.has(kVivifies)) fmt::format_to(to, " N{}", op.vivify_exptime);
-  if (op.has(kInvalidates)) *out += " I";
-  if (op.has(kEmpties)) *out += " x";
-  // After T and N: t shows the new time left.
-  if (op.kind == Kind::kGet || is_delta(op)) *out += " t";
-  *out += "\r\n";
-  if (!stores) return;
-  *out += body;
-  *out += "\r\n";
+  const char* const verb = op.kind == Kind::kGet      ? "mg"
+                           : stores                   ? "ms"
+                           : op.kind == Kind::kDelete ? "md"
+                                                      : "ma";
+  append_line(verb, out, [&](client::RequestLine& line) {
+    line.key(key_name(op.key));
+    if (stores) line.number(body.size());
+    ask_to_show(op, line);
+    line.flag('O', opaque);
+    // Before T: R compares the old time left.
+    if (op.has(kRecaches)) line.flag('R', op.recache_ttl);
+    if (stores || op.has(kTouches)) line.flag('T', op.exptime);
+    if (op.has(kComparesCas)) line.flag('C', op.cas_compare);
+    if (op.has(kVivifies)) line.flag('N', op.vivify_exptime);
+    if (op.has(kInvalidates)) line.flag('I');
+    if (op.has(kEmpties)) line.flag('x');
+    // After T and N: t shows the new time left.
+    if (op.kind == Kind::kGet || is_delta(op)) line.flag('t');
+  });
+  if (stores) out->append(body).append(client::kLineEnd);
 }
 
 bool decode_meta(Operation& op, uint32_t opaque, std::string_view* replies) {
   op.shown = 0;
-  std::string_view line;
-  if (!take_line(replies, &line)) return false;
-  if (decode_error_line(line, op)) return true;
-  const std::string_view code = take_word(&line);
-  if (code == "VA") return decode_value(line, opaque, replies, op);
-  if (code == "HD") {
-    op.outcome = op.kind == Kind::kDelete ? Outcome::kDeleted : Outcome::kStored;
-    return !is_delta(op) && op.kind != Kind::kGet && decode_flags(line, opaque, op);
+  client::TextReply reply;
+  if (!take_text(replies, &reply)) return false;
+  if (decode_error_line(reply.line, op)) return true;
+  switch (reply.code) {
+    case ReplyCode::kMetaValue:
+      return decode_value(reply, opaque, op);
+    case ReplyCode::kMetaDone:
+      op.outcome = op.kind == Kind::kDelete ? Outcome::kDeleted : Outcome::kStored;
+      return !is_delta(op) && op.kind != Kind::kGet && decode_flags(reply.meta_flags(), opaque, op);
+    case ReplyCode::kMetaMiss:
+      op.outcome = Outcome::kMiss;
+      break;
+    case ReplyCode::kMetaNotStored:
+      op.outcome = Outcome::kNotStored;
+      break;
+    case ReplyCode::kMetaExists:
+      op.outcome = Outcome::kExists;
+      break;
+    case ReplyCode::kMetaNotFound:
+      op.outcome = Outcome::kNotFound;
+      break;
+    default:
+      return false;
   }
-  if (code == "EN") {
-    op.outcome = Outcome::kMiss;
-  } else if (code == "NS") {
-    op.outcome = Outcome::kNotStored;
-  } else if (code == "EX") {
-    op.outcome = Outcome::kExists;
-  } else if (code == "NF") {
-    op.outcome = Outcome::kNotFound;
-  } else {
-    return false;
-  }
-  const bool right = decode_flags(line, opaque, op);
+  const bool right = decode_flags(reply.meta_flags(), opaque, op);
   op.shown = 0;  // a failure shows nothing of the item
   return right;
 }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The classic text commands.
-#include <fmt/format.h>
-
-#include <iterator>
-
-#include "base/assert.h"
+#include "client/codec/words.h"
 #include "stress/command.h"
 
 namespace warpcache::stress::detail {
 
 namespace {
+
+using client::ReplyCode;
 
 const char* store_word(const Operation& op) {
   switch (op.kind) {
@@ -30,60 +28,61 @@ const char* store_word(const Operation& op) {
 void encode_reads(std::span<const Operation> operations, std::string* out) {
   const Operation& first = operations[0];
   const bool cas = first.shows(kShowsCas);
-  *out += first.has(kTouches) ? (cas ? "gats" : "gat") : (cas ? "gets" : "get");
-  if (first.has(kTouches)) *out += " " + std::to_string(first.exptime);
-  for (const Operation& op : operations) *out += " " + key_name(op.key);
-  *out += "\r\n";
+  const bool touches = first.has(kTouches);
+  append_line(touches ? (cas ? "gats" : "gat") : (cas ? "gets" : "get"), out, [&](auto& line) {
+    if (touches) line.number(first.exptime);
+    for (const Operation& op : operations) line.key(key_name(op.key));
+  });
 }
 
-// VALUE <key> <flags> <bytes> [<cas>], the value, CRLF.
-bool decode_hit(Operation& op, std::string_view* replies) {
-  std::string_view line;
-  if (!take_line(replies, &line)) return false;
-  take_word(&line);
-  if (take_word(&line) != key_name(op.key)) return false;
-  uint64_t flags = 0;
-  uint64_t size = 0;
-  if (!parse_number(take_word(&line), &flags) || !parse_number(take_word(&line), &size))
-    return false;
-  if (op.shows(kShowsCas) && !parse_number(take_word(&line), &op.seen_cas)) return false;
-  std::string_view value;
-  if (!line.empty() || !take_block(replies, size, &value)) return false;
+bool record_hit(const client::TextReply& reply, Operation& op) {
+  if (reply.head.has_cas != op.shows(kShowsCas)) return false;
   op.outcome = Outcome::kHit;
   op.shown |= kShowsValue | kShowsFlags;
-  op.seen_flags = static_cast<uint32_t>(flags);
-  op.seen = value_of(value);
+  op.seen_flags = reply.head.client_flags;
+  op.seen_cas = reply.head.cas;
+  op.seen = value_of(reply.value);
   return true;
 }
 
+// Values come in the order of the keys; missing keys have none.
 bool decode_reads(std::span<Operation> operations, std::string_view* replies) {
-  std::string_view line;
-  if (replies->starts_with("SERVER_ERROR")) {
-    return operations.size() == 1 && take_line(replies, &line) &&
-           decode_error_line(line, operations[0]);
+  client::TextReply reply;
+  if (!take_text(replies, &reply)) return false;
+  if (reply.code == ReplyCode::kError) {
+    return operations.size() == 1 && decode_error_line(reply.line, operations[0]) &&
+           operations[0].outcome == Outcome::kNoMemory;
   }
   for (Operation& op : operations) {
-    if (replies->starts_with("VALUE " + key_name(op.key) + " ")) {
-      if (!decode_hit(op, replies)) return false;
+    if (reply.code == ReplyCode::kValue && reply.head.key == key_name(op.key)) {
+      if (!record_hit(reply, op) || !take_text(replies, &reply)) return false;
     } else {
       op.outcome = Outcome::kMiss;
       op.shown = 0;
     }
   }
-  return take_line(replies, &line) && line == "END";
+  return reply.code == ReplyCode::kEnd;
 }
 
-Outcome outcome_of(std::string_view line) {
-  constexpr std::pair<std::string_view, Outcome> kOutcomes[] = {
-      {"STORED", Outcome::kStored},   {"NOT_STORED", Outcome::kNotStored},
-      {"EXISTS", Outcome::kExists},   {"NOT_FOUND", Outcome::kNotFound},
-      {"DELETED", Outcome::kDeleted}, {"TOUCHED", Outcome::kTouched},
-      {"OK", Outcome::kOk},
-  };
-  for (const auto& [text, outcome] : kOutcomes) {
-    if (line == text) return outcome;
+Outcome outcome_of(ReplyCode code) {
+  switch (code) {
+    case ReplyCode::kStored:
+      return Outcome::kStored;
+    case ReplyCode::kNotStored:
+      return Outcome::kNotStored;
+    case ReplyCode::kExists:
+      return Outcome::kExists;
+    case ReplyCode::kNotFound:
+      return Outcome::kNotFound;
+    case ReplyCode::kDeleted:
+      return Outcome::kDeleted;
+    case ReplyCode::kTouched:
+      return Outcome::kTouched;
+    case ReplyCode::kOk:
+      return Outcome::kOk;
+    default:
+      return Outcome::kUnknown;
   }
-  return Outcome::kUnknown;
 }
 
 }  // namespace
@@ -91,45 +90,41 @@ Outcome outcome_of(std::string_view line) {
 void encode_text(std::span<const Operation> operations, std::string_view body, std::string* out) {
   const Operation& op = operations[0];
   const std::string key = key_name(op.key);
-  const auto to = std::back_inserter(*out);
   switch (op.kind) {
     case Kind::kGet:
       return encode_reads(operations, out);
     case Kind::kDelete:
-      fmt::format_to(to, "delete {}\r\n", key);
-      return;
+      return append_line("delete", out, [&](auto& line) { line.key(key); });
     case Kind::kIncr:
     case Kind::kDecr:
-      fmt::format_to(to, "{} {} {}\r\n", op.kind == Kind::kIncr ? "incr" : "decr", key, op.delta);
-      return;
+      return append_line(op.kind == Kind::kIncr ? "incr" : "decr", out,
+                         [&](auto& line) { line.key(key).number(op.delta); });
     case Kind::kTouch:
-      fmt::format_to(to, "touch {} {}\r\n", key, op.exptime);
-      return;
+      return append_line("touch", out, [&](auto& line) { line.key(key).number(op.exptime); });
     case Kind::kFlush:
-      *out += "flush_all\r\n";
-      return;
+      return append_line("flush_all", out, [](auto&) {});
     default:
       break;
   }
-  fmt::format_to(to, "{} {} {} {} {}", store_word(op), key, op.flags, op.exptime, body.size());
-  if (op.has(kComparesCas)) fmt::format_to(to, " {}", op.cas_compare);
-  *out += "\r\n";
-  *out += body;
-  *out += "\r\n";
+  client::StoreFields fields = {op.flags, op.exptime, body.size()};
+  if (op.has(kComparesCas)) fields.cas = &op.cas_compare;
+  client::append(kLineMax, out,
+                 [&](char* at) { return client::write_store(store_word(op), key, fields, at); });
+  out->append(body).append(client::kLineEnd);
 }
 
 bool decode_text(std::span<Operation> operations, std::string_view* replies) {
   Operation& op = operations[0];
   if (op.kind == Kind::kGet) return decode_reads(operations, replies);
-  std::string_view line;
-  if (!take_line(replies, &line)) return false;
-  if (decode_error_line(line, op)) return true;
+  client::TextReply reply;
+  if (!take_text(replies, &reply)) return false;
+  if (decode_error_line(reply.line, op)) return true;
   const bool counts = op.kind == Kind::kIncr || op.kind == Kind::kDecr;
-  if (counts && parse_number(line, &op.seen_number)) {
+  if (counts && client::read_number(reply.line, &op.seen_number)) {
     op.outcome = Outcome::kNumber;
     return true;
   }
-  op.outcome = outcome_of(line);
+  op.outcome = outcome_of(reply.code);
   return op.outcome != Outcome::kUnknown;
 }
 

@@ -9,29 +9,26 @@
 #include <mutex>
 #include <vector>
 
-#include "store/layout/shared.h"
+#include "store/observer.h"
 #include "stress/operation.h"
 
 namespace warpcache::stress {
 
 int64_t now_ns();  // monotonic
 
-class StoreObserver {
+class StoreObserver : public store::Observer, public store::Faults {
  public:
   // `fail_every`: one allocation in this number fails; 0: none.
   explicit StoreObserver(uint32_t fail_every) : fail_every_(fail_every) {}
 
-  // Hooks for the store's configuration. The observer outlives the store.
-  store::HostHooks hooks();
+  bool fails_allocation() override;
+  void evicted(const store::Item& item, uint32_t now) override;
 
   // The evictions of checked keys since the last call, in order; `responded` is not set.
   std::vector<Operation> take_evictions();
   uint64_t evictions() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  static void on_evicted(void* context, const store::Item& item, uint32_t now);
-  static bool on_allocation(void* context);
-
   uint32_t fail_every_;
   std::atomic<uint64_t> allocations_{0};
   std::atomic<uint64_t> count_{0};  // of checked keys

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "stress/command.h"
 
 namespace warpcache::stress {
@@ -22,8 +20,10 @@ void Filler::make_set(uint32_t key, std::string* input) {
   const uint64_t id = uint64_t{thread_} << 48 | ++last_id_;
   const uint32_t size = static_cast<uint32_t>(random_() % scenario_.filler_value_max);
   const std::string value = make_value(id, size);
-  fmt::format_to(std::back_inserter(*input), "set {} 0 0 {}\r\n{}\r\n", key_text(key), value.size(),
-                 value);
+  client::append(detail::kLineMax, input, [&](char* at) {
+    return client::write_store("set", key_text(key), {0, 0, value.size()}, at);
+  });
+  input->append(value).append(client::kLineEnd);
   sent_.push_back({key, id, size});
 }
 
@@ -34,7 +34,7 @@ void Filler::make(std::string* input) {
     if (random_() % 100 < scenario_.filler_set_percent) {
       make_set(key, input);
     } else {
-      *input += "get " + key_text(key) + "\r\n";
+      detail::append_line("get", input, [&](auto& line) { line.key(key_text(key)); });
       sent_.push_back({key, 0, 0});
     }
   }
@@ -43,28 +43,22 @@ void Filler::make(std::string* input) {
 
 // A set without memory removes the old value too.
 bool Filler::check_set(const Sent& sent, std::string_view* replies) {
-  std::string_view line;
-  if (!detail::take_line(replies, &line)) return false;
-  const bool stored = line == "STORED";
+  client::TextReply reply;
+  if (!detail::take_text(replies, &reply)) return false;
+  const bool stored = reply.code == client::ReplyCode::kStored;
   ids_[sent.key] = stored ? sent.id : 0;
   sizes_[sent.key] = sent.size;
-  return stored || line.starts_with("SERVER_ERROR out of memory");
+  return stored || reply.line.starts_with("SERVER_ERROR out of memory");
 }
 
 bool Filler::check_get(uint32_t key, std::string_view* replies) {
-  std::string_view line;
-  if (!detail::take_line(replies, &line)) return false;
-  if (line == "END") return true;
-  const std::string head = "VALUE " + key_text(key) + " 0 ";
-  if (!line.starts_with(head)) return false;
-  uint64_t size = 0;
-  std::string_view value;
-  if (!detail::parse_number(line.substr(head.size()), &size) ||
-      !detail::take_block(replies, size, &value)) {
-    return false;
-  }
-  const bool current = ids_[key] != 0 && value == make_value(ids_[key], sizes_[key]);
-  return current && detail::take_line(replies, &line) && line == "END";
+  client::TextReply reply;
+  if (!detail::take_text(replies, &reply)) return false;
+  if (reply.code == client::ReplyCode::kEnd) return true;
+  if (reply.code != client::ReplyCode::kValue || reply.head.key != key_text(key)) return false;
+  const bool current = ids_[key] != 0 && reply.value == make_value(ids_[key], sizes_[key]) &&
+                       reply.head.client_flags == 0 && !reply.head.has_cas;
+  return current && detail::take_text(replies, &reply) && reply.code == client::ReplyCode::kEnd;
 }
 
 bool Filler::check(std::string_view* replies) {

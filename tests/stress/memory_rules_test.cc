@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -14,6 +15,15 @@
 
 namespace warpcache::stress {
 namespace {
+
+// Microseconds in which this thread was ready to run and had no processor.
+int64_t queued_us() {
+  std::ifstream in("/proc/thread-self/schedstat");
+  int64_t ran_ns = 0;
+  int64_t queued_ns = 0;
+  in >> ran_ns >> queued_ns;
+  return queued_ns / 1000;
+}
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -152,20 +162,23 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
   std::atomic<bool> done = false;
   std::atomic<uint64_t> reads = 0;
   std::atomic<uint64_t> writes = 0;
-  std::atomic<int64_t> longest_read_us = 0;
+  std::atomic<int64_t> longest_read_us = 0;  // without the time in which it had no processor
   holder.enter();
   std::vector<const store::Item*> items;
   for (uint64_t i = 0; i <= kHeld; ++i) items.push_back(holder.find(key_name(i)).item);
   std::vector<std::thread> others;
   others.emplace_back([&] {
     Worker reader(store.get());
+    int64_t queued = queued_us();
     while (!released) {
       const auto start = steady_clock::now();
       EXPECT_TRUE(reader.get(key_name(kHot)));
-      const auto took =
-          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
-      longest_read_us = std::max<int64_t>(longest_read_us, took.count());
-      ++reads;
+      int64_t took =
+          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start)
+              .count();
+      if (took > longest_read_us) took -= queued_us() - queued;
+      longest_read_us = std::max<int64_t>(longest_read_us, took);
+      if (++reads % 64 == 0) queued = queued_us();
     }
   });
   others.emplace_back([&] {
@@ -206,17 +219,16 @@ TEST(Batch, HeldForASecondItKeepsItsItemsAndStopsNobody) {
 }
 
 // Fails every allocation while switched on.
-struct Failing {
+struct Failing : store::Faults {
   std::atomic<bool> on = false;
-  static bool fail(void* context) { return static_cast<Failing*>(context)->on; }
+  bool fails_allocation() override { return on; }
 };
 
 // Rule 3. A command without memory has no effect, except that a set removes the old value.
 TEST(Failure, WithoutMemoryOnlySetsHaveAnEffect) {
   Failing failing;
   store::StoreConfig config = quiet_config(8 * kMiB);
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = Failing::fail;
+  config.faults = &failing;
   const auto store = make_store(config);
   Speaker speaker(*store);
   const std::string no_memory = "SERVER_ERROR out of memory storing object\r\n";
@@ -256,8 +268,7 @@ TEST(Failure, WithoutMemoryNothingIsReserved) {
   Failing failing;
   store::StoreConfig config = quiet_config(16 * kMiB);
   config.reclaim_wait_ms_max = 20;
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = Failing::fail;
+  config.faults = &failing;
   const auto store = make_store(config);
   Speaker speaker(*store);
   const std::string value = make_value(1, 1, 200'000);

@@ -367,18 +367,20 @@ TEST(Reply, AMultigetOfLargeValuesTakesManyBatches) {
 // Rule 4. Adds, replaces and compare-and-swaps that must fail write nothing.
 TEST(Write, FailuresDoNotChurnTheLog) {
   store::StoreConfig config = config_of(8 * kMiB);
-  std::atomic<uint64_t> allocations = 0;
-  config.hooks.context = &allocations;
-  config.hooks.fail_allocation = [](void* count) {
-    ++*static_cast<std::atomic<uint64_t>*>(count);
-    return false;
-  };
+  struct Counting : store::Faults {
+    std::atomic<uint64_t> allocations = 0;
+    bool fails_allocation() override {
+      ++allocations;
+      return false;
+    }
+  } seen;
+  config.faults = &seen;
   const auto store = make_store(config);
   Speaker speaker(*store);
   const std::string value(1000, 'v');
   for (int i = 0; i < 1000; ++i) speaker.say(set_command("k" + std::to_string(i), value));
   const store::StoreStats before = store->stats();
-  allocations = 0;
+  seen.allocations = 0;
   for (int i = 0; i < 30'000; ++i) {
     const std::string key = "k" + std::to_string(i % 1000);
     const std::string body = " 0 0 1000\r\n" + value + "\r\n";
@@ -387,7 +389,7 @@ TEST(Write, FailuresDoNotChurnTheLog) {
     ASSERT_EQ(speaker.say("cas " + key + " 0 0 1000 1\r\n" + value + "\r\n"), "EXISTS\r\n");
   }
   const store::StoreStats after = store->stats();
-  EXPECT_EQ(allocations, 0u);
+  EXPECT_EQ(seen.allocations, 0u);
   EXPECT_EQ(after.used_bytes, before.used_bytes);
   EXPECT_EQ(after.get(store::StoreCounter::kEvicted), 0u);
   EXPECT_EQ(after.get(store::StoreCounter::kMovedItems), 0u);

@@ -123,7 +123,10 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   config.manual_clock = true;
   config.seed = effort.seed;
   const bool observed = effort.engine == engine::RigKind::kCpu;
-  if (observed) config.hooks = observer_.hooks();
+  if (observed) {
+    config.observer = &observer_;
+    config.faults = &observer_;
+  }
   if (effort.front != nullptr) config.copies = effort.front->hooks();
   if (!observed && scenario.fail_every != 0) {
     throw std::runtime_error("allocations cannot be made to fail on a GPU");

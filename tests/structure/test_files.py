@@ -32,6 +32,14 @@ def test_licence_line():
     assert named(p for p in code_files() if not has_licence_line(read(p))) == []
 
 
+@pytest.mark.parametrize("top", ["src", "tests", "bench", "sim"])
+def test_the_architecture_names_every_folder(top):
+    text = (REPO_ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    folders = {path.relative_to(REPO_ROOT / top).parts[0] for path in code_files() if path.is_relative_to(REPO_ROOT / top)}
+    folders = {name for name in folders if (REPO_ROOT / top / name).is_dir()}
+    assert folders and sorted(name for name in folders if f"`{name}/`" not in text) == []
+
+
 def test_length():
     assert named(p for p in code_files() if len(read(p).splitlines()) > LINES_MAX) == []
 

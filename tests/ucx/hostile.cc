@@ -220,7 +220,7 @@ int run(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   client.run([&] { return client.closed(); });
-  std::printf("closed %s\n", client.why().c_str());
+  std::printf("%s %s\n", client.closed() ? "closed" : "open", client.why().c_str());
   (void)std::fflush(stdout);
   std::this_thread::sleep_for(std::chrono::seconds(60));
   return 0;

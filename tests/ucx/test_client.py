@@ -173,7 +173,7 @@ def test_timeout(server, monkeypatch):
             begun = time.monotonic()
             with pytest.raises(wc.ClientError) as caught:
                 client.get("a")
-            assert caught.value.status == wc.TIMEOUT and time.monotonic() - begun < 5
+            assert caught.value.status == wc.TIMEOUT and time.monotonic() - begun < 30
         finally:
             other.sockets.process.send_signal(signal.SIGCONT)
 

@@ -74,7 +74,7 @@ bool read_lines(std::istream& in, const std::string& function, std::vector<Line>
   return !lines->empty();
 }
 
-// Where blocks begin: the function, jump targets, and behind whatever does not just go on.
+// Where blocks begin: the function, jump targets, and after whatever does not just go on.
 std::set<uint64_t> leaders(const std::vector<Line>& lines) {
   std::set<uint64_t> found = {lines[0].address};
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -105,7 +105,7 @@ uint32_t place(const Listing& listing, uint64_t begin, uint64_t address) {
   return outside ? kExit : listing.block_at[address - begin];
 }
 
-// `line` is the last of `block`, `next` what stands behind it.
+// `line` is the last of `block`, `next` what stands after it.
 void end_block(const Line& line, uint32_t next, uint32_t target, Block* block) {
   const bool falls = line.flow == Flow::kOn || line.flow == Flow::kBranch;
   const bool jumps = line.flow == Flow::kJump || line.flow == Flow::kBranch;

@@ -511,12 +511,11 @@ TEST_F(CpuEngineTest, ABase64KeyIsDecodedOnce) {
 }
 
 // Fails the next `left` allocations.
-struct FailingAllocations {
+struct FailingAllocations : store::Faults {
   int left = 0;
-  static bool fail(void* context) {
-    auto* self = static_cast<FailingAllocations*>(context);
-    if (self->left == 0) return false;
-    --self->left;
+  bool fails_allocation() override {
+    if (left == 0) return false;
+    --left;
     return true;
   }
 };
@@ -524,8 +523,7 @@ struct FailingAllocations {
 TEST_F(CpuEngineTest, ADeferredRequestRunsAgainInItsPlace) {
   FailingAllocations failing;
   store::StoreConfig config;
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = FailingAllocations::fail;
+  config.faults = &failing;
   start(config);
   failing.left = 3;
   EXPECT_EQ(say("get a\r\nset a 0 0 1\r\nx\r\nget a\r\nset b 0 0 1\r\ny\r\nget a b\r\n"),
@@ -537,8 +535,7 @@ TEST_F(CpuEngineTest, ADeferredRequestRunsAgainInItsPlace) {
 TEST_F(CpuEngineTest, WhereNothingCanBeReclaimedTheAnswerIsAnError) {
   FailingAllocations failing;
   store::StoreConfig config;
-  config.hooks.context = &failing;
-  config.hooks.fail_allocation = FailingAllocations::fail;
+  config.faults = &failing;
   start(config);
   say("set a 0 0 1\r\nx\r\n");
   failing.left = 1000000;

@@ -18,7 +18,7 @@ using net::PacketResult;
 constexpr uint32_t kFramesAhead = 8;
 constexpr uint32_t kLine = 64;  // bytes
 
-// Another core has written the frame, and has read the last reply that lay behind it.
+// Another core has written the frame, and has read the last reply that lay after it.
 void prefetch_frame(const net::PacketBurst& burst, uint32_t index) {
   if (index >= burst.count) return;
   const MutableBytes frame = burst.frame(index);

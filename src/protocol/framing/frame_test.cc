@@ -44,7 +44,7 @@ std::vector<Case> text_cases() {
        {"line<get " + kLongKey + "\r\n>0", "meta<mn\r\n>0"}},
       {"get without a key", "get\r\nget \r\n", {"line<get\r\n>0", "line<get \r\n>0"}},
       {"get with blanks", "get   a   b  \r\n", {"key<a>0", "key<b>4"}},
-      {"get, blank behind a key", "get a \r\n", {"key<a>4"}},
+      {"get, blank after a key", "get a \r\n", {"key<a>4"}},
       {"get, CR in keys",
        "get a\rb \rc \r d\r\r\n",
        {"key<a\rb>0", "key<\rc>0", "key<\r>0", "key<d\r>4"}},

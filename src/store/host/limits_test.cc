@@ -360,16 +360,19 @@ TEST(Threads, MayComeAndGo) {
 
 TEST(Faults, AFailedAllocationLeavesEverythingAsItWas) {
   StoreConfig config = quiet_config(8 * kMiB);
-  static bool fail = false;
-  config.hooks.fail_allocation = [](void*) { return fail; };
+  struct Failing : Faults {
+    bool on = false;
+    bool fails_allocation() override { return on; }
+  } failing;
+  config.faults = &failing;
   const auto store = make_store(config);
   Worker worker(store.get());
   ASSERT_EQ(worker.set("k", "v"), Status::kOk);
   const uint64_t live = store->census().live_bytes;
-  fail = true;
+  failing.on = true;
   EXPECT_EQ(worker.set("k", "w"), Status::kDeferred);
   EXPECT_EQ(worker.set("l", "w"), Status::kDeferred);
-  fail = false;
+  failing.on = false;
   std::string value;
   EXPECT_TRUE(worker.get("k", &value));
   EXPECT_EQ(value, "v");
@@ -378,30 +381,36 @@ TEST(Faults, AFailedAllocationLeavesEverythingAsItWas) {
 
 TEST(Faults, EvictionsAreReported) {
   StoreConfig config = quiet_config(2 * kMiB);
-  static uint64_t evicted = 0;
-  config.hooks.evicted = [](void*, const Item& item, uint32_t now) {
-    EXPECT_GT(item.key_size, 4u);
-    EXPECT_NE(item.load_cas(), 0u);
-    EXPECT_NE(now, 0u);
-    ++evicted;
-  };
+  struct Counting : Observer {
+    uint64_t count = 0;
+    void evicted(const Item& item, uint32_t now) override {
+      EXPECT_GT(item.key_size, 4u);
+      EXPECT_NE(item.load_cas(), 0u);
+      EXPECT_NE(now, 0u);
+      ++count;
+    }
+  } seen;
+  config.observer = &seen;
   const auto store = make_store(config);
   Worker worker(store.get());
   ASSERT_EQ(fill(worker, 0, 10'000, 1000), 10'000u);
-  EXPECT_GT(evicted, 5000u);
-  EXPECT_EQ(evicted, store->stats().get(StoreCounter::kEvicted));
+  EXPECT_GT(seen.count, 5000u);
+  EXPECT_EQ(seen.count, store->stats().get(StoreCounter::kEvicted));
 }
 
 // A worker calls them; its other clients would wait too.
 TEST(Maintenance, AFlushAndANewLimitDoNotWaitForAStepOfIt) {
-  static std::function<void()> in_step;
+  struct Once : Observer {
+    std::function<void()> in_step;
+    void evicted(const Item&, uint32_t) override {
+      if (in_step) std::exchange(in_step, nullptr)();
+    }
+  } once;
   StoreConfig config = quiet_config(8 * kMiB);
-  config.hooks.evicted = [](void*, const Item&, uint32_t) {
-    if (in_step) std::exchange(in_step, nullptr)();
-  };
+  config.observer = &once;
   const auto store = make_store(config);
   std::future<bool> asked;
-  in_step = [&store, &asked] {
+  once.in_step = [&store, &asked] {
     asked = std::async(std::launch::async, [&store] {
       store->flush_all();
       return store->set_memory_limit(6 * kMiB);

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "store/layout/clock.h"
+#include "store/observer.h"
 #include "store/store_ref.h"
 
 namespace warpcache::store {
@@ -42,8 +43,9 @@ struct StoreConfig {
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
-  HostHooks hooks;
-  CopyHooks copies;  // of the owner of copies; host stores only
+  Observer* observer = nullptr;         // outlives the store; host stores only; null: none
+  Faults* faults = nullptr;             // likewise; tests
+  CopyHooks copies;                     // of the owner of copies; host stores only
   std::string
       file;  // -e: the store lies in this file, and outlives the process; empty: it does not
   std::string version;  // of the program: a file of another one is not used

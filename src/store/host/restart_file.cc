@@ -21,7 +21,7 @@ static_assert(std::is_trivially_copyable_v<RestartHeader>);
 static_assert(std::has_unique_object_representations_v<RestartHeader>);
 
 constexpr char kMagic[8] = {'W', 'C', 'R', 'E', 'S', 'T', 'A', 'R'};
-// Behind the arena: the magic and the token.
+// After the arena: the magic and the token.
 constexpr uint64_t kEndBytes = 4096;
 constexpr uint64_t kDescriptionBytesMax = uint64_t{4} << 30;
 

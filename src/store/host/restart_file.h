@@ -51,7 +51,7 @@ class RestartFile {
   bool found() const { return found_; }
   const std::string& note() const { return note_; }
   const RestartHeader& header() const { return header_; }
-  // The tables that lay behind the header. REQUIRES: found().
+  // The tables that lay after the header. REQUIRES: found().
   const std::vector<uint8_t>& tables() const { return tables_; }
   void forget_tables() { tables_ = {}; }
 

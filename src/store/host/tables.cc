@@ -111,7 +111,8 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.low_water_share = config.low_water_share;
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
-  shared.hooks = config.hooks;
+  shared.observer = config.observer;
+  shared.faults = config.faults;
   shared.copies = config.copies;
   shared.pair_count = 1u << core.base_depth;
   shared.index_segments = geometry_.index_segments;
@@ -142,7 +143,8 @@ uint64_t Tables::segments_bytes() const {
 std::vector<uint8_t> Tables::saved(const Core& core) const {
   std::vector<uint8_t> bytes(sizeof(Shared) + free_words_bytes() + segments_bytes());
   Shared shared = *core.shared;
-  shared.hooks = {};
+  shared.observer = nullptr;
+  shared.faults = nullptr;
   shared.copies = {};
   shared.low_on_segments = nullptr;
   shared.low_on_segments_context = nullptr;
@@ -165,7 +167,8 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   shared.low_water_share = fresh.low_water_share;
   shared.copy_reserve = fresh.copy_reserve;
   shared.keep_all = fresh.keep_all;
-  shared.hooks = fresh.hooks;
+  shared.observer = fresh.observer;
+  shared.faults = fresh.faults;
   shared.copies = fresh.copies;
   shared.low_on_segments = nullptr;
   shared.drop_pages = nullptr;

@@ -11,6 +11,7 @@
 #include "store/index/copies.h"
 #include "store/index/overflow.h"
 #include "store/log/allocate.h"
+#include "store/observer.h"
 
 namespace warpcache::store {
 
@@ -78,9 +79,8 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
   if ((item.load_bits() & kItemFetched) == 0) counters.add(StoreCounter::kEvictedUnfetched, 1);
   if (item.load_expiry() != 0) counters.add(StoreCounter::kEvictedNonzero, 1);
 #if !defined(__CUDA_ARCH__)
-  const HostHooks& hooks = core.shared->hooks;
-  if (hooks.evicted != nullptr) {
-    hooks.evicted(hooks.context, item, load_relaxed(&core.shared->now));
+  if (core.shared->observer != nullptr) {
+    core.shared->observer->evicted(item, load_relaxed(&core.shared->now));
   }
 #endif
 }

@@ -19,14 +19,8 @@ namespace warpcache::store {
 inline constexpr uint32_t kTtlClassesMax = 4;
 inline constexpr uint32_t kFreeWordSegments = 64;
 
-// Functions of the host; device code never calls them. Null: not used.
-struct HostHooks {
-  void* context = nullptr;
-  bool (*fail_allocation)(void* context) =
-      nullptr;  // tests: true makes an allocation or a reservation answer kDeferred
-  // A live item is evicted at server second `now`. The lock of its pair is held.
-  void (*evicted)(void* context, const Item& item, uint32_t now) = nullptr;
-};
+class Observer;  // observer.h
+class Faults;
 
 // Who owns copies of items outside of the store: see index/copies.h. Functions of the host; device
 // code never calls them. All null: there are no copies. drop() is called with the lock of the key's
@@ -57,7 +51,8 @@ struct Shared {
   uint32_t low_water_share;
   uint32_t copy_reserve;  // segments that only maintenance may take
   bool keep_all;          // -M: nothing alive is evicted
-  HostHooks hooks;
+  Observer* observer;     // null: none; device code never calls it
+  Faults* faults;         // likewise
   CopyHooks copies;
   // Called by any thread, with locks held: must not block for long. May be null.
   void (*low_on_segments)(void* context);

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "store/log/segments.h"
+#include "store/observer.h"
 
 namespace warpcache::store {
 
@@ -71,8 +72,7 @@ WC_HD inline bool fails_on_demand(const Shared& shared) {
   (void)shared;
   return false;
 #else
-  const HostHooks& hooks = shared.hooks;
-  return hooks.fail_allocation != nullptr && hooks.fail_allocation(hooks.context);
+  return shared.faults != nullptr && shared.faults->fails_allocation();
 #endif
 }
 

@@ -113,9 +113,9 @@ __device__ inline uint32_t beside_word(uint32_t offset, Bytes frame) {
   return (offset + net::arena_bytes(static_cast<uint32_t>(frame.size))) / 16;
 }
 
-// Copies staged replies to behind their requests: the lanes' `replies`, which begin at word `from`
-// of the stage, up to `words` in all, each to that lane's word `to` of the input. Called by the
-// whole warp.
+// Copies staged replies to the places after their requests: the lanes' `replies`, which begin at
+// word `from` of the stage, up to `words` in all, each to that lane's word `to` of the input.
+// Called by the whole warp.
 __device__ inline void send_beside(const PacketJob& job, const WarpStage& stage, uint32_t from,
                                    const gpu::LaneRanges& replies, uint32_t words, uint32_t to) {
   const auto* const source = reinterpret_cast<const uint4*>(stage.reply) + from;

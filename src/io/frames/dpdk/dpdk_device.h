@@ -2,7 +2,7 @@
 //
 // A DPDK device and its queues. A port of frames has one or several of them. Received frames stay
 // in the buffers that the device has written: an engine reads them there, and writes a short reply
-// behind the request, so that the same buffer goes back to the device.
+// after the request, so that the same buffer goes back to the device.
 #pragma once
 
 #include <rte_mbuf.h>

@@ -372,8 +372,8 @@ TEST(StreamTest, WithoutDescriptorsAcceptingPauses) {
     const auto disabled = [&] { return server.acceptor().counters().accept_disabled.get(); };
     EXPECT_TRUE(eventually([&] { return disabled() >= 1; }));
     // It tries again after 10 ms at the earliest.
-    const uint64_t before = disabled();
     const auto start = std::chrono::steady_clock::now();
+    const uint64_t before = disabled();
     std::this_thread::sleep_for(milliseconds(300));
     const uint64_t tries = disabled() - before;
     EXPECT_LE(tries * milliseconds(10),

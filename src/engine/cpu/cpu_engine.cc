@@ -67,8 +67,8 @@ Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
   return store_.reserve(key_size, body_size, id);
 }
 
-MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {
-  return store_.reservation_window(id, offset);
+MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {
+  return store_.reservation_window(id, received + after);
 }
 
 void CpuEngine::abandon(uint32_t id) { store_.abandon_reservation(id); }

@@ -553,7 +553,7 @@ TEST_F(CpuEngineTest, ReservedBodiesBecomeItems) {
     uint32_t id = 0;
     ASSERT_EQ(engine_->reserve(1, size, &id), Status::kOk);
     for (uint32_t at = 0; at < size;) {
-      const MutableBytes window = engine_->reservation_window(id, at);
+      const MutableBytes window = engine_->reservation_window(id, at, 0);
       ASSERT_FALSE(window.empty());
       std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
       at += static_cast<uint32_t>(window.size);

@@ -14,7 +14,7 @@
 namespace warpcache::engine {
 namespace {
 
-// What every engine does is in engine_suite_test.cc.
+// What every engine does is in engine_suite_test.cc of the folder above.
 class CpuEngineTest : public ::testing::Test {
  protected:
   void SetUp() override { start({}); }

@@ -136,9 +136,11 @@ class Engine {
   // a nonzero id; kDeferred: others' bodies hold all that may be reserved, so try again later;
   // kOutOfMemory: no space can be reclaimed, as with -M; kTooLarge: it never fits.
   virtual Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) = 0;
-  // Contiguous writable bytes of the body from `offset` on; at least one byte while offset <
-  // body_size.
-  virtual MutableBytes reservation_window(uint32_t id, uint32_t offset) = 0;
+  // Contiguous writable bytes of the body, `after` bytes behind the first `received` ones. These
+  // have come and do not change any more; a later call says at least as many. With `after` 0 at
+  // least one byte, and earlier windows end; otherwise the engine may have no place yet: empty.
+  // REQUIRES: received + after < body_size.
+  virtual MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) = 0;
   // Drops a reservation that will not be submitted (the connection was closed). One that was
   // submitted belongs to the engine.
   virtual void abandon(uint32_t id) = 0;

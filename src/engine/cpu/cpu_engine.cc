@@ -67,8 +67,8 @@ Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
   return store_.reserve(key_size, body_size, id);
 }
 
-MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {
-  return store_.reservation_window(id, offset);
+MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {
+  return store_.reservation_window(id, received + after);
 }
 
 void CpuEngine::abandon(uint32_t id) { store_.abandon_reservation(id); }
@@ -182,6 +182,15 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
   request::RequestState& state = group_[index].state;
+  if (WC_LIKELY(!wants_keys_)) {
+    uint8_t* const start = writer_.cursor();
+    uint8_t* const end = request::answer_plain_get(context_, state, kCopiedValueMax, start);
+    if (end != nullptr) {
+      writer_.advance(end);
+      entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+      return;
+    }
+  }
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
   KeyBefore before;

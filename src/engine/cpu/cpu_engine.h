@@ -72,7 +72,7 @@ class CpuEngine final : public Engine {
   Batch* poll() override;
   void release(uint32_t pin) override;
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override;
   void abandon(uint32_t id) override;
   std::string open_packets(const PacketSettings& settings) override;
   // Packets run on the caller's thread, so a second burst would wait for the first.

@@ -24,7 +24,7 @@ struct CudaEngineConfig {
   uint32_t pin_wait_ms_max = 100;
   AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
   uint32_t batches = 1;        // of messages, under way at a time
-  uint32_t packet_bursts = 4;  // of Ethernet frames, likewise
+  uint32_t packet_bursts = 2;  // of Ethernet frames, likewise
   // Packet bursts of at least this number cross the bus by copy engines: see PacketRunnerConfig.
   uint32_t copied_packets_min = 0;
 

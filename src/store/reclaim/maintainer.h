@@ -153,6 +153,7 @@ class Maintainer {
   WC_HD uint32_t at_once_max() const;
   WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
   WC_HD uint64_t copied_bytes() const;
+  WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
@@ -229,6 +230,15 @@ WC_HD inline uint64_t Maintainer::copied_bytes() const {
   uint64_t sum = reclaimer_.copied_bytes();
   for (uint32_t i = 0; i < evacuators_.count; ++i) sum += evacuators_.list[i].copied_bytes();
   return sum;
+}
+
+// Bytes of memory that an item takes on average. 0: nobody knows.
+WC_HD inline uint32_t Maintainer::mean_item() const {
+  const Shared& shared = *core_.shared;
+  const uint64_t items = reported_items(load_relaxed(&shared.items));
+  const uint64_t segments = uint64_t{shared.young.segments} + shared.main.segments;
+  const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
+  return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
 }
 
 // Looks at the next segments, at most `most`, until one is dead.
@@ -334,6 +344,8 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min =
       1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
+  rule.remember = !rule.spend;
+  if (rule.counter_min == 1) rule.mean = mean_item();
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;

@@ -14,9 +14,9 @@ namespace warpcache::store {
 
 namespace {
 
-constexpr uint64_t kSegmentSizeMin = 64 * 1024;
+constexpr uint64_t kSegmentSizeMin = 16 * 1024;
 constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
-constexpr uint64_t kSegmentsWanted = 1024;    // the memory is divided into about this number of
+constexpr uint64_t kSegmentsWanted = 8192;    // the memory is divided into about this number of
                                               // segments
 constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with one part in this number of
                                               // the memory

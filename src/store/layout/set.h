@@ -68,8 +68,8 @@ WC_HD inline uint16_t tag_of(uint64_t hash) {
 WC_HD inline uint32_t home_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 55) & 1; }
 WC_HD inline uint32_t home_of_tag(uint16_t tag) { return tag >> 15; }
 
-// --- Ghosts: eight of 16 bits a set, as many as it has items on average. A stranger's ghost is taken
-// for a key's own about once in 8000 times; it then stays a little longer.
+// --- Ghosts: eight of 16 bits a set, as many as it has items on average. A stranger's ghost is
+// taken for a key's own about once in 8000 times; it then stays a little longer.
 
 WC_HD inline uint64_t ghost_of(uint64_t hash) {
   const uint64_t ghost = hash >> 24 & 0xffff;
@@ -86,11 +86,11 @@ inline constexpr uint32_t kStateVersion = 1u << 9;  // bits 9..31 count moves of
 
 struct alignas(64) Set {
   uint64_t tags[kWays / 4];
-  uint32_t lock;      // of the pair, in its even set
-  uint32_t state;     // kState...
-  uint32_t counters;  // two bits a way
-  uint32_t overflow;  // number of the pair's first overflow set (in its even set), or of the next
-                      // (in an overflow set)
+  uint32_t lock;       // of the pair, in its even set
+  uint32_t state;      // kState...
+  uint32_t counters;   // two bits a way
+  uint32_t overflow;   // number of the pair's first overflow set (in its even set), or of the next
+                       // (in an overflow set)
   uint64_t ghosts[2];  // of the items that were evicted last; the newest is the lowest. 0: none
   Slot slots[kWays];
 

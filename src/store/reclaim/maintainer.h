@@ -155,6 +155,7 @@ class Maintainer {
   WC_HD uint64_t copied_bytes() const;
   WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
+  WC_HD Step move_tails(SegmentId wanted);
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
   WC_HD Survey survey(uint32_t most);
@@ -431,6 +432,20 @@ WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
   return true;
 }
 
+// Moves the chains that have their tails there.
+WC_HD inline Maintainer::Step Maintainer::move_tails(SegmentId wanted) {
+  Step step = Step::kWait;
+  const SegmentId top = load_relaxed(&core_.shared->segment_top);
+  for (SegmentId id = load_relaxed(&core_.shared->index_segments); id < top; ++id) {
+    const SegmentEntry& entry = core_.segment(id);
+    if (entry.load_state() != SegmentState::kChain) continue;
+    if (tail_segment(load_relaxed(&entry.pages)) != wanted) continue;
+    if (reclaimer_.move_chain(id, core_.shared->keep_all) != Emptied::kDone) return Step::kNothing;
+    step = Step::kProgress;
+  }
+  return step;
+}
+
 WC_HD inline Maintainer::Step Maintainer::free_wanted() {
   const SegmentId wanted = load_relaxed(&core_.shared->segment_wanted);
   if (wanted == kNoSegment) return Step::kNothing;
@@ -453,6 +468,8 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
       return reclaimer_.move_chain(head, must_keep) == Emptied::kDone ? Step::kProgress
                                                                       : Step::kNothing;
     }
+    case SegmentState::kTails:
+      return move_tails(wanted);
     case SegmentState::kFree:
     case SegmentState::kRetired:
     case SegmentState::kIndex:

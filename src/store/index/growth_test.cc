@@ -143,6 +143,7 @@ TEST(Growth, MovesChains) {
 TEST(Growth, EvictsChainsThatFitNowhere) {
   for (const bool keep_all : {false, true}) {
     StoreConfig config = quiet_config(4 * kMiB);
+    config.segment_size = 64 * 1024;
     config.keep_all = keep_all;
     const auto store = make_store(config);
     Worker worker(store.get());
@@ -204,7 +205,9 @@ TEST(Growth, EndsTheOpenSegmentsOfOthers) {
 
 // A batch may still write to the segment that the index needs: the index waits for it.
 TEST(Growth, WaitsForABatch) {
-  const auto store = make_store(quiet_config(4 * kMiB));
+  StoreConfig config = quiet_config(4 * kMiB);
+  config.segment_size = 64 * 1024;
+  const auto store = make_store(config);
   Worker worker(store.get());
   Worker reader(store.get());
   reader.enter();

@@ -21,7 +21,9 @@ namespace warpcache::store {
 
 namespace detail {
 
-inline constexpr uint32_t kSurveyMax = 4096;      // segments that are looked at before a choice
+// Segments that are looked at before a choice: as many more as emptying one costs more.
+inline constexpr uint32_t kSurveyMin = 1024;
+inline constexpr uint32_t kSurveyShare = 256;
 inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of sweep() visits
 // A segment is compacted instead of evicted once more than 1/kCompactWasteDivisor of it is dead;
 // with keep_all once 1/kCompactWasteDivisorKeepAll is.
@@ -120,7 +122,7 @@ class Maintainer {
   // Worst case: 8 steps of 1024 pairs take 16 ms a second of one core, at about 50,000 items a
   // millisecond.
   static constexpr uint32_t kSweepStepsMax = 8;
-  static constexpr uint32_t kExpireStepsMax = detail::kSurveyMax;
+  static constexpr uint32_t kExpireStepsMax = 4096;
   // Steps of one call. Only a bug reaches it, no load does.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
@@ -158,6 +160,10 @@ class Maintainer {
   WC_HD Step move_tails(SegmentId wanted);
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
+  WC_HD uint32_t survey_most() const {
+    const uint32_t share = core_.segment_size() / detail::kSurveyShare;
+    return share > detail::kSurveyMin ? share : detail::kSurveyMin;
+  }
   WC_HD Survey survey(uint32_t most);
   WC_HD bool swap_absent(SegmentId wanted);
   WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
@@ -357,7 +363,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
 // One step towards more free segments, beyond those that are retired.
 WC_HD inline Maintainer::Step Maintainer::step() {
   // With keep_all a failure reaches a client, so all segments are looked at first.
-  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : detail::kSurveyMax);
+  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : survey_most());
   KeepRule rule;
   const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
   if (dead != kNoSegment) {
@@ -533,7 +539,7 @@ WC_HD inline bool Maintainer::set_target(uint32_t segments) {
 
 WC_HD inline bool Maintainer::expire() {
   const KeepRule rule;
-  const Survey found = survey(detail::kSurveyMax);
+  const Survey found = survey(survey_most());
   if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
   const bool more = found.dead != kNoSegment &&
                     empty(found.dead, rule, core_.shared->keep_all) == Step::kProgress;

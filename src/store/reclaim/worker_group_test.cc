@@ -149,7 +149,7 @@ TEST(WorkerGroup, FindsNowhereToCopyTo) {
   const Core core = worker_group.core();
   const uint64_t items = store->stats().get(StoreCounter::kItems);
   Reclaimer reclaimer(core, worker_group.leader(), worker_group.worker_group());
-  const SegmentId taken = take_segments(core, core.shared->free_count - 1, 0, SegmentState::kStaged,
+  const SegmentId taken = take_chain(core, {core.shared->free_count - 1, 0}, 0, SegmentState::kStaged,
                                         Generation::kYoung);
   ASSERT_NE(taken, kNoSegment);
   const KeepRule all;

@@ -351,7 +351,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min =
       1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
-  rule.remember = !rule.spend;
+  rule.remember = true;
   if (rule.counter_min == 1) rule.mean = mean_item();
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "workload/item_maker.h"
+#include "workload/operation.h"
 #include "workload/sizes.h"
 
 namespace warpcache::bench {
-
-enum class Operation : uint8_t { kGet, kSet, kRemove };
 
 enum class Outcome : uint8_t {
   kHit,          // get: value, key and flags are correct

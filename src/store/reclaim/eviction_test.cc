@@ -49,31 +49,47 @@ TEST(Eviction, LargerItemsNeedMoreAccesses) {
   EXPECT_EQ(accesses_needed(rule, 1'000'000), 1u);
   rule.mean = 1000;
   EXPECT_EQ(accesses_needed(rule, 1000), 1u);
-  EXPECT_EQ(accesses_needed(rule, 3999), 1u);
-  EXPECT_EQ(accesses_needed(rule, 4000), 2u);
+  EXPECT_EQ(accesses_needed(rule, 7999), 1u);
+  EXPECT_EQ(accesses_needed(rule, 8000), 2u);
   EXPECT_EQ(accesses_needed(rule, 64'000), 3u);
-  EXPECT_EQ(accesses_needed(rule, 250), 0u);
-  // In the main generation an item that needs none would never leave.
-  rule.spend = true;
-  EXPECT_EQ(accesses_needed(rule, 250), 1u);
+  EXPECT_EQ(accesses_needed(rule, 126), 1u);
+  EXPECT_EQ(accesses_needed(rule, 125), 0u);
+}
+
+// What is an eighth of the mean stays, but no more of it than that allows.
+TEST(Eviction, SmallItemsDoNotTakeTheMemory) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  uint64_t small_last = 0;
+  for (uint64_t i = 0; i < 300'000; ++i) {
+    const bool large = i % 100 == 0;
+    if (!large) small_last = i;
+    ASSERT_EQ(worker.set(key_name(i), std::string(large ? 8000 : 50, 'v')), Status::kOk);
+  }
+  EXPECT_GT(store->stats().get(StoreCounter::kEvicted), 100'000u);
+  EXPECT_TRUE(worker.get(key_name(small_last)));
+  uint64_t old = 0;
+  for (uint64_t i = 1; i < 100'000; i += 100) old += worker.get(key_name(i)) ? 1u : 0u;
+  EXPECT_LT(old, 100u);
 }
 
 TEST(Eviction, SmallItemsOutliveLargeOnes) {
   const auto store = make_store(quiet_config(16 * kMiB));
   Worker worker(store.get());
-  for (uint64_t i = 0; i < 1000; ++i) {
-    const bool small = i % 2 == 0;
-    ASSERT_EQ(worker.set(key_name(i), std::string(small ? 50 : 8000, 'v')), Status::kOk);
-    ASSERT_EQ(small || worker.get(key_name(i)), true);
+  const auto is_large = [](uint64_t key) { return key % 5 == 0; };
+  for (uint64_t key = 0; key < 1000; ++key) {
+    const size_t size = is_large(key) ? 30'000 : 10;
+    ASSERT_EQ(worker.set(key_name(key), std::string(size, 'v')), Status::kOk);
+    ASSERT_EQ(!is_large(key) || worker.get(key_name(key)), true);
   }
-  pass_by(worker, 0, 12'000, 1500);
+  pass_by(worker, 0, 20'000, 1000);
   uint64_t small = 0;
   uint64_t large = 0;
-  for (uint64_t i = 0; i < 1000; ++i) {
-    if (worker.get(key_name(i))) ++(i % 2 == 0 ? small : large);
+  for (uint64_t key = 0; key < 1000; ++key) {
+    if (worker.get(key_name(key))) ++(is_large(key) ? large : small);
   }
-  EXPECT_EQ(small, 500u);  // although nobody asked for them
-  EXPECT_LT(large, 50u);
+  EXPECT_EQ(small, 800u);  // although nobody asked for them
+  EXPECT_LT(large, 20u);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of swee
 // with keep_all once 1/kCompactWasteDivisorKeepAll is.
 inline constexpr uint32_t kCompactWasteDivisor = 4;
 inline constexpr uint32_t kCompactWasteDivisorKeepAll = 16;
-inline constexpr uint32_t kYoungPercent = 10;  // of the sealed segments
+inline constexpr uint32_t kYoungPercent = 8;  // of the sealed segments
 // Compactions in a row that may free no segment; then something else is tried. Copying items to
 // new segments may gain nothing.
 inline constexpr uint32_t kFruitlessMax = 2 * kCompactWasteDivisor;

@@ -87,6 +87,7 @@ std::string forged_item(const std::string& key, uint32_t value_size) {
 // walk visits only what was written as items.
 TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
   store::StoreConfig config = quiet_config(4 * kMiB);
+  config.segment_size = 64 * 1024;  // of many items, so that some are moved
   config.keep_all = true;
   config.reclaim_wait_ms_max = 50;
   const auto store = make_store(config);

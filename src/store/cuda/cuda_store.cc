@@ -236,13 +236,13 @@ bool CudaStore::wait(const char* what) const {
 }
 
 bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key,
-                     SegmentId* segments) {
+                     MutableBytes* parts) {
   const std::lock_guard guard(service_mutex_);
   if (faults_.failed()) return false;
   ServiceCall& message = *call_.as<ServiceCall>();
   message.op = op;
   message.argument = argument;
-  message.segments = segments;
+  message.parts = parts;
   message.key_size = static_cast<uint32_t>(key.size);
   std::copy_n(key.data, key.size, message.key);
   if (++launch_number_ == 0) ++launch_number_;
@@ -288,7 +288,7 @@ bool CudaStore::set_memory_limit(uint64_t bytes) {
 
 // --- Reservations
 
-Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, SegmentId* segments,
+Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, MutableBytes* parts,
                           uint32_t* id) {
   const uint64_t sizes = uint64_t{key_size} << 32 | value_size;
   // A reservation takes whole segments, also for a small item.
@@ -296,7 +296,7 @@ Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, SegmentId* segm
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     ServiceCall result;
-    if (!call(ServiceOp::kReserve, sizes, &result, {}, segments)) break;
+    if (!call(ServiceOp::kReserve, sizes, &result, {}, parts)) break;
     *id = static_cast<uint32_t>(result.result);
     // Others hold all that may be reserved: reclaim() would not help.
     if (result.status == Status::kOutOfMemory) return Status::kDeferred;
@@ -308,15 +308,12 @@ Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, SegmentId* segm
 
 void CudaStore::abandon(uint32_t id) { (void)call(ServiceOp::kAbandon, id); }
 
-uint8_t* CudaStore::segment_address(SegmentId segment) const {
-  const uint64_t offset = uint64_t{segment} << core_.segment_shift;
-  return (core_.is_near(segment) ? core_.arena : core_.far_arena) + offset;
-}
-
-bool CudaStore::is_on_host(const SegmentId* segments, uint8_t key_size, uint32_t value_size) const {
-  const uint32_t count = chain_segments(core_, item_bytes(key_size, value_size));
-  return std::none_of(segments, segments + count,
-                      [this](SegmentId segment) { return core_.is_near(segment); });
+bool CudaStore::is_on_host(const MutableBytes* parts, uint32_t value_size) const {
+  for (uint64_t seen = 0; seen < value_size; seen += parts->size, ++parts) {
+    const auto offset = static_cast<uint64_t>(parts->data - core_.arena);
+    if (offset < core_.near_bytes) return false;
+  }
+  return true;
 }
 
 // --- Looking at it all

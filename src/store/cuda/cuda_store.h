@@ -59,20 +59,18 @@ class CudaStore final : public StoreOwner {
     if (free_segments < low_water) wake();
   }
 
-  // --- Reservations. The caller writes the value: it follows item_bytes(key_size, 0) bytes of the
-  // first segment, and fills one segment after the other. reserve() also gives the segments, into
-  // pinned memory for reserved_segments_max() of the largest size. kDeferred: others hold all that
-  // may be reserved.
-  Status reserve(uint8_t key_size, uint32_t value_size, SegmentId* segments, uint32_t* id);
+  // --- Reservations. The caller writes the value. reserve() also gives the parts of its place, in
+  // device memory or in pinned memory of the host: the rest of a segment, whole segments, and the
+  // start of one. `parts` is pinned memory for reserved_parts_max() of the largest size. kDeferred:
+  // others hold all that may be reserved.
+  Status reserve(uint8_t key_size, uint32_t value_size, MutableBytes* parts, uint32_t* id);
   void abandon(uint32_t id);  // nothing happens if it is used up
-  uint32_t reserved_segments_max(uint32_t value_size) const {
+  uint32_t reserved_parts_max(uint32_t value_size) const {
     return chain_segments(core_, item_bytes(UINT8_MAX, value_size));
   }
   uint32_t segment_size() const { return core_.segment_size(); }
-  // In device memory, or in pinned memory of the host.
-  uint8_t* segment_address(SegmentId segment) const;
-  // Whether all segments of the reservation are in the host's memory.
-  bool is_on_host(const SegmentId* segments, uint8_t key_size, uint32_t value_size) const;
+  // Whether all parts of a value of this size are in the host's memory.
+  bool is_on_host(const MutableBytes* parts, uint32_t value_size) const;
 
   bool set_memory_limit(uint64_t bytes) override;
   StoreStats stats() const override;
@@ -95,7 +93,7 @@ class CudaStore final : public StoreOwner {
   // Runs one operation on the device, one at a time; `result` gets a copy. False: the device has
   // failed.
   bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {},
-            SegmentId* segments = nullptr);
+            MutableBytes* parts = nullptr);
   bool wait(const char* what) const;
   bool is_stopping();
 

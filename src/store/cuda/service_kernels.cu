@@ -53,10 +53,11 @@ __device__ void reserve(const Core& core, ServiceCall& call) {
                              static_cast<uint32_t>(call.argument), &id);
   call.result = id;
   if (call.status != Status::kOk) return;
+  ValuePieces pieces(core, *reservation_item(core, id));
   uint32_t count = 0;
-  for (SegmentId segment = core.segment_of(reservation_item(core, id)); segment != kNoSegment;
-       segment = load_relaxed(&core.segment(segment).chain_next)) {
-    call.segments[count++] = segment;
+  for (MutableBytes piece = pieces.first_writable(); !piece.empty();
+       piece = pieces.next_writable()) {
+    call.parts[count++] = piece;
   }
 }
 

@@ -22,8 +22,8 @@ enum class ServiceOp : uint32_t {
   kClock,  // argument: the second
   kExpire,
   kSetTarget,  // argument: segments. `result` 0: see Maintainer::set_target()
-  kReserve,    // argument: key size << 32 | value size; `segments`. `result` is the id, `status`
-               // says more
+  kReserve,    // argument: key size << 32 | value size; `parts`. `result` is the id, `status` says
+               // more
   kAbandon,    // argument: the id
   kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
 };
@@ -34,7 +34,7 @@ struct ServiceCall {
   uint32_t key_size;
   uint64_t argument;
   uint64_t result;
-  SegmentId* segments;  // pinned: gets those of a reservation
+  MutableBytes* parts;  // pinned: gets those of a reservation
   Status status;
   uint32_t free_segments;
   uint32_t low_water;

@@ -189,7 +189,7 @@ WC_HD inline bool Reclaimer::place_stays(Generation generation) {
   walk.place[0] = walk.split == 0 ? nullptr : detail::append(core_, open, walk.split);
   walk.place[1] = nullptr;
   if (walk.split == total) return true;
-  const SegmentId fresh = take_segments(core_, 1, 0, SegmentState::kOpen, generation);
+  const SegmentId fresh = take_segment(core_, 0, SegmentState::kOpen, generation);
   if (fresh == kNoSegment) return false;
   if (open != kNoSegment) seal_segment(core_, open);
   open = fresh;

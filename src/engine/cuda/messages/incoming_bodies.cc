@@ -14,16 +14,16 @@ IncomingBodies::~IncomingBodies() {
 
 std::string IncomingBodies::start(uint32_t body_size_max) {
   const auto host = gpu::CudaMemory::Place::kHost;
-  const uint32_t segments = store_.reserved_segments_max(body_size_max);
+  const uint32_t parts = store_.reserved_parts_max(body_size_max);
   if (!memory_.allocate(host, uint64_t{kPieces} * kPieceBytes, gpu::CudaMemory::Content::kAny) ||
-      !segments_.allocate(host, uint64_t{kPieces} * segments * sizeof(store::SegmentId))) {
+      !parts_.allocate(host, uint64_t{kPieces} * parts * sizeof(MutableBytes))) {
     return "the system does not give pinned memory for large values";
   }
   if (!stream_.create(gpu::CudaStream::Priority::kNormal)) return "the GPU gives no stream";
   body_size_max_ = body_size_max;
   bodies_.resize(kPieces);
   for (uint32_t i = 0; i < kPieces; ++i) {
-    bodies_[i].segments = segments_.as<store::SegmentId>() + uint64_t{i} * segments;
+    bodies_[i].parts = parts_.as<MutableBytes>() + uint64_t{i} * parts;
     bodies_[i].pieces.reserve(kPieces);
     free_.push_back(i);
   }
@@ -38,7 +38,7 @@ Status IncomingBodies::reserve(uint8_t key_size, uint32_t size, uint32_t* id) {
   if (place == bodies_.end()) return Status::kDeferred;
   Body& body = *place;
   if (!take_piece(body.pieces, false)) return Status::kDeferred;
-  const Status status = store_.reserve(key_size, size, body.segments, &body.reservation);
+  const Status status = store_.reserve(key_size, size, body.parts, &body.reservation);
   if (status != Status::kOk) {
     free_.push_back(body.pieces.back());
     body.pieces.clear();
@@ -47,8 +47,7 @@ Status IncomingBodies::reserve(uint8_t key_size, uint32_t size, uint32_t* id) {
   }
   body.size = size;
   body.copied = 0;
-  body.value_at = static_cast<uint32_t>(store::item_bytes(key_size, 0));
-  body.on_host = store_.is_on_host(body.segments, key_size, size);
+  body.on_host = store_.is_on_host(body.parts, size);
   if (body.on_host) {
     free_.push_back(body.pieces.back());
     body.pieces.clear();
@@ -60,10 +59,7 @@ Status IncomingBodies::reserve(uint8_t key_size, uint32_t size, uint32_t* id) {
 MutableBytes IncomingBodies::window(uint32_t id, uint32_t received, uint32_t after) {
   Body& one = body(id);
   WC_ASSERT(one.reservation != 0 && received + after < one.size);
-  if (one.on_host) {
-    const Place place = place_of(one, received + after);
-    return {place.data, place.size};
-  }
+  if (one.on_host) return place_of(one, received + after);
   copy_until(one, received / kPieceBytes * kPieceBytes);
   // Nothing has come into the pieces after the present one.
   while (after == 0 && one.pieces.size() > 1) {
@@ -95,12 +91,17 @@ bool IncomingBodies::take_piece(std::vector<uint32_t>& pieces, bool ahead) {
   return true;
 }
 
-IncomingBodies::Place IncomingBodies::place_of(const Body& body, uint32_t offset) const {
-  const uint64_t at = uint64_t{body.value_at} + offset;
-  const uint32_t segment_size = store_.segment_size();
-  const auto into = static_cast<uint32_t>(at % segment_size);
-  return {store_.segment_address(body.segments[at / segment_size]) + into,
-          std::min(segment_size - into, body.size - offset)};
+// The bytes of a part from `offset` of the body on.
+MutableBytes IncomingBodies::place_of(const Body& body, uint32_t offset) const {
+  const MutableBytes* part = body.parts;
+  uint64_t into = offset;
+  if (into >= part->size) {
+    // All between the first and the last fill a segment each.
+    const uint64_t after_first = into - part->size;
+    part += 1 + after_first / store_.segment_size();
+    into = after_first % store_.segment_size();
+  }
+  return {part->data + into, part->size - static_cast<size_t>(into)};
 }
 
 // Starts to copy what has come before `end`.
@@ -108,8 +109,9 @@ void IncomingBodies::copy_until(Body& body, uint32_t end) {
   uint32_t first = 0;  // the piece that `copied` lies in
   while (body.copied < end) {
     const uint32_t into = body.copied % kPieceBytes;
-    const Place to = place_of(body, body.copied);
-    const uint32_t count = std::min({to.size, kPieceBytes - into, end - body.copied});
+    const MutableBytes to = place_of(body, body.copied);
+    const auto space = static_cast<uint32_t>(to.size);
+    const uint32_t count = std::min({space, kPieceBytes - into, end - body.copied});
     if (!faults_.failed()) {
       (void)faults_.check(cudaMemcpyAsync(to.data, piece(body.pieces[first]) + into, count,
                                           cudaMemcpyDefault, stream_.get()),

@@ -51,23 +51,16 @@ class IncomingBodies {
   static constexpr uint32_t kFreePiecesMin = kPieces / 2;
 
   struct Body {
-    store::SegmentId* segments = nullptr;  // of the reservation, in order; pinned
-    std::vector<uint32_t> pieces;          // those of the bytes from `copied` on, in order
-    uint32_t reservation = 0;              // 0: the place is free
+    MutableBytes* parts = nullptr;  // of the value's place, in order; pinned
+    std::vector<uint32_t> pieces;   // those of the bytes from `copied` on, in order
+    uint32_t reservation = 0;       // 0: the place is free
     uint32_t size = 0;
-    uint32_t copied = 0;    // bytes whose copy has been started
-    uint32_t value_at = 0;  // where the value begins in the first segment
-    bool on_host = false;   // all segments are: `pieces` is not used
-  };
-
-  // A part of a body within one segment.
-  struct Place {
-    uint8_t* data;
-    uint32_t size;
+    uint32_t copied = 0;   // bytes whose copy has been started
+    bool on_host = false;  // all parts are: `pieces` is not used
   };
 
   Body& body(uint32_t id) { return bodies_[id - 1]; }
-  Place place_of(const Body& body, uint32_t offset) const;
+  MutableBytes place_of(const Body& body, uint32_t offset) const;
   MutableBytes piece_window(Body& body, uint32_t offset, bool ahead);
   void copy_until(Body& body, uint32_t end);
   bool take_piece(std::vector<uint32_t>& pieces, bool ahead);
@@ -75,8 +68,8 @@ class IncomingBodies {
 
   store::CudaStore& store_;
   gpu::DeviceFaults& faults_;
-  gpu::CudaMemory memory_;    // pinned: the pieces
-  gpu::CudaMemory segments_;  // pinned: of all bodies
+  gpu::CudaMemory memory_;  // pinned: the pieces
+  gpu::CudaMemory parts_;   // pinned: of all bodies
   gpu::CudaStream stream_;
   uint32_t body_size_max_ = 0;
   std::vector<Body> bodies_;

@@ -259,21 +259,23 @@ def ablation_table(share: float) -> str:
 for _share in (0.03, 0.1):
     block(f"hash-sim-ablation-{100 * _share:.0f}")(lambda share=_share: ablation_table(share))
 
-def variant_cells(variant: str, share: float) -> list[str]:
-    found = rows(FILE, experiment="store-variants", variant=variant, share=share)
-    hits = stream_hits(found, "store", share)
-    shown = dict(zip(sized_streams(), hits))
-    means = [hits[-1], stream_hits(found, "store", share, "byte_miss_ratio")[-1]]
-    return [*(shown[stream] for stream in ("block", "etc", "drift")), *means]
+VARIANT_STREAMS = ("block", "etc", "drift")
+
+
+def variant_cells(found: Rows, variant: str, share: float) -> list[str]:
+    mine = [only(found, variant=variant, share=share, stream=stream) for stream in VARIANT_STREAMS]
+    byte_hits = [100 - 100 * row["byte_miss_ratio"] for row in mine]
+    return [*(f"{100 - 100 * row['miss_ratio']:.2f}" for row in mine), f"{statistics.mean(byte_hits):.2f}"]
 
 
 @block("eviction-variants")
 def eviction_variants() -> str:
     found = rows(FILE, experiment="store-variants")
     lines = [
-        (variant, *variant_cells(variant, 0.03), *variant_cells(variant, 0.1)) for variant in names(found, "variant")
+        (variant, *variant_cells(found, variant, 0.03), *variant_cells(found, variant, 0.1))
+        for variant in names(found, "variant")
     ]
-    columns = ("block", "etc", "drift", "mean", "mean of bytes")
+    columns = (*VARIANT_STREAMS, "bytes, mean")
     head = ("hits, %", *(f"3%: {one}" for one in columns), *(f"10%: {one}" for one in columns))
     return table(head, lines) + "\n\n" + source(found, FILE)
 

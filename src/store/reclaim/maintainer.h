@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "store/reclaim/evacuators.h"
+#include "store/reclaim/limit.h"
 
 namespace warpcache::store {
 
@@ -38,31 +39,6 @@ inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kCompactWasteDivisorKeepAll
 template <typename T>
 WC_HD constexpr T least(T a, T b) {
   return a < b ? a : b;
-}
-
-// Segments that one step removes from the limit, or looks at to add them. It takes some tens of
-// microseconds: requests may wait for the segment lock meanwhile.
-inline constexpr uint32_t kShrunkAtOnce = 16;
-inline constexpr uint32_t kGrownAtOnce = 1024;
-
-// Lowers segment_top over absent segments, a few in one call. REQUIRES: the segment lock is held.
-WC_HD inline void lower_segment_top(const Core& core) {
-  uint32_t top = core.shared->segment_top;
-  for (uint32_t i = 0; i < 2 * kShrunkAtOnce && top > 1; ++i, --top) {
-    if (core.segment(top - 1).load_state() != SegmentState::kAbsent) break;
-  }
-  store_relaxed(&core.shared->segment_top, top);
-}
-
-// Gives the pages of a segment beyond the limit back, where the system can take them.
-WC_HD inline void drop_pages(const Core& core, SegmentId id) {
-#if !defined(__CUDA_ARCH__)
-  const Shared& shared = *core.shared;
-  if (shared.drop_pages != nullptr) shared.drop_pages(shared.drop_pages_context, id);
-#else
-  (void)core;
-  (void)id;
-#endif
 }
 
 }  // namespace detail
@@ -157,7 +133,6 @@ class Maintainer {
   WC_HD uint64_t copied_bytes() const;
   WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
-  WC_HD Step move_tails(SegmentId wanted);
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
   WC_HD uint32_t survey_most() const {
@@ -438,20 +413,6 @@ WC_HD inline bool Maintainer::swap_absent(SegmentId wanted) {
   return true;
 }
 
-// Moves the chains that have their tails there.
-WC_HD inline Maintainer::Step Maintainer::move_tails(SegmentId wanted) {
-  Step step = Step::kWait;
-  const SegmentId top = load_relaxed(&core_.shared->segment_top);
-  for (SegmentId id = load_relaxed(&core_.shared->index_segments); id < top; ++id) {
-    const SegmentEntry& entry = core_.segment(id);
-    if (entry.load_state() != SegmentState::kChain) continue;
-    if (tail_segment(load_relaxed(&entry.pages)) != wanted) continue;
-    if (reclaimer_.move_chain(id, core_.shared->keep_all) != Emptied::kDone) return Step::kNothing;
-    step = Step::kProgress;
-  }
-  return step;
-}
-
 WC_HD inline Maintainer::Step Maintainer::free_wanted() {
   const SegmentId wanted = load_relaxed(&core_.shared->segment_wanted);
   if (wanted == kNoSegment) return Step::kNothing;
@@ -475,7 +436,8 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
                                                                       : Step::kNothing;
     }
     case SegmentState::kTails:
-      return move_tails(wanted);
+      return reclaimer_.move_tails(wanted, must_keep) == Emptied::kDone ? Step::kProgress
+                                                                        : Step::kWait;
     case SegmentState::kFree:
     case SegmentState::kRetired:
     case SegmentState::kIndex:

@@ -76,11 +76,11 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
   const Way place = detail::locate(core, pair, item, hash);
   Judged judged;
   if (place.set != nullptr) {
+    const uint32_t needed = accesses_needed(rule, item_bytes(item->key_size, item->value_size));
     judged.counter = place.set->counter(place.way);
     if (!is_alive(core, *item, load_relaxed(&core.shared->now))) {
       detail::drop_locked(core, thread, pair, place, item, false);
-    } else if (judged.counter <
-               accesses_needed(rule, item_bytes(item->key_size, item->value_size))) {
+    } else if (judged.counter < needed) {
       judged.fate = Fate::kEvicted;
       if (rule.remember) pair[home_of(hash)].add_ghost(ghost_of(hash));
       detail::drop_locked(core, thread, pair, place, item, true);

@@ -260,9 +260,20 @@ const Word kWords[] = {
      "",
      "refuse what changes the server: flush_all, cache_memlimit,\nverbosity, shutdown, lru, slabs, "
      "stats reset ..."},
-    {"drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
-    {"no_drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
-    {"relaxed_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
+    {"share_ports", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.listen.share_ports = true; }, "", "",
+     "let the next server open the same TCP ports, and leave new\nconnections to it at a graceful "
+     "stop (SIGUSR1)"},
+    {"drop_privileges", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.process.drop_privileges = true; }, "",
+     "",
+     "once it serves, let the kernel refuse all system calls that\na server does not need "
+     "(seccomp)"},
+    {"no_drop_privileges", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return !(d.options.process.drop_privileges = false); },
+     "", "", "no such filter (default)"},
+    {"relaxed_privileges", ValueRule::kNone, any, "",
+     "drop_privileges allows what memcached's tests need", ""},
     {"sock_cookie_id", ValueRule::kRequired, any_u32, kCount, "sockets are not marked", ""},
 
     {"ext_path", ValueRule::kRequired, any_text, kText, kNoExternal, ""},

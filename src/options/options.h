@@ -54,6 +54,7 @@ struct ListenOptions {
   std::string unix_path;             // -s; empty: none
   uint32_t unix_mask = 0700;         // -a
   uint32_t backlog = 1024;           // -b
+  bool share_ports = false;          // -o share_ports
   std::string port_filename;         // MEMCACHED_PORT_FILENAME; empty: none
   std::optional<ListenAddress> ucx;  // --ucx: active messages
 };
@@ -163,12 +164,13 @@ struct StatsOptions {
 
 // With -d, all paths of Options are absolute, because the daemon changes its directory.
 struct ProcessOptions {
-  bool daemonize = false;    // -d
-  bool core_dumps = false;   // -r
-  bool lock_memory = false;  // -k
-  uint32_t verbosity = 0;    // -v, -vv, -vvv
-  std::string user;          // -u; empty: do not change the user
-  std::string pid_file;      // -P; empty: none
+  bool daemonize = false;        // -d
+  bool core_dumps = false;       // -r
+  bool lock_memory = false;      // -k
+  bool drop_privileges = false;  // -o drop_privileges
+  uint32_t verbosity = 0;        // -v, -vv, -vvv
+  std::string user;              // -u; empty: do not change the user
+  std::string pid_file;          // -P; empty: none
 };
 
 // Values of memcached's options that have no effect here, except that `stats settings` shows them.

@@ -18,6 +18,8 @@
 #include "options/logging.h"
 #include "options/options.h"
 #include "options/process.h"
+#include "options/service.h"
+#include "options/syscall_filter.h"
 #include "server/selftest.h"
 #include "server/server.h"
 
@@ -164,6 +166,11 @@ int serve(const Options& options) {
   PidFile pid_file;
   write_files(options, server, pid_file);
   server.serve();
+  notify_ready();
+  if (options.process.drop_privileges) {
+    failure = install_syscall_filter();
+    if (!failure.empty()) return fail(failure);
+  }
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);
   if (!failure.empty()) return fail(failure);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "io/socket/accept/inherited.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
 #include "server/open_nic_cache.h"
@@ -32,8 +33,8 @@ io::TlsUse tls_use(ListenTls tls) {
   return io::TlsUse::kNone;
 }
 
-io::ListenTarget target_of(const ListenAddress& address) {
-  return {address.host, address.port, address.admin, tls_use(address.tls)};
+io::ListenTarget target_of(const ListenAddress& address, bool share) {
+  return {address.host, address.port, address.admin, tls_use(address.tls), share};
 }
 
 io::TlsSettings settings_of(const TlsOptions& options) {
@@ -93,29 +94,47 @@ std::string Server::open_ports() {
     if (!failure.empty()) return "--frames=" + failure + ".";
     for (auto& port : ports) frames_.emplace_back().port = std::move(port);
   }
-  std::vector<std::string> skipped;
-  for (const ListenAddress& address : options_.listen.tcp) {
-    std::string failure = io::open_tcp(
-        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
+  const io::TlsUse tls = tls_ == nullptr ? io::TlsUse::kNone : io::TlsUse::kDefault;
+  std::string failure =
+      io::take_inherited({tls, static_cast<int>(options_.listen.backlog), options_.server.threads},
+                         listeners_, udp_listeners_);
+  if (!failure.empty()) return failure;
+  inherited_ = !listeners_.empty() || !udp_listeners_.empty();
+  if (inherited_) {
+    spdlog::info("serving the sockets of LISTEN_FDS; -p, -U, -l, -s and -o share_ports are unused");
+  } else {
+    failure = open_sockets();
     if (!failure.empty()) return failure;
   }
-  if (options_.server.authentication() && !options_.listen.udp.empty()) {
+  if (options_.server.authentication() && !udp_listeners_.empty()) {
     return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
-  for (const ListenAddress& address : options_.listen.udp) {
-    std::string failure =
-        io::open_udp(target_of(address), options_.server.threads, udp_listeners_, skipped);
-    if (!failure.empty()) return failure;
-  }
-  for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
   for (const io::Listener& listener : listeners_) {
-    ports_.push_back({false, listener.ipv6, listener.host, listener.port});
+    if (!listener.is_unix) ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }
   for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
   if (options_.nic_cache.interface.empty()) return "";
   return open_nic_cache(options_, ports_, &nic_cache_);
+}
+
+// Those of -p, -U and -l.
+std::string Server::open_sockets() {
+  std::vector<std::string> skipped;
+  for (const ListenAddress& address : options_.listen.tcp) {
+    std::string failure =
+        io::open_tcp(target_of(address, options_.listen.share_ports),
+                     static_cast<int>(options_.listen.backlog), listeners_, skipped);
+    if (!failure.empty()) return failure;
+  }
+  for (const ListenAddress& address : options_.listen.udp) {
+    std::string failure = io::open_udp(target_of(address, options_.listen.share_ports),
+                                       options_.server.threads, udp_listeners_, skipped);
+    if (!failure.empty()) return failure;
+  }
+  for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
+  return "";
 }
 
 std::string Server::open_backend() {
@@ -144,7 +163,7 @@ std::string Server::start() {
     std::string failure = sasl_->open();
     if (!failure.empty()) return failure;
   }
-  if (!options_.listen.unix_path.empty()) {
+  if (!options_.listen.unix_path.empty() && !inherited_) {
     std::string failure = io::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
                                         static_cast<int>(options_.listen.backlog), listeners_);
     if (!failure.empty()) return failure;
@@ -235,7 +254,7 @@ void Server::run_frames(const FrameThread& frames) {
                frames.port->describe(), counters.received.get(), counters.requests.get(),
                counters.sent.get());
   const bool last = frames_running_.fetch_sub(1) == 1;
-  const bool has_sockets = !ports_.empty() || !options_.listen.unix_path.empty();
+  const bool has_sockets = inherited_ || !ports_.empty() || !options_.listen.unix_path.empty();
   if (last && !has_sockets) stop_request_.ask(admin::StopKind::kGraceful);
   worker_ended();
 }
@@ -390,7 +409,10 @@ void Server::reload() {
 
 void Server::begin_stop(admin::StopKind kind) {
   if (nic_cache_ != nullptr) nic_cache_->stop();
-  if (acceptor_ != nullptr) acceptor_->stop();
+  if (acceptor_ != nullptr) {
+    if (kind == admin::StopKind::kGraceful) acceptor_->hand_over();
+    acceptor_->stop();
+  }
   if (handshakes_ != nullptr) handshakes_->stop();
   for (const FrameThread& frames : frames_) {
     if (frames.port != nullptr) frames.port->stop();

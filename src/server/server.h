@@ -123,6 +123,7 @@ class Server {
   };
 
   std::string refresh_certificates();
+  std::string open_sockets();
   std::string open_backend();
   std::string make_workers();
   void join_messages(WorkerThread& worker, io::AmPort& port);
@@ -147,6 +148,7 @@ class Server {
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
+  bool inherited_ = false;                     // the sockets were open when the process started
   std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
   std::optional<HostStoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store

@@ -54,6 +54,18 @@ void Acceptor::start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes)
   thread_ = std::thread([this] { run(); });
 }
 
+void Acceptor::hand_over() {
+  bool shared = false;
+  for (const Listener& listener : listeners_) {
+    if (!listener.shared || !listener.fd.valid()) continue;
+    leave_to_others(listener);
+    shared = true;
+  }
+  if (shared && thread_.joinable()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kHandOverMs));
+  }
+}
+
 void Acceptor::stop() {
   stopping_.store(true);
   wake_.raise();

@@ -47,6 +47,10 @@ class Acceptor {
   // was successful; `handshakes` is given if a listener has TLS.
   void start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes = nullptr);
 
+  // Leaves new connections to another process at the same ports, and accepts for kHandOverMs those
+  // that have begun. Returns at once where no port is shared. REQUIRES: as stop().
+  void hand_over();
+
   // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not
   // called by the acceptor's thread.
   void stop();
@@ -59,6 +63,8 @@ class Acceptor {
 
  private:
   static constexpr int kAcceptsPerIterationMax = 64;
+  // A handshake that has begun ends within it, unless a packet is lost twice.
+  static constexpr int kHandOverMs = 1000;
   static constexpr int kRetryMs = 10;  // pause after the system refused a descriptor or memory
 
   void run();

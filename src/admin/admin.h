@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "admin/inspection.h"
 #include "admin/long_replies.h"
-#include "admin/prefix_stats.h"
 #include "admin/sasl.h"
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
@@ -31,7 +31,7 @@ class Admin final : public engine::AdminHandler {
  public:
   // REQUIRES: all arguments outlive this object.
   Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-        LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes, const Logins& logins,
+        LongReplies& long_replies, Watchers& watchers, Inspection& inspection, const Logins& logins,
         ServerState& state, StopRequest& stop);
 
   void run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
@@ -39,7 +39,9 @@ class Admin final : public engine::AdminHandler {
   void authenticate(const protocol::Request& request, const uint8_t* input,
                     engine::BatchEntry& entry, std::string& reply) override;
   bool wants_keys() const override {
-    return prefixes_.enabled() || (watchers_.wanted() & engine::kWatchRequests) != 0;
+    const bool sampled = inspection_.hot_keys.takes_batch();
+    return sampled || inspection_.prefixes.enabled() ||
+           (watchers_.wanted() & engine::kWatchRequests) != 0;
   }
   void saw_key(protocol::Op op, Bytes key, bool hit) override;
   void saw_request(const engine::SeenRequest& seen) override;
@@ -79,7 +81,7 @@ class Admin final : public engine::AdminHandler {
 
   const Options& options_;
   const store::ActiveStore& store_;
-  PrefixStats& prefixes_;
+  Inspection& inspection_;
   Logins logins_;
   ServerState& state_;
   StopRequest& stop_;

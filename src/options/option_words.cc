@@ -146,6 +146,18 @@ const Word kWords[] = {
     {"track_sizes", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return d.options.stats.track_sizes = true; }, "", "",
      "count item sizes for \"stats sizes\""},
+    {"track_latency", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.stats.track_latency = true; }, "", "",
+     "measure how long requests take, for \"stats latency\""},
+    {"track_keys", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.stats.track_keys = true; }, "", "",
+     "sample keys for \"stats hotkeys\""},
+    {"slow_log", ValueRule::kRequired,
+     [](OptionDraft& d, std::string_view v) {
+       return store_u32(d.options.stats.slow_us, v, 0, kU32Max);
+     },
+     "microseconds from 0 (none) to 4294967295", "",
+     "keep requests that took longer, for \"stats slowlog\""},
     {"read_buf_mem_limit", ValueRule::kRequired, read_buffer_limit, "megabytes from 0 to 1048576",
      "", "megabytes for the buffers of all connections\n(default: 0, no limit)"},
     {"no_modern", ValueRule::kNone, no_modern, "", "",

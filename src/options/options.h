@@ -160,6 +160,9 @@ struct StatsOptions {
   bool detail_enabled = false;  // set by -D
   char prefix_delimiter = ':';  // -D
   bool track_sizes = false;     // -o track_sizes
+  bool track_latency = false;   // -o track_latency
+  bool track_keys = false;      // -o track_keys
+  uint32_t slow_us = 0;         // -o slow_log; 0: none
 };
 
 // With -d, all paths of Options are absolute, because the daemon changes its directory.

@@ -58,7 +58,7 @@ void name_thread(std::thread& thread, const std::string& name) {
 
 Server::Server(const Options& options)
     : options_(options),
-      prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled),
+      inspection_(std::make_unique<admin::Inspection>(options.stats)),
       watchers_(
           std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
                                             size_t{options.compat.watcher_logbuf_kib} << 10)) {}
@@ -183,8 +183,8 @@ std::string Server::start() {
   stats_->set_nic_cache(nic_cache_.get());
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
-                                          state_, stop_request_);
+                                          *watchers_, *inspection_,
+                                          admin::Logins{auth, sasl_.get()}, state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -274,6 +274,7 @@ worker::WorkerConfig Server::worker_config() const {
     config.protocol = protocol::kProtocolBinary;
   }
   config.watch = watchers_.get();
+  config.timing = &inspection_->timings;
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }

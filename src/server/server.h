@@ -143,7 +143,7 @@ class Server {
   std::atomic<bool> failed_{false};
   AuthFile auth_;
   std::unique_ptr<admin::Sasl> sasl_;  // with -S
-  admin::PrefixStats prefixes_;
+  std::unique_ptr<admin::Inspection> inspection_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log

@@ -25,6 +25,12 @@ namespace {
 constexpr std::array<std::string_view, 4> kReasons = {"error", "normal", "idle_timeout",
                                                       "shutdown"};
 
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
 engine::PeerAddress peer_of(int fd) {
   engine::PeerAddress peer;
   sockaddr_storage address{};
@@ -118,6 +124,7 @@ inline bool Worker::receive(int timeout_ms) {
 // Makes the received chunks a batch and hands it to the engine. False: there is nothing to run.
 inline bool Worker::begin_burst() {
   Burst& burst = *burst_;
+  measure_begin();
   burst.batch.frames.clear();
   burst.batch.entries.clear();
   burst.plans.assign(burst.rx.chunks.size(), {});
@@ -162,7 +169,18 @@ inline void Worker::finish_burst() {
   for (size_t i = first; i < count; ++i) complete_or_queue(i);
   for (size_t i = 0; i < first; ++i) complete_or_queue(i);
   send_completed();
+  if (WC_UNLIKELY(burst_->began_ns != 0)) measure_end();
   while (WC_UNLIKELY(!burst_->queued.empty())) run_queued();
+}
+
+inline void Worker::measure_begin() {
+  const bool wanted = config_.timing != nullptr && config_.timing->wanted();
+  burst_->began_ns = WC_UNLIKELY(wanted) ? now_ns() : 0;
+}
+
+void Worker::measure_end() {
+  const uint64_t began_ns = std::exchange(burst_->began_ns, 0);
+  config_.timing->burst_ended(burst_->batch, now_ns() - began_ns);
 }
 
 // Called in iterations without input, among them those in which a connection opens, closes or sends

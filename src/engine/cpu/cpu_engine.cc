@@ -44,7 +44,7 @@ void CpuEngine::submit(Batch* batch) {
   writer_.start(&batch->spans);
   context_.input = batch->input;
   context_.clock = context_.store.clock();
-  wants_keys_ = admin_.wants_keys();
+  wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
   batch->stream_not_reached = false;
@@ -91,7 +91,8 @@ uint8_t* CpuEngine::packet_memory(uint64_t bytes) {
 void CpuEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(packets_done_ == nullptr);
   burst->replies_dropped = 0;
-  if (!single_key_ || admin_.wants_keys()) {
+  wants_keys_of_burst_ = admin_.wants_keys();
+  if (!single_key_ || wants_keys_of_burst_) {
     packets_->run_all(*this, *burst);
   } else {
     context_.clock = context_.store.clock();

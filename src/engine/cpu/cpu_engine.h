@@ -147,7 +147,8 @@ class CpuEngine final : public Engine {
   AdminBudget admin_budget_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
-  bool stopped_ = false;  // the open entry continues in another batch
+  bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
+  bool stopped_ = false;              // the open entry continues in another batch
   uint32_t pin_wait_ms_max_;
   bool pins_refused_ = false;  // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;

@@ -8,6 +8,8 @@
 namespace warpcache::admin {
 namespace {
 
+constexpr uint32_t kOpcodeAt = 1;  // in the binary header
+
 CommandClass class_of_word(std::string_view word) {
   const auto* const found = std::find(kCommandNames.begin(), kCommandNames.end() - 1, word);
   return static_cast<CommandClass>(found - kCommandNames.begin());
@@ -67,16 +69,17 @@ CommandClass class_of(const protocol::Frame& frame, const uint8_t* input) {
       return (frame.detail & protocol::kKeyOfGat) != 0 ? CommandClass::kGat : CommandClass::kGet;
     case protocol::Verdict::kBinary:
     case protocol::Verdict::kRefusedBinary:
-      return frame.head_size < protocol::kBinaryHeaderSize
-                 ? CommandClass::kOther
-                 : class_of_opcode(protocol::load_binary_header(head).opcode);
+      return frame.head_size < protocol::kBinaryHeaderSize ? CommandClass::kOther
+                                                           : class_of_opcode(head[kOpcodeAt]);
     case protocol::Verdict::kTextLine:
     case protocol::Verdict::kTextStore:
     case protocol::Verdict::kMetaLine:
     case protocol::Verdict::kMetaStore:
     case protocol::Verdict::kRefusedStore: {
       const std::string_view line(reinterpret_cast<const char*>(head), frame.head_size);
-      return class_of_word(line.substr(0, line.find_first_of(" \r\n")));
+      const auto* const end =
+          std::find_if(line.begin(), line.end(), [](char c) { return c <= ' '; });
+      return class_of_word({line.begin(), static_cast<size_t>(end - line.begin())});
     }
     default:
       return CommandClass::kOther;

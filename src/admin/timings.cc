@@ -18,14 +18,19 @@ size_t number_of_thread() {
   return number;
 }
 
-// The start of a frame's head as one line of printable characters.
+// The start of a frame's line; of a binary one only what it asks for.
 std::string text_of(const protocol::Frame& frame, const uint8_t* input) {
+  const std::string_view name = kCommandNames[static_cast<size_t>(class_of(frame, input))];
+  if (frame.verdict == protocol::Verdict::kBinary ||
+      frame.verdict == protocol::Verdict::kRefusedBinary) {
+    return "binary " + std::string(name);
+  }
   std::string text;
-  if (frame.verdict == protocol::Verdict::kTextKey) text = "get ";
+  if (frame.verdict == protocol::Verdict::kTextKey) text = std::string(name) + ' ';
   for (uint32_t i = 0; i < frame.head_size && text.size() < Timings::kCommandBytesMax; ++i) {
     const uint8_t byte = input[frame.offset + i];
-    if (byte == '\r' || byte == '\n') break;
-    text += byte >= ' ' && byte < 127 ? static_cast<char>(byte) : '.';
+    if (byte < ' ') break;
+    text += byte < 127 ? static_cast<char>(byte) : '.';
   }
   return text;
 }

@@ -44,6 +44,7 @@ enum LongOnly : int {
   kFramesBurst,
   kFramesKernel,
   kUcx,
+  kMetrics,
   kEngine,
   kGpu,
   kGpuMode,
@@ -138,6 +139,13 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   if (!network) return false;
   draft.options.udp_guard.allow.push_back(*network);
   return draft.udp_allow_given = true;
+}
+
+bool set_metrics(OptionDraft& draft, std::string_view value) {
+  const auto spec = read_listen(value);
+  if (!spec || spec->port.value_or(0) == 0 || !spec->admin || spec->tls.has_value()) return false;
+  draft.options.listen.metrics = ListenAddress{spec->host, *spec->port};
+  return draft.options.stats.track_latency = true;
 }
 
 using View = std::string_view;
@@ -309,6 +317,11 @@ const Spec kSpecs[] = {
      "",
      "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
      "-l"},
+    {kMetrics, "metrics", "addr", set_metrics,
+     "an address with a port, as host:port, *:port or [ipv6]:port", "",
+     "serve metrics for Prometheus (/metrics) and a live page\nover HTTP there; measures latency, "
+     "as "
+     "-o track_latency"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },

@@ -49,14 +49,15 @@ struct Cidr {
 };
 
 struct ListenOptions {
-  std::vector<ListenAddress> tcp;    // -p and -l, resolved; empty with -s or -p 0
-  std::vector<ListenAddress> udp;    // -U and -l, resolved; empty unless -U
-  std::string unix_path;             // -s; empty: none
-  uint32_t unix_mask = 0700;         // -a
-  uint32_t backlog = 1024;           // -b
-  bool share_ports = false;          // -o share_ports
-  std::string port_filename;         // MEMCACHED_PORT_FILENAME; empty: none
-  std::optional<ListenAddress> ucx;  // --ucx: active messages
+  std::vector<ListenAddress> tcp;        // -p and -l, resolved; empty with -s or -p 0
+  std::vector<ListenAddress> udp;        // -U and -l, resolved; empty unless -U
+  std::string unix_path;                 // -s; empty: none
+  uint32_t unix_mask = 0700;             // -a
+  uint32_t backlog = 1024;               // -b
+  bool share_ports = false;              // -o share_ports
+  std::string port_filename;             // MEMCACHED_PORT_FILENAME; empty: none
+  std::optional<ListenAddress> ucx;      // --ucx: active messages
+  std::optional<ListenAddress> metrics;  // --metrics
 };
 
 // A port of Ethernet frames, beside the sockets (--frames).

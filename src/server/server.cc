@@ -59,9 +59,9 @@ void name_thread(std::thread& thread, const std::string& name) {
 Server::Server(const Options& options)
     : options_(options),
       inspection_(std::make_unique<admin::Inspection>(options.stats)),
-      watchers_(
-          std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
-                                            size_t{options.compat.watcher_logbuf_kib} << 10)) {}
+      watchers_(std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
+                                                  size_t{options.compat.watcher_logbuf_kib} << 10)),
+      metrics_(options) {}
 
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
@@ -106,6 +106,8 @@ std::string Server::open_ports() {
     failure = open_sockets();
     if (!failure.empty()) return failure;
   }
+  failure = metrics_.open();
+  if (!failure.empty()) return failure;
   if (options_.server.authentication() && !udp_listeners_.empty()) {
     return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
@@ -188,6 +190,8 @@ std::string Server::start() {
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
+  failure = metrics_.start(*stats_, *inspection_, backend_->describe());
+  if (!failure.empty()) return failure;
   failure = acceptor_->listen();
   if (failure.empty() && log_verbosity() >= kVerbosityOfCommands) log_listeners();
   return failure;
@@ -410,6 +414,7 @@ void Server::reload() {
 
 void Server::begin_stop(admin::StopKind kind) {
   if (nic_cache_ != nullptr) nic_cache_->stop();
+  metrics_.stop();
   if (acceptor_ != nullptr) {
     if (kind == admin::StopKind::kGraceful) acceptor_->hand_over();
     acceptor_->stop();

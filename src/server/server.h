@@ -33,6 +33,7 @@
 #include "options/options.h"
 #include "options/process.h"
 #include "server/backend.h"
+#include "server/metrics.h"
 #include "server/open_nic_cache.h"
 #include "server/stats_source.h"
 #include "worker/frame_worker.h"
@@ -157,6 +158,7 @@ class Server {
   std::unique_ptr<io::Acceptor> acceptor_;
   std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z
   std::unique_ptr<ServerStats> stats_;
+  Metrics metrics_;
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
   std::vector<WorkerThread> workers_;

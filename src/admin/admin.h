@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "admin/access.h"
 #include "admin/inspection.h"
 #include "admin/long_replies.h"
 #include "admin/sasl.h"
@@ -25,6 +26,7 @@ namespace warpcache::admin {
 struct Logins {
   const AuthFile* tokens = nullptr;  // -Y
   Sasl* sasl = nullptr;              // -S
+  Access* access = nullptr;          // --access, with one of them
 };
 
 class Admin final : public engine::AdminHandler {
@@ -38,6 +40,10 @@ class Admin final : public engine::AdminHandler {
            std::string& reply) override;
   void authenticate(const protocol::Request& request, const uint8_t* input,
                     engine::BatchEntry& entry, std::string& reply) override;
+  std::shared_ptr<const engine::Rights> rights_of(uint16_t user) const override {
+    return logins_.access->rights_of(user);
+  }
+  void denied() override { state_.access_denied.fetch_add(1, std::memory_order_relaxed); }
   bool wants_keys() const override {
     const bool sampled = inspection_.hot_keys.takes_batch();
     return sampled || inspection_.prefixes.enabled() ||
@@ -69,6 +75,7 @@ class Admin final : public engine::AdminHandler {
                        engine::BatchEntry& entry, std::string& reply);
   void log_in_by_sasl(const protocol::Request& request, const uint8_t* input,
                       engine::BatchEntry& entry, std::string& reply);
+  bool let_in(std::string_view user, engine::BatchEntry& entry);
   void run_sasl(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
                 std::string& reply);
   static bool is_dump_line(std::string_view line);  // metadump or mgdump, which only read

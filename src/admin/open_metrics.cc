@@ -31,7 +31,8 @@ std::string escaped(View text) {
 
 class MetricsWriter {
  public:
-  explicit MetricsWriter(MetricsFormat format) : is_open_metrics_(format == MetricsFormat::kOpenMetrics) {}
+  explicit MetricsWriter(MetricsFormat format)
+      : is_open_metrics_(format == MetricsFormat::kOpenMetrics) {}
 
   // Begins a family; its samples follow. In the older format the name of a counter has its suffix
   // here too, and there is no type "unknown".

@@ -45,6 +45,7 @@ enum LongOnly : int {
   kFramesKernel,
   kUcx,
   kMetrics,
+  kAccess,
   kEngine,
   kGpu,
   kGpuMode,
@@ -317,6 +318,12 @@ const Spec kSpecs[] = {
      "",
      "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
      "-l"},
+    {kAccess, "access", "file",
+     [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
+     "the path of a file", "",
+     "what the users of -Y or -S may do: lines USER RIGHTS\nPREFIX..., with r (read), w (write) "
+     "and a "
+     "(administrate);\nSIGHUP reads it again. CPU engine"},
     {kMetrics, "metrics", "addr", set_metrics,
      "an address with a port, as host:port, *:port or [ipv6]:port", "",
      "serve metrics for Prometheus (/metrics) and a live page\nover HTTP there; measures latency, "

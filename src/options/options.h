@@ -128,6 +128,7 @@ struct ServerOptions {
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
   bool sasl = false;                                // -S
+  std::string access_file;                          // --access; empty: everyone may do all
   std::string sasl_password_file;                   // MEMCACHED_SASL_PWDB, with -S; empty: none
   // Clients must log in.
   [[nodiscard]] bool authentication() const { return sasl || !auth_file.empty(); }

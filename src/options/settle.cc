@@ -114,12 +114,21 @@ std::string settle(OptionDraft& draft) {
     }
     options.server.protocol = ProtocolChoice::kText;
   }
+  if (!options.server.access_file.empty()) {
+    if (!options.server.authentication())
+      return "--access needs logins: give -Y, or -S with MEMCACHED_SASL_PWDB.";
+    if (options.server.sasl && options.server.sasl_password_file.empty())
+      return "--access needs MEMCACHED_SASL_PWDB with -S: libsasl2 does not say who logs in.";
+    if (options.server.engine == EngineChoice::kCuda)
+      return "--access cannot be had with --engine=cuda: only the CPU engine checks rights.";
+  }
   if (std::string failure = settle_filter(options); !failure.empty()) return failure;
   if (options.process.daemonize) {
     make_absolute(options.process.pid_file);
     make_absolute(options.listen.unix_path);
     make_absolute(options.listen.port_filename);
     make_absolute(options.server.auth_file);
+    make_absolute(options.server.access_file);
     make_absolute(options.tls.chain_cert);
     make_absolute(options.tls.key);
     make_absolute(options.tls.ca_cert);

@@ -165,6 +165,10 @@ std::string Server::start() {
     std::string failure = sasl_->open();
     if (!failure.empty()) return failure;
   }
+  if (!options_.server.access_file.empty()) {
+    std::string failure = access_.load(options_.server.access_file);
+    if (!failure.empty()) return failure;
+  }
   if (!options_.listen.unix_path.empty() && !inherited_) {
     std::string failure = io::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
                                         static_cast<int>(options_.listen.backlog), listeners_);
@@ -183,10 +187,11 @@ std::string Server::start() {
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
                                          tls_.get(), handshakes_.get());
   stats_->set_nic_cache(nic_cache_.get());
+  admin::Access* access = options_.server.access_file.empty() ? nullptr : &access_;
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          *watchers_, *inspection_,
-                                          admin::Logins{auth, sasl_.get()}, state_, stop_request_);
+  admin_ = std::make_unique<admin::Admin>(
+      options_, backend_->store(), *stats_, long_replies_, *watchers_, *inspection_,
+      admin::Logins{auth, sasl_.get(), access}, state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
@@ -402,6 +407,10 @@ void Server::reload() {
   if (!options_.server.auth_file.empty()) {
     const std::string failure = auth_.load(options_.server.auth_file);
     if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
+  }
+  if (!options_.server.access_file.empty()) {
+    const std::string failure = access_.load(options_.server.access_file);
+    if (!failure.empty()) spdlog::warn("{} The old rules stay in force.", failure);
   }
   if (tls_ != nullptr) {
     const std::string failure = refresh_certificates();

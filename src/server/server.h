@@ -144,6 +144,7 @@ class Server {
   std::atomic<bool> failed_{false};
   AuthFile auth_;
   std::unique_ptr<admin::Sasl> sasl_;  // with -S
+  admin::Access access_;
   std::unique_ptr<admin::Inspection> inspection_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;

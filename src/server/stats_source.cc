@@ -102,6 +102,9 @@ admin::StatsSnapshot ServerStats::snapshot() {
   add_requests(snapshot.counters);
   add_traffic(snapshot);
   if (tls_ != nullptr) add_tls(snapshot);
+  if (const uint64_t denied = state_.access_denied.load(std::memory_order_relaxed); denied > 0) {
+    snapshot.own.emplace_back("access_denied", denied);
+  }
   if (!workers_.empty() && workers_.front().messages != nullptr) add_messages(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);

@@ -301,6 +301,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   if (WC_UNLIKELY(config_.authentication)) {
     entry.authenticated = session.authenticated;
     entry.failed_logins = session.failed_logins;
+    entry.user = session.user;
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
@@ -448,6 +449,7 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   if (WC_UNLIKELY(config_.authentication)) {
     session.authenticated = entry.authenticated;
     session.failed_logins = entry.failed_logins;
+    session.user = entry.user;
   }
   plan.next.long_reply = entry.long_reply;
   if (WC_UNLIKELY(plan.body != 0)) {

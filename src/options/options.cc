@@ -144,7 +144,10 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
 
 bool set_metrics(OptionDraft& draft, std::string_view value) {
   const auto spec = read_listen(value);
-  if (!spec || spec->port.value_or(0) == 0 || !spec->admin || spec->tls.has_value()) return false;
+  if (!spec || spec->port.value_or(0) == 0 || !spec->admin || spec->tls.has_value() ||
+      spec->proxied) {
+    return false;
+  }
   draft.options.listen.metrics = ListenAddress{spec->host, *spec->port};
   return draft.options.stats.track_latency = true;
 }
@@ -178,7 +181,8 @@ const Spec kSpecs[] = {
      "-o "
      "no_admin). With -Z: notls:\nbefore it is without TLS, mtls: with a certificate of\nthe "
      "client, "
-     "btls: without"},
+     "btls: without. With proxy: before it, a proxy in front says\nwho the client is (PROXY "
+     "protocol, version 2)"},
     {'d', "daemon", nullptr, [](Draft& d, View) { return d.options.process.daemonize = true; }, "",
      "", "run in the background"},
     {'r', "enable-coredumps", nullptr,

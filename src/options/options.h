@@ -33,6 +33,7 @@ struct ListenAddress {
   uint16_t port = 0;
   bool admin = true;  // its clients may change the server; false: -l noadmin:...
   ListenTls tls = ListenTls::kNone;
+  bool proxied = false;  // -l proxy:...
 
   bool operator==(const ListenAddress&) const = default;
 };

@@ -32,8 +32,8 @@ std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, 
   std::vector<ListenAddress> addresses;
   addresses.reserve(specs.size());
   for (const ListenSpec& spec : specs) {
-    addresses.push_back(
-        {spec.host, spec.port.value_or(listen_port(port)), spec.admin, spec.tls.value_or(tls)});
+    addresses.push_back({spec.host, spec.port.value_or(listen_port(port)), spec.admin,
+                         spec.tls.value_or(tls), spec.proxied});
   }
   return addresses;
 }

@@ -34,7 +34,7 @@ io::TlsUse tls_use(ListenTls tls) {
 }
 
 io::ListenTarget target_of(const ListenAddress& address, bool share) {
-  return {address.host, address.port, address.admin, tls_use(address.tls), share};
+  return {address.host, address.port, address.admin, tls_use(address.tls), address.proxied, share};
 }
 
 io::TlsSettings settings_of(const TlsOptions& options) {
@@ -179,10 +179,12 @@ std::string Server::start() {
   acceptor_ = std::make_unique<io::Acceptor>(
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  if (tls_ != nullptr) {
+  const bool proxied = std::any_of(options_.listen.tcp.begin(), options_.listen.tcp.end(),
+                                   [](const ListenAddress& one) { return one.proxied; });
+  if (tls_ != nullptr || proxied) {
     io::HandshakesConfig config;
     config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
-    handshakes_ = std::make_unique<io::Handshakes>(config, *tls_, acceptor_->budget());
+    handshakes_ = std::make_unique<io::Handshakes>(config, tls_.get(), acceptor_->budget());
   }
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
                                          tls_.get(), handshakes_.get());

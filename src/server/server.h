@@ -157,7 +157,7 @@ class Server {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;
-  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z
+  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z and proxies
   std::unique_ptr<ServerStats> stats_;
   Metrics metrics_;
   admin::LongReplies long_replies_;

@@ -31,11 +31,8 @@ uint64_t now_ns() {
                                    .count());
 }
 
-engine::PeerAddress peer_of(int fd) {
+engine::PeerAddress peer_of(const sockaddr_storage& address) {
   engine::PeerAddress peer;
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return peer;
   if (address.ss_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
     peer.kind = engine::PeerAddress::Kind::kIpv4;
@@ -50,6 +47,13 @@ engine::PeerAddress peer_of(int fd) {
     peer.kind = engine::PeerAddress::Kind::kUnix;
   }
   return peer;
+}
+
+engine::PeerAddress peer_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return peer_of(address);
 }
 
 }  // namespace
@@ -534,11 +538,16 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
   });
 }
 
+void Worker::speaks_for(io::SessionStorage& storage, const sockaddr_storage& client) {
+  session_of(storage).peer = peer_of(client);
+}
+
 void Worker::opened(io::SessionStorage& storage, int fd) {
   Session& session = session_of(storage);
   session.fd = fd;
   if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
-    session.peer = peer_of(fd);
+    const bool knows = session.peer.kind != engine::PeerAddress::Kind::kUnknown;
+    if (!knows) session.peer = peer_of(fd);
     config_.watch->connection_opened(fd, session.peer);
   }
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.opened(fd, config_.protocol); });

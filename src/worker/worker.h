@@ -105,6 +105,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
+  void speaks_for(io::SessionStorage& storage, const sockaddr_storage& client) override;
   void closed(io::SessionStorage& storage, io::CloseReason reason) override;
   bool holds_body(const io::SessionStorage& storage) const override;
   void cancel_body(io::SessionStorage& storage) override;

@@ -126,9 +126,9 @@ void Acceptor::accept_from(const Listener& listener) {
 void Acceptor::dispatch(const Listener& listener, UniqueFd fd) {
   counters_.accepted.add(1);
   NewStream stream{.fd = std::move(fd), .admin = listener.admin};
-  const bool taken = listener.tls == TlsUse::kNone
+  const bool taken = listener.tls == TlsUse::kNone && !listener.proxied
                          ? sinks_.fewest().adopt(std::move(stream))
-                         : handshakes_->begin(std::move(stream), listener.tls);
+                         : handshakes_->begin(std::move(stream), listener.tls, listener.proxied);
   if (taken) return;
   counters_.refused.add(1);
   budget_.give_back();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that accepts connections and gives each to the worker with the fewest, or, if its
-// listener has TLS, to the handshakes first. The limit (-c) is exact.
+// listener has TLS or a proxy in front, to the handshakes first. The limit (-c) is exact.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ class Acceptor {
   // "".
   [[nodiscard]] std::string listen();
   // Starts to accept. `sinks` and `handshakes` outlive the acceptor's thread. REQUIRES: listen()
-  // was successful; `handshakes` is given if a listener has TLS.
+  // was successful; `handshakes` is given if a listener has TLS or is proxied.
   void start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes = nullptr);
 
   // Leaves new connections to another process at the same ports, and accepts for kHandOverMs those

@@ -168,6 +168,7 @@ std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listen
     listener.ipv6 = address.ai_family == AF_INET6;
     listener.admin = target.admin;
     listener.tls = target.tls;
+    listener.proxied = target.proxied;
     listener.host = target.host;
     listener.port = bound_port(listener.fd.get());
     listeners.push_back(std::move(listener));

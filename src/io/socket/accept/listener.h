@@ -23,6 +23,7 @@ struct ListenTarget {
   uint16_t port = 0;
   bool admin = true;           // see RxChunk
   TlsUse tls = TlsUse::kNone;  // of TCP
+  bool proxied = false;        // connections begin with a ProxyHeader
   bool share = false;          // another process may bind the same port
 };
 
@@ -33,7 +34,8 @@ struct Listener {
   bool ipv6 = false;
   bool admin = true;  // see RxChunk
   TlsUse tls = TlsUse::kNone;
-  std::string host;  // as bound; empty: every interface
+  bool proxied = false;  // connections begin with a ProxyHeader
+  std::string host;      // as bound; empty: every interface
   uint16_t port = 0;
   bool shared = false;  // another process may have bound the same port
   int backlog = 0;      // the most connections that are not accepted yet

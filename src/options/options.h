@@ -170,6 +170,7 @@ struct StatsOptions {
 
 // With -d, all paths of Options are absolute, because the daemon changes its directory.
 struct ProcessOptions {
+  bool doctor = false;           // --doctor
   bool daemonize = false;        // -d
   bool core_dumps = false;       // -r
   bool lock_memory = false;      // -k

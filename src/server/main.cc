@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "options/banner.h"
+#include "options/doctor.h"
 #include "options/logging.h"
 #include "options/options.h"
 #include "options/process.h"
@@ -194,6 +195,11 @@ int main(int argc, char** argv) {
     std::FILE* const out = parsed.exit_status == 0 ? stdout : stderr;
     (void)std::fwrite(parsed.text.data(), 1, parsed.text.size(), out);
     return parsed.exit_status;
+  }
+  if (parsed.options->process.doctor) {
+    const auto findings = warpcache::examine(*parsed.options, warpcache::this_machine());
+    (void)std::fputs(warpcache::findings_text(findings).c_str(), stdout);
+    return warpcache::needs_mending(findings) ? 1 : 0;
   }
   warpcache::start_logging(parsed.options->process.verbosity);
   // The system may refuse memory or a thread at start-up.

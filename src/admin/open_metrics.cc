@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <iterator>
 #include <utility>
@@ -124,6 +125,12 @@ void write_items(const MetricsFacts& facts, MetricsWriter& write) {
                 counters[StatCounter::kEvictions]);
   write.counter("memcached_items_reclaimed", "Items whose place was used again after they expired.",
                 counters[StatCounter::kReclaimed]);
+  write.counter("memcached_item_too_large", "Stores above the largest item.",
+                counters[StatCounter::kStoreTooLarge]);
+  write.counter("memcached_item_no_memory", "Stores that found no memory.",
+                counters[StatCounter::kStoreNoMemory]);
+  write.gauge("memcached_malloced_bytes", "Memory of segments with items.",
+              now.segments_used * now.segment_bytes);
   write.gauge("warpcache_index_bytes", "Memory of the index.", now.hash_bytes);
   write.gauge("warpcache_oldest_item_age_seconds", "Age of the oldest item.",
               now.oldest_item_age_s);
@@ -146,9 +153,13 @@ void write_commands(const StatCounters& counters, MetricsWriter& write) {
       {"decr", "hit", StatCounter::kDecrHits},      {"decr", "miss", StatCounter::kDecrMisses},
       {"cas", "hit", StatCounter::kCasHits},        {"cas", "miss", StatCounter::kCasMisses},
       {"cas", "badval", StatCounter::kCasBadval},   {"touch", "hit", StatCounter::kTouchHits},
-      {"touch", "miss", StatCounter::kTouchMisses}, {"set", "hit", StatCounter::kCmdSet},
-      {"flush", "hit", StatCounter::kCmdFlush}};
+      {"touch", "miss", StatCounter::kTouchMisses}, {"flush", "hit", StatCounter::kCmdFlush}};
   write.family("memcached_commands", "counter", "Commands by name and outcome.");
+  // Swaps count as sets in memcached's statistics, but not in the exporter's.
+  const uint64_t swaps = counters[StatCounter::kCasHits] + counters[StatCounter::kCasMisses] +
+                         counters[StatCounter::kCasBadval];
+  const uint64_t sets = counters[StatCounter::kCmdSet];
+  write.sample(sets - std::min(sets, swaps), "command=\"set\",status=\"hit\"");
   for (const Command& one : kCommands) {
     write.sample(counters[one.counter],
                  fmt::format("command=\"{}\",status=\"{}\"", one.command, one.status));

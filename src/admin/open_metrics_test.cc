@@ -24,10 +24,14 @@ class MetricsTest : public testing::Test {
 
 TEST_F(MetricsTest, FormatsDiffer) {
   snapshot_.counters[StatCounter::kGetHits] = 7;
+  snapshot_.counters[StatCounter::kCmdSet] = 9;
+  snapshot_.counters[StatCounter::kCasBadval] = 4;
   snapshot_.own.emplace_back("replies_deferred", 3);
   const std::string open = text(MetricsFormat::kOpenMetrics);
   EXPECT_THAT(open, HasSubstr("# TYPE memcached_commands counter\n"));
   EXPECT_THAT(open, HasSubstr("memcached_commands_total{command=\"get\",status=\"hit\"} 7\n"));
+  EXPECT_THAT(open, HasSubstr("memcached_commands_total{command=\"set\",status=\"hit\"} 5\n"));
+  EXPECT_THAT(open, HasSubstr("memcached_commands_total{command=\"cas\",status=\"badval\"} 4\n"));
   EXPECT_THAT(open, HasSubstr("# TYPE warpcache_replies_deferred unknown\n"));
   EXPECT_THAT(open, EndsWith("# EOF\n"));
   const std::string old = text(MetricsFormat::kPrometheus);

@@ -55,15 +55,16 @@ void Acceptor::start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes)
 }
 
 void Acceptor::hand_over() {
+  if (!thread_.joinable()) return;
   bool shared = false;
+  bool inherited = false;
   for (const Listener& listener : listeners_) {
-    if (!listener.shared || !listener.fd.valid()) continue;
-    leave_to_others(listener);
-    shared = true;
+    if (listener.shared) leave_to_others(listener);
+    shared = shared || listener.shared;
+    inherited = inherited || listener.inherited;
   }
-  if (shared && thread_.joinable()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(kHandOverMs));
-  }
+  if (inherited) stop();
+  if (shared || inherited) std::this_thread::sleep_for(std::chrono::milliseconds(kHandOverMs));
 }
 
 void Acceptor::stop() {

@@ -47,8 +47,9 @@ class Acceptor {
   // was successful; `handshakes` is given if a listener has TLS or is proxied.
   void start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes = nullptr);
 
-  // Leaves new connections to another process at the same ports, and accepts for kHandOverMs those
-  // that have begun. Returns at once where no port is shared. REQUIRES: as stop().
+  // Leaves new connections to another process, and takes kHandOverMs for those that have begun: at
+  // a shared port they are accepted; from an inherited one no more are taken, but those that have
+  // been can send their first request. Returns at once where there is neither. REQUIRES: as stop().
   void hand_over();
 
   // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not

@@ -106,6 +106,7 @@ std::string add(UniqueFd fd, const InheritedUse& use, std::vector<Listener>& lis
   if (internet) prepare_listener(fd.get());
   listener.fd = std::move(fd);
   listener.is_unix = !internet;
+  listener.inherited = true;
   listener.ipv6 = address.ipv6;
   listener.tls = internet ? use.tls : TlsUse::kNone;
   listener.host = address.host;

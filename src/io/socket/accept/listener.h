@@ -37,8 +37,9 @@ struct Listener {
   bool proxied = false;  // connections begin with a ProxyHeader
   std::string host;      // as bound; empty: every interface
   uint16_t port = 0;
-  bool shared = false;  // another process may have bound the same port
-  int backlog = 0;      // the most connections that are not accepted yet
+  bool shared = false;     // another process may have bound the same port
+  bool inherited = false;  // it stays open elsewhere when this process closes it
+  int backlog = 0;         // the most connections that are not accepted yet
 };
 
 // A UDP port has one socket for each worker; the kernel distributes the clients over them.

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "engine/rights.h"
 #include "engine/watch.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame.h"
@@ -42,6 +44,7 @@ struct BatchEntry {
   bool authenticated =
       true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
   uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
+  uint16_t user = 0;           // in and out: who has logged in, with --access; 0: may do all
   uint64_t connection_id = 0;  // for logs and the AdminHandler
   int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
   // Filled by the engine.
@@ -90,6 +93,11 @@ class AdminHandler {
   // entry.close. run() may log a client out again: it clears entry.authenticated.
   virtual void authenticate(const protocol::Request& request, const uint8_t* input,
                             BatchEntry& entry, std::string& reply) = 0;
+
+  // What BatchEntry::user may do; null: all. Asked once for each entry with a user.
+  virtual std::shared_ptr<const Rights> rights_of(uint16_t /*user*/) const { return nullptr; }
+  // A request that was refused for that.
+  virtual void denied() {}
 
   // `stats detail on`, or a watcher of requests. Usually false; asked once per batch.
   virtual bool wants_keys() const = 0;

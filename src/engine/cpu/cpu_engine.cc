@@ -44,7 +44,7 @@ void CpuEngine::submit(Batch* batch) {
   writer_.start(&batch->spans);
   context_.input = batch->input;
   context_.clock = context_.store.clock();
-  wants_keys_ = admin_.wants_keys();
+  wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
   batch->stream_not_reached = false;
@@ -91,7 +91,8 @@ uint8_t* CpuEngine::packet_memory(uint64_t bytes) {
 void CpuEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(packets_done_ == nullptr);
   burst->replies_dropped = 0;
-  if (!single_key_ || admin_.wants_keys()) {
+  wants_keys_of_burst_ = admin_.wants_keys();
+  if (!single_key_ || wants_keys_of_burst_) {
     packets_->run_all(*this, *burst);
   } else {
     context_.clock = context_.store.clock();
@@ -160,6 +161,8 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   const protocol::Op op = slot.state.request.op;
   if (WC_UNLIKELY(!entry.authenticated)) {
     run_admin(batch, entry, index, count);
+  } else if (WC_UNLIKELY(rights_ != nullptr) && !is_allowed(slot.state)) {
+    deny(entry, slot.state);
   } else if (WC_UNLIKELY(request::is_administrative(op))) {
     if (!may_run_admin(entry, group_[index].state.request)) {
       if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
@@ -220,6 +223,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);
+        if (entry.user != 0) rights_ = admin_.rights_of(entry.user);
       }
       entry_reply_bytes_ += static_cast<uint32_t>(text.size());
       writer_.add_text(std::move(text));
@@ -372,6 +376,10 @@ void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   entry_reply_bytes_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
+  const uint16_t user = batch.entries[entry].user;
+  if (WC_UNLIKELY(user != 0 || rights_ != nullptr)) {
+    rights_ = user == 0 ? nullptr : admin_.rights_of(user);
+  }
   batch.entries[entry].first_span = writer_.span_count();
   entry_start_ = writer_.cursor();
 }

@@ -106,6 +106,8 @@ class CpuEngine final : public Engine {
   KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
                     const protocol::Result& result, const KeyBefore& before);
+  bool is_allowed(const request::RequestState& state) const;
+  void deny(BatchEntry& entry, const request::RequestState& state);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
   bool may_run_admin(const BatchEntry& entry, const protocol::Request& request);
@@ -148,9 +150,11 @@ class CpuEngine final : public Engine {
   AdminBudget admin_budget_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
-  bool stopped_ = false;  // the open entry continues in another batch
+  bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
+  bool stopped_ = false;              // the open entry continues in another batch
   uint32_t pin_wait_ms_max_;
-  bool pins_refused_ = false;  // since `refused_since_`
+  std::shared_ptr<const Rights> rights_;  // of the open entry's user; null: all
+  bool pins_refused_ = false;             // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;
 };
 

@@ -5,18 +5,10 @@
 #include <new>
 
 #include "base/assert.h"
-#include "base/byte_pipe.h"
+#include "engine/long_reply.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::engine {
-namespace {
-
-// Closes a long reply that began before the device failed.
-void drop_long_reply(BatchEntry& entry) {
-  if (entry.long_reply != nullptr) std::exchange(entry.long_reply, nullptr)->leave();
-}
-
-}  // namespace
 
 void FailoverEngine::submit(Batch* batch) {
   if (!failed_over_ && hooks_.failed()) fail_over();

@@ -42,6 +42,14 @@ def ask(sock: socket.socket, request: bytes, end: bytes = b"\r\n") -> bytes:
     return receive_until(sock, end)
 
 
+def begin_watch(sock: socket.socket, kinds: str = "") -> None:
+    """Makes the connection a watcher. Lines may follow the answer at once, and stay unread."""
+    sock.sendall(f"watch {kinds}".strip().encode() + b"\r\n")
+    answer = receive_exactly(sock, 4)
+    if answer != b"OK\r\n":
+        raise ValueError(f"watch: {answer + sock.recv(1000)!r}")
+
+
 def ask_stats(sock: socket.socket, kind: str = "") -> dict[str, str]:
     """The values of a statistic, by name. Raises ValueError if the reply is an error."""
     reply = ask(sock, f"stats {kind}".strip().encode() + b"\r\n")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/mem.h"
+#include "engine/long_reply.h"
 #include "protocol/compose/admin_reply.h"
 
 namespace warpcache::engine {
@@ -228,6 +229,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
       entry_reply_bytes_ += static_cast<uint32_t>(text.size());
       writer_.add_text(std::move(text));
     } catch (const std::bad_alloc&) {
+      drop_long_reply(entry);
       refuse_for_memory(request);
     }
   }

@@ -82,7 +82,7 @@ class MessageRunner {
   template <typename... Text>
   void answer_text(uint32_t frame, Text&&... text);
   template <typename Run>
-  void run_admin(const protocol::Request& request, uint32_t frame, Run run);
+  void run_admin(BatchEntry& entry, const protocol::Request& request, uint32_t frame, Run run);
   protocol::Request parse(uint32_t frame);
   bool waited_too_long();
   void finish_bodies();

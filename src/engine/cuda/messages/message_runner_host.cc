@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "engine/cuda/messages/message_runner.h"
+#include "engine/long_reply.h"
 #include "engine/replies.h"
 #include "protocol/compose/admin_reply.h"
 #include "request/stages.h"
@@ -31,7 +32,7 @@ void MessageRunner::authenticate(BatchEntry& entry) {
   while (!entry.authenticated && entry.frames_done < entry.frame_count && !entry.close) {
     const uint32_t frame = entry.first_frame + entry.frames_done;
     const protocol::Request request = parse(frame);
-    run_admin(request, frame,
+    run_admin(entry, request, frame,
               [&](std::string& text) { admin_.authenticate(request, batch_->input, entry, text); });
     const bool ends =
         request.op == protocol::Op::kQuit || answers_[frame].state == FrameState::kQuit;
@@ -56,7 +57,7 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
   parts_.admin_budget.count(entry.datagram);
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
-  run_admin(request, frame,
+  run_admin(entry, request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;
   wants_keys_ = admin_.wants_keys();
@@ -69,12 +70,14 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
 // Answers with the text that `run` makes. Texts grow with what is stored: if the system refuses the
 // memory, the answer says so.
 template <typename Run>
-void MessageRunner::run_admin(const protocol::Request& request, uint32_t frame, Run run) {
+void MessageRunner::run_admin(BatchEntry& entry, const protocol::Request& request, uint32_t frame,
+                              Run run) {
   try {
     std::string text;
     run(text);
     answer_text(frame, std::move(text));
   } catch (const std::bad_alloc&) {
+    drop_long_reply(entry);
     uint8_t error[kReplyFrameMax];
     size_t size = 0;
     protocol::reply_error(request, Status::kOutOfMemory, [&](Bytes bytes) {

@@ -316,7 +316,7 @@ def look_aside() -> str:
             mine = pick(found, stream=stream, megabytes=megabytes)
             byte_rates = look_aside_cells(mine, "byte_hit_ratio")
             lines.append((stream, megabytes, *look_aside_cells(mine, "hit_ratio"), byte_rates[0], byte_rates[1], byte_rates[3]))
-    head = ("stream", "`-m`", "memcached", "warpcached", "LRU", "S3-FIFO", "best", "farthest next use")
+    head = ("stream", "`-m`", "memcached", "warpcached", "LRU", "S3-FIFO", "best", "farthest")
     head += ("bytes: memcached", "warpcached", "S3-FIFO")
     return table(head, lines) + "\n\n" + source(found, "hit_ratio")
 

@@ -353,7 +353,8 @@ Effect spared_by_flush(const Parting& parting) {
 
 bool is_no_packet(const std::string& bytes) {
   client::BinaryHeader header;
-  return !read_header(bytes, header) || header.body_size + client::kBinaryHeaderSize != bytes.size();
+  return !read_header(bytes, header) ||
+         header.body_size + client::kBinaryHeaderSize != bytes.size();
 }
 
 // Ours closes at the first byte; memcached waits for a whole header, and then loses replies that it

@@ -111,9 +111,6 @@ struct DeviceState {
   alignas(128) uint32_t urgent_finished;  // events of EDGE_PRIORITY_2
   alignas(128) Barrier barriers[kBarriersMax];
   QueueState queues[kEventsMax];
-  // Of the graph scheduler, which ends and begins again: see graph_scheduler.cu.
-  alignas(128) uint32_t taken[kEventsMax];
-  uint64_t began_ns;
   Ring rings[kRings];
 };
 

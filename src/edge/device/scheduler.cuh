@@ -15,7 +15,14 @@
 
 namespace warpcache::edge {
 
-// In shared memory.
+// What a warp has read of the table of events.
+struct WarpTable {
+  uint32_t loaded;
+  uint32_t generation;
+  uint32_t own;  // open events of this warp, a bit each
+};
+
+// In shared memory, or in device memory where the scheduler ends and goes on.
 struct SchedulerShared {
   Facts facts[kEventsMax];
   uint32_t taken[kEventsMax];
@@ -23,7 +30,7 @@ struct SchedulerShared {
   uint64_t unannounced_ns[kEventsMax];  // 0: nothing waits
   uint64_t tick_ns[kEventsMax];         // when a timer's next event is due
   uint32_t ticks[kEventsMax];
-  uint32_t failed;
+  WarpTable warps[kThreadsMax / kWarp];
 };
 
 template <typename Dispatch>
@@ -37,31 +44,30 @@ class Scheduler {
   template <typename Ends>
   __device__ void run(uint64_t began_ns, const Ends& ends) {
     uint32_t idle_rounds = 0;
-    uint32_t generation = 0;
-    own_ = 0;
-    bool loaded = false;
+    WarpTable table = shared_.warps[warp()];
+    __syncwarp();
     bool eager = false;
     for (uint32_t round = 0; !ends(); ++round) {
-      const uint64_t control = load_system(&view_.header().control);
+      uint64_t control = lane() == 0 ? load_system(&view_.header().control) : 0;
       bool found = false;
-      for (uint32_t left = own_; left != 0; left &= left - 1) {
+      for (uint32_t left = table.own; left != 0; left &= left - 1) {
         const auto event = static_cast<uint32_t>(__ffs(left)) - 1;
         if (serve(event, eager)) found = true;
         if (!found || round % kSeldom == 0) announce(event);
       }
       eager = found;
+      if (round % kRare == 0) {
+        if (lane() == 0) flush_polls();
+        if (expired(began_ns)) break;
+      }
+      control = __shfl_sync(~0u, control, 0);
       if (half_of(control) == static_cast<uint32_t>(Command::kStop)) break;
-      if (!loaded || number_of(control) != generation) {
-        generation = number_of(control);
-        load_table(generation);
-        loaded = true;
+      if (table.loaded == 0 || number_of(control) != table.generation) {
+        table = {1, number_of(control), load_table(number_of(control))};
+        if (lane() == 0) shared_.warps[warp()] = table;
+        __syncwarp();
       }
       if (warp() == 0 && round % kSeldom == 0) forward_releases();
-      if (round % kRare == 0 && view_.lifetime_ns != 0 &&
-          gpu::global_time_ns() - began_ns > view_.lifetime_ns) {
-        break;
-      }
-      if (lane() == 0 && round % kRare == 0) flush_polls();
       idle_rounds = found ? 0 : idle_rounds + 1;
       if (!found) {
         dispatch_.idle_round();
@@ -78,9 +84,18 @@ class Scheduler {
   static constexpr uint32_t kSeldom = 8;
   static constexpr uint32_t kRare = 256;
 
+  // The whole warp.
+  __device__ bool expired(uint64_t began_ns) const {
+    uint32_t over = 0;
+    if (lane() == 0 && view_.lifetime_ns != 0) {
+      over = gpu::global_time_ns() - began_ns > view_.lifetime_ns ? 1 : 0;
+    }
+    return __shfl_sync(~0u, over, 0) != 0;
+  }
+
   // Reads what has changed in the table. The host waits for `seen` before it writes the fields of
-  // an event anew.
-  __device__ void load_table(uint32_t generation) {
+  // an event anew. Returns the warp's open events.
+  __device__ uint32_t load_table(uint32_t generation) {
     fence_all();
     uint32_t own = 0;
     for (uint32_t event = warp(); event < kEventsMax; event += blockDim.x / kWarp) {
@@ -91,7 +106,7 @@ class Scheduler {
       store_system(&view_.entry(event).seen, generation);
       if (shared_.facts[event].open != 0) own |= 1u << event;
     }
-    own_ = __shfl_sync(~0u, own, 0);
+    return __shfl_sync(~0u, own, 0);
   }
 
   // True: another registration than before. Lane 0.
@@ -321,7 +336,6 @@ class Scheduler {
   SchedulerShared& shared_;
   Dispatch& dispatch_;
   uint64_t bell_polls_ = 0;
-  uint32_t own_ = 0;  // open events of this warp, a bit each
 };
 
 // Called by the whole block, before the scheduler runs.
@@ -330,7 +344,7 @@ __device__ inline void reset_scheduler(SchedulerShared& shared) {
     shared.facts[i] = {};
     shared.taken[i] = 0;
   }
-  if (threadIdx.x == 0) shared.failed = 0;
+  for (uint32_t i = threadIdx.x; i < kThreadsMax / kWarp; i += blockDim.x) shared.warps[i] = {};
   __syncthreads();
 }
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "edge/events.h"
+#include "edge/test_events.h"
 #include "gpu/device.h"
 
 namespace warpcache::edge {

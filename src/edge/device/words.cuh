@@ -54,8 +54,10 @@ __device__ inline void fence_all() {
 __device__ inline uint32_t lane() { return threadIdx.x % kWarp; }
 __device__ inline uint32_t warp() { return threadIdx.x / kWarp; }
 
-// A pause between two looks: short while work comes often, longer when none has come for a while.
+// A pause between two looks: none or a short one while work comes often, longer when none has come
+// for a while.
 __device__ inline void pause(uint32_t round) {
+  if (round < 64) return;
   __nanosleep(round < 2000 ? 20 : round < 20000 ? 500 : 5000);
 }
 

@@ -64,8 +64,9 @@ class TaskSource {
       }
       if (waits) {
         wait_for_release(seen);
-      } else if (round % kRare == 0 && lane() == 0) {
-        flush();
+      } else {
+        if (round % kRare == 0 && lane() == 0) flush();
+        __nanosleep(20);
       }
     }
   }

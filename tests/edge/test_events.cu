@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/events.h"
+#include "edge/test_events.h"
 
 #include "edge/device/program.cuh"
 

@@ -117,6 +117,8 @@ class Run {
       }
     }
     start_threads();
+    while (program_ != Program::kNone && ready_.load() != kServers) std::this_thread::yield();
+    begins_.store(true);
     const auto begin = Clock::now();
     uint64_t packets = 0;
     stay_on(0);
@@ -154,6 +156,8 @@ class Run {
       threads_.emplace_back([this, i] {
         stay_on(1 + i);
         const std::vector<uint64_t> memory(program_ == Program::kMemory ? kMemoryWords : 1, 1);
+        ready_.fetch_add(1);
+        while (!begins_.load()) std::this_thread::yield();
         steps_.fetch_add(run_program(program_, ends_, memory));
       });
     }
@@ -188,6 +192,8 @@ class Run {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> threads_;
   uint32_t seen_[kServers] = {};
+  std::atomic<uint32_t> ready_{0};
+  std::atomic<bool> begins_{false};
   std::atomic<bool> ends_{false};
   std::atomic<uint64_t> steps_{0};
 };

@@ -81,15 +81,22 @@ int serve(const Options& options, bool first) {
   config.threads = 64;
   config.depth_max = kDepth;
   config.wait_ms_max = 30000;
-  edge_runtime* runtime = nullptr;
-  const edge_status opened = edge_open(&config, &runtime);
-  if (opened != EDGE_OK) {
-    (void)std::printf("%s: %s\n", edge_status_text(opened), edge_why(runtime));
-    return opened == EDGE_NO_DEVICE ? 77 : 1;
+  // Taking memory may wait for kernels: it comes before the scheduler.
+  gpu::DeviceFacts facts;
+  const std::string refusal = gpu::open_device(0, &facts);
+  if (!refusal.empty()) {
+    (void)std::printf("no GPU: %s\n", refusal.c_str());
+    return 77;
   }
   void* const counters = map_counters(options.counters);
   gpu::PinnedMemory pinned;
   if (counters == nullptr || !pinned.pin({static_cast<uint8_t*>(counters), kCounters * 4})) {
+    return 1;
+  }
+  edge_runtime* runtime = nullptr;
+  const edge_status opened = edge_open(&config, &runtime);
+  if (opened != EDGE_OK) {
+    (void)std::printf("%s: %s\n", edge_status_text(opened), edge_why(runtime));
     return 1;
   }
   if (first && !add_events(runtime, options.flags)) return 1;

@@ -86,10 +86,27 @@ struct SumLong {
   }
 };
 
+struct Start {
+  using Parameters = StartParameters;
+  static __device__ uint32_t run(const Parameters& parameters, const EventBlock& block) {
+    if (threadIdx.x != 0) return 0;
+    const ChainParameters first = parameters.chain;
+    return schedule(*block.view, parameters.event, reinterpret_cast<const uint32_t*>(&first));
+  }
+};
+
+struct Tick {
+  using Parameters = TickParameters;
+  static __device__ uint32_t run(const Parameters& parameters, const EventBlock&) {
+    count(parameters.counters, parameters.index);
+    return 0;
+  }
+};
+
 }  // namespace
 
 const edge_program* program_of_tests() {
-  return Program<Count, Add, Fail, Spin, Trap, Chain, Wait, SumLong>::table();
+  return Program<Count, Add, Fail, Spin, Trap, Chain, Wait, SumLong, Start, Tick>::table();
 }
 
 }  // namespace warpcache::edge

@@ -9,7 +9,18 @@
 
 namespace warpcache::edge {
 
-enum TestFunction : uint32_t { kCount, kAdd, kFail, kSpin, kTrap, kChain, kWait };
+enum TestFunction : uint32_t {
+  kCount,
+  kAdd,
+  kFail,
+  kSpin,
+  kTrap,
+  kChain,
+  kWait,
+  kSumLong,
+  kStart,
+  kTick
+};
 
 struct CountParameters {
   uint64_t counters;  // address of words of four bytes, in memory that the GPU sees
@@ -36,10 +47,19 @@ struct WaitParameters {  // waits at a barrier; the code is 1 if that takes too 
   uint32_t barrier;
   uint32_t looks;
 };
-struct LongParameters {
+struct LongParameters {  // the code is the sum of all words
   uint32_t words[EDGE_PARAMETER_BYTES_MAX / 4];
 };
-inline constexpr uint32_t kSumLong = 7;  // the code is the sum of all words
+struct StartParameters {  // submits the first event of a chain; the code is what that says
+  ChainParameters chain;
+  uint32_t event;
+  uint32_t reserved;
+};
+struct TickParameters {
+  uint32_t tick;
+  uint32_t index;
+  uint64_t counters;
+};
 
 const edge_program* program_of_tests();
 

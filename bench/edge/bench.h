@@ -27,12 +27,12 @@ inline double seconds_since(Clock::time_point begin) {
 
 // What a run of the program may take: of each measurement.
 struct Scale {
-  double seconds = 1.0;       // of one point
-  double patience_s = 5;      // for the GPU
-  uint32_t depth = 4096;      // of queues, where a rate is measured
-  uint32_t workers = 0;       // 0: one a multiprocessor
+  double seconds = 1.0;   // of one point
+  double patience_s = 5;  // for the GPU
+  uint32_t depth = 4096;  // of queues, where a rate is measured
+  uint32_t workers = 0;   // 0: one a multiprocessor
   uint32_t product_large = 1024;
-  uint32_t image = 4096;      // pixels of a side
+  uint32_t image = 4096;  // pixels of a side
   uint64_t table_bytes = uint64_t{1} << 30;
   bool graphs = true;
 };
@@ -40,7 +40,9 @@ struct Scale {
 // One line of JSON a result.
 class Line {
  public:
-  explicit Line(const char* what) { text_ = std::string("{\"bench\":\"edge\",\"what\":\"") + what + '"'; }
+  explicit Line(const char* what) {
+    text_ = std::string("{\"bench\":\"edge\",\"what\":\"") + what + '"';
+  }
   Line& add(const char* name, const std::string& value) {
     text_ += std::string(",\"") + name + "\":\"" + value + '"';
     return *this;

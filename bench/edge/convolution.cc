@@ -13,8 +13,8 @@ namespace warpcache::edge {
 
 namespace {
 
-constexpr uint32_t kBatch = 256;       // look-ups of an event
-constexpr uint32_t kInFlight = 64;     // batches
+constexpr uint32_t kBatch = 256;             // look-ups of an event
+constexpr uint32_t kInFlight = 64;           // batches
 constexpr uint32_t kAllShared = 200 * 1024;  // bytes that leave no room for others that use some
 
 enum class Way : uint8_t { kLaunch, kLaunchUrgent, kEvents, kReserved, kUrgentOnly };
@@ -63,7 +63,8 @@ struct Result {
   double batches = 0;
 };
 
-// Convolutions by launches, one after the other, on a thread of their own. Returns the time of each.
+// Convolutions by launches, one after the other, on a thread of their own. Returns the time of
+// each.
 double convolve(const Memory& memory, const std::atomic<bool>& ends) {
   (void)gpu::attach_thread();
   gpu::CudaStream stream;
@@ -166,17 +167,15 @@ class Run {
       queues.config.shared_bytes = kAllShared;
     }
     uint32_t id = 0;
-    const edge_priority priority =
-        way_ == Way::kUrgentOnly ? EDGE_PRIORITY_2 : EDGE_PRIORITY_1;
+    const edge_priority priority = way_ == Way::kUrgentOnly ? EDGE_PRIORITY_2 : EDGE_PRIORITY_1;
     if (!queues.open() ||
         !queues.add(kLookups, sizeof(LookupsParameters), 1, kInFlight, &id, 0, priority)) {
       return;
     }
     // With priority 2 the convolution is an event as well: only then can it be held back.
     uint32_t background = 0;
-    if (way_ == Way::kUrgentOnly &&
-        !queues.add(kConvolution, sizeof(ConvolutionParameters), memory_.side / kRows, 4,
-                    &background)) {
+    if (way_ == Way::kUrgentOnly && !queues.add(kConvolution, sizeof(ConvolutionParameters),
+                                                memory_.side / kRows, 4, &background)) {
       return;
     }
     Submitter<LookupsParameters> lookups(queues, id);

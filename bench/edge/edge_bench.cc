@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures EDGE on a GPU: lines of JSON. With the simulated GPU it only shows that the program runs.
-// Usage: edge_bench [--quick] PART...: latency rate programs power convolution barriers
+// Measures EDGE on a GPU: lines of JSON. With the simulated GPU it only shows that the program
+// runs. Usage: edge_bench [--quick] PART...: latency rate programs power convolution barriers
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ Energy::Energy() {
   library_ = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   if (library_ == nullptr) return;
   const auto init = reinterpret_cast<int (*)()>(dlsym(library_, "nvmlInit_v2"));
-  const auto handle = reinterpret_cast<int (*)(unsigned, void**)>(
-      dlsym(library_, "nvmlDeviceGetHandleByIndex_v2"));
+  const auto handle =
+      reinterpret_cast<int (*)(unsigned, void**)>(dlsym(library_, "nvmlDeviceGetHandleByIndex_v2"));
   void* device = nullptr;
   if (init != nullptr && handle != nullptr && init() == 0 && handle(0, &device) == 0) {
     device_ = device;
@@ -39,8 +39,8 @@ double Energy::millijoules() const {
 
 double Energy::watts_now() const {
   if (device_ == nullptr) return 0;
-  const auto read = reinterpret_cast<int (*)(void*, unsigned*)>(
-      dlsym(library_, "nvmlDeviceGetPowerUsage"));
+  const auto read =
+      reinterpret_cast<int (*)(void*, unsigned*)>(dlsym(library_, "nvmlDeviceGetPowerUsage"));
   unsigned value = 0;
   return read != nullptr && read(device_, &value) == 0 ? value * 1e-3 : 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/events.h"
-
 #include "edge/device/program.cuh"
+#include "edge/events.h"
 
 namespace warpcache::edge {
 
@@ -86,7 +85,8 @@ struct Lookups {
       uint32_t key = (parameters.seed + i) * 2654435761u;
       key ^= key >> 15;
       const uint32_t place = at<uint32_t>(parameters.index)[(key & parameters.mask) & ~15u];
-      const uint4 item = __ldcg(at<uint4>(parameters.items) + uint64_t{place & parameters.mask} * 4);
+      const uint4 item =
+          __ldcg(at<uint4>(parameters.items) + uint64_t{place & parameters.mask} * 4);
       at<uint4>(parameters.out)[i] = {item.x, item.y, key, place};
     }
     return 0;
@@ -166,7 +166,8 @@ void program_of_bench_launch_lookups(const LookupsParameters& parameters, uint32
 }
 void program_of_bench_launch_convolution(const ConvolutionParameters& parameters,
                                          cudaStream_t stream) {
-  // Asked for, not used: blocks that take nearly all shared memory keep it off their multiprocessors.
+  // Asked for, not used: blocks that take nearly all shared memory keep it off their
+  // multiprocessors.
   constexpr uint32_t kSharedBytes = 32 * 1024;
   launch<Convolution>(parameters, parameters.height / kRows, nullptr, 0, stream, kSharedBytes);
 }

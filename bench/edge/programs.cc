@@ -15,9 +15,9 @@ namespace warpcache::edge {
 
 namespace {
 
-constexpr uint32_t kBatch = 64;      // packets of a launch or an event
-constexpr uint32_t kInFlight = 32;   // of each server's thread or queue
-constexpr uint32_t kServers = 4;     // threads of the server by launches, or queues
+constexpr uint32_t kBatch = 64;              // packets of a launch or an event
+constexpr uint32_t kInFlight = 32;           // of each server's thread or queue
+constexpr uint32_t kServers = 4;             // threads of the server by launches, or queues
 constexpr uint64_t kMemoryWords = 32 << 20;  // of the program that reads memory, 256 MiB each
 
 enum class Program : uint8_t { kNone, kCompute, kMemory };
@@ -65,8 +65,7 @@ struct Lane {
     const auto host = gpu::CudaMemory::Place::kHost;
     return in.allocate(host, kInFlight * kBatch * kPacketBytes) &&
            out.allocate(host, kInFlight * kBatch * kPacketBytes) &&
-           done.allocate(host, kInFlight * 64) &&
-           stream.create(gpu::CudaStream::Priority::kHigh);
+           done.allocate(host, kInFlight * 64) && stream.create(gpu::CudaStream::Priority::kHigh);
   }
   PacketsParameters batch(uint32_t number) const {
     const uint64_t offset = uint64_t{number % kInFlight} * kBatch * kPacketBytes;

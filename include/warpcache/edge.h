@@ -42,15 +42,16 @@ typedef enum {
 
 /* How blocks that wait for work get to know of it (the wait-release barrier). */
 typedef enum {
-  EDGE_WAIT_TARGETED = 0,    /* each waits for a word of its own; one block is released for each block
-                                of work */
+  EDGE_WAIT_TARGETED = 0, /* each waits for a word of its own; one block is released for each block
+                             of work */
   EDGE_WAIT_RELEASE_ALL = 1, /* all wait for one word, and look at the queue when it changes */
   EDGE_WAIT_POLL = 2         /* no barrier: all look at the queue all the time */
 } edge_wait;
 
 typedef enum {
-  EDGE_PERSISTENT = 0,   /* blocks that stay on the GPU run the event kernels */
-  EDGE_GRAPH_LAUNCH = 1, /* the scheduler launches a kernel for each event, by device graph launch */
+  EDGE_PERSISTENT = 0, /* blocks that stay on the GPU run the event kernels */
+  EDGE_GRAPH_LAUNCH =
+      1, /* the scheduler launches a kernel for each event, by device graph launch */
 } edge_form;
 
 typedef enum {
@@ -74,7 +75,7 @@ typedef struct {
   const char* path; /* file of the queues, for other processes (in /dev/shm); NULL: only this one */
   int device;       /* number of the GPU */
   edge_form form;
-  uint32_t workers;          /* persistent blocks besides the scheduler's; 0: one a multiprocessor */
+  uint32_t workers; /* persistent blocks besides the scheduler's; 0: one a multiprocessor */
   uint32_t reserved_workers; /* of these, only for events with a priority */
   uint32_t threads;          /* of a persistent block: a multiple of 32, at most 256 */
   uint32_t shared_bytes;     /* dynamic shared memory of a persistent block; as much as a
@@ -88,17 +89,17 @@ typedef struct {
 } edge_config;
 
 typedef struct {
-  uint32_t function; /* number of the event kernel in its program */
-  uint32_t blocks;   /* 1 to 65535 */
-  uint32_t threads;  /* graph launch: of a block. Persistent blocks have their own number */
+  uint32_t function;        /* number of the event kernel in its program */
+  uint32_t blocks;          /* 1 to 65535 */
+  uint32_t threads;         /* graph launch: of a block. Persistent blocks have their own number */
   uint32_t shared_bytes;    /* graph launch: likewise */
   uint32_t parameter_bytes; /* of each event, a multiple of 4 */
   uint32_t depth;           /* events in flight at most: a power of two */
   edge_priority priority;
   uint32_t flags;
-  uint32_t period_us;      /* a timer: the GPU submits an event by itself once in this time; 0: no */
-  uint32_t notify_count;   /* edge_notified() moves once for so many completions; 0: 1 ... */
-  uint32_t notify_us_max;  /* ... or when the oldest has waited so long; 0: 10 */
+  uint32_t period_us;     /* a timer: the GPU submits an event by itself once in this time; 0: no */
+  uint32_t notify_count;  /* edge_notified() moves once for so many completions; 0: 1 ... */
+  uint32_t notify_us_max; /* ... or when the oldest has waited so long; 0: 10 */
   const void* timer_parameters; /* of a timer's events: parameter_bytes; word 0 becomes the tick */
 } edge_event;
 
@@ -115,9 +116,9 @@ typedef struct {
 
 /* --- The GPU's side */
 
-/* Opens queues, and starts the scheduler. If that fails the runtime only says why, and is to be closed
- * all the same. With a `path` that exists the queues in it are continued:
- * events that another process's GPU had taken and not completed get EDGE_CODE_FAULT. */
+/* Opens queues, and starts the scheduler. If that fails the runtime only says why, and is to be
+ * closed all the same. With a `path` that exists the queues in it are continued: events that
+ * another process's GPU had taken and not completed get EDGE_CODE_FAULT. */
 edge_status edge_open(const edge_config* config, edge_runtime** runtime);
 /* Ends the scheduler. Events that run end first; those that wait get EDGE_CODE_CANCELLED. */
 edge_status edge_close(edge_runtime* runtime);

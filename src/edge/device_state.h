@@ -33,10 +33,10 @@ WC_HD constexpr uint32_t task_word(uint32_t event, uint32_t function, uint32_t w
 // Tasks for a group of workers. Task t, counted from 0, lies in slot t modulo kRingSlots and has
 // number t + 1. A slot is written again once its worker has copied it.
 struct Ring {
-  alignas(128) uint32_t claimed;    // tickets of workers
-  alignas(128) uint32_t finished;   // tasks
-  alignas(128) uint32_t release;    // the barrier of EDGE_WAIT_RELEASE_ALL
-  alignas(128) uint32_t stop;       // 1: no more tasks come
+  alignas(128) uint32_t claimed;   // tickets of workers
+  alignas(128) uint32_t finished;  // tasks
+  alignas(128) uint32_t release;   // the barrier of EDGE_WAIT_RELEASE_ALL
+  alignas(128) uint32_t stop;      // 1: no more tasks come
   alignas(128) uint32_t copied[kRingSlots];
   alignas(128) uint64_t tasks[kRingSlots][kTaskWords];
 };
@@ -76,18 +76,18 @@ WC_HD constexpr uint32_t task_flags(const Facts& facts) {
 
 struct alignas(128) QueueState {
   Facts facts;
-  alignas(128) uint64_t head;      // EDGE_DEVICE_QUEUE: as EventEntry::head
+  alignas(128) uint64_t head;  // EDGE_DEVICE_QUEUE: as EventEntry::head
   alignas(128) uint32_t completed;
-  uint32_t posted;                 // EDGE_IN_ORDER: position of the next completion
+  uint32_t posted;  // EDGE_IN_ORDER: position of the next completion
   uint32_t post_lock;
-  uint32_t ticks_missed;           // a timer's, with all entries in use
+  uint32_t ticks_missed;  // a timer's, with all entries in use
 };
 
 // An event in flight.
 struct Context {
   uint32_t blocks_done;
-  uint32_t code;           // the largest of the blocks that have ended
-  uint32_t ended;          // EDGE_IN_ORDER: number of the event that has ended
+  uint32_t code;   // the largest of the blocks that have ended
+  uint32_t ended;  // EDGE_IN_ORDER: number of the event that has ended
   uint32_t ended_code;
   // What a launched kernel reads.
   uint32_t number;
@@ -116,7 +116,7 @@ struct DeviceState {
 
 // A parameter of the kernels. All pointers are valid on the device.
 struct View {
-  uint8_t* region;         // host
+  uint8_t* region;  // host
   DeviceState* state;
   Context* contexts;       // contexts_each for each event
   uint8_t* device_queues;  // of EDGE_DEVICE_QUEUE: device_queue_bytes for each event

@@ -3,11 +3,10 @@
 // The scheduler as a graph that launches graphs. A graph may launch 120 others before it ends, so
 // the scheduler launches itself as its own successor before that; CUDA starts the successor when
 // the launched ones have ended. Its state is in device memory.
-#include "edge/graph_launches.h"
-
 #include <vector>
 
 #include "edge/device/scheduler.cuh"
+#include "edge/graph_launches.h"
 #include "gpu/device.h"
 #include "gpu/start_kernel.cuh"
 
@@ -102,11 +101,10 @@ __global__ void __launch_bounds__(kThreadsMax)
       half_of(load_system(&view.header().control)) == static_cast<uint32_t>(Command::kStop) ||
       (view.lifetime_ns != 0 && gpu::global_time_ns() - state->began_ns > view.lifetime_ns);
   __threadfence();
-  if (stops || cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch) !=
-                   cudaSuccess) {
-    store_release_system(&view.header().state,
-                         static_cast<uint32_t>(stops ? RegionState::kStopped
-                                                     : RegionState::kFailed));
+  if (stops ||
+      cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch) != cudaSuccess) {
+    store_release_system(&view.header().state, static_cast<uint32_t>(stops ? RegionState::kStopped
+                                                                           : RegionState::kFailed));
   }
 }
 
@@ -122,8 +120,8 @@ class DeviceGraphs final : public GraphLaunches {
   std::string open() {
     const auto device = gpu::CudaMemory::Place::kDevice;
     if (!state_.allocate(device, sizeof(GraphState)) ||
-        !table_.allocate(device, uint64_t{kEventsMax} * view_.contexts_each *
-                                     sizeof(cudaGraphExec_t))) {
+        !table_.allocate(device,
+                         uint64_t{kEventsMax} * view_.contexts_each * sizeof(cudaGraphExec_t))) {
       return "there is too little memory for graphs";
     }
     if (!normal_.create(gpu::CudaStream::Priority::kNormal) ||
@@ -148,16 +146,16 @@ class DeviceGraphs final : public GraphLaunches {
         entry.priority == EDGE_PRIORITY_NORMAL ? normal_.get() : urgent_.get();
     for (uint32_t i = 0; i < entry.depth; ++i) {
       const auto start = [&](cudaStream_t on) {
-        const bool known = program_.start_event(entry.function, view_, event, i, shape,
-                                                entry.shared_bytes, on);
+        const bool known =
+            program_.start_event(entry.function, view_, event, i, shape, entry.shared_bytes, on);
         return known ? cudaGetLastError() : cudaErrorInvalidValue;
       };
       const std::string failure = make(stream, start, &graphs[i]);
       if (!failure.empty()) return failure;
     }
-    const cudaError_t error = cudaMemcpy(
-        table_.as<cudaGraphExec_t>() + event * view_.contexts_each, graphs.data(),
-        graphs.size() * sizeof(cudaGraphExec_t), cudaMemcpyHostToDevice);
+    const cudaError_t error =
+        cudaMemcpy(table_.as<cudaGraphExec_t>() + event * view_.contexts_each, graphs.data(),
+                   graphs.size() * sizeof(cudaGraphExec_t), cudaMemcpyHostToDevice);
     return error == cudaSuccess ? "" : cudaGetErrorString(error);
   }
 

@@ -54,9 +54,9 @@ inline constexpr uint64_t kClosedBit = uint64_t{1} << 63;  // of EventEntry::hea
 struct alignas(256) EventEntry {
   uint32_t state;  // EventState
   uint32_t function;
-  uint32_t depth;  // entries of each queue: a power of two
-  uint32_t words;  // of four bytes, of parameters
-  uint32_t stride; // bytes from one entry to the next in the submission queue
+  uint32_t depth;   // entries of each queue: a power of two
+  uint32_t words;   // of four bytes, of parameters
+  uint32_t stride;  // bytes from one entry to the next in the submission queue
   uint32_t flags;
   uint64_t submissions;  // offset in the region
   uint64_t completions;  // offset in the region

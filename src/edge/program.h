@@ -19,9 +19,8 @@ struct edge_program {
   // Persistent blocks that fit on the device at the same time; 0 after an error.
   uint32_t (*workers_at_once)(uint32_t threads, uint32_t shared_bytes);
   // The scheduler is block 0. Errors are CUDA's: look for them with cudaGetLastError().
-  void (*start_workers)(const warpcache::edge::View& view,
-                        const warpcache::gpu::LaunchShape& shape, uint32_t shared_bytes,
-                        cudaStream_t stream);
+  void (*start_workers)(const warpcache::edge::View& view, const warpcache::gpu::LaunchShape& shape,
+                        uint32_t shared_bytes, cudaStream_t stream);
   // The kernel of the events of `event` that use the entry given, for a graph. False: there is no
   // such function.
   bool (*start_event)(uint32_t function, const warpcache::edge::View& view, uint32_t event,

@@ -28,8 +28,8 @@ struct edge_queues {
   }
   // REQUIRES: id < kEventsMax.
   warpcache::edge::EventEntry& event(uint32_t id) const {
-    return reinterpret_cast<warpcache::edge::EventEntry*>(
-        data_ + warpcache::edge::kTableOffset)[id];
+    return reinterpret_cast<warpcache::edge::EventEntry*>(data_ +
+                                                          warpcache::edge::kTableOffset)[id];
   }
   uint64_t* submission(const warpcache::edge::EventEntry& event, uint32_t position) const {
     return reinterpret_cast<uint64_t*>(data_ + event.submissions +

@@ -74,8 +74,7 @@ edge_status edge_runtime::open() {
     return fail(EDGE_NO_DEVICE,
                 std::string("loading the kernels: ") + cudaGetErrorString(prepared));
   }
-  const uint32_t at_once =
-      config_.program->workers_at_once(config_.threads, config_.shared_bytes);
+  const uint32_t at_once = config_.program->workers_at_once(config_.threads, config_.shared_bytes);
   if (config_.workers == 0) {
     int device = 0;
     cudaDeviceProp facts = {};
@@ -121,8 +120,7 @@ edge_status edge_runtime::allocate() {
   const auto device = CudaMemory::Place::kDevice;
   if (!pinned_.pin({queues_.data(), queues_.bytes()}) ||
       !state_.allocate(device, sizeof(DeviceState)) ||
-      !contexts_.allocate(device,
-                          uint64_t{kEventsMax} * config_.depth_max * sizeof(Context)) ||
+      !contexts_.allocate(device, uint64_t{kEventsMax} * config_.depth_max * sizeof(Context)) ||
       !device_queues_.allocate(device, kEventsMax * area_bytes()) ||
       !copies_.allocate(CudaMemory::Place::kHost, kCopyBytes)) {
     return fail(EDGE_NO_SPACE, "there is too little memory for the queues");
@@ -140,8 +138,7 @@ void edge_runtime::recover() {
   for (uint32_t id = 0; id < kEventsMax; ++id) {
     EventEntry& event = queues_.event(id);
     if (event.state != static_cast<uint32_t>(EventState::kOpen)) continue;
-    if ((load_acquire(&event.head) & kClosedBit) != 0 ||
-        (event.flags & EDGE_DEVICE_QUEUE) != 0) {
+    if ((load_acquire(&event.head) & kClosedBit) != 0 || (event.flags & EDGE_DEVICE_QUEUE) != 0) {
       store_release(&event.state, static_cast<uint32_t>(EventState::kUnused));
     } else {
       (void)queues_.complete_all(event, EDGE_CODE_FAULT, true);
@@ -214,9 +211,9 @@ edge_status edge_runtime::close() {
 }
 
 void edge_runtime::change_table() {
-  store_release(&queues_.header().control,
-                numbered(++generation_, static_cast<uint32_t>(runs_ ? Command::kRun
-                                                                    : Command::kStop)));
+  store_release(
+      &queues_.header().control,
+      numbered(++generation_, static_cast<uint32_t>(runs_ ? Command::kRun : Command::kStop)));
 }
 
 bool edge_runtime::wait_until_seen(uint32_t id) {
@@ -319,10 +316,10 @@ edge_status edge_runtime::prepare_device_queue(uint32_t id) {
   for (uint32_t first = 0; done && first < event.depth; first += kAtOnce) {
     const uint32_t count = std::min(kAtOnce, event.depth - first);
     for (uint32_t i = 0; i < count; ++i) words[i] = numbered(number_at(first + i), kFree);
-    done = cudaMemcpyAsync(base + entries + first * sizeof(uint64_t), words,
-                           count * sizeof(uint64_t), cudaMemcpyHostToDevice,
-                           side_.get()) == cudaSuccess &&
-           cudaStreamSynchronize(side_.get()) == cudaSuccess;
+    done =
+        cudaMemcpyAsync(base + entries + first * sizeof(uint64_t), words, count * sizeof(uint64_t),
+                        cudaMemcpyHostToDevice, side_.get()) == cudaSuccess &&
+        cudaStreamSynchronize(side_.get()) == cudaSuccess;
   }
   return done ? EDGE_OK : fail(EDGE_FAULT, "making a queue in device memory");
 }

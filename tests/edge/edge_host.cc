@@ -6,7 +6,8 @@
 // Usage: edge_host QUEUES COUNTERS [--keep-going] [--in-order]
 //   QUEUES      the file of the queues
 //   COUNTERS    a file of words of four bytes that the events of kCount add to
-//   --keep-going  the GPU is used by a child; if that ends by a fault, another one continues with the
+//   --keep-going  the GPU is used by a child; if that ends by a fault, another one continues with
+//   the
 //                 queues. Events that were in flight then get EDGE_CODE_FAULT
 #include <fcntl.h>
 #include <poll.h>

@@ -91,8 +91,7 @@ TEST_F(EdgeTest, EachEventRunsOnceThroughManyWraps) {
 
 TEST_F(EdgeTest, InTheOrderOfSubmission) {
   OPEN_OR_SKIP();
-  run_many(*this, add_event(kCount, sizeof(CountParameters), 16, EDGE_IN_ORDER),
-           many_events() / 4);
+  run_many(*this, add_event(kCount, sizeof(CountParameters), 16, EDGE_IN_ORDER), many_events() / 4);
 }
 
 TEST_F(EdgeTest, ByGraphsThatTheDeviceLaunches) {
@@ -109,7 +108,8 @@ TEST_F(EdgeTest, ManyBlocksAreOneEvent) {
   OPEN_OR_SKIP();
   const uint32_t id = add_event(kCount, sizeof(CountParameters), 8, EDGE_MODIFIABLE, 5);
   const uint32_t kBlocks[] = {0, 1, 7, 700};
-  for (uint32_t i = 0; i < 4; ++i) ASSERT_EQ(schedule(id, counting(i), nullptr, kBlocks[i]), EDGE_OK);
+  for (uint32_t i = 0; i < 4; ++i)
+    ASSERT_EQ(schedule(id, counting(i), nullptr, kBlocks[i]), EDGE_OK);
   for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(wait_for(id, nullptr, nullptr));
   EXPECT_EQ(counter(0), 5u);
   EXPECT_EQ(counter(1), 1u);
@@ -360,8 +360,7 @@ TEST_F(EdgeTest, UrgentEventsOvertakeThoseThatWait) {
   config_.workers = 1;
   OPEN_OR_SKIP();
   const uint32_t slow = add_event(kSpin, sizeof(SpinParameters), 64);
-  const uint32_t urgent =
-      add_event(kAdd, sizeof(AddParameters), 4, 0, 1, EDGE_PRIORITY_1);
+  const uint32_t urgent = add_event(kAdd, sizeof(AddParameters), 4, 0, 1, EDGE_PRIORITY_1);
   for (uint32_t i = 0; i < 40; ++i) ASSERT_EQ(schedule(slow, SpinParameters{20000}), EDGE_OK);
   ASSERT_EQ(schedule(urgent, AddParameters{1, 2}), EDGE_OK);
   uint32_t completed = 0;
@@ -396,8 +395,7 @@ TEST_F(EdgeTest, ReservedWorkersTakeUrgentEventsOnly) {
   config_.reserved_workers = 1;
   OPEN_OR_SKIP();
   const uint32_t slow = add_event(kSpin, sizeof(SpinParameters), 8);
-  const uint32_t urgent =
-      add_event(kAdd, sizeof(AddParameters), 4, 0, 1, EDGE_PRIORITY_1);
+  const uint32_t urgent = add_event(kAdd, sizeof(AddParameters), 4, 0, 1, EDGE_PRIORITY_1);
   uint32_t last = 0;
   for (uint32_t i = 0; i < 2; ++i) {
     ASSERT_EQ(schedule(slow, SpinParameters{2'000'000}, &last), EDGE_OK);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/test_events.h"
-
 #include "edge/device/program.cuh"
+#include "edge/test_events.h"
 
 namespace warpcache::edge {
 

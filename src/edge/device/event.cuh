@@ -18,7 +18,8 @@ struct EventBlock {
   const View* view;
 };
 
-// Submits an event of an EDGE_DEVICE_QUEUE. EDGE_FULL: all entries are in use. Called by one thread.
+// Submits an event of an EDGE_DEVICE_QUEUE. EDGE_FULL: all entries are in use. Called by one
+// thread.
 __device__ inline edge_status schedule(const View& view, uint32_t event,
                                        const uint32_t* parameters) {
   QueueState& queue = view.state->queues[event];
@@ -35,15 +36,14 @@ __device__ inline edge_status schedule(const View& view, uint32_t event,
       head = seen;
       continue;
     }
-    const uint64_t seen =
-        atomicCAS(head_word, head, uint64_t{static_cast<uint32_t>(position + 1)});
+    const uint64_t seen = atomicCAS(head_word, head, uint64_t{static_cast<uint32_t>(position + 1)});
     if (seen == head) break;
     head = seen;
   }
   const auto position = static_cast<uint32_t>(head);
-  auto* const words = reinterpret_cast<uint64_t*>(
-      reinterpret_cast<uint8_t*>(facts.submissions) +
-      uint64_t{position & (facts.depth - 1)} * facts.stride);
+  auto* const words =
+      reinterpret_cast<uint64_t*>(reinterpret_cast<uint8_t*>(facts.submissions) +
+                                  uint64_t{position & (facts.depth - 1)} * facts.stride);
   __threadfence();
   for (uint32_t i = 0; i < facts.words; ++i) {
     store_device(&words[1 + i], numbered(number_at(position), parameters[i]));

@@ -12,8 +12,8 @@ namespace finish_detail {
 __device__ inline void post(QueueState& queue, uint32_t number, uint32_t code, bool self_freeing) {
   const Facts& facts = queue.facts;
   uint64_t* const word = &facts.completions[(number - 1) & (facts.depth - 1)];
-  store_release_system(word, self_freeing ? numbered(number + facts.depth, kFree)
-                                          : numbered(number, code));
+  store_release_system(
+      word, self_freeing ? numbered(number + facts.depth, kFree) : numbered(number, code));
   atomicAdd(&queue.completed, 1u);
 }
 

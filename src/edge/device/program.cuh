@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kThreadsMax) edge_workers(const __grid_constan
   if (threadIdx.x != 0) return;
   const bool ended = dispatch.finish(kPatienceNs);
   fence_all();
-  store_release_system(&view.header().state, static_cast<uint32_t>(ended ? RegionState::kStopped
-                                                                         : RegionState::kFailed));
+  store_release_system(&view.header().state,
+                       static_cast<uint32_t>(ended ? RegionState::kStopped : RegionState::kFailed));
 }
 
 // An event that a graph launches.
@@ -74,17 +74,14 @@ __global__ void __launch_bounds__(kThreadsMax)
   end_block(view, event, number, ran, gridDim.x, code, task_flags(facts));
 }
 
+inline constexpr auto kSharedBytesMax = cudaFuncAttributeMaxDynamicSharedMemorySize;
+
+// For persistent workers alone: the kernels are compiled once, not a second time for graphs.
 template <typename... Events>
-struct Program {
+struct WorkerProgram {
   static cudaError_t prepare(uint32_t shared_bytes) {
-    const auto allow = [shared_bytes](auto* kernel) {
-      return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(shared_bytes));
-    };
-    cudaError_t error = allow(edge_workers<Events...>);
-    (void)std::initializer_list<int>{
-        (error = error != cudaSuccess ? error : allow(edge_event<Events>), 0)...};
-    return error;
+    return cudaFuncSetAttribute(edge_workers<Events...>, kSharedBytesMax,
+                                static_cast<int>(shared_bytes));
   }
   static uint32_t workers_at_once(uint32_t threads, uint32_t shared_bytes) {
     return gpu::blocks_at_once(edge_workers<Events...>, {1, threads}, shared_bytes);
@@ -92,6 +89,33 @@ struct Program {
   static void start_workers(const View& view, const gpu::LaunchShape& shape, uint32_t shared_bytes,
                             cudaStream_t stream) {
     gpu::start_kernel(edge_workers<Events...>, shape, shared_bytes, stream, view);
+  }
+  static bool start_event(uint32_t, const View&, uint32_t, uint32_t, const gpu::LaunchShape&,
+                          uint32_t, cudaStream_t) {
+    return false;
+  }
+  static const edge_program* table() {
+    static_assert(sizeof...(Events) <= 256);
+    static constexpr uint32_t kBytes[] = {uint32_t{sizeof(typename Events::Parameters)}...};
+    static constexpr edge_program kTable = {sizeof...(Events), kBytes,        prepare,
+                                            workers_at_once,   start_workers, start_event};
+    return &kTable;
+  }
+};
+
+// For workers and for graphs.
+template <typename... Events>
+struct Program : WorkerProgram<Events...> {
+  using Workers = WorkerProgram<Events...>;
+
+  static cudaError_t prepare(uint32_t shared_bytes) {
+    cudaError_t error = Workers::prepare(shared_bytes);
+    const auto allow = [&error, shared_bytes](auto* kernel) {
+      if (error != cudaSuccess) return;
+      error = cudaFuncSetAttribute(kernel, kSharedBytesMax, static_cast<int>(shared_bytes));
+    };
+    (allow(edge_event<Events>), ...);
+    return error;
   }
   static bool start_event(uint32_t function, const View& view, uint32_t event, uint32_t entry,
                           const gpu::LaunchShape& shape, uint32_t shared_bytes,
@@ -103,10 +127,12 @@ struct Program {
     return true;
   }
   static const edge_program* table() {
-    static_assert(sizeof...(Events) <= 256);
-    static constexpr uint32_t kBytes[] = {uint32_t{sizeof(typename Events::Parameters)}...};
-    static constexpr edge_program kTable = {sizeof...(Events), kBytes,        prepare,
-                                            workers_at_once,   start_workers, start_event};
+    static const edge_program kTable = {sizeof...(Events),
+                                        Workers::table()->parameter_bytes,
+                                        prepare,
+                                        Workers::workers_at_once,
+                                        Workers::start_workers,
+                                        start_event};
     return &kTable;
   }
 };

@@ -63,8 +63,7 @@ class RingDispatch {
     uint32_t pushed = lane() == 0 ? shared_.pushed[plan] : 0;
     pushed = __shfl_sync(~0u, pushed, 0);
     if (!has_slots(plan, pushed, tasks)) return false;
-    const uint32_t first_word =
-        task_word(event, facts.function, facts.words, task_flags(facts));
+    const uint32_t first_word = task_word(event, facts.function, facts.words, task_flags(facts));
     for (uint32_t task = 0; task < tasks; ++task) {
       const uint32_t ticket = pushed + task;
       uint64_t* const slot = view_.state->rings[plan].tasks[ticket % kRingSlots];

@@ -167,9 +167,8 @@ class Scheduler {
   }
 
   __device__ const uint64_t* entry_at(const Facts& facts, uint32_t position) const {
-    return reinterpret_cast<const uint64_t*>(
-        reinterpret_cast<const uint8_t*>(facts.submissions) +
-        uint64_t{position & (facts.depth - 1)} * facts.stride);
+    return reinterpret_cast<const uint64_t*>(reinterpret_cast<const uint8_t*>(facts.submissions) +
+                                             uint64_t{position & (facts.depth - 1)} * facts.stride);
   }
 
   // True: something was started. The warp.
@@ -251,7 +250,8 @@ class Scheduler {
     return count != 0;
   }
 
-  // Entry 0 of a timer's queue has its parameters; the first of them becomes the number of the tick.
+  // Entry 0 of a timer's queue has its parameters; the first of them becomes the number of the
+  // tick.
   __device__ bool serve_timer(uint32_t event) {
     const Facts& facts = shared_.facts[event];
     const uint32_t taken = shared_.taken[event];

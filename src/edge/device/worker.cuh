@@ -20,8 +20,8 @@ class TaskSource {
   // more come.
   __device__ bool next(uint32_t* task) {
     uint32_t ticket = 0;
-    const bool got =
-        view_.wait == EDGE_WAIT_TARGETED ? wait_for_own(&ticket, task) : wait_for_any(&ticket, task);
+    const bool got = view_.wait == EDGE_WAIT_TARGETED ? wait_for_own(&ticket, task)
+                                                      : wait_for_any(&ticket, task);
     if (lane() == 0) flush();
     // The submitter has written its data before its words.
     if (got) fence_all();
@@ -107,8 +107,8 @@ class TaskSource {
     const uint64_t word = load_device(&slot[lane()]);
     const uint64_t first = __shfl_sync(~0u, word, 0);
     const uint32_t words = kTaskHeadWords + (half_of(first) >> 16 & 0xff);
-    const bool there = number_of(first) == ticket + 1 &&
-                       (lane() >= words || number_of(word) == ticket + 1);
+    const bool there =
+        number_of(first) == ticket + 1 && (lane() >= words || number_of(word) == ticket + 1);
     if (__any_sync(~0u, !there) != 0) return false;
     task[lane()] = half_of(word);
     for (uint32_t at = kWarp + lane(); at < words; at += kWarp) {
@@ -146,8 +146,8 @@ __device__ uint32_t run_event(uint32_t function, const EventBlock& block) {
   const auto run_if = [&](auto* event) {
     using Event = std::remove_pointer_t<decltype(event)>;
     if (function == at++) {
-      code = Event::run(*reinterpret_cast<const typename Event::Parameters*>(block.parameters),
-                        block);
+      code =
+          Event::run(*reinterpret_cast<const typename Event::Parameters*>(block.parameters), block);
     }
   };
   (run_if(static_cast<Events*>(nullptr)), ...);
@@ -180,8 +180,8 @@ __device__ void run_worker(const View& view, uint32_t number) {
     uint32_t largest = 0;
     uint32_t ran = 0;
     for (uint32_t i = place & 0xff; i < blocks; i += tasks) {
-      const EventBlock block = {i,        blocks, event, event_number, task + 1 + kTaskHeadWords,
-                                gpu::dynamic_shared(), &view};
+      const EventBlock block = {
+          i, blocks, event, event_number, task + 1 + kTaskHeadWords, gpu::dynamic_shared(), &view};
       const uint32_t own = run_event<Events...>(what >> 8 & 0xff, block);
       if (own > largest) largest = own;
       ++ran;

@@ -97,7 +97,7 @@ class Queues {
     event.threads = 256;
     event.parameter_bytes = bytes;
     event.depth = depth;
-    event.flags = flags;
+    event.flags = flags | (function == kPackets ? 0 : EDGE_PARAMETERS_ONLY);
     event.priority = priority;
     return add(event, id);
   }

@@ -65,6 +65,9 @@ typedef enum {
 #define EDGE_IN_ORDER 2u     /* completions appear in the order of submission */
 #define EDGE_SELF_FREEING 4u /* entries are free again as soon as their event has ended */
 #define EDGE_DEVICE_QUEUE 8u /* kernels submit: the queue is in device memory, and self-freeing */
+#define EDGE_PARAMETERS_ONLY                                                \
+  16u /* of what submitters write, the kernel reads only its parameters: no \
+         fence orders other data */
 
 typedef struct edge_program edge_program; /* event kernels that were compiled together */
 typedef struct edge_runtime edge_runtime;

@@ -14,8 +14,8 @@ inline constexpr uint32_t kThreadsMax = 256;  // of a persistent block
 inline constexpr uint32_t kRings = 2;         // all workers but the reserved ones; those
 
 // A block of an event, as the scheduler hands it to a worker: numbered words.
-inline constexpr uint32_t kTaskHeadWords = 3;
-inline constexpr uint32_t kTaskWords = 128;
+inline constexpr uint32_t kTaskHeadWords = 5;
+inline constexpr uint32_t kTaskWords = 144;
 static_assert(kTaskHeadWords + kParameterWordsMax <= kTaskWords);
 inline constexpr uint32_t kRingSlots = 1024;
 // Blocks of one event that get a task each. Of more blocks, a task runs several, one after another.
@@ -25,6 +25,13 @@ inline constexpr uint32_t kTasksMax = 256;
 inline constexpr uint32_t kTaskOrdered = 1;
 inline constexpr uint32_t kTaskSelfFreeing = 2;
 inline constexpr uint32_t kTaskUrgent = 4;
+inline constexpr uint32_t kTaskDepthShift = 3;  // four bits: the queue's depth is a power of two
+inline constexpr uint32_t kTaskDepthMask = 15;
+inline constexpr uint32_t kTaskParametersOnly = 128;
+static_assert(EDGE_DEPTH_MAX < 1u << (kTaskDepthMask + 1));
+WC_HD constexpr uint32_t task_depth(uint32_t flags) {
+  return 1u << (flags >> kTaskDepthShift & kTaskDepthMask);
+}
 WC_HD constexpr uint32_t task_word(uint32_t event, uint32_t function, uint32_t words,
                                    uint32_t flags) {
   return event | function << 8 | words << 16 | flags << 24;
@@ -64,6 +71,7 @@ struct Facts {
   uint32_t notify_count;
   uint32_t notify_us_max;
   uint32_t open;
+  uint32_t task_flags;  // see task_flags()
 };
 
 WC_HD constexpr uint32_t task_flags(const Facts& facts) {
@@ -71,7 +79,10 @@ WC_HD constexpr uint32_t task_flags(const Facts& facts) {
   if ((facts.flags & EDGE_IN_ORDER) != 0) flags |= kTaskOrdered;
   if ((facts.flags & (EDGE_SELF_FREEING | EDGE_DEVICE_QUEUE)) != 0) flags |= kTaskSelfFreeing;
   if (facts.priority == EDGE_PRIORITY_2) flags |= kTaskUrgent;
-  return flags;
+  if ((facts.flags & EDGE_PARAMETERS_ONLY) != 0) flags |= kTaskParametersOnly;
+  uint32_t doublings = 0;
+  while (1u << doublings != facts.depth) ++doublings;
+  return flags | doublings << kTaskDepthShift;
 }
 
 struct alignas(128) QueueState {

@@ -71,7 +71,9 @@ __global__ void __launch_bounds__(kThreadsMax)
   if (largest != 0) atomicMax(&code, largest);
   __syncthreads();
   if (threadIdx.x != 0) return;
-  end_block(view, event, number, ran, gridDim.x, code, task_flags(facts));
+  const Ended ended = {event, number, &facts.completions[(number - 1) & (facts.depth - 1)],
+                       facts.task_flags};
+  end_task(view, ended, ran, gridDim.x, code);
 }
 
 inline constexpr auto kSharedBytesMax = cudaFuncAttributeMaxDynamicSharedMemorySize;

@@ -63,7 +63,9 @@ class RingDispatch {
     uint32_t pushed = lane() == 0 ? shared_.pushed[plan] : 0;
     pushed = __shfl_sync(~0u, pushed, 0);
     if (!has_slots(plan, pushed, tasks)) return false;
-    const uint32_t first_word = task_word(event, facts.function, facts.words, task_flags(facts));
+    const uint32_t first_word = task_word(event, facts.function, facts.words, facts.task_flags);
+    const auto completion =
+        reinterpret_cast<uint64_t>(&facts.completions[(number - 1) & (facts.depth - 1)]);
     for (uint32_t task = 0; task < tasks; ++task) {
       const uint32_t ticket = pushed + task;
       uint64_t* const slot = view_.state->rings[plan].tasks[ticket % kRingSlots];
@@ -76,7 +78,9 @@ class RingDispatch {
       }
       if (lane() < kTaskHeadWords) {
         const uint32_t place = task | (tasks - 1) << 8 | blocks << 16;
-        const uint32_t word = lane() == 0 ? first_word : lane() == 1 ? place : number;
+        uint32_t word = lane() == 0 ? first_word : lane() == 1 ? place : number;
+        if (lane() == 3) word = static_cast<uint32_t>(completion);
+        if (lane() == 4) word = static_cast<uint32_t>(completion >> 32);
         store_device(&slot[lane()], numbered(ticket + 1, word));
       }
     }

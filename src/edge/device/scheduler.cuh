@@ -126,6 +126,7 @@ class Scheduler {
     facts.period_us = load_system(&entry.period_us);
     facts.notify_count = load_system(&entry.notify_count);
     facts.notify_us_max = load_system(&entry.notify_us_max);
+    facts.task_flags = facts.depth == 0 ? 0 : task_flags(facts);
     const bool on_device = (facts.flags & EDGE_DEVICE_QUEUE) != 0;
     uint8_t* const base =
         on_device ? view_.device_queues + event * view_.device_queue_bytes : view_.region;

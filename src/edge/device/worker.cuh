@@ -23,8 +23,6 @@ class TaskSource {
     const bool got = view_.wait == EDGE_WAIT_TARGETED ? wait_for_own(&ticket, task)
                                                       : wait_for_any(&ticket, task);
     if (lane() == 0) flush();
-    // The submitter has written its data before its words.
-    if (got) fence_all();
     return got;
   }
 
@@ -117,7 +115,8 @@ class TaskSource {
       task[at] = half_of(more);
     }
     __syncwarp();
-    if (lane() == 0) store_release_system(&ring_.copied[ticket % kRingSlots], ticket + 1);
+    // All lanes have used what they read.
+    if (lane() == 0) store_device(&ring_.copied[ticket % kRingSlots], ticket + 1);
     return true;
   }
 
@@ -158,7 +157,8 @@ __device__ uint32_t run_event(uint32_t function, const EventBlock& block) {
 template <typename... Events>
 __device__ void run_worker(const View& view, uint32_t number) {
   // Parameters begin at a multiple of 16 bytes.
-  __shared__ __align__(16) uint32_t task[kTaskWords + 1];
+  constexpr uint32_t kTaskAt = (4 - kTaskHeadWords % 4) % 4;
+  __shared__ __align__(16) uint32_t task[kTaskWords + kTaskAt];
   __shared__ uint32_t code;
   __shared__ uint32_t goes_on;
   Ring& ring = view.state->rings[number < view.reserved_workers ? 1 : 0];
@@ -166,22 +166,27 @@ __device__ void run_worker(const View& view, uint32_t number) {
   if (threadIdx.x == 0) code = 0;
   while (true) {
     if (warp() == 0) {
-      const bool got = source.next(task + 1);
+      const bool got = source.next(task + kTaskAt);
       if (lane() == 0) goes_on = got ? 1 : 0;
+      // The submitter has written its data before its words.
+      if (got && (task[kTaskAt] >> 24 & kTaskParametersOnly) == 0) fence_all();
     }
     __syncthreads();
     if (goes_on == 0) return;
-    const uint32_t what = task[1];
-    const uint32_t place = task[2];
-    const uint32_t event_number = task[3];
-    const uint32_t event = what & 0xff;
+    const uint32_t* const head = task + kTaskAt;
+    const uint32_t what = head[0];
+    const uint32_t place = head[1];
+    const Ended ended = {what & 0xff, head[2],
+                         reinterpret_cast<uint64_t*>(uint64_t{head[4]} << 32 | head[3]),
+                         what >> 24};
     const uint32_t tasks = (place >> 8 & 0xff) + 1;
     const uint32_t blocks = place >> 16;
     uint32_t largest = 0;
     uint32_t ran = 0;
     for (uint32_t i = place & 0xff; i < blocks; i += tasks) {
       const EventBlock block = {
-          i, blocks, event, event_number, task + 1 + kTaskHeadWords, gpu::dynamic_shared(), &view};
+          i,    blocks, ended.event, ended.number, head + kTaskHeadWords, gpu::dynamic_shared(),
+          &view};
       const uint32_t own = run_event<Events...>(what >> 8 & 0xff, block);
       if (own > largest) largest = own;
       ++ran;
@@ -190,7 +195,7 @@ __device__ void run_worker(const View& view, uint32_t number) {
     if (largest != 0) atomicMax(&code, largest);
     __syncthreads();
     if (threadIdx.x == 0) {
-      end_block(view, event, event_number, ran, tasks, code, what >> 24);
+      end_task(view, ended, ran, tasks, code);
       atomicAdd(&ring.finished, 1u);
       code = 0;
     }

@@ -311,3 +311,24 @@ def test_the_queue_lives_when_a_kernel_faults(folder):
         assert counts.wait() == (index + 1, 0)
     assert host.counts(101) == (1,) * 100 + (0,)
     assert host.end() == 0
+
+
+def test_the_example_of_the_document():
+    program = find_program("edge_example", "EDGE_EXAMPLE")
+    if program is None:
+        pytest.skip("edge_example is not built")
+    done = subprocess.run([program], env={**os.environ, "SIMT_GPU": "1"}, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stdout)
+    assert (done.returncode, done.stdout) == (0, "event 1: 42\n")
+
+
+def test_the_benchmark_runs():
+    program = find_program("edge_bench", "EDGE_BENCH")
+    if program is None:
+        pytest.skip("edge_bench is not built")
+    done = subprocess.run(
+        [program, "--quick", "latency"], env={**os.environ, "SIMT_GPU": "1"}, capture_output=True, text=True, timeout=5 * PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"what":"failure"' not in done.stdout

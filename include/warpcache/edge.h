@@ -85,7 +85,7 @@ typedef struct {
                                 multiprocessor has keeps other kernels off it */
   uint32_t depth_max;        /* of queues; 0: 1024 */
   edge_wait wait;
-  uint32_t release_count;  /* RELEASE_ALL: a release for so many blocks of work; 0: 1 ... */
+  uint32_t release_count;  /* RELEASE_ALL: a release for this number of blocks of work; 0: 1 ... */
   uint32_t release_us_max; /* ... or when the oldest has waited so long; 0: 10 */
   uint32_t wait_ms_max;    /* for the GPU, by calls that wait; 0: 5000 */
   uint32_t lifetime_ms;    /* the scheduler ends by itself after this time; 0: never */
@@ -101,7 +101,7 @@ typedef struct {
   edge_priority priority;
   uint32_t flags;
   uint32_t period_us;     /* a timer: the GPU submits an event by itself once in this time; 0: no */
-  uint32_t notify_count;  /* edge_notified() moves once for so many completions; 0: 1 ... */
+  uint32_t notify_count;  /* edge_notified() moves once for this number of completions; 0: 1 ... */
   uint32_t notify_us_max; /* ... or when the oldest has waited so long; 0: 10 */
   const void* timer_parameters; /* of a timer's events: parameter_bytes; word 0 becomes the tick */
 } edge_event;

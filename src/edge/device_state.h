@@ -40,10 +40,10 @@ WC_HD constexpr uint32_t task_word(uint32_t event, uint32_t function, uint32_t w
 // Tasks for a group of workers. Task t, counted from 0, lies in slot t modulo kRingSlots and has
 // number t + 1. A slot is written again once its worker has copied it.
 struct Ring {
-  alignas(128) uint32_t claimed;   // tickets of workers
-  alignas(128) uint32_t finished;  // tasks
-  alignas(128) uint32_t release;   // the barrier of EDGE_WAIT_RELEASE_ALL
-  alignas(128) uint32_t stop;      // 1: no more tasks come
+  alignas(128) uint32_t next_ticket;  // tickets of workers
+  alignas(128) uint32_t finished;     // tasks
+  alignas(128) uint32_t release;      // the barrier of EDGE_WAIT_RELEASE_ALL
+  alignas(128) uint32_t stop;         // 1: no more tasks come
   alignas(128) uint32_t copied[kRingSlots];
   alignas(128) uint64_t tasks[kRingSlots][kTaskWords];
 };

@@ -86,7 +86,7 @@ edge_status edge_runtime::open() {
     config_.workers = std::min(multiprocessors, at_once == 0 ? 0 : at_once - 1);
   }
   if (config_.form == EDGE_PERSISTENT && config_.workers + 1 > at_once) {
-    return fail(EDGE_NO_SPACE, "the GPU has no room for so many workers at a time: " +
+    return fail(EDGE_NO_SPACE, "the GPU has no room for these workers at a time: " +
                                    std::to_string(at_once) + " blocks");
   }
   if (config_.reserved_workers > config_.workers || config_.workers == 0) {

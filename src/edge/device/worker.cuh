@@ -32,7 +32,7 @@ class TaskSource {
   static constexpr uint32_t kRare = 4096;
 
   __device__ bool wait_for_own(uint32_t* ticket, uint32_t* task) {
-    uint32_t own = lane() == 0 ? atomicAdd(&ring_.claimed, 1u) : 0;
+    uint32_t own = lane() == 0 ? atomicAdd(&ring_.next_ticket, 1u) : 0;
     *ticket = own = __shfl_sync(~0u, own, 0);
     for (uint32_t round = 0;; ++round) {
       if (lane() == 0) ++barrier_polls_;
@@ -49,13 +49,13 @@ class TaskSource {
     for (uint32_t round = 0;; ++round) {
       uint32_t seen = lane() == 0 && waits ? load_acquire_device(&ring_.release) : 0;
       seen = __shfl_sync(~0u, seen, 0);
-      if (claim(ticket)) {
+      if (draw(ticket)) {
         while (!copy(*ticket, task)) {
         }
         return true;
       }
       if ((waits || round % kSeldom == kSeldom - 1) && stops()) {
-        if (!claim(ticket)) return false;
+        if (!draw(ticket)) return false;
         while (!copy(*ticket, task)) {
         }
         return true;
@@ -84,18 +84,18 @@ class TaskSource {
   }
 
   // The oldest task that nobody has, if there is one.
-  __device__ bool claim(uint32_t* ticket) {
+  __device__ bool draw(uint32_t* ticket) {
     uint32_t got = 0;
-    uint32_t claimed = 0;
+    uint32_t next_ticket = 0;
     if (lane() == 0) {
       ++queue_polls_;
-      claimed = load_device(&ring_.claimed);
-      const uint64_t word = load_device(&ring_.tasks[claimed % kRingSlots][0]);
-      if (number_of(word) == claimed + 1) {
-        got = atomicCAS(&ring_.claimed, claimed, claimed + 1) == claimed ? 1 : 0;
+      next_ticket = load_device(&ring_.next_ticket);
+      const uint64_t word = load_device(&ring_.tasks[next_ticket % kRingSlots][0]);
+      if (number_of(word) == next_ticket + 1) {
+        got = atomicCAS(&ring_.next_ticket, next_ticket, next_ticket + 1) == next_ticket ? 1 : 0;
       }
     }
-    *ticket = __shfl_sync(~0u, claimed, 0);
+    *ticket = __shfl_sync(~0u, next_ticket, 0);
     return __shfl_sync(~0u, got, 0) != 0;
   }
 

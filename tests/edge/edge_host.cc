@@ -32,7 +32,8 @@ constexpr uint32_t kDepth = 64;
 
 struct Options {
   const char* queues = nullptr;
-  const char* counters = nullptr;
+  const char* counters_file = nullptr;
+  void* counters = nullptr;  // mapped before the first child: all children have one address
   bool keep_going = false;
   uint32_t flags = 0;
 };
@@ -89,11 +90,8 @@ int serve(const Options& options, bool first) {
     (void)std::printf("no GPU: %s\n", refusal.c_str());
     return 77;
   }
-  void* const counters = map_counters(options.counters);
   gpu::PinnedMemory pinned;
-  if (counters == nullptr || !pinned.pin({static_cast<uint8_t*>(counters), kCounters * 4})) {
-    return 1;
-  }
+  if (!pinned.pin({static_cast<uint8_t*>(options.counters), kCounters * 4})) return 1;
   edge_runtime* runtime = nullptr;
   const edge_status opened = edge_open(&config, &runtime);
   if (opened != EDGE_OK) {
@@ -101,7 +99,8 @@ int serve(const Options& options, bool first) {
     return 1;
   }
   if (first && !add_events(runtime, options.flags)) return 1;
-  (void)std::printf("ready counters %" PRIu64 "\n", reinterpret_cast<uint64_t>(counters));
+  (void)std::printf("ready counters %" PRIu64 " pid %d\n",
+                    reinterpret_cast<uint64_t>(options.counters), static_cast<int>(getpid()));
   (void)std::fflush(stdout);
   while (!input_has_ended()) {
     if (edge_check(runtime) == EDGE_OK) continue;
@@ -136,10 +135,12 @@ int run(const std::vector<std::string>& words) {
     } else if (options.queues == nullptr) {
       options.queues = word.c_str();
     } else {
-      options.counters = word.c_str();
+      options.counters_file = word.c_str();
     }
   }
-  if (options.counters == nullptr) return 2;
+  if (options.counters_file == nullptr) return 2;
+  options.counters = map_counters(options.counters_file);
+  if (options.counters == nullptr) return 1;
   return options.keep_going ? supervise(options) : serve(options, true);
 }
 

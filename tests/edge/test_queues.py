@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import time
@@ -22,7 +23,7 @@ PATIENCE_S = 120
 MAGIC = b"WAPEDGE1"
 TABLE, ENTRY = 4096, 256
 OPEN = 1
-HEAD, TAIL, TAKEN = 64, 128, 192
+HEAD, TAIL = 64, 128
 CLOSED = 1 << 63
 FREE = 0xFFFFFFFF
 FAULT, CANCELLED = 0xFFFFFFF0, 0xFFFFFFF1
@@ -128,6 +129,7 @@ class Host:
     def wait_until_ready(self) -> int:
         for line in self.process.stdout:
             if line.startswith("ready"):
+                self.pid = int(line.split()[4])  # of the process that has the GPU
                 return int(line.split()[2])
             if self.process.poll() == 77 or line.startswith("no GPU"):
                 break
@@ -310,6 +312,26 @@ def test_the_queue_lives_when_a_kernel_faults(folder):
         counts.submit(*host.counting(index))
         assert counts.wait() == (index + 1, 0)
     assert host.counts(101) == (1,) * 100 + (0,)
+    assert host.end() == 0
+
+
+def test_no_event_is_lost_or_runs_twice_when_the_gpus_process_is_killed(folder):
+    host = Host(folder, "--keep-going")
+    queue = Queue(Region(host.queues), COUNT)
+    codes = []
+    for round_ in range(3):
+        for _ in range(queue.depth):
+            assert queue.submit(*host.counting(queue.head)) is not None
+        for _ in range(round_ * 4):
+            codes.append(queue.wait()[1])
+        os.kill(host.pid, signal.SIGKILL)
+        assert host.wait_until_ready() == host.base
+        while len(codes) < (round_ + 1) * queue.depth:
+            codes.append(queue.wait()[1])
+    assert set(codes) <= {0, FAULT}
+    counts = host.counts(len(codes))
+    for code, count in zip(codes, counts):
+        assert count == 1 if code == 0 else count <= 1
     assert host.end() == 0
 
 

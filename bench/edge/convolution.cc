@@ -17,16 +17,15 @@ constexpr uint32_t kBatch = 256;             // look-ups of an event
 constexpr uint32_t kInFlight = 64;           // batches
 constexpr uint32_t kAllShared = 200 * 1024;  // bytes that leave no room for others that use some
 
-enum class Way : uint8_t { kLaunch, kLaunchUrgent, kEvents, kReserved, kUrgentOnly };
+enum class Way : uint8_t { kLaunch, kLaunchUrgent, kEvents, kReserved, kGreen, kUrgentOnly };
 struct Facts {
   Way way;
   const char* name;
 };
-constexpr Facts kWays[] = {{Way::kLaunch, "launch"},
-                           {Way::kLaunchUrgent, "launch-priority"},
-                           {Way::kEvents, "edge-p1"},
-                           {Way::kReserved, "edge-p1-reserved-16"},
-                           {Way::kUrgentOnly, "edge-p2"}};
+constexpr Facts kWays[] = {
+    {Way::kLaunch, "launch"},          {Way::kLaunchUrgent, "launch-priority"},
+    {Way::kEvents, "edge-p1"},         {Way::kReserved, "edge-p1-reserved-16"},
+    {Way::kGreen, "edge-p1-green-16"}, {Way::kUrgentOnly, "edge-p2"}};
 
 struct Memory {
   gpu::CudaMemory in, out, index, items, replies, done;
@@ -65,17 +64,18 @@ struct Result {
 
 // Convolutions by launches, one after the other, on a thread of their own. Returns the time of
 // each.
-double convolve(const Memory& memory, const std::atomic<bool>& ends) {
+double convolve(const Memory& memory, const std::atomic<bool>& ends, cudaStream_t on = nullptr) {
   (void)gpu::attach_thread();
-  gpu::CudaStream stream;
-  if (!stream.create(gpu::CudaStream::Priority::kNormal)) return 0;
+  gpu::CudaStream own;
+  if (on == nullptr && !own.create(gpu::CudaStream::Priority::kNormal)) return 0;
+  const cudaStream_t stream = on == nullptr ? own.get() : on;
   const auto begin = Clock::now();
   uint64_t count = 0;
   while (!ends.load(std::memory_order_relaxed)) {
     for (uint32_t i = 0; i < 8; ++i, ++count) {
-      program_of_bench_launch_convolution(memory.convolution(), stream.get());
+      program_of_bench_launch_convolution(memory.convolution(), stream);
     }
-    if (cudaStreamSynchronize(stream.get()) != cudaSuccess) return 0;
+    if (cudaStreamSynchronize(stream) != cudaSuccess) return 0;
   }
   return seconds_since(begin) / static_cast<double>(count) * 1e6;
 }
@@ -127,7 +127,8 @@ class Run {
     std::atomic<bool> ends{false};
     double each = 0;
     std::thread other;
-    if (convolves_by_launches()) other = std::thread([&] { each = convolve(memory_, ends); });
+    if (convolves_by_launches())
+      other = std::thread([&] { each = convolve(memory_, ends, rest_); });
     body();
     ends.store(true);
     if (other.joinable()) other.join();
@@ -166,12 +167,14 @@ class Run {
       queues.config.workers = scale_.workers == 0 ? 16 : scale_.workers;
       queues.config.shared_bytes = kAllShared;
     }
+    if (way_ == Way::kGreen) queues.config.multiprocessors = 16;
     uint32_t id = 0;
     const edge_priority priority = way_ == Way::kUrgentOnly ? EDGE_PRIORITY_2 : EDGE_PRIORITY_1;
     if (!queues.open() ||
         !queues.add(kLookups, sizeof(LookupsParameters), 1, kInFlight, &id, 0, priority)) {
       return;
     }
+    rest_ = static_cast<cudaStream_t>(edge_rest_stream(queues.runtime()));
     // With priority 2 the convolution is an event as well: only then can it be held back.
     uint32_t background = 0;
     if (way_ == Way::kUrgentOnly && !queues.add(kConvolution, sizeof(ConvolutionParameters),
@@ -208,6 +211,7 @@ class Run {
   const Way way_;
   const double rate_;
   const bool convolves_;
+  cudaStream_t rest_ = nullptr;  // of the multiprocessors that events leave
   Result result_;
 };
 

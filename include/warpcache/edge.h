@@ -85,10 +85,12 @@ typedef struct {
                                 multiprocessor has keeps other kernels off it */
   uint32_t depth_max;        /* of queues; 0: 1024 */
   edge_wait wait;
-  uint32_t release_count;  /* RELEASE_ALL: a release for this number of blocks of work; 0: 1 ... */
-  uint32_t release_us_max; /* ... or when the oldest has waited so long; 0: 10 */
-  uint32_t wait_ms_max;    /* for the GPU, by calls that wait; 0: 5000 */
-  uint32_t lifetime_ms;    /* the scheduler ends by itself after this time; 0: never */
+  uint32_t release_count;   /* RELEASE_ALL: a release for this number of blocks of work; 0: 1 ... */
+  uint32_t release_us_max;  /* ... or when the oldest has waited so long; 0: 10 */
+  uint32_t wait_ms_max;     /* for the GPU, by calls that wait; 0: 5000 */
+  uint32_t multiprocessors; /* of the scheduler and the workers alone, a green context; 0: they
+                               share all */
+  uint32_t lifetime_ms;     /* the scheduler ends by itself after this time; 0: never */
 } edge_config;
 
 typedef struct {
@@ -142,6 +144,9 @@ edge_status edge_resume(edge_runtime* runtime);
  * on, and the next that comes does not wait. */
 edge_status edge_release_barrier(edge_runtime* runtime, uint32_t barrier);
 
+/* With edge_config.multiprocessors: a cudaStream_t whose kernels run on all others. The runtime
+ * owns it. NULL without. */
+void* edge_rest_stream(edge_runtime* runtime);
 /* The queues of a runtime. The runtime owns them. */
 edge_queues* edge_queues_of(edge_runtime* runtime);
 /* EDGE_OK, or EDGE_FAULT and edge_why(). To be called now and then by who waits. */

@@ -75,6 +75,11 @@ edge_status edge_runtime::open() {
                 std::string("loading the kernels: ") + cudaGetErrorString(prepared));
   }
   const uint32_t at_once = config_.program->workers_at_once(config_.threads, config_.shared_bytes);
+  if (config_.multiprocessors != 0) {
+    const std::string refusal = Partition::create(config_.multiprocessors, &partition_);
+    if (!refusal.empty()) return fail(EDGE_NO_DEVICE, refusal);
+    if (config_.workers == 0) config_.workers = partition_->multiprocessors() - 1;
+  }
   if (config_.workers == 0) {
     int device = 0;
     cudaDeviceProp facts = {};
@@ -104,8 +109,7 @@ edge_status edge_runtime::open() {
   view_.release_ns_max = config_.release_us_max * 1000;
   view_.wait = config_.wait;
   if (config_.form == EDGE_GRAPH_LAUNCH) {
-    const std::string refusal =
-        GraphLaunches::create(*config_.program, view_, stream_.get(), &graphs_);
+    const std::string refusal = GraphLaunches::create(*config_.program, view_, stream(), &graphs_);
     if (!refusal.empty()) return fail(EDGE_NO_DEVICE, refusal);
   }
   return start();
@@ -149,7 +153,7 @@ void edge_runtime::recover() {
 edge_status edge_runtime::start() {
   if (failed_) return EDGE_FAULT;
   for (Ring& ring : view_.state->rings) {
-    if (cudaMemsetAsync(&ring, 0, sizeof(Ring), stream_.get()) != cudaSuccess) {
+    if (cudaMemsetAsync(&ring, 0, sizeof(Ring), stream()) != cudaSuccess) {
       return fail(EDGE_FAULT, "clearing the work queues");
     }
   }
@@ -161,7 +165,7 @@ edge_status edge_runtime::start() {
     failure = graphs_->start();
   } else {
     config_.program->start_workers(view_, {config_.workers + 1, config_.threads},
-                                   config_.shared_bytes, stream_.get());
+                                   config_.shared_bytes, stream());
     const cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) failure = cudaGetErrorString(error);
   }
@@ -177,7 +181,7 @@ edge_status edge_runtime::stop() {
   const auto end = deadline();
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && Clock::now() < end) {
-    state = cudaStreamQuery(stream_.get());
+    state = cudaStreamQuery(stream());
     if (state == cudaErrorNotReady) nap();
   }
   if (state == cudaErrorNotReady) return fail(EDGE_TIMEOUT, "an event does not end");
@@ -401,7 +405,7 @@ edge_status edge_runtime::check() {
 
 edge_status edge_runtime::check_locked() {
   if (failed_) return EDGE_FAULT;
-  const cudaError_t state = cudaStreamQuery(stream_.get());
+  const cudaError_t state = cudaStreamQuery(stream());
   if (state == cudaErrorNotReady || (state == cudaSuccess && !runs_)) return EDGE_OK;
   failed_ = true;
   runs_ = false;
@@ -454,6 +458,7 @@ edge_status edge_resume(edge_runtime* runtime) { return runtime->resume(); }
 edge_status edge_release_barrier(edge_runtime* runtime, uint32_t barrier) {
   return runtime->release_barrier(barrier);
 }
+void* edge_rest_stream(edge_runtime* runtime) { return runtime->rest_stream(); }
 edge_queues* edge_queues_of(edge_runtime* runtime) { return &runtime->queues(); }
 edge_status edge_check(edge_runtime* runtime) { return runtime->check(); }
 edge_status edge_read_counts(edge_runtime* runtime, edge_counts* counts) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "edge/graph_launches.h"
+#include "edge/partition.h"
 #include "edge/program.h"
 #include "edge/queues.h"
 #include "gpu/device.h"
@@ -39,6 +40,7 @@ struct edge_runtime {
   edge_status read_counts(edge_counts* counts);
 
   edge_queues& queues() { return queues_; }
+  cudaStream_t rest_stream() const { return partition_ == nullptr ? nullptr : partition_->rest(); }
   const std::string& why() const { return why_; }
   // For a scheduler that was paused when it is not known whether it runs.
   bool runs() const { return runs_; }
@@ -55,6 +57,7 @@ struct edge_runtime {
   edge_status stop();
   edge_status check_locked();
   void recover();
+  cudaStream_t stream() const { return partition_ == nullptr ? stream_.get() : partition_->own(); }
   void change_table();
   edge_status check_event(const edge_event& event) const;
   uint64_t area_bytes() const;
@@ -76,7 +79,8 @@ struct edge_runtime {
   warpcache::gpu::CudaMemory contexts_;
   warpcache::gpu::CudaMemory device_queues_;
   warpcache::gpu::CudaMemory copies_;  // pinned: for copy_from_device()
-  warpcache::gpu::CudaStream stream_;  // of the scheduler
+  warpcache::gpu::CudaStream stream_;  // of the scheduler, unless it has multiprocessors of its own
+  std::unique_ptr<warpcache::edge::Partition> partition_;
   warpcache::gpu::CudaStream side_;
   warpcache::edge::View view_ = {};
   std::unique_ptr<warpcache::edge::GraphLaunches> graphs_;

@@ -71,7 +71,7 @@ class Scheduler {
       idle_rounds = found ? 0 : idle_rounds + 1;
       if (!found) {
         dispatch_.idle_round();
-        pause(idle_rounds);
+        pause(table.own == 0 ? kNothingToDo : idle_rounds);
       }
     }
     if (lane() == 0) flush_polls();
@@ -82,6 +82,7 @@ class Scheduler {
   static constexpr uint32_t kLoads = 4;  // of each lane, for an entry of many words
   static_assert(kLoads * kWarp > kParameterWordsMax);
   static constexpr uint32_t kSeldom = 8;
+  static constexpr uint32_t kNothingToDo = 5000;  // for pause(): a warp without events looks seldom
   static constexpr uint32_t kRare = 256;
 
   // The whole warp.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/testing/rig.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -67,7 +68,7 @@ class CudaRig final : public Rig {
     config.engines = config_.engines * cuda::CudaEngineConfig{}.runners(true);
     config.blocks_per_engine = config_.gpu_blocks;
     if (kind_ == RigKind::kCudaEdge) {
-      const std::string failure = cuda::EdgeJobs::create(config_.gpu_blocks, &edge_);
+      const std::string failure = cuda::EdgeJobs::create(std::max(2u, config_.gpu_blocks / 4), &edge_);
       if (!failure.empty()) return failure;
     }
     return store::CudaStore::create(config, faults_, &store_);

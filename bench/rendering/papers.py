@@ -188,6 +188,7 @@ def both_readings() -> str:
     return f"{percent(simt.efficiency('2.3'))}; {percent(simt.efficiency('2.3 without H'))} without H"
 
 
+EDGE = "`bench/edge/run {}`"
 RUN = "`gpu {}`"
 HIT, NIC = "`hit {}`", "`nic {}`"
 SIMT = "`simt`"
@@ -242,7 +243,7 @@ DISSERTATION = (
     Shown("figure 4.16", "its latency", "mean 264 to 353 us", ping_latency, RUN.format("get ping"), "O"),
     Shown("figure 4.17", "its energy", "127 k/J, the machine", energy, RUN.format("get"), "W"),
     Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "NW"),
-    Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", "", "NS"),
+    Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", EDGE.format("programs"), "N"),
     Shown("figure 5.3", "persistent against launches", "2.9 times (small)", persistent, RUN.format("batches"), "G"),
     *(
         Shown(f"figure 5.{number}", what, theirs, "", "", "E")

@@ -10,7 +10,8 @@ function(wc_simulated_kernels NAME)
   set_source_files_properties(${ARG_SOURCES} PROPERTIES LANGUAGE CXX
     COMPILE_OPTIONS "-xc++;-include;${simt}/device.h;-fno-extern-tls-init;-Wno-unknown-pragmas;-Wno-sign-conversion;-Wno-unused-parameter")
   add_library(${NAME} SHARED ${ARG_SOURCES} "${simt}/allocation.cc" "${simt}/block.cc" "${simt}/runtime.cc" "${simt}/shared_memory.cc")
-  target_include_directories(${NAME} PUBLIC "${simt}/include" PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
+  target_include_directories(${NAME} PUBLIC "${simt}/include" PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include"
+    "${CMAKE_SOURCE_DIR}/tests" "${CMAKE_SOURCE_DIR}/bench")
   target_link_libraries(${NAME} PRIVATE wc_warnings Boost::context Threads::Threads)
   target_link_options(${NAME} PRIVATE "-Wl,--version-script=${simt}/kernels.map")
   set_target_properties(${NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON LINK_DEPENDS "${simt}/kernels.map")

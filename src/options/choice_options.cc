@@ -36,7 +36,9 @@ bool set_engine(OptionDraft& draft, std::string_view value) {
 
 bool set_gpu_mode(OptionDraft& draft, std::string_view value) {
   return set_choice<GpuMode>(draft.options.gpu.mode, value,
-                             {{"launch", GpuMode::kLaunch}, {"persistent", GpuMode::kPersistent}});
+                             {{"launch", GpuMode::kLaunch},
+                              {"persistent", GpuMode::kPersistent},
+                              {"edge", GpuMode::kEdge}});
 }
 
 bool set_values(OptionDraft& draft, std::string_view value) {

@@ -346,8 +346,9 @@ const Spec kSpecs[] = {
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
      "the number of a GPU, from 0", "", "which GPU, with --engine=cuda (default: 0)"},
-    {kGpuMode, "gpu-mode", "name", set_gpu_mode, "launch or persistent", "",
-     "how batches get to the GPU: launch (default), a\nkernel each, or persistent, one that stays"},
+    {kGpuMode, "gpu-mode", "name", set_gpu_mode, "launch, persistent or edge", "",
+     "how batches get to the GPU: launch (default), a\nkernel each, persistent, one that stays, or "
+     "edge, as\nevents of a scheduler on the GPU"},
     {kValues, "values", "name", set_values, "device or host", "",
      "where items lie: in the GPU's memory as far as it goes\n(default), or host: only the index "
      "does"},

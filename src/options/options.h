@@ -100,7 +100,7 @@ struct UdpGuardOptions {
 
 enum class ProtocolChoice : uint8_t { kAuto, kText, kBinary };  // -B
 enum class EngineChoice : uint8_t { kAuto, kCpu, kCuda };       // --engine
-enum class GpuMode : uint8_t { kLaunch, kPersistent };          // --gpu-mode
+enum class GpuMode : uint8_t { kLaunch, kPersistent, kEdge };   // --gpu-mode
 enum class ValuesChoice : uint8_t { kDevice, kHost };           // --values
 enum class GpuErrorChoice : uint8_t { kCpu, kExit };            // --on-gpu-error
 

@@ -276,6 +276,7 @@ TEST(Options, ProtocolAndEngine) {
   EXPECT_EQ(accept({"--gpu=3"}).gpu.number, 3u);
   EXPECT_EQ(accept({}).gpu.mode, GpuMode::kLaunch);
   EXPECT_EQ(accept({"--gpu-mode=persistent"}).gpu.mode, GpuMode::kPersistent);
+  EXPECT_EQ(accept({"--gpu-mode=edge"}).gpu.mode, GpuMode::kEdge);
   EXPECT_EQ(accept({}).gpu.values, ValuesChoice::kDevice);
   EXPECT_EQ(accept({"--values=host"}).gpu.values, ValuesChoice::kHost);
   refuse({"--values=gpu"}, "--values", "\"gpu\"", "device or host");
@@ -283,7 +284,7 @@ TEST(Options, ProtocolAndEngine) {
   EXPECT_TRUE(accept({"--selftest"}).gpu.selftest);
   EXPECT_FALSE(accept({}).store.memory_given);
   EXPECT_TRUE(accept({"-m", "64"}).store.memory_given);
-  refuse({"--gpu-mode=fast"}, "--gpu-mode", "\"fast\"", "launch or persistent");
+  refuse({"--gpu-mode=fast"}, "--gpu-mode", "\"fast\"", "launch, persistent or edge");
 }
 
 TEST(Options, PrefixStatistics) {

@@ -57,6 +57,7 @@ class CudaBackend final : public Backend {
   gpu::DeviceFaults faults_;
   gpu::DeviceFacts device_;
   CudaStoreConfig config_;
+  std::unique_ptr<engine::cuda::EdgeJobs> edge_;  // --gpu-mode=edge
   std::unique_ptr<CudaStore> store_;
   std::mutex spare_mutex_;  // guards what follows
   bool spare_tried_ = false;
@@ -76,6 +77,12 @@ std::string CudaBackend::start() {
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   // Each thread has an engine, and so has each port of Ethernet frames.
   const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
+  if (options_.gpu.mode == GpuMode::kEdge) {
+    // The store's kernels run beside the workers, and each of these may take a multiprocessor.
+    const uint32_t workers = std::max(1u, device_.multiprocessors * 3 / 4);
+    const std::string failure_of_edge = engine::cuda::EdgeJobs::create(workers, &edge_);
+    if (!failure_of_edge.empty()) return "--gpu-mode=edge: " + failure_of_edge + ".";
+  }
   const auto frame_ports = options_.frame_threads();
   config_.engines = options_.server.threads * engine_config().runners(false) +
                     frame_ports * engine_config().runners(true);
@@ -97,7 +104,8 @@ CudaEngineConfig CudaBackend::engine_config() const {
   config.jobs.blocks_max = config_.blocks_per_engine;
   config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
   config.packet_bursts = options_.frames_depth;
-  config.batches = config.jobs.persistent ? 1 : kBatchesByLaunches;
+  config.jobs.edge = edge_.get();
+  config.batches = config.jobs.stays() ? 1 : kBatchesByLaunches;
   return config;
 }
 
@@ -118,10 +126,11 @@ std::string CudaBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* 
 }
 
 std::string CudaBackend::describe() const {
-  const bool persistent = options_.gpu.mode == GpuMode::kPersistent;
+  const char* const way = options_.gpu.mode == GpuMode::kPersistent ? "a persistent kernel"
+                          : options_.gpu.mode == GpuMode::kEdge     ? "events of a scheduler"
+                                                                    : "a kernel for each batch";
   std::string text = "cuda on GPU " + std::to_string(device_.number) + " (" + device_.name + ", " +
-                     std::to_string(device_.memory_bytes >> 30) + " GiB), " +
-                     (persistent ? "a persistent kernel" : "a kernel for each batch");
+                     std::to_string(device_.memory_bytes >> 30) + " GiB), " + way;
   if (store_->host_bytes() != 0) {
     text += ", " + std::to_string(store_->host_bytes() >> 20) +
             " MiB of the items in the host's memory";

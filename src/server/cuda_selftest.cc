@@ -189,21 +189,29 @@ bool exercise(Bench& bench, std::string* figures) {
 }
 
 // Tests one GPU mode. False: a test has failed.
-bool test_way(bool persistent) {
+bool test_way(GpuMode mode, uint32_t multiprocessors) {
   gpu::DeviceFaults faults;
   store::CudaStoreConfig store_config;
   store_config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   store_config.store.memory_limit = kMemoryBytes;
   store_config.blocks_per_engine = 128;
+  std::unique_ptr<engine::cuda::EdgeJobs> edge;
+  std::string failure;
+  if (mode == GpuMode::kEdge) {
+    failure = engine::cuda::EdgeJobs::create(std::max(1u, multiprocessors * 3 / 4), &edge);
+  }
   std::unique_ptr<CudaStore> store;
-  std::string failure = CudaStore::create(store_config, faults, &store);
+  if (failure.empty()) failure = CudaStore::create(store_config, faults, &store);
   NoAdmin admin;
   std::unique_ptr<CudaEngine> engine;
   engine::cuda::CudaEngineConfig config;
   config.jobs.blocks_max = store_config.blocks_per_engine;
-  config.jobs.persistent = persistent;
+  config.jobs.persistent = mode == GpuMode::kPersistent;
+  config.jobs.edge = edge.get();
   if (failure.empty()) failure = CudaEngine::create(config, *store, faults, admin, &engine);
-  const char* const name = persistent ? "a persistent kernel" : "a kernel for each batch";
+  const char* const name = mode == GpuMode::kPersistent ? "a persistent kernel"
+                           : mode == GpuMode::kEdge     ? "events of a scheduler"
+                                                        : "a kernel for each batch";
   if (!failure.empty()) {
     say(fmt::format("  {}: {}", name, failure));
     return false;
@@ -230,10 +238,12 @@ int run_selftest(const Options& options) {
   }
   say(fmt::format("selftest of GPU {}, {}, {} MiB of {} free", device.number, device.name,
                   device.free_bytes >> 20, device.memory_bytes >> 20));
-  const bool launches = test_way(false);
-  const bool stays = test_way(true);
-  say(launches && stays ? "all is well" : "something is wrong");
-  return launches && stays ? 0 : kExitWrong;
+  bool well = true;
+  for (const GpuMode mode : {GpuMode::kLaunch, GpuMode::kPersistent, GpuMode::kEdge}) {
+    well = test_way(mode, device.multiprocessors) && well;
+  }
+  say(well ? "all is well" : "something is wrong");
+  return well ? 0 : kExitWrong;
 }
 
 }  // namespace warpcache::server

@@ -38,7 +38,7 @@ TEST_P(ClockTest, ItemsExpireThoughTheGpuIsNotToldTheTime) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, ClockTest,
                          testing::Values(RigKind::kCudaLaunch, RigKind::kCudaPersistent,
-                                         RigKind::kCudaHostValues),
+                                         RigKind::kCudaHostValues, RigKind::kCudaEdge),
                          [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_P(ReadOrderTest, TheFirstReadOfAStaleItemWins) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, ReadOrderTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
-                                         RigKind::kCudaPersistent),
+                                         RigKind::kCudaPersistent, RigKind::kCudaEdge),
                          [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace

@@ -26,7 +26,8 @@ using namespace warpcache::model;
 
 constexpr char kUsage[] =
     "usage: run_model [--seconds N] [--first SEED] [--steps N] [--keep-going]\n"
-    "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values | --memcached PROGRAM]\n"
+    "                 [--engine cpu|cuda|cuda-persistent|cuda-host-values|cuda-edge | --memcached "
+    "PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
     "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"

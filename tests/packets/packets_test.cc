@@ -89,12 +89,12 @@ std::string test_name(const testing::TestParamInfo<Parameters>& info) {
   return engine::rig_name(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PacketsTest,
-                         testing::Combine(testing::Values(engine::RigKind::kCpu,
-                                                          engine::RigKind::kCudaLaunch,
-                                                          engine::RigKind::kCudaPersistent),
-                                          testing::ValuesIn(topics())),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    All, PacketsTest,
+    testing::Combine(testing::Values(engine::RigKind::kCpu, engine::RigKind::kCudaLaunch,
+                                     engine::RigKind::kCudaPersistent, engine::RigKind::kCudaEdge),
+                     testing::ValuesIn(topics())),
+    test_name);
 
 }  // namespace
 }  // namespace warpcache::packets

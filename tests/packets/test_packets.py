@@ -38,7 +38,7 @@ COUNTERS = {
     "unsupported": "frames_unsupported",
     "malformed": "frames_malformed",
 }
-ENGINES = {"launch": (), "persistent": ("--gpu-mode=persistent",)}
+ENGINES = {"launch": (), "persistent": ("--gpu-mode=persistent",), "edge": ("--gpu-mode=edge",)}
 
 
 class FrameServer:
@@ -169,7 +169,7 @@ PORTS = {"pcap": PcapServer, "dpdk": DpdkServer}
 def frame_server(request, tmp_path):
     port, mode = request.param
     made = PORTS[port](require_target("warpcached"), tmp_path, ENGINES[mode])
-    if mode == "persistent" and not made.on_gpu():
+    if mode != "launch" and not made.on_gpu():
         made.stop()
         pytest.skip("the CPU engine has one mode")
     yield made

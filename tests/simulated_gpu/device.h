@@ -164,6 +164,7 @@ inline int __syncthreads_count(bool vote) {
 }
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __nanosleep(uint32_t) { simt::rest(); }
 inline int64_t clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

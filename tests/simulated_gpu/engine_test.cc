@@ -259,7 +259,7 @@ TEST_F(SmallDevice, AnswersAsTheModel) {
 
 INSTANTIATE_TEST_SUITE_P(All, SimulatedGpu,
                          testing::Values(RigKind::kCudaLaunch, RigKind::kCudaPersistent,
-                                         RigKind::kCudaHostValues),
+                                         RigKind::kCudaHostValues, RigKind::kCudaEdge),
                          [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace

@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
   app.add_option("--operations", effort.operations, "of each scenario, at most");
   app.add_option("--seed", effort.seed, "of all that is random");
   app.add_option("--threads", threads, "at once");
-  app.add_option("--engine", engine, "cpu, cuda, cuda-persistent or cuda-host-values")
-      ->check(CLI::IsMember({"cpu", "cuda", "cuda-persistent", "cuda-host-values"}));
+  app.add_option("--engine", engine, "cpu, cuda, cuda-persistent, cuda-host-values or cuda-edge")
+      ->check(CLI::IsMember({"cpu", "cuda", "cuda-persistent", "cuda-host-values", "cuda-edge"}));
 #if defined(WARPCACHE_HAVE_BPF)
   bool nic_cache = false;
   app.add_flag("--nic-cache", nic_cache, "reads also go to the NIC cache's program");

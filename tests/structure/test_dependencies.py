@@ -19,7 +19,8 @@ ALLOWED = {
     "store": {"base", "protocol"},
     "request": {"base", "net", "protocol", "store"},
     "nic_cache": {"base", "net", "store"},
-    "engine": REQUEST,
+    "edge": {"base"},
+    "engine": REQUEST | {"edge"},
     "io": {"base", "net", "protocol"},
     "options": {"base"},
     "admin": REQUEST | {"engine", "options"},
@@ -29,7 +30,7 @@ ALLOWED = {
     "server": REQUEST | {"engine", "io", "options", "admin", "worker", "nic_cache"},
 }
 # Folders that may include the CUDA runtime's part, gpu/, besides: only these know of a GPU.
-SEES_GPU = ("gpu", "store/cuda", "engine/cuda", "engine/testing", "server")
+SEES_GPU = ("gpu", "edge", "store/cuda", "engine/cuda", "engine/testing", "server")
 # The simulators: what each may include besides itself. `workload` is bench/workload. A simulator has
 # no access to engines or transports; nic_cache takes the store as a simulated cache from hitrate.
 ALLOWED_IN_SIM = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/testing/rig.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -66,6 +67,10 @@ class CudaRig final : public Rig {
     // Each may be opened for frames.
     config.engines = config_.engines * cuda::CudaEngineConfig{}.runners(true);
     config.blocks_per_engine = config_.gpu_blocks;
+    if (kind_ == RigKind::kCudaEdge) {
+      const std::string failure = cuda::EdgeJobs::create(std::max(2u, config_.gpu_blocks / 4), &edge_);
+      if (!failure.empty()) return failure;
+    }
     return store::CudaStore::create(config, faults_, &store_);
   }
 
@@ -77,6 +82,7 @@ class CudaRig final : public Rig {
     config.admin_window = config_.admin_window;
     config.jobs.blocks_max = config_.gpu_blocks;
     config.jobs.persistent = kind_ == RigKind::kCudaPersistent;
+    config.jobs.edge = edge_.get();
     const std::string failure =
         cuda::CudaEngine::create(config, *store_, faults_, admin, &engines_.emplace_back());
     WC_ASSERT(failure.empty());
@@ -93,6 +99,7 @@ class CudaRig final : public Rig {
   RigConfig config_;
   RigKind kind_;
   gpu::DeviceFaults faults_;
+  std::unique_ptr<cuda::EdgeJobs> edge_;
   std::unique_ptr<store::CudaStore> store_;
   std::vector<std::unique_ptr<cuda::CudaEngine>> engines_;
 };
@@ -123,6 +130,8 @@ std::string rig_name(RigKind kind) {
       return "CudaPersistent";
     case RigKind::kCudaHostValues:
       return "CudaHostValues";
+    case RigKind::kCudaEdge:
+      return "CudaEdge";
   }
   return "";
 }
@@ -131,6 +140,7 @@ bool read_rig_kind(const std::string& word, RigKind* kind) {
   static const std::map<std::string, RigKind> kKinds = {
       {"cpu", RigKind::kCpu},
       {"cuda", RigKind::kCudaLaunch},
+      {"cuda-edge", RigKind::kCudaEdge},
       {"cuda-persistent", RigKind::kCudaPersistent},
       {"cuda-host-values", RigKind::kCudaHostValues}};
   const auto found = kKinds.find(word);

@@ -17,6 +17,7 @@ enum class RigKind : uint8_t {
   kCudaLaunch,      // a GPU, a kernel for each batch
   kCudaPersistent,  // a GPU, a persistent kernel
   kCudaHostValues,  // a GPU, a kernel for each batch, items in the host's memory
+  kCudaEdge,        // a GPU, batches as events of a scheduler
 };
 
 struct RigConfig {
@@ -50,7 +51,7 @@ std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string
 // As part of a test's name.
 std::string rig_name(RigKind kind);
 
-// "cpu", "cuda", "cuda-persistent", "cuda-host-values"; false: none of them.
+// "cpu", "cuda", "cuda-persistent", "cuda-host-values", "cuda-edge"; false: none of them.
 bool read_rig_kind(const std::string& word, RigKind* kind);
 
 }  // namespace warpcache::engine

@@ -100,7 +100,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
     job.slots = nullptr;
     job.slot_bytes = batch.slots[0].size;
   }
-  const bool with_job = config_.jobs.persistent && !batch.on_device;
+  const bool with_job = config_.jobs.stays() && !batch.on_device;
   if (with_job && batch.input_bytes <= PacketJob::kInlineMax) {
     job.inline_bytes = batch.input_bytes;
     std::memcpy(job.inline_input, batch.input, batch.input_bytes);
@@ -138,7 +138,7 @@ void PacketRunner::begin_in_place(const net::PacketBurst& batch) {
 // Frames in, kernel, replies out. The driver orders the first two, unless the kernel is persistent.
 void PacketRunner::begin_copied() {
   PacketJob& job = prepare_job(batch_);
-  const bool stays = config_.jobs.persistent;
+  const bool stays = config_.jobs.stays();
   const cudaError_t in =
       cudaMemcpyAsync(input_copy_.data(), batch_.input, batch_.input_bytes, cudaMemcpyHostToDevice,
                       stays ? copies_.get() : runner_.stream());

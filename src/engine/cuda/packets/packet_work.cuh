@@ -19,7 +19,7 @@ struct PacketWork {
   static constexpr bool kStandsBy = true;
 
   static __device__ void run(const BlockResources& resources, const PacketJob& job, Tally& tally,
-                             uint8_t* shared, uint32_t blocks, bool entered) {
+                             uint8_t* shared, uint32_t block, uint32_t blocks, bool entered) {
     store::EpochSlot* const reader = &resources.core.epochs[job.first_reader + blockIdx.x];
     WarpStage& stage = reinterpret_cast<WarpStage*>(shared)[gpu::warp_id()];
     PacketChunk packets(resources, job, stage, tally);
@@ -33,7 +33,7 @@ struct PacketWork {
       entered = true;
     };
     const uint32_t warps = blockDim.x / gpu::kWarpSize;
-    uint32_t chunk = blockIdx.x + gpu::warp_id() * blocks;
+    uint32_t chunk = block + gpu::warp_id() * blocks;
     do {
       const uint32_t first = chunk * kChunkPackets;
       const uint32_t left = chunk < job.shares ? job.count - first : 0;

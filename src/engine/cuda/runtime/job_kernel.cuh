@@ -7,10 +7,10 @@
 //     using JobKind = ...;  // derived from Job
 //     // A block that waits for jobs stays in its epoch until one comes.
 //     static constexpr bool kStandsBy = ...;
-//     // Called by the whole block; `shared` is the kernel's dynamic shared memory. `entered`: the
-//     // block is in its epoch already.
+//     // Called by the whole block, number `block` of `blocks`; `shared` is the kernel's dynamic
+//     // shared memory. `entered`: the block is in its epoch already.
 //     static __device__ void run(const BlockResources&, const JobKind&, Tally&, uint8_t* shared,
-//                                uint32_t blocks, bool entered);
+//                                uint32_t block, uint32_t blocks, bool entered);
 //     // Called by one thread of the block, when the block reads the store no more.
 //     static __device__ void leave(const BlockResources&, const JobKind&);
 //     // Called by one thread of the device, when all shares (at least one) are done.
@@ -154,16 +154,18 @@ __device__ void end_share(const BlockResources& resources, const typename Work::
   store_release_system(job.done, job.number);
 }
 
-// The share of one of `blocks` blocks. Called by the whole block.
+// The share of block `block` of `blocks`. Its reader is job.first_reader + blockIdx.x. Called by
+// the whole block.
 template <typename Work>
 __device__ void run_share(const BlockResources& resources, const typename Work::JobKind& job,
-                          Tally& tally, uint8_t* shared, uint32_t blocks, bool entered) {
+                          Tally& tally, uint8_t* shared, uint32_t block, uint32_t blocks,
+                          bool entered) {
   for (uint32_t i = threadIdx.x; i < kCounterCount; i += blockDim.x) tally.counters.value[i] = 0;
   if (threadIdx.x == 0) tally.undone = tally.space_wanted = tally.space_missing = 0;
   __syncthreads();
   if (blocks == 1 && threadIdx.x == blockDim.x / 2)
     report_space(*resources.core.shared, *job.result);
-  Work::run(resources, job, tally, shared, blocks, entered);
+  Work::run(resources, job, tally, shared, block, blocks, entered);
   __syncthreads();
   if (blocks == 1) {
     report_own<Work>(job, tally);
@@ -177,7 +179,7 @@ __device__ void run_share(const BlockResources& resources, const typename Work::
 template <typename Work>
 __device__ void run_job(const BlockResources& resources, const typename Work::JobKind& job) {
   __shared__ Tally tally;
-  run_share<Work>(resources, job, tally, gpu::dynamic_shared(), gridDim.x, false);
+  run_share<Work>(resources, job, tally, gpu::dynamic_shared(), blockIdx.x, gridDim.x, false);
 }
 
 // --- Persistent kernel
@@ -316,7 +318,7 @@ __device__ void run_jobs(const BlockResources& resources,
       load_job(job, &device_bell->job);
     }
     if (blockIdx.x < blocks) {
-      run_share<Work>(resources, job, tally, gpu::dynamic_shared(), blocks, entered);
+      run_share<Work>(resources, job, tally, gpu::dynamic_shared(), blockIdx.x, blocks, entered);
       slot = &resources.core.epochs[job.first_reader + blockIdx.x];
     }
     __syncthreads();

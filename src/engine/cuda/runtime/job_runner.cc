@@ -41,10 +41,30 @@ std::string JobRunner<JobKind>::start() {
   }
   resources_ = store_.resources();
   first_reader_ = store_.take_readers();
+  if (config_.edge != nullptr) {
+    const std::string failure = start_edge();
+    if (!failure.empty()) return failure;
+  }
   (void)next();
   launch();
   if (wait()) release_device();
   return faults_.failed() ? faults_.why() : "";
+}
+
+template <typename JobKind>
+std::string JobRunner<JobKind>::start_edge() {
+  if (!device_resources_.allocate(gpu::CudaMemory::Place::kDevice, sizeof(BlockResources))) {
+    return "there is too little memory for the GPU's jobs";
+  }
+  const cudaError_t error =
+      cudaMemcpyAsync(device_resources_.data(), &resources_, sizeof(resources_),
+                      cudaMemcpyHostToDevice, stream_.get());
+  if (!faults_.check(error, "starting the engine") ||
+      !faults_.check(cudaStreamSynchronize(stream_.get()), "starting the engine")) {
+    return faults_.why();
+  }
+  return config_.edge->add(edge_function(static_cast<const JobKind*>(nullptr)),
+                           sizeof(EdgeJob<JobKind>), &event_);
 }
 
 template <typename JobKind>
@@ -79,6 +99,7 @@ void JobRunner<JobKind>::launch() {
   job_.number = next_number();
   began_ = SteadyClock::now();
   polls_ = 0;
+  if (config_.edge != nullptr) return launch_event();
   if (!config_.persistent) {
     const gpu::LaunchShape shape = shape_for(&job_, job_.shares, config_.blocks_max);
     launch_job(resources_, job_, shape, stream_.get());
@@ -95,8 +116,23 @@ void JobRunner<JobKind>::launch() {
 }
 
 template <typename JobKind>
+void JobRunner<JobKind>::launch_event() {
+  if (!kernel_runs_) kernel_runs_ = config_.edge->enter();
+  const EdgeJob<JobKind> parameters = {device_resources_.as<BlockResources>(), job_};
+  const uint32_t blocks = shape_for(&job_, job_.shares, config_.blocks_max).blocks;
+  if (!kernel_runs_ || !config_.edge->schedule(event_, &parameters, sizeof(parameters), blocks)) {
+    faults_.fail("starting a batch", config_.edge->why().c_str());
+  }
+}
+
+template <typename JobKind>
 void JobRunner<JobKind>::release_device() {
   if (!kernel_runs_ || faults_.failed()) return;
+  if (config_.edge != nullptr) {
+    kernel_runs_ = false;
+    if (!config_.edge->leave()) faults_.fail("ending the scheduler", config_.edge->why().c_str());
+    return;
+  }
   ring(bell(), Call::kEnd, job_, next_number());
   began_ = SteadyClock::now();
   cudaError_t state = cudaErrorNotReady;
@@ -118,6 +154,11 @@ bool JobRunner<JobKind>::ended() {
 
 template <typename JobKind>
 bool JobRunner<JobKind>::look_at_kernel() {
+  if (config_.edge != nullptr) {
+    if (!config_.edge->check()) faults_.fail("running a batch", config_.edge->why().c_str());
+    if (takes_too_long()) faults_.fail("a batch does not end");
+    return faults_.failed();
+  }
   const cudaError_t state = cudaStreamQuery(stream_.get());
   if (state == cudaErrorNotReady) {
     if (takes_too_long()) faults_.fail("a batch does not end");

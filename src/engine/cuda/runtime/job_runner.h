@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs jobs of one kind on the GPU, one at a time: with one launch for each job, or with a
-// persistent kernel that gets jobs through a doorbell.
+// Runs jobs of one kind on the GPU, one at a time: with one launch for each job, with a persistent
+// kernel that gets jobs through a doorbell, or as events of EDGE.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 
+#include "engine/cuda/edge/edge_jobs.h"
 #include "engine/cuda/runtime/kernels.h"
 #include "gpu/device.h"
 #include "store/cuda/cuda_store.h"
@@ -24,6 +25,11 @@ struct JobRunnerConfig {
   gpu::CudaStream::Priority priority = gpu::CudaStream::Priority::kNormal;
   // If a job takes longer, the device counts as failed.
   uint32_t job_ms_max = 10000;
+  // Jobs are events of these; it outlives the runner. `persistent` is false then.
+  EdgeJobs* edge = nullptr;
+
+  // The kernel is there before the job.
+  bool stays() const { return persistent || edge != nullptr; }
 };
 
 template <typename JobKind>
@@ -57,11 +63,11 @@ class JobRunner {
   // store's owner.
   void take_counts(request::Counters& counters);
 
-  // Work on this stream is done before the next job begins. REQUIRES: not persistent.
+  // Work on this stream is done before the next job begins. REQUIRES: !JobRunnerConfig::stays().
   cudaStream_t stream() const { return stream_.get(); }
 
   // Ends the persistent kernel, so that others have the GPU's blocks; the next job starts it again.
-  // REQUIRES: no job is in progress.
+  // EDGE's scheduler ends with its last runner. REQUIRES: no job is in progress.
   void release_device();
 
   // The store, for calls that launch its own kernels. The persistent kernel ends first: a checker
@@ -73,6 +79,8 @@ class JobRunner {
   }
 
  private:
+  std::string start_edge();
+  void launch_event();
   bool takes_too_long() const;
   // Asks the driver about the kernel, when the job itself does not end. True: the kernel has ended
   // or failed.
@@ -98,7 +106,9 @@ class JobRunner {
   gpu::CudaMemory bell_;         // pinned: Doorbell
   gpu::CudaMemory device_bell_;  // device: DeviceDoorbell
   JobKind job_ = {};
-  bool kernel_runs_ = false;  // the persistent one
+  bool kernel_runs_ = false;          // the persistent one, or EDGE's
+  gpu::CudaMemory device_resources_;  // device: BlockResources, for events
+  uint32_t event_ = 0;
   uint32_t number_ = 0;
   uint32_t polls_ = 0;  // since the job was started
   std::chrono::steady_clock::time_point began_;

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler: warps that look at submission queues and start events. Each warp has its own
+// events, so that the words of a queue have one reader. A Dispatch starts them:
+//
+//   open(), close()       around calls of start()
+//   start(...)            see RingDispatch
+//   idle_round()
+//
+// Device code.
+#pragma once
+
+#include "edge/device/barrier.cuh"
+#include "edge/device/words.cuh"
+
+namespace warpcache::edge {
+
+// What a warp has read of the table of events.
+struct WarpTable {
+  uint32_t loaded;
+  uint32_t generation;
+  uint32_t own;  // open events of this warp, a bit each
+};
+
+// In shared memory, or in device memory where the scheduler ends and goes on.
+struct SchedulerShared {
+  Facts facts[kEventsMax];
+  uint32_t taken[kEventsMax];
+  uint32_t announced[kEventsMax];
+  uint64_t unannounced_ns[kEventsMax];  // 0: nothing waits
+  uint64_t tick_ns[kEventsMax];         // when a timer's next event is due
+  uint32_t ticks[kEventsMax];
+  WarpTable warps[kThreadsMax / kWarp];
+};
+
+template <typename Dispatch>
+class Scheduler {
+ public:
+  __device__ Scheduler(const View& view, SchedulerShared& shared, Dispatch& dispatch)
+      : view_(view), shared_(shared), dispatch_(dispatch) {}
+
+  // Serves the events of this warp, until the host says stop, the lifetime has passed, or `ends`
+  // says so. Called by a whole warp.
+  template <typename Ends>
+  __device__ void run(uint64_t began_ns, const Ends& ends) {
+    uint32_t idle_rounds = 0;
+    WarpTable table = shared_.warps[warp()];
+    __syncwarp();
+    bool eager = false;
+    for (uint32_t round = 0; !ends(); ++round) {
+      uint64_t control = lane() == 0 ? load_system(&view_.header().control) : 0;
+      bool found = false;
+      for (uint32_t left = table.own; left != 0; left &= left - 1) {
+        const auto event = static_cast<uint32_t>(__ffs(left)) - 1;
+        if (serve(event, eager)) found = true;
+        if (!found || round % kSeldom == 0) announce(event);
+      }
+      eager = found;
+      if (round % kRare == 0) {
+        if (lane() == 0) flush_polls();
+        if (expired(began_ns)) break;
+      }
+      control = __shfl_sync(~0u, control, 0);
+      if (half_of(control) == static_cast<uint32_t>(Command::kStop)) break;
+      if (table.loaded == 0 || number_of(control) != table.generation) {
+        table = {1, number_of(control), load_table(number_of(control))};
+        if (lane() == 0) shared_.warps[warp()] = table;
+        __syncwarp();
+      }
+      if (warp() == 0 && round % kSeldom == 0) forward_releases();
+      idle_rounds = found ? 0 : idle_rounds + 1;
+      if (!found) {
+        dispatch_.idle_round();
+        pause(table.own == 0 ? kNothingToDo : idle_rounds);
+      }
+    }
+    if (lane() == 0) flush_polls();
+  }
+
+ private:
+  static constexpr uint32_t kBurst = 8;  // entries of few words that are read at once
+  static constexpr uint32_t kLoads = 4;  // of each lane, for an entry of many words
+  static_assert(kLoads * kWarp > kParameterWordsMax);
+  static constexpr uint32_t kSeldom = 8;
+  static constexpr uint32_t kNothingToDo = 5000;  // for pause(): a warp without events looks seldom
+  static constexpr uint32_t kRare = 256;
+
+  // The whole warp.
+  __device__ bool expired(uint64_t began_ns) const {
+    uint32_t over = 0;
+    if (lane() == 0 && view_.lifetime_ns != 0) {
+      over = gpu::global_time_ns() - began_ns > view_.lifetime_ns ? 1 : 0;
+    }
+    return __shfl_sync(~0u, over, 0) != 0;
+  }
+
+  // Reads what has changed in the table. The host waits for `seen` before it writes the fields of
+  // an event anew. Returns the warp's open events.
+  __device__ uint32_t load_table(uint32_t generation) {
+    fence_all();
+    uint32_t own = 0;
+    for (uint32_t event = warp(); event < kEventsMax; event += blockDim.x / kWarp) {
+      const bool fresh = load_entry(event);
+      if (__shfl_sync(~0u, static_cast<uint32_t>(fresh), 0) != 0) clear_contexts(event);
+      if (lane() != 0) continue;
+      fence_all();
+      store_system(&view_.entry(event).seen, generation);
+      if (shared_.facts[event].open != 0) own |= 1u << event;
+    }
+    return __shfl_sync(~0u, own, 0);
+  }
+
+  // True: another registration than before. Lane 0.
+  __device__ bool load_entry(uint32_t event) {
+    if (lane() != 0) return false;
+    const EventEntry& entry = view_.entry(event);
+    Facts facts = {};
+    facts.open = load_system(&entry.state) == static_cast<uint32_t>(EventState::kOpen);
+    facts.serial = load_system(&entry.serial);
+    facts.flags = load_system(&entry.flags);
+    facts.depth = load_system(&entry.depth);
+    facts.function = load_system(&entry.function);
+    facts.words = load_system(&entry.words);
+    facts.stride = load_system(&entry.stride);
+    facts.blocks = load_system(&entry.blocks);
+    facts.priority = load_system(&entry.priority);
+    facts.period_us = load_system(&entry.period_us);
+    facts.notify_count = load_system(&entry.notify_count);
+    facts.notify_us_max = load_system(&entry.notify_us_max);
+    facts.task_flags = facts.depth == 0 ? 0 : task_flags(facts);
+    const bool on_device = (facts.flags & EDGE_DEVICE_QUEUE) != 0;
+    uint8_t* const base =
+        on_device ? view_.device_queues + event * view_.device_queue_bytes : view_.region;
+    facts.submissions = reinterpret_cast<uint64_t*>(base + load_system(&entry.submissions));
+    facts.completions = reinterpret_cast<uint64_t*>(base + load_system(&entry.completions));
+    QueueState& queue = view_.state->queues[event];
+    const bool fresh = facts.open != 0 && facts.serial != queue.facts.serial;
+    if (fresh) {
+      store_device(&queue.posted, load_system(&entry.taken));
+      store_device(&queue.completed, 0);
+    }
+    const bool began = shared_.facts[event].serial != facts.serial;
+    const uint32_t open = facts.open;
+    facts.open = 0;
+    queue.facts = facts;
+    __threadfence();
+    atomicExch(&queue.facts.open, open);
+    facts.open = open;
+    if (began) {
+      shared_.taken[event] = load_system(&entry.taken);
+      shared_.announced[event] = fresh ? 0 : load_system(&entry.notified);
+      shared_.unannounced_ns[event] = 0;
+      shared_.tick_ns[event] = gpu::global_time_ns() + uint64_t{facts.period_us} * 1000;
+      shared_.ticks[event] = shared_.taken[event];
+    }
+    shared_.facts[event] = facts;
+    return fresh;
+  }
+
+  // Of events of another registration. The warp.
+  __device__ void clear_contexts(uint32_t event) {
+    __syncwarp();
+    for (uint32_t i = lane(); i < view_.contexts_each; i += kWarp) {
+      Context& context = view_.contexts[event * view_.contexts_each + i];
+      context.blocks_done = context.code = context.ended = 0;
+    }
+    __threadfence();
+    __syncwarp();
+  }
+
+  __device__ const uint64_t* entry_at(const Facts& facts, uint32_t position) const {
+    return reinterpret_cast<const uint64_t*>(reinterpret_cast<const uint8_t*>(facts.submissions) +
+                                             uint64_t{position & (facts.depth - 1)} * facts.stride);
+  }
+
+  // True: something was started. The warp.
+  __device__ bool serve(uint32_t event, bool eager) {
+    const Facts& facts = shared_.facts[event];
+    if (facts.period_us != 0) return serve_timer(event);
+    const uint32_t taken = shared_.taken[event];
+    if (lane() == 0) ++bell_polls_;
+    if (facts.words >= kWarp) return serve_large(event, taken);
+    return eager ? serve_small<kBurst>(event, taken) : serve_small<1>(event, taken);
+  }
+
+  template <uint32_t kEntries>
+  __device__ bool serve_small(uint32_t event, uint32_t taken) {
+    const Facts& facts = shared_.facts[event];
+    uint64_t words[kEntries][1];
+#pragma unroll
+    for (uint32_t i = 0; i < kEntries; ++i) {
+      words[i][0] = numbered(number_at(taken + i), 0);
+      if (lane() <= facts.words) words[i][0] = load_system(entry_at(facts, taken + i) + lane());
+    }
+    uint32_t count = 0;
+    bool goes_on = true;
+#pragma unroll
+    for (uint32_t i = 0; i < kEntries; ++i) {
+      if (!goes_on) continue;
+      const uint32_t number = number_at(taken + i);
+      goes_on = __any_sync(~0u, number_of(words[i][0]) != number) == 0;
+      if (!goes_on) continue;
+      if (i == 0) dispatch_.open();
+      goes_on = start(event, number, words[i]);
+      if (goes_on) ++count;
+      if (!goes_on && i == 0) dispatch_.close();
+    }
+    if (count != 0) dispatch_.close();
+    return took(event, taken, count);
+  }
+
+  __device__ bool serve_large(uint32_t event, uint32_t taken) {
+    const Facts& facts = shared_.facts[event];
+    const uint32_t number = number_at(taken);
+    uint64_t words[kLoads];
+    load_words(facts, taken, number, words);
+    bool whole = true;
+#pragma unroll
+    for (uint32_t i = 0; i < kLoads; ++i) whole = whole && number_of(words[i]) == number;
+    if (__any_sync(~0u, !whole) != 0) return false;
+    dispatch_.open();
+    const bool started = start(event, number, words);
+    dispatch_.close();
+    return took(event, taken, started ? 1 : 0);
+  }
+
+  __device__ void load_words(const Facts& facts, uint32_t position, uint32_t number,
+                             uint64_t (&words)[kLoads]) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kLoads; ++i) {
+      const uint32_t at = i * kWarp + lane();
+      words[i] = numbered(number, 0);
+      if (at <= facts.words) words[i] = load_system(entry_at(facts, position) + at);
+    }
+  }
+
+  template <uint32_t kCount>
+  __device__ bool start(uint32_t event, uint32_t number, const uint64_t (&words)[kCount]) {
+    const Facts& facts = shared_.facts[event];
+    uint32_t blocks = half_of(__shfl_sync(~0u, words[0], 0));
+    if (blocks == 0 || (facts.flags & EDGE_MODIFIABLE) == 0) blocks = facts.blocks;
+    return dispatch_.start(facts, event, number, blocks & 0xffff, words);
+  }
+
+  __device__ bool took(uint32_t event, uint32_t taken, uint32_t count) {
+    __syncwarp();
+    if (count != 0 && lane() == 0) {
+      shared_.taken[event] = taken + count;
+      store_system(&view_.entry(event).taken, taken + count);
+    }
+    __syncwarp();
+    return count != 0;
+  }
+
+  // Entry 0 of a timer's queue has its parameters; the first of them becomes the number of the
+  // tick.
+  __device__ bool serve_timer(uint32_t event) {
+    const Facts& facts = shared_.facts[event];
+    const uint32_t taken = shared_.taken[event];
+    const uint32_t number = number_at(taken);
+    uint32_t due = 0;
+    if (lane() == 0) due = tick_is_due(event, number) ? 1 : 0;
+    if (__shfl_sync(~0u, due, 0) == 0) return false;
+    uint64_t words[kLoads];
+    load_words(facts, 0, number, words);
+    if (lane() == 0) words[0] = 0;
+    if (lane() == 1) words[0] = shared_.ticks[event];
+    dispatch_.open();
+    const bool started = start(event, number, words);
+    dispatch_.close();
+    if (started && lane() == 0) next_tick(event);
+    return took(event, taken, started ? 1 : 0);
+  }
+
+  // Lane 0, likewise the next ones.
+  __device__ bool tick_is_due(uint32_t event, uint32_t number) {
+    const Facts& facts = shared_.facts[event];
+    if (gpu::global_time_ns() < shared_.tick_ns[event]) return false;
+    const uint64_t* const word = &facts.completions[(number - 1) & (facts.depth - 1)];
+    if (load_system(word) == numbered(number, kFree)) return true;
+    atomicAdd(&view_.state->queues[event].ticks_missed, 1u);
+    next_tick(event);
+    return false;
+  }
+  __device__ void next_tick(uint32_t event) {
+    ++shared_.ticks[event];
+    const uint64_t period = uint64_t{shared_.facts[event].period_us} * 1000;
+    const uint64_t now = gpu::global_time_ns();
+    uint64_t next = shared_.tick_ns[event] + period;
+    if (next + period < now) next = now;  // after a pause ticks do not come all at once
+    shared_.tick_ns[event] = next;
+  }
+
+  // Tells the host of completions, once for several. The warp.
+  __device__ void announce(uint32_t event) {
+    if (lane() == 0) {
+      const Facts& facts = shared_.facts[event];
+      const uint32_t completed = load_device(&view_.state->queues[event].completed);
+      const uint32_t waiting = completed - shared_.announced[event];
+      if (waiting != 0) {
+        bool now = waiting >= facts.notify_count;
+        if (!now) {
+          const uint64_t time = gpu::global_time_ns();
+          if (shared_.unannounced_ns[event] == 0) shared_.unannounced_ns[event] = time;
+          now = time - shared_.unannounced_ns[event] >= uint64_t{facts.notify_us_max} * 1000;
+        }
+        if (now) {
+          fence_all();
+          store_system(&view_.entry(event).notified, completed);
+          shared_.announced[event] = completed;
+          shared_.unannounced_ns[event] = 0;
+        }
+      }
+    }
+    __syncwarp();
+  }
+
+  // Releases that the host has asked for. The warp.
+  __device__ void forward_releases() {
+    if (lane() < kBarriersMax) {
+      Barrier& barrier = view_.state->barriers[lane()];
+      const uint32_t wanted = load_system(&view_.header().releases[lane()]);
+      if (wanted != barrier.host_seen) {
+        barrier.host_seen = wanted;
+        fence_all();
+        release_threads(barrier);
+      }
+    }
+    __syncwarp();
+  }
+
+  __device__ void flush_polls() {
+    add_to(&view_.state->counts.bell_polls, bell_polls_);
+    bell_polls_ = 0;
+  }
+
+  const View& view_;
+  SchedulerShared& shared_;
+  Dispatch& dispatch_;
+  uint64_t bell_polls_ = 0;
+};
+
+// Called by the whole block, before the scheduler runs.
+__device__ inline void reset_scheduler(SchedulerShared& shared) {
+  for (uint32_t i = threadIdx.x; i < kEventsMax; i += blockDim.x) {
+    shared.facts[i] = {};
+    shared.taken[i] = 0;
+  }
+  for (uint32_t i = threadIdx.x; i < kThreadsMax / kWarp; i += blockDim.x) shared.warps[i] = {};
+  __syncthreads();
+}
+
+}  // namespace warpcache::edge

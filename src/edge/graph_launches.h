@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Event kernels that the scheduler launches from the device: a graph for each entry of a queue,
+// since a graph whose last run has not ended cannot be launched again.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+
+#include "edge/program.h"
+
+namespace warpcache::edge {
+
+class GraphLaunches {
+ public:
+  // Returns the error as text, or "". Without nvcc there are none.
+  static std::string create(const edge_program& program, const View& view, cudaStream_t stream,
+                            std::unique_ptr<GraphLaunches>* launches);
+  virtual ~GraphLaunches() = default;
+
+  // Makes the graphs of an event. REQUIRES: the scheduler does not run.
+  virtual std::string add_event(uint32_t event, const EventEntry& entry) = 0;
+  virtual void remove_event(uint32_t event) = 0;
+  // Starts the scheduler.
+  virtual std::string start() = 0;
+};
+
+}  // namespace warpcache::edge

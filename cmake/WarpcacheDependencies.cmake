@@ -12,6 +12,7 @@ if(PkgConfig_FOUND)
   pkg_check_modules(SASL QUIET libsasl2)
   pkg_check_modules(DPDK QUIET libdpdk>=22.11)
   pkg_check_modules(UCX QUIET ucx>=1.13)
+  pkg_check_modules(MICROHTTPD QUIET libmicrohttpd>=0.9.71)
 endif()
 if(PCAP_FOUND)
   message(STATUS "pcap files: libpcap ${PCAP_VERSION}")
@@ -42,6 +43,13 @@ if(OPENSSL_FOUND)
   message(STATUS "TLS: OpenSSL ${OPENSSL_VERSION}")
 else()
   message(STATUS "TLS: not built, OpenSSL 3.0 or newer is not found (Debian: libssl-dev); -Z is refused")
+endif()
+
+# Metrics over HTTP (--metrics).
+if(MICROHTTPD_FOUND)
+  message(STATUS "metrics: libmicrohttpd ${MICROHTTPD_VERSION}")
+else()
+  message(STATUS "metrics: not built, libmicrohttpd is not found (Debian: libmicrohttpd-dev); --metrics is refused")
 endif()
 
 # The NIC cache: clang compiles its XDP program, and libbpf's headers are needed; the library is loaded by the server.

@@ -71,6 +71,13 @@ bool resolve(const std::string& text, bool udp, Address* out, std::string* why) 
   return true;
 }
 
+std::string host_of(const Address& address) {
+  char host[NI_MAXHOST] = "";
+  (void)getnameinfo(reinterpret_cast<const sockaddr*>(&address.bytes), address.size, host,
+                    sizeof host, nullptr, 0, NI_NUMERICHOST);
+  return host;
+}
+
 int connect_to(const Address& address, std::string* why) {
   const int fd = socket(address.bytes.ss_family, address.type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {

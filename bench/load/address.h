@@ -21,6 +21,9 @@ struct Address {
 // which has a slash. Resolves host names.
 bool resolve(const std::string& text, bool udp, Address* out, std::string* why);
 
+// Of an address that is no path: its number as text.
+std::string host_of(const Address& address);
+
 // A connected, non-blocking socket, or -1 and *why.
 int connect_to(const Address& address, std::string* why);
 

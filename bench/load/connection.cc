@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/connection.h"
 
-#include <unistd.h>
-
 namespace warpcache::load {
 
-Connection::Connection(ThreadContext* context, int socket, uint32_t places)
+Connection::Connection(ThreadContext* context, uint32_t places)
     : context_(context),
-      socket_(socket),
       places_(places),
       keys_max_(context->options.multiget),
       limit_(places),
       sent_(places),
       ids_(new uint32_t[size_t{places} * keys_max_]) {}
-
-Connection::~Connection() { close(socket_); }
 
 void Connection::add(uint64_t begin_ns) {
   const uint32_t place = take_place();

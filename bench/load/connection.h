@@ -11,18 +11,16 @@
 
 namespace warpcache::load {
 
-// One socket and its unanswered requests. Belongs to a thread; the context outlives it. A function
-// that returns false has written the reason to context.failure, and the run ends.
+// A connection and its unanswered requests. Belongs to a thread; the context outlives it. A
+// function that returns false has written the reason to context.failure, and the run ends.
 class Connection {
  public:
-  // Takes over a connected, non-blocking socket. At most `places` requests are unanswered at a
-  // time.
-  Connection(ThreadContext* context, int socket, uint32_t places);
-  virtual ~Connection();
+  // At most `places` requests are unanswered at a time.
+  Connection(ThreadContext* context, uint32_t places);
+  virtual ~Connection() = default;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  int socket() const { return socket_; }
   uint32_t outstanding() const { return outstanding_; }
 
   // Sets the most unanswered requests at a time. REQUIRES: 0 < limit <= places.
@@ -37,12 +35,11 @@ class Connection {
   // Adds a set of a missed key, if there is one; returns whether there was. REQUIRES: has_space().
   bool add_missed(uint64_t begin_ns);
 
-  // Sends the added requests. Bytes that the socket does not take are sent when it is writable.
+  // Sends the added requests. Bytes that are not taken are sent by a later call.
   [[nodiscard]] virtual bool flush() = 0;
   virtual bool wants_to_write() const { return false; }
 
-  // Receives replies and sets context.now_ns, their time of arrival. REQUIRES: the socket is
-  // readable.
+  // Receives the replies that have come and sets context.now_ns, their time of arrival.
   [[nodiscard]] virtual bool receive() = 0;
 
   // Called periodically: gives up on requests that were sent before `oldest_ns`.
@@ -68,7 +65,6 @@ class Connection {
   bool fail(const std::string& what);
 
   ThreadContext* const context_;
-  const int socket_;
   const uint32_t places_;
   const uint32_t keys_max_;  // keys in a request
   uint32_t limit_;

@@ -58,6 +58,8 @@ void add_traffic(CLI::App* app, Options* options) {
 
 void add_requests(CLI::App* app, Options* options) {
   app->add_flag("--udp", options->udp, "UDP, a datagram a request");
+  app->add_option("--ucx", options->ucx_port, "active messages to this port of the server's host")
+      ->check(CLI::Range(1, 65535));
   app->add_option(
       "--frames", options->frames,
       "dpdk:DEVICE[,ARGUMENTS]: UDP in Ethernet frames of this device, with a queue for "
@@ -116,6 +118,9 @@ std::string contradiction(const Options& options) {
   }
   if (const auto others = cpus_not_allowed(read_cpu_list(options.cpus)); !others.empty()) {
     return fmt::format("--cpus: CPU {} may not be used", others[0]);
+  }
+  if (options.ucx_port != 0 && (options.udp || options.server.find('/') != std::string::npos)) {
+    return "--ucx needs a host, and neither --udp nor --frames";
   }
   if (options.udp && options.meta && options.multiget > 1) {
     return "a meta multiget is several requests, which one datagram cannot hold";

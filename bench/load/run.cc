@@ -14,6 +14,7 @@
 #include "io/frames/dpdk/dpdk_ports.h"
 #include "load/frame_worker.h"
 #include "load/socket_worker.h"
+#include "load/ucx_worker.h"
 
 namespace warpcache::load {
 namespace {
@@ -50,7 +51,12 @@ bool Run::connect(std::string* why) {
   Address address;
   if (!resolve(options_.server, options_.udp, &address, why)) return false;
   if (!options_.frames.empty()) return connect_by_frames(address, why);
-  for (uint32_t i = 0; i < options_.threads; ++i) {
+  for (uint32_t i = 0; i < options_.threads && options_.ucx_port != 0; ++i) {
+    workers_.push_back(
+        make_ucx_worker(options_, keys_, distribution_, i, &stop_, host_of(address), why));
+    if (workers_.back() == nullptr) return false;
+  }
+  for (uint32_t i = 0; i < options_.threads && options_.ucx_port == 0; ++i) {
     auto worker = std::make_unique<SocketWorker>(options_, keys_, distribution_, i, &stop_);
     if (!worker->connect(address, why)) return false;
     workers_.push_back(std::move(worker));

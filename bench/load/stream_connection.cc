@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/stream_connection.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
-
 namespace warpcache::load {
 
 bool StreamConnection::flush() {
   Buffer& from = unsent_.empty() ? context_->out : unsent_;
   if (from.empty()) return true;
-  const ssize_t sent = send(socket_, from.data(), from.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-    return fail(std::string("cannot send: ") + std::strerror(errno));
-  }
-  const auto size = static_cast<size_t>(sent > 0 ? sent : 0);
-  context_->note_sent(size);
-  if (size < from.size() || &from == &unsent_) unsent_.assign(from.view().substr(size));
+  size_t taken = 0;
+  std::string why;
+  if (!stream_->send(from.view(), &taken, &why)) return fail(why);
+  context_->note_sent(taken);
+  if (taken < from.size() || &from == &unsent_) unsent_.assign(from.view().substr(taken));
   context_->out.clear();
   return true;
 }
@@ -26,15 +19,14 @@ bool StreamConnection::receive() {
   Buffer& in = context_->in;
   in.clear();
   in.append(partial_.view());
-  const ssize_t got = recv(socket_, in.reserve(kReceiveBytes), kReceiveBytes, MSG_DONTWAIT);
+  size_t got = 0;
+  std::string why;
+  const bool open = stream_->receive(in.reserve(kReceiveBytes), kReceiveBytes, &got, &why);
   context_->now_ns = steady_now_ns();
-  if (got == 0) return fail("the server closed the connection");
-  if (got < 0) {
-    if (errno == EAGAIN || errno == EINTR) return true;
-    return fail(std::string("cannot receive: ") + std::strerror(errno));
-  }
-  in.extend(static_cast<size_t>(got));
-  context_->note_received(static_cast<uint64_t>(got));
+  if (!open) return fail(why);
+  if (got == 0) return true;
+  in.extend(got);
+  context_->note_received(got);
   std::string_view rest = in.view();
   const bool in_step = read_replies(&rest);
   partial_.assign(rest);

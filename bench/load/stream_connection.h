@@ -2,14 +2,19 @@
 #ifndef WARPCACHE_BENCH_LOAD_STREAM_CONNECTION_H_
 #define WARPCACHE_BENCH_LOAD_STREAM_CONNECTION_H_
 
+#include <memory>
+#include <utility>
+
+#include "load/byte_stream.h"
 #include "load/connection.h"
 
 namespace warpcache::load {
 
-// TCP or a Unix socket: replies come in the order of the requests.
-class StreamConnection : public Connection {
+// Replies come in the order of the requests.
+class StreamConnection final : public Connection {
  public:
-  using Connection::Connection;
+  StreamConnection(ThreadContext* context, std::unique_ptr<ByteStream> stream, uint32_t places)
+      : Connection(context, places), stream_(std::move(stream)) {}
 
   bool has_space() const override {
     return outstanding_ < limit_ && unsent_.empty() && context_->out.size() < kSendBytesMax;
@@ -27,8 +32,9 @@ class StreamConnection : public Connection {
   void write(uint32_t place) override { write_body(place); }
   bool read_replies(std::string_view* in);
 
+  std::unique_ptr<ByteStream> stream_;
   uint32_t oldest_ = 0;  // place of the oldest unanswered request
-  Buffer unsent_;        // bytes that the socket did not take
+  Buffer unsent_;        // bytes that the stream did not take
   Buffer partial_;       // the start of an incomplete reply
 };
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from harness.servers import free_port, start_server
+from harness.ucx import UcxServer
 from impostor import impostor
 
 REST = ("--warm-up", "0.1", "--keys", "2000")
@@ -64,6 +65,19 @@ def test_unix_socket(load, target, tmp_path):
         assert outcome.status == 0 and outcome.report["misses"] == 0, outcome
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--meta", "-g", "10"), ("--rate", "500"), ("--sizes", "fixed:20:20000")])
+def test_active_messages(load, tmp_path, arguments):
+    with UcxServer("-m", "256") as server:
+        options = ("-t", "2", "-c", "6", "-P", "4", "-k", "1000", "-s", "0.5", "--warm-up", "0", *arguments)
+        target = f"127.0.0.1:{server.sockets.port}"
+        outcome = load(target, "--ucx", str(server.ucx_port), *options, tmp_path=tmp_path)
+        assert outcome.status == 0, outcome.errors
+        assert outcome.report["requests"] > 0 and outcome.report["hit_ratio"] == 1
+        assert outcome.report["wrong"] == outcome.report["refused"] == 0
+        assert int(server.stats()["ucx_opened"]) == 6
+        assert int(server.stats()["total_connections"]) < 12  # the load opens no socket
 
 
 def test_trace(load, server, tmp_path):

@@ -27,7 +27,8 @@ inline constexpr std::string_view kDpdkPrefix = "dpdk:";  // of Options::frames
 struct Options {
   std::string server = "127.0.0.1:11211";
   bool udp = false;
-  std::string frames;  // UDP through Ethernet frames of this DPDK device; empty: sockets
+  uint16_t ucx_port = 0;  // active messages to this port of the server; 0: sockets
+  std::string frames;     // UDP through Ethernet frames of this DPDK device; empty: sockets
   std::string frames_source = "10.9.0.1";  // the address that they come from
   uint32_t threads = 1;
   std::string cpus;           // that the threads are bound to, as read_cpu_list(); empty: to none

@@ -18,7 +18,8 @@ constexpr uint32_t kBurst = 64;        // datagrams in a system call
 }  // namespace
 
 UdpConnection::UdpConnection(ThreadContext* context, int socket, uint32_t places)
-    : Connection(context, socket, places),
+    : Connection(context, places),
+      socket_(socket),
       id_step_(static_cast<uint16_t>(std::bit_ceil(places))),
       state_(places) {
   for (uint32_t place = places; place > 0; --place) {

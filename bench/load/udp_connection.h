@@ -9,7 +9,8 @@
 
 namespace warpcache::load {
 
-// A UDP socket: one datagram for each request. Replies come in any order, or never.
+// A UDP socket, which belongs to somebody else: one datagram for each request. Replies come in any
+// order, or never.
 class UdpConnection final : public Connection {
  public:
   UdpConnection(ThreadContext* context, int socket, uint32_t places);
@@ -27,6 +28,7 @@ class UdpConnection final : public Connection {
   void read_datagram(std::string_view datagram);
   void read_reply(uint32_t place, std::string_view reply);
 
+  const int socket_;
   uint16_t id_step_;  // a power of two, not below places_
   std::vector<DatagramPlace> state_;
   std::vector<uint32_t> free_;

@@ -2,6 +2,7 @@
 // Measures the hit ratio and the capacity of a memcached server. One run prints one JSON line;
 // README.md explains it.
 //   replay_client replay ...   a look-aside cache's request stream: hit ratio
+//   replay_client trace ...    likewise, from a file
 //   replay_client fill ...     sets, in the order of the keys' numbers
 //   replay_client count ...    gets: how many of these keys the server holds
 //   replay_client remove ...   deletes
@@ -9,9 +10,12 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +24,7 @@
 #include "workload/item_maker.h"
 #include "workload/random.h"
 #include "workload/sizes.h"
+#include "workload/trace.h"
 #include "workload/zipf.h"
 
 namespace warpcache::bench {
@@ -27,6 +32,7 @@ namespace {
 
 // Requests of a batch. Two batches are sent before the first reply is read.
 constexpr uint32_t kBatch = 64;
+constexpr uint32_t kTraceBatch = 8;     // whose sets follow their misses sooner
 constexpr uint32_t kStatsEvery = 1024;  // sets between two reads of the server's evictions
 
 struct Options {
@@ -41,6 +47,7 @@ struct Options {
   uint64_t requests = 0;
   uint64_t warm_up = 0;
   uint64_t round = 0;
+  std::string file;  // trace
   // fill, count, remove
   uint32_t first = 0;
   uint32_t last = 0;  // one past the last
@@ -54,6 +61,8 @@ struct Counts {
   uint64_t outcomes[8] = {};
   uint64_t counted_hits = 0;
   uint64_t counted_gets = 0;
+  uint64_t counted_hit_bytes = 0;  // of keys and values
+  uint64_t counted_bytes = 0;
   uint64_t overwrites = 0;
   uint64_t fills = 0;
   uint64_t curr_items = 0;  // until_eviction: the server's items then
@@ -64,8 +73,12 @@ struct Counts {
   void add(const Reply& reply) {
     ++outcomes[static_cast<size_t>(reply.outcome)];
     if (!reply.request.counted || reply.request.operation != Operation::kGet) return;
+    const uint64_t bytes = uint64_t{reply.request.sizes.key} + reply.request.sizes.value;
     ++counted_gets;
-    if (reply.outcome == Outcome::kHit) ++counted_hits;
+    counted_bytes += bytes;
+    if (reply.outcome != Outcome::kHit) return;
+    ++counted_hits;
+    counted_hit_bytes += bytes;
   }
 };
 
@@ -76,22 +89,30 @@ bool wait_for_round() {
   return std::fflush(stdout) == 0 && std::fgetc(stdin) != EOF;
 }
 
-// Each request has a random rank and is an overwrite (a set of the key's next version) or a get.
+// What is asked for.
+struct Source {
+  struct Drawn {
+    uint32_t id;
+    bool overwrite;  // a set of the key's next version; false: a get
+  };
+  std::vector<ItemSizes> sizes_of;  // of each id
+  std::function<Drawn()> draw;      // the next request
+  uint64_t requests = 0;
+  uint32_t batch = kBatch;
+};
+
 // After a miss follows a set, which is sent with the batch after the next.
-bool replay(const Options& options, const Sizes& sizes, TextSession* session, Counts* counts) {
-  const Zipf zipf(options.keys, options.theta);
-  std::vector<ItemSizes> sizes_of(options.keys);
-  for (uint32_t id = 0; id < options.keys; ++id) sizes_of[id] = sizes.of(options.seed, id);
-  std::vector<uint32_t> versions(options.keys, 0);
+bool replay(const Options& options, const Source& source, TextSession* session, Counts* counts) {
+  const std::vector<ItemSizes>& sizes_of = source.sizes_of;
+  std::vector<uint32_t> versions(sizes_of.size(), 0);
   std::vector<uint32_t> missed;
-  Random random(options.seed);
 
   const auto send = [&](Operation operation, uint32_t id, bool counted) {
     session->queue({operation, counted, id, versions[id], sizes_of[id]});
   };
   uint64_t done = 0;
-  while (done < options.requests || session->outstanding() > 0) {
-    if (options.round != 0 && done < options.requests && done % options.round == 0 &&
+  while (done < source.requests || session->outstanding() > 0) {
+    if (options.round != 0 && done < source.requests && done % options.round == 0 &&
         !wait_for_round()) {
       return false;
     }
@@ -99,9 +120,8 @@ bool replay(const Options& options, const Sizes& sizes, TextSession* session, Co
     for (const uint32_t id : missed) send(Operation::kSet, id, false);
     counts->fills += missed.size();
     missed.clear();
-    for (uint32_t i = 0; i < kBatch && done < options.requests; ++i, ++done) {
-      const uint32_t id = zipf.rank_at(random.next_unit());
-      const bool overwrite = random.next_unit() < options.overwrites;
+    for (uint32_t i = 0; i < source.batch && done < source.requests; ++i, ++done) {
+      const auto [id, overwrite] = source.draw();
       if (overwrite) {
         ++versions[id];
         ++counts->overwrites;
@@ -117,6 +137,38 @@ bool replay(const Options& options, const Sizes& sizes, TextSession* session, Co
     }
   }
   return true;
+}
+
+// Each request has a random rank and is an overwrite or a get.
+bool replay_zipf(const Options& options, const Sizes& sizes, TextSession* session, Counts* counts) {
+  const Zipf zipf(options.keys, options.theta);
+  Random random(options.seed);
+  Source source;
+  for (uint32_t id = 0; id < options.keys; ++id) {
+    source.sizes_of.push_back(sizes.of(options.seed, id));
+  }
+  source.requests = options.requests;
+  source.draw = [&]() -> Source::Drawn {
+    const uint32_t id = zipf.rank_at(random.next_unit());
+    return {id, random.next_unit() < options.overwrites};
+  };
+  return replay(options, source, session, counts);
+}
+
+// Each request is a line of the file.
+bool replay_trace(const Options& options, const Trace& trace, TextSession* session,
+                  Counts* counts) {
+  Source source;
+  for (uint32_t id = 0; id < trace.keys(); ++id) {
+    source.sizes_of.push_back({std::max(trace.key_size(id), kKeySizeMin), trace.value_size(id)});
+  }
+  source.requests = trace.entries().size();
+  source.batch = kTraceBatch;
+  source.draw = [entry = trace.entries().begin()]() mutable -> Source::Drawn {
+    const Trace::Entry& now = *entry++;
+    return {now.id, now.operation == Operation::kSet};
+  };
+  return replay(options, source, session, counts);
 }
 
 bool drain(TextSession* session, size_t leave, Counts* counts) {
@@ -178,6 +230,11 @@ void add_options(CLI::App* app, Options* options) {
         return round % kBatch == 0 ? "" : "must be a multiple of " + std::to_string(kBatch);
       });
 
+  CLI::App* const trace = app->add_subcommand("trace", "a look-aside cache's requests from a file");
+  trace->add_option("--file", options->file, "in one of the forms that hash-sim --trace reads")
+      ->required();
+  trace->add_option("--warm-up", options->warm_up, "requests that the hit ratio does not count");
+
   const std::pair<const char*, const char*> sweeps[] = {
       {"fill", "set keys"}, {"count", "get keys"}, {"remove", "delete keys"}};
   for (const auto& [name, text] : sweeps) {
@@ -210,6 +267,14 @@ void print(const Options& options, const std::string& command, const Counts& cou
         gets > 0 ? static_cast<double>(counts.counted_hits) / gets : 0.0, counts.counted_gets,
         counts.overwrites, counts.fills);
   }
+  if (command == "trace") {
+    const auto share = [](uint64_t part, uint64_t of) {
+      return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0.0;
+    };
+    fmt::print("\"hit_ratio\": {:.5f}, \"byte_hit_ratio\": {:.5f}, \"counted_gets\": {}, ",
+               share(counts.counted_hits, counts.counted_gets),
+               share(counts.counted_hit_bytes, counts.counted_bytes), counts.counted_gets);
+  }
   if (options.until_eviction) {
     fmt::print("\"evicting\": {}, \"curr_items\": {}, ", counts.evicting, counts.curr_items);
   }
@@ -234,17 +299,27 @@ int run(int argc, char** argv) {
     return 2;
   }
 
+  Trace trace;
+  if (!options.file.empty()) {
+    std::ifstream file(options.file);
+    if (!Trace::read(&file, 0, &trace, &why)) {
+      fmt::print(stderr, "replay_client: {}: {}\n", options.file, why);
+      return 2;
+    }
+  }
+
   const ItemMaker maker(options.seed);
   TextSession session(maker);
   Counts counts;
   const std::string command = app.get_subcommands().front()->get_name();
   const std::map<std::string, Operation> sweeps = {
-      {"fill", Operation::kSet}, {"count", Operation::kGet}, {"remove", Operation::kRemove}};
+      {"fill", Operation::kSet}, {"count", Operation::kGet}, {"remove", Operation::kDelete}};
   const auto begin = std::chrono::steady_clock::now();
   const bool well =
       session.connect(options.address, options.port) &&
-      (command == "replay" ? replay(options, sizes, &session, &counts)
-                           : sweep(options, sizes, sweeps.at(command), &session, &counts));
+      (command == "replay"  ? replay_zipf(options, sizes, &session, &counts)
+       : command == "trace" ? replay_trace(options, trace, &session, &counts)
+                            : sweep(options, sizes, sweeps.at(command), &session, &counts));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!well) {
     fmt::print(stderr, "replay_client: {}\n", session.failure());

@@ -13,11 +13,10 @@
 
 #include "client/codec/text.h"
 #include "workload/item_maker.h"
+#include "workload/operation.h"
 #include "workload/sizes.h"
 
 namespace warpcache::bench {
-
-enum class Operation : uint8_t { kGet, kSet, kRemove };
 
 enum class Outcome : uint8_t {
   kHit,          // get: value, key and flags are correct

@@ -83,7 +83,7 @@ class TextSessionTest : public testing::Test {
 TEST_F(TextSessionTest, SpeaksTheTextProtocol) {
   session_.queue({Operation::kGet, true, kId, kVersion, kSizes});
   session_.queue({Operation::kSet, true, kId, kVersion, kSizes}, 9);
-  session_.queue({Operation::kRemove, true, kId, kVersion, kSizes});
+  session_.queue({Operation::kDelete, true, kId, kVersion, kSizes});
   ASSERT_TRUE(session_.flush());
   EXPECT_EQ(session_.outstanding(), 3u);
   EXPECT_EQ(heard(), "get " + key() + "\r\nset " + key() + " " +
@@ -154,8 +154,8 @@ TEST_F(TextSessionTest, TellsTheOtherReplies) {
   EXPECT_EQ(outcome_of(Operation::kSet, "STORED\r\n"), Outcome::kStored);
   EXPECT_EQ(outcome_of(Operation::kSet, "SERVER_ERROR out of memory storing object\r\n"),
             Outcome::kOutOfMemory);
-  EXPECT_EQ(outcome_of(Operation::kRemove, "DELETED\r\n"), Outcome::kRemoved);
-  EXPECT_EQ(outcome_of(Operation::kRemove, "NOT_FOUND\r\n"), Outcome::kNotFound);
+  EXPECT_EQ(outcome_of(Operation::kDelete, "DELETED\r\n"), Outcome::kRemoved);
+  EXPECT_EQ(outcome_of(Operation::kDelete, "NOT_FOUND\r\n"), Outcome::kNotFound);
   EXPECT_EQ(session_.first_refusal(), "");
   EXPECT_EQ(outcome_of(Operation::kSet, "SERVER_ERROR busy\r\n"), Outcome::kRefused);
   EXPECT_EQ(outcome_of(Operation::kSet, "END\r\n"), Outcome::kRefused);

@@ -243,8 +243,14 @@ for _share in SHARES:
 block("hash-sim-streams-bytes")(lambda: stream_table(0.1, "byte_miss_ratio"))
 
 
+# Of the lab note, whose tables stay as they were.
+NOTE = {"commit": "275f024"}
+
+
 def ablation_table(share: float) -> str:
-    found = rows(FILE, experiment="ablation", share=share) + rows(FILE, experiment="streams", share=share)
+    found = rows(FILE, experiment="ablation", share=share, **NOTE) + rows(
+        FILE, experiment="streams", share=share, **NOTE
+    )
     lines = [(text, *stream_hits(found, cache, share)) for cache, text in RULES.items()]
     head = (f"hits, %; {100 * share:.0f}% of the footprint", *sized_streams(), "mean")
     return table(head, lines) + "\n\n" + source(found, FILE)
@@ -252,6 +258,68 @@ def ablation_table(share: float) -> str:
 
 for _share in (0.03, 0.1):
     block(f"hash-sim-ablation-{100 * _share:.0f}")(lambda share=_share: ablation_table(share))
+
+VARIANT_STREAMS = ("block", "etc", "drift")
+
+
+def variant_cells(found: Rows, variant: str, share: float) -> list[str]:
+    mine = [only(found, variant=variant, share=share, stream=stream) for stream in VARIANT_STREAMS]
+    byte_hits = [100 - 100 * row["byte_miss_ratio"] for row in mine]
+    return [*(f"{100 - 100 * row['miss_ratio']:.2f}" for row in mine), f"{statistics.mean(byte_hits):.2f}"]
+
+
+@block("eviction-variants")
+def eviction_variants() -> str:
+    found = rows(FILE, experiment="store-variants")
+    lines = [
+        (variant, *variant_cells(found, variant, 0.03), *variant_cells(found, variant, 0.1))
+        for variant in names(found, "variant")
+    ]
+    columns = (*VARIANT_STREAMS, "bytes, mean")
+    head = ("hits, %", *(f"3%: {one}" for one in columns), *(f"10%: {one}" for one in columns))
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+@block("eviction-before-after")
+def before_after() -> str:
+    found = rows(FILE, experiment="streams", cache="store") + rows(FILE, experiment="streams", cache="chained:s3fifo")
+    before, now = pick(found, **NOTE), [row for row in found if row["commit"] != NOTE["commit"]]
+    lines = []
+    for share in SHARES:
+        for name, those, cache in (
+            ("before", before, "store"),
+            ("now", now, "store"),
+            ("S3-FIFO", before, "chained:s3fifo"),
+        ):
+            hits = stream_hits(those, cache, share)
+            lines.append((f"{100 * share:.0f}%, {name}", *hits, stream_hits(those, cache, share, "byte_miss_ratio")[-1]))
+    head = ("hits, %", *sized_streams(), "mean", "mean of bytes")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+POLICIES = {"sieve": "SIEVE", "s3fifo": "S3-FIFO", "w-tinylfu": "W-TinyLFU", "lirs": "LIRS", "gdsf": "GDSF", "lhd": "LHD"}
+
+
+def look_aside_cells(found: Rows, field: str) -> list[str]:
+    rates = {row["cache"]: row[field] for row in found}
+    best = max(POLICIES, key=lambda name: rates.get(name, 0))
+    shown = [rates[name] for name in ("memcached", "warpcached", "lru", "s3fifo")]
+    return [*(f"{rate:.3f}" for rate in shown), f"{rates[best]:.3f} {POLICIES[best]}", f"{rates['farthest']:.3f}"]
+
+
+@block("hit-ratio-sizes")
+def look_aside() -> str:
+    found = rows("hit_ratio")
+    lines = []
+    for stream in names(found, "stream"):
+        for megabytes in sorted({row["megabytes"] for row in pick(found, stream=stream)}):
+            mine = pick(found, stream=stream, megabytes=megabytes)
+            byte_rates = look_aside_cells(mine, "byte_hit_ratio")
+            lines.append((stream, megabytes, *look_aside_cells(mine, "hit_ratio"), byte_rates[0], byte_rates[1], byte_rates[3]))
+    head = ("stream", "`-m`", "memcached", "warpcached", "LRU", "S3-FIFO", "best", "farthest")
+    head += ("bytes: memcached", "warpcached", "S3-FIFO")
+    return table(head, lines) + "\n\n" + source(found, "hit_ratio")
+
 
 plot("hash-sim-streams", lambda: rows(FILE, experiment="streams"), "hit_rates", "streams")
 for _stream in STREAMS:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rendering import gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
+from rendering import frames, gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
 from rendering.markdown import microseconds, note, percent, text_table, three
 from rendering.registry import block
 from rendering.rows import only, rows
 
 # What is missing, by the letter that a row shows.
 MISSING = {
-    "N": "runs through DPDK on a machine with a GPU: round trips and drops at line rate",
+    "N": "more runs through DPDK on a machine with a GPU: caps of a batch, other work, sets by TCP",
     "W": "power at the wall, prices",
     "A": "two hosts with RDMA cards, for the active messages of UCX",
     "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
@@ -46,30 +46,9 @@ def gpu_rate(commit: str, ending: str, batch: int) -> float:
     return only(gpu.study(commit, ending)["rows"], batch=batch)["requests_per_s"] / 1e6
 
 
-def key_rates() -> str:
-    each = (gpu_rate(gpu.KEYS, f"--key-size {size} --batches 4096,65536", 65536) for size in (16, 32, 64, 128))
-    return ", ".join(f"{rate:.0f}" for rate in each) + " M/s"
-
-
-def half_peak() -> str:
-    found = gpu.study(gpu.BATCHES, "--batches 2048,3072,4096 --threads 2 --depth 5 --requests 33554432")
-    row = only(found["rows"], batch=4096)
-    return f"p95 {microseconds(row['batch_p95_us'])} at {row['requests_per_s'] / 1e6:.0f} M/s"
-
-
 def energy() -> str:
     row = only(gpu.study(gpu.GETS, "--passes 10 --batches 65536")["rows"], batch=65536)
     return f"{row['requests_per_j'] / 1e6:.2f} M/J, GPU alone"
-
-
-def hits85() -> str:
-    endings = (f"--zipf 0 --hits {hits} --batches 4096,65536" for hits in ("1", "0.85"))
-    return ", ".join(f"{gpu_rate(gpu.SORTED, ending, 65536):.0f}" for ending in endings) + " M/s"
-
-
-def some_sets() -> str:
-    rate = gpu_rate(gpu.GETS, "--zipf 0.99 --sets 0.05 --batches 4096,16384,65536 --memory 32768", 65536)
-    return f"{rate:.0f} M/s with 5% SET"
 
 
 def beside(cut: str, launches: int, way: str) -> dict:
@@ -189,21 +168,22 @@ def both_readings() -> str:
 
 
 RUN = "`gpu {}`"
+FRAMES = "`frames {}`"
 HIT, NIC = "`hit {}`", "`nic {}`"
 SIMT = "`simt`"
 RTL = "`rtl/measure`"
 
 MEMCACHEDGPU = (
     Shown("figure 2", "misses by ways, 8 M entries", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
-    Shown("table 3", "GET, keys of 16 to 128 B", "12.9, 11.1, 8.7, 6.0 M/s", key_rates, RUN.format("keys"), "N"),
-    Shown("figure 3", "latency by rate", "p95 1.1 ms at 13 M/s", half_peak, RUN.format("batches half"), "N"),
+    Shown("table 3", "GET, keys of 16 to 128 B", "12.9, 11.1, 8.7, 6.0 M/s", frames.rates_by_key, FRAMES.format("keys")),
+    Shown("figure 3", "latency by rate", "p95 1.1 ms at 13 M/s", frames.at_13, FRAMES.format("rates"), "N"),
     Shown("figure 4", "power by rate", "62 k/J, the machine", energy, RUN.format("get"), "WS"),
-    Shown("figure 5", "keys; 100, 85% hits", "1% below the peak", hits85, RUN.format("keys hits orders"), "N"),
-    Shown("table 4", "GET and SET at once", "7 M/s, 0.3% SET", some_sets, RUN.format("sets"), "N"),
+    Shown("figure 5", "keys; 100, 85% hits", "1% below the peak", frames.hit_shares, FRAMES.format("keys mixes")),
+    Shown("table 4", "GET and SET at once", "7 M/s, 0.3% SET", frames.few_sets, FRAMES.format("mixes"), "N"),
     Shown("figure 6", "mean, beside other work", "under 1.5 ms (16)", windows, RUN.format("consolidation"), "NS"),
     Shown("figure 7", "its cost, 16 launches", "+50%, 18 times shorter", cutting, RUN.format("consolidation")),
     Shown("table 5", "offline study", "27.5 to 28.3 M/s, 264 us", offline, RUN.format("get batches"), "WO"),
-    Shown("table 6", "against other work", "13 M/s, 28.3 offline", best_rate, RUN.format("get"), "NW"),
+    Shown("table 6", "against other work", "13 M/s, 28.3 offline", best_rate, RUN.format("get"), "W"),
 )
 RDMA = (
     Shown("figure 3", "latency by size, cluster A", "4 times below 10GigE", ucx.gain, "bench/ucx/run", "A"),
@@ -231,17 +211,17 @@ DISSERTATION = (
     Shown("figure 4.7c", "the same, uniform", "96.6% at least", lambda: tables("uniform"), HIT.format("tables poisson")),
     Shown("figure 4.8", "misses by ways", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
     Shown("figure 4.9", "kernel bypass", "0.93 to 1.82 M/s", "", "", "NW"),
-    Shown("table 4.3", "as table 3 of 2015", "", key_rates, RUN.format("keys"), "N"),
-    Shown("figure 4.10", "as figure 3 of 2015", "", half_peak, RUN.format("batches half"), "N"),
+    Shown("table 4.3", "as table 3 of 2015", "", frames.rates_by_key, FRAMES.format("keys")),
+    Shown("figure 4.10", "as figure 3 of 2015", "", frames.at_13, FRAMES.format("rates"), "N"),
     Shown("figure 4.11", "as figure 4 of 2015", "", energy, RUN.format("get"), "WS"),
-    Shown("figure 4.12", "as figure 5 of 2015", "", hits85, RUN.format("keys hits orders"), "N"),
-    Shown("table 4.4", "as table 4 of 2015", "", some_sets, RUN.format("sets"), "N"),
+    Shown("figure 4.12", "as figure 5 of 2015", "", frames.hit_shares, FRAMES.format("keys mixes")),
+    Shown("table 4.4", "as table 4 of 2015", "", frames.few_sets, FRAMES.format("mixes"), "N"),
     Shown("figure 4.13", "as figure 6 of 2015", "", windows, RUN.format("consolidation"), "NS"),
     Shown("figure 4.14", "as figure 7 of 2015", "", cutting, RUN.format("consolidation")),
     Shown("figure 4.15", "offline: GET, network only", "28.3 and 39 M/s", with_ping, RUN.format("get ping")),
     Shown("figure 4.16", "its latency", "mean 264 to 353 us", ping_latency, RUN.format("get ping"), "O"),
     Shown("figure 4.17", "its energy", "127 k/J, the machine", energy, RUN.format("get"), "W"),
-    Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "NW"),
+    Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "W"),
     Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", "", "NS"),
     Shown("figure 5.3", "persistent against launches", "2.9 times (small)", persistent, RUN.format("batches"), "G"),
     *(

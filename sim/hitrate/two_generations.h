@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of the store's eviction (docs/decisions/0003-store.md), to try other thresholds than its
-// own: items in a log of segments, a young and a main generation, two-bit access counters,
+// A model of the eviction that the store had before docs/decisions/0018, to try other thresholds
+// than its own: items in a log of segments, a young and a main generation, two-bit access counters,
 // compaction. What the model leaves out: index growth, several writers, items above half a segment
 // (these are not stored), epochs.
 #ifndef WARPCACHE_SIM_HITRATE_TWO_GENERATIONS_H_

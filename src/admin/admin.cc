@@ -25,18 +25,18 @@ constexpr std::string_view kBusy = "BUSY currently processing crawler request";
 }  // namespace
 
 Admin::Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-             LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes,
+             LongReplies& long_replies, Watchers& watchers, Inspection& inspection,
              const Logins& logins, ServerState& state, StopRequest& stop)
     : options_(options),
       store_(store),
-      prefixes_(prefixes),
+      inspection_(inspection),
       logins_(logins),
       state_(state),
       stop_(stop),
       source_(stats),
       long_replies_(long_replies),
       watchers_(watchers),
-      stats_(options, stats, prefixes) {}
+      stats_(options, stats, inspection) {}
 
 void Admin::run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
                 std::string& reply) {
@@ -218,23 +218,26 @@ void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_
 }
 
 void Admin::saw_request(const engine::SeenRequest& seen) {
-  if (prefixes_.enabled()) saw_key(seen.request.op, seen.key, seen.hit);
+  saw_key(seen.request.op, seen.key, seen.hit);
   if ((watchers_.wanted() & engine::kWatchRequests) != 0) watchers_.saw_request(seen);
 }
 
 void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {
   const std::string_view text(reinterpret_cast<const char*>(key.data), key.size);
+  if (HotKeys::takes_this()) inspection_.hot_keys.saw(text, hit);
+  if (!inspection_.prefixes.enabled()) return;
+  PrefixStats& prefixes = inspection_.prefixes;
   switch (op) {
     case protocol::Op::kGet:
-      return prefixes_.record(hit ? PrefixEvent::kGetHit : PrefixEvent::kGet, text);
+      return prefixes.record(hit ? PrefixEvent::kGetHit : PrefixEvent::kGet, text);
     case protocol::Op::kSet:
     case protocol::Op::kAdd:
     case protocol::Op::kReplace:
     case protocol::Op::kAppend:
     case protocol::Op::kPrepend:
-      return prefixes_.record(PrefixEvent::kSet, text);
+      return prefixes.record(PrefixEvent::kSet, text);
     case protocol::Op::kDelete:
-      return prefixes_.record(PrefixEvent::kDelete, text);
+      return prefixes.record(PrefixEvent::kDelete, text);
     default:
       return;
   }

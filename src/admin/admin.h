@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "admin/access.h"
+#include "admin/inspection.h"
 #include "admin/long_replies.h"
-#include "admin/prefix_stats.h"
 #include "admin/sasl.h"
 #include "admin/server_state.h"
 #include "admin/stats_command.h"
@@ -25,21 +26,28 @@ namespace warpcache::admin {
 struct Logins {
   const AuthFile* tokens = nullptr;  // -Y
   Sasl* sasl = nullptr;              // -S
+  Access* access = nullptr;          // --access, with one of them
 };
 
 class Admin final : public engine::AdminHandler {
  public:
   // REQUIRES: all arguments outlive this object.
   Admin(const Options& options, const store::ActiveStore& store, StatsSource& stats,
-        LongReplies& long_replies, Watchers& watchers, PrefixStats& prefixes, const Logins& logins,
+        LongReplies& long_replies, Watchers& watchers, Inspection& inspection, const Logins& logins,
         ServerState& state, StopRequest& stop);
 
   void run(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
            std::string& reply) override;
   void authenticate(const protocol::Request& request, const uint8_t* input,
                     engine::BatchEntry& entry, std::string& reply) override;
+  std::shared_ptr<const engine::Rights> rights_of(uint16_t user) const override {
+    return logins_.access->rights_of(user);
+  }
+  void denied() override { state_.access_denied.fetch_add(1, std::memory_order_relaxed); }
   bool wants_keys() const override {
-    return prefixes_.enabled() || (watchers_.wanted() & engine::kWatchRequests) != 0;
+    const bool sampled = inspection_.hot_keys.takes_batch();
+    return sampled || inspection_.prefixes.enabled() ||
+           (watchers_.wanted() & engine::kWatchRequests) != 0;
   }
   void saw_key(protocol::Op op, Bytes key, bool hit) override;
   void saw_request(const engine::SeenRequest& seen) override;
@@ -67,6 +75,7 @@ class Admin final : public engine::AdminHandler {
                        engine::BatchEntry& entry, std::string& reply);
   void log_in_by_sasl(const protocol::Request& request, const uint8_t* input,
                       engine::BatchEntry& entry, std::string& reply);
+  bool let_in(std::string_view user, engine::BatchEntry& entry);
   void run_sasl(const protocol::Request& request, const uint8_t* input, engine::BatchEntry& entry,
                 std::string& reply);
   static bool is_dump_line(std::string_view line);  // metadump or mgdump, which only read
@@ -79,7 +88,7 @@ class Admin final : public engine::AdminHandler {
 
   const Options& options_;
   const store::ActiveStore& store_;
-  PrefixStats& prefixes_;
+  Inspection& inspection_;
   Logins logins_;
   ServerState& state_;
   StopRequest& stop_;

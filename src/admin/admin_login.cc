@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Requests of clients that have not logged in, and logins by SASL.
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "admin/admin.h"
@@ -22,12 +24,25 @@ bool is_contradictory(const protocol::Request& request) {
          form != protocol::BinaryForm::kUnknown && form != protocol::BinaryForm::kSasl;
 }
 
+// Of a message of PLAIN: authorization NUL name NUL password. With --access there is no other
+// mechanism.
+std::string_view user_of_plain(std::string_view data) {
+  data.remove_prefix(std::min(data.find('\0') + 1, data.size()));
+  return data.substr(0, data.find('\0'));
+}
+
 bool is_sasl(uint8_t opcode) {
   return opcode == protocol::kOpSaslListMechanisms || opcode == protocol::kOpSaslAuth ||
          opcode == protocol::kOpSaslStep;
 }
 
 }  // namespace
+
+// False: there are too many users.
+bool Admin::let_in(std::string_view user, engine::BatchEntry& entry) {
+  if (logins_.access != nullptr) entry.user = logins_.access->number_of(user);
+  return entry.authenticated = logins_.access == nullptr || entry.user != 0;
+}
 
 void Admin::authenticate(const protocol::Request& request, const uint8_t* input,
                          engine::BatchEntry& entry, std::string& reply) {
@@ -56,9 +71,9 @@ void Admin::log_in_by_token(const protocol::Request& request, const uint8_t* inp
   }
   if (request.status != Status::kOk) return protocol::reply_error(said, request.status, sink);
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
-  const AuthResult result = logins_.tokens->check(words_of(request, input));
-  if (result == AuthResult::kAccepted) {
-    entry.authenticated = true;
+  const std::string_view token = words_of(request, input);
+  const AuthResult result = logins_.tokens->check(token);
+  if (result == AuthResult::kAccepted && let_in(token.substr(0, token.find(' ')), entry)) {
     reply += "STORED\r\n";
     return;
   }
@@ -120,8 +135,7 @@ void Admin::run_sasl(const protocol::Request& request, const uint8_t* input,
     return protocol::reply_challenge(request, bytes_of(challenge), sink);
   }
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
-  if (verdict == Sasl::Verdict::kAccepted) {
-    entry.authenticated = true;
+  if (verdict == Sasl::Verdict::kAccepted && let_in(user_of_plain(data), entry)) {
     return protocol::reply_line(request, bytes_of("Authenticated"), sink);
   }
   state_.auth_errors.fetch_add(1, std::memory_order_relaxed);

@@ -58,8 +58,8 @@ class AdminTest : public testing::Test {
 
   void make(const Options& options = {}) {
     options_ = options;
-    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, watchers_, prefixes_,
-                                     logins_, state_, stop_);
+    admin_ = std::make_unique<Admin>(options_, active_, stats_, long_replies_, watchers_,
+                                     inspection_, logins_, state_, stop_);
   }
 
   // Reads all bytes from the pipe of the last command and leaves it.
@@ -123,7 +123,7 @@ class AdminTest : public testing::Test {
   std::unique_ptr<store::Store> store_;
   store::ActiveStore active_;
   FakeStats stats_;
-  PrefixStats prefixes_{':', false};
+  Inspection inspection_{StatsOptions{}};
   AuthFile auth_;
   Logins logins_{&auth_, nullptr};
   ServerState state_;

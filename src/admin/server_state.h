@@ -19,6 +19,7 @@ struct ServerState {
       0};  // the last flush_all removes items up to this server second; 0: no flush_all yet
   std::atomic<uint64_t> auth_commands{0};
   std::atomic<uint64_t> auth_errors{0};
+  std::atomic<uint64_t> access_denied{0};  // requests, with --access
   // refresh_certs: reads the certificates again; returns an error or "". Null without -Z. Set
   // before the first request.
   std::function<std::string()> refresh_certificates;

@@ -111,10 +111,10 @@ class PrefixWalk final : public StatsWalk {
 
 }  // namespace
 
-StatsCommand::StatsCommand(const Options& options, StatsSource& source, PrefixStats& prefixes)
+StatsCommand::StatsCommand(const Options& options, StatsSource& source, Inspection& inspection)
     : options_(options),
       source_(source),
-      prefixes_(prefixes),
+      inspection_(inspection),
       track_sizes_(options.stats.track_sizes) {}
 
 StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
@@ -126,7 +126,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
   }
   if (command == "settings") {
     SettingsSnapshot settings = source_.settings();
-    settings.detail_enabled = prefixes_.enabled();
+    settings.detail_enabled = inspection_.prefixes.enabled();
     {
       const std::lock_guard lock(mutex_);
       settings.track_sizes = track_sizes_;
@@ -152,6 +152,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
   if (command == "sizes_disable") return set_track_sizes(false, emit);
   if (command == "reset") return reset();
   if (command == "detail") return detail(next_word(words), walk);
+  if (is_inspection(command)) return inspect(command, next_word(words), emit, walk);
   if (command == "extstore")
     return StatsVerdict::kEnd;  // empty, as in memcached without external storage
   if (command == "cachedump") {
@@ -164,6 +165,7 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
 bool StatsCommand::changes_something(std::string_view words) {
   const std::string_view command = next_word(words);
   if (command == "detail") return next_word(words) != "dump";
+  if (is_inspection(command)) return !next_word(words).empty();
   return command == "reset" || command == "sizes_enable" || command == "sizes_disable";
 }
 
@@ -176,7 +178,9 @@ StatsSnapshot StatsCommand::snapshot_since_reset() {
 
 StatsVerdict StatsCommand::reset() {
   const StatCounters now = source_.snapshot().counters;
-  prefixes_.reset();
+  inspection_.prefixes.reset();
+  inspection_.timings.reset();
+  inspection_.hot_keys.reset();
   const std::lock_guard lock(mutex_);
   baseline_ = now;
   return StatsVerdict::kReset;
@@ -185,11 +189,11 @@ StatsVerdict StatsCommand::reset() {
 StatsVerdict StatsCommand::detail(std::string_view word, std::unique_ptr<StatsWalk>& walk) {
   if (!options_.server.dump_enabled) return StatsVerdict::kDetailDisabled;
   if (word == "on" || word == "off") {
-    prefixes_.set_enabled(word == "on");
+    inspection_.prefixes.set_enabled(word == "on");
     return StatsVerdict::kOk;
   }
   if (word != "dump") return StatsVerdict::kDetailUsage;
-  walk = std::make_unique<PrefixWalk>(prefixes_);
+  walk = std::make_unique<PrefixWalk>(inspection_.prefixes);
   return StatsVerdict::kTextWalk;
 }
 
@@ -249,6 +253,11 @@ std::string_view verdict_line(StatsVerdict verdict) {
       return "CLIENT_ERROR stats cachedump not allowed\r\n";
     case StatsVerdict::kDetailDisabled:
       return "CLIENT_ERROR stats detail not allowed\r\n";
+    case StatsVerdict::kInspectionUsage:
+      return "CLIENT_ERROR usage: stats latency [on|off], hotkeys [on|off], bigkeys or slowlog "
+             "[microseconds]\r\n";
+    case StatsVerdict::kInspectionDisabled:
+      return "CLIENT_ERROR statistics of keys not allowed\r\n";
     case StatsVerdict::kTextWalk:
       return "";
     case StatsVerdict::kUnknown:

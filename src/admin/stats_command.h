@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "admin/inspection.h"
 #include "admin/long_reply.h"
-#include "admin/prefix_stats.h"
 #include "admin/stats.h"
 #include "base/status.h"
 
@@ -72,12 +72,14 @@ enum class StatsVerdict : uint8_t {
   kTextWalk,     // text: the walk's text; binary: the text in one packet with key "detailed", then
                  // the packet without key and value
   kDetailUsage,  // CLIENT_ERROR usage: stats detail on|off|dump
-  kBadCommandLine,     // CLIENT_ERROR bad command line
-  kBadFormat,          // CLIENT_ERROR bad command line format
-  kIllegalSlab,        // CLIENT_ERROR Illegal slab id
-  kCachedumpDisabled,  // CLIENT_ERROR stats cachedump not allowed
-  kDetailDisabled,     // CLIENT_ERROR stats detail not allowed
-  kUnknown,            // text: ERROR; binary: key not found
+  kBadCommandLine,      // CLIENT_ERROR bad command line
+  kBadFormat,           // CLIENT_ERROR bad command line format
+  kIllegalSlab,         // CLIENT_ERROR Illegal slab id
+  kCachedumpDisabled,   // CLIENT_ERROR stats cachedump not allowed
+  kDetailDisabled,      // CLIENT_ERROR stats detail not allowed
+  kInspectionUsage,     // CLIENT_ERROR usage: stats latency|hotkeys [on|off] ...
+  kInspectionDisabled,  // CLIENT_ERROR this statistic shows keys, which is not allowed
+  kUnknown,             // text: ERROR; binary: key not found
 };
 
 // Runs `stats`. The server has one; any number of threads may call it at the same time.
@@ -87,7 +89,7 @@ class StatsCommand {
   static constexpr size_t kCachedumpBytesMax = size_t{2} << 20;
 
   // REQUIRES: all arguments outlive this object. `options` does not change.
-  StatsCommand(const Options& options, StatsSource& source, PrefixStats& prefixes);
+  StatsCommand(const Options& options, StatsSource& source, Inspection& inspection);
 
   // `words` follow `stats` in the command: empty, "items", "detail on" and so on. Sets `walk` only
   // with kWalk and kTextWalk. The time does not depend on the number of items.
@@ -101,6 +103,9 @@ class StatsCommand {
   StatsSnapshot snapshot_since_reset();
   StatsVerdict reset();
   StatsVerdict detail(std::string_view word, std::unique_ptr<StatsWalk>& walk);
+  static bool is_inspection(std::string_view command);
+  StatsVerdict inspect(std::string_view command, std::string_view word, const StatsEmit& emit,
+                       std::unique_ptr<StatsWalk>& walk);
   StatsVerdict sizes(const StatsEmit& emit, std::unique_ptr<StatsWalk>& walk);
   StatsVerdict set_track_sizes(bool enabled, const StatsEmit& emit);
   StatsVerdict cachedump(std::string_view slab, std::string_view limit,
@@ -108,7 +113,7 @@ class StatsCommand {
 
   const Options& options_;
   StatsSource& source_;
-  PrefixStats& prefixes_;
+  Inspection& inspection_;
   std::mutex mutex_;       // guards the two below
   StatCounters baseline_;  // the counters at the last reset
   bool track_sizes_;

@@ -445,8 +445,8 @@ class StatsCommandTest : public testing::Test {
 
   Options options_;
   FakeSource source_;
-  PrefixStats prefixes_{':', false};
-  StatsCommand command_{options_, source_, prefixes_};
+  Inspection inspection_{StatsOptions{}};
+  StatsCommand command_{options_, source_, inspection_};
   Collected collected_;
   std::string text_;
   int steps_ = 0;
@@ -492,7 +492,7 @@ TEST_F(StatsCommandTest, AWalkOverAStoreThatFailsIsNotWhole) {
 }
 
 TEST_F(StatsCommandTest, ResetStartsCountersAnewAndLeavesGauges) {
-  prefixes_.record(PrefixEvent::kSet, "a:1");
+  inspection_.prefixes.record(PrefixEvent::kSet, "a:1");
   EXPECT_EQ(run("reset"), StatsVerdict::kReset);
   source_.snapshot_.counters[StatCounter::kCmdGet] += 5;
   run("");
@@ -510,14 +510,14 @@ TEST_F(StatsCommandTest, ResetStartsCountersAnewAndLeavesGauges) {
 
 TEST_F(StatsCommandTest, Detail) {
   EXPECT_EQ(run("detail on"), StatsVerdict::kOk);
-  EXPECT_TRUE(prefixes_.enabled());
+  EXPECT_TRUE(inspection_.prefixes.enabled());
   run("settings");
   EXPECT_EQ(collected_.value("detail_enabled"), "yes");
-  prefixes_.record(PrefixEvent::kSet, "a:1");
+  inspection_.prefixes.record(PrefixEvent::kSet, "a:1");
   EXPECT_EQ(run("detail dump"), StatsVerdict::kTextWalk);
   EXPECT_EQ(text_, "PREFIX a get 0 hit 0 set 1 del 0\r\nEND\r\n");
   EXPECT_EQ(run("detail off"), StatsVerdict::kOk);
-  EXPECT_FALSE(prefixes_.enabled());
+  EXPECT_FALSE(inspection_.prefixes.enabled());
   EXPECT_EQ(run("detail"), StatsVerdict::kDetailUsage);
   EXPECT_EQ(run("detail foo"), StatsVerdict::kDetailUsage);
   options_.server.dump_enabled = false;

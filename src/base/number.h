@@ -41,10 +41,11 @@ WC_HD inline Parsed parse_lenient(Bytes text) {
     ++at;
   }
   const uint8_t* const digits = at;
+  const bool may_overflow = text.size > kDigitsOfU64Max - 1;
   uint64_t sum = 0;
   for (; at != end && is_digit(*at); ++at) {
     const uint64_t digit = static_cast<uint64_t>(*at - '0');
-    if (WC_UNLIKELY(sum > (UINT64_MAX - digit) / 10)) return parsed;
+    if (WC_UNLIKELY(may_overflow) && sum > (UINT64_MAX - digit) / 10) return parsed;
     sum = sum * 10 + digit;
   }
   if (at == digits || (at != end && !is_blank(*at) && *at != '\0')) return parsed;
@@ -56,13 +57,15 @@ WC_HD inline Parsed parse_lenient(Bytes text) {
 // Reads digits only. REQUIRES: max < 2^64 - 9, or digits_max is 20.
 WC_HD inline bool parse_digits(Bytes text, uint32_t digits_max, uint64_t max, uint64_t& out) {
   if (text.size == 0 || text.size > digits_max) return false;
+  const bool may_overflow = text.size > kDigitsOfU64Max - 1;
   uint64_t sum = 0;
   for (size_t i = 0; i < text.size; ++i) {
     if (!is_digit(text.data[i])) return false;
     const uint64_t digit = static_cast<uint64_t>(text.data[i] - '0');
-    if (WC_UNLIKELY(sum > (max - digit) / 10)) return false;
+    if (WC_UNLIKELY(may_overflow) && sum > (max - digit) / 10) return false;
     sum = sum * 10 + digit;
   }
+  if (sum > max) return false;
   out = sum;
   return true;
 }

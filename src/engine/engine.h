@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "engine/rights.h"
 #include "engine/watch.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame.h"
@@ -42,6 +44,7 @@ struct BatchEntry {
   bool authenticated =
       true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
   uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
+  uint16_t user = 0;           // in and out: who has logged in, with --access; 0: may do all
   uint64_t connection_id = 0;  // for logs and the AdminHandler
   int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
   // Filled by the engine.
@@ -91,6 +94,11 @@ class AdminHandler {
   virtual void authenticate(const protocol::Request& request, const uint8_t* input,
                             BatchEntry& entry, std::string& reply) = 0;
 
+  // What BatchEntry::user may do; null: all. Asked once for each entry with a user.
+  virtual std::shared_ptr<const Rights> rights_of(uint16_t /*user*/) const { return nullptr; }
+  // A request that was refused for that.
+  virtual void denied() {}
+
   // `stats detail on`, or a watcher of requests. Usually false; asked once per batch.
   virtual bool wants_keys() const = 0;
   // Only while wants_keys().
@@ -136,9 +144,11 @@ class Engine {
   // a nonzero id; kDeferred: others' bodies hold all that may be reserved, so try again later;
   // kOutOfMemory: no space can be reclaimed, as with -M; kTooLarge: it never fits.
   virtual Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) = 0;
-  // Contiguous writable bytes of the body from `offset` on; at least one byte while offset <
-  // body_size.
-  virtual MutableBytes reservation_window(uint32_t id, uint32_t offset) = 0;
+  // Contiguous writable bytes of the body, `after` bytes behind the first `received` ones. These
+  // have come and do not change any more; a later call says at least as many. With `after` 0 at
+  // least one byte, and earlier windows end; otherwise the engine may have no place yet: empty.
+  // REQUIRES: received + after < body_size.
+  virtual MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) = 0;
   // Drops a reservation that will not be submitted (the connection was closed). One that was
   // submitted belongs to the engine.
   virtual void abandon(uint32_t id) = 0;
@@ -151,6 +161,9 @@ class Engine {
 
   // How many bursts may be under way at a time. More than this would only wait.
   virtual uint32_t packet_bursts() const = 0;
+
+  // The most packets of a burst that it serves well: a larger one leaves a CPU's caches.
+  virtual uint32_t packets_per_burst() const { return 1024; }
 
   // Memory for the parts of a PacketBurst, which the engine can reach fastest. The engine owns it
   // and keeps it until its own end. Throws std::bad_alloc if there is not enough.

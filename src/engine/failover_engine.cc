@@ -5,7 +5,6 @@
 #include <new>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "engine/long_reply.h"
 #include "protocol/framing/frame.h"
 
@@ -84,22 +83,6 @@ void FailoverEngine::close_all(Batch& batch) {
   }
 }
 
-// Moves the body that the primary was to store to a reservation of the spare. 0: there is no space.
-uint32_t FailoverEngine::move_body(const Batch& batch, const BatchEntry& entry) {
-  const protocol::Frame& frame = batch.frames[entry.first_frame];
-  uint32_t id = 0;
-  if (spare_->reserve(key_sizes_.at(entry.reservation), frame.body_size, &id) != Status::kOk)
-    return 0;
-  for (uint32_t at = 0; at < frame.body_size;) {
-    const MutableBytes to = spare_->reservation_window(id, at);
-    const MutableBytes from = primary_->reservation_window(entry.reservation, at);
-    const size_t size = std::min(to.size, from.size);
-    mem_copy(to.data, from.data, size);
-    at += static_cast<uint32_t>(size);
-  }
-  return id;
-}
-
 void FailoverEngine::submit_to_spare(Batch& batch) {
   reservations_.clear();
   for (BatchEntry& entry : batch.entries) {
@@ -109,8 +92,7 @@ void FailoverEngine::submit_to_spare(Batch& batch) {
       entry.reservation &= ~kOfSpare;
       continue;
     }
-    entry.reservation = move_body(batch, entry);
-    if (entry.reservation != 0) continue;
+    entry.reservation = 0;
     protocol::refuse_store(batch.frames[entry.first_frame], Status::kOutOfMemory);
   }
   spare_->submit(&batch);
@@ -119,11 +101,8 @@ void FailoverEngine::submit_to_spare(Batch& batch) {
 void FailoverEngine::finish_by_spare(Batch& batch) {
   for (size_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
-    const bool moved = reservations_[i] != 0 && !is_spares(reservations_[i]);
-    if (moved && entry.frames_done > 0) primary_->abandon(reservations_[i]);
-    if (moved && entry.frames_done == 0 && entry.reservation != 0) {
-      spare_->abandon(entry.reservation);
-    }
+    const bool lost = reservations_[i] != 0 && !is_spares(reservations_[i]);
+    if (lost && entry.frames_done > 0) primary_->abandon(reservations_[i]);
     entry.reservation = reservations_[i];
   }
   for (ReplySpan& span : batch.spans) {
@@ -185,22 +164,13 @@ void FailoverEngine::release(uint32_t pin) { owner(pin).release(pin & ~kOfSpare)
 Status FailoverEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
   const Status status = current().reserve(key_size, body_size, id);
   if (status != Status::kOk) return status;
-  if (spare_ != nullptr) {
-    WC_ASSERT(!is_spares(*id));
-    *id |= kOfSpare;
-    return status;
-  }
-  try {
-    key_sizes_[*id] = key_size;
-  } catch (const std::bad_alloc&) {
-    primary_->abandon(*id);
-    return Status::kOutOfMemory;
-  }
+  WC_ASSERT(!is_spares(*id));
+  if (spare_ != nullptr) *id |= kOfSpare;
   return status;
 }
 
-MutableBytes FailoverEngine::reservation_window(uint32_t id, uint32_t offset) {
-  return owner(id).reservation_window(id & ~kOfSpare, offset);
+MutableBytes FailoverEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {
+  return owner(id).reservation_window(id & ~kOfSpare, received, after);
 }
 
 void FailoverEngine::abandon(uint32_t id) { owner(id).abandon(id & ~kOfSpare); }

@@ -2,9 +2,10 @@
 //
 // An engine that continues as another one, the spare, after its device has failed. The spare runs
 // the batch again from its start; its store is empty, and what it answers is true of that store. No
-// reply of the failed device to that batch has been sent. One instance for each worker thread.
-// REQUIRES of the primary: a batch during which its device fails comes back from poll(), with its
-// reservations unchanged.
+// reply of the failed device to that batch has been sent. Large bodies that were received for the
+// device are lost with it: their sets are refused. One instance for each worker thread. REQUIRES of
+// the primary: a batch during which its device fails comes back from poll(); reservations of an
+// entry none of whose frames the spare runs stay the caller's.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,11 +48,12 @@ class FailoverEngine final : public Engine {
   Batch* poll() override;
   void release(uint32_t pin) override;
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override;
   void abandon(uint32_t id) override;
   void release_device() override { current().release_device(); }
   std::string open_packets(const PacketSettings& settings) override;
   uint32_t packet_bursts() const override { return primary_->packet_bursts(); }
+  uint32_t packets_per_burst() const override { return primary_->packets_per_burst(); }
   uint8_t* packet_memory(uint64_t bytes) override { return primary_->packet_memory(bytes); }
   std::string use_packet_memory(MutableBytes memory) override {
     return primary_->use_packet_memory(memory);
@@ -76,7 +77,6 @@ class FailoverEngine final : public Engine {
   void fail_over();
   void restore(Batch& batch, const UnderWay& as_submitted);
   void run_by_spare(Batch& batch);
-  uint32_t move_body(const Batch& batch, const BatchEntry& entry);
   void close_all(Batch& batch);
   void submit_to_spare(Batch& batch);
   void finish_by_spare(Batch& batch);
@@ -90,9 +90,8 @@ class FailoverEngine final : public Engine {
   request::Counters counted_;  // of the spare: already added to the primary's
   bool failed_over_ = false;
   std::vector<UnderWay> under_way_;
-  std::vector<Batch*> done_;                         // by the spare, or closed
-  std::vector<uint32_t> reservations_;               // by entry, as submitted to the spare
-  std::unordered_map<uint32_t, uint8_t> key_sizes_;  // by reservation of the primary
+  std::vector<Batch*> done_;            // by the spare, or closed
+  std::vector<uint32_t> reservations_;  // by entry, as submitted to the spare
   PacketSettings packet_settings_;
   bool takes_packets_ = false;
   std::deque<net::PacketBurst*> bursts_;  // under way, with the primary or to be run by the spare

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "engine/cpu/cpu_engine.h"
-#include "engine/cuda/messages/incoming_bodies.h"
 #include "engine/testing/engine_without_packets.h"
 #include "engine/testing/store_admin.h"
 #include "net/testing/packets.h"
@@ -21,6 +20,7 @@
 namespace warpcache::engine {
 namespace {
 
+constexpr const char* kRefused = "SERVER_ERROR out of memory storing object\r\n";
 constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
 
 // An engine whose device fails with its first batch, after it has answered the whole batch.
@@ -42,15 +42,18 @@ class FailingEngine final : public EngineWithoutPackets {
   }
   Batch* poll() override { return std::exchange(batch_, nullptr); }
   void release(uint32_t) override {}
-  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override {
-    return bodies.reserve(key_size, body_size, id);
+  Status reserve(uint8_t, uint32_t body_size, uint32_t* id) override {
+    body.resize(body_size);
+    *id = 1;
+    return Status::kOk;
   }
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override {
-    return bodies.window(id, offset);
+  MutableBytes reservation_window(uint32_t, uint32_t received, uint32_t after) override {
+    const uint32_t offset = received + after;
+    return {body.data() + offset, body.size() - offset};
   }
-  void abandon(uint32_t id) override { bodies.abandon(id); }
+  void abandon(uint32_t) override { body.clear(); }
 
-  cuda::IncomingBodies bodies{1 << 20};
+  std::vector<uint8_t> body;  // of the only reservation
 
  private:
   bool& failed_;
@@ -235,27 +238,38 @@ TEST_F(FailoverTest, LargeValuesOfTheSpareAreReleasedThere) {
   EXPECT_EQ(host_store_->stats().pinned_segments, 0u);
 }
 
-TEST_F(FailoverTest, ABodyReceivedForThePrimaryIsStoredByTheSpare) {
+// It is lost with the device, and no other value of the key may be found.
+TEST_F(FailoverTest, ABodyReceivedForThePrimaryIsRefused) {
   const std::string body(300000, 'b');
   uint32_t id = 0;
   ASSERT_EQ(engine_->reserve(1, static_cast<uint32_t>(body.size()), &id), Status::kOk);
   for (uint32_t at = 0; at < body.size();) {
     // The device fails when half of the body has arrived.
     if (at > body.size() / 2) failed_ = true;
-    const MutableBytes window = engine_->reservation_window(id, at);
+    const MutableBytes window = engine_->reservation_window(id, at, 0);
     std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
     at += static_cast<uint32_t>(window.size);
   }
-  EXPECT_EQ(run(large_store(static_cast<uint32_t>(body.size()), id), true), "STORED\r\n");
+  EXPECT_EQ(run(large_store(static_cast<uint32_t>(body.size()), id), true), kRefused);
   EXPECT_EQ(batch_.entries[0].reservation, id);
-  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + body + "\r\nEND\r\n");
+  EXPECT_EQ(say("get a\r\n"), "END\r\n");
   EXPECT_EQ(device_store_->stats().reserved_segments, 0u);
+  EXPECT_EQ(host_store_->stats().reserved_segments, 0u);
+  // Those that come later are the spare's.
+  ASSERT_EQ(engine_->reserve(1, static_cast<uint32_t>(body.size()), &id), Status::kOk);
+  for (uint32_t at = 0; at < body.size();) {
+    const MutableBytes window = engine_->reservation_window(id, at, 0);
+    std::copy_n(body.data() + at, window.size, reinterpret_cast<char*>(window.data));
+    at += static_cast<uint32_t>(window.size);
+  }
+  EXPECT_EQ(run(large_store(static_cast<uint32_t>(body.size()), id), false), "STORED\r\n");
+  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + body + "\r\nEND\r\n");
   EXPECT_EQ(host_store_->stats().reserved_segments, 0u);
 }
 
-TEST_F(FailoverTest, ABodyThatTheDeviceHadStoredIsStoredAgain) {
+TEST_F(FailoverTest, ABodyThatTheDeviceHadStoredIsRefusedToo) {
   auto primary = std::make_unique<FailingEngine>(failed_);
-  FailingEngine& failing = *primary;
+  const FailingEngine& failing = *primary;
   request::Counters counters;
   FailoverEngine::Hooks hooks;
   hooks.failed = [this] { return failed_; };
@@ -268,12 +282,9 @@ TEST_F(FailoverTest, ABodyThatTheDeviceHadStoredIsStoredAgain) {
   input_ = engine_->input_memory(kInputBytes);
   uint32_t id = 0;
   ASSERT_EQ(engine_->reserve(1, 300000, &id), Status::kOk);
-  const MutableBytes window = engine_->reservation_window(id, 0);
-  std::fill_n(window.data, window.size, uint8_t{'b'});
-  EXPECT_EQ(run(large_store(300000, id), false), "STORED\r\n");
-  EXPECT_EQ(say("get a\r\n"), "VALUE a 0 300000\r\n" + std::string(300000, 'b') + "\r\nEND\r\n");
-  // All its reserved space is free again.
-  EXPECT_EQ(failing.bodies.reserve(1, 1 << 20, &id), Status::kOk);
+  EXPECT_EQ(run(large_store(300000, id), false), kRefused);
+  EXPECT_EQ(say("get a\r\n"), "END\r\n");
+  EXPECT_TRUE(failing.body.empty()) << "its space is not free again";
 }
 
 TEST_F(FailoverTest, ALoginIsAskedForAgainOnlyIfItWasNotThere) {

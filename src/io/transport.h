@@ -17,6 +17,8 @@
 // stream's unsent bytes never exceed the replies of one batch.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -84,6 +86,8 @@ class SessionObserver {
   virtual ~SessionObserver() = default;
   // A connection has opened; `session` is zeroed.
   virtual void opened(SessionStorage& session, int fd) = 0;
+  // Before opened(): a proxy speaks for this client.
+  virtual void speaks_for(SessionStorage& /*session*/, const sockaddr_storage& /*client*/) {}
   // It has ended; its descriptor is still open.
   virtual void closed(SessionStorage& session, CloseReason reason) = 0;
   // Whether the stream holds memory of the store for a body that is being received.

@@ -58,6 +58,12 @@ bool read_listen_prefix(std::string_view& text, ListenSpec& spec) {
     text.remove_prefix(kNoAdmin.size());
     return true;
   }
+  constexpr std::string_view kProxy = "proxy:";
+  if (!spec.proxied && text.starts_with(kProxy)) {
+    spec.proxied = true;
+    text.remove_prefix(kProxy.size());
+    return true;
+  }
   for (const auto& [prefix, tls] : kTls) {
     if (spec.tls || !text.starts_with(prefix)) continue;
     spec.tls = tls;

@@ -34,6 +34,7 @@ struct ListenSpec {
   std::string host;  // empty for `*`
   std::optional<uint16_t> port;
   bool admin = true;             // no prefix `noadmin:`
+  bool proxied = false;          // prefix `proxy:`
   std::optional<ListenTls> tls;  // of the prefixes `notls:`, `btls:` and `mtls:`
 };
 [[nodiscard]] std::optional<ListenSpec> read_listen(std::string_view text);

@@ -146,6 +146,18 @@ const Word kWords[] = {
     {"track_sizes", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return d.options.stats.track_sizes = true; }, "", "",
      "count item sizes for \"stats sizes\""},
+    {"track_latency", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.stats.track_latency = true; }, "", "",
+     "measure how long requests take, for \"stats latency\""},
+    {"track_keys", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.stats.track_keys = true; }, "", "",
+     "sample keys for \"stats hotkeys\""},
+    {"slow_log", ValueRule::kRequired,
+     [](OptionDraft& d, std::string_view v) {
+       return store_u32(d.options.stats.slow_us, v, 0, kU32Max);
+     },
+     "microseconds from 0 (none) to 4294967295", "",
+     "keep requests that took longer, for \"stats slowlog\""},
     {"read_buf_mem_limit", ValueRule::kRequired, read_buffer_limit, "megabytes from 0 to 1048576",
      "", "megabytes for the buffers of all connections\n(default: 0, no limit)"},
     {"no_modern", ValueRule::kNone, no_modern, "", "",
@@ -260,9 +272,20 @@ const Word kWords[] = {
      "",
      "refuse what changes the server: flush_all, cache_memlimit,\nverbosity, shutdown, lru, slabs, "
      "stats reset ..."},
-    {"drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
-    {"no_drop_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
-    {"relaxed_privileges", ValueRule::kNone, any, "", "no system-call filter is installed", ""},
+    {"share_ports", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.listen.share_ports = true; }, "", "",
+     "let the next server open the same TCP ports, and leave new\nconnections to it at a graceful "
+     "stop (SIGUSR1)"},
+    {"drop_privileges", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return d.options.process.drop_privileges = true; }, "",
+     "",
+     "once it serves, let the kernel refuse all system calls that\na server does not need "
+     "(seccomp)"},
+    {"no_drop_privileges", ValueRule::kNone,
+     [](OptionDraft& d, std::string_view) { return !(d.options.process.drop_privileges = false); },
+     "", "", "no such filter (default)"},
+    {"relaxed_privileges", ValueRule::kNone, any, "",
+     "drop_privileges allows what memcached's tests need", ""},
     {"sock_cookie_id", ValueRule::kRequired, any_u32, kCount, "sockets are not marked", ""},
 
     {"ext_path", ValueRule::kRequired, any_text, kText, kNoExternal, ""},

@@ -7,15 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "options/choice_options.h"
 #include "options/frames_options.h"
 #include "options/nic_cache_options.h"
 #include "options/option_draft.h"
+#include "options/settle.h"
 #include "options/tls_options.h"
 #include "options/version.h"
 
@@ -47,6 +46,9 @@ enum LongOnly : int {
   kFramesCpus,
   kFramesKernel,
   kUcx,
+  kMetrics,
+  kAccess,
+  kDoctor,
   kEngine,
   kGpu,
   kGpuMode,
@@ -143,6 +145,16 @@ bool add_udp_allow(OptionDraft& draft, std::string_view value) {
   return draft.udp_allow_given = true;
 }
 
+bool set_metrics(OptionDraft& draft, std::string_view value) {
+  const auto spec = read_listen(value);
+  if (!spec || spec->port.value_or(0) == 0 || !spec->admin || spec->tls.has_value() ||
+      spec->proxied) {
+    return false;
+  }
+  draft.options.listen.metrics = ListenAddress{spec->host, *spec->port};
+  return draft.options.stats.track_latency = true;
+}
+
 using View = std::string_view;
 using Draft = OptionDraft;
 
@@ -172,7 +184,8 @@ const Spec kSpecs[] = {
      "-o "
      "no_admin). With -Z: notls:\nbefore it is without TLS, mtls: with a certificate of\nthe "
      "client, "
-     "btls: without"},
+     "btls: without. With proxy: before it, a proxy in front says\nwho the client is (PROXY "
+     "protocol, version 2)"},
     {'d', "daemon", nullptr, [](Draft& d, View) { return d.options.process.daemonize = true; }, "",
      "", "run in the background"},
     {'r', "enable-coredumps", nullptr,
@@ -303,13 +316,12 @@ const Spec kSpecs[] = {
     {kFramesBurst, "frames-burst", "num",
      [](Draft& d, View v) { return set_u32(d.options.frames_burst, v, 32, 8192); },
      "a number from 32 to 8192", "",
-     "the most frames that the engine gets at a time: more for\nrate, fewer for latency (default: "
-     "1024)"},
+     "the most frames that the engine gets at a time (default:\n64 for a CPU, 1024 for a GPU)"},
     {kFramesDepth, "frames-depth", "num",
      [](Draft& d, View v) { return set_u32(d.options.frames_depth, v, 1, kFramesDepthMax); },
      "a number from 1 to 8", "",
      "bursts that the GPU has at a time, of each thread: more\nfor latency, fewer for rate "
-     "(default: 2)"},
+     "(default: 4)"},
     {kFramesCpus, "frames-cpus", "list", set_frames_cpus, "numbers of CPUs, as 1,4-7", "",
      "CPUs for the threads of the DPDK device, one each"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
@@ -319,6 +331,17 @@ const Spec kSpecs[] = {
      "",
      "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
      "-l"},
+    {kAccess, "access", "file",
+     [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
+     "the path of a file", "",
+     "what the users of -Y or -S may do: lines USER RIGHTS\nPREFIX..., with r (read), w (write) "
+     "and a "
+     "(administrate);\nSIGHUP reads it again. CPU engine"},
+    {kMetrics, "metrics", "addr", set_metrics,
+     "an address with a port, as host:port, *:port or [ipv6]:port", "",
+     "serve metrics for Prometheus (/metrics) and a live page\nover HTTP there; measures latency, "
+     "as "
+     "-o track_latency"},
     {kEngine, "engine", "name", set_engine, "auto, cpu or cuda", "",
      "what runs the requests: cpu, cuda (a GPU), or auto\n(default: what suits sockets, cpu)"},
     {kGpu, "gpu", "num", [](Draft& d, View v) { return set_u32(d.options.gpu.number, v, 0, 1023); },
@@ -332,6 +355,9 @@ const Spec kSpecs[] = {
      "when the GPU fails: go on with the CPU engine and an\nempty cache (default), or exit"},
     {kSelftest, "selftest", nullptr, [](Draft& d, View) { return d.options.gpu.selftest = true; },
      "", "", "test the GPU and the engine on it for some seconds,\nprint what was found, and exit"},
+    {kDoctor, "doctor", nullptr, [](Draft& d, View) { return d.options.process.doctor = true; }, "",
+     "",
+     "say what this machine lacks for a server with these\noptions, and what mends it, and exit"},
     {kNoHugePages, "no-huge-pages", nullptr,
      [](Draft& d, View) { return !(d.options.store.huge_pages = false); }, "", "",
      "items and index in small pages, even where the kernel\nwould give huge ones"},
@@ -423,109 +449,6 @@ bool read_arguments(OptionDraft& draft, int argc, char** argv) {
     return false;
   }
   return true;
-}
-
-// Makes a path absolute: a daemon changes its directory, and opens some files after that.
-void make_absolute(std::string& path) {
-  if (path.empty()) return;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (!error) path = absolute.string();
-}
-
-uint16_t listen_port(int port) { return port < 0 ? uint16_t{0} : static_cast<uint16_t>(port); }
-
-// `tls`: of an address without a prefix for it.
-std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, int port,
-                                          ListenTls tls) {
-  if (port == 0) return {};
-  if (specs.empty()) return {ListenAddress{"", listen_port(port), true, tls}};
-  std::vector<ListenAddress> addresses;
-  addresses.reserve(specs.size());
-  for (const ListenSpec& spec : specs) {
-    addresses.push_back(
-        {spec.host, spec.port.value_or(listen_port(port)), spec.admin, spec.tls.value_or(tls)});
-  }
-  return addresses;
-}
-
-// Checks and completes options that depend on each other. Returns an error, or an empty string.
-std::string settle(OptionDraft& draft) {
-  Options& options = draft.options;
-  const uint64_t half_bytes = options.store.memory_bytes / 2;
-  if (options.store.item_size_max_bytes > half_bytes) {
-    const std::string size = std::to_string(options.store.item_size_max_bytes);
-    return (draft.item_size_given
-                ? "-I does not accept " + size + " bytes"
-                : "-m leaves no room for items of " + size + " bytes, the default of -I") +
-           ": give an item size of at most half of -m, which is " + std::to_string(half_bytes) +
-           " bytes.";
-  }
-  if (options.compat.hot_lru_pct + options.compat.warm_lru_pct > 80) {
-    return "-o hot_lru_pct and warm_lru_pct do not accept " +
-           std::to_string(options.compat.hot_lru_pct) + " and " +
-           std::to_string(options.compat.warm_lru_pct) + ": give numbers whose sum is at most 80.";
-  }
-  // As in memcached: -U without -p also sets the TCP port.
-  if (draft.udp_port_given && options.udp_port != 0 && !draft.tcp_port_given)
-    options.tcp_port = options.udp_port;
-  if (options.listen.unix_path.empty()) {
-    const ListenTls tls = options.tls.enabled ? ListenTls::kDefault : ListenTls::kNone;
-    options.listen.tcp = resolve_listen(draft.listen_specs, options.tcp_port, tls);
-    options.listen.udp = resolve_listen(draft.listen_specs, options.udp_port, ListenTls::kNone);
-    for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
-    if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
-        !options.listen.ucx.has_value()) {
-      return "-p does not accept 0 without -U, -s, --frames or --ucx: give a port, a UDP port or a "
-             "socket to serve at.";
-    }
-  }
-  if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
-  if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
-  if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
-  if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
-    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
-  }
-  if (options.server.authentication()) {
-    const std::string option = options.server.sasl ? "-S" : "-Y";
-    if (!options.listen.udp.empty())
-      return option + " cannot be had with -U: a datagram carries no authentication, give -U 0.";
-    if (!options.frames.empty())
-      return option + " cannot be had with --frames: a datagram carries no authentication.";
-  }
-  if (options.server.sasl) {
-    if (!options.server.auth_file.empty())
-      return "-S cannot be had with -Y: one is for the binary protocol, the other for text.";
-    if (draft.protocol_given && options.server.protocol != ProtocolChoice::kBinary)
-      return "-S needs the binary protocol: leave -B away or give -B binary.";
-    options.server.protocol = ProtocolChoice::kBinary;
-    if (const char* const file = std::getenv("MEMCACHED_SASL_PWDB"))
-      options.server.sasl_password_file = file;
-  }
-  if (!options.server.auth_file.empty()) {
-    if (draft.protocol_given && options.server.protocol != ProtocolChoice::kText) {
-      return "-Y needs the text protocol: leave -B away or give -B ascii.";
-    }
-    options.server.protocol = ProtocolChoice::kText;
-  }
-  if (options.process.daemonize) {
-    make_absolute(options.process.pid_file);
-    make_absolute(options.listen.unix_path);
-    make_absolute(options.listen.port_filename);
-    make_absolute(options.server.auth_file);
-    make_absolute(options.tls.chain_cert);
-    make_absolute(options.tls.key);
-    make_absolute(options.tls.ca_cert);
-    make_absolute(options.store.memory_file);
-    make_absolute(options.server.sasl_password_file);
-    for (FramesOptions& frames : options.frames) {
-      make_absolute(frames.input);
-      make_absolute(frames.output);
-    }
-  }
-  if (!draft.udp_allow_given)
-    options.udp_guard.allow = {*read_cidr("127.0.0.0/8"), *read_cidr("::1")};
-  return "";
 }
 
 uint32_t cpus_available() {

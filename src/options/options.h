@@ -33,6 +33,7 @@ struct ListenAddress {
   uint16_t port = 0;
   bool admin = true;  // its clients may change the server; false: -l noadmin:...
   ListenTls tls = ListenTls::kNone;
+  bool proxied = false;  // -l proxy:...
 
   bool operator==(const ListenAddress&) const = default;
 };
@@ -49,13 +50,15 @@ struct Cidr {
 };
 
 struct ListenOptions {
-  std::vector<ListenAddress> tcp;    // -p and -l, resolved; empty with -s or -p 0
-  std::vector<ListenAddress> udp;    // -U and -l, resolved; empty unless -U
-  std::string unix_path;             // -s; empty: none
-  uint32_t unix_mask = 0700;         // -a
-  uint32_t backlog = 1024;           // -b
-  std::string port_filename;         // MEMCACHED_PORT_FILENAME; empty: none
-  std::optional<ListenAddress> ucx;  // --ucx: active messages
+  std::vector<ListenAddress> tcp;        // -p and -l, resolved; empty with -s or -p 0
+  std::vector<ListenAddress> udp;        // -U and -l, resolved; empty unless -U
+  std::string unix_path;                 // -s; empty: none
+  uint32_t unix_mask = 0700;             // -a
+  uint32_t backlog = 1024;               // -b
+  bool share_ports = false;              // -o share_ports
+  std::string port_filename;             // MEMCACHED_PORT_FILENAME; empty: none
+  std::optional<ListenAddress> ucx;      // --ucx: active messages
+  std::optional<ListenAddress> metrics;  // --metrics
 };
 
 inline constexpr uint32_t kFramesDepthMax = 8;
@@ -129,6 +132,7 @@ struct ServerOptions {
   bool watch_enabled = true;                        // -W clears it
   std::string auth_file;                            // -Y; empty: no authentication
   bool sasl = false;                                // -S
+  std::string access_file;                          // --access; empty: everyone may do all
   std::string sasl_password_file;                   // MEMCACHED_SASL_PWDB, with -S; empty: none
   // Clients must log in.
   [[nodiscard]] bool authentication() const { return sasl || !auth_file.empty(); }
@@ -162,16 +166,21 @@ struct StatsOptions {
   bool detail_enabled = false;  // set by -D
   char prefix_delimiter = ':';  // -D
   bool track_sizes = false;     // -o track_sizes
+  bool track_latency = false;   // -o track_latency
+  bool track_keys = false;      // -o track_keys
+  uint32_t slow_us = 0;         // -o slow_log; 0: none
 };
 
 // With -d, all paths of Options are absolute, because the daemon changes its directory.
 struct ProcessOptions {
-  bool daemonize = false;    // -d
-  bool core_dumps = false;   // -r
-  bool lock_memory = false;  // -k
-  uint32_t verbosity = 0;    // -v, -vv, -vvv
-  std::string user;          // -u; empty: do not change the user
-  std::string pid_file;      // -P; empty: none
+  bool doctor = false;           // --doctor
+  bool daemonize = false;        // -d
+  bool core_dumps = false;       // -r
+  bool lock_memory = false;      // -k
+  bool drop_privileges = false;  // -o drop_privileges
+  uint32_t verbosity = 0;        // -v, -vv, -vvv
+  std::string user;              // -u; empty: do not change the user
+  std::string pid_file;          // -P; empty: none
 };
 
 // Values of memcached's options that have no effect here, except that `stats settings` shows them.
@@ -203,8 +212,8 @@ struct CompatOptions {
 struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
-  uint32_t frames_burst = 1024;  // --frames-burst: the most frames that an engine gets at a time
-  uint32_t frames_depth = 2;     // --frames-depth: bursts that a CUDA engine has at a time
+  uint32_t frames_burst = 0;  // --frames-burst: the most frames of a burst; 0: the engine's choice
+  uint32_t frames_depth = 4;  // --frames-depth: bursts that a CUDA engine has at a time
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;

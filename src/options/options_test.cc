@@ -372,18 +372,25 @@ TEST(Options, ExtendedWordsWithoutEffectLeaveOneNoteEach) {
       "slab_automove_ratio=.5", "slab_automove_window=3", "slab_automove_freeratio=0.01",
       "slab_sizes=100-200-300", "slab_chunk_max=512",     "no_chunked_items",
       "inline_ascii_resp",      "inline_ascii_response",  "no_inline_ascii_resp",
-      "resp_obj_mem_limit=1",   "drop_privileges",        "no_drop_privileges",
-      "relaxed_privileges",     "sock_cookie_id=1",       "ext_path=/mnt/x:1G",
-      "ext_page_size=64",       "ext_wbuf_size=4",        "ext_threads=1",
-      "ext_io_depth=1",         "ext_item_size=512",      "ext_item_age=60",
-      "ext_low_ttl=0",          "ext_recache_rate=2000",  "ext_compact_under=3",
-      "ext_drop_under=3",       "ext_max_sleep=1000",     "ext_max_frag=0.8",
-      "ext_drop_unread",        "ssl_wbuf_size=16"};
+      "resp_obj_mem_limit=1",   "relaxed_privileges",     "sock_cookie_id=1",
+      "ext_path=/mnt/x:1G",     "ext_page_size=64",       "ext_wbuf_size=4",
+      "ext_threads=1",          "ext_io_depth=1",         "ext_item_size=512",
+      "ext_item_age=60",        "ext_low_ttl=0",          "ext_recache_rate=2000",
+      "ext_compact_under=3",    "ext_drop_under=3",       "ext_max_sleep=1000",
+      "ext_max_frag=0.8",       "ext_drop_unread",        "ssl_wbuf_size=16"};
   for (const std::string& word : words) {
     const std::string name = "-o " + word.substr(0, word.find('='));
     EXPECT_THAT(accept({"-o", word}).notes, ElementsAre(HasSubstr(name + " has no effect: ")))
         << word;
   }
+}
+
+TEST(Options, PortsAreSharedAndPrivilegesDroppedOnlyIfAsked) {
+  const Options plain = accept({});
+  EXPECT_FALSE(plain.listen.share_ports || plain.process.drop_privileges);
+  const Options both = accept({"-o", "share_ports,drop_privileges"});
+  EXPECT_TRUE(both.listen.share_ports && both.process.drop_privileges);
+  EXPECT_FALSE(accept({"-o", "drop_privileges,no_drop_privileges"}).process.drop_privileges);
 }
 
 TEST(Options, ExtendedWordsAreReportedBack) {

@@ -125,6 +125,28 @@ WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
   return protocol::compose_reply(state.request, result, context.input, out, put_value);
 }
 
+// execute() and emit() in one step for a text get without anything special: most requests are one.
+// Null: it is none, or its value is chained or above `value_size_max` bytes; nothing took effect.
+WC_HD inline uint8_t* answer_plain_get(const Context& context, const RequestState& state,
+                                       uint32_t value_size_max, uint8_t* out) {
+  const protocol::Request& request = state.request;
+  if (!protocol::is_plain_get(request)) return nullptr;
+  const Bytes key = context.key(request);
+  const store::Found found = context.store.find(request.hash, key, state.hint);
+  const auto fits = [&](const store::Item& item) { return item.value_size <= value_size_max; };
+  switch (read_plain(context, found, fits)) {
+    case PlainRead::kOther:
+      return nullptr;
+    case PlainRead::kMiss:
+      return (request.bits & protocol::kLastKey) != 0 ? put(out, "END\r\n") : out;
+    case PlainRead::kHit:
+      break;
+  }
+  const store::Item& item = *found.item;
+  return protocol::compose_plain_hit(request, key, item.client_flags,
+                                     {item.value_data(), item.value_size}, out);
+}
+
 // All stages for one request. kDeferred: as execute(); else `out` is moved past the reply.
 WC_HD inline Status process_request(const Context& context, const protocol::Frame& frame,
                                     uint8_t*& out) {

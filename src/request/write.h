@@ -20,6 +20,11 @@ inline constexpr int kRetriesMax = 16;
 
 enum class Decision : uint8_t { kStore, kStoreStale, kNotStored, kExists, kNotFound };
 
+// Stores its body whatever is there, so it need not look before.
+WC_HD inline bool stores_always(const protocol::Request& request) {
+  return request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0;
+}
+
 WC_HD inline bool is_concatenation(protocol::Op op) {
   return op == protocol::Op::kAppend || op == protocol::Op::kPrepend;
 }
@@ -208,7 +213,7 @@ WC_HD inline bool failure_drops_value(const protocol::Request& request) {
   if (request.protocol == protocol::Protocol::kBinary) {
     return request.binary_opcode == protocol::kOpSet || request.binary_opcode == protocol::kOpSetQ;
   }
-  return request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0;
+  return detail::stores_always(request);
 }
 
 // A storage command will probably store exactly its body, so that its item can be allocated and
@@ -218,7 +223,7 @@ WC_HD inline bool will_store_body(const Context& context, const RequestState& st
   const bool stores = request.op == protocol::Op::kSet || request.op == protocol::Op::kAdd ||
                       request.op == protocol::Op::kReplace;
   if (!stores || request.status != Status::kOk) return false;
-  if (request.op == protocol::Op::kSet && (request.bits & protocol::kCasCompare) == 0) return true;
+  if (detail::stores_always(request)) return true;
   const store::Found found = context.store.find(request.hash, context.key(request), state.hint);
   const bool alive = found && context.store.alive(*found.item, context.clock.now);
   const detail::Decision decision = detail::decide(request, alive ? found.item : nullptr);
@@ -232,7 +237,8 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
   const Bytes key = context.key(request);
   store::Candidate hint = state.hint;
   for (int round = 0; round < detail::kRetriesMax; ++round) {
-    const store::Found found = context.store.find(request.hash, key, hint);
+    store::Found found = {};
+    if (!detail::stores_always(request)) found = context.store.find(request.hash, key, hint);
     const bool alive = found && context.store.alive(*found.item, context.clock.now);
     const store::Item* old = alive ? found.item : nullptr;
     detail::Decision decision = detail::decide(request, old);

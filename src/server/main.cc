@@ -15,9 +15,12 @@
 #include <utility>
 
 #include "options/banner.h"
+#include "options/doctor.h"
 #include "options/logging.h"
 #include "options/options.h"
 #include "options/process.h"
+#include "options/service.h"
+#include "options/syscall_filter.h"
 #include "server/selftest.h"
 #include "server/server.h"
 
@@ -164,6 +167,11 @@ int serve(const Options& options) {
   PidFile pid_file;
   write_files(options, server, pid_file);
   server.serve();
+  notify_ready();
+  if (options.process.drop_privileges) {
+    failure = install_syscall_filter();
+    if (!failure.empty()) return fail(failure);
+  }
   announce(options, server);
   failure = daemon.ready(options.process.verbosity > 0);
   if (!failure.empty()) return fail(failure);
@@ -187,6 +195,11 @@ int main(int argc, char** argv) {
     std::FILE* const out = parsed.exit_status == 0 ? stdout : stderr;
     (void)std::fwrite(parsed.text.data(), 1, parsed.text.size(), out);
     return parsed.exit_status;
+  }
+  if (parsed.options->process.doctor) {
+    const auto findings = warpcache::examine(*parsed.options, warpcache::this_machine());
+    (void)std::fputs(warpcache::findings_text(findings).c_str(), stdout);
+    return warpcache::needs_mending(findings) ? 1 : 0;
   }
   warpcache::start_logging(parsed.options->process.verbosity);
   // The system may refuse memory or a thread at start-up.

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/cpu_list.h"
+#include "io/socket/accept/inherited.h"
 #include "options/logging.h"
 #include "server/frame_ports.h"
 #include "server/open_nic_cache.h"
@@ -33,8 +34,8 @@ io::TlsUse tls_use(ListenTls tls) {
   return io::TlsUse::kNone;
 }
 
-io::ListenTarget target_of(const ListenAddress& address) {
-  return {address.host, address.port, address.admin, tls_use(address.tls)};
+io::ListenTarget target_of(const ListenAddress& address, bool share) {
+  return {address.host, address.port, address.admin, tls_use(address.tls), address.proxied, share};
 }
 
 io::TlsSettings settings_of(const TlsOptions& options) {
@@ -58,10 +59,10 @@ void name_thread(std::thread& thread, const std::string& name) {
 
 Server::Server(const Options& options)
     : options_(options),
-      prefixes_(options.stats.prefix_delimiter, options.stats.detail_enabled),
-      watchers_(
-          std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
-                                            size_t{options.compat.watcher_logbuf_kib} << 10)) {}
+      inspection_(std::make_unique<admin::Inspection>(options.stats)),
+      watchers_(std::make_unique<admin::Watchers>(size_t{options.compat.worker_logbuf_kib} << 10,
+                                                  size_t{options.compat.watcher_logbuf_kib} << 10)),
+      metrics_(options) {}
 
 Server::~Server() {
   begin_stop(admin::StopKind::kNow);
@@ -98,29 +99,49 @@ std::string Server::open_ports() {
       if (!frames.cpus.empty()) made.cpu = frames.cpus[i];
     }
   }
-  std::vector<std::string> skipped;
-  for (const ListenAddress& address : options_.listen.tcp) {
-    std::string failure = io::open_tcp(
-        target_of(address), static_cast<int>(options_.listen.backlog), listeners_, skipped);
+  const io::TlsUse tls = tls_ == nullptr ? io::TlsUse::kNone : io::TlsUse::kDefault;
+  std::string failure =
+      io::take_inherited({tls, static_cast<int>(options_.listen.backlog), options_.server.threads},
+                         listeners_, udp_listeners_);
+  if (!failure.empty()) return failure;
+  inherited_ = !listeners_.empty() || !udp_listeners_.empty();
+  if (inherited_) {
+    spdlog::info("serving the sockets of LISTEN_FDS; -p, -U, -l, -s and -o share_ports are unused");
+  } else {
+    failure = open_sockets();
     if (!failure.empty()) return failure;
   }
-  if (options_.server.authentication() && !options_.listen.udp.empty()) {
+  failure = metrics_.open();
+  if (!failure.empty()) return failure;
+  if (options_.server.authentication() && !udp_listeners_.empty()) {
     return "-U: UDP has no way to log in, so it cannot be used with -Y or -S.";
   }
-  for (const ListenAddress& address : options_.listen.udp) {
-    std::string failure =
-        io::open_udp(target_of(address), options_.server.threads, udp_listeners_, skipped);
-    if (!failure.empty()) return failure;
-  }
-  for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
   for (const io::Listener& listener : listeners_) {
-    ports_.push_back({false, listener.ipv6, listener.host, listener.port});
+    if (!listener.is_unix) ports_.push_back({false, listener.ipv6, listener.host, listener.port});
   }
   for (const io::UdpListener& listener : udp_listeners_) {
     ports_.push_back({true, listener.ipv6, listener.host, listener.port});
   }
   if (options_.nic_cache.interface.empty()) return "";
   return open_nic_cache(options_, ports_, &nic_cache_);
+}
+
+// Those of -p, -U and -l.
+std::string Server::open_sockets() {
+  std::vector<std::string> skipped;
+  for (const ListenAddress& address : options_.listen.tcp) {
+    std::string failure =
+        io::open_tcp(target_of(address, options_.listen.share_ports),
+                     static_cast<int>(options_.listen.backlog), listeners_, skipped);
+    if (!failure.empty()) return failure;
+  }
+  for (const ListenAddress& address : options_.listen.udp) {
+    std::string failure = io::open_udp(target_of(address, options_.listen.share_ports),
+                                       options_.server.threads, udp_listeners_, skipped);
+    if (!failure.empty()) return failure;
+  }
+  for (const std::string& sentence : skipped) spdlog::warn("{}", sentence);
+  return "";
 }
 
 std::string Server::open_backend() {
@@ -149,7 +170,11 @@ std::string Server::start() {
     std::string failure = sasl_->open();
     if (!failure.empty()) return failure;
   }
-  if (!options_.listen.unix_path.empty()) {
+  if (!options_.server.access_file.empty()) {
+    std::string failure = access_.load(options_.server.access_file);
+    if (!failure.empty()) return failure;
+  }
+  if (!options_.listen.unix_path.empty() && !inherited_) {
     std::string failure = io::open_unix(options_.listen.unix_path, options_.listen.unix_mask,
                                         static_cast<int>(options_.listen.backlog), listeners_);
     if (!failure.empty()) return failure;
@@ -159,21 +184,26 @@ std::string Server::start() {
   acceptor_ = std::make_unique<io::Acceptor>(
       io::AcceptorConfig{options_.server.connections_max, options_.server.connections_max_fast},
       std::exchange(listeners_, {}));
-  if (tls_ != nullptr) {
+  const bool proxied = std::any_of(options_.listen.tcp.begin(), options_.listen.tcp.end(),
+                                   [](const ListenAddress& one) { return one.proxied; });
+  if (tls_ != nullptr || proxied) {
     io::HandshakesConfig config;
     config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
-    handshakes_ = std::make_unique<io::Handshakes>(config, *tls_, acceptor_->budget());
+    handshakes_ = std::make_unique<io::Handshakes>(config, tls_.get(), acceptor_->budget());
   }
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
                                          tls_.get(), handshakes_.get());
   stats_->set_nic_cache(nic_cache_.get());
+  admin::Access* access = options_.server.access_file.empty() ? nullptr : &access_;
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
-  admin_ = std::make_unique<admin::Admin>(options_, backend_->store(), *stats_, long_replies_,
-                                          *watchers_, prefixes_, admin::Logins{auth, sasl_.get()},
-                                          state_, stop_request_);
+  admin_ = std::make_unique<admin::Admin>(
+      options_, backend_->store(), *stats_, long_replies_, *watchers_, *inspection_,
+      admin::Logins{auth, sasl_.get(), access}, state_, stop_request_);
   failure = make_workers();
   if (!failure.empty()) return failure;
   long_replies_.start();
+  failure = metrics_.start(*stats_, *inspection_, backend_->describe());
+  if (!failure.empty()) return failure;
   failure = acceptor_->listen();
   if (failure.empty() && log_verbosity() >= kVerbosityOfCommands) log_listeners();
   return failure;
@@ -244,7 +274,7 @@ void Server::run_frames(const FrameThread& frames) {
                frames.port->describe(), counters.received.get(), counters.requests.get(),
                counters.sent.get());
   const bool last = frames_running_.fetch_sub(1) == 1;
-  const bool has_sockets = !ports_.empty() || !options_.listen.unix_path.empty();
+  const bool has_sockets = inherited_ || !ports_.empty() || !options_.listen.unix_path.empty();
   if (last && !has_sockets) stop_request_.ask(admin::StopKind::kGraceful);
   worker_ended();
 }
@@ -264,6 +294,7 @@ worker::WorkerConfig Server::worker_config() const {
     config.protocol = protocol::kProtocolBinary;
   }
   config.watch = watchers_.get();
+  config.timing = &inspection_->timings;
   config.requests_per_stream_max = options_.server.requests_per_event_max;
   return config;
 }
@@ -344,10 +375,11 @@ std::string Server::make_frame_worker(FrameThread& frames) {
   std::string failure = backend_->make_engine(*admin_, &made);
   if (!failure.empty()) return failure;
   worker::FrameWorkerConfig config;
-  config.burst_packets_max = options_.frames_burst;
   config.packets.udp_port = frames_udp_port();
   config.packets.protocol = worker_config().protocol;
   frames.engine = std::move(made.engine);
+  config.burst_packets_max =
+      options_.frames_burst != 0 ? options_.frames_burst : frames.engine->packets_per_burst();
   frames.loop =
       std::make_unique<worker::FrameWorker>(config, udp_guard(), *frames.port, *frames.engine);
   failure = frames.loop->open();
@@ -388,6 +420,10 @@ void Server::reload() {
     const std::string failure = auth_.load(options_.server.auth_file);
     if (!failure.empty()) spdlog::warn("{} The old passwords stay in force.", failure);
   }
+  if (!options_.server.access_file.empty()) {
+    const std::string failure = access_.load(options_.server.access_file);
+    if (!failure.empty()) spdlog::warn("{} The old rules stay in force.", failure);
+  }
   if (tls_ != nullptr) {
     const std::string failure = refresh_certificates();
     if (!failure.empty()) {
@@ -399,7 +435,11 @@ void Server::reload() {
 
 void Server::begin_stop(admin::StopKind kind) {
   if (nic_cache_ != nullptr) nic_cache_->stop();
-  if (acceptor_ != nullptr) acceptor_->stop();
+  metrics_.stop();
+  if (acceptor_ != nullptr) {
+    if (kind == admin::StopKind::kGraceful) acceptor_->hand_over();
+    acceptor_->stop();
+  }
   if (handshakes_ != nullptr) handshakes_->stop();
   for (const FrameThread& frames : frames_) {
     if (frames.port != nullptr) frames.port->stop();

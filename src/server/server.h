@@ -33,6 +33,7 @@
 #include "options/options.h"
 #include "options/process.h"
 #include "server/backend.h"
+#include "server/metrics.h"
 #include "server/open_nic_cache.h"
 #include "server/stats_source.h"
 #include "worker/frame_worker.h"
@@ -124,6 +125,7 @@ class Server {
   };
 
   std::string refresh_certificates();
+  std::string open_sockets();
   std::string open_backend();
   std::string make_workers();
   void join_messages(WorkerThread& worker, io::AmPort& port);
@@ -143,19 +145,22 @@ class Server {
   std::atomic<bool> failed_{false};
   AuthFile auth_;
   std::unique_ptr<admin::Sasl> sasl_;  // with -S
-  admin::PrefixStats prefixes_;
+  admin::Access access_;
+  std::unique_ptr<admin::Inspection> inspection_;
   std::vector<io::Listener> listeners_;
   std::vector<io::UdpListener> udp_listeners_;
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
+  bool inherited_ = false;                     // the sockets were open when the process started
   std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
   std::optional<HostStoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;
-  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z
+  std::unique_ptr<io::Handshakes> handshakes_;  // null without -Z and proxies
   std::unique_ptr<ServerStats> stats_;
+  Metrics metrics_;
   admin::LongReplies long_replies_;
   std::unique_ptr<admin::Admin> admin_;
   std::vector<WorkerThread> workers_;

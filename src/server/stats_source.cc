@@ -101,7 +101,10 @@ admin::StatsSnapshot ServerStats::snapshot() {
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
-  if (tls_ != nullptr) add_tls(snapshot);
+  if (handshakes_ != nullptr) add_handshakes(snapshot);
+  if (const uint64_t denied = state_.access_denied.load(std::memory_order_relaxed); denied > 0) {
+    snapshot.own.emplace_back("access_denied", denied);
+  }
   if (!workers_.empty() && workers_.front().messages != nullptr) add_messages(snapshot);
   if (!frames_.empty()) add_frames_traffic(snapshot);
   add_store(snapshot);
@@ -181,12 +184,16 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
 }
 
 // A connection whose handshake is under way is open for the client already.
-void ServerStats::add_tls(admin::StatsSnapshot& snapshot) const {
+void ServerStats::add_handshakes(admin::StatsSnapshot& snapshot) const {
   snapshot.connections += handshakes_->under_way();
   snapshot.connection_structures = snapshot.connections;
+  const uint64_t refused = handshakes_->headers_refused();
+  snapshot.own.emplace_back("proxy_headers_refused", refused);
+  if (tls_ == nullptr) return;
   snapshot.certificate_age_s = tls_->seconds_since_load();
   snapshot.counters[admin::StatCounter::kSslNewSessions] = tls_->new_sessions();
-  snapshot.counters[admin::StatCounter::kSslHandshakeErrors] = handshakes_->failed();
+  snapshot.counters[admin::StatCounter::kSslHandshakeErrors] =
+      handshakes_->failed() - std::min(handshakes_->failed(), refused);
   snapshot.own.emplace_back("ssl_handshakes_closed", handshakes_->closed());
 }
 

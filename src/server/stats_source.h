@@ -24,7 +24,8 @@ namespace warpcache::server {
 
 class ServerStats final : public admin::StatsSource {
  public:
-  // REQUIRES: all arguments outlive this object. `tls` and `handshakes` are null without TLS.
+  // REQUIRES: all arguments outlive this object. `tls` and `handshakes` are null without TLS, the
+  // second one only if there is no proxy in front either.
   ServerStats(const store::ActiveStore& store, const admin::ServerState& state,
               const io::Acceptor& acceptor, admin::Watchers& watchers, const io::TlsServer* tls,
               const io::Handshakes* handshakes);
@@ -64,7 +65,7 @@ class ServerStats final : public admin::StatsSource {
                               const std::function<void(const admin::ConnectionSnapshot&)>& visit);
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
-  void add_tls(admin::StatsSnapshot& snapshot) const;
+  void add_handshakes(admin::StatsSnapshot& snapshot) const;
   void add_messages(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;
   void add_store(admin::StatsSnapshot& snapshot) const;

@@ -112,7 +112,7 @@ bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
 bool Worker::take_body(LargeBody& body, Bytes input, Plan& plan) {
   size_t cursor = 0;
   while (body.received < body.frame.body_size && cursor < input.size) {
-    const MutableBytes window = engine_.reservation_window(body.reservation, body.received);
+    const MutableBytes window = engine_.reservation_window(body.reservation, body.received, 0);
     const size_t bytes = std::min(window.size, input.size - cursor);
     std::memcpy(window.data, input.data + cursor, bytes);
     cursor += bytes;
@@ -124,7 +124,7 @@ bool Worker::take_body(LargeBody& body, Bytes input, Plan& plan) {
       body.line_end[body.end_received++] = input[cursor++];
     }
   } else {
-    plan.next.body = engine_.reservation_window(body.reservation, body.received);
+    plan.next.body = engine_.reservation_window(body.reservation, body.received, 0);
     plan.next.body_ends = body.received + plan.next.body.size == body.frame.body_size;
   }
   plan.framed_end += static_cast<uint32_t>(cursor);
@@ -156,9 +156,8 @@ bool Worker::add_body(uint32_t& id, Plan& plan) {
 
 MutableBytes Worker::body_window(const io::SessionStorage& storage, uint32_t after) {
   const LargeBody& body = body_pool_[session_of(storage).incoming_body];
-  const uint32_t offset = body.received + after;
-  if (offset >= body.frame.body_size) return {};
-  return engine_.reservation_window(body.reservation, offset);
+  if (body.received + after >= body.frame.body_size) return {};
+  return engine_.reservation_window(body.reservation, body.received, after);
 }
 
 bool Worker::holds_body(const io::SessionStorage& storage) const {

@@ -56,6 +56,7 @@ struct Session {
   uint32_t incoming_body;    // id of the LargeBody that is being received; 0: none
   bool authenticated;
   uint8_t failed_logins;
+  uint16_t user;             // with --access; 0: nobody, or not restricted
   int32_t fd;                // for the command log
   engine::PeerAddress peer;  // known since the opening, if that was watched
   bool closing;              // nothing more is framed; close after the last reply

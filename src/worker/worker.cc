@@ -25,11 +25,14 @@ namespace {
 constexpr std::array<std::string_view, 4> kReasons = {"error", "normal", "idle_timeout",
                                                       "shutdown"};
 
-engine::PeerAddress peer_of(int fd) {
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+engine::PeerAddress peer_of(const sockaddr_storage& address) {
   engine::PeerAddress peer;
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return peer;
   if (address.ss_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
     peer.kind = engine::PeerAddress::Kind::kIpv4;
@@ -44,6 +47,13 @@ engine::PeerAddress peer_of(int fd) {
     peer.kind = engine::PeerAddress::Kind::kUnix;
   }
   return peer;
+}
+
+engine::PeerAddress peer_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return peer_of(address);
 }
 
 }  // namespace
@@ -118,6 +128,7 @@ inline bool Worker::receive(int timeout_ms) {
 // Makes the received chunks a batch and hands it to the engine. False: there is nothing to run.
 inline bool Worker::begin_burst() {
   Burst& burst = *burst_;
+  measure_begin();
   burst.batch.frames.clear();
   burst.batch.entries.clear();
   burst.plans.assign(burst.rx.chunks.size(), {});
@@ -162,7 +173,18 @@ inline void Worker::finish_burst() {
   for (size_t i = first; i < count; ++i) complete_or_queue(i);
   for (size_t i = 0; i < first; ++i) complete_or_queue(i);
   send_completed();
+  if (WC_UNLIKELY(burst_->began_ns != 0)) measure_end();
   while (WC_UNLIKELY(!burst_->queued.empty())) run_queued();
+}
+
+inline void Worker::measure_begin() {
+  const bool wanted = config_.timing != nullptr && config_.timing->wanted();
+  burst_->began_ns = WC_UNLIKELY(wanted) ? now_ns() : 0;
+}
+
+void Worker::measure_end() {
+  const uint64_t began_ns = std::exchange(burst_->began_ns, 0);
+  config_.timing->burst_ended(burst_->batch, now_ns() - began_ns);
 }
 
 // Called in iterations without input, among them those in which a connection opens, closes or sends
@@ -283,6 +305,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   if (WC_UNLIKELY(config_.authentication)) {
     entry.authenticated = session.authenticated;
     entry.failed_logins = session.failed_logins;
+    entry.user = session.user;
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
@@ -430,6 +453,7 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   if (WC_UNLIKELY(config_.authentication)) {
     session.authenticated = entry.authenticated;
     session.failed_logins = entry.failed_logins;
+    session.user = entry.user;
   }
   plan.next.long_reply = entry.long_reply;
   if (WC_UNLIKELY(plan.body != 0)) {
@@ -514,11 +538,16 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
   });
 }
 
+void Worker::speaks_for(io::SessionStorage& storage, const sockaddr_storage& client) {
+  session_of(storage).peer = peer_of(client);
+}
+
 void Worker::opened(io::SessionStorage& storage, int fd) {
   Session& session = session_of(storage);
   session.fd = fd;
   if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
-    session.peer = peer_of(fd);
+    const bool knows = session.peer.kind != engine::PeerAddress::Kind::kUnknown;
+    if (!knows) session.peer = peer_of(fd);
     config_.watch->connection_opened(fd, session.peer);
   }
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.opened(fd, config_.protocol); });

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/timing.h"
 #include "engine/watch.h"
 #include "io/transport.h"
 #include "protocol/framing/frame_types.h"
@@ -39,6 +40,8 @@ struct WorkerConfig {
   // Who is told of connections and commands, as long as that is wanted; it outlives the worker.
   // Null: nobody.
   engine::Watch* watch = nullptr;
+  // Who is told how long bursts take, likewise.
+  engine::Timing* timing = nullptr;
   // Time without input after which the engine is asked to release what it holds for the next batch.
   std::chrono::milliseconds idle_after{1000};
 };
@@ -96,11 +99,13 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
     std::vector<Plan> plans;       // by chunk
     bool full = false;             // the batch is full, and a stream was not reached
     std::vector<uint32_t> queued;  // datagrams that run in a further batch: indices of their chunks
+    uint64_t began_ns = 0;         // with WorkerConfig::timing; 0: it is not measured
     bool waited_for = false;       // by run_batch()
     bool has_ended = false;        // and another run_batch(), inside of that, has seen its end
   };
 
   void opened(io::SessionStorage& storage, int fd) override;
+  void speaks_for(io::SessionStorage& storage, const sockaddr_storage& client) override;
   void closed(io::SessionStorage& storage, io::CloseReason reason) override;
   bool holds_body(const io::SessionStorage& storage) const override;
   void cancel_body(io::SessionStorage& storage) override;
@@ -140,6 +145,8 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void keep_deferred_frames();
   void complete(size_t index);
   void send_completed();
+  void measure_begin();
+  void measure_end();
   template <typename Say>
   void log(Say say);
   void log_entry(const io::RxChunk& chunk, const Plan& plan);

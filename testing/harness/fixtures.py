@@ -15,12 +15,16 @@ from harness.servers import Server, Target, find_target, start_server
 MAX_SHARED_SERVERS = 8
 
 
-def require_dpdk() -> None:
-    """Skips the test where the server is built without DPDK."""
+def require_module(name: str, library: str) -> None:
+    """Skips the test where the server is built without `library`."""
     # The simulated GPU's program starts the one that this variable names.
     program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
-    if not Path(program).with_name("warpcached-dpdk.so").exists():
-        pytest.skip("the server is built without DPDK")
+    if not Path(program).with_name(f"warpcached-{name}.so").exists():
+        pytest.skip(f"the server is built without {library}")
+
+
+def require_dpdk() -> None:
+    require_module("dpdk", "DPDK")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

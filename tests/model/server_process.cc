@@ -20,7 +20,7 @@ namespace warpcache::model {
 
 namespace {
 
-constexpr int kStartTriesMax = 5000;  // of 1 ms
+constexpr int kStartTriesMax = 60'000;  // of 1 ms
 constexpr int kSilenceMs = 20'000;    // no server needs so long to answer or to close
 constexpr int kPatienceToEnd = 50;    // of an ended connection, beside one that may say more
 constexpr useconds_t kPieceGapUs = 20;

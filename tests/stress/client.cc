@@ -125,7 +125,7 @@ void Client::take_large_body(const Share& share, protocol::Frame frame, uint32_t
     protocol::frame_refuse_large(*share.framing, frame, why);
   } else {
     for (uint32_t at = 0; at < frame.body_size;) {
-      const MutableBytes window = engine_.reservation_window(id, at);
+      const MutableBytes window = engine_.reservation_window(id, at, 0);
       const size_t count = std::min<size_t>(window.size, frame.body_size - at);
       std::memcpy(window.data, input_.data() + body_at + at, count);
       at += static_cast<uint32_t>(count);

@@ -87,6 +87,7 @@ std::string forged_item(const std::string& key, uint32_t value_size) {
 // walk visits only what was written as items.
 TEST(Walker, ForgedItemsAndAbandonedSpaceChangeNothing) {
   store::StoreConfig config = quiet_config(4 * kMiB);
+  config.segment_size = 64 * 1024;  // of many items, so that some are moved
   config.keep_all = true;
   config.reclaim_wait_ms_max = 50;
   const auto store = make_store(config);
@@ -298,7 +299,7 @@ TEST(Reservation, IsSeenWholeOrNotAtAll) {
   EXPECT_EQ(old_reply, "VALUE big 0 100000\r\n" + old_value + "\r\nEND\r\n");
   uint32_t id = 0;
   ASSERT_EQ(speaker.engine().reserve(3, 200'000, &id), Status::kOk);
-  const MutableBytes window = speaker.engine().reservation_window(id, 0);
+  const MutableBytes window = speaker.engine().reservation_window(id, 0, 0);
   std::memcpy(window.data, new_value.data(), window.size);
   for (uint64_t i = 0; i < 20'000; ++i) {
     ASSERT_EQ(other.say(set_command(key_name(i), make_value(i, 1, 1000))), "STORED\r\n");

@@ -131,7 +131,7 @@ std::string Speaker::set_reserved(const std::string& key, const std::string& val
   const Status status = engine_.reserve(static_cast<uint8_t>(key.size()), size, &id);
   if (status != Status::kOk) return "refused\r\n";
   for (uint32_t at = 0; at < size;) {
-    const MutableBytes window = engine_.reservation_window(id, at);
+    const MutableBytes window = engine_.reservation_window(id, at, 0);
     std::memcpy(window.data, value.data() + at, window.size);
     at += static_cast<uint32_t>(window.size);
   }

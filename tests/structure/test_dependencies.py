@@ -25,6 +25,7 @@ ALLOWED = {
     "admin": REQUEST | {"engine", "options"},
     "worker": REQUEST | {"engine", "io", "options"},
     "client": {"base", "io"},
+    "tools": set(),  # programs in Python
     "server": REQUEST | {"engine", "io", "options", "admin", "worker", "nic_cache"},
 }
 # Folders that may include the CUDA runtime's part, gpu/, besides: only these know of a GPU.

@@ -40,6 +40,8 @@ EXCEPTIONS = {
     ("protocol/parse/text.h", "cuts a line end off"): "of a line that framing has found",
     ("protocol/parse/meta.h", "cuts a line end off"): "of a line that framing has found",
     ("protocol/binary.h", "reads a binary message's length"): "the function itself; extras of a framed message",
+    ("admin/access.cc", "searches a line end"): "lines of a file",
+    ("admin/access.cc", "compares with a line end"): "lines of a file",
     ("admin/dump_replies.cc", "searches a line end"): "its own reply",
     ("admin/watchers.cc", "searches a line end"): "lines of the command log",
     ("client/am_channel.cc", "searches a line end"): "replies, in a client",

@@ -137,16 +137,19 @@ bool play(Hostile& client, std::string_view scenario) {
     const std::string piece(8000, 'x');
     for (int i = 0; i < 200 && !client.closed(); ++i) client.bytes(piece);
   } else if (scenario == "noise") {
-    // Lines that are refused one by one, and then one that is longer than a line may be.
     static std::string noise(2000 * 64, '\0');  // messages on their way point to it
-    static const std::string kLongLine(4096, 'x');
     uint32_t state = 1;
     for (char& c : noise) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
     for (size_t at = 0; at < noise.size() && !client.closed(); at += 64) {
       client.bytes(std::string_view(noise).substr(at, 64));
       client.run([&, n = 0]() mutable { return ++n > 10; });
     }
-    client.bytes(kLongLine);
+    // A server that is fast enough has answered all of it with errors. This header is noise, too.
+    AmHeader header;
+    for (size_t i = 0; i < sizeof header; ++i) {
+      reinterpret_cast<uint8_t*>(&header)[i] = static_cast<uint8_t>(0xa5 + 37 * i);
+    }
+    client.send(header, "");
   } else if (scenario == "long-rendezvous") {
     static const std::string kLong(io::kAmRendezvousMax + 1, 'x');
     client.bytes(set_line("hostile"));

@@ -122,9 +122,10 @@ def streams(found: Rows):
     figure, grid = pyplot.subplots(2, 3, figsize=(9.5, 5.6))
     for axes, stream in zip(grid.flat, names):
         for cache, style in STREAM_LINES.items():
-            points = sorted((row["share"], row["miss_ratio"]) for row in pick(found, stream=stream, cache=cache))
-            hits = [100 - 100 * miss for _, miss in points]
-            axes.plot([100 * share for share, _ in points], hits, "o-", ms=3, label=cache, **style)
+            # A later row replaces an earlier one.
+            points = {row["share"]: row["miss_ratio"] for row in pick(found, stream=stream, cache=cache)}
+            hits = [100 - 100 * points[share] for share in sorted(points)]
+            axes.plot([100 * share for share in sorted(points)], hits, "o-", ms=3, label=cache, **style)
         axes.set_xscale("log")
         axes.set_xticks([1, 3, 10, 30], ["1", "3", "10", "30"])
         axes.set_title(stream, fontsize=9)

@@ -45,7 +45,7 @@ void CpuEngine::submit(Batch* batch) {
   writer_.start(&batch->spans);
   context_.input = batch->input;
   context_.clock = context_.store.clock();
-  wants_keys_ = admin_.wants_keys();
+  wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
   batch->stream_not_reached = false;
@@ -68,8 +68,8 @@ Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
   return store_.reserve(key_size, body_size, id);
 }
 
-MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t offset) {
-  return store_.reservation_window(id, offset);
+MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {
+  return store_.reservation_window(id, received + after);
 }
 
 void CpuEngine::abandon(uint32_t id) { store_.abandon_reservation(id); }
@@ -92,7 +92,8 @@ uint8_t* CpuEngine::packet_memory(uint64_t bytes) {
 void CpuEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(packets_done_ == nullptr);
   burst->replies_dropped = 0;
-  if (!single_key_ || admin_.wants_keys()) {
+  wants_keys_of_burst_ = admin_.wants_keys();
+  if (!single_key_ || wants_keys_of_burst_) {
     packets_->run_all(*this, *burst);
   } else {
     context_.clock = context_.store.clock();
@@ -161,6 +162,8 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   const protocol::Op op = slot.state.request.op;
   if (WC_UNLIKELY(!entry.authenticated)) {
     run_admin(batch, entry, index, count);
+  } else if (WC_UNLIKELY(rights_ != nullptr) && !is_allowed(slot.state)) {
+    deny(entry, slot.state);
   } else if (WC_UNLIKELY(request::is_administrative(op))) {
     if (!may_run_admin(entry, group_[index].state.request)) {
       if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
@@ -183,6 +186,15 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
   request::RequestState& state = group_[index].state;
+  if (WC_LIKELY(!wants_keys_)) {
+    uint8_t* const start = writer_.cursor();
+    uint8_t* const end = request::answer_plain_get(context_, state, kCopiedValueMax, start);
+    if (end != nullptr) {
+      writer_.advance(end);
+      entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+      return;
+    }
+  }
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
   KeyBefore before;
@@ -212,6 +224,7 @@ void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint3
         admin_.run(request, batch.input, entry, text);
       } else {
         admin_.authenticate(request, batch.input, entry, text);
+        if (entry.user != 0) rights_ = admin_.rights_of(entry.user);
       }
       entry_reply_bytes_ += static_cast<uint32_t>(text.size());
       writer_.add_text(std::move(text));
@@ -365,6 +378,10 @@ void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   entry_reply_bytes_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
+  const uint16_t user = batch.entries[entry].user;
+  if (WC_UNLIKELY(user != 0 || rights_ != nullptr)) {
+    rights_ = user == 0 ? nullptr : admin_.rights_of(user);
+  }
   batch.entries[entry].first_span = writer_.span_count();
   entry_start_ = writer_.cursor();
 }

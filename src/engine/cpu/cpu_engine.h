@@ -72,11 +72,12 @@ class CpuEngine final : public Engine {
   Batch* poll() override;
   void release(uint32_t pin) override;
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override;
   void abandon(uint32_t id) override;
   std::string open_packets(const PacketSettings& settings) override;
   // Packets run on the caller's thread, so a second burst would wait for the first.
   uint32_t packet_bursts() const override { return 1; }
+  uint32_t packets_per_burst() const override { return 64; }
   uint8_t* packet_memory(uint64_t bytes) override;
   std::string use_packet_memory(MutableBytes /*memory*/) override { return ""; }
   void submit_packets(net::PacketBurst* burst) override;
@@ -105,6 +106,8 @@ class CpuEngine final : public Engine {
   KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
                     const protocol::Result& result, const KeyBefore& before);
+  bool is_allowed(const request::RequestState& state) const;
+  void deny(BatchEntry& entry, const request::RequestState& state);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
   bool may_run_admin(const BatchEntry& entry, const protocol::Request& request);
@@ -147,9 +150,11 @@ class CpuEngine final : public Engine {
   AdminBudget admin_budget_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;
-  bool stopped_ = false;  // the open entry continues in another batch
+  bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
+  bool stopped_ = false;              // the open entry continues in another batch
   uint32_t pin_wait_ms_max_;
-  bool pins_refused_ = false;  // since `refused_since_`
+  std::shared_ptr<const Rights> rights_;  // of the open entry's user; null: all
+  bool pins_refused_ = false;             // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;
 };
 

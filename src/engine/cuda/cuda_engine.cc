@@ -10,7 +10,6 @@ namespace warpcache::engine::cuda {
 namespace {
 
 constexpr uint64_t kDeviceRoundingBytes = uint64_t{4} << 20;
-constexpr uint64_t kIncomingBytesMin = uint64_t{256} << 20;
 // Messages of the host's packets in one batch: more than the largest datagram.
 constexpr uint32_t kHostInputBytes = 1024 * 1024;
 
@@ -18,8 +17,7 @@ constexpr uint32_t kHostInputBytes = 1024 * 1024;
 
 CudaEngine::CudaEngine(const CudaEngineConfig& config, store::CudaStore& store,
                        gpu::DeviceFaults& faults, AdminHandler& admin)
-    : parts_(config, store, faults, admin,
-             std::max<uint64_t>(kIncomingBytesMin, config.item_size_max)) {}
+    : parts_(config, store, faults, admin) {}
 
 std::string CudaEngine::create(const CudaEngineConfig& config, store::CudaStore& store,
                                gpu::DeviceFaults& faults, AdminHandler& admin,
@@ -31,6 +29,8 @@ std::string CudaEngine::create(const CudaEngineConfig& config, store::CudaStore&
 }
 
 std::string CudaEngine::start() {
+  std::string refusal = parts_.bodies.start(parts_.config.item_size_max);
+  if (!refusal.empty()) return refusal;
   for (uint32_t i = 0; i < parts_.config.batches; ++i) {
     std::string failure = MessageRunner::create(parts_, i, &message_runners_.emplace_back());
     if (!failure.empty()) return failure;
@@ -79,6 +79,22 @@ void CudaEngine::release(uint32_t pin) {
     if (runner->release(pin)) return;
   }
   WC_ASSERT(false);
+}
+
+// A store's kernel and a persistent one of this engine do not run at the same time: see
+// JobRunner::store_alone().
+Status CudaEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
+  release_device();
+  return parts_.bodies.reserve(key_size, body_size, id);
+}
+
+MutableBytes CudaEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {
+  return parts_.bodies.window(id, received, after);
+}
+
+void CudaEngine::abandon(uint32_t id) {
+  release_device();
+  parts_.bodies.abandon(id);
 }
 
 // --- Ethernet frames

@@ -36,14 +36,9 @@ class CudaEngine final : public Engine {
   void submit(Batch* batch) override;
   Batch* poll() override;
   void release(uint32_t pin) override;
-  // Bodies stay in the host's memory until their batch is submitted.
-  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override {
-    return parts_.bodies.reserve(key_size, body_size, id);
-  }
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override {
-    return parts_.bodies.window(id, offset);
-  }
-  void abandon(uint32_t id) override { parts_.bodies.abandon(id); }
+  Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
+  MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override;
+  void abandon(uint32_t id) override;
   void release_device() override;
 
   std::string open_packets(const PacketSettings& settings) override;

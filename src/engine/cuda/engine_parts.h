@@ -63,12 +63,12 @@ class InputBuffers {
 
 struct EngineParts {
   EngineParts(const CudaEngineConfig& engine_config, store::CudaStore& engine_store,
-              gpu::DeviceFaults& engine_faults, AdminHandler& engine_admin, uint64_t body_bytes_max)
+              gpu::DeviceFaults& engine_faults, AdminHandler& engine_admin)
       : config(engine_config),
         store(engine_store),
         faults(engine_faults),
         admin(engine_admin),
-        bodies(body_bytes_max),
+        bodies(engine_store, engine_faults),
         admin_budget(engine_config.admin_window) {}
 
   CudaEngineConfig config;

@@ -103,6 +103,7 @@ void SocketTransport::open_stream(NewStream adopted) {
     connection.tls = std::move(adopted.tls);
     connection.watched = EPOLLIN;
     connection.admin = adopted.admin;
+    connection.client = std::move(adopted.client);
     connection.id = budget_.next_id();
     connection.session = {};
     connection.active_at.store(now_s_, std::memory_order_relaxed);
@@ -111,6 +112,9 @@ void SocketTransport::open_stream(NewStream adopted) {
     connection_count_.fetch_sub(1, std::memory_order_relaxed);
     budget_.give_back();
     return;
+  }
+  if (connections_[index].client != nullptr) {
+    observer_->speaks_for(connections_[index].session, *connections_[index].client);
   }
   observer_->opened(connections_[index].session, connections_[index].fd);
   counters_.connections_opened.add(1);

@@ -40,14 +40,21 @@ WC_HD inline uint8_t* put_error_line(Op op, Status status, uint8_t* out) {
 
 namespace text_detail {
 
+// Without its line end.
+WC_HD inline uint8_t* put_value_words(Bytes key, uint32_t client_flags, uint32_t value_size,
+                                      uint8_t* out) {
+  out = put(out, "VALUE ");
+  out = put_short(out, key);
+  *out++ = ' ';
+  out = format_u64(client_flags, out);
+  *out++ = ' ';
+  return format_u64(value_size, out);
+}
+
 WC_HD inline uint8_t* put_value_line(const Request& request, const Result& result,
                                      const uint8_t* input, uint8_t* out) {
-  out = put(out, "VALUE ");
-  out = put_short(out, Bytes{input + request.key_offset, request.key_size});
-  *out++ = ' ';
-  out = format_u64(result.client_flags, out);
-  *out++ = ' ';
-  out = format_u64(result.value_size, out);
+  out = put_value_words({input + request.key_offset, request.key_size}, result.client_flags,
+                        result.value_size, out);
   if ((request.bits & kReturnCas) != 0) {
     *out++ = ' ';
     out = format_u64(result.cas, out);
@@ -56,6 +63,21 @@ WC_HD inline uint8_t* put_value_line(const Request& request, const Result& resul
 }
 
 }  // namespace text_detail
+
+// A get that shows value and flags only.
+WC_HD inline bool is_plain_get(const Request& request) {
+  return request.protocol == Protocol::kText && request.op == Op::kGet &&
+         (request.bits & ~uint32_t{kLastKey}) == kReturnValue;
+}
+
+// Its reply to a hit, as compose_text_head(), the value and compose_text_tail() make it.
+WC_HD inline uint8_t* compose_plain_hit(const Request& request, Bytes key, uint32_t client_flags,
+                                        Bytes value, uint8_t* out) {
+  const auto size = static_cast<uint32_t>(value.size);
+  out = put_crlf(text_detail::put_value_words(key, client_flags, size, out));
+  out = put_crlf(put(out, value));
+  return (request.bits & kLastKey) != 0 ? put(out, "END\r\n") : out;
+}
 
 WC_HD inline uint8_t* compose_text_head(const Request& request, const Result& result,
                                         const uint8_t* input, uint8_t* out) {

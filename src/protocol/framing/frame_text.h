@@ -14,15 +14,6 @@
 
 namespace warpcache::protocol::framing {
 
-// Where the words of a text of up to 63 bytes start, as bits.
-struct WordMap {
-  uint64_t blanks;  // bits of the blanks, and of everything after the text
-  uint64_t starts;
-
-  WC_HD WordMap(uint64_t line_blanks, uint64_t text_size)
-      : blanks(line_blanks | ~uint64_t{0} << text_size), starts(~blanks & (blanks << 1 | 1)) {}
-};
-
 // Word number `index` (from 0), or empty Bytes.
 WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
   if (WC_LIKELY(text.size < 64)) {

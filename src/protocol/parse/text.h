@@ -33,6 +33,17 @@ struct Line {
 WC_HD inline Line split(Bytes text) {
   Line line;
   line.text = text;
+  if (WC_LIKELY(text.size < 64)) {
+    const WordMap map(blanks_of(text), text.size);
+    for (uint64_t starts = map.starts; starts != 0 && line.count < kWordsMax;
+         starts &= starts - 1) {
+      const uint32_t start = scan_detail::lowest_bit(starts);
+      line.last = {text.data + start, scan_detail::lowest_bit(map.blanks >> start)};
+      if (line.count < kWordsKept) line.word[line.count] = line.last;
+      ++line.count;
+    }
+    return line;
+  }
   Words words(text);
   Bytes word;
   while (line.count < kWordsMax && words.next(word)) {

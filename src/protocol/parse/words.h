@@ -62,6 +62,26 @@ class Words {
   const uint8_t* end_;
 };
 
+// Where the words of a text of up to 63 bytes start, as bits.
+struct WordMap {
+  uint64_t blanks;  // bits of the blanks, and of everything after the text
+  uint64_t starts;
+
+  WC_HD WordMap(uint64_t line_blanks, uint64_t text_size)
+      : blanks(line_blanks | ~uint64_t{0} << text_size), starts(~blanks & (blanks << 1 | 1)) {}
+};
+
+// The bits of the blanks in a text of up to 63 bytes.
+WC_HD inline uint64_t blanks_of(Bytes text) {
+  const uint8_t* const end = text.data + text.size;
+  uint64_t blanks = 0;
+  for (uint32_t offset = 0; offset < text.size; offset += 16) {
+    const scan_detail::Masks masks = scan_detail::masks_at(text.data, text.data + offset, end);
+    blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+  }
+  return blanks;
+}
+
 enum class Command : uint8_t {
   kUnknown,
   kGet,

@@ -235,12 +235,14 @@ bool CudaStore::wait(const char* what) const {
          faults_.check(cudaStreamSynchronize(stream_.get()), what);
 }
 
-bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key) {
+bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key,
+                     MutableBytes* parts) {
   const std::lock_guard guard(service_mutex_);
   if (faults_.failed()) return false;
   ServiceCall& message = *call_.as<ServiceCall>();
   message.op = op;
   message.argument = argument;
+  message.parts = parts;
   message.key_size = static_cast<uint32_t>(key.size);
   std::copy_n(key.data, key.size, message.key);
   if (++launch_number_ == 0) ++launch_number_;
@@ -286,29 +288,33 @@ bool CudaStore::set_memory_limit(uint64_t bytes) {
 
 // --- Reservations
 
-Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
+Status CudaStore::reserve(uint8_t key_size, uint32_t value_size, MutableBytes* parts,
+                          uint32_t* id) {
   const uint64_t sizes = uint64_t{key_size} << 32 | value_size;
   // A reservation takes whole segments, also for a small item.
   const uint64_t bytes =
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     ServiceCall result;
-    if (!call(ServiceOp::kReserve, sizes, &result)) break;
+    if (!call(ServiceOp::kReserve, sizes, &result, {}, parts)) break;
     *id = static_cast<uint32_t>(result.result);
+    // Others hold all that may be reserved: reclaim() would not help.
+    if (result.status == Status::kOutOfMemory) return Status::kDeferred;
     if (result.status != Status::kDeferred) return result.status;
     if (reclaim(bytes, bytes) != Status::kOk) break;
   }
   return Status::kOutOfMemory;
 }
 
-bool CudaStore::fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size) {
-  const std::lock_guard guard(service_mutex_);
-  if (faults_.failed()) return false;
-  launch_fill(core_, id, offset, pinned, size, stream_.get());
-  return wait("storing a large value");
-}
-
 void CudaStore::abandon(uint32_t id) { (void)call(ServiceOp::kAbandon, id); }
+
+bool CudaStore::is_on_host(const MutableBytes* parts, uint32_t value_size) const {
+  for (uint64_t seen = 0; seen < value_size; seen += parts->size, ++parts) {
+    const auto offset = static_cast<uint64_t>(parts->data - core_.arena);
+    if (offset < core_.near_bytes) return false;
+  }
+  return true;
+}
 
 // --- Looking at it all
 

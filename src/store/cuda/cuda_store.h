@@ -59,11 +59,18 @@ class CudaStore final : public StoreOwner {
     if (free_segments < low_water) wake();
   }
 
-  // --- Reservations. The body is copied from pinned memory of the caller. reserve() returns
-  // kOutOfMemory also where others hold all that may be reserved.
-  Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
-  bool fill(uint32_t id, uint32_t offset, const uint8_t* pinned, uint32_t size);
-  void abandon(uint32_t id);
+  // --- Reservations. The caller writes the value. reserve() also gives the parts of its place, in
+  // device memory or in pinned memory of the host: the rest of a segment, whole segments, and the
+  // start of one. `parts` is pinned memory for reserved_parts_max() of the largest size. kDeferred:
+  // others hold all that may be reserved.
+  Status reserve(uint8_t key_size, uint32_t value_size, MutableBytes* parts, uint32_t* id);
+  void abandon(uint32_t id);  // nothing happens if it is used up
+  uint32_t reserved_parts_max(uint32_t value_size) const {
+    return chain_segments(core_, item_bytes(UINT8_MAX, value_size));
+  }
+  uint32_t segment_size() const { return core_.segment_size(); }
+  // Whether all parts of a value of this size are in the host's memory.
+  bool is_on_host(const MutableBytes* parts, uint32_t value_size) const;
 
   bool set_memory_limit(uint64_t bytes) override;
   StoreStats stats() const override;
@@ -85,7 +92,8 @@ class CudaStore final : public StoreOwner {
 
   // Runs one operation on the device, one at a time; `result` gets a copy. False: the device has
   // failed.
-  bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {});
+  bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {},
+            MutableBytes* parts = nullptr);
   bool wait(const char* what) const;
   bool is_stopping();
 

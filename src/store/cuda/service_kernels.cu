@@ -47,6 +47,20 @@ __device__ void inspect(const Core& core, ServiceCall& call) {
   call.result = 1;
 }
 
+__device__ void reserve(const Core& core, ServiceCall& call) {
+  uint32_t id = 0;
+  call.status = reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
+                             static_cast<uint32_t>(call.argument), &id);
+  call.result = id;
+  if (call.status != Status::kOk) return;
+  ValuePieces pieces(core, *reservation_item(core, id));
+  uint32_t count = 0;
+  for (MutableBytes piece = pieces.first_writable(); !piece.empty();
+       piece = pieces.next_writable()) {
+    call.parts[count++] = piece;
+  }
+}
+
 __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& call) {
   switch (call.op) {
     case ServiceOp::kStart:
@@ -75,13 +89,9 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kSetTarget:
       call.result = maintainer.set_target(static_cast<uint32_t>(call.argument)) ? 1 : 0;
       break;
-    case ServiceOp::kReserve: {
-      uint32_t id = 0;
-      call.status = reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
-                                 static_cast<uint32_t>(call.argument), &id);
-      call.result = id;
+    case ServiceOp::kReserve:
+      reserve(core, call);
       break;
-    }
     case ServiceOp::kAbandon:
       abandon_reservation(core, static_cast<uint32_t>(call.argument));
       break;
@@ -146,23 +156,6 @@ __global__ void __launch_bounds__(kServiceThreads, kServiceBlocksMin)
   ThreadContext thread;
   thread.counters = &counters[0];
   worker_group.serve(core, thread, threadIdx.x - gpu::kWarpSize);
-}
-
-constexpr uint32_t kFillThreads = 256;
-
-__global__ void __launch_bounds__(kFillThreads)
-    fill_kernel(Core core, uint32_t reservation, uint32_t offset, const uint8_t* from,
-                uint32_t size) {
-  __shared__ Item* item;
-  if (threadIdx.x == 0) item = reservation_item(core, reservation);
-  __syncthreads();
-  if (item == nullptr) return;
-  for (uint32_t at = 0; at < size;) {
-    const MutableBytes window = value_window(core, *item, offset + at);
-    const uint32_t count = window.size < size - at ? static_cast<uint32_t>(window.size) : size - at;
-    gpu::block_copy(window.data, from + at, count);
-    at += count;
-  }
 }
 
 // Warps that walk, one pair each at a time. Like maintenance's blocks they must fit beside the
@@ -239,12 +232,6 @@ void launch_service(const Core& core, ThreadCounters* counters, void* maintainer
   gpu::start_kernel(service_kernel, {frees ? 1 + evacuators : 1, kServiceThreads}, 0, stream, core,
                     counters, static_cast<DeviceMaintainer*>(maintainer), call, launch_number,
                     evacuators);
-}
-
-void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,
-                 uint32_t size, cudaStream_t stream) {
-  gpu::start_kernel(fill_kernel, {1, kFillThreads}, 0, stream, core, reservation, offset, from,
-                    size);
 }
 
 void launch_walk(const Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {

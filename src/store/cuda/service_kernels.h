@@ -22,7 +22,8 @@ enum class ServiceOp : uint32_t {
   kClock,  // argument: the second
   kExpire,
   kSetTarget,  // argument: segments. `result` 0: see Maintainer::set_target()
-  kReserve,    // argument: key size << 32 | value size. `result` is the id, `status` says more
+  kReserve,    // argument: key size << 32 | value size; `parts`. `result` is the id, `status` says
+               // more
   kAbandon,    // argument: the id
   kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
 };
@@ -33,6 +34,7 @@ struct ServiceCall {
   uint32_t key_size;
   uint64_t argument;
   uint64_t result;
+  MutableBytes* parts;  // pinned: gets those of a reservation
   Status status;
   uint32_t free_segments;
   uint32_t low_water;
@@ -52,10 +54,6 @@ void take_kernel_memory(cudaStream_t stream);
 uint64_t maintainer_bytes(uint32_t evacuators);
 void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
                     uint32_t launch_number, uint32_t evacuators, cudaStream_t stream);
-
-// Copies `size` bytes of pinned host memory into the value of a reservation, from `offset` on.
-void launch_fill(const Core& core, uint32_t reservation, uint32_t offset, const uint8_t* from,
-                 uint32_t size, cudaStream_t stream);
 
 // Copies header and key of the live items in the pairs from `first_pair` on, until the buffer is
 // full or some milliseconds have passed.

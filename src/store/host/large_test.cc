@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Items above half a segment, and values that arrive piece by piece.
+#include <random>
+
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -77,6 +79,78 @@ TEST(Large, ChainsAreEvictedAndKeptByUse) {
     ASSERT_EQ(check_value(i, value), i);
   }
   EXPECT_EQ(found, store->stats().get(StoreCounter::kItems));
+}
+
+uint64_t tail_segments(const Store& store) { return store.census().get(SegmentState::kTails); }
+
+// Chains that are a little longer than a segment share one for what is over.
+TEST(Large, EndsOfChainsShareASegment) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const size_t segment = store->stats().segment_size;
+  const uint64_t free_before = store->stats().free_segments;
+  for (uint64_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, 1, segment)), Status::kOk);
+  }
+  EXPECT_EQ(tail_segments(*store), 2u);  // of 64 pages each
+  EXPECT_EQ(free_before - store->stats().free_segments, 102u);
+  // Holes are used again; an empty segment is free again.
+  for (uint64_t i = 0; i < 100; i += 2) ASSERT_TRUE(worker.erase(key_name(i)));
+  store->maintain();
+  for (uint64_t i = 0; i < 100; i += 2) {
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, 2, segment)), Status::kOk);
+  }
+  EXPECT_EQ(tail_segments(*store), 2u);
+  for (uint64_t i = 0; i < 100; ++i) {
+    std::string value;
+    ASSERT_TRUE(worker.get(key_name(i), &value));
+    ASSERT_EQ(check_value(i, value), i % 2 == 0 ? 2u : 1u);
+    ASSERT_TRUE(worker.erase(key_name(i)));
+  }
+  ASSERT_EQ(store->reclaim(16 * kMiB / 2), Status::kOk);
+  EXPECT_EQ(tail_segments(*store), 0u);
+  EXPECT_EQ(store->stats().free_segments, free_before);
+}
+
+// A pinned chain keeps its tail too.
+TEST(Large, TailsOfAPinnedChainStay) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  const size_t size = store->stats().segment_size + 500;
+  ASSERT_EQ(worker.set("pinned", make_value(1, 1, size)), Status::kOk);
+  worker.enter();
+  const Item* item = worker.find("pinned").item;
+  const uint32_t pin = worker.ref().pin(*item, PinNeed::kMust);
+  worker.leave();
+  ASSERT_NE(pin, 0u);
+  ASSERT_TRUE(worker.erase("pinned"));
+  for (uint64_t i = 0; i < 2000; ++i) {
+    ASSERT_EQ(worker.set(key_name(i), make_value(i, 1, size)), Status::kOk);
+  }
+  EXPECT_EQ(check_value(1, worker.value_of(*item)), 1u);
+  worker.ref().unpin(pin);
+}
+
+// Items of many sizes come and go; what is read is what was written.
+TEST(Large, TailsOfAllSizes) {
+  const auto store = make_store(quiet_config(8 * kMiB));
+  Worker worker(store.get());
+  const size_t segment = store->stats().segment_size;
+  std::mt19937 random(7);
+  for (uint64_t round = 0; round < 3000; ++round) {
+    const uint64_t key = random() % 200;
+    const size_t size = segment / 2 + random() % (3 * segment);
+    ASSERT_EQ(worker.set(key_name(key), make_value(key, round, size)), Status::kOk);
+    if (round % 7 == 0) worker.erase(key_name(random() % 200));
+    const uint64_t read = random() % 200;
+    std::string value;
+    if (!worker.get(key_name(read), &value)) continue;
+    ASSERT_LE(check_value(read, value), round);
+  }
+  EXPECT_GT(tail_segments(*store), 1u);
+  for (uint64_t key = 0; key < 200; ++key) worker.erase(key_name(key));
+  ASSERT_EQ(store->reclaim(4 * kMiB), Status::kOk);
+  EXPECT_EQ(tail_segments(*store), 0u);
 }
 
 TEST(Values, CopyAndWriteAcrossPieces) {

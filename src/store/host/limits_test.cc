@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Memories, KeepAll, testing::Values(2 * kMiB, 8 * kMiB, 
 
 TEST(TinyMemory, WorksWithItemsOfEverySize) {
   const auto store = make_store(quiet_config(2 * kMiB));
-  EXPECT_EQ(store->stats().segment_limit, 32u);
+  EXPECT_EQ(store->stats().segment_limit, 128u);
   Worker worker(store.get());
   std::mt19937_64 random(1);
   std::string value;

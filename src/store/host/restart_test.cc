@@ -66,6 +66,7 @@ TEST_F(RestartTest, ItemsComeBackAsTheyWere) {
   leave(0);
   uint64_t bytes = 0;
   uint64_t live = 0;
+  std::string large;
   Item before[100];
   {
     const auto store = open();
@@ -76,7 +77,7 @@ TEST_F(RestartTest, ItemsComeBackAsTheyWere) {
       for (uint32_t i = 0; i < 10'000; ++i) {
         ASSERT_EQ(worker.set("key:" + std::to_string(i), value(i)), Status::kOk);
       }
-      const std::string large(3 * store->stats().segment_size, 'x');
+      large = std::string(3 * store->stats().segment_size, 'x');  // with its header: a tail
       ASSERT_EQ(worker.set("large", large), Status::kOk);
     }
     for (uint32_t i = 0; i < 100; ++i) {
@@ -102,6 +103,12 @@ TEST_F(RestartTest, ItemsComeBackAsTheyWere) {
     ASSERT_TRUE(worker.get(key, &got));
     EXPECT_EQ(got, value(9900 + i));
   }
+  ASSERT_TRUE(worker.get("large", &got));
+  EXPECT_EQ(got, large);
+  EXPECT_EQ(store->census().get(SegmentState::kTails), 1u);
+  ASSERT_TRUE(worker.erase("large"));
+  ASSERT_EQ(store->reclaim(1 << 20), Status::kOk);
+  EXPECT_EQ(store->census().get(SegmentState::kTails), 0u);
   // It works on, through growth and eviction, with new CAS ids.
   for (uint32_t i = 0; i < 50'000; ++i) {
     ASSERT_EQ(worker.set("new:" + std::to_string(i), value(i)), Status::kOk);
@@ -124,6 +131,15 @@ TEST_F(RestartTest, TheDescriptionIsUsedOnce) {
 TEST_F(RestartTest, WhatDoesNotFitIsNotUsed) {
   leave(10);
   config_.version = "2";
+  EXPECT_THAT(note(), HasSubstr("another version"));
+  leave(10);
+  {
+    // Written before sets had ghosts and chains had tails.
+    std::fstream file(meta_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offsetof(RestartHeader, layout));
+    const uint32_t old = 1;
+    file.write(reinterpret_cast<const char*>(&old), sizeof old);
+  }
   EXPECT_THAT(note(), HasSubstr("another version"));
   leave(10);
   config_.memory_limit *= 2;

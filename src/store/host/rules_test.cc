@@ -85,7 +85,9 @@ TEST(Reuse, ADeletedChainIsFreeAfterTheBatch) {
 }
 
 TEST(Pin, HoldsMemoryNotEpochs) {
-  const auto store = make_store(impatient_config(8 * kMiB));
+  StoreConfig config = impatient_config(8 * kMiB);
+  config.segment_size = 64 * 1024;
+  const auto store = make_store(config);
   Worker reader(store.get());
   Worker writer(store.get());
   ASSERT_EQ(writer.set("chain", make_value(1, 1, 300'000)), Status::kOk);
@@ -99,7 +101,7 @@ TEST(Pin, HoldsMemoryNotEpochs) {
   reader.leave();
   ASSERT_NE(chain_pin, 0u);
   ASSERT_NE(plain_pin, 0u);
-  EXPECT_EQ(store->stats().pinned_segments, 6u);  // five of the chain
+  EXPECT_EQ(store->stats().pinned_segments, 5u);  // four of the chain, which has a tail
   ASSERT_TRUE(writer.erase("chain"));
   ASSERT_EQ(writer.set("plain", make_value(2, 2, 100)), Status::kOk);
   EXPECT_TRUE(churn(writer, 0, 40 * kMiB));
@@ -116,11 +118,13 @@ TEST(Pin, HoldsMemoryNotEpochs) {
 }
 
 TEST(Pin, IsBoundedToAQuarter) {
-  const auto store = make_store(impatient_config(8 * kMiB));
+  StoreConfig config = impatient_config(8 * kMiB);
+  config.segment_size = 64 * 1024;
+  const auto store = make_store(config);
   Worker worker(store.get());
   std::vector<uint32_t> pins;
-  const auto pin_twenty = [&](uint64_t first, PinNeed need) {
-    for (uint64_t i = first; i < first + 20; ++i) {
+  const auto pin_forty = [&](uint64_t first, PinNeed need) {
+    for (uint64_t i = first; i < first + 40; ++i) {
       ASSERT_EQ(worker.set(key_name(i), make_value(i, 1, 120'000)), Status::kOk);
       worker.enter();
       const uint32_t pin = worker.ref().pin(*worker.find(key_name(i)).item, need);
@@ -128,10 +132,10 @@ TEST(Pin, IsBoundedToAQuarter) {
       if (pin != 0) pins.push_back(pin);
     }
   };
-  pin_twenty(0, PinNeed::kMay);
-  EXPECT_EQ(pins.size(), 8u);  // of two segments each, of 128
-  pin_twenty(20, PinNeed::kMust);
-  EXPECT_EQ(pins.size(), 16u);
+  pin_forty(0, PinNeed::kMay);
+  EXPECT_EQ(pins.size(), 16u);  // of a segment and a tail each, of 128
+  pin_forty(40, PinNeed::kMust);
+  EXPECT_EQ(pins.size(), 32u);
   for (const uint32_t pin : pins) worker.ref().unpin(pin);
   EXPECT_EQ(store->stats().pinned_segments, 0u);
 }

@@ -76,7 +76,7 @@ Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store, s
 namespace {
 
 // Raise it with each change of Item, Set, SegmentEntry or Shared, and of what their fields mean.
-constexpr uint32_t kLayoutVersion = 1;
+constexpr uint32_t kLayoutVersion = 2;
 
 RestartHeader header_for(const StoreConfig& config, const Geometry& geometry) {
   RestartHeader header = restart_header(config.version);

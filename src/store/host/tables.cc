@@ -14,10 +14,13 @@ namespace warpcache::store {
 
 namespace {
 
-constexpr uint64_t kSegmentSizeMin = 64 * 1024;
+constexpr uint64_t kSegmentSizeMin = 16 * 1024;
 constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
-constexpr uint64_t kSegmentsWanted = 1024;    // the memory is divided into about this number of
-                                              // segments
+// The memory is divided into about this number of segments, but a segment is no larger than the
+// most frequent large values, or many times as large: two of 64 KiB do not fit into 128 KiB with
+// their headers.
+constexpr uint64_t kSegmentsWanted = 1024;
+constexpr uint64_t kSegmentSizeSmall = 64 * 1024;
 constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with one part in this number of
                                               // the memory
 constexpr uint32_t kBaseDepthMin = 8;         // 256 pairs: the hash bits in slots begin at bit 8
@@ -29,7 +32,9 @@ constexpr uint64_t kReachFactor = 4;
 constexpr uint64_t kReachMax = uint64_t{1} << 44;  // 16 TiB: 40 bits of granules
 
 uint64_t segment_size_for(uint64_t limit) {
-  return std::clamp(std::bit_floor(limit / kSegmentsWanted), kSegmentSizeMin, kSegmentSizeMax);
+  const uint64_t size = std::bit_floor(limit / kSegmentsWanted);
+  if (size >= kSegmentSizeMax) return kSegmentSizeMax;
+  return std::clamp(size, kSegmentSizeMin, kSegmentSizeSmall);
 }
 
 // A configured size above half the memory is cut to half.

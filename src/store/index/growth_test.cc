@@ -143,6 +143,7 @@ TEST(Growth, MovesChains) {
 TEST(Growth, EvictsChainsThatFitNowhere) {
   for (const bool keep_all : {false, true}) {
     StoreConfig config = quiet_config(4 * kMiB);
+    config.segment_size = 64 * 1024;
     config.keep_all = keep_all;
     const auto store = make_store(config);
     Worker worker(store.get());
@@ -163,6 +164,24 @@ TEST(Growth, EvictsChainsThatFitNowhere) {
       EXPECT_GT(index_segments(*store), segments + 3);
     }
   }
+}
+
+// The index wants a segment in which chains end: they move, and their tails with them.
+TEST(Growth, MovesChainsThatEndThere) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const size_t segment = store->stats().segment_size;
+  const uint64_t keys = fill_up(worker, segment + 200, 40);
+  ASSERT_GT(store->census().get(SegmentState::kTails), 2u);
+  // What is deleted leaves the rest, and their tails, where they are.
+  for (uint64_t key = 0; key < keys; ++key) {
+    ASSERT_EQ(key % 10 == 0 || worker.erase(key_name(key)), true);
+  }
+  store->maintain();
+  EXPECT_EQ(add_tiny(worker, 0, 150'000), 150'000u);
+  EXPECT_EQ(store->stats().get(StoreCounter::kEvicted), 0u);
+  EXPECT_EQ(check_all(worker, keys), (keys + 9) / 10);
+  EXPECT_EQ(count_tiny(worker, 0, 150'000), 150'000u);
 }
 
 TEST(Growth, WaitsForAReservation) {
@@ -204,7 +223,9 @@ TEST(Growth, EndsTheOpenSegmentsOfOthers) {
 
 // A batch may still write to the segment that the index needs: the index waits for it.
 TEST(Growth, WaitsForABatch) {
-  const auto store = make_store(quiet_config(4 * kMiB));
+  StoreConfig config = quiet_config(4 * kMiB);
+  config.segment_size = 64 * 1024;
+  const auto store = make_store(config);
   Worker worker(store.get());
   Worker reader(store.get());
   reader.enter();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding keys. The index lies at the low end of the arena, in blocks of 64 KiB: pairs of sets,
+// Finding keys. The index lies at the low end of the arena, in blocks of 16 KiB: pairs of sets,
 // then overflow sets, then the header of the block. Pairs are numbered through all blocks.
 //
 // The index grows by linear hashing: pair n is split off pair n - 2^level. The depth of a pair says
@@ -21,9 +21,9 @@
 
 namespace warpcache::store {
 
-inline constexpr uint32_t kBlockSize = 64 * 1024;  // bytes
-inline constexpr uint32_t kBlockPairs = 164;
-inline constexpr uint32_t kBlockOverflowSets = 13;
+inline constexpr uint32_t kBlockSize = 16 * 1024;  // bytes
+inline constexpr uint32_t kBlockPairs = 41;
+inline constexpr uint32_t kBlockOverflowSets = 3;
 inline constexpr uint32_t kBlockPairBytes = kBlockPairs * 2 * sizeof(Set);
 
 // At the end of a block.

@@ -149,7 +149,9 @@ WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pai
     place = least_used(pair + home_of(hash));
     evict_way(core, thread, place);
   }
-  fill_way(place.set, place.way, tag_of(hash), slot, 0);
+  // An item that was evicted and comes back has been used since.
+  const bool returns = pair[home_of(hash)].take_ghost(ghost_of(hash));
+  fill_way(place.set, place.way, tag_of(hash), slot, returns ? 1 : 0);
   counters.add(StoreCounter::kItems, 1);
   ++thread.new_items;
 }

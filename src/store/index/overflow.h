@@ -30,7 +30,7 @@ WC_HD inline uint32_t take_overflow_in(const Core& core, uint32_t block) {
   return 0;
 }
 
-inline constexpr uint32_t kOverflowBlocksTried = 64;
+inline constexpr uint32_t kOverflowBlocksTried = 256;
 
 }  // namespace detail
 

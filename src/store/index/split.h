@@ -163,7 +163,13 @@ WC_HD inline bool split_next(const Core& core, ThreadContext& thread) {
   SpinGuard guard(&old->lock);
   const PairSets sets = sets_of(core, old);
   uint32_t masks[2 + kOverflowChainMax];
-  for (uint32_t i = 0; i < 2; ++i) store_relaxed(&fresh[i].state, depth);
+  for (uint32_t i = 0; i < 2; ++i) {
+    store_relaxed(&fresh[i].state, depth);
+    // Nobody knows which of the ghosts belong there.
+    for (uint32_t j = 0; j < 2; ++j) {
+      store_relaxed(&fresh[i].ghosts[j], load_relaxed(&old[i].ghosts[j]));
+    }
+  }
   detail::fill_new_pair(core, *thread.counters, sets, fresh, level, masks);
   change_state(old, depth);
   detail::clear_moved(core, thread, sets, level, masks);

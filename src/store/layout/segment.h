@@ -11,6 +11,7 @@
 //   chain      the head of a published large item; in the queue of a generation
 //   staged     another segment of a chain, or part of a reservation
 //   retired    unlinked; becomes free when no batch can see it and no pin holds it
+//   tails      holds the ends of chains: see log/tails.h
 //   index      holds sets
 #pragma once
 
@@ -35,6 +36,7 @@ enum class SegmentState : uint32_t {
   kChain,
   kRetired,
   kIndex,
+  kTails,
   kCount
 };
 
@@ -55,7 +57,7 @@ struct alignas(64) SegmentEntry {
   uint64_t epoch;       // of the last sealing or unlinking: see epoch.h
   uint32_t generation;  // Generation that an open or chain segment joins when it is sealed
   uint32_t chain_head;  // the first segment of the chain
-  uint32_t reserved[2];
+  uint64_t pages;  // of a chain's head: its tail; 0: none. Of `tails`: those in use, one bit each
 
   WC_HD SegmentState load_state() const { return static_cast<SegmentState>(load_acquire(&state)); }
   WC_HD void store_state(SegmentState value) {
@@ -73,6 +75,13 @@ struct alignas(64) SegmentEntry {
 };
 static_assert(sizeof(SegmentEntry) == 64);
 static_assert(std::is_trivially_copyable_v<SegmentEntry>);
+
+// Where the tail of a chain lies. 0: nowhere.
+inline constexpr uint32_t kTailFirstShift = 8;
+WC_HD inline uint64_t make_tail(SegmentId segment, uint32_t first_page, uint32_t pages) {
+  return uint64_t{segment} << 32 | first_page << kTailFirstShift | pages;
+}
+WC_HD inline SegmentId tail_segment(uint64_t tail) { return static_cast<SegmentId>(tail >> 32); }
 
 enum class Generation : uint32_t { kYoung, kMain };
 

@@ -10,6 +10,7 @@
 // Bits of a key's hash:
 //   0 and up   number of the pair: as many bits as the index is deep
 //   8 to 23    also kept in the slot, so that a split of the levels 8 to 23 reads no item
+//   24 to 39   ghost: what the home set remembers of an evicted item
 //   40 to 55   tag; its top bit (55) says which set of the pair is the home
 //   56 to 63   unused
 #pragma once
@@ -67,6 +68,14 @@ WC_HD inline uint16_t tag_of(uint64_t hash) {
 WC_HD inline uint32_t home_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 55) & 1; }
 WC_HD inline uint32_t home_of_tag(uint16_t tag) { return tag >> 15; }
 
+// --- Ghosts: eight of 16 bits a set, as many as it has items on average. A stranger's ghost is
+// taken for a key's own about once in 8000 times; it then stays a little longer.
+
+WC_HD inline uint64_t ghost_of(uint64_t hash) {
+  const uint64_t ghost = hash >> 24 & 0xffff;
+  return ghost != 0 ? ghost : 1;
+}
+
 // --- Set::state
 
 // One word, so that one load gives a look-up all of it:
@@ -77,12 +86,12 @@ inline constexpr uint32_t kStateVersion = 1u << 9;  // bits 9..31 count moves of
 
 struct alignas(64) Set {
   uint64_t tags[kWays / 4];
-  uint32_t lock;      // of the pair, in its even set
-  uint32_t state;     // kState...
-  uint32_t counters;  // two bits a way
-  uint32_t overflow;  // number of the pair's first overflow set (in its even set), or of the next
-                      // (in an overflow set)
-  uint8_t reserved[16];
+  uint32_t lock;       // of the pair, in its even set
+  uint32_t state;      // kState...
+  uint32_t counters;   // two bits a way
+  uint32_t overflow;   // number of the pair's first overflow set (in its even set), or of the next
+                       // (in an overflow set)
+  uint64_t ghosts[2];  // of the items that were evicted last; the newest is the lowest. 0: none
   Slot slots[kWays];
 
   WC_HD uint16_t tag(uint32_t way) const {
@@ -99,6 +108,28 @@ struct alignas(64) Set {
   WC_HD void set_counter(uint32_t way, uint32_t value) {
     const uint32_t word = load_relaxed(&counters);
     store_relaxed(&counters, (word & ~(3u << (2 * way))) | value << (2 * way));
+  }
+  // Remembers that a key with this home was evicted. The oldest ghost is forgotten. REQUIRES, as
+  // the next: the pair's lock is held.
+  WC_HD void add_ghost(uint64_t ghost) {
+    const uint64_t newer = load_relaxed(&ghosts[0]);
+    store_relaxed(&ghosts[1], load_relaxed(&ghosts[1]) << 16 | newer >> 48);
+    store_relaxed(&ghosts[0], newer << 16 | ghost);
+  }
+  // Forgets the ghost. False: there was none.
+  WC_HD bool take_ghost(uint64_t ghost) {
+    constexpr uint64_t kOnes = 0x0001000100010001;
+    for (uint64_t& word : ghosts) {
+      const uint64_t ghosts_here = load_relaxed(&word);
+      const uint64_t zero_at = ghosts_here ^ ghost * kOnes;
+      // The lowest bit that is set belongs to the first part that is 0.
+      const uint64_t found = (zero_at - kOnes) & ~zero_at & kOnes << 15;
+      if (found == 0) continue;
+      const uint64_t bit = found & (~found + 1);
+      store_relaxed(&word, ghosts_here & ~(bit | (bit - (bit >> 15))));
+      return true;
+    }
+    return false;
   }
 };
 static_assert(sizeof(Set) == 192);

@@ -89,6 +89,7 @@ struct Shared {
   SegmentQueue young;
   SegmentQueue main;
   SegmentQueue retired;
+  SegmentQueue tails;  // those with free pages
 };
 
 }  // namespace warpcache::store

@@ -35,7 +35,7 @@ WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
   return left >= 300 ? 2 : 3;
 }
 
-// Segments of a chain for an item above plain_size_max().
+// Segments that a chain for an item above plain_size_max() takes at most.
 WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
   return static_cast<uint32_t>((bytes + core.segment_size() - 1) >> core.segment_shift);
 }
@@ -94,7 +94,7 @@ WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t 
     return open;
   }
   const SegmentId fresh =
-      take_segments(core, 1, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
+      take_segment(core, core.shared->copy_reserve, SegmentState::kOpen, Generation::kYoung);
   if (fresh == kNoSegment) return kNoSegment;
   if (open != kNoSegment) seal_segment(core, open);
   open = fresh;
@@ -107,8 +107,8 @@ WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t 
 WC_HD inline Status allocate_chain(const Core& core, uint32_t reserve, uint8_t key_size,
                                    uint32_t value_size, uint32_t expiry, Allocation& allocation) {
   const uint64_t bytes = item_bytes(key_size, value_size);
-  const SegmentId head = take_segments(core, chain_segments(core, bytes), reserve,
-                                       SegmentState::kStaged, Generation::kYoung);
+  const SegmentId head = take_chain(core, chain_shape(core, bytes), reserve, SegmentState::kStaged,
+                                    Generation::kYoung);
   if (head == kNoSegment) return Status::kDeferred;
   allocation.item =
       detail::init_item(core.segment_data(head), key_size, value_size, expiry, Layout::kChained);

@@ -58,7 +58,8 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
   if (is_too_large(core, key_size, value_size)) return Status::kTooLarge;
   if (detail::fails_on_demand(shared)) return Status::kDeferred;
   const uint64_t bytes = item_bytes(key_size, value_size);
-  const uint32_t count = chain_segments(core, bytes);
+  const ChainShape shape = chain_shape(core, bytes);
+  const uint32_t count = shape.segments;
   {
     SpinGuard guard(&shared.segment_lock);
     const uint32_t limit = load_relaxed(&shared.segment_limit) / kReservedShareMax;
@@ -67,7 +68,7 @@ WC_HD inline Status reserve_item(const Core& core, uint8_t key_size, uint32_t va
     detail::count_reserved(shared, count);
   }
   const SegmentId head =
-      take_segments(core, count, shared.copy_reserve, SegmentState::kStaged, Generation::kYoung);
+      take_chain(core, shape, shared.copy_reserve, SegmentState::kStaged, Generation::kYoung);
   if (head != kNoSegment) {
     const Layout layout = bytes > core.plain_size_max() ? Layout::kChained : Layout::kPlain;
     detail::init_item(core.segment_data(head), key_size, value_size, 0, layout);

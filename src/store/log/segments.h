@@ -1,171 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking segments and giving them back, and the queues of sealed ones. The segment lock guards all
-// of it. A thread may take it while it holds the lock of a pair or of a lane, never the other way
-// round.
+// Taking segments and giving them back. The segment lock guards all of it.
 #pragma once
 
 #include <cstdint>
 
 #include "base/assert.h"
 #include "base/atomic.h"
-#include "store/layout/core.h"
+#include "store/log/free_segments.h"
+#include "store/log/tails.h"
 
 namespace warpcache::store {
 
-// --- Queues. REQUIRES for each: the segment lock is held.
-
-WC_HD inline void queue_push(const Core& core, SegmentQueue& queue, SegmentId id) {
-  SegmentEntry& entry = core.segment(id);
-  entry.queue_older = queue.newest;
-  entry.queue_newer = kNoSegment;
-  if (queue.newest != kNoSegment) core.segment(queue.newest).queue_newer = id;
-  if (queue.oldest == kNoSegment) queue.oldest = id;
-  queue.newest = id;
-  store_relaxed(&queue.segments, queue.segments + entry.chain_length);
-}
-
-WC_HD inline void queue_remove(const Core& core, SegmentQueue& queue, SegmentId id) {
-  SegmentEntry& entry = core.segment(id);
-  if (entry.queue_older != kNoSegment) {
-    core.segment(entry.queue_older).queue_newer = entry.queue_newer;
-  } else {
-    queue.oldest = entry.queue_newer;
-  }
-  if (entry.queue_newer != kNoSegment) {
-    core.segment(entry.queue_newer).queue_older = entry.queue_older;
-  } else {
-    queue.newest = entry.queue_older;
-  }
-  store_relaxed(&queue.segments, queue.segments - entry.chain_length);
-}
-
-// The queue of a sealed segment or of a published chain's head.
-WC_HD inline SegmentQueue& queue_of(const Core& core, SegmentId id) {
-  const bool young = core.segment(id).generation == static_cast<uint32_t>(Generation::kYoung);
-  return young ? core.shared->young : core.shared->main;
-}
-
-// --- Free segments
-
 namespace detail {
 
-WC_HD inline uint32_t highest_bit(uint64_t word) {
-#if defined(__CUDA_ARCH__)
-  return 63 - static_cast<uint32_t>(__clzll(static_cast<long long>(word)));
-#else
-  return 63 - static_cast<uint32_t>(__builtin_clzll(word));
-#endif
+// Takes the next free segment. REQUIRES: the segment lock is held; one is free.
+WC_HD inline SegmentId take_one(const Core& core, SegmentState state, Generation generation) {
+  const SegmentId id = highest_free(core);
+  WC_ASSERT(id != kNoSegment);
+  unmark_free(core, id);
+  reset_entry(core.segment(id), state, generation);
+  return id;
 }
 
-// REQUIRES: the segment lock is held.
-WC_HD inline void mark_free(const Core& core, SegmentId id) {
+// Likewise, a chain; kNoSegment when too few are free.
+WC_HD inline SegmentId take_locked(const Core& core, const ChainShape& shape, uint32_t reserve,
+                                   SegmentState state, Generation generation) {
   Shared& shared = *core.shared;
-  core.free_words[id / kFreeWordSegments] |= uint64_t{1} << (id % kFreeWordSegments);
-  core.segment(id).store_state(SegmentState::kFree);
-  uint32_t& top = core.is_near(id) ? shared.free_top : shared.far_free_top;
-  if (id >= top) top = id + 1;
-  store_relaxed(&shared.free_count, shared.free_count + 1);
-}
-
-// REQUIRES: the segment lock is held; `id` is free.
-WC_HD inline void unmark_free(const Core& core, SegmentId id) {
-  core.free_words[id / kFreeWordSegments] &= ~(uint64_t{1} << (id % kFreeWordSegments));
-  store_relaxed(&core.shared->free_count, core.shared->free_count - 1);
-}
-
-// The highest free segment from `low` on (a multiple of kFreeWordSegments), without the one that
-// the index waits for. `top`: no segment at or above it is free. REQUIRES: the segment lock is
-// held. The loop is bounded by the size of the table and usually ends after one or two words.
-WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_t& top) {
-  const SegmentId wanted = load_relaxed(&core.shared->segment_wanted);
-  bool passed_wanted = false;
-  for (uint32_t i = (top + kFreeWordSegments - 1) / kFreeWordSegments;
-       i-- > low / kFreeWordSegments;) {
-    uint64_t word = core.free_words[i];
-    if (wanted / kFreeWordSegments == i && (word >> (wanted % kFreeWordSegments) & 1) != 0) {
-      word &= ~(uint64_t{1} << (wanted % kFreeWordSegments));
-      passed_wanted = true;
+  // The segment that the index waits for may be free, but is not given to others.
+  const SegmentId wanted = load_relaxed(&shared.segment_wanted);
+  const bool held_back =
+      wanted != kNoSegment && core.segment(wanted).load_state() == SegmentState::kFree;
+  SegmentId tail = shape.tail_pages == 0 ? kNoSegment : find_tail_segment(core, shape.tail_pages);
+  const bool fresh_tail = shape.tail_pages != 0 && tail == kNoSegment;
+  const uint64_t needed = uint64_t{shape.segments} + (fresh_tail ? 1 : 0);
+  if (shared.free_count < needed + reserve + (held_back ? 1 : 0)) return kNoSegment;
+  SegmentId first = kNoSegment;
+  SegmentId last = kNoSegment;
+  for (uint32_t i = 0; i < shape.segments; ++i) {
+    const SegmentId id = take_one(core, state, generation);
+    if (last == kNoSegment) {
+      first = id;
+    } else {
+      store_relaxed(&core.segment(last).chain_next, id);
     }
-    if (word == 0) continue;
-    const SegmentId id = i * kFreeWordSegments + highest_bit(word);
-    if (!passed_wanted) top = id + 1;
-    return id;
+    last = id;
+    store_relaxed(&core.segment(id).chain_head, first);
   }
-  if (!passed_wanted) top = low;
-  return kNoSegment;
-}
-
-// The segment to take next. The index grows from the low end, so it is a high one; in a split arena
-// it is one in device memory while there is any. REQUIRES: the segment lock is held.
-WC_HD inline SegmentId highest_free(const Core& core) {
-  Shared& shared = *core.shared;
-  const SegmentId id = highest_free_from(core, 0, shared.free_top);
-  if (id != kNoSegment || core.is_near(shared.segments_max - 1)) return id;
-  const auto low = static_cast<uint32_t>(core.near_bytes >> core.segment_shift);
-  return highest_free_from(core, low, shared.far_free_top);
-}
-
-WC_HD inline void reset_entry(SegmentEntry& entry, SegmentState state, Generation generation) {
-  store_relaxed(&entry.used, 0);
-  store_relaxed(&entry.live, 0);
-  store_relaxed(&entry.deadline, 0);
-  store_relaxed(&entry.min_expiry, kNeverExpires);
-  store_relaxed(&entry.chain_next, kNoSegment);
-  store_relaxed(&entry.chain_length, 1);
-  store_relaxed(&entry.generation, static_cast<uint32_t>(generation));
-  entry.store_state(state);
-}
-
-WC_HD inline void call_maintenance(const Core& core) {
-#if !defined(__CUDA_ARCH__)
-  const Shared& shared = *core.shared;
-  if (shared.low_on_segments != nullptr) shared.low_on_segments(shared.low_on_segments_context);
-#endif
+  store_relaxed(&core.segment(first).chain_length, shape.segments);
+  if (fresh_tail) {
+    tail = take_one(core, SegmentState::kTails, Generation::kYoung);
+    queue_push(core, shared.tails, tail);
+  }
+  if (tail != kNoSegment) take_tail(core, first, tail, shape.tail_pages);
+  return first;
 }
 
 }  // namespace detail
 
-// Takes `count` free segments, linked as a chain, and leaves at least `reserve`. Returns the first;
+// Takes free segments, linked as a chain, and leaves at least `reserve`. Returns the first;
 // kNoSegment when too few are free, then nothing is taken. The caller owns them; their state is
 // `state`.
-WC_HD inline SegmentId take_segments(const Core& core, uint32_t count, uint32_t reserve,
-                                     SegmentState state, Generation generation) {
+WC_HD inline SegmentId take_chain(const Core& core, const ChainShape& shape, uint32_t reserve,
+                                  SegmentState state, Generation generation) {
   Shared& shared = *core.shared;
   SegmentId first = kNoSegment;
   bool low = false;
   {
     SpinGuard guard(&shared.segment_lock);
-    // The segment that the index waits for may be free, but is not given to others.
-    const SegmentId wanted = load_relaxed(&shared.segment_wanted);
-    const bool held_back =
-        wanted != kNoSegment && core.segment(wanted).load_state() == SegmentState::kFree;
-    if (shared.free_count >= uint64_t{count} + reserve + (held_back ? 1 : 0)) {
-      SegmentId last = kNoSegment;
-      for (uint32_t i = 0; i < count; ++i) {
-        const SegmentId id = detail::highest_free(core);
-        WC_ASSERT(id != kNoSegment);
-        detail::unmark_free(core, id);
-        detail::reset_entry(core.segment(id), state, generation);
-        if (last == kNoSegment) {
-          first = id;
-        } else {
-          store_relaxed(&core.segment(last).chain_next, id);
-        }
-        last = id;
-        store_relaxed(&core.segment(id).chain_head, first);
-      }
-      store_relaxed(&core.segment(first).chain_length, count);
-    }
+    first = detail::take_locked(core, shape, reserve, state, generation);
     low = shared.free_count < shared.low_water;
   }
   if (low || first == kNoSegment) detail::call_maintenance(core);
   return first;
 }
 
+// Likewise, one segment.
+WC_HD inline SegmentId take_segment(const Core& core, uint32_t reserve, SegmentState state,
+                                    Generation generation) {
+  return take_chain(core, {1, 0}, reserve, state, generation);
+}
+
 // Frees a segment or chain that no reader can have seen. REQUIRES: the segment lock is held.
 WC_HD inline void free_chain_locked(const Core& core, SegmentId head) {
   const uint32_t length = load_relaxed(&core.segment(head).chain_length);
+  detail::free_tail(core, head);
   SegmentId id = head;
   for (uint32_t i = 0; i < length; ++i) {
     WC_ASSERT(id != kNoSegment);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value as pieces of contiguous bytes: one piece for an item in a segment, one a segment for a
-// chain.
+// A value as pieces of contiguous bytes: one piece for an item in a segment; for a chain one a
+// segment, and one for its tail.
 #pragma once
 
 #include <cstdint>
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "store/layout/core.h"
+#include "store/log/tails.h"
 
 namespace warpcache::store {
 
@@ -39,10 +39,12 @@ class ValuePieces {
   // The next piece; empty after the last.
   WC_HD MutableBytes next_writable() {
     if (left_ == 0) return {};
-    segment_ = load_relaxed(&core_.segment(segment_).chain_next);
-    WC_ASSERT(segment_ != kNoSegment);
+    const SegmentEntry& entry = core_.segment(segment_);
     const uint32_t size = left_ < core_.segment_size() ? left_ : core_.segment_size();
     left_ -= size;
+    const SegmentId next = load_relaxed(&entry.chain_next);
+    if (next == kNoSegment) return {tail_data(core_, load_relaxed(&entry.chain_head)), size};
+    segment_ = next;
     return {core_.segment_data(segment_), size};
   }
   WC_HD Bytes next() { return next_writable(); }

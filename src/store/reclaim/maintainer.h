@@ -16,18 +16,21 @@
 #include <cstdint>
 
 #include "store/reclaim/evacuators.h"
+#include "store/reclaim/limit.h"
 
 namespace warpcache::store {
 
 namespace detail {
 
-inline constexpr uint32_t kSurveyMax = 4096;      // segments that are looked at before a choice
+// Segments that are looked at before a choice: as many more as emptying one costs more.
+inline constexpr uint32_t kSurveyMin = 1024;
+inline constexpr uint32_t kSurveyShare = 256;
 inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of sweep() visits
 // A segment is compacted instead of evicted once more than 1/kCompactWasteDivisor of it is dead;
 // with keep_all once 1/kCompactWasteDivisorKeepAll is.
 inline constexpr uint32_t kCompactWasteDivisor = 4;
 inline constexpr uint32_t kCompactWasteDivisorKeepAll = 16;
-inline constexpr uint32_t kYoungPercent = 20;  // of the sealed segments
+inline constexpr uint32_t kYoungPercent = 8;  // of the sealed segments
 // Compactions in a row that may free no segment; then something else is tried. Copying items to
 // new segments may gain nothing.
 inline constexpr uint32_t kFruitlessMax = 2 * kCompactWasteDivisor;
@@ -36,31 +39,6 @@ inline constexpr uint32_t kFruitlessMaxKeepAll = 2 * kCompactWasteDivisorKeepAll
 template <typename T>
 WC_HD constexpr T least(T a, T b) {
   return a < b ? a : b;
-}
-
-// Segments that one step removes from the limit, or looks at to add them. It takes some tens of
-// microseconds: requests may wait for the segment lock meanwhile.
-inline constexpr uint32_t kShrunkAtOnce = 16;
-inline constexpr uint32_t kGrownAtOnce = 1024;
-
-// Lowers segment_top over absent segments, a few in one call. REQUIRES: the segment lock is held.
-WC_HD inline void lower_segment_top(const Core& core) {
-  uint32_t top = core.shared->segment_top;
-  for (uint32_t i = 0; i < 2 * kShrunkAtOnce && top > 1; ++i, --top) {
-    if (core.segment(top - 1).load_state() != SegmentState::kAbsent) break;
-  }
-  store_relaxed(&core.shared->segment_top, top);
-}
-
-// Gives the pages of a segment beyond the limit back, where the system can take them.
-WC_HD inline void drop_pages(const Core& core, SegmentId id) {
-#if !defined(__CUDA_ARCH__)
-  const Shared& shared = *core.shared;
-  if (shared.drop_pages != nullptr) shared.drop_pages(shared.drop_pages_context, id);
-#else
-  (void)core;
-  (void)id;
-#endif
 }
 
 }  // namespace detail
@@ -120,7 +98,7 @@ class Maintainer {
   // Worst case: 8 steps of 1024 pairs take 16 ms a second of one core, at about 50,000 items a
   // millisecond.
   static constexpr uint32_t kSweepStepsMax = 8;
-  static constexpr uint32_t kExpireStepsMax = detail::kSurveyMax;
+  static constexpr uint32_t kExpireStepsMax = 4096;
   // Steps of one call. Only a bug reaches it, no load does.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
@@ -153,9 +131,14 @@ class Maintainer {
   WC_HD uint32_t at_once_max() const;
   WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
   WC_HD uint64_t copied_bytes() const;
+  WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
+  WC_HD uint32_t survey_most() const {
+    const uint32_t share = core_.segment_size() / detail::kSurveyShare;
+    return share > detail::kSurveyMin ? share : detail::kSurveyMin;
+  }
   WC_HD Survey survey(uint32_t most);
   WC_HD bool swap_absent(SegmentId wanted);
   WC_HD uint32_t free_count() const { return load_relaxed(&core_.shared->free_count); }
@@ -229,6 +212,15 @@ WC_HD inline uint64_t Maintainer::copied_bytes() const {
   uint64_t sum = reclaimer_.copied_bytes();
   for (uint32_t i = 0; i < evacuators_.count; ++i) sum += evacuators_.list[i].copied_bytes();
   return sum;
+}
+
+// Bytes of memory that an item takes on average. 0: nobody knows.
+WC_HD inline uint32_t Maintainer::mean_item() const {
+  const Shared& shared = *core_.shared;
+  const uint64_t items = reported_items(load_relaxed(&shared.items));
+  const uint64_t segments = uint64_t{shared.young.segments} + shared.main.segments;
+  const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
+  return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
 }
 
 // Looks at the next segments, at most `most`, until one is dead.
@@ -334,6 +326,8 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min =
       1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
+  rule.remember = true;
+  if (rule.counter_min == 1) rule.mean = mean_item();
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;
@@ -344,7 +338,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
 // One step towards more free segments, beyond those that are retired.
 WC_HD inline Maintainer::Step Maintainer::step() {
   // With keep_all a failure reaches a client, so all segments are looked at first.
-  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : detail::kSurveyMax);
+  const Survey found = survey(core_.shared->keep_all ? UINT32_MAX : survey_most());
   KeepRule rule;
   const SegmentId dead = found.dead != kNoSegment ? found.dead : found.flushed;
   if (dead != kNoSegment) {
@@ -441,6 +435,9 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
       return reclaimer_.move_chain(head, must_keep) == Emptied::kDone ? Step::kProgress
                                                                       : Step::kNothing;
     }
+    case SegmentState::kTails:
+      return reclaimer_.move_tails(wanted, must_keep) == Emptied::kDone ? Step::kProgress
+                                                                        : Step::kWait;
     case SegmentState::kFree:
     case SegmentState::kRetired:
     case SegmentState::kIndex:
@@ -504,7 +501,7 @@ WC_HD inline bool Maintainer::set_target(uint32_t segments) {
 
 WC_HD inline bool Maintainer::expire() {
   const KeepRule rule;
-  const Survey found = survey(detail::kSurveyMax);
+  const Survey found = survey(survey_most());
   if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
   const bool more = found.dead != kNoSegment &&
                     empty(found.dead, rule, core_.shared->keep_all) == Step::kProgress;

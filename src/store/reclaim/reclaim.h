@@ -39,6 +39,9 @@ class Reclaimer {
   // Copies a chain to other segments, so that its own become free. Without space it is evicted,
   // unless must_keep.
   WC_HD Emptied move_chain(SegmentId head, bool must_keep);
+  // The same for all chains that have their tails in `wanted`. kNotYet: there is none, or a reader
+  // or an owner holds one.
+  WC_HD Emptied move_tails(SegmentId wanted, bool must_keep);
 
   // The oldest epoch that a reader is in: no reader sees what was sealed or unlinked with a lower
   // ticket.
@@ -189,7 +192,7 @@ WC_HD inline bool Reclaimer::place_stays(Generation generation) {
   walk.place[0] = walk.split == 0 ? nullptr : detail::append(core_, open, walk.split);
   walk.place[1] = nullptr;
   if (walk.split == total) return true;
-  const SegmentId fresh = take_segments(core_, 1, 0, SegmentState::kOpen, generation);
+  const SegmentId fresh = take_segment(core_, 0, SegmentState::kOpen, generation);
   if (fresh == kNoSegment) return false;
   if (open != kNoSegment) seal_segment(core_, open);
   open = fresh;
@@ -275,6 +278,19 @@ WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
   if (!swap_item(core_, thread_, item, copy.item, hash, all))
     free_chain(core_, core_.segment_of(copy.item));
   return Emptied::kDone;
+}
+
+WC_HD inline Emptied Reclaimer::move_tails(SegmentId wanted, bool must_keep) {
+  Emptied result = Emptied::kNotYet;
+  const SegmentId top = load_relaxed(&core_.shared->segment_top);
+  for (SegmentId id = load_relaxed(&core_.shared->index_segments); id < top; ++id) {
+    const SegmentEntry& entry = core_.segment(id);
+    if (entry.load_state() != SegmentState::kChain) continue;
+    if (tail_segment(load_relaxed(&entry.pages)) != wanted) continue;
+    result = move_chain(id, must_keep);
+    if (result != Emptied::kDone) break;
+  }
+  return result;
 }
 
 }  // namespace warpcache::store

@@ -15,8 +15,22 @@ namespace warpcache::store {
 struct KeepRule {
   uint32_t counter_min = 0;  // accesses that an item needs to stay; 0: all stay, above 3: none does
   Generation to = Generation::kMain;
-  bool spend = false;  // staying costs the item one counted access
+  bool spend = false;     // staying costs the item one counted access
+  bool remember = false;  // the index keeps a ghost of what is evicted
+  uint32_t mean =
+      0;  // bytes of an item; not 0: larger items need more accesses, smaller ones fewer
 };
+
+// The accesses that an item of this size needs to stay: one more for 8 times the mean, two more for
+// 64 times; one less for an eighth of it. An item that needs none stays in any case. Such items
+// take an eighth of the memory at most: with more of them the mean is smaller, and they need one.
+WC_HD inline uint32_t accesses_needed(const KeepRule& rule, uint64_t bytes) {
+  const uint32_t usual = rule.counter_min;
+  if (rule.mean == 0) return usual;
+  const uint64_t mean = rule.mean;
+  if (bytes >= 8 * mean) return usual + (bytes >= 64 * mean ? 2 : 1);
+  return bytes * 8 <= mean ? usual - 1 : usual;
+}
 
 enum class Fate : uint8_t { kDead, kStays, kEvicted };
 
@@ -62,11 +76,13 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
   const Way place = detail::locate(core, pair, item, hash);
   Judged judged;
   if (place.set != nullptr) {
+    const uint32_t needed = accesses_needed(rule, item_bytes(item->key_size, item->value_size));
     judged.counter = place.set->counter(place.way);
     if (!is_alive(core, *item, load_relaxed(&core.shared->now))) {
       detail::drop_locked(core, thread, pair, place, item, false);
-    } else if (judged.counter < rule.counter_min) {
+    } else if (judged.counter < needed) {
       judged.fate = Fate::kEvicted;
+      if (rule.remember) pair[home_of(hash)].add_ghost(ghost_of(hash));
       detail::drop_locked(core, thread, pair, place, item, true);
     } else {
       judged.fate = Fate::kStays;

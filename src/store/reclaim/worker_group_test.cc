@@ -22,7 +22,9 @@ std::string value_of_key(const Content& content, uint64_t key) {
 }
 
 std::unique_ptr<Store> make_filled(const Content& content) {
-  auto store = make_store(quiet_config(content.memory));
+  StoreConfig config = quiet_config(content.memory);
+  config.segment_size = 64 * 1024;  // of many items each, also of the longest
+  auto store = make_store(config);
   Worker worker(store.get());
   for (uint64_t key = 0; key < content.keys; ++key) {
     const uint32_t expiry = key % 7 == 0 ? 50 : key % 7 == 1 ? 500 : 0;
@@ -149,8 +151,8 @@ TEST(WorkerGroup, FindsNowhereToCopyTo) {
   const Core core = worker_group.core();
   const uint64_t items = store->stats().get(StoreCounter::kItems);
   Reclaimer reclaimer(core, worker_group.leader(), worker_group.worker_group());
-  const SegmentId taken = take_segments(core, core.shared->free_count - 1, 0, SegmentState::kStaged,
-                                        Generation::kYoung);
+  const SegmentId taken = take_chain(core, {core.shared->free_count - 1, 0}, 0,
+                                     SegmentState::kStaged, Generation::kYoung);
   ASSERT_NE(taken, kNoSegment);
   const KeepRule all;
   const auto empty = [&](bool must_keep) {

@@ -78,8 +78,9 @@ class FakeEngine final : public engine::EngineWithoutPackets {
     reservations_[*id].resize(body_size);
     return Status::kOk;
   }
-  MutableBytes reservation_window(uint32_t id, uint32_t offset) override {
+  MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override {
     std::string& body = reservations_.at(id);
+    const uint32_t offset = received + after;
     WC_ASSERT(offset < body.size());
     return {reinterpret_cast<uint8_t*>(body.data()) + offset,
             std::min<size_t>(window_max, body.size() - offset)};

@@ -22,7 +22,8 @@ enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
   cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 

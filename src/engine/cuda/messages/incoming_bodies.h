@@ -1,68 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bodies that are received piece by piece. They stay in host memory until their batch is submitted,
-// bounded in bytes, since clients may be slow.
+// Bodies that are received piece by piece into reservations of the store. A socket cannot write
+// device memory, so it writes into pieces of pinned memory, and each full piece is copied to its
+// place by the GPU's copy engine while the next one is received. Where the whole reservation lies
+// in the host's memory, the socket writes there. The pieces are taken at the start; where they are
+// used up, a body waits for its turn.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <new>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "gpu/device.h"
+#include "store/cuda/cuda_store.h"
 
 namespace warpcache::engine::cuda {
 
+// Used by one thread. All bodies of an engine.
 class IncomingBodies {
  public:
-  struct Body {
-    std::unique_ptr<uint8_t[]> bytes;
-    uint32_t size = 0;
-    uint8_t key_size = 0;
-  };
+  static constexpr uint32_t kPieceBytes = 64 * 1024;
+  static constexpr uint32_t kPieces = 128;
 
-  // At most `bytes_max` at a time.
-  explicit IncomingBodies(uint64_t bytes_max) : bytes_max_(bytes_max) {
-    bodies_.reserve(kBodiesMax);
-  }
+  IncomingBodies(store::CudaStore& store, gpu::DeviceFaults& faults)
+      : store_(store), faults_(faults) {}
+  ~IncomingBodies();
+  IncomingBodies(const IncomingBodies&) = delete;
+  IncomingBodies& operator=(const IncomingBodies&) = delete;
 
-  // As Engine::reserve(): ids count from 1.
-  Status reserve(uint8_t key_size, uint32_t size, uint32_t* id) {
-    if (bytes_ + size > bytes_max_) return Status::kDeferred;
-    size_t place = 0;
-    while (place < bodies_.size() && bodies_[place].bytes != nullptr) ++place;
-    if (place == kBodiesMax) return Status::kDeferred;
-    std::unique_ptr<uint8_t[]> bytes(new (std::nothrow) uint8_t[size]);
-    if (bytes == nullptr) return Status::kOutOfMemory;
-    if (place == bodies_.size()) bodies_.emplace_back();
-    bodies_[place] = {std::move(bytes), size, key_size};
-    bytes_ += size;
-    *id = static_cast<uint32_t>(place) + 1;
-    return Status::kOk;
-  }
+  // Takes all memory for bodies of at most `body_size_max` bytes. Returns the error as text, or "".
+  std::string start(uint32_t body_size_max);
 
-  const Body& body(uint32_t id) const { return bodies_[id - 1]; }
-  MutableBytes window(uint32_t id, uint32_t offset) {
-    Body& body = bodies_[id - 1];
-    return {body.bytes.get() + offset, body.size - offset};
-  }
-  // Does nothing if it is gone already.
-  void abandon(uint32_t id) {
-    Body& body = bodies_[id - 1];
-    if (body.bytes == nullptr) return;
-    bytes_ -= body.size;
-    body = {};
-  }
+  // As Engine::reserve(), reservation_window() and abandon(); ids count from 1. reserve() and
+  // abandon() launch a kernel of the store: persistent kernels of the engine have ended. After a
+  // failure of the device bodies are received all the same, and are lost.
+  Status reserve(uint8_t key_size, uint32_t size, uint32_t* id);
+  MutableBytes window(uint32_t id, uint32_t received, uint32_t after);
+  void abandon(uint32_t id);  // also what the store has used up
+
+  // Starts to copy the last bytes of a body that has come completely. Returns the id of the store's
+  // reservation.
+  uint32_t complete(uint32_t id);
+  // Waits until all bytes so far are in their places. False: the device has failed.
+  bool settle();
 
  private:
-  static constexpr size_t kBodiesMax = 1024;
+  // Lookahead takes pieces only while at least this many are free: each body needs one.
+  static constexpr uint32_t kFreePiecesMin = kPieces / 2;
 
-  uint64_t bytes_max_;
-  uint64_t bytes_ = 0;
+  struct Body {
+    MutableBytes* parts = nullptr;  // of the value's place, in order; pinned
+    std::vector<uint32_t> pieces;   // those of the bytes from `copied` on, in order
+    uint32_t reservation = 0;       // 0: the place is free
+    uint32_t size = 0;
+    uint32_t copied = 0;   // bytes whose copy has been started
+    bool on_host = false;  // all parts are: `pieces` is not used
+  };
+
+  Body& body(uint32_t id) { return bodies_[id - 1]; }
+  MutableBytes place_of(const Body& body, uint32_t offset) const;
+  MutableBytes piece_window(Body& body, uint32_t offset, bool ahead);
+  void copy_until(Body& body, uint32_t end);
+  bool take_piece(std::vector<uint32_t>& pieces, bool ahead);
+  uint8_t* piece(uint32_t number) const { return memory_.data() + uint64_t{number} * kPieceBytes; }
+
+  store::CudaStore& store_;
+  gpu::DeviceFaults& faults_;
+  gpu::CudaMemory memory_;  // pinned: the pieces
+  gpu::CudaMemory parts_;   // pinned: of all bodies
+  gpu::CudaStream stream_;
+  uint32_t body_size_max_ = 0;
   std::vector<Body> bodies_;
+  std::vector<uint32_t> free_;     // pieces
+  std::vector<uint32_t> leaving_;  // pieces that are being copied
 };
 
 }  // namespace warpcache::engine::cuda

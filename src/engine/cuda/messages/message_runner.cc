@@ -14,8 +14,6 @@ namespace warpcache::engine::cuda {
 
 namespace {
 
-constexpr uint32_t kBounceBytes = 4 * 1024 * 1024;
-
 bool is_done(FrameState state) { return state == FrameState::kDone || state == FrameState::kQuit; }
 
 uint32_t aligned(uint32_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -55,8 +53,7 @@ std::string MessageRunner::start() {
                groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
                frame_replies_.allocate(host, sizeof(FrameReply) * kFramesMax) &&
                reply_arena_.allocate(host, config_.reply_arena_bytes) &&
-               reply_copy_.allocate(device, config_.reply_arena_bytes) &&
-               bounce_.allocate(host, kBounceBytes);
+               reply_copy_.allocate(device, config_.reply_arena_bytes);
   const uint64_t bytes = large_bytes(config_);
   taken = taken && apart_.allocate(host, bytes);
   if (has_large_buffers(config_)) {
@@ -110,30 +107,19 @@ void MessageRunner::begin_batch(Batch& batch) {
     authenticate(entry);
     if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
   }
-  place_bodies();
+  finish_bodies();
 }
 
-// Copies bodies that were received in pieces to the store's memory, where the request finds them.
-void MessageRunner::place_bodies() {
+// Bodies that were received into reservations of the store.
+void MessageRunner::finish_bodies() {
+  bool has_bodies = false;
   for (uint32_t i : again_) {
     const BatchEntry& entry = batch_->entries[i];
     if (entry.reservation == 0 || entry.frames_done != 0) continue;
-    const IncomingBodies::Body& body = parts_.bodies.body(entry.reservation);
-    store::CudaStore& store = runner_.store_alone();
-    const Status status = store.reserve(body.key_size, body.size, &bodies_[i]);
-    if (faults_.failed()) return;
-    if (status != Status::kOk) {
-      // The frame is then that of a refused store, and is answered as one.
-      bodies_[i] = 0;
-      protocol::refuse_store(batch_->frames[entry.first_frame], status);
-      continue;
-    }
-    for (uint32_t at = 0; at < body.size; at += kBounceBytes) {
-      const uint32_t size = std::min(kBounceBytes, body.size - at);
-      std::memcpy(bounce_.data(), body.bytes.get() + at, size);
-      if (!store.fill(bodies_[i], at, bounce_.data(), size)) return;
-    }
+    bodies_[i] = parts_.bodies.complete(entry.reservation);
+    has_bodies = true;
   }
+  if (has_bodies) (void)parts_.bodies.settle();
 }
 
 protocol::Request MessageRunner::parse(uint32_t frame) {
@@ -375,9 +361,10 @@ void MessageRunner::finish() {
     entry.span_count = static_cast<uint32_t>(batch.spans.size()) - entry.first_span;
     batch.stream_not_reached =
         batch.stream_not_reached || (entry.frames_done == 0 && !entry.datagram);
-    if (bodies_[index] != 0) runner_.store_alone().abandon(bodies_[index]);
-    const bool used_up = entry.frames_done > 0 && entry.reservation != 0;
-    if (used_up && !faults_.failed()) parts_.bodies.abandon(entry.reservation);
+    if (entry.reservation != 0 && entry.frames_done > 0 && !faults_.failed()) {
+      runner_.release_device();
+      parts_.bodies.abandon(entry.reservation);
+    }
     if (WC_UNLIKELY(wants_keys_)) show_keys(entry);
   }
 }

@@ -4,8 +4,8 @@
 // all frames; frames that were not done (no space in the store or for the reply, or after a command
 // that the host runs) are submitted again in the next one, until every entry is answered as far as
 // possible. The device writes replies directly into the pinned memory that the spans point to. When
-// the device fails during a batch, the reservations of the batch stay the caller's, to be stored
-// elsewhere (failover_engine.h).
+// the device fails during a batch, the reservations of the batch stay the caller's
+// (failover_engine.h).
 #pragma once
 
 #include <chrono>
@@ -85,7 +85,7 @@ class MessageRunner {
   void run_admin(BatchEntry& entry, const protocol::Request& request, uint32_t frame, Run run);
   protocol::Request parse(uint32_t frame);
   bool waited_too_long();
-  void place_bodies();
+  void finish_bodies();
   void finish();
   void show_keys(const BatchEntry& entry);
 
@@ -101,7 +101,6 @@ class MessageRunner {
   gpu::CudaMemory reply_copy_;            // device
   gpu::CudaMemory groups_;                // pinned: Group
   gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job
-  gpu::CudaMemory bounce_;                // pinned: bodies that are copied to the store
   gpu::CudaMemory large_[kLargeBuffers];  // pinned
   gpu::CudaMemory large_copy_;            // device
   gpu::CudaMemory apart_;                 // pinned: one reply of any size, to be copied to a text
@@ -116,7 +115,7 @@ class MessageRunner {
   std::vector<uint32_t> entry_bytes_;  // reply bytes so far
   std::vector<uint32_t> entry_admin_;  // administrative commands so far
   std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
-  std::vector<uint32_t> bodies_;       // by entry: the device's reservation, 0 if none
+  std::vector<uint32_t> bodies_;       // by entry: the store's reservation, 0 if none
   std::vector<uint32_t> again_;        // entries of the next round
   std::vector<uint32_t> round_;        // entries of the last one
   std::deque<std::string> texts_;      // replies that the host made

@@ -54,6 +54,19 @@ void Acceptor::start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes)
   thread_ = std::thread([this] { run(); });
 }
 
+void Acceptor::hand_over() {
+  if (!thread_.joinable()) return;
+  bool shared = false;
+  bool inherited = false;
+  for (const Listener& listener : listeners_) {
+    if (listener.shared) leave_to_others(listener);
+    shared = shared || listener.shared;
+    inherited = inherited || listener.inherited;
+  }
+  if (inherited) stop();
+  if (shared || inherited) std::this_thread::sleep_for(std::chrono::milliseconds(kHandOverMs));
+}
+
 void Acceptor::stop() {
   stopping_.store(true);
   wake_.raise();
@@ -114,9 +127,9 @@ void Acceptor::accept_from(const Listener& listener) {
 void Acceptor::dispatch(const Listener& listener, UniqueFd fd) {
   counters_.accepted.add(1);
   NewStream stream{.fd = std::move(fd), .admin = listener.admin};
-  const bool taken = listener.tls == TlsUse::kNone
+  const bool taken = listener.tls == TlsUse::kNone && !listener.proxied
                          ? sinks_.fewest().adopt(std::move(stream))
-                         : handshakes_->begin(std::move(stream), listener.tls);
+                         : handshakes_->begin(std::move(stream), listener.tls, listener.proxied);
   if (taken) return;
   counters_.refused.add(1);
   budget_.give_back();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that accepts connections and gives each to the worker with the fewest, or, if its
-// listener has TLS, to the handshakes first. The limit (-c) is exact.
+// listener has TLS or a proxy in front, to the handshakes first. The limit (-c) is exact.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,13 @@ class Acceptor {
   // "".
   [[nodiscard]] std::string listen();
   // Starts to accept. `sinks` and `handshakes` outlive the acceptor's thread. REQUIRES: listen()
-  // was successful; `handshakes` is given if a listener has TLS.
+  // was successful; `handshakes` is given if a listener has TLS or is proxied.
   void start(std::vector<ConnectionSink*> sinks, Handshakes* handshakes = nullptr);
+
+  // Leaves new connections to another process, and takes kHandOverMs for those that have begun: at
+  // a shared port they are accepted; from an inherited one no more are taken, but those that have
+  // been can send their first request. Returns at once where there is neither. REQUIRES: as stop().
+  void hand_over();
 
   // Ends the thread and closes the listeners (removes socket files). Idempotent. REQUIRES: not
   // called by the acceptor's thread.
@@ -59,6 +64,8 @@ class Acceptor {
 
  private:
   static constexpr int kAcceptsPerIterationMax = 64;
+  // A handshake that has begun ends within it, unless a packet is lost twice.
+  static constexpr int kHandOverMs = 1000;
   static constexpr int kRetryMs = 10;  // pause after the system refused a descriptor or memory
 
   void run();

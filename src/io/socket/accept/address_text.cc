@@ -13,10 +13,7 @@ namespace {
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
-std::string address_text(int fd, NameFunction name) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "unknown";
+std::string text_of(const sockaddr_storage& address, socklen_t size) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.ss_family == AF_INET6) {
     const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
@@ -33,8 +30,18 @@ std::string address_text(int fd, NameFunction name) {
   return named ? std::string("unix:") + local.sun_path : "unix";
 }
 
+std::string address_text(int fd, NameFunction name) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "unknown";
+  return text_of(address, size);
+}
+
 }  // namespace
 
+std::string address_text(const sockaddr_storage& address) {
+  return text_of(address, sizeof address);
+}
 std::string local_address_text(int fd) { return address_text(fd, getsockname); }
 std::string peer_address_text(int fd) { return address_text(fd, getpeername); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 
 namespace warpcache::io {
@@ -9,5 +11,6 @@ namespace warpcache::io {
 // tcp6:[::1]:1234, unix:path.
 std::string local_address_text(int fd);
 std::string peer_address_text(int fd);
+std::string address_text(const sockaddr_storage& address);  // of IPv4 or IPv6
 
 }  // namespace warpcache::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/socket/accept/listener.h"
 
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -83,10 +84,7 @@ UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
   if (address.ai_family == AF_INET6) set_flag(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
   if (address.ai_socktype == SOCK_STREAM) {
     set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
-    set_flag(fd.get(), SOL_SOCKET, SO_KEEPALIVE);  // accepted sockets inherit all
-    set_flag(fd.get(), IPPROTO_TCP, TCP_NODELAY);
-    (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytesMax,
-                     sizeof kUnsentBytesMax);
+    prepare_listener(fd.get());
   }
   if (reuse_port) set_flag(fd.get(), SOL_SOCKET, SO_REUSEPORT);
   if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
@@ -99,15 +97,15 @@ UniqueFd bind_socket(const addrinfo& address, bool reuse_port) {
 
 // As bind_socket(). If the kernel chooses the port, tries `picked` first (unless 0) and then sets
 // it.
-UniqueFd bind_same_port(addrinfo& address, uint16_t wanted, uint16_t& picked) {
+UniqueFd bind_same_port(addrinfo& address, uint16_t wanted, uint16_t& picked, bool share) {
   UniqueFd fd;
   if (wanted == 0 && picked != 0) {
     set_port(address.ai_addr, picked);
-    fd = bind_socket(address, false);
+    fd = bind_socket(address, share);
     if (fd.valid()) return fd;
     set_port(address.ai_addr, 0);
   }
-  fd = bind_socket(address, false);
+  fd = bind_socket(address, share);
   if (fd.valid() && wanted == 0) picked = bound_port(fd.get());
   return fd;
 }
@@ -152,17 +150,25 @@ std::string open_each(const ListenTarget& target, int socket_type,
 
 }  // namespace
 
+void prepare_listener(int fd) {
+  set_flag(fd, SOL_SOCKET, SO_KEEPALIVE);
+  set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytesMax, sizeof kUnsentBytesMax);
+}
+
 std::string open_tcp(const ListenTarget& target, int backlog, std::vector<Listener>& listeners,
                      std::vector<std::string>& skipped) {
   uint16_t picked = 0;
   return open_each(target, SOCK_STREAM, skipped, [&](addrinfo& address) {
     Listener listener;
-    listener.fd = bind_same_port(address, target.port, picked);
+    listener.fd = bind_same_port(address, target.port, picked, target.share);
     if (!listener.fd.valid()) return errno;
     listener.backlog = backlog;
+    listener.shared = target.share;
     listener.ipv6 = address.ai_family == AF_INET6;
     listener.admin = target.admin;
     listener.tls = target.tls;
+    listener.proxied = target.proxied;
     listener.host = target.host;
     listener.port = bound_port(listener.fd.get());
     listeners.push_back(std::move(listener));
@@ -180,6 +186,17 @@ std::string start_listening(Listener& listener) {
   return sentence.empty() ? "" : what + ": " + sentence;
 }
 
+// The sockets of a port have numbers in the order in which they began to listen, so the other one
+// has number 1. The kernel asks this program for a number; where no socket has it, it goes by the
+// client's address.
+void leave_to_others(const Listener& listener) {
+  constexpr uint32_t kOther = 1;
+  sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, kOther)};
+  const sock_fprog program{1, code};
+  (void)setsockopt(listener.fd.get(), SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
+                   sizeof program);
+}
+
 std::string open_udp(const ListenTarget& target, uint32_t sockets,
                      std::vector<UdpListener>& listeners, std::vector<std::string>& skipped) {
   uint16_t picked = 0;
@@ -187,7 +204,7 @@ std::string open_udp(const ListenTarget& target, uint32_t sockets,
     UdpListener listener;
     // Bind first without SO_REUSEPORT, with which two servers could share a port without an error.
     {
-      const UniqueFd alone = bind_same_port(address, target.port, picked);
+      const UniqueFd alone = bind_same_port(address, target.port, picked, target.share);
       if (!alone.valid()) return errno;
       listener.port = bound_port(alone.get());
     }

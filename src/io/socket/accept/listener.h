@@ -23,6 +23,8 @@ struct ListenTarget {
   uint16_t port = 0;
   bool admin = true;           // see RxChunk
   TlsUse tls = TlsUse::kNone;  // of TCP
+  bool proxied = false;        // connections begin with a ProxyHeader
+  bool share = false;          // another process may bind the same port
 };
 
 struct Listener {
@@ -32,9 +34,12 @@ struct Listener {
   bool ipv6 = false;
   bool admin = true;  // see RxChunk
   TlsUse tls = TlsUse::kNone;
-  std::string host;  // as bound; empty: every interface
+  bool proxied = false;  // connections begin with a ProxyHeader
+  std::string host;      // as bound; empty: every interface
   uint16_t port = 0;
-  int backlog = 0;  // the most connections that are not accepted yet
+  bool shared = false;     // another process may have bound the same port
+  bool inherited = false;  // it stays open elsewhere when this process closes it
+  int backlog = 0;         // the most connections that are not accepted yet
 };
 
 // A UDP port has one socket for each worker; the kernel distributes the clients over them.
@@ -46,6 +51,9 @@ struct UdpListener {
   uint16_t port = 0;
 };
 
+// Sets the options that accepted TCP sockets inherit.
+void prepare_listener(int fd);
+
 // Binds every address of the target's host. If at least one can be bound, an address family that
 // the machine does not have is ignored, and an address that another server uses adds a sentence to
 // `skipped`.
@@ -56,6 +64,10 @@ struct UdpListener {
 // From here on clients can connect, and the file of a Unix socket exists. Fails if another process
 // has started to listen there since the bind.
 [[nodiscard]] std::string start_listening(Listener& listener);
+
+// Leaves new connections to another process that listens at the same port, if there is one. Those
+// that have begun stay with `listener`. REQUIRES: listener.shared.
+void leave_to_others(const Listener& listener);
 
 // As open_tcp(), with `sockets` sockets for each address.
 [[nodiscard]] std::string open_udp(const ListenTarget& target, uint32_t sockets,

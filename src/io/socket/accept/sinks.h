@@ -3,6 +3,8 @@
 // Where accepted connections go.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -18,6 +20,7 @@ struct NewStream {
   UniqueFd fd;
   bool admin = true;                    // see RxChunk
   std::unique_ptr<TlsStream> tls = {};  // null: plain text. Destroyed before the socket closes
+  std::unique_ptr<sockaddr_storage> client = {};  // whom a proxy speaks for; null: the peer
 };
 
 // Receives accepted connections: a worker's transport. Any thread.

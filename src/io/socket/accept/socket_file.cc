@@ -100,6 +100,7 @@ std::string SocketFile::bind(int fd, const std::string& path, uint32_t mode) {
 }
 
 std::string SocketFile::publish() {
+  if (name_.empty()) return "";
   // A lock on the folder: of two servers that start at the same time, one checks the path while the
   // other waits. Without permission to read the folder there is no lock.
   const UniqueFd folder(open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

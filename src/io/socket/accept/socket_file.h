@@ -29,7 +29,7 @@ class SocketFile {
   [[nodiscard]] std::string bind(int fd, const std::string& path, uint32_t mode);
 
   // Replaces the file that an earlier server left at the path. Fails as bind() does, without a
-  // change to the file there. REQUIRES: bound; the socket listens.
+  // change to the file there. Does nothing without bind(). REQUIRES: the socket listens.
   [[nodiscard]] std::string publish();
 
   // Removes the file, unless another file has replaced it. REQUIRES: the socket is open, so that

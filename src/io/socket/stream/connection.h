@@ -43,6 +43,7 @@ struct Connection {
   uint32_t stalled_after = kNoConnection;
   CloseReason reason = CloseReason::kError;  // for the case that it closes now
   bool admin = true;                         // see RxChunk
+  std::unique_ptr<sockaddr_storage> client;  // see NewStream
   bool body_ends = false;
   bool more_now = false;     // deliver the stash again as soon as nothing is unsent
   bool later = false;        // with more_now: not at once, see later.cc

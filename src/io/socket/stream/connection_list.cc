@@ -18,7 +18,8 @@ bool SocketTransport::list_connections(uint32_t& next, std::vector<ConnectionInf
     ConnectionInfo info;
     info.id = connection.id;
     info.fd = connection.fd;
-    info.address = peer_address_text(connection.fd);
+    info.address = connection.client != nullptr ? address_text(*connection.client)
+                                                : peer_address_text(connection.fd);
     info.listen_address = local_address_text(connection.fd);
     info.watching = connection.watching.load(std::memory_order_relaxed);
     info.has_request = connection.delivered.load(std::memory_order_relaxed) ||

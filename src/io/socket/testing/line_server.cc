@@ -261,7 +261,7 @@ LineServer::LineServer(const LineServerConfig& config) {
   }
   WC_ASSERT(acceptor_->listen().empty());
   if (config.tls != nullptr) {
-    handshakes_ = std::make_unique<Handshakes>(config.handshakes, *config.tls, acceptor_->budget());
+    handshakes_ = std::make_unique<Handshakes>(config.handshakes, config.tls, acceptor_->budget());
     handshakes_->start(sinks);
   }
   acceptor_->start(std::move(sinks), handshakes_.get());

@@ -11,7 +11,7 @@
 
 namespace warpcache::io {
 
-Handshakes::Handshakes(const HandshakesConfig& config, TlsServer& server, ConnectionBudget& budget)
+Handshakes::Handshakes(const HandshakesConfig& config, TlsServer* server, ConnectionBudget& budget)
     : config_(config), server_(server), budget_(budget) {
   config_.under_way_max = std::max(1u, config.under_way_max / config.threads);
   for (uint32_t i = 0; i < config.threads; ++i) {
@@ -46,12 +46,12 @@ void Handshakes::give_back() {
   budget_.give_back();
 }
 
-bool Handshakes::begin(NewStream stream, TlsUse use) {
+bool Handshakes::begin(NewStream stream, TlsUse use, bool proxied) {
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
   {
     const std::lock_guard lock(worker.mutex);
     try {
-      worker.arrived.push_back({std::move(stream), use});
+      worker.arrived.push_back({std::move(stream), use, proxied});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -91,9 +91,15 @@ void Handshakes::take_arrived(Worker& worker) {
 // Closes the connection if there is no memory for it.
 void Handshakes::open(Worker& worker, Arrival arrival) {
   try {
-    arrival.stream.tls = server_.open(arrival.stream.fd.get(), arrival.use);
-    if (arrival.stream.tls == nullptr) throw std::bad_alloc();
-    worker.under_way.push_back({});
+    Handshake handshake;
+    handshake.use = arrival.use;
+    if (arrival.proxied) {
+      handshake.header = std::make_unique<ProxyHeader>();
+    } else {
+      arrival.stream.tls = server_->open(arrival.stream.fd.get(), arrival.use);
+      if (arrival.stream.tls == nullptr) throw std::bad_alloc();
+    }
+    worker.under_way.push_back(std::move(handshake));
   } catch (const std::bad_alloc&) {
     failed_.fetch_add(1, std::memory_order_relaxed);
     arrival = {};
@@ -115,6 +121,8 @@ void Handshakes::open(Worker& worker, Arrival arrival) {
 }
 
 void Handshakes::go_on(Worker& worker, Handshake& handshake) {
+  if (handshake.header != nullptr && !finish_header(worker, handshake)) return;
+  if (handshake.use == TlsUse::kNone) return finish(worker, handshake);
   const int fd = handshake.stream.fd.get();
   const auto data = reinterpret_cast<uint64_t>(&handshake);
   switch (handshake.stream.tls->handshake()) {
@@ -126,9 +134,31 @@ void Handshakes::go_on(Worker& worker, Handshake& handshake) {
       finish_politely(fd);  // so that the client learns why
       return end_failed(worker, handshake.self);
     case TlsStream::Handshake::kDone:
-      break;
+      return finish(worker, handshake);
   }
-  worker.epoll.remove(fd);
+}
+
+// True: the header has been received; TLS follows if there is some. Else the connection waits, or
+// has been closed.
+bool Handshakes::finish_header(Worker& worker, Handshake& handshake) {
+  const ProxyHeader::Step step = handshake.header->receive(handshake.stream.fd.get());
+  if (step == ProxyHeader::Step::kMore) return false;
+  bool opened = step == ProxyHeader::Step::kDone;
+  if (!opened) headers_refused_.fetch_add(1, std::memory_order_relaxed);
+  if (opened) {
+    handshake.stream.client = handshake.header->take_client();
+    handshake.header.reset();
+    if (handshake.use != TlsUse::kNone) {
+      handshake.stream.tls = server_->open(handshake.stream.fd.get(), handshake.use);
+      opened = handshake.stream.tls != nullptr;
+    }
+  }
+  if (!opened) end_failed(worker, handshake.self);
+  return opened;
+}
+
+void Handshakes::finish(Worker& worker, Handshake& handshake) {
+  worker.epoll.remove(handshake.stream.fd.get());
   NewStream stream = std::move(handshake.stream);
   worker.under_way.erase(handshake.self);
   under_way_.fetch_sub(1, std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handshakes of new TLS connections, in threads of their own: a handshake's public-key
+// What new connections say before the first request, in threads of their own: the header of a proxy
+// in front (accept/proxy_header.h), then TLS. Not in a worker: a handshake's public-key
 // operations take as long as some hundred requests, and would delay the clients of a worker. A
 // connection whose handshake has ended goes to a worker.
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "io/socket/accept/connection_budget.h"
+#include "io/socket/accept/proxy_header.h"
 #include "io/socket/accept/sinks.h"
 #include "io/socket/epoll_set.h"
 #include "io/socket/tls/tls.h"
@@ -34,7 +36,8 @@ struct HandshakesConfig {
 class Handshakes {
  public:
   // `server` and `budget` outlive it. Throws std::system_error if the system refuses a descriptor.
-  Handshakes(const HandshakesConfig& config, TlsServer& server, ConnectionBudget& budget);
+  // `server` may be null where no listener has TLS.
+  Handshakes(const HandshakesConfig& config, TlsServer* server, ConnectionBudget& budget);
   Handshakes(const Handshakes&) = delete;
   Handshakes& operator=(const Handshakes&) = delete;
   ~Handshakes();
@@ -47,11 +50,13 @@ class Handshakes {
 
   // Takes over a connection that was counted in the budget. False: no memory; the connection has
   // been closed. One thread. REQUIRES: start() was called.
-  bool begin(NewStream stream, TlsUse use);
+  bool begin(NewStream stream, TlsUse use, bool proxied);
 
   // Any thread.
   uint32_t under_way() const { return under_way_.load(std::memory_order_relaxed); }
   uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }  // closed included
+  // Of these, for the header of a proxy.
+  uint64_t headers_refused() const { return headers_refused_.load(std::memory_order_relaxed); }
   uint64_t closed() const { return closed_.load(std::memory_order_relaxed); }  // by a bound
 
  private:
@@ -59,9 +64,12 @@ class Handshakes {
   struct Arrival {
     NewStream stream;
     TlsUse use = TlsUse::kDefault;
+    bool proxied = false;
   };
   struct Handshake {
     NewStream stream;
+    TlsUse use = TlsUse::kNone;
+    std::unique_ptr<ProxyHeader> header;  // null: none, or it has been received
     Clock::time_point ends_at;
     std::list<Handshake>::iterator self;
   };
@@ -79,12 +87,14 @@ class Handshakes {
   void take_arrived(Worker& worker);
   void open(Worker& worker, Arrival arrival);
   void go_on(Worker& worker, Handshake& handshake);
+  bool finish_header(Worker& worker, Handshake& handshake);
+  void finish(Worker& worker, Handshake& handshake);
   void close_late(Worker& worker);
   void end_failed(Worker& worker, std::list<Handshake>::iterator handshake);
   void give_back();
 
   HandshakesConfig config_;
-  TlsServer& server_;
+  TlsServer* server_;
   ConnectionBudget& budget_;
   std::vector<std::unique_ptr<Worker>> workers_;
   uint32_t next_worker_ = 0;
@@ -92,6 +102,7 @@ class Handshakes {
   std::atomic<uint32_t> under_way_{0};  // with those that have arrived
   std::atomic<uint64_t> failed_{0};
   std::atomic<uint64_t> closed_{0};
+  std::atomic<uint64_t> headers_refused_{0};
 };
 
 }  // namespace warpcache::io

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/ucx/am_port.h"
+#include "io/wake_event.h"
 
 namespace warpcache::io {
 
@@ -21,6 +22,7 @@ class MemoryAmPort final : public AmPort {
     AmHeader header;
     std::string data;
     bool rendezvous;
+    uint32_t endpoint;
   };
 
   // --- The clients
@@ -72,12 +74,13 @@ class MemoryAmPort final : public AmPort {
     return busy;
   }
   bool arm() override { return next_.empty(); }
-  int event_fd() const override { return -1; }
-  void wake() override {}
+  int event_fd() const override { return event_.fd(); }
+  void wake() override { event_.raise(); }
   AmSent send(AmSend& message) override {
     sent.push_back({message.header,
                     {reinterpret_cast<const char*>(message.data.data), message.data.size},
-                    message.rendezvous});
+                    message.rendezvous,
+                    message.endpoint});
     if (done_at_once) return AmSent::kDone;
     under_way_.push_back(&message);
     return AmSent::kUnderWay;
@@ -120,6 +123,7 @@ class MemoryAmPort final : public AmPort {
   }
 
  private:
+  WakeEvent event_;
   AmReceiver* receiver_ = nullptr;
   std::deque<std::function<void()>> next_;
   std::vector<AmSend*> under_way_;

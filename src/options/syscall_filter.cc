@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/syscall_filter.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace warpcache {
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+constexpr uint32_t kArchitecture = 0;
+#endif
+
+// Numbers from here on are another set of calls of the same processor (x32).
+constexpr uint32_t kNumberEnd = 0x40000000;
+
+// Allowed with any arguments; the most frequent ones first.
+constexpr uint32_t kAllowed[] = {
+    // Requests.
+    SYS_recvfrom,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_recvmsg,
+    SYS_sendmmsg,
+    SYS_recvmmsg,
+    SYS_read,
+    SYS_write,
+    SYS_readv,
+    SYS_writev,
+    SYS_epoll_pwait,
+    SYS_futex,
+    SYS_ppoll,
+#ifdef SYS_epoll_wait
+    SYS_epoll_wait,
+    SYS_poll,
+#endif
+#ifdef SYS_epoll_pwait2
+    SYS_epoll_pwait2,
+#endif
+    // Connections.
+    SYS_accept,
+    SYS_accept4,
+    SYS_close,
+    SYS_shutdown,
+    SYS_epoll_ctl,
+    SYS_epoll_create1,
+    SYS_eventfd2,
+    SYS_setsockopt,
+    SYS_getsockopt,
+    SYS_getsockname,
+    SYS_getpeername,
+    SYS_fcntl,
+    // Memory.
+    SYS_munmap,
+    SYS_mremap,
+    SYS_madvise,
+    SYS_brk,
+    SYS_mlock,
+    SYS_mlock2,
+    SYS_munlock,
+    SYS_msync,
+    SYS_membarrier,
+    // Threads, signals and time.
+    SYS_set_robust_list,
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_tgkill,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_restart_syscall,
+    SYS_sched_yield,
+    SYS_sched_getaffinity,
+    SYS_sched_setaffinity,
+    SYS_nanosleep,
+    SYS_clock_nanosleep,
+    SYS_clock_gettime,
+    SYS_clock_getres,
+    SYS_gettimeofday,
+    SYS_getrandom,
+    SYS_getcpu,
+#ifdef SYS_rseq
+    SYS_rseq,
+#endif
+    // Facts about the process and the machine.
+    SYS_getpid,
+    SYS_gettid,
+    SYS_getuid,
+    SYS_geteuid,
+    SYS_getgid,
+    SYS_getegid,
+    SYS_getrusage,
+    SYS_times,
+    SYS_uname,
+    SYS_sysinfo,
+    SYS_prlimit64,
+    SYS_getcwd,
+    // Files: passwords and certificates that are read again, the pid file, the items of -e.
+    SYS_openat,
+    SYS_newfstatat,
+    SYS_fstat,
+    SYS_statx,
+    SYS_lseek,
+    SYS_pread64,
+    SYS_pwrite64,
+    SYS_getdents64,
+    SYS_readlinkat,
+    SYS_faccessat,
+    SYS_unlinkat,
+    SYS_renameat2,
+    SYS_ftruncate,
+    SYS_fallocate,
+    SYS_fsync,
+    SYS_fdatasync,
+    SYS_flock,
+    SYS_fchmod,
+    SYS_dup3,
+#ifdef SYS_open
+    SYS_open,
+    SYS_stat,
+    SYS_lstat,
+    SYS_readlink,
+    SYS_access,
+    SYS_unlink,
+    SYS_rename,
+    SYS_dup2,
+#endif
+#ifdef SYS_renameat
+    SYS_renameat,
+#endif
+};
+
+// Calls with which something else begins to run.
+constexpr uint32_t kDeadly[] = {
+    SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_writev,
+#ifdef SYS_fork
+    SYS_fork,   SYS_vfork,
+#endif
+};
+
+class Program {
+ public:
+  void load(size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset), 0, 0); }
+  void load_low_word(uint32_t argument) {  // both architectures are little-endian
+    load(offsetof(seccomp_data, args) + argument * sizeof(uint64_t));
+  }
+  void give(uint32_t verdict) { add(BPF_RET | BPF_K, verdict, 0, 0); }
+  void give_if(uint32_t value, uint32_t verdict) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+    give(verdict);
+  }
+  void give_if_any_bit(uint32_t bits, uint32_t verdict) {
+    add(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
+    give(verdict);
+  }
+  void give_if_not_below(uint32_t value, uint32_t verdict) {
+    add(BPF_JMP | BPF_JGE | BPF_K, value, 0, 1);
+    give(verdict);
+  }
+  // The following `count` instructions are for call `number` only.
+  void only_for(uint32_t number, uint8_t count) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, number, 0, count);
+  }
+  sock_fprog get() { return {static_cast<uint16_t>(code_.size()), code_.data()}; }
+
+ private:
+  void add(uint32_t code, uint32_t operand, uint8_t if_true, uint8_t if_false) {
+    code_.push_back({static_cast<uint16_t>(code), if_true, if_false, operand});
+  }
+  std::vector<sock_filter> code_;
+};
+
+constexpr uint32_t kAllow = SECCOMP_RET_ALLOW;
+constexpr uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
+constexpr uint32_t kNoPermission = SECCOMP_RET_ERRNO | EPERM;
+// The C library then uses clone(), whose flags can be seen here.
+constexpr uint32_t kNoSuchCall = SECCOMP_RET_ERRNO | ENOSYS;
+
+Program make_program() {
+  Program program;
+  program.load(offsetof(seccomp_data, arch));
+  program.only_for(kArchitecture, 1);
+  program.load(offsetof(seccomp_data, nr));
+  program.give_if_not_below(kNumberEnd, kKill);  // or the number of another architecture
+  for (const uint32_t number : kAllowed) program.give_if(number, kAllow);
+  for (const uint32_t number : kDeadly) program.give_if(number, kKill);
+  program.give_if(SYS_clone3, kNoSuchCall);
+  program.only_for(SYS_clone, 4);
+  program.load_low_word(0);
+  program.give_if_any_bit(CLONE_THREAD, kAllow);
+  program.give(kKill);
+  for (const uint32_t number : {uint32_t{SYS_mmap}, uint32_t{SYS_mprotect}}) {
+    program.only_for(number, 4);
+    program.load_low_word(2);
+    program.give_if_any_bit(PROT_EXEC, kNoPermission);
+    program.give(kAllow);
+  }
+  program.only_for(SYS_prctl, 4);
+  program.load_low_word(0);
+  program.give_if(PR_SET_NAME, kAllow);
+  program.give(kNoPermission);
+  program.give(kNoPermission);  // every other call
+  return program;
+}
+
+}  // namespace
+
+std::string install_syscall_filter() {
+  if (kArchitecture == 0) {
+    return "-o drop_privileges: the system calls of this processor are not listed.";
+  }
+  const std::string what = "-o drop_privileges: the kernel takes no system-call filter: ";
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return what + std::strerror(errno) + ".";
+  Program program = make_program();
+  const sock_fprog code = program.get();
+  const long result =
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &code);
+  if (result == 0) return "";
+  return what + (result < 0 ? std::strerror(errno) : "a thread has another filter") + ".";
+}
+
+}  // namespace warpcache

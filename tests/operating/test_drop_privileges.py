@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""-o drop_privileges: the kernel refuses what a server does not need, and everything that one does still works."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from faults.conftest import target  # noqa: F401
+from faults.support import eventually, fetch, store
+from harness.exchange import ask, ask_stats, receive_until
+from harness.servers import START_TIMEOUT_S, start_server
+
+FILTERED = "2"
+
+
+@pytest.fixture
+def started(target):  # noqa: F811
+    servers = []
+
+    def start(*options: str, **how):
+        servers.append(start_server(target, ("-t", "2", *options), **how))
+        return servers[-1]
+
+    yield start
+    assert [server.stop() for server in servers] == [0] * len(servers)
+
+
+def seccomp_modes(pid: int) -> set[str]:
+    """Of each thread."""
+    texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    return {re.search(r"^Seccomp:\s*(\d)$", text, re.MULTILINE)[1] for text in texts}
+
+
+def filtered(server) -> bool:
+    return seccomp_modes(server.pid) == {FILTERED}
+
+
+def test_all_threads_are_filtered(started):
+    assert eventually(lambda: filtered(started("-o", "drop_privileges")))
+
+
+def test_without_the_word_there_is_no_filter(started):
+    for options in ((), ("-o", "drop_privileges,no_drop_privileges")):
+        server = started(*options)
+        with server.connect() as sock:
+            store(sock, b"key", b"value")
+        assert FILTERED not in seccomp_modes(server.pid) - seccomp_modes(1)
+
+
+def test_a_filtered_server_does_all_its_work(started, tmp_path):
+    """Large values, UDP, watchers (a thread of their own), dumps, a new memory limit, the passwords read again."""
+    server = started("-o", "drop_privileges,idle_timeout=1000", "-m", "64", udp=True)
+    assert eventually(lambda: filtered(server))
+    with server.connect() as sock, server.connect() as watcher:
+        store(sock, b"large", bytes(1 << 19))
+        assert fetch(sock, b"large") == bytes(1 << 19)
+        assert ask(watcher, b"watch mutations\r\n") == b"OK\r\n"
+        store(sock, b"small", b"x")
+        assert b"key=small" in receive_until(watcher, b"\n")
+        assert b"key=small" in ask(sock, b"lru_crawler metadump all\r\n", b"END\r\n")
+        for megabytes in (128, 16):
+            assert ask(sock, b"cache_memlimit %d\r\n" % megabytes) == b"OK\r\n"
+        assert ask_stats(sock)["curr_items"] == "2"
+    with server.connect_udp() as udp:
+        udp.settimeout(START_TIMEOUT_S)
+        udp.send(b"\0\1\0\0\0\1\0\0get small\r\n")
+        assert udp.recv(2048)[8:] == b"VALUE small 0 1\r\nx\r\nEND\r\n"
+
+
+def test_passwords_are_read_again(started, tmp_path):
+    passwords = tmp_path / "passwords"
+    passwords.write_text("ann:one\n")
+    server = started("-o", "drop_privileges", "-Y", str(passwords))
+
+    def logs_in(word: bytes) -> bool:
+        with server.connect() as sock:
+            text = b"ann " + word
+            return ask(sock, b"set u 0 0 %d\r\n%s\r\n" % (len(text), text)) == b"STORED\r\n"
+
+    assert logs_in(b"one")
+    passwords.write_text("ann:two\n")
+    server.process.send_signal(signal.SIGHUP)
+    assert eventually(lambda: logs_in(b"two"))
+
+
+def test_a_filtered_server_keeps_its_items(target, tmp_path):  # noqa: F811
+    options = ("-e", str(tmp_path / "items"), "-o", "drop_privileges", "-P", str(tmp_path / "pid"))
+    for has in (None, b"value"):
+        server = start_server(target, options)
+        try:
+            with server.connect() as sock:
+                assert fetch(sock, b"key") == has
+                store(sock, b"key", b"value")
+            server.process.send_signal(signal.SIGUSR1)
+            assert server.wait_exit() == 0, server.log()
+            assert not (tmp_path / "pid").exists()
+        finally:
+            server.stop()
+
+
+@pytest.mark.parametrize(
+    "options", [("--engine=cuda",), ("--frames=tap:none",), ("--ucx=127.0.0.1:1",), ("--nic-cache=none", "-U", "11211")]
+)
+def test_what_cannot_be_filtered_is_refused(target, options):  # noqa: F811
+    done = subprocess.run(
+        [target.path, "-o", "drop_privileges", *options], capture_output=True, text=True, timeout=START_TIMEOUT_S
+    )
+    assert done.returncode == 64
+    assert "-o drop_privileges cannot be had with" in done.stderr

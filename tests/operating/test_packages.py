@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packaging/build: the packages are installed in a copy of this machine, serve after one command, and leave nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness.fixtures import require_target
+from harness.servers import REPO_ROOT
+
+BUILD_TIMEOUT_S = 600
+
+pytestmark = pytest.mark.long
+
+# In namespaces of its own for mounts, processes and the network: an overlay over the machine's files, so that whatever is
+# written lies in $FOLDER/upper and nowhere else.
+ENTER = """
+set -e
+mount -t tmpfs none "$FOLDER"
+mkdir "$FOLDER/upper" "$FOLDER/work" "$FOLDER/root" "$FOLDER/packages"
+cp "$PACKAGES"/*.deb "$FOLDER/packages"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$FOLDER/upper,workdir=$FOLDER/work" "$FOLDER/root"
+mkdir -p "$FOLDER/root/packages"
+mount --bind "$FOLDER/packages" "$FOLDER/root/packages"
+mount -t proc proc "$FOLDER/root/proc"
+mount --rbind /dev "$FOLDER/root/dev"
+mount -t tmpfs none "$FOLDER/root/tmp"
+mount -t tmpfs none "$FOLDER/root/run"
+ip link set lo up
+rm -f "$FOLDER/root/usr/bin/memcached" "$FOLDER/root/etc/alternatives/memcached"
+"""
+IN_ROOT = 'chroot "$FOLDER/root" /bin/bash -euc "$INSIDE"\n'
+# Files that are there afterwards, but for those of dpkg itself. c: what was removed from the copy.
+LEFT = """
+umount "$FOLDER/root/packages"
+rmdir "$FOLDER/root/packages"
+cd "$FOLDER/upper"
+find . ! -type d ! -type c ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './var/cache/*' ! -path './etc/ld.so.cache' \
+  -printf 'left: %p\\n'
+"""
+INSTALL = 'dpkg -i /packages/*.deb >/dev/null\nexport LD_LIBRARY_PATH="$LIBRARIES"\n'
+REMOVE = 'unset LD_LIBRARY_PATH\ndpkg -P $(cd /packages && ls | sed "s/_.*//") >/dev/null 2>&1\n'
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> Path:
+    for tool in ("dpkg-deb", "dpkg-shlibdeps", "dpkg-architecture", "unshare", "strip"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing (Debian: dpkg-dev, binutils, util-linux)")
+    programs = Path(os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)).parent
+    if not (programs / "warpcached").exists():
+        pytest.skip(f"no build in {programs}")
+    output = tmp_path_factory.mktemp("packages")
+    done = subprocess.run(
+        [REPO_ROOT / "packaging" / "build", "--programs", programs, "--output", output],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.fixture
+def inside(packages, tmp_path):
+    """Runs commands as root in a copy of the machine; their output, and what is left when the copy ends."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for namespaces")
+
+    def run(commands: str) -> str:
+        folder = tmp_path / "copy"
+        folder.mkdir(exist_ok=True)
+        program = Path(os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path))
+        done = subprocess.run(
+            ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "/bin/bash", "-c", ENTER + IN_ROOT + LEFT],
+            env={
+                "PATH": os.environ["PATH"],
+                "DEBIAN_FRONTEND": "noninteractive",
+                "FOLDER": str(folder),
+                "PACKAGES": str(packages),
+                "INSIDE": commands,
+                # A build with the simulated GPU has a library of its own.
+                "LIBRARIES": str(program.parent.resolve()),
+            },
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+        )
+        if "unshare failed" in done.stderr or "mount:" in done.stderr:
+            pytest.skip(f"no namespaces here: {done.stderr.strip()}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_server_serves_after_one_command_and_leaves_nothing(inside):
+    text = inside(
+        INSTALL
+        + """
+        warpcached -d -u nobody -P /run/pid -l 127.0.0.1 -o drop_privileges
+        exec 3<>/dev/tcp/127.0.0.1/11211
+        printf 'set key 0 0 5\\r\\nvalue\\r\\nget key\\r\\n' >&3
+        for _ in 1 2 3 4; do read -r line <&3; echo "${line%$'\\r'}"; done
+        warpcache-dump 127.0.0.1 | head -n 1
+        warpcache-top 127.0.0.1 -b 1 -i 0.1 | grep -o 'hit ratio' || true
+        memcached -V
+        kill $(cat /run/pid); while [ -e /run/pid ]; do sleep 0.05; done
+        test -f /etc/default/warpcached && echo settings
+        man -l /usr/share/man/man1/warpcached.1.gz 2>/dev/null | grep -c -- '--memory-limit' || zgrep -c 'memory' /usr/share/man/man1/warpcached.1.gz
+        """
+        + REMOVE
+    )
+    for expected in ("STORED", "VALUE key 0 5", "value", "END", "warpcache-dump 1", "hit ratio", "memcached 1.6.45", "settings"):
+        assert expected in text.splitlines(), text
+    assert "left: " not in text
+
+
+def test_another_memcached_keeps_its_name(inside):
+    text = inside(
+        "printf '#!/bin/sh\\necho another\\n' >/usr/bin/memcached; chmod +x /usr/bin/memcached\n"
+        + INSTALL
+        + "memcached\n"
+        + REMOVE
+        + "memcached; rm /usr/bin/memcached\n"
+    )
+    assert text.splitlines()[:2] == ["another", "another"]
+    assert "left: " not in text
+
+
+def test_settings_of_the_operator_stay_until_a_purge(inside):
+    text = inside(
+        INSTALL
+        + """
+        echo MEMORY_MB=128 >>/etc/default/warpcached
+        unset LD_LIBRARY_PATH
+        dpkg -r $(cd /packages && ls | sed "s/_.*//") >/dev/null 2>&1
+        tail -n 1 /etc/default/warpcached
+        test ! -e /usr/bin/warpcached
+        """
+        + REMOVE
+    )
+    assert text.splitlines()[0] == "MEMORY_MB=128"
+    assert "left: " not in text
+
+
+def test_the_units_are_sound(inside):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze (Debian: systemd)")
+    text = inside(
+        INSTALL
+        + """
+        unset LD_LIBRARY_PATH
+        systemd-analyze verify --man=no /usr/lib/systemd/system/warpcached.* 2>&1 | grep warpcached || true
+        systemd-analyze security --offline=true --threshold=20 warpcached.service >/dev/null && echo sandboxed
+        """
+        + REMOVE
+    )
+    assert text.splitlines() == ["sandboxed"]
+
+
+def test_a_program_is_built_with_the_client(inside):
+    if shutil.which("pkg-config") is None or shutil.which("gcc") is None:
+        pytest.skip("no compiler")
+    text = inside(
+        INSTALL
+        + """
+        ls /packages | grep -q libwarpcache-client-dev || { echo none; exit 0; }
+        printf '#include <warpcache/client.h>\\nint main(void) { return 0; }\\n' >/tmp/a.c
+        gcc -o /tmp/a /tmp/a.c $(pkg-config --cflags --libs warpcache-client) && /tmp/a && echo built
+        """
+        + REMOVE
+    )
+    if text.startswith("none"):
+        pytest.skip("the client library is not built")
+    assert text.splitlines()[0] == "built"
+    assert "left: " not in text
+
+
+def test_completion_and_pages(packages):
+    """They are made of -h, and know each option of it."""
+    program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
+    help_text = subprocess.run([program, "-h"], capture_output=True, text=True, check=True).stdout
+    pages = {
+        kind: subprocess.run(
+            [REPO_ROOT / "packaging" / "help_pages", kind, program], capture_output=True, text=True, check=True
+        ).stdout
+        for kind in ("man", "completion")
+    }
+    options = {word.split("=")[0].rstrip(",") for word in help_text.split() if word.startswith("--")}
+    assert {"--memory-limit", "--metrics"} <= options
+    for option in options:
+        assert option in pages["completion"], option
+        assert option.replace("-", "\\-") in pages["man"], option
+    subprocess.run(["bash", "-n"], input=pages["completion"], text=True, check=True)

@@ -137,11 +137,11 @@ bool play(Hostile& client, std::string_view scenario) {
     const std::string piece(8000, 'x');
     for (int i = 0; i < 200 && !client.closed(); ++i) client.bytes(piece);
   } else if (scenario == "noise") {
+    static std::string noise(2000 * 64, '\0');  // messages on their way point to it
     uint32_t state = 1;
-    for (int i = 0; i < 2000 && !client.closed(); ++i) {
-      std::string piece(64, '\0');
-      for (char& c : piece) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
-      client.bytes(piece);
+    for (char& c : noise) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+    for (size_t at = 0; at < noise.size() && !client.closed(); at += 64) {
+      client.bytes(std::string_view(noise).substr(at, 64));
       client.run([&, n = 0]() mutable { return ++n > 10; });
     }
     // A server that is fast enough has answered all of it with errors. This header is noise, too.

@@ -264,6 +264,28 @@ TEST_P(EngineSuite, BodiesArriveTogetherInPieces) {
   EXPECT_EQ(reserved(), 0u);
 }
 
+// All space for bodies is in use, and each of them goes on.
+TEST_P(EngineSuite, AsManyBodiesArriveAsThereMayBe) {
+  constexpr uint32_t kSize = 100'000;
+  std::vector<uint32_t> ids;
+  uint32_t id = 0;
+  while (engine_->reserve(4, kSize, &id) == Status::kOk) {
+    ids.push_back(id);
+    ASSERT_LT(ids.size(), 1000u);
+  }
+  EXPECT_GT(ids.size(), 100u);
+  for (const uint32_t end : {30'000u, 70'000u, kSize}) {
+    const uint32_t begin = end == 30'000u ? 0 : end == 70'000u ? 30'000u : 70'000u;
+    for (uint32_t i = 0; i < ids.size(); ++i) receive(ids[i], pattern(i, kSize), begin, end);
+  }
+  for (uint32_t i = 0; i < ids.size(); ++i) {
+    const std::string key = "k" + std::to_string(100 + i);
+    EXPECT_EQ(store_body(ids[i], key, kSize), "STORED\r\n");
+    EXPECT_TRUE(say("get " + key + "\r\n") == value_reply(key, pattern(i, kSize))) << key;
+  }
+  EXPECT_EQ(reserved(), 0u);
+}
+
 // As a transport does that fetches a body of known size into all its places.
 TEST_P(EngineSuite, ABodyIsWrittenAhead) {
   constexpr uint32_t kSize = 700'000;

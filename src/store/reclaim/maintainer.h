@@ -218,7 +218,8 @@ WC_HD inline uint64_t Maintainer::copied_bytes() const {
 WC_HD inline uint32_t Maintainer::mean_item() const {
   const Shared& shared = *core_.shared;
   const uint64_t items = reported_items(load_relaxed(&shared.items));
-  const uint64_t segments = uint64_t{shared.young.segments} + shared.main.segments;
+  const uint64_t segments =
+      uint64_t{load_relaxed(&shared.young.segments)} + load_relaxed(&shared.main.segments);
   const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
   return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
 }

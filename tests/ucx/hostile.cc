@@ -134,7 +134,7 @@ bool play(Hostile& client, std::string_view scenario) {
   } else if (scenario == "order") {
     client.send({.sequence = 5}, "get a\r\n");
   } else if (scenario == "window") {  // more than it was allowed, of a line that never ends
-    const std::string piece(8000, 'x');
+    static const std::string piece(8000, 'x');
     for (int i = 0; i < 200 && !client.closed(); ++i) client.bytes(piece);
   } else if (scenario == "noise") {
     static std::string noise(2000 * 64, '\0');  // messages on their way point to it

@@ -224,7 +224,7 @@ void Admin::saw_request(const engine::SeenRequest& seen) {
 
 void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {
   const std::string_view text(reinterpret_cast<const char*>(key.data), key.size);
-  if (HotKeys::takes_this()) inspection_.hot_keys.saw(text, hit);
+  if (inspection_.hot_keys.enabled() && HotKeys::takes_this()) inspection_.hot_keys.saw(text, hit);
   if (!inspection_.prefixes.enabled()) return;
   PrefixStats& prefixes = inspection_.prefixes;
   switch (op) {

@@ -45,7 +45,7 @@ class Admin final : public engine::AdminHandler {
   }
   void denied() override { state_.access_denied.fetch_add(1, std::memory_order_relaxed); }
   bool wants_keys() const override {
-    const bool sampled = inspection_.hot_keys.takes_batch();
+    const bool sampled = inspection_.hot_keys.enabled() && inspection_.hot_keys.takes_batch();
     return sampled || inspection_.prefixes.enabled() ||
            (watchers_.wanted() & engine::kWatchRequests) != 0;
   }

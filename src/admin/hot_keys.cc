@@ -24,7 +24,6 @@ void HotKeys::reset() {
 }
 
 bool HotKeys::takes_batch() {
-  if (!enabled()) return takes_this_batch = false;
   thread_local std::minstd_rand random{std::random_device{}()};
   return takes_this_batch = random() % kBatchesPerSample == 0;
 }

@@ -40,7 +40,8 @@ class HotKeys {
 
   // Whether the thread's next batch is looked at, by chance. Asked once a batch.
   bool takes_batch();
-  // The last answer of takes_batch() in this thread.
+  // The last answer of takes_batch() in this thread. REQUIRES, as that: enabled(), at the time of
+  // asking.
   [[nodiscard]] static bool takes_this();
   // A request of a batch that is looked at. Without memory the key is not counted.
   void saw(std::string_view key, bool hit);

@@ -44,7 +44,6 @@ struct BatchEntry {
   bool authenticated =
       true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
   uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
-  uint16_t user = 0;           // in and out: who has logged in, with --access; 0: may do all
   uint64_t connection_id = 0;  // for logs and the AdminHandler
   int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
   // Filled by the engine.
@@ -54,6 +53,7 @@ struct BatchEntry {
   uint32_t span_count = 0;
   bool waits = false;  // with frames_done below frame_count: other streams go first
   bool close = false;  // quit, or a stream out of step: send the spans, then close
+  uint16_t user = 0;   // in and out: who has logged in, with --access; 0: may do all
   // The reply to the last frame done comes through this pipe, after the spans. The worker that gets
   // the entry back becomes its reader. Streams only.
   BytePipe* long_reply = nullptr;

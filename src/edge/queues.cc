@@ -14,7 +14,18 @@
 using warpcache::compare_exchange;
 using warpcache::load_acquire;
 using warpcache::store_release;
-using namespace warpcache::edge;
+using warpcache::edge::EventEntry;
+using warpcache::edge::EventState;
+using warpcache::edge::half_of;
+using warpcache::edge::kClosedBit;
+using warpcache::edge::kEventsMax;
+using warpcache::edge::kFree;
+using warpcache::edge::kMagic;
+using warpcache::edge::kQueuesOffset;
+using warpcache::edge::kVersion;
+using warpcache::edge::number_at;
+using warpcache::edge::number_of;
+using warpcache::edge::numbered;
 
 edge_queues::~edge_queues() {
   if (data_ != nullptr) munmap(data_, bytes_);

@@ -45,11 +45,11 @@ struct edge_queues {
   edge_status take(uint32_t id, uint32_t number, uint32_t* code);
 
   // All entries are free, for events from position 0 on.
-  void clear(warpcache::edge::EventEntry& event);
-  // No event is in flight: all that were submitted have completed. REQUIRES: `event` is closed.
-  bool idle(const warpcache::edge::EventEntry& event) const;
+  void clear(warpcache::edge::EventEntry& queue);
+  // No event is in flight: all that were submitted have completed. REQUIRES: `queue` is closed.
+  bool idle(const warpcache::edge::EventEntry& queue) const;
   // Gives `code` to events in flight: those that the GPU has taken, or all. Returns how many.
-  uint32_t complete_all(warpcache::edge::EventEntry& event, uint32_t code, bool taken_only);
+  uint32_t complete_all(warpcache::edge::EventEntry& queue, uint32_t code, bool taken_only);
 
  private:
   bool is_open(uint32_t id) const;

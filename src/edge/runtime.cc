@@ -9,10 +9,33 @@
 
 #include "base/atomic.h"
 
-using namespace warpcache::edge;
 using warpcache::fetch_or;
 using warpcache::load_acquire;
 using warpcache::store_release;
+using warpcache::edge::Command;
+using warpcache::edge::Context;
+using warpcache::edge::Counts;
+using warpcache::edge::DeviceState;
+using warpcache::edge::EventEntry;
+using warpcache::edge::EventState;
+using warpcache::edge::GraphLaunches;
+using warpcache::edge::kBarriersMax;
+using warpcache::edge::kClosedBit;
+using warpcache::edge::kEventsMax;
+using warpcache::edge::kFree;
+using warpcache::edge::kQueuesOffset;
+using warpcache::edge::kThreadsMax;
+using warpcache::edge::kWarp;
+using warpcache::edge::number_at;
+using warpcache::edge::number_of;
+using warpcache::edge::numbered;
+using warpcache::edge::Partition;
+using warpcache::edge::queue_bytes;
+using warpcache::edge::QueueState;
+using warpcache::edge::RegionHeader;
+using warpcache::edge::RegionState;
+using warpcache::edge::Ring;
+using warpcache::edge::stride_for;
 using warpcache::gpu::CudaMemory;
 
 namespace {

@@ -73,7 +73,11 @@ void AmStream::fetch(uint8_t* data) {
 
 void AmStream::fetch_more() {
   fetched_.reset(new (std::nothrow) uint8_t[announced_.front().size]);
-  if (fetched_ == nullptr) return client_.end(*this, "no memory for a value");
+  if (fetched_ == nullptr) {
+    client_.port_->drop(endpoint_, announced_.front().data);
+    announced_.erase(announced_.begin());
+    return client_.end(*this, "no memory for a value");
+  }
   fetch(fetched_.get());
 }
 
@@ -220,10 +224,10 @@ void AmClient::fetched(uint32_t endpoint, bool whole) {
   stream->fetching_ = false;
   const std::unique_ptr<uint8_t[]> buffer = std::move(stream->fetched_);
   if (stream->announced_.empty()) return;  // closed
-  if (!whole) return end(*stream, "a value could not be fetched");
   const size_t before = stream->visible();
   const uint32_t size = stream->announced_.front().size;
   stream->announced_.erase(stream->announced_.begin());
+  if (!whole) return end(*stream, "a value could not be fetched");
   if (buffer == nullptr) return;
   if (!stream->input_.insert(before, {buffer.get(), size})) return end(*stream, "no memory");
   stream->not_eager_ = before + size;

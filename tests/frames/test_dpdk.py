@@ -155,6 +155,7 @@ def test_more_queues_than_threads(server):
     check_queues(server)
 
 
+@pytest.mark.not_on_gpu  # the threads of a simulated one would be bound, too
 def test_threads_are_bound_to_cpus():
     require_dpdk()
     cpu = max(os.sched_getaffinity(0))

@@ -14,9 +14,10 @@
 namespace warpcache::edge_sim {
 
 struct CaseOptions {
-  double scale = 1;         // of the amount of work: blocks, or requests
-  uint64_t seed = 1;        // of the input
-  uint32_t blocks_max = 0;  // 0: as many as the work has
+  double scale = 1;   // of the amount of work: blocks, or requests
+  uint64_t seed = 1;  // of the input
+  // Only the first blocks, without a check of the output; 0: all.
+  uint32_t blocks_max = 0;
 };
 
 // Memory of a case that a kernel may touch.

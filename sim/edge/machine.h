@@ -55,6 +55,7 @@ struct Machine {
   uint32_t misses = 64;          // lines that an SM waits for at a time
   CacheShape l2{65536, 128, 8};  // of all SMs
   uint32_t l2_latency = 120;
+  double sm_bytes = 64;  // a cycle, from the L2 to one SM
   double l2_bytes = 64;         // a cycle, all SMs together
   uint32_t dram_latency = 220;  // beyond l2_latency
   double dram_bytes = 16;       // a cycle, all SMs together

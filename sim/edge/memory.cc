@@ -73,7 +73,9 @@ Cycle L1::fetch(uint64_t line, uint32_t sectors, Cycle now) {
   const auto slot = std::min_element(miss_slots_.begin(), miss_slots_.end());
   const Cycle at = std::max(now, *slot);
   free_ = std::max(free_, at);
-  *slot = below_->request(line, sectors, false, at);
+  const double bytes = std::popcount(sectors) * static_cast<double>(kSectorBytes);
+  port_free_ = std::max(port_free_, static_cast<double>(at)) + bytes / machine_.sm_bytes;
+  *slot = below_->request(line, sectors, false, static_cast<Cycle>(port_free_));
   return *slot;
 }
 

@@ -165,7 +165,7 @@ class Gpu {
   }
 
   void finish(Cycle now, RunResult* out) const {
-    out->cycles = now;
+    out->cycles = kernel_ == nullptr ? now : kernel_ended_;
     for (const auto& sm : sms_) {
       add(sm->counts(), &out->sm);
       add(sm->interrupts(), &out->interrupts);

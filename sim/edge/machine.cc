@@ -139,7 +139,8 @@ std::string check_machine(const Machine& machine) {
     return fmt::format("sectors of {} bytes are neither 32 nor a line", machine.sector_bytes);
   }
   if (machine.misses < 1) return "an SM that waits for no miss";
-  if (!(machine.sm_bytes > 0) || !(machine.l2_bytes > 0) || !(machine.dram_bytes > 0)) return "memory without bandwidth";
+  if (!(machine.sm_bytes > 0) || !(machine.l2_bytes > 0) || !(machine.dram_bytes > 0))
+    return "memory without bandwidth";
   const std::string l1 = check_cache("L1", machine.l1, false);
   return !l1.empty() ? l1 : check_cache("L2", machine.l2, true);
 }

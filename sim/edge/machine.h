@@ -40,7 +40,8 @@ struct Machine {
   bool code_is_warm = false;  // the kernel's code is in the instruction cache at the start
   // --- Latencies until a result can be used, and cycles that a scheduler's pipeline is taken
   uint32_t alu_latency = 4, alu_interval = 1;
-  uint32_t lanes = 0;  // of a pipeline; then alu_interval follows from the warp's size. 0: all of a warp's
+  uint32_t lanes =
+      0;  // of a pipeline; then alu_interval follows from the warp's size. 0: all of a warp's
   uint32_t wide_latency = 8;  // a 64-bit product; several instructions
   uint32_t special_latency = 20, special_interval = 4;
   uint32_t shared_latency = 24;
@@ -56,7 +57,7 @@ struct Machine {
   uint32_t misses = 64;          // lines that an SM waits for at a time
   CacheShape l2{65536, 128, 8};  // of all SMs
   uint32_t l2_latency = 120;
-  double sm_bytes = 64;  // a cycle, from the L2 to one SM
+  double sm_bytes = 64;         // a cycle, from the L2 to one SM
   double l2_bytes = 64;         // a cycle, all SMs together
   uint32_t dram_latency = 220;  // beyond l2_latency
   double dram_bytes = 16;       // a cycle, all SMs together

@@ -90,7 +90,8 @@ class Program {
           settings[i - 1].warp_size != setting.warp_size) {
         trace = KernelTrace{};
         trace.name = setting.kernel;
-        if (setting.kernel != "none" && !record(setting.kernel, options_.cases.scale, setting.warp_size, false, &trace))
+        if (setting.kernel != "none" &&
+            !record(setting.kernel, options_.cases.scale, setting.warp_size, false, &trace))
           return give_up();
       }
       if (!options_.event.empty()) setting.run.interrupts.event = &event;
@@ -101,7 +102,8 @@ class Program {
                    i + 1, settings.size(), now, blocks);
       };
       RunResult result;
-      if (!edge_sim::run(trace.kernel == nullptr ? nullptr : &trace, setting.run, progress, &result, &why_)) {
+      if (!edge_sim::run(trace.kernel == nullptr ? nullptr : &trace, setting.run, progress, &result,
+                         &why_)) {
         refuse(why_);
         return result.cycles > 0 ? sim::kExitWrong : sim::kExitUsage;
       }

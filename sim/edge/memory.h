@@ -90,7 +90,7 @@ class L1 {
   SharedMemory* below_;
   TagArray tags_;
   Cycle free_ = 0;
-  double port_free_ = 0;  // from the L2
+  double port_free_ = 0;           // from the L2
   std::vector<Cycle> miss_slots_;  // when each is free
 };
 

@@ -56,9 +56,11 @@ auto* find_named(Items& items, const std::string& name) {
 void add_common(CLI::App* app, Options* options, std::string* machine) {
   Lists& lists = options->lists;
   CLI::Option* const kernels =
-      app->add_option("-k,--kernel", lists.kernels, "see edge-sim kernels; none: interrupts alone")->delimiter(',');
+      app->add_option("-k,--kernel", lists.kernels, "see edge-sim kernels; none: interrupts alone")
+          ->delimiter(',');
   app->add_option("--scale", options->cases.scale, "times the kernel's usual work");
-  app->add_option("--blocks", options->cases.blocks_max, "only the first; 0: all. The output is not checked then");
+  app->add_option("--blocks", options->cases.blocks_max,
+                  "only the first; 0: all. The output is not checked then");
   app->add_option("--seed", options->cases.seed, "of the kernel's input");
   app->add_option("--warp-size", lists.warp_sizes, "threads, 1 to 64")
       ->delimiter(',')

@@ -135,8 +135,8 @@ TEST_F(Figures, ReservedSmsAndBlocks) {
 // kernel later.
 TEST_F(Figures, EventKernelsAndPriorities) {
   RunOptions options = on("gem5-4");
-  options.interrupts.event = &trace("get", 0.125);
-  options.interrupts.period = 15000;
+  options.interrupts.event = &trace("get", 0.03);
+  options.interrupts.period = 20000;
   options.preempt = kAll;
   options.preempt.always = false;
   const KernelTrace& conv = trace("conv", 1);

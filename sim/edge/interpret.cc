@@ -362,7 +362,7 @@ class Cta {
 
 void Regions::add(void* data, uint64_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(data);
-  regions_.push_back({begin, begin + bytes, next_ + begin % kSectorBytes});
+  regions_.push_back({begin, begin + bytes, next_});
   next_ += (bytes + kSectorBytes + kRegionGap - 1) / kRegionGap * kRegionGap;
 }
 

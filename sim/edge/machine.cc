@@ -135,14 +135,15 @@ std::string check_machine(const Machine& machine) {
     return "a line of the instruction cache holds no instruction";
   if (machine.alu_interval < 1 || machine.special_interval < 1 || machine.l1_interval < 1)
     return "an interval of 0 cycles";
-  if (machine.sector_bytes != 32 && machine.sector_bytes != machine.l1.line_bytes) {
-    return fmt::format("sectors of {} bytes are neither 32 nor a line", machine.sector_bytes);
-  }
   if (machine.misses < 1) return "an SM that waits for no miss";
   if (!(machine.sm_bytes > 0) || !(machine.l2_bytes > 0) || !(machine.dram_bytes > 0))
     return "memory without bandwidth";
   const std::string l1 = check_cache("L1", machine.l1, false);
-  return !l1.empty() ? l1 : check_cache("L2", machine.l2, true);
+  if (!l1.empty()) return l1;
+  if (machine.sector_bytes != 32 && machine.sector_bytes != machine.l1.line_bytes) {
+    return fmt::format("sectors of {} bytes are neither 32 nor a line", machine.sector_bytes);
+  }
+  return check_cache("L2", machine.l2, true);
 }
 
 }  // namespace warpcache::edge_sim

@@ -35,58 +35,64 @@ class SmTest : public KernelTest {
 TEST_F(SmTest, AChainOfDependentInstructions) {
   record_chain(32);
   const RunResult result = run_it();
-  // Issued at 2, 6, 10 and 14, the end at 15; the last result is there at 18.
+  // Issued at 2, 6, 10 and 14, the end at 15: it leaves the pipeline at 19.
   EXPECT_EQ(result.cycles, 19u);
   EXPECT_EQ(result.instructions, 5u);
 }
 
 TEST_F(SmTest, AnotherWarpFillsTheGaps) {
   record_chain(64);
-  EXPECT_EQ(run_it().cycles, 20u);
+  // The second warp at 3, 7 and 11. At 15 the first goes on with its end, so 16, and 17 its own
+  // end.
+  EXPECT_EQ(run_it().cycles, 21u);
 }
 
 TEST_F(SmTest, TheFetchUnitTakesOneWarpACycle) {
   record_chain(128);
   options_.machine.fetch_width = options_.machine.buffer_entries = 8;
-  EXPECT_EQ(run_it().cycles, 22u);  // the fourth warp begins at 5
+  // The warps begin at 2, 3, 4 and 5. From 14 on each does its last two instructions at a time,
+  // the fourth at 20 and 21.
+  EXPECT_EQ(run_it().cycles, 25u);
 }
 
 TEST_F(SmTest, ALoadFromDram) {
   ASSERT_TRUE(record_it(read(load_), 1, 32)) << why_;
   const RunResult result = run_it();
-  EXPECT_EQ(result.cycles, 2u + 130 + 4);
+  // The load at 2, the addition at 132, the end at 133.
+  EXPECT_EQ(result.cycles, 137u);
   EXPECT_EQ(result.l1.misses, 1u);
 }
 
 TEST_F(SmTest, BlocksThatDoNotFitWait) {
   ASSERT_TRUE(record_it(read(load_), 5, 32)) << why_;  // four contexts
-  // The fifth is launched when the first has left, and finds the line in the L1.
-  EXPECT_EQ(run_it().cycles, 154u);
+  // The first leaves at 137. The fifth is launched at 138, loads at 140 from the L1, adds at 150.
+  EXPECT_EQ(run_it().cycles, 155u);
 }
 
 TEST_F(SmTest, ABarrierWaitsForTheLastWarp) {
   ASSERT_TRUE(record_it(read("bar.sync 0;"), 1, 64)) << why_;
-  // The barriers issue at 2 and 3; both warps go on at 3 + 3.
-  EXPECT_EQ(run_it().cycles, 8u);
+  // The barriers issue at 2 and 3; the ends at 3 + 3 and 7.
+  EXPECT_EQ(run_it().cycles, 11u);
 }
 
-TEST_F(SmTest, RoundRobinAlternatesWhereGreedyGoesOn) {
+TEST_F(SmTest, BothSchedulersFillEveryCycle) {
   std::string body = "mov.u32 %r1, %tid.x;\n";
   for (int i = 2; i < 8; ++i)
     body += "add.s32 %r" + std::to_string(i) + ", %r20, 1;\n";  // independent
   ASSERT_TRUE(record_it(read(body), 1, 64)) << why_;
   options_.machine.fetch_width = options_.machine.buffer_entries = 8;
-  EXPECT_EQ(run_it().cycles, 18u + 1);
+  EXPECT_EQ(run_it().cycles, 21u);  // 16 instructions from 2 on
   options_.machine.scheduler = Scheduler::kRoundRobin;
-  EXPECT_EQ(run_it().cycles, 18u + 1);  // as many instructions; who goes first does not matter
+  EXPECT_EQ(run_it().cycles, 21u);  // who goes first does not matter
 }
 
 TEST_F(SmTest, MemoryWithoutLatencyAndWithoutStalls) {
   ASSERT_TRUE(record_it(read(load_), 1, 32)) << why_;
+  // The load at 2, the addition at 3, the end at 4.
   options_.machine.memory = MemoryModel::kNoLatency;
-  EXPECT_EQ(run_it().cycles, 7u);
+  EXPECT_EQ(run_it().cycles, 8u);
   options_.machine.memory = MemoryModel::kNoStalls;
-  EXPECT_EQ(run_it().cycles, 7u);
+  EXPECT_EQ(run_it().cycles, 8u);
 }
 
 // --- Interrupts
@@ -112,7 +118,7 @@ TEST_F(SmTest, AReplayedLoadIsDroppedAtOnce) {
   options_.preempt.always = true;
   options_.preempt.replay_loads = true;
   const RunResult result = run_it();
-  EXPECT_EQ(result.interrupts.preempt_max, 1u);
+  EXPECT_EQ(result.interrupts.preempt_max, 4u);  // an addition that is under way is waited for
   EXPECT_GE(result.interrupts.replayed_loads, 1u);
   EXPECT_EQ(result.instructions, 3u);  // a replay is not counted again
 }
@@ -144,8 +150,8 @@ bar.sync 0;
 }
 
 TEST_F(SmTest, OwnContextsAreNeverWaitedFor) {
-  ASSERT_TRUE(record_it(read(load_), 8, 32)) << why_;
-  options_.interrupts.period = 50;
+  ASSERT_TRUE(record_it(read(load_), 400, 32)) << why_;
+  options_.interrupts.period = 400;
   for (const Victim victim : {Victim::kDedicated, Victim::kReserved}) {
     options_.preempt.victim = victim;
     const RunResult result = run_it();
@@ -158,9 +164,9 @@ TEST_F(SmTest, OwnContextsAreNeverWaitedFor) {
 
 TEST_F(SmTest, AReservedContextIsOneLessForBlocks) {
   ASSERT_TRUE(record_it(read(load_), 4, 32)) << why_;
-  EXPECT_EQ(run_it().cycles, 139u);
+  EXPECT_EQ(run_it().cycles, 143u);  // the fourth adds at 138
   options_.preempt.victim = Victim::kReserved;
-  EXPECT_GT(run_it().cycles, 145u);  // the fourth block comes after the first
+  EXPECT_EQ(run_it().cycles, 155u);  // the fourth block comes after the first, as above
 }
 
 TEST_F(SmTest, InterruptsWithoutEndDoNotStopAKernel) {

@@ -57,22 +57,22 @@ Machine h100() {
   machine.instruction_bytes = 16;
   machine.code_lines = 1024;  // 128 KB: L0 and L1.5 together
   machine.code_is_warm = true;
-  machine.special_latency = 24;
+  machine.special_latency = 36;
   machine.special_interval = 2;
-  machine.shared_latency = 29;
-  machine.barrier_latency = 20;
+  machine.shared_latency = 23;
+  machine.barrier_latency = 15;
   machine.branch_latency = 6;
   machine.sector_bytes = 32;
   machine.l1 = {128 * 1024, 128, 16};
-  machine.l1_latency = 38;
+  machine.l1_latency = 32;
   machine.misses = 512;
   machine.l2 = {50u * 1024 * 1024, 128, 16};
-  machine.l2_latency = 260;
+  machine.l2_latency = 276;
   machine.sm_bytes = 64;
   machine.l2_bytes = 3000;
-  machine.dram_latency = 320;
+  machine.dram_latency = 418;
   machine.dram_bytes = 1700;
-  machine.clock_mhz = 1755;
+  machine.clock_mhz = 1980;
   return machine;
 }
 

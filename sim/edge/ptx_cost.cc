@@ -133,11 +133,11 @@ void fold_products(Kernel* kernel) {
 }
 
 bool may_pass(const Instruction& load, const Instruction& before) {
-  if (before.op == Op::kStore || before.op == Op::kAtom || before.op == Op::kBar ||
-      before.op == Op::kFence || before.op == Op::kBra || before.op == Op::kRet || before.ordered ||
-      before.op == Op::kTrap) {
-    return false;
-  }
+  const bool other_space = before.op == Op::kStore && before.space != load.space;
+  const bool orders = (before.op == Op::kStore && !other_space) || before.op == Op::kAtom ||
+                      before.op == Op::kBar || before.op == Op::kFence || before.op == Op::kBra ||
+                      before.op == Op::kRet || before.ordered || before.op == Op::kTrap;
+  if (orders) return false;
   bool free = true;
   each_source(load, [&](uint32_t reg) { free &= !writes(before, reg); });
   for (uint32_t i = 0; i < load.destinations; ++i) {

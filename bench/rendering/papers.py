@@ -139,11 +139,6 @@ def edges() -> str:
     return ", ".join(percent(simt.efficiency("3.9", view=v)) for v in ("pessimistic", "augmented", "edge removed"))
 
 
-def warp_sizes() -> str:
-    sizes = (8, 64)
-    return ", ".join(percent(simt.efficiency("warp size", size=size)) for size in sizes) + " SIMD (8, 64)"
-
-
 def ways() -> str:
     found = rows(hit_rates.FILE, experiment="ways")
     each = (hit_rates.misses(found, cache=f"set:{n}:lru", capacity=8 * hit_rates.MILLION) for n in (1, 16))

@@ -111,22 +111,34 @@ def interference() -> str:
     return table(head, lines) + "\n\n" + from_experiments("interference")
 
 
+# In the order of the experiment's rows.
+RESERVED = (
+    "nothing",
+    "1 SM of 16",
+    "2 SMs",
+    "4 SMs",
+    "6 SMs",
+    "8 SMs",
+    "1 block an SM",
+    "2 blocks an SM",
+    "3 lines of the i-cache",
+)
+
+
+def reserving(what: str) -> int:
+    """Cycles of the convolution."""
+    return runs("reserve")[RESERVED.index(what)]["cycles"]
+
+
 @block("edge-sim-reserve")
 def reserved() -> str:
-    found = runs("reserve")
-    base = only(found, sms_reserved=0, call=0) if any("sms_reserved" in row for row in found) else found[0]
-    lines = []
-    for number, row in enumerate(found):
-        what = RESERVED[number] if number < len(RESERVED) else ""
-        lines.append((what, f"{row['cycles']:,}", percent(base["cycles"] / row["cycles"])))
+    base = reserving("nothing")
+    lines = [(what, f"{reserving(what):,}", percent(base / reserving(what))) for what in RESERVED]
     return table(("reserved", "cycles", "speed"), lines) + "\n\n" + from_experiments("reserve")
 
 
-RESERVED = ("nothing", "1 SM of 16", "2 SMs", "4 SMs", "6 SMs", "8 SMs", "1 block an SM", "2 blocks an SM", "3 lines of the i-cache")
-
-
 def slowdowns(row: dict) -> tuple[float, float]:
-    conv = only(runs("reserve"), call=0, sms_reserved=0)["cycles"]
+    conv = reserving("nothing")
     get = only(runs("events"), kernel="get")["cycles"]
     return row["cycles"] / conv, row["event_cycles"] / get if row.get("events") else 0.0
 
@@ -259,8 +271,7 @@ def costs() -> str:
 
 
 def half_reserved() -> str:
-    found = pick(runs("reserve"), call=0)
-    return percent(only(found, sms_reserved=0)["cycles"] / only(found, sms_reserved=8)["cycles"], 0)
+    return percent(reserving("nothing") / reserving("8 SMs"), 0)
 
 
 def handler_times() -> str:

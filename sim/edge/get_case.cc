@@ -23,7 +23,7 @@ constexpr uint32_t kValueBytes = 2;
 constexpr uint64_t kStoreBytes = uint64_t{64} << 20;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr uint64_t kHashSeed = 12345;
-constexpr uint32_t kMissesIn = 20;  // one request in so many asks for a key that is not stored
+constexpr uint32_t kMissesIn = 20;  // one request of these asks for a key that is not stored
 constexpr uint32_t kUsualRequests = 4096;
 constexpr uint32_t kBlockThreads = 128;
 

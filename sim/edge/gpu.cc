@@ -106,7 +106,7 @@ class Gpu {
 
   bool raise(Cycle now, std::vector<Cycle>* wakes) {
     if (next_interrupt_ > now) return false;
-    const size_t to = turn_++ % sms_.size();
+    const size_t to = next_sm_++ % sms_.size();
     sms_[to]->interrupt(&routine_, now);
     (*wakes)[to] = now;
     next_interrupt_ += options_.interrupts.period;
@@ -219,7 +219,7 @@ class Gpu {
   std::vector<Grid*> events_;
   Grid* current_ = nullptr;
   Cycle next_interrupt_ = kNever, kernel_ended_ = kNever;
-  uint64_t steps_ = 0, blocks_ended_ = 0, turn_ = 0;
+  uint64_t steps_ = 0, blocks_ended_ = 0, next_sm_ = 0;
   uint32_t started_ = 0, events_started_ = 0;
   bool launches_ = false;
 };

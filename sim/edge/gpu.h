@@ -19,7 +19,7 @@ namespace warpcache::edge_sim {
 enum class Priority : uint8_t { kP1, kP2 };
 
 struct InterruptOptions {
-  Cycle period = 0;    // cycles from one to the next; 0: none. They go to the SMs in turns
+  Cycle period = 0;    // cycles from one to the next; 0: none. They go to one SM after the other
   uint32_t delay = 0;  // iterations of the routine's loop
   const KernelTrace* event = nullptr;  // a kernel that each routine launches; null: none
   Priority priority = Priority::kP1;

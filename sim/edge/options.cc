@@ -157,6 +157,12 @@ bool fill(Setting* setting, std::string* why) {
              why)) {
     return false;
   }
+  Machine& machine = run.machine;
+  if (machine.lanes != 0) {
+    machine.alu_interval = (setting->warp_size + machine.lanes - 1) / machine.lanes;
+    machine.special_interval *= machine.alu_interval;
+    machine.warps = machine.warps * 32 / setting->warp_size;
+  }
   run.preempt.victim = victim->victim;
   run.preempt.barrier_skip = flush->barrier_skip;
   run.preempt.victim_priority = flush->victim_priority;

@@ -24,6 +24,17 @@ void add_causes(const InterruptCounts& counts, Json* row) {
   to["fence"] = per(causes.fence, counts.preemptions);
 }
 
+void add_event(const Options& options, const Setting& setting, const RunResult& result, Json* row) {
+  const InterruptOptions& interrupts = setting.run.interrupts;
+  (*row)["event"] = options.event;
+  (*row)["event_scale"] = options.event_scale;
+  (*row)["priority"] = setting.priority;
+  (*row)["sms_reserved"] = interrupts.sms_reserved;
+  (*row)["blocks_reserved"] = interrupts.blocks_reserved;
+  (*row)["events"] = result.events;
+  (*row)["event_cycles"] = result.event_cycles;
+}
+
 Json shares_of(const Histogram& histogram) {
   return {{"efficiency", histogram.efficiency}, {"shares", histogram.shares}};
 }
@@ -60,6 +71,7 @@ std::string run_line(const Options& options, const Setting& setting, const Kerne
   row["free_context_share"] = per(sm.free_context_cycles, sm.busy_cycles);
   row["register_share"] = per(sm.register_cycles, sm.busy_cycles) / run.machine.registers;
   row["context_share"] = per(sm.context_cycles, sm.busy_cycles) / run.machine.warps;
+  if (run.interrupts.event != nullptr) add_event(options, setting, result, &row);
   if (run.interrupts.period == 0) return row.dump() + "\n";
   row["period"] = run.interrupts.period;
   row["delay"] = run.interrupts.delay;
@@ -78,14 +90,6 @@ std::string run_line(const Options& options, const Setting& setting, const Kerne
   row["isr_cycles"] = per(interrupts.isr_cycles, interrupts.served);
   row["replayed_loads"] = interrupts.replayed_loads;
   add_causes(interrupts, &row);
-  if (run.interrupts.event == nullptr) return row.dump() + "\n";
-  row["event"] = options.event;
-  row["event_scale"] = options.event_scale;
-  row["priority"] = setting.priority;
-  row["sms_reserved"] = run.interrupts.sms_reserved;
-  row["blocks_reserved"] = run.interrupts.blocks_reserved;
-  row["events"] = result.events;
-  row["event_cycles"] = result.event_cycles;
   return row.dump() + "\n";
 }
 

@@ -173,6 +173,12 @@ TEST(ReadPtx, SaysWhatItCannotRead) {
   expect_refused(ptx_of("add.s32 %r99, %r1, %r2;"), "destination");
   expect_refused(ptx_of("add.s32 %r1, %r1, %q2;"), "operand");
   expect_refused(ptx_of("mov.u32 %r1, 1"), "several lines");
+  expect_refused(ptx_of("add.s32;"), "operands are missing");
+  expect_refused(ptx_of("st.param.u32 [test_1], %r1;"), "not supported");
+  expect_refused(ptx_of("ld.global.pred %p1, [%rd1];"), "not supported");
+  expect_refused(ptx_of("@%p1;"), "without an instruction");
+  expect_refused(ptx_of("@%q1 bra X;"), "predicate");
+  expect_refused(ptx_of("mov.u32 {%r1, %r2, %r3, %r4, %r5}, 1;"), "destination");
   expect_refused(ptx_of("", ".shared .align 4 .b8 big[999999];\n"), "too much shared memory");
   expect_refused(ptx_of("", ".reg .b32 %x<99999999>;\n"), "too many registers");
   expect_refused(".visible .entry open(\n)\n{\n.reg .b32 %r<2>;\n", "no end");

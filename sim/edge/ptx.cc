@@ -123,7 +123,7 @@ class Reader {
   }
 
   bool outside(const std::vector<std::string>& words) {
-    if (words[0] == ".visible" && words.size() > 1 && words[1] == ".entry") {
+    if (words[0] == ".visible" && words.size() > 2 && words[1] == ".entry") {
       kernel_ = Kernel{};
       kernel_.name = words[2].substr(0, words[2].find('('));
       registers_.clear(), labels_.clear(), symbols_.clear(), parameters_.clear(), branches_.clear();
@@ -265,6 +265,7 @@ class Reader {
     Instruction one;
     vector_ = false;
     size_t at = line.find_first_not_of(" \t");
+    if (at == std::string::npos) return true;
     if (line[at] == '@') {
       one.predicate_not = line[at + 1] == '!';
       const size_t begin = at + (one.predicate_not ? 2 : 1);
@@ -273,6 +274,7 @@ class Reader {
       if (!reg) return refuse("a predicate that is not known");
       one.predicate = static_cast<int32_t>(*reg);
       at = line.find_first_not_of(" \t", at);
+      if (at == std::string::npos) return refuse("a predicate without an instruction");
     }
     const size_t after = std::min(line.find_first_of(" \t", at), line.size());
     const std::vector<std::string> parts = split(line.substr(at, after - at), ".");
@@ -280,8 +282,31 @@ class Reader {
     if (op == kOps.end()) return refuse("an instruction that is not supported");
     one.op = op->second;
     if (!modifiers(parts, &one) || !operands(line.substr(after), &one)) return false;
+    if (!is_sound(one)) return refuse("operands are missing, or of a type that is not supported");
     kernel_.code.push_back(one);
     return true;
+  }
+
+  // What the interpreter takes for granted.
+  static bool is_sound(const Instruction& one) {
+    const bool touches = one.op == Op::kLoad || one.op == Op::kStore || one.op == Op::kAtom;
+    if (touches && (one.type.bits < 8 || (one.space == Space::kParam && one.op != Op::kLoad)))
+      return false;
+    switch (one.op) {
+      case Op::kStore:
+        return one.sources > 0;
+      case Op::kBra:
+      case Op::kRet:
+      case Op::kTrap:
+      case Op::kBar:
+      case Op::kFence:
+      case Op::kSleep:
+        return true;
+      case Op::kLoad:
+        return one.destinations > 0;
+      default:
+        return one.destinations > 0 && one.sources > 0;
+    }
   }
 
   bool operands(const std::string& text, Instruction* one) {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rendering.edge import FLUSH_NAMES, FLUSHES, PEAK_LANES, mean, names
+from rendering.edge import FLUSH_NAMES, FLUSHES, PEAK_LANES, mean, names, thread_mpki
 from rendering.plots.canvas import panels
 from rendering.rows import Rows, only, pick
 
@@ -37,7 +37,8 @@ def memory(found: Rows):
     sizes = [row for row in found if row["experiment"] == "l1" and row["memory"] == "full"]
     figure, (misses, speed, width) = panels(3, 3.2, 3.0, sharey=False)
     labels = [f"{row['l1_bytes'] // 1024} KB" for row in sizes]
-    misses.plot(labels, [row["l1_mpki"] for row in sizes], "o-")
+    misses.plot(labels, [thread_mpki(row) for row in sizes], "o-")
+    misses.plot(["256 KB"], [10], **PAPER)
     ideal = [only(found, memory=model) for model in ("no-latency", "no-stalls")]
     shares = [100 * row["lane_ipc"] / PEAK_LANES for row in sizes + ideal]
     speed.plot(labels + ["no latency", "no stalls"], shares, "o-")
@@ -45,7 +46,7 @@ def memory(found: Rows):
     warps = sorted(pick(found, experiment="warp-size"), key=lambda row: row["warp_size"])
     width.plot([str(row["warp_size"]) for row in warps], [warps[0]["cycles"] / row["cycles"] for row in warps], "o-")
     width.plot(["64"], [0.82], **PAPER)
-    misses.set(title="fig. 3.11", xlabel="L1", ylabel="misses per 1,000 instructions")
+    misses.set(title="fig. 3.11", xlabel="L1", ylabel="misses per 1,000 thread instructions")
     speed.set(title="fig. 3.12", xlabel="L1", ylabel="% of the peak IPC")
     width.set(title="fig. 3.14", xlabel="warp size", ylabel="speed")
     for panel in (misses, speed, width):

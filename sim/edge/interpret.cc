@@ -378,14 +378,6 @@ bool Regions::find(uint64_t address, uint32_t bytes, uint64_t* place) const {
   return false;
 }
 
-uint64_t KernelTrace::steps() const {
-  uint64_t sum = 0;
-  for (const CtaTrace& cta : ctas) {
-    for (const WarpTrace& warp : cta) sum += warp.size();
-  }
-  return sum;
-}
-
 uint64_t KernelTrace::machine_instructions() const {
   uint64_t sum = 0;
   for (const CtaTrace& cta : ctas) {

@@ -29,11 +29,14 @@ class TagArray {
   Line* find(uint64_t line);
   // Its line, in place of the least recently used of its set.
   Line* insert(uint64_t line);
-  uint32_t lines() const { return static_cast<uint32_t>(lines_.size()); }
 
  private:
-  Line* set_of(uint64_t line) { return lines_.data() + line % sets_ * ways_; }
+  Line* set_of(uint64_t line) {
+    const uint64_t place = hashed_ ? line * 0x9e3779b97f4a7c15u >> 32 : line;
+    return lines_.data() + place % sets_ * ways_;
+  }
   uint32_t sets_, ways_;
+  bool hashed_;
   uint64_t clock_ = 0;
   std::vector<Line> lines_;
 };

@@ -422,11 +422,6 @@ class Reader {
 
 }  // namespace
 
-uint32_t Kernel::block_of(uint32_t instruction) const {
-  const auto after = std::upper_bound(first.begin(), first.end(), instruction);
-  return static_cast<uint32_t>(after - first.begin()) - 1;
-}
-
 bool read_ptx(const std::string& text, std::map<std::string, Kernel>* kernels, std::string* why) {
   return Reader(kernels).read(text, why);
 }

@@ -138,8 +138,6 @@ struct Kernel {
   uint32_t slots = 0;           // of the whole kernel
   simt::Graph graph;            // of `first`'s blocks, one function
   std::vector<uint32_t> meets;  // per block: where diverged lanes meet, a block or simt::kExit
-
-  uint32_t block_of(uint32_t instruction) const;
 };
 
 // The kernels of a module as nvcc --ptx writes it. Lines "// registers NAME COUNT" give

@@ -48,7 +48,6 @@ struct KernelTrace {
   // Empty unless asked for.
   std::vector<std::vector<uint32_t>> paths;
 
-  uint64_t steps() const;
   uint64_t machine_instructions() const;  // of all warps
   uint64_t lane_instructions() const;     // the same times their active lanes
 };

@@ -63,10 +63,10 @@ Machine h100() {
   machine.barrier_latency = 15;
   machine.branch_latency = 6;
   machine.sector_bytes = 32;
-  machine.l1 = {192 * 1024, 128, 16, true};
+  machine.l1 = {192 * 1024, 128, 16};
   machine.l1_latency = 32;
   machine.misses = 512;
-  machine.l2 = {50u * 1024 * 1024, 128, 16, true};
+  machine.l2 = {50u * 1024 * 1024, 128, 16};
   machine.l2_latency = 276;
   machine.sm_bytes = 64;
   machine.l2_bytes = 3000;

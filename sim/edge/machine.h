@@ -16,8 +16,7 @@ enum class MemoryModel : uint8_t { kFull, kNoLatency, kNoStalls };
 struct CacheShape {
   uint32_t bytes = 0;  // 0: no cache
   uint32_t line_bytes = 128;
-  uint32_t ways = 4;    // 0: fully associative
-  bool hashed = false;  // the set of a line by a hash of its number, else by its last bits
+  uint32_t ways = 4;  // 0: fully associative
 };
 
 struct Machine {

@@ -8,7 +8,7 @@
 
 namespace warpcache::edge_sim {
 
-TagArray::TagArray(const CacheShape& shape) : hashed_(shape.hashed) {
+TagArray::TagArray(const CacheShape& shape) {
   const uint32_t count = std::max(1u, shape.bytes / shape.line_bytes);
   ways_ = shape.ways == 0 ? count : std::min(shape.ways, count);
   sets_ = count / ways_;

@@ -31,12 +31,8 @@ class TagArray {
   Line* insert(uint64_t line);
 
  private:
-  Line* set_of(uint64_t line) {
-    const uint64_t place = hashed_ ? line * 0x9e3779b97f4a7c15u >> 32 : line;
-    return lines_.data() + place % sets_ * ways_;
-  }
+  Line* set_of(uint64_t line) { return lines_.data() + line % sets_ * ways_; }
   uint32_t sets_, ways_;
-  bool hashed_;
   uint64_t clock_ = 0;
   std::vector<Line> lines_;
 };

@@ -18,18 +18,6 @@ TEST(TagArray, ReplacesTheLeastRecentlyUsedOfASet) {
   EXPECT_NE(tags.find(4), nullptr);
 }
 
-TEST(TagArray, AHashSpreadsLinesThatAreSetsApart) {
-  TagArray plain({64 * 128, 128, 4}), hashed({64 * 128, 128, 4, true});
-  uint32_t kept = 0, kept_hashed = 0;
-  for (uint64_t i = 0; i < 16; ++i) plain.insert(i * 16), hashed.insert(i * 16);
-  for (uint64_t i = 0; i < 16; ++i) {
-    kept += plain.find(i * 16) != nullptr;
-    kept_hashed += hashed.find(i * 16) != nullptr;
-  }
-  EXPECT_EQ(kept, 4u);  // one set
-  EXPECT_GE(kept_hashed, 12u);
-}
-
 TEST(SharedMemory, AMissTakesDramAndTheNextOneHits) {
   const Machine machine = small_machine();
   SharedMemory memory(machine);

@@ -16,6 +16,7 @@ namespace {
 const std::string kHashSim = WARPCACHE_HASH_SIM;
 const std::string kNicCacheSim = WARPCACHE_NIC_CACHE_SIM;
 const std::string kCfgSim = WARPCACHE_CFG_SIM;
+const std::string kEdgeSim = WARPCACHE_EDGE_SIM;
 const std::string kSmall = " --key-count 2000 --requests 2000";
 
 struct Outcome {
@@ -53,18 +54,59 @@ class CommandLines : public testing::Test {
 };
 
 TEST_F(CommandLines, AllEndAlike) {
-  for (const std::string& program : {kHashSim, kNicCacheSim + " run", kCfgSim + " show"}) {
+  for (const std::string& program :
+       {kHashSim, kNicCacheSim + " run", kCfgSim + " show", kEdgeSim + " run"}) {
     EXPECT_EQ(run(program + " --help").status, kExitDone);
     expect_refused(program + " --no-such-option", "--help");
   }
   expect_refused(kHashSim + " --trace /no/such/file", "/no/such/file");
   expect_refused(kNicCacheSim + " run --file /no/such/file --size dram:65536", "/no/such/file");
   expect_refused(kCfgSim + " show /no/such/file", "/no/such/file");
+  expect_refused(kEdgeSim + " run --ptx /no/such/file", "/no/such/file");
   expect_refused(kHashSim + kSmall + " --cache none", "no cache none");
   expect_refused(kHashSim + kSmall + " --json /no/such/folder/x", "cannot write");
   expect_refused(kHashSim + kSmall + " --write-trace /no/such/folder/x", "cannot write");
   expect_refused(kNicCacheSim + " run -n 2000 --requests 2000 --json /no/such/folder/x",
                  "cannot write");
+}
+
+TEST_F(CommandLines, EdgeSimSaysWhatItDoesNotKnow) {
+  const std::string run_it = kEdgeSim + " run --scale 0.02 ";
+  EXPECT_EQ(run(run_it + "-k bfs").status, kExitDone);
+  expect_refused(run_it + "-k nothing", "no kernel nothing");
+  expect_refused(run_it + "--machine nothing", "no machine nothing");
+  expect_refused(run_it + "--victim nobody", "no victim nobody");
+  expect_refused(run_it + "--flush water", "no way to flush water");
+  expect_refused(run_it + "--scheduler fair", "no scheduler fair");
+  expect_refused(run_it + "--memory none", "no memory none");
+  expect_refused(run_it + "--l1 100", "whole lines");
+  expect_refused(run_it + "--l1 many", "BYTES[:WAYS]");
+  expect_refused(run_it + "--warp-size 65", "--warp-size");
+  expect_refused(run_it + "--isr-lines 16", "reserved");
+  expect_refused(run_it + "--reserve-sms 1", "none is left");
+  expect_refused(run_it + "--entry x", "--ptx");
+  expect_refused(kEdgeSim + " run --scale -1", "scale");
+  expect_refused(run_it + "--json /no/such/folder/x", "cannot write");
+}
+
+TEST_F(CommandLines, EdgeSimRunsAKernelOfOnesOwn) {
+  const std::string ptx = path_ + ".ptx";
+  std::ofstream(ptx)
+      << ".visible .entry twice(\n.param .u64 twice_0\n)\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
+         "ld.param.u64 %rd1, [twice_0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+         "add.s64 %rd3, %rd1, %rd2;\nld.global.u32 %r2, [%rd3];\nadd.s32 %r3, %r2, %r2;\n"
+         "st.global.u32 [%rd3], %r3;\nret;\n}\n";
+  const std::string own = kEdgeSim + " run --ptx " + ptx + " --grid 2 --block 64 --args ";
+  const Outcome outcome = run(own + "ints:64:10 --json -");
+  EXPECT_EQ(outcome.status, kExitDone) << outcome.text;
+  EXPECT_NE(outcome.text.find("\"kernel\":\"twice\",\"machine\":\"gem5\""), std::string::npos)
+      << outcome.text;
+  expect_refused(own + "ints:8:10", "not in its buffers");
+  expect_refused(own + "ints:64:10,int:5", "bytes of parameters");
+  expect_refused(own + "thing:5", "not known");
+  expect_refused(own + "ints:64:10 --entry other", "name one with --entry");
+  expect_refused(kEdgeSim + " run --ptx " + path_ + " --args int:1", "--entry");
+  std::remove(ptx.c_str());
 }
 
 TEST_F(CommandLines, HashSimRefusesWhatItWouldIgnore) {

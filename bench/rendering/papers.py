@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rendering import frames, gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
+from rendering import edge, frames, gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
 from rendering.markdown import microseconds, note, percent, text_table, three
 from rendering.registry import block
 from rendering.rows import only, rows
@@ -18,10 +18,9 @@ MISSING = {
     "A": "two hosts with RDMA cards, for the active messages of UCX",
     "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
     "B": "an FPGA board",
-    "E": "the model of event-driven GPU execution (EDGE)",
+    "E": "a barrier that an interrupt releases, in edge-sim",
     "G": "measurements of event-driven execution on a real GPU: `bench/edge/run`",
-    "M": "a model of the GPU's memory and timing",
-    "K": "other kernels: MUMmer, Ray Tracer, memcached's own look-up",
+    "K": "memcached's own look-up",
     "O": "other GPUs: integrated ones, other generations",
     "S": "a script that measures it; no new part is needed",
 }
@@ -119,11 +118,6 @@ def edges() -> str:
     return ", ".join(percent(simt.efficiency("3.9", view=v)) for v in ("pessimistic", "augmented", "edge removed"))
 
 
-def warp_sizes() -> str:
-    sizes = (8, 64)
-    return ", ".join(percent(simt.efficiency("warp size", size=size)) for size in sizes) + " SIMD (8, 64)"
-
-
 def ways() -> str:
     found = rows(hit_rates.FILE, experiment="ways")
     each = (hit_rates.misses(found, cache=f"set:{n}:lru", capacity=8 * hit_rates.MILLION) for n in (1, 16))
@@ -170,6 +164,7 @@ def both_readings() -> str:
 RUN = "`gpu {}`"
 FRAMES = "`frames {}`"
 HIT, NIC = "`hit {}`", "`nic {}`"
+EDGE = "`edge {}`"
 SIMT = "`simt`"
 RTL = "`rtl/measure`"
 
@@ -193,17 +188,17 @@ RDMA = (
 )
 DISSERTATION = (
     Shown("figure 2.3", "six threads in lock step", "about 46%", both_readings, SIMT),
-    Shown("figure 3.2", "SIMD efficiency", "40%; 2.7 times lower", views, SIMT, "K"),
+    Shown("figure 3.2", "SIMD efficiency", "40%; 2.7 times lower", views, SIMT),
     Shown("figure 3.5", "speed-up over one core", "33 times, without bus", "", "", "SO"),
     Shown("figure 3.6", "rate by batch size", "6 to 7 times", by_batch, RUN.format("split"), "S"),
     Shown("figure 3.7", "speed-up by batch size", "flat from 40,000", "", "", "SO"),
     Shown("figure 3.8", "bus in the time of a batch", "over 98% at 23,040", bus_share, RUN.format("split")),
     Shown("figure 3.9", "graph with an error branch", "not given", edges, SIMT, "K"),
-    Shown("figure 3.10", "active lanes", "more with 1 to 4 lanes", views, SIMT, "K"),
-    Shown("figure 3.11", "L1 misses by cache", "10 a thousand at 256 KB", "", "", "M"),
-    Shown("figure 3.12", "IPC by cache", "1 to 12% of the peak", "", "", "M"),
+    Shown("figure 3.10", "MUMmer, Ray Tracer", "more with 1 to 4 lanes", edge.other_lanes, EDGE.format("lanes")),
+    Shown("figure 3.11", "L1 misses by cache", "10 a thousand at 256 KB", edge.misses_at_256, EDGE.format("l1")),
+    Shown("figure 3.12", "IPC by cache", "1 to 12% of the peak", edge.peak_shares, EDGE.format("l1")),
     Shown("figure 3.13", "requests per instruction", "7 to 23", "", "", "S"),
-    Shown("figure 3.14", "performance by warp size", "-18% from 8 to 64", warp_sizes, SIMT, "M"),
+    Shown("figure 3.14", "performance by warp size", "-18% from 8 to 64", edge.wide_warps, EDGE.format("warp-size")),
     Shown("figure 4.1", "time of one GET", "a breakdown", "in lab notes", "`perf`", "S"),
     Shown("figure 4.2", "kernel against user space", "90% kernel", "in lab notes", "`perf`", "S"),
     Shown("figure 4.7a", "five tables, Zipf", "96.6% at least", lambda: tables("zipf"), HIT.format("tables")),
@@ -224,17 +219,17 @@ DISSERTATION = (
     Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "W"),
     Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", "", "G"),
     Shown("figure 5.3", "persistent against launches", "2.9 times (small)", persistent, RUN.format("batches"), "G"),
+    Shown("figure 5.9", "a warp context is free", "half of the cycles", edge.free_context, EDGE.format("alone")),
+    Shown("figure 5.10", "registers in use", "60%", edge.registers_used, EDGE.format("alone")),
+    Shown("figure 5.11", "stalls before preemption", "2,000 to 8,000 cycles", edge.stalls, EDGE.format("preempt")),
+    Shown("figure 5.12", "the same, optimised", "50 to 220 cycles", edge.short_stalls, EDGE.format("preempt")),
+    Shown("figure 5.13", "cost for other kernels", "small, short handlers", edge.costs, EDGE.format("interference")),
+    Shown("figure 5.14", "cost of reserving", "85% with half the GPU", edge.half_reserved, EDGE.format("reserve")),
+    Shown("figure 5.15", "run time of the handler", "100 to 200 times", edge.handler_times, EDGE.format("events")),
+    Shown("figure 5.16", "turnaround of two kernels", "6 down to 1.15", edge.turnarounds, EDGE.format("events")),
     *(
         Shown(f"figure 5.{number}", what, theirs, "", "", "E")
         for number, what, theirs in (
-            (9, "a warp context is free", "half of the cycles"),
-            (10, "registers in use", "60%"),
-            (11, "stalls before preemption", "2,000 to 8,000 cycles"),
-            (12, "the same, optimised", "50 to 220 cycles"),
-            (13, "cost for other kernels", "small, short handlers"),
-            (14, "cost of reserving", "85% with half the GPU"),
-            (15, "run time of the handler", "100 to 200 times"),
-            (16, "turnaround of two kernels", "6 down to 1.15"),
             (17, "loads of a polling kernel", "-20%, 8 an interrupt"),
             (18, "instructions of it", "a curve"),
         )

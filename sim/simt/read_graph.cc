@@ -141,4 +141,19 @@ bool read_instructions(std::string_view text, Graph* graph, std::string* why) {
   return true;
 }
 
+std::string to_dot(const Graph& graph) {
+  std::string out = "digraph \"" + graph.functions[0].name + "\" {\n";
+  for (uint32_t b = 0; b < graph.blocks.size(); ++b) {
+    const char* entry = b == graph.functions[0].entry ? ", entry=1" : "";
+    out += fmt::format("{} [instructions={}{}];\n", graph.blocks[b].name,
+                       graph.blocks[b].instructions, entry);
+  }
+  for (const Block& block : graph.blocks) {
+    for (const uint32_t to : block.successors) {
+      if (is_block(to)) out += fmt::format("{} -> {};\n", block.name, graph.blocks[to].name);
+    }
+  }
+  return out + "}\n";
+}
+
 }  // namespace warpcache::simt

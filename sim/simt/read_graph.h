@@ -30,6 +30,9 @@ bool read_graph(std::string_view text, Graph* out, std::string* why);
 // Takes the instructions per block from a second DOT file. Its blocks must be the graph's.
 bool read_instructions(std::string_view text, Graph* graph, std::string* why);
 
+// The graph as DOT, which read_plain_graph() reads.
+std::string to_dot(const Graph& graph);
+
 }  // namespace warpcache::simt
 
 #endif  // WARPCACHE_SIM_SIMT_READ_GRAPH_H_

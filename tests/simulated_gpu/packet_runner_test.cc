@@ -100,6 +100,7 @@ class SimulatedGpuPackets : public testing::Test {
     store::CudaStoreConfig config;
     config.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     config.store.memory_limit = kMemory;
+    config.store.segment_size = 64 * 1024;  // a value of 20,000 bytes is no chain
     config.engines = engines;
     config.blocks_per_engine = 4;
     ASSERT_EQ(store::CudaStore::create(config, faults_, &store_), "");

@@ -23,9 +23,6 @@ struct Listing {
 // (jumps through registers).
 bool read_listing(std::istream& in, const std::string& function, Listing* out, std::string* why);
 
-// The graph as DOT, which read_plain_graph() reads.
-std::string to_dot(const Graph& graph);
-
 // The blocks that a thread went through, from the distances of its instructions. A string
 // instruction's repetitions count once. False: it went where the listing has no block.
 bool blocks_of(const Listing& listing, const std::vector<uint32_t>& steps,

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 
+#include "simt/read_graph.h"
 #include "simt/record/listing.h"
 #include "simt/record/requests.h"
 #include "simt/record/serve.h"

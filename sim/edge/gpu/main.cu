@@ -33,17 +33,21 @@ void require(cudaError_t status, const char* what) {
   std::exit(1);
 }
 
-using LaunchFunction = CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**);
+using LaunchFunction = CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    unsigned, unsigned, CUstream, void**, void**);
 
 struct Entry {
   const void* plain;
   const void* timed;
 };
-#define EDGE_ENTRY(NAME) \
-  {#NAME, {reinterpret_cast<const void*>(NAME), reinterpret_cast<const void*>(NAME##_timed)}}
+#define EDGE_ENTRY(NAME)                                                                        \
+  {                                                                                             \
+#NAME, { reinterpret_cast<const void*>(NAME), reinterpret_cast<const void*>(NAME##_timed) } \
+  }
 const std::map<std::string, Entry> kEntries = {
-    EDGE_ENTRY(matmul), EDGE_ENTRY(conv),   EDGE_ENTRY(stencil), EDGE_ENTRY(reduce), EDGE_ENTRY(bfs),
-    EDGE_ENTRY(kmeans), EDGE_ENTRY(needle), EDGE_ENTRY(strings), EDGE_ENTRY(rays),   EDGE_ENTRY(get)};
+    EDGE_ENTRY(matmul), EDGE_ENTRY(conv),   EDGE_ENTRY(stencil), EDGE_ENTRY(reduce),
+    EDGE_ENTRY(bfs),    EDGE_ENTRY(kmeans), EDGE_ENTRY(needle),  EDGE_ENTRY(strings),
+    EDGE_ENTRY(rays),   EDGE_ENTRY(get)};
 
 class Device {
  public:
@@ -51,7 +55,9 @@ class Device {
     require(cudaSetDevice(0), "no GPU");
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
-    require(cudaGetDriverEntryPointByVersion("cuLaunchKernel", &function, 12000, cudaEnableDefault, &found), "cuLaunchKernel");
+    require(cudaGetDriverEntryPointByVersion("cuLaunchKernel", &function, 12000, cudaEnableDefault,
+                                             &found),
+            "cuLaunchKernel");
     launch_ = reinterpret_cast<LaunchFunction>(function);
     require(cudaMalloc(&scratch_, kScratchBytes), "memory");
     require(cudaMalloc(&result_, sizeof(MicroResult)), "memory");
@@ -75,8 +81,10 @@ class Device {
     cudaFunction_t function = nullptr;
     require(cudaGetFuncBySymbol(&function, kernel), "kernel");
     size_t bytes = parameters.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<uint8_t*>(parameters.data()), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-    const CUresult status = launch_(reinterpret_cast<CUfunction>(function), how.grid_x, how.grid_y, 1, how.block_x, how.block_y, 1, 0, nullptr, nullptr, extra);
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<uint8_t*>(parameters.data()),
+                     CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    const CUresult status = launch_(reinterpret_cast<CUfunction>(function), how.grid_x, how.grid_y,
+                                    1, how.block_x, how.block_y, 1, 0, nullptr, nullptr, extra);
     if (status != CUDA_SUCCESS) {
       std::fprintf(stderr, "edge-sim-gpu: a launch failed: %d\n", static_cast<int>(status));
       std::exit(1);
@@ -108,12 +116,16 @@ class OnDevice {
 
   void reset() {
     for (size_t i = 0; i < copies_.size(); ++i) {
-      require(cudaMemcpy(copies_[i], case_.buffers[i].data, case_.buffers[i].bytes, cudaMemcpyHostToDevice), "copy");
+      require(cudaMemcpy(copies_[i], case_.buffers[i].data, case_.buffers[i].bytes,
+                         cudaMemcpyHostToDevice),
+              "copy");
     }
   }
   std::string fetch_and_check() {
     for (size_t i = 0; i < copies_.size(); ++i) {
-      require(cudaMemcpy(case_.buffers[i].data, copies_[i], case_.buffers[i].bytes, cudaMemcpyDeviceToHost), "copy");
+      require(cudaMemcpy(case_.buffers[i].data, copies_[i], case_.buffers[i].bytes,
+                         cudaMemcpyDeviceToHost),
+              "copy");
     }
     return case_.check();
   }
@@ -153,14 +165,17 @@ void make_ring(void* memory, size_t bytes, size_t stride) {
 }
 
 void run_micro(Device* device) {
-  const auto chain = [&](const char* what, auto launch) { print_micro(what, device->micro(launch) / kChain); };
+  const auto chain = [&](const char* what, auto launch) {
+    print_micro(what, device->micro(launch) / kChain);
+  };
   chain("alu_latency", [](MicroResult* out) { alu_chain<<<1, 1>>>(out, 1.0f); });
   chain("wide_latency", [](MicroResult* out) { wide_chain<<<1, 1>>>(out, 3); });
   chain("sqrt_latency", [](MicroResult* out) { special_chain<<<1, 1>>>(out, 2.0f); });
   chain("shared_latency", [](MicroResult* out) { shared_chain<<<1, 1>>>(out); });
   chain("barrier_latency_1_warp", [](MicroResult* out) { barrier_chain<<<1, 32>>>(out); });
   chain("barrier_latency_8_warps", [](MicroResult* out) { barrier_chain<<<1, 256>>>(out); });
-  const auto memory = [&](const char* what, size_t bytes, size_t stride, int warm, int steps, bool flush) {
+  const auto memory = [&](const char* what, size_t bytes, size_t stride, int warm, int steps,
+                          bool flush) {
     make_ring(device->scratch(), bytes, stride);
     if (flush) {
       void* other = nullptr;
@@ -223,7 +238,8 @@ Timed read_times(uint32_t blocks) {
     at->second.second = std::max(at->second.second, time.end);
   }
   out.sms = static_cast<uint32_t>(sms.size());
-  for (const auto& [sm, span] : sms) out.sm_cycles += static_cast<double>(span.second - span.first) / out.sms;
+  for (const auto& [sm, span] : sms)
+    out.sm_cycles += static_cast<double>(span.second - span.first) / out.sms;
   return out;
 }
 
@@ -253,12 +269,16 @@ void run_kernel(Device* device, const std::string& name, bool alone) {
     if (i == 0) continue;  // the code's first time
     timed = read_times(blocks);
     char text[96];
-    std::snprintf(text, sizeof text, "%s[%.1f,%.1f]", list.empty() ? "" : ",", timed.block_cycles, timed.sm_cycles);
+    std::snprintf(text, sizeof text, "%s[%.1f,%.1f]", list.empty() ? "" : ",", timed.block_cycles,
+                  timed.sm_cycles);
     list += text;
   }
   const std::string wrong = alone ? "" : memory.fetch_and_check();
-  std::printf("{\"measure\":\"edge-gpu-kernel\",\"kernel\":\"%s\",\"mode\":\"%s\",\"scale\":%g,\"blocks\":%u,\"sms\":%u,\"block_and_sm_cycles\":[%s],\"wrong\":\"%s\"}\n",
-              name.c_str(), alone ? "alone" : "full", options.scale, timed.blocks, timed.sms, list.c_str(), wrong.c_str());
+  std::printf(
+      "{\"measure\":\"edge-gpu-kernel\",\"kernel\":\"%s\",\"mode\":\"%s\",\"scale\":%g,\"blocks\":%"
+      "u,\"sms\":%u,\"block_and_sm_cycles\":[%s],\"wrong\":\"%s\"}\n",
+      name.c_str(), alone ? "alone" : "full", options.scale, timed.blocks, timed.sms, list.c_str(),
+      wrong.c_str());
   std::fflush(stdout);
 }
 
@@ -285,7 +305,9 @@ int main(int argc, char** argv) {
   if (!plain) {
     cudaDeviceProp properties{};
     require(cudaGetDeviceProperties(&properties, 0), "no GPU");
-    std::printf("{\"measure\":\"edge-gpu\",\"gpu\":\"%s\",\"sms\":%d,\"clock_mhz\":%.0f,\"l2_bytes\":%d}\n", properties.name, properties.multiProcessorCount, clock_mhz(), properties.l2CacheSize);
+    std::printf(
+        "{\"measure\":\"edge-gpu\",\"gpu\":\"%s\",\"sms\":%d,\"clock_mhz\":%.0f,\"l2_bytes\":%d}\n",
+        properties.name, properties.multiProcessorCount, clock_mhz(), properties.l2CacheSize);
     run_micro(&device);
   }
   for (const CaseName& name : case_names()) {

@@ -44,7 +44,8 @@ __global__ void shared_chain(MicroResult* out) {
   unsigned int at = 0;
   const unsigned long long begin = clock64();
 #pragma unroll 16
-  for (int i = 0; i < kChain; ++i) at = *reinterpret_cast<unsigned int*>(reinterpret_cast<char*>(next) + at);
+  for (int i = 0; i < kChain; ++i)
+    at = *reinterpret_cast<unsigned int*>(reinterpret_cast<char*>(next) + at);
   *out = {clock64() - begin, at};
 }
 

@@ -15,7 +15,9 @@ inline constexpr int kBlocksTimedMax = 16384;
 __device__ BlockTime edge_times[kBlocksTimedMax];
 
 __device__ __forceinline__ unsigned int edge_block() { return blockIdx.y * gridDim.x + blockIdx.x; }
-__device__ __forceinline__ bool edge_leads() { return (threadIdx.y * blockDim.x + threadIdx.x) % 32 == 0; }
+__device__ __forceinline__ bool edge_leads() {
+  return (threadIdx.y * blockDim.x + threadIdx.x) % 32 == 0;
+}
 
 }  // namespace warpcache::edge_sim
 

@@ -145,6 +145,10 @@ def test_clients_killed_at_any_step_of_a_rendezvous(server):
     program = find_ucx_program("ucx_hostile")
     env = {**os.environ, **environment(server.transports)}
     memory = 0
+    with server.sockets.connect() as sock:  # all of the store's memory has been in use from now on
+        for i in range(64):
+            assert ask(sock, b"set fill%d 0 0 524288\r\n%s\r\n" % (i, bytes(524288)), b"\r\n") == b"STORED\r\n"
+        assert ask(sock, b"flush_all\r\n", b"\r\n") == b"OK\r\n"
     with contextlib.closing(Steady(server)) as client:
         for i in range(KILLS):
             if i == KILLS // 2:

@@ -25,13 +25,14 @@ constexpr uint32_t kOutUnderWayMax = 64;
 // --- Stream
 
 size_t AmStream::visible() const {
-  if (announced_.empty()) return input_.size();
+  if (announced_.empty()) return std::min(input_.size(), readable_max_);
   const uint64_t eager = input_.size() - not_eager_;
   return not_eager_ + (announced_.front().at - (received_ - eager));
 }
 
 void AmStream::consume(size_t bytes) {
   not_eager_ -= std::min<uint64_t>(not_eager_, bytes);
+  if (readable_max_ != SIZE_MAX) readable_max_ -= bytes;
   input_.consume(bytes);
 }
 
@@ -73,11 +74,7 @@ void AmStream::fetch(uint8_t* data) {
 
 void AmStream::fetch_more() {
   fetched_.reset(new (std::nothrow) uint8_t[announced_.front().size]);
-  if (fetched_ == nullptr) {
-    client_.port_->drop(endpoint_, announced_.front().data);
-    announced_.erase(announced_.begin());
-    return client_.end(*this, "no memory for a value");
-  }
+  if (fetched_ == nullptr) return client_.lose_rest(*this, 0, "no memory for a value");
   fetch(fetched_.get());
 }
 
@@ -224,13 +221,24 @@ void AmClient::fetched(uint32_t endpoint, bool whole) {
   stream->fetching_ = false;
   const std::unique_ptr<uint8_t[]> buffer = std::move(stream->fetched_);
   if (stream->announced_.empty()) return;  // closed
+  if (!whole) return lose_rest(*stream, 1, "a value could not be fetched");
   const size_t before = stream->visible();
   const uint32_t size = stream->announced_.front().size;
   stream->announced_.erase(stream->announced_.begin());
-  if (!whole) return end(*stream, "a value could not be fetched");
   if (buffer == nullptr) return;
   if (!stream->input_.insert(before, {buffer.get(), size})) return end(*stream, "no memory");
   stream->not_eager_ = before + size;
+}
+
+// Announced bytes cannot be had: none after them may be read. The port knows nothing more of the
+// first `gone` ones.
+void AmClient::lose_rest(AmStream& stream, size_t gone, const char* reason) {
+  stream.readable_max_ = stream.visible();
+  for (size_t i = gone; i < stream.announced_.size(); ++i) {
+    port_->drop(stream.endpoint_, stream.announced_[i].data);
+  }
+  stream.announced_.clear();
+  end(stream, reason);
 }
 
 void AmClient::failed(uint32_t endpoint) {

@@ -68,7 +68,8 @@ class AmStream {
   std::string reason_;
   io::AmWelcome welcome_;
   io::AmInput input_;
-  uint64_t not_eager_ = 0;  // of the input's first bytes: came by rendezvous
+  size_t readable_max_ = SIZE_MAX;  // bytes before those that were lost
+  uint64_t not_eager_ = 0;          // of the input's first bytes: came by rendezvous
   std::vector<Announced> announced_;
   std::unique_ptr<uint8_t[]> fetched_;  // of fetch_more()
   bool fetching_ = false;
@@ -120,6 +121,7 @@ class AmClient final : private io::AmReceiver {
   Out& new_out(AmStream& stream, io::AmHandler handler);
   void send_out(AmStream& stream, Out& out);
   void end(AmStream& stream, std::string reason);
+  void lose_rest(AmStream& stream, size_t gone, const char* reason);
 
   bool admits() override { return false; }
   void not_opened() override {}

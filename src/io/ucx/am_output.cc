@@ -108,6 +108,7 @@ void AmTransport::send_out(AmOut& out) {
   switch (port_.send(out)) {
     case AmSent::kUnderWay:
       ++stream.under_way;
+      stream.unsent.push_back(&out);
       counters_.replies_deferred.add(1);
       if (out.rendezvous) {
         ++stream.pinned;
@@ -188,6 +189,7 @@ void AmTransport::sent(AmSend& message, bool whole) {
   } else {
     output_bytes_ -= sizeof(AmOut);
   }
+  std::erase(stream.unsent, &out);
   give_out(out);
   --stream.under_way;
   if (stream.state == AmStream::State::kClosed) return;

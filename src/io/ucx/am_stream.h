@@ -26,6 +26,8 @@ struct AmAnnounced {
 };
 
 // Owner's thread only.
+struct AmOut;
+
 struct AmStream {
   enum class State : uint8_t {
     kFree,
@@ -66,6 +68,7 @@ struct AmStream {
   uint64_t taken = 0;          // of these: consumed
   uint64_t reported = 0;       // of these: the client knows
   uint32_t under_way = 0;      // messages that are not sent yet
+  std::vector<AmOut*> unsent;  // these
   uint32_t pinned = 0;         // of these messages: from the store
   std::vector<uint32_t> pins;  // to be released when `pinned` is 0
   BytePipe* long_reply = nullptr;

@@ -70,6 +70,13 @@ void AmTransport::close_session(AmStream& stream) {
 void AmTransport::ended(uint32_t endpoint) {
   AmStream& stream = stream_of(endpoint);
   close_session(stream);
+  // After a restart nobody is told any more of messages that were under way.
+  output_bytes_ -= (stream.under_way - stream.pinned) * sizeof(AmOut);
+  for (AmOut* const out : std::exchange(stream.unsent, {})) give_out(*out);
+  stream.under_way = stream.pinned = 0;
+  // Their clients may still be reading from the store's memory.
+  forgotten_pins_.insert(forgotten_pins_.end(), stream.pins.begin(), stream.pins.end());
+  stream.pins.clear();
   stream.state = AmStream::State::kFree;
   stream.fetched.reset();
   counters_.connections_closed.add(1);
@@ -82,6 +89,12 @@ void AmTransport::once_a_second() {
   for (uint32_t number = 0; number < streams_.size(); ++number) sweep_stream(number);
   if (config_.stall_timeout_s != 0) cancel_still_bodies();
   check_port();
+  if (!forgotten_pins_.empty() && now_s_ >= forgotten_until_s_) release_forgotten();
+}
+
+void AmTransport::release_forgotten() {
+  for (const uint32_t pin : forgotten_pins_) releaser_->release(pin);
+  forgotten_pins_.clear();
 }
 
 void AmTransport::check_port() {
@@ -97,6 +110,8 @@ void AmTransport::check_port() {
 void AmTransport::restart_port() {
   close_all();
   if (delivered_ != 0 || (stream_count_ != 0 && now_s_ < restart_by_s_)) return;
+  constexpr uint32_t kReadsEndIn = 5;
+  forgotten_until_s_ = now_s_ + kReadsEndIn;
   // The next check tries again if it fails.
   restarting_ = !port_.restart().empty();
   new_event_fd_ = true;

@@ -157,6 +157,7 @@ class AmTransport final : public AmReceiver {
   void close_all();
   void check_port();
   void restart_port();
+  void release_forgotten();
   AmStream& stream_of(uint32_t number) { return streams_[number]->stream; }
 
   AmTransportConfig config_;
@@ -188,6 +189,8 @@ class AmTransport final : public AmReceiver {
   bool restarting_ = false;  // all streams end, then the port starts anew
   bool new_event_fd_ = false;
   uint32_t restart_by_s_ = 0;
+  std::vector<uint32_t> forgotten_pins_;  // of messages that a restart has ended
+  uint32_t forgotten_until_s_ = 0;        // then no client reads them any more
 };
 
 }  // namespace warpcache::io

@@ -304,6 +304,29 @@ TEST_F(AmTransportTest, AStuckPortStartsAnew) {
   complete({.consumed = 7});
 }
 
+TEST_F(AmTransportTest, WhatAStuckPortForgetsIsLetGo) {
+  const std::string value(20'000, 'v');
+  open();
+  bytes("get a\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get a\r\n"));
+  port_.done_at_once = false;
+  port_.forgets = true;
+  complete({.consumed = 7}, {span(value, 5)});
+  EXPECT_THAT(released_, IsEmpty());
+  port_.stuck = true;
+  for (int i = 0; i < 40 && port_.restarts == 0; ++i) {
+    EXPECT_THAT(receive(), IsEmpty());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(port_.restarts, 1u);
+  EXPECT_THAT(released_, IsEmpty());  // the client may still read
+  for (int i = 0; i < 600 && released_.empty(); ++i) {
+    EXPECT_THAT(receive(), IsEmpty());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_THAT(released_, ElementsAre(5));
+}
+
 TEST_F(AmTransportTest, DrainingEndsIdleStreams) {
   open();
   transport_.drain();

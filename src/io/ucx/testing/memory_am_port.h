@@ -54,7 +54,8 @@ class MemoryAmPort final : public AmPort {
   bool done_at_once = true;  // else sends and fetches are under way until finish()
   uint32_t held = 0;         // announced, neither fetched nor dropped
   std::vector<uint32_t> closed;
-  bool stuck = false;  // what is_stuck() says next
+  bool stuck = false;    // what is_stuck() says next
+  bool forgets = false;  // messages that are under way when their endpoint is closed
   uint32_t restarts = 0;
 
   // Completes what is under way in the next progress().
@@ -116,7 +117,9 @@ class MemoryAmPort final : public AmPort {
   void close(uint32_t endpoint) override {
     closed.push_back(endpoint);
     next_.push_back([this, endpoint] {
-      for (AmSend* message : std::exchange(under_way_, {})) receiver_->sent(*message, false);
+      for (AmSend* message : std::exchange(under_way_, {})) {
+        if (!forgets) receiver_->sent(*message, false);
+      }
       if (fetch_ != nullptr) std::exchange(fetch_, nullptr)(false);
       receiver_->ended(endpoint);
     });

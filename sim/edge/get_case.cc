@@ -104,7 +104,7 @@ void make(const CaseOptions& options, bool mixed, std::mt19937_64& random, Case*
     const bool misses = random() % kMissesIn == 0;
     const std::string key =
         key_of(misses ? kStoredKeys + i : static_cast<uint32_t>(random() % kStoredKeys), mixed);
-    std::memcpy(keys + first[i], key.data(), key.size());
+    std::copy(key.begin(), key.end(), keys + first[i]);
     first[i + 1] = first[i] + static_cast<uint32_t>(key.size());
   }
   auto* const replies = out->allocate<uint32_t>(size_t{count} * kReplyWords);

@@ -138,7 +138,7 @@ std::string check_machine(const Machine& machine) {
   if (machine.misses < 1) return "an SM that waits for no miss";
   if (!(machine.sm_bytes > 0) || !(machine.l2_bytes > 0) || !(machine.dram_bytes > 0))
     return "memory without bandwidth";
-  const std::string l1 = check_cache("L1", machine.l1, false);
+  std::string l1 = check_cache("L1", machine.l1, false);
   if (!l1.empty()) return l1;
   if (machine.sector_bytes != 32 && machine.sector_bytes != machine.l1.line_bytes) {
     return fmt::format("sectors of {} bytes are neither 32 nor a line", machine.sector_bytes);

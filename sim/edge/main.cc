@@ -160,10 +160,10 @@ class Program {
 }  // namespace warpcache::edge_sim
 
 int main(int argc, char** argv) {
-  using namespace warpcache::edge_sim;
-  Options options;
-  const ParseResult parsed = parse_options(argc, argv, &options);
+  using warpcache::edge_sim::ParseResult;
+  warpcache::edge_sim::Options options;
+  const ParseResult parsed = warpcache::edge_sim::parse_options(argc, argv, &options);
   if (parsed == ParseResult::kShown) return warpcache::sim::kExitDone;
   if (parsed == ParseResult::kRefused) return warpcache::sim::kExitUsage;
-  return Program(options).run();
+  return warpcache::edge_sim::Program(options).run();
 }

@@ -72,8 +72,8 @@ class L1 {
     uint64_t base;
   };
   // Returns when the last has arrived. `skip`: not through the L1.
-  Cycle load(const Sectors& sectors, bool skip, Cycle now);
-  void store(const Sectors& sectors, Cycle now);
+  Cycle load(const Sectors& all, bool skip, Cycle now);
+  void store(const Sectors& all, Cycle now);
   // Shared memory goes through the same unit, `degree` times.
   Cycle shared(uint32_t degree, Cycle now);
   // When the unit can take another instruction.

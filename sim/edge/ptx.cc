@@ -212,7 +212,7 @@ class Reader {
     return true;
   }
 
-  bool address(std::string text, Instruction* one) {
+  bool address(const std::string& text, Instruction* one) {
     const size_t plus = text.find('+');
     std::string base = text.substr(0, plus);
     if (plus != std::string::npos) one->offset = std::strtoll(text.c_str() + plus + 1, nullptr, 0);

@@ -17,43 +17,42 @@ CommandClass class_of_word(std::string_view word) {
 
 // A set that names a CAS id is a set here: the opcode is the same.
 CommandClass class_of_opcode(uint8_t opcode) {
-  using namespace protocol;
   switch (opcode) {
-    case kOpGet:
-    case kOpGetQ:
-    case kOpGetK:
-    case kOpGetKQ:
+    case protocol::kOpGet:
+    case protocol::kOpGetQ:
+    case protocol::kOpGetK:
+    case protocol::kOpGetKQ:
       return CommandClass::kGet;
-    case kOpGat:
-    case kOpGatQ:
-    case kOpGatK:
-    case kOpGatKQ:
+    case protocol::kOpGat:
+    case protocol::kOpGatQ:
+    case protocol::kOpGatK:
+    case protocol::kOpGatKQ:
       return CommandClass::kGat;
-    case kOpSet:
-    case kOpSetQ:
+    case protocol::kOpSet:
+    case protocol::kOpSetQ:
       return CommandClass::kSet;
-    case kOpAdd:
-    case kOpAddQ:
+    case protocol::kOpAdd:
+    case protocol::kOpAddQ:
       return CommandClass::kAdd;
-    case kOpReplace:
-    case kOpReplaceQ:
+    case protocol::kOpReplace:
+    case protocol::kOpReplaceQ:
       return CommandClass::kReplace;
-    case kOpAppend:
-    case kOpAppendQ:
+    case protocol::kOpAppend:
+    case protocol::kOpAppendQ:
       return CommandClass::kAppend;
-    case kOpPrepend:
-    case kOpPrependQ:
+    case protocol::kOpPrepend:
+    case protocol::kOpPrependQ:
       return CommandClass::kPrepend;
-    case kOpDelete:
-    case kOpDeleteQ:
+    case protocol::kOpDelete:
+    case protocol::kOpDeleteQ:
       return CommandClass::kDelete;
-    case kOpIncrement:
-    case kOpIncrementQ:
+    case protocol::kOpIncrement:
+    case protocol::kOpIncrementQ:
       return CommandClass::kIncr;
-    case kOpDecrement:
-    case kOpDecrementQ:
+    case protocol::kOpDecrement:
+    case protocol::kOpDecrementQ:
       return CommandClass::kDecr;
-    case kOpTouch:
+    case protocol::kOpTouch:
       return CommandClass::kTouch;
     default:
       return CommandClass::kOther;

@@ -32,7 +32,7 @@ class HttpServer {
 inline constexpr const char* kHttpModule = "warpcached-http.so";
 
 // Serves at `sockets`, which listen. Returns an empty string, or why not.
-[[nodiscard]] std::string open_http(std::vector<UniqueFd> sockets, HttpHandler handler,
+[[nodiscard]] std::string open_http(std::vector<UniqueFd> sockets, const HttpHandler& handler,
                                     std::unique_ptr<HttpServer>* server);
 
 }  // namespace warpcache::io

@@ -4,7 +4,7 @@
 
 namespace warpcache::io {
 
-std::string open_http(std::vector<UniqueFd> sockets, HttpHandler handler,
+std::string open_http(std::vector<UniqueFd> sockets, const HttpHandler& handler,
                       std::unique_ptr<HttpServer>* server) {
   std::string failure;
   const auto open = reinterpret_cast<decltype(&warpcache_open_http)>(

@@ -62,6 +62,9 @@ TEST_F(CommandLines, AllEndAlike) {
   expect_refused(kHashSim + " --trace /no/such/file", "/no/such/file");
   expect_refused(kNicCacheSim + " run --file /no/such/file --size dram:65536", "/no/such/file");
   expect_refused(kCfgSim + " show /no/such/file", "/no/such/file");
+  for (const char* option : {"--period", "--seed", "--blocks", "--isr-lines", "--reserve-sms"}) {
+    expect_refused(kEdgeSim + " run -k get " + option + " -4", option);
+  }
   expect_refused(kEdgeSim + " run --ptx /no/such/file", "/no/such/file");
   expect_refused(kHashSim + kSmall + " --cache none", "no cache none");
   expect_refused(kHashSim + kSmall + " --json /no/such/folder/x", "cannot write");

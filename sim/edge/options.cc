@@ -53,6 +53,10 @@ auto* find_named(Items& items, const std::string& name) {
   return found == std::end(items) ? nullptr : &*found;
 }
 
+// The library takes -4 for the largest number but three.
+const CLI::Validator kNotNegative(
+    [](std::string& text) { return text.starts_with('-') ? text + " is below 0" : ""; }, "");
+
 void add_common(CLI::App* app, Options* options, std::string* machine) {
   Lists& lists = options->lists;
   CLI::Option* const kernels =
@@ -60,8 +64,9 @@ void add_common(CLI::App* app, Options* options, std::string* machine) {
           ->delimiter(',');
   app->add_option("--scale", options->cases.scale, "times the kernel's usual work");
   app->add_option("--blocks", options->cases.blocks_max,
-                  "only the first; 0: all. The output is not checked then");
-  app->add_option("--seed", options->cases.seed, "of the kernel's input");
+                  "only the first; 0: all. The output is not checked then")
+      ->check(kNotNegative);
+  app->add_option("--seed", options->cases.seed, "of the kernel's input")->check(kNotNegative);
   app->add_option("--warp-size", lists.warp_sizes, "threads, 1 to 64")
       ->delimiter(',')
       ->check(CLI::Range(1u, 64u));
@@ -88,7 +93,8 @@ void add_common(CLI::App* app, Options* options, std::string* machine) {
 void add_interrupts(CLI::App* app, Options* options) {
   Lists& lists = options->lists;
   app->add_option("--period", lists.periods, "cycles from one interrupt to the next; 0: none")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(kNotNegative);
   app->add_option("--victim", lists.victims, "dedicated, reserved, free, oldest, newest")
       ->delimiter(',');
   app->add_option("--flush", lists.flushes,
@@ -102,13 +108,17 @@ void add_interrupts(CLI::App* app, Options* options) {
       ->check(CLI::Range(0u, 1'000'000u));
   app->add_option("--isr-lines", lists.code_lines_reserved,
                   "of the instruction cache, reserved for the service routine")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(kNotNegative);
   app->add_option("--event", options->event, "a kernel that every service routine launches");
   app->add_option("--event-scale", options->event_scale, "times its usual work");
   app->add_option("--priority", lists.priorities, "of event kernels: p1, p2")->delimiter(',');
-  app->add_option("--reserve-sms", lists.sms_reserved, "for event kernels")->delimiter(',');
+  app->add_option("--reserve-sms", lists.sms_reserved, "for event kernels")
+      ->delimiter(',')
+      ->check(kNotNegative);
   app->add_option("--reserve-blocks", lists.blocks_reserved, "of each SM, for event kernels")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(kNotNegative);
 }
 
 void add_machine(CLI::App* app, Options* options) {

@@ -82,6 +82,16 @@ class Queues {
   Queues(const Queues&) = delete;
   Queues& operator=(const Queues&) = delete;
 
+  // Workers for events of many blocks: as many on each multiprocessor, where the scale says none.
+  void use_workers(uint32_t each) {
+    int device = 0;
+    int count = 0;
+    if (config.workers != 0 || cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+      return;
+    }
+    config.workers = each * static_cast<uint32_t>(count) - 1;  // the scheduler is a block as well
+  }
   // False: it has said why.
   bool open() {
     const edge_status status = edge_open(&config, &runtime_);

@@ -135,6 +135,17 @@ __global__ void __launch_bounds__(kThreads)
   store_release_system(done, number);
 }
 
+__global__ void answers(uint32_t* bell, uint32_t* done, uint32_t count) {
+  constexpr uint64_t kPatienceNs = 20'000'000'000;
+  for (uint32_t number = 1; number <= count; ++number) {
+    const uint64_t begin = gpu::global_time_ns();
+    while (load_system(bell) != number) {
+      if (gpu::global_time_ns() - begin > kPatienceNs) return;
+    }
+    store_release_system(done, number);
+  }
+}
+
 template <typename Event>
 void launch(const typename Event::Parameters& parameters, uint32_t blocks, uint32_t* done,
             uint32_t number, cudaStream_t stream, uint32_t shared_bytes = 0) {
@@ -148,6 +159,10 @@ const edge_program* program_of_bench() {
   return Program<Ping, Product, Packets, Lookups, Convolution>::table();
 }
 
+void program_of_bench_launch_answers(uint32_t* bell, uint32_t* done, uint32_t count,
+                                     cudaStream_t stream) {
+  gpu::start_kernel(answers, {1, 1}, 0, stream, bell, done, count);
+}
 void program_of_bench_launch_ping(const PingParameters& parameters, uint32_t blocks, uint32_t* done,
                                   uint32_t number, cudaStream_t stream) {
   launch<Ping>(parameters, blocks, done, number, stream);

@@ -59,6 +59,10 @@ struct ConvolutionParameters {
 const edge_program* program_of_bench();
 
 // By a launch. `done` (host) gets `number` at the end, if it is not null.
+// One thread that answers the numbers 1 to `count` in `bell` in `done`, both in host memory, and
+// ends by itself after 20 s without one.
+void program_of_bench_launch_answers(uint32_t* bell, uint32_t* done, uint32_t count,
+                                     cudaStream_t stream);
 void program_of_bench_launch_ping(const PingParameters& parameters, uint32_t blocks, uint32_t* done,
                                   uint32_t number, cudaStream_t stream);
 void program_of_bench_launch_product(const ProductParameters& parameters, cudaStream_t stream);

@@ -58,6 +58,32 @@ void by_launches(const Scale& scale, const Words& words, uint32_t blocks) {
   print_latencies("launch", blocks, times);
 }
 
+// The least that anything can take which waits for a word of the host and answers with one: a
+// thread that does nothing else.
+void by_answers(const Scale& scale) {
+  gpu::CudaStream stream;
+  gpu::CudaMemory memory;
+  if (!stream.create(gpu::CudaStream::Priority::kNormal) ||
+      !memory.allocate(gpu::CudaMemory::Place::kHost, 256)) {
+    return;
+  }
+  auto* const bell = memory.as<uint32_t>();
+  uint32_t* const done = bell + 32;
+  store_release(bell, 0);
+  store_release(done, 0);
+  program_of_bench_launch_answers(bell, done, kPings, stream.get());
+  std::vector<double> times;
+  for (uint32_t i = 1; i <= kPings; ++i) {
+    const auto start = Clock::now();
+    store_release(bell, i);
+    while (load_acquire(done) != i && seconds_since(start) < scale.patience_s) {
+    }
+    times.push_back(seconds_since(start));
+  }
+  (void)cudaStreamSynchronize(stream.get());
+  print_latencies("answer", 1, times);
+}
+
 void by_events(const Scale& scale, edge_form form, const Words& words) {
   Queues queues(scale, form);
   if (!queues.open()) return;
@@ -175,6 +201,7 @@ void rate(const Scale& scale, edge_form form, uint32_t threads, uint32_t queues_
 void measure_latency(const Scale& scale) {
   Words words;
   if (!words.allocate()) return;
+  by_answers(scale);
   for (const uint32_t blocks : {1u, 4u, kBlocksMax}) by_launches(scale, words, blocks);
   by_events(scale, EDGE_PERSISTENT, words);
   without_cpu(scale);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kSmall = 128;
 constexpr uint32_t kStreams = 8;
+constexpr uint32_t kWorkersEach = 4;  // persistent blocks on a multiprocessor
 constexpr double kWatchFactor = 2;  // NVML renews its counter ten times a second
 
 struct Matrices {
@@ -62,6 +63,7 @@ void by_launches(const Scale& scale, const Energy& energy, uint32_t size, uint32
 void by_events(const Scale& scale, const Energy& energy, uint32_t size) {
   Matrices matrices;
   Queues queues(scale);
+  queues.use_workers(kWorkersEach);
   uint32_t id = 0;
   const uint32_t tiles = size / kTile;
   if (!matrices.allocate(size) || !queues.open() ||

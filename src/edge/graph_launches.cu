@@ -39,7 +39,7 @@ class GraphDispatch {
     __syncwarp();
     if (lane() == 0) atomicExch(lock_, 0u);
   }
-  __device__ void idle_round() {}
+  __device__ void manage() {}
 
   template <uint32_t kLoads>
   __device__ bool start(const Facts& facts, uint32_t event, uint32_t number, uint32_t blocks,
@@ -97,9 +97,7 @@ __global__ void __launch_bounds__(kThreadsMax)
   });
   __syncthreads();
   if (threadIdx.x != 0) return;
-  const bool stops =
-      half_of(load_system(&view.header().control)) == static_cast<uint32_t>(Command::kStop) ||
-      (view.lifetime_ns != 0 && gpu::global_time_ns() - state->began_ns > view.lifetime_ns);
+  const bool stops = state->scheduler.stop != 0;
   __threadfence();
   if (stops ||
       cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch) != cudaSuccess) {
@@ -159,13 +157,6 @@ class DeviceGraphs final : public GraphLaunches {
     return error == cudaSuccess ? "" : cudaGetErrorString(error);
   }
 
-  void remove_event(uint32_t event) override {
-    for (const cudaGraphExec_t graph : graphs_[event]) {
-      if (graph != nullptr) (void)cudaGraphExecDestroy(graph);
-    }
-    graphs_[event].clear();
-  }
-
   std::string start() override {
     cudaError_t error = cudaMemsetAsync(state_.data(), 0, sizeof(GraphState), stream_);
     if (error == cudaSuccess) error = cudaGraphLaunch(scheduler_, stream_);
@@ -173,6 +164,13 @@ class DeviceGraphs final : public GraphLaunches {
   }
 
  private:
+  void remove_event(uint32_t event) {
+    for (const cudaGraphExec_t graph : graphs_[event]) {
+      if (graph != nullptr) (void)cudaGraphExecDestroy(graph);
+    }
+    graphs_[event].clear();
+  }
+
   // A graph that the device can launch, of what `start` puts into a stream.
   template <typename Start>
   static std::string make(cudaStream_t stream, const Start& start, cudaGraphExec_t* made) {

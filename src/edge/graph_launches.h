@@ -20,9 +20,9 @@ class GraphLaunches {
                             std::unique_ptr<GraphLaunches>* launches);
   virtual ~GraphLaunches() = default;
 
-  // Makes the graphs of an event. REQUIRES: the scheduler does not run.
+  // Makes the graphs of an event, and destroys those of the event that had its number before.
+  // REQUIRES: the scheduler does not run; to destroy a graph CUDA waits for its end.
   virtual std::string add_event(uint32_t event, const EventEntry& entry) = 0;
-  virtual void remove_event(uint32_t event) = 0;
   // Starts the scheduler.
   virtual std::string start() = 0;
 };

@@ -401,7 +401,6 @@ edge_status edge_runtime::unregister_event(uint32_t id) {
   store_release(&event.state, static_cast<uint32_t>(EventState::kUnused));
   change_table();
   if (!wait_until_seen(id)) return fail(EDGE_TIMEOUT, "the scheduler does not answer");
-  if (graphs_ != nullptr) graphs_->remove_event(id);
   return EDGE_OK;
 }
 

@@ -63,17 +63,18 @@ __device__ inline void end_task(const View& view, const Ended& ended, uint32_t b
   bool last = true;
   if (tasks > 1) {
     if (code != 0) atomicMax(&context.code, code);
-    fence_all();
+    __threadfence();
     last = atomicAdd(&context.blocks_done, 1u) + 1 == tasks;
     if (last) {
-      fence_all();
-      code = atomicExch(&context.code, 0u);
-      atomicExch(&context.blocks_done, 0u);
+      __threadfence();
+      code = load_device(&context.code);
+      if (code != 0) store_device(&context.code, 0);
+      store_device(&context.blocks_done, 0);
     }
   }
   if (last && (ended.flags & kTaskOrdered) != 0) {
     store_device(&context.ended_code, code);
-    fence_all();
+    __threadfence();
     atomicExch(&context.ended, ended.number);
     __threadfence();
     finish_detail::post_in_order(view, ended.event, ended.flags);

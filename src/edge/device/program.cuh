@@ -29,9 +29,8 @@ __global__ void __launch_bounds__(kThreadsMax) edge_workers(const __grid_constan
   __shared__ RingShared rings;
   constexpr uint64_t kPatienceNs = 2'000'000'000;
   RingDispatch dispatch(view, rings);
-  reset_scheduler(shared);
   if (threadIdx.x == 0) dispatch.reset();
-  __syncthreads();
+  reset_scheduler(shared);
   Scheduler<RingDispatch> scheduler(view, shared, dispatch);
   scheduler.run(gpu::global_time_ns(), [] { return false; });
   __syncthreads();
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(kThreadsMax)
   if (threadIdx.x == 0) code = 0;
   const uint32_t blocks = __ldcg(&context.blocks);
   const uint32_t number = __ldcg(&context.number);
-  fence_all();
+  if ((facts.task_flags & kTaskParametersOnly) == 0) fence_all();
   __syncthreads();
   uint32_t largest = 0;
   uint32_t ran = 0;
@@ -76,14 +75,19 @@ __global__ void __launch_bounds__(kThreadsMax)
   end_task(view, ended, ran, gridDim.x, code);
 }
 
+inline constexpr auto kCarveout = cudaFuncAttributePreferredSharedMemoryCarveout;
 inline constexpr auto kSharedBytesMax = cudaFuncAttributeMaxDynamicSharedMemorySize;
 
 // For persistent workers alone: the kernels are compiled once, not a second time for graphs.
 template <typename... Events>
 struct WorkerProgram {
   static cudaError_t prepare(uint32_t shared_bytes) {
-    return cudaFuncSetAttribute(edge_workers<Events...>, kSharedBytesMax,
-                                static_cast<int>(shared_bytes));
+    const cudaError_t error = cudaFuncSetAttribute(edge_workers<Events...>, kSharedBytesMax,
+                                                   static_cast<int>(shared_bytes));
+    if (error != cudaSuccess) return error;
+    // A multiprocessor keeps its division of L1 and shared memory while a block is on it: workers
+    // must not keep kernels away that need more shared memory than they do.
+    return cudaFuncSetAttribute(edge_workers<Events...>, kCarveout, cudaSharedmemCarveoutMaxShared);
   }
   static uint32_t workers_at_once(uint32_t threads, uint32_t shared_bytes) {
     return gpu::blocks_at_once(edge_workers<Events...>, {1, threads}, shared_bytes);

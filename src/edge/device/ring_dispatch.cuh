@@ -60,37 +60,34 @@ class RingDispatch {
     uint32_t plan = lane() == 0 ? choose(facts.priority, tasks) : 0;
     plan = __shfl_sync(~0u, plan, 0);
     if (plan == kNotNow) return false;
-    uint32_t pushed = lane() == 0 ? shared_.pushed[plan] : 0;
-    pushed = __shfl_sync(~0u, pushed, 0);
+    const uint32_t pushed = shared_.pushed[plan];
     if (!has_slots(plan, pushed, tasks)) return false;
     const uint32_t first_word = task_word(event, facts.function, facts.words, facts.task_flags);
     const auto completion =
         reinterpret_cast<uint64_t>(&facts.completions[(number - 1) & (facts.depth - 1)]);
-    for (uint32_t task = 0; task < tasks; ++task) {
+    const uint32_t count = kTaskHeadWords + facts.words;
+    // Several tasks at once, where their words leave lanes free.
+    const uint32_t width = count <= kWarp / 4 ? kWarp / 4 : count <= kWarp / 2 ? kWarp / 2 : kWarp;
+    const uint32_t at = lane() % width;
+    uint32_t word = __shfl_sync(~0u, half_of(words[0]), (at - (kTaskHeadWords - 1)) % kWarp);
+    if (at == 0) word = first_word;
+    if (at == 2) word = number;
+    if (at == 3) word = static_cast<uint32_t>(completion);
+    if (at == 4) word = static_cast<uint32_t>(completion >> 32);
+    for (uint32_t task = lane() / width; task < tasks; task += kWarp / width) {
       const uint32_t ticket = pushed + task;
       uint64_t* const slot = view_.state->rings[plan].tasks[ticket % kRingSlots];
-#pragma unroll
-      for (uint32_t i = 0; i < kLoads; ++i) {
-        const uint32_t at = i * kWarp + lane();
-        if (at != 0 && at <= facts.words) {
-          store_device(&slot[kTaskHeadWords - 1 + at], numbered(ticket + 1, half_of(words[i])));
-        }
-      }
-      if (lane() < kTaskHeadWords) {
-        const uint32_t place = task | (tasks - 1) << 8 | blocks << 16;
-        uint32_t word = lane() == 0 ? first_word : lane() == 1 ? place : number;
-        if (lane() == 3) word = static_cast<uint32_t>(completion);
-        if (lane() == 4) word = static_cast<uint32_t>(completion >> 32);
-        store_device(&slot[lane()], numbered(ticket + 1, word));
-      }
+      if (at == 1) word = task | (tasks - 1) << 8 | blocks << 16;
+      if (at < count) store_device(&slot[at], numbered(ticket + 1, word));
     }
+    if (count > kWarp) store_long(plan, pushed, tasks, facts.words, words);
     __syncwarp();
     if (lane() == 0) note_pushed(plan, tasks, facts.priority);
     return true;
   }
 
-  // What has waited for long enough. Called in rounds without events.
-  __device__ void idle_round() {
+  // What has waited for long enough.
+  __device__ void manage() {
     if (view_.wait != EDGE_WAIT_RELEASE_ALL) return;
     open();
     close();
@@ -147,8 +144,7 @@ class RingDispatch {
 
   // The slots of the next tasks were copied by their last workers. The whole warp.
   __device__ bool has_slots(uint32_t ring, uint32_t pushed, uint32_t tasks) {
-    uint32_t copied = lane() == 0 ? shared_.copied[ring] : 0;
-    copied = __shfl_sync(~0u, copied, 0);
+    uint32_t copied = shared_.copied[ring];
     if (pushed + tasks - copied <= kRingSlots / 2) return true;
     const Ring& there = view_.state->rings[ring];
     while (copied != pushed) {
@@ -163,6 +159,24 @@ class RingDispatch {
     if (lane() == 0) shared_.copied[ring] = copied;
     __syncwarp();
     return pushed + tasks - copied <= kRingSlots;
+  }
+
+  // The words of tasks that a warp does not store at once.
+  template <uint32_t kLoads>
+  __device__ void store_long(uint32_t ring, uint32_t pushed, uint32_t tasks, uint32_t parameters,
+                             const uint64_t (&words)[kLoads]) {
+    for (uint32_t task = 0; task < tasks; ++task) {
+      const uint32_t ticket = pushed + task;
+      uint64_t* const slot = view_.state->rings[ring].tasks[ticket % kRingSlots];
+#pragma unroll
+      for (uint32_t i = 0; i < kLoads; ++i) {
+        const uint32_t from = i * kWarp + lane();
+        const uint32_t at = kTaskHeadWords - 1 + from;
+        if (at >= kWarp && from <= parameters) {
+          store_device(&slot[at], numbered(ticket + 1, half_of(words[i])));
+        }
+      }
+    }
   }
 
   __device__ void note_pushed(uint32_t ring, uint32_t tasks, uint32_t priority) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scheduler: warps that look at submission queues and start events. Each warp has its own
-// events, so that the words of a queue have one reader. A Dispatch starts them:
+// The scheduler: a block whose warps look at submission queues and start events. Its last warp is
+// the manager: it alone follows the host's orders (the table of events, barriers, the end), and
+// announces completions. The others, the servers, have events of their own each, so that the words
+// of a queue have one reader. A block of one warp does both in turn. Reads of the host's memory
+// delay each other, and a fence waits for them: no two warps read the same word there, and no
+// server has a fence. A Dispatch starts events:
 //
 //   open(), close()       around calls of start()
 //   start(...)            see RingDispatch
-//   idle_round()
+//   manage()              now and then
 //
 // Device code.
 #pragma once
@@ -15,77 +19,127 @@
 
 namespace warpcache::edge {
 
-// What a warp has read of the table of events.
-struct WarpTable {
-  uint32_t loaded;
-  uint32_t generation;
-  uint32_t own;  // open events of this warp, a bit each
-};
-
-// In shared memory, or in device memory where the scheduler ends and goes on.
+// In shared memory, or in device memory where the scheduler ends and goes on. Counts of changes
+// begin with the region's.
 struct SchedulerShared {
   Facts facts[kEventsMax];
   uint32_t taken[kEventsMax];
+  uint32_t ticks[kEventsMax];
+  uint64_t tick_ns[kEventsMax];  // when a timer's next event is due
+  // The manager's.
   uint32_t announced[kEventsMax];
   uint64_t unannounced_ns[kEventsMax];  // 0: nothing waits
-  uint64_t tick_ns[kEventsMax];         // when a timer's next event is due
-  uint32_t ticks[kEventsMax];
-  WarpTable warps[kThreadsMax / kWarp];
+  uint32_t loaded;                      // 1: the table was read
+  // Between the manager and the servers.
+  uint32_t stop;                         // 1: all warps end
+  uint32_t open;                         // events, a bit each
+  uint32_t applied;                      // changes of the table that are in `facts`
+  uint32_t wanted;                       // changes that servers have to let go for
+  uint32_t let_go[kThreadsMax / kWarp];  // of each server: the last such change
 };
 
 template <typename Dispatch>
 class Scheduler {
  public:
+  // Called by the whole block; `shared` is all zeros, or what the last run has left.
   __device__ Scheduler(const View& view, SchedulerShared& shared, Dispatch& dispatch)
-      : view_(view), shared_(shared), dispatch_(dispatch) {}
+      : view_(view), shared_(shared), dispatch_(dispatch) {
+    if (lane() == 0) shared.let_go[warp()] = shared.applied;
+    __syncthreads();
+  }
 
-  // Serves the events of this warp, until the host says stop, the lifetime has passed, or `ends`
-  // says so. Called by a whole warp.
+  // Until the host says stop, the lifetime has passed, or `ends` says so.
   template <typename Ends>
   __device__ void run(uint64_t began_ns, const Ends& ends) {
+    const bool manages = warp() == manager();
+    const bool serves = !manages || manager() == 0;
     uint32_t idle_rounds = 0;
-    WarpTable table = shared_.warps[warp()];
-    __syncwarp();
     bool eager = false;
     for (uint32_t round = 0; !ends(); ++round) {
-      uint64_t control = lane() == 0 ? load_system(&view_.header().control) : 0;
+      if (manages && (!serves || round % kSeldom == 0)) manage(began_ns, round);
+      if (must_stop()) break;
+      if (!serves) {
+        __nanosleep(kManagerPauseNs);
+        continue;
+      }
+      if (!manages) let_go_if_wanted();
+      const uint32_t own = own_events();
       bool found = false;
-      for (uint32_t left = table.own; left != 0; left &= left - 1) {
-        const auto event = static_cast<uint32_t>(__ffs(left)) - 1;
-        if (serve(event, eager)) found = true;
-        if (!found || round % kSeldom == 0) announce(event);
+      for (uint32_t left = candidates(own); left != 0; left &= left - 1) {
+        if (serve(static_cast<uint32_t>(__ffs(left)) - 1, eager)) found = true;
       }
       eager = found;
-      if (round % kRare == 0) {
-        if (lane() == 0) flush_polls();
-        if (expired(began_ns)) break;
-      }
-      control = __shfl_sync(~0u, control, 0);
-      if (half_of(control) == static_cast<uint32_t>(Command::kStop)) break;
-      if (table.loaded == 0 || number_of(control) != table.generation) {
-        table = {1, number_of(control), load_table(number_of(control))};
-        if (lane() == 0) shared_.warps[warp()] = table;
-        __syncwarp();
-      }
-      if (warp() == 0 && round % kSeldom == 0) forward_releases();
+      if (round % kRare == 0) flush_polls();
       idle_rounds = found ? 0 : idle_rounds + 1;
-      if (!found) {
-        dispatch_.idle_round();
-        pause(table.own == 0 ? kNothingToDo : idle_rounds);
-      }
+      if (!found) pause(own == 0 ? kNothingToDo : idle_rounds);
     }
-    if (lane() == 0) flush_polls();
+    flush_polls();
+    __syncwarp();
+    if (lane() == 0) store_release_block(&shared_.let_go[warp()], kGone);
   }
 
  private:
   static constexpr uint32_t kBurst = 8;  // entries of few words that are read at once
   static constexpr uint32_t kLoads = 4;  // of each lane, for an entry of many words
   static_assert(kLoads * kWarp > kParameterWordsMax);
+  static_assert(kEventsMax == kWarp, "the manager and look() have a lane for each event");
   static constexpr uint32_t kSeldom = 8;
-  static constexpr uint32_t kNothingToDo = 5000;  // for pause(): a warp without events looks seldom
+  static constexpr uint32_t kNothingToDo =
+      5000;  // for pause(): a server without events looks seldom
   static constexpr uint32_t kRare = 256;
+  static constexpr uint32_t kManagerPauseNs = 500;
+  static constexpr uint32_t kGone = ~0u;  // of let_go: the server has ended
 
-  // The whole warp.
+  __device__ static uint32_t manager() { return blockDim.x / kWarp - 1; }
+
+  // All functions from here on are called by a whole warp.
+  __device__ bool must_stop() const {
+    const uint32_t stop = lane() == 0 ? load_block(&shared_.stop) : 0;
+    return __shfl_sync(~0u, stop, 0) != 0;
+  }
+
+  __device__ uint32_t own_events() const {
+    uint32_t open = lane() == 0 ? load_block(&shared_.open) : 0;
+    open = __shfl_sync(~0u, open, 0);
+    if (manager() == 0) return open;
+    const bool own = lane() % manager() == warp();
+    return open & __ballot_sync(~0u, own);
+  }
+
+  // --- Changes of the table
+
+  // A server uses nothing of the table while the manager changes it.
+  __device__ void let_go_if_wanted() {
+    uint32_t wanted = lane() == 0 ? load_acquire_block(&shared_.wanted) : 0;
+    wanted = __shfl_sync(~0u, wanted, 0);
+    uint32_t applied = 0;
+    while (true) {
+      applied = lane() == 0 ? load_acquire_block(&shared_.applied) : 0;
+      applied = __shfl_sync(~0u, applied, 0);
+      if (applied == wanted) break;
+      if (lane() == 0) store_release_block(&shared_.let_go[warp()], wanted);
+      __nanosleep(50);
+    }
+  }
+
+  __device__ void manage(uint64_t began_ns, uint32_t round) {
+    dispatch_.manage();
+    announce();
+    if (round % kSeldom != 0) return;
+    uint64_t control = 0;
+    if (lane() == 0) control = load_system(&view_.header().control);
+    forward_releases();
+    control = __shfl_sync(~0u, control, 0);
+    bool stops = half_of(control) == static_cast<uint32_t>(Command::kStop);
+    if (!stops && round % kRare == 0) stops = expired(began_ns);
+    if (stops) {
+      if (lane() == 0) store_block(&shared_.stop, 1);
+    } else if (shared_.loaded == 0 || number_of(control) != shared_.applied) {
+      change_table(number_of(control));
+    }
+    __syncwarp();
+  }
+
   __device__ bool expired(uint64_t began_ns) const {
     uint32_t over = 0;
     if (lane() == 0 && view_.lifetime_ns != 0) {
@@ -94,25 +148,38 @@ class Scheduler {
     return __shfl_sync(~0u, over, 0) != 0;
   }
 
-  // Reads what has changed in the table. The host waits for `seen` before it writes the fields of
-  // an event anew. Returns the warp's open events.
-  __device__ uint32_t load_table(uint32_t generation) {
-    fence_all();
-    uint32_t own = 0;
-    for (uint32_t event = warp(); event < kEventsMax; event += blockDim.x / kWarp) {
-      const bool fresh = load_entry(event);
-      if (__shfl_sync(~0u, static_cast<uint32_t>(fresh), 0) != 0) clear_contexts(event);
-      if (lane() != 0) continue;
-      fence_all();
-      store_system(&view_.entry(event).seen, generation);
-      if (shared_.facts[event].open != 0) own |= 1u << event;
+  // Reads the table, a lane an event. The host waits for `seen` before it writes the fields of an
+  // event anew.
+  __device__ void change_table(uint32_t generation) {
+    if (lane() == 0) {
+      store_release_block(&shared_.wanted, generation);
+      for (uint32_t server = 0; server < manager(); ++server) {
+        uint32_t let_go = 0;
+        do {
+          let_go = load_acquire_block(&shared_.let_go[server]);
+          if (let_go != generation && let_go != kGone) __nanosleep(50);
+        } while (let_go != generation && let_go != kGone);
+      }
     }
-    return __shfl_sync(~0u, own, 0);
+    __syncwarp();
+    fence_all();
+    const bool fresh = load_entry(lane());
+    for (uint32_t left = __ballot_sync(~0u, fresh); left != 0; left &= left - 1) {
+      clear_contexts(static_cast<uint32_t>(__ffs(left)) - 1);
+    }
+    const uint32_t open = __ballot_sync(~0u, shared_.facts[lane()].open != 0);
+    fence_all();
+    store_system(&view_.entry(lane()).seen, generation);
+    if (lane() == 0) {
+      shared_.loaded = 1;
+      store_block(&shared_.open, open);
+      store_release_block(&shared_.applied, generation);
+    }
+    __syncwarp();
   }
 
-  // True: another registration than before. Lane 0.
+  // True: another registration than before. Each lane by itself.
   __device__ bool load_entry(uint32_t event) {
-    if (lane() != 0) return false;
     const EventEntry& entry = view_.entry(event);
     Facts facts = {};
     facts.open = load_system(&entry.state) == static_cast<uint32_t>(EventState::kOpen);
@@ -157,7 +224,7 @@ class Scheduler {
     return fresh;
   }
 
-  // Of events of another registration. The warp.
+  // Of an event of another registration.
   __device__ void clear_contexts(uint32_t event) {
     __syncwarp();
     for (uint32_t i = lane(); i < view_.contexts_each; i += kWarp) {
@@ -173,12 +240,29 @@ class Scheduler {
                                              uint64_t{position & (facts.depth - 1)} * facts.stride);
   }
 
-  // True: something was started. The warp.
+  // --- Events
+
+  // Of a warp's events those whose doorbell may have rung. For one or two it is not worth a look:
+  // serve() reads the doorbell along with the parameters.
+  __device__ uint32_t candidates(uint32_t own) {
+    if (__popc(own) <= 2) return own;
+    bool rung = false;
+    if ((own >> lane() & 1) != 0) {
+      const Facts& facts = shared_.facts[lane()];
+      const uint32_t taken = shared_.taken[lane()];
+      rung = facts.period_us != 0 ||
+             number_of(load_system(entry_at(facts, taken))) == number_at(taken);
+    }
+    bell_polls_ += static_cast<uint32_t>(__popc(own));
+    return __ballot_sync(~0u, rung);
+  }
+
+  // True: something was started.
   __device__ bool serve(uint32_t event, bool eager) {
     const Facts& facts = shared_.facts[event];
     if (facts.period_us != 0) return serve_timer(event);
     const uint32_t taken = shared_.taken[event];
-    if (lane() == 0) ++bell_polls_;
+    ++bell_polls_;
     if (facts.words >= kWarp) return serve_large(event, taken);
     return eager ? serve_small<kBurst>(event, taken) : serve_small<1>(event, taken);
   }
@@ -291,31 +375,37 @@ class Scheduler {
     shared_.tick_ns[event] = next;
   }
 
-  // Tells the host of completions, once for several. The warp.
-  __device__ void announce(uint32_t event) {
-    if (lane() == 0) {
-      const Facts& facts = shared_.facts[event];
-      const uint32_t completed = load_device(&view_.state->queues[event].completed);
+  // --- What the host gets to know
+
+  // Completions, once for several. A lane an event.
+  __device__ void announce() {
+    const uint32_t event = lane();
+    const Facts& facts = shared_.facts[event];
+    uint32_t completed = 0;
+    bool now = false;
+    if (facts.open != 0) {
+      completed = load_device(&view_.state->queues[event].completed);
       const uint32_t waiting = completed - shared_.announced[event];
       if (waiting != 0) {
-        bool now = waiting >= facts.notify_count;
+        now = waiting >= facts.notify_count;
         if (!now) {
           const uint64_t time = gpu::global_time_ns();
           if (shared_.unannounced_ns[event] == 0) shared_.unannounced_ns[event] = time;
           now = time - shared_.unannounced_ns[event] >= uint64_t{facts.notify_us_max} * 1000;
         }
-        if (now) {
-          fence_all();
-          store_system(&view_.entry(event).notified, completed);
-          shared_.announced[event] = completed;
-          shared_.unannounced_ns[event] = 0;
-        }
       }
+    }
+    if (__any_sync(~0u, now) == 0) return;
+    fence_all();
+    if (now) {
+      store_system(&view_.entry(event).notified, completed);
+      shared_.announced[event] = completed;
+      shared_.unannounced_ns[event] = 0;
     }
     __syncwarp();
   }
 
-  // Releases that the host has asked for. The warp.
+  // Releases that the host has asked for.
   __device__ void forward_releases() {
     if (lane() < kBarriersMax) {
       Barrier& barrier = view_.state->barriers[lane()];
@@ -330,7 +420,7 @@ class Scheduler {
   }
 
   __device__ void flush_polls() {
-    add_to(&view_.state->counts.bell_polls, bell_polls_);
+    if (lane() == 0) add_to(&view_.state->counts.bell_polls, bell_polls_);
     bell_polls_ = 0;
   }
 
@@ -340,13 +430,12 @@ class Scheduler {
   uint64_t bell_polls_ = 0;
 };
 
-// Called by the whole block, before the scheduler runs.
+// Called by the whole block, before the scheduler is made.
 __device__ inline void reset_scheduler(SchedulerShared& shared) {
-  for (uint32_t i = threadIdx.x; i < kEventsMax; i += blockDim.x) {
-    shared.facts[i] = {};
-    shared.taken[i] = 0;
+  auto* const words = reinterpret_cast<uint32_t*>(&shared);
+  for (uint32_t i = threadIdx.x; i < sizeof(shared) / sizeof(uint32_t); i += blockDim.x) {
+    words[i] = 0;
   }
-  for (uint32_t i = threadIdx.x; i < kThreadsMax / kWarp; i += blockDim.x) shared.warps[i] = {};
   __syncthreads();
 }
 

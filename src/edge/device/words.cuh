@@ -46,6 +46,31 @@ __device__ void store_device(T* word, std::type_identity_t<T> value) {
                                                                   ::cuda::memory_order_relaxed);
 }
 
+// Words of a block's own threads.
+template <typename T>
+__device__ T load_block(const T* word) {
+  return ::cuda::atomic_ref<T, ::cuda::thread_scope_block>(*const_cast<T*>(word))
+      .load(::cuda::memory_order_relaxed);
+}
+
+template <typename T>
+__device__ T load_acquire_block(const T* word) {
+  return ::cuda::atomic_ref<T, ::cuda::thread_scope_block>(*const_cast<T*>(word))
+      .load(::cuda::memory_order_acquire);
+}
+
+template <typename T>
+__device__ void store_block(T* word, std::type_identity_t<T> value) {
+  ::cuda::atomic_ref<T, ::cuda::thread_scope_block>(*word).store(value,
+                                                                 ::cuda::memory_order_relaxed);
+}
+
+template <typename T>
+__device__ void store_release_block(T* word, std::type_identity_t<T> value) {
+  ::cuda::atomic_ref<T, ::cuda::thread_scope_block>(*word).store(value,
+                                                                 ::cuda::memory_order_release);
+}
+
 // Orders all accesses before it and after it for every observer in the system.
 __device__ inline void fence_all() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);

@@ -30,16 +30,40 @@ class TaskSource {
   // Loads between two looks whether the workers end, and between two reports of counts.
   static constexpr uint32_t kSeldom = 16;
   static constexpr uint32_t kRare = 4096;
+  static constexpr uint32_t kEager = 4;
 
   __device__ bool wait_for_own(uint32_t* ticket, uint32_t* task) {
     uint32_t own = lane() == 0 ? atomicAdd(&ring_.next_ticket, 1u) : 0;
     *ticket = own = __shfl_sync(~0u, own, 0);
+    if (!wait_for_turn(own)) return copy(own, task);
     for (uint32_t round = 0;; ++round) {
       if (lane() == 0) ++barrier_polls_;
       if (copy(own, task)) return true;
       if (round % kSeldom == kSeldom - 1 && stops()) return copy(own, task);
       if (round % kRare == 0 && lane() == 0) flush();
       pause(round);
+    }
+  }
+
+  // While others are before it, a worker looks seldom, and at the place of an earlier task: only
+  // the next kEager ones are ready at once. False: no more tasks come.
+  __device__ bool wait_for_turn(uint32_t own) {
+    if (own < kEager) return true;
+    const uint32_t earlier = own - kEager;
+    for (uint32_t round = 0;; ++round) {
+      uint32_t go = 0;
+      if (lane() == 0) {
+        ++barrier_polls_;
+        const uint64_t word = load_device(&ring_.tasks[earlier % kRingSlots][0]);
+        if (static_cast<int32_t>(number_of(word) - (earlier + 1)) >= 0) go = 1;
+        if (go == 0 && round % kSeldom == kSeldom - 1 && load_acquire_device(&ring_.stop) != 0) {
+          go = 2;
+        }
+        if (go == 0) back_off(round);
+        if (round % kRare == kRare - 1) flush();
+      }
+      go = __shfl_sync(~0u, go, 0);
+      if (go != 0) return go == 1;
     }
   }
 

@@ -25,7 +25,11 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice,
   cudaMemcpyDefault
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+inline constexpr int cudaSharedmemCarveoutMaxShared = 100;
 
 inline constexpr unsigned int cudaHostAllocPortable = 1;
 inline constexpr unsigned int cudaHostRegisterPortable = 1;

@@ -85,12 +85,13 @@ class Queues {
   // Workers for events of many blocks: as many on each multiprocessor, where the scale says none.
   void use_workers(uint32_t each) {
     int device = 0;
-    int count = 0;
+    cudaDeviceProp facts = {};
     if (config.workers != 0 || cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+        cudaGetDeviceProperties(&facts, device) != cudaSuccess) {
       return;
     }
-    config.workers = each * static_cast<uint32_t>(count) - 1;  // the scheduler is a block as well
+    // The scheduler is a block as well.
+    config.workers = each * static_cast<uint32_t>(facts.multiProcessorCount) - 1;
   }
   // False: it has said why.
   bool open() {

@@ -217,5 +217,9 @@ void measure_beside_programs(const Scale& scale);
 void measure_power(const Scale& scale);
 void measure_beside_convolution(const Scale& scale);
 void measure_barriers(const Scale& scale);
+// One run each for a profiler: bench/edge/run counts instructions and accesses with it.
+void measure_profiled_polls(const Scale& scale);
+void measure_profiled_releases(const Scale& scale);
+void measure_profiled_targeted(const Scale& scale);
 
 }  // namespace warpcache::edge

@@ -13,9 +13,9 @@ namespace warpcache::edge {
 
 namespace {
 
-constexpr uint32_t kBatch = 256;             // look-ups of an event
-constexpr uint32_t kInFlight = 64;           // batches
-constexpr uint32_t kWorkersEach = 4;         // on a multiprocessor, where the convolution is an event
+constexpr uint32_t kBatch = 256;      // look-ups of an event
+constexpr uint32_t kInFlight = 64;    // batches
+constexpr uint32_t kWorkersEach = 4;  // on a multiprocessor, where the convolution is an event
 constexpr uint32_t kAllShared = 200 * 1024;  // bytes that leave no room for others that use some
 
 enum class Way : uint8_t { kLaunch, kLaunchUrgent, kEvents, kReserved, kGreen, kUrgentOnly };

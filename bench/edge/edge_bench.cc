@@ -57,7 +57,10 @@ constexpr Part kParts[] = {{"latency", measure_latency},
                            {"programs", measure_beside_programs},
                            {"power", measure_power},
                            {"convolution", measure_beside_convolution},
-                           {"barriers", measure_barriers}};
+                           {"barriers", measure_barriers},
+                           {"profiled-poll", measure_profiled_polls},
+                           {"profiled-release-all", measure_profiled_releases},
+                           {"profiled-targeted", measure_profiled_targeted}};
 
 int run(int count, char** words) {
   Scale scale;

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kSmall = 128;
 constexpr uint32_t kStreams = 8;
 constexpr uint32_t kWorkersEach = 4;  // persistent blocks on a multiprocessor
-constexpr double kWatchFactor = 2;  // NVML renews its counter ten times a second
+constexpr double kWatchFactor = 2;    // NVML renews its counter ten times a second
 
 struct Matrices {
   gpu::CudaMemory a, b, c;

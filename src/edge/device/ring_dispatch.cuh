@@ -57,9 +57,12 @@ class RingDispatch {
   __device__ bool start(const Facts& facts, uint32_t event, uint32_t number, uint32_t blocks,
                         const uint64_t (&words)[kLoads]) {
     const uint32_t tasks = blocks < kTasksMax ? blocks : kTasksMax;
-    uint32_t plan = lane() == 0 ? choose(facts.priority, tasks) : 0;
-    plan = __shfl_sync(~0u, plan, 0);
-    if (plan == kNotNow) return false;
+    uint32_t plan = 0;
+    if (!goes_at_once(facts.priority, tasks)) {
+      plan = lane() == 0 ? choose(facts.priority, tasks) : 0;
+      plan = __shfl_sync(~0u, plan, 0);
+      if (plan == kNotNow) return false;
+    }
     const uint32_t pushed = shared_.pushed[plan];
     if (!has_slots(plan, pushed, tasks)) return false;
     const uint32_t first_word = task_word(event, facts.function, facts.words, facts.task_flags);
@@ -67,14 +70,14 @@ class RingDispatch {
         reinterpret_cast<uint64_t>(&facts.completions[(number - 1) & (facts.depth - 1)]);
     const uint32_t count = kTaskHeadWords + facts.words;
     // Several tasks at once, where their words leave lanes free.
-    const uint32_t width = count <= kWarp / 4 ? kWarp / 4 : count <= kWarp / 2 ? kWarp / 2 : kWarp;
-    const uint32_t at = lane() % width;
+    const uint32_t shift = count <= kWarp / 4 ? 3 : count <= kWarp / 2 ? 4 : 5;
+    const uint32_t at = lane() & ((1u << shift) - 1);
     uint32_t word = __shfl_sync(~0u, half_of(words[0]), (at - (kTaskHeadWords - 1)) % kWarp);
     if (at == 0) word = first_word;
     if (at == 2) word = number;
     if (at == 3) word = static_cast<uint32_t>(completion);
     if (at == 4) word = static_cast<uint32_t>(completion >> 32);
-    for (uint32_t task = lane() / width; task < tasks; task += kWarp / width) {
+    for (uint32_t task = lane() >> shift; task < tasks; task += kWarp >> shift) {
       const uint32_t ticket = pushed + task;
       uint64_t* const slot = view_.state->rings[plan].tasks[ticket % kRingSlots];
       if (at == 1) word = task | (tasks - 1) << 8 | blocks << 16;
@@ -115,6 +118,14 @@ class RingDispatch {
 
  private:
   static constexpr uint32_t kNotNow = 0xffffffff;
+
+  // The usual case of choose(): all lanes know that ring 0 takes a normal event.
+  __device__ bool goes_at_once(uint32_t priority, uint32_t tasks) const {
+    const uint32_t workers = shared_.workers[0];
+    const uint32_t waiting = shared_.pushed[0] - shared_.finished[0];
+    return priority == EDGE_PRIORITY_NORMAL && shared_.urgent_pushed == shared_.urgent_finished &&
+           workers != 0 && waiting + tasks <= workers + workers / 4;
+  }
 
   // The ring for an event, or kNotNow. Lane 0.
   __device__ uint32_t choose(uint32_t priority, uint32_t tasks) {

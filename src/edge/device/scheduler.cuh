@@ -31,6 +31,7 @@ struct SchedulerShared {
   uint64_t unannounced_ns[kEventsMax];  // 0: nothing waits
   uint32_t loaded;                      // 1: the table was read
   // Between the manager and the servers.
+  uint32_t orders;                       // counts changes of the following
   uint32_t stop;                         // 1: all warps end
   uint32_t open;                         // events, a bit each
   uint32_t applied;                      // changes of the table that are in `facts`
@@ -54,16 +55,23 @@ class Scheduler {
     const bool manages = warp() == manager();
     const bool serves = !manages || manager() == 0;
     uint32_t idle_rounds = 0;
+    uint32_t orders = ~0u;
+    uint32_t own = 0;
     bool eager = false;
     for (uint32_t round = 0; !ends(); ++round) {
       if (manages && (!serves || round % kSeldom == 0)) manage(began_ns, round);
-      if (must_stop()) break;
+      uint32_t now = lane() == 0 ? load_acquire_block(&shared_.orders) : 0;
+      now = __shfl_sync(~0u, now, 0);
+      if (now != orders) {
+        orders = now;
+        if (must_stop()) break;
+        if (!manages) let_go_if_wanted();
+        own = own_events();
+      }
       if (!serves) {
         __nanosleep(kManagerPauseNs);
         continue;
       }
-      if (!manages) let_go_if_wanted();
-      const uint32_t own = own_events();
       bool found = false;
       for (uint32_t left = candidates(own); left != 0; left &= left - 1) {
         if (serve(static_cast<uint32_t>(__ffs(left)) - 1, eager)) found = true;
@@ -133,12 +141,18 @@ class Scheduler {
     bool stops = half_of(control) == static_cast<uint32_t>(Command::kStop);
     if (!stops && round % kRare == 0) stops = expired(began_ns);
     if (stops) {
-      if (lane() == 0) store_block(&shared_.stop, 1);
+      if (lane() == 0) {
+        store_block(&shared_.stop, 1);
+        order();
+      }
     } else if (shared_.loaded == 0 || number_of(control) != shared_.applied) {
       change_table(number_of(control));
     }
     __syncwarp();
   }
+
+  // Servers look again. Lane 0.
+  __device__ void order() { store_release_block(&shared_.orders, shared_.orders + 1); }
 
   __device__ bool expired(uint64_t began_ns) const {
     uint32_t over = 0;
@@ -153,6 +167,7 @@ class Scheduler {
   __device__ void change_table(uint32_t generation) {
     if (lane() == 0) {
       store_release_block(&shared_.wanted, generation);
+      order();
       for (uint32_t server = 0; server < manager(); ++server) {
         uint32_t let_go = 0;
         do {
@@ -174,6 +189,7 @@ class Scheduler {
       shared_.loaded = 1;
       store_block(&shared_.open, open);
       store_release_block(&shared_.applied, generation);
+      order();
     }
     __syncwarp();
   }
@@ -259,17 +275,16 @@ class Scheduler {
 
   // True: something was started.
   __device__ bool serve(uint32_t event, bool eager) {
-    const Facts& facts = shared_.facts[event];
+    const Facts facts = shared_.facts[event];  // read before the doorbell: it takes longer
     if (facts.period_us != 0) return serve_timer(event);
     const uint32_t taken = shared_.taken[event];
     ++bell_polls_;
-    if (facts.words >= kWarp) return serve_large(event, taken);
-    return eager ? serve_small<kBurst>(event, taken) : serve_small<1>(event, taken);
+    if (facts.words >= kWarp) return serve_large(facts, event, taken);
+    return eager ? serve_small<kBurst>(facts, event, taken) : serve_small<1>(facts, event, taken);
   }
 
   template <uint32_t kEntries>
-  __device__ bool serve_small(uint32_t event, uint32_t taken) {
-    const Facts& facts = shared_.facts[event];
+  __device__ bool serve_small(const Facts& facts, uint32_t event, uint32_t taken) {
     uint64_t words[kEntries][1];
 #pragma unroll
     for (uint32_t i = 0; i < kEntries; ++i) {
@@ -285,7 +300,7 @@ class Scheduler {
       goes_on = __any_sync(~0u, number_of(words[i][0]) != number) == 0;
       if (!goes_on) continue;
       if (i == 0) dispatch_.open();
-      goes_on = start(event, number, words[i]);
+      goes_on = start(facts, event, number, words[i]);
       if (goes_on) ++count;
       if (!goes_on && i == 0) dispatch_.close();
     }
@@ -293,8 +308,7 @@ class Scheduler {
     return took(event, taken, count);
   }
 
-  __device__ bool serve_large(uint32_t event, uint32_t taken) {
-    const Facts& facts = shared_.facts[event];
+  __device__ bool serve_large(const Facts& facts, uint32_t event, uint32_t taken) {
     const uint32_t number = number_at(taken);
     uint64_t words[kLoads];
     load_words(facts, taken, number, words);
@@ -303,7 +317,7 @@ class Scheduler {
     for (uint32_t i = 0; i < kLoads; ++i) whole = whole && number_of(words[i]) == number;
     if (__any_sync(~0u, !whole) != 0) return false;
     dispatch_.open();
-    const bool started = start(event, number, words);
+    const bool started = start(facts, event, number, words);
     dispatch_.close();
     return took(event, taken, started ? 1 : 0);
   }
@@ -319,8 +333,8 @@ class Scheduler {
   }
 
   template <uint32_t kCount>
-  __device__ bool start(uint32_t event, uint32_t number, const uint64_t (&words)[kCount]) {
-    const Facts& facts = shared_.facts[event];
+  __device__ bool start(const Facts& facts, uint32_t event, uint32_t number,
+                        const uint64_t (&words)[kCount]) {
     uint32_t blocks = half_of(__shfl_sync(~0u, words[0], 0));
     if (blocks == 0 || (facts.flags & EDGE_MODIFIABLE) == 0) blocks = facts.blocks;
     return dispatch_.start(facts, event, number, blocks & 0xffff, words);
@@ -350,7 +364,7 @@ class Scheduler {
     if (lane() == 0) words[0] = 0;
     if (lane() == 1) words[0] = shared_.ticks[event];
     dispatch_.open();
-    const bool started = start(event, number, words);
+    const bool started = start(facts, event, number, words);
     dispatch_.close();
     if (started && lane() == 0) next_tick(event);
     return took(event, taken, started ? 1 : 0);

@@ -58,7 +58,7 @@ class RingDispatch {
                         const uint64_t (&words)[kLoads]) {
     const uint32_t tasks = blocks < kTasksMax ? blocks : kTasksMax;
     uint32_t plan = 0;
-    if (!goes_at_once(facts.priority, tasks)) {
+    if (__any_sync(~0u, !goes_at_once(facts.priority, tasks)) != 0) {
       plan = lane() == 0 ? choose(facts.priority, tasks) : 0;
       plan = __shfl_sync(~0u, plan, 0);
       if (plan == kNotNow) return false;
@@ -86,6 +86,7 @@ class RingDispatch {
     if (count > kWarp) store_long(plan, pushed, tasks, facts.words, words);
     __syncwarp();
     if (lane() == 0) note_pushed(plan, tasks, facts.priority);
+    __syncwarp();
     return true;
   }
 

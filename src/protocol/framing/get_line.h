@@ -48,7 +48,7 @@ static_assert(equal_bytes(0x21202020, 0x20202020) == 0b0111);
 WC_HD inline GetLine open_get_line(Bytes payload) {
   GetLine line;
   const auto size = static_cast<uint32_t>(payload.size);
-  if (payload.size < 7 || payload.size >= kLineSizeMax || payload[size - 1] != '\n') return {};
+  if (payload.size < 6 || payload.size >= kLineSizeMax || payload[size - 1] != '\n') return {};
   if (payload[0] != 'g' || payload[1] != 'e' || payload[2] != 't') return {};
   line.with_cas = payload[3] == 's';
   line.begin = line.with_cas ? 5 : 4;

@@ -24,6 +24,7 @@
 #include "engine/cuda/packets/past_l1.cuh"
 #include "engine/cuda/packets/reply_run.cuh"
 #include "net/packet.h"
+#include "protocol/compose/compose_text.h"
 #include "protocol/framing/get_line.h"
 #include "protocol/single_key/get.h"
 

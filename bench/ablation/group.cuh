@@ -127,7 +127,7 @@ __device__ bool Group<kLanes>::own_part_differs(const uint8_t* stored, const uin
   for (uint32_t at = lane() * 16; at < size; at += kLanes * 16) {
     const uint32_t piece = size - at < 16 ? size - at : 16;
     const uint4 first = load_past_l1(stored + at);
-    if (!same_key<kKeyPhase>(stored + at, first, key + at, piece)) differs = true;
+    if (!same_key(stored + at, first, key + at, piece, kKeyPhase)) differs = true;
   }
   return differs;
 }

@@ -69,7 +69,7 @@ struct HopscotchIndex {
         const uint4 second = load_past_l1(bytes + 16);
         const uint4 third = load_past_l1(bytes + sizeof(store::Item));
         if ((second.w & 0xff) != key_size) continue;
-        if (same_key<kKeyInSlot % 4>(item->key_data(), third, key, key_size)) return item;
+        if (same_key(item->key_data(), third, key, key_size, kKeyInSlot % 4)) return item;
       }
     }
     return nullptr;

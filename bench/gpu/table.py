@@ -33,6 +33,8 @@ what = (
     else "key {key_size}, value {value_size}, zipf {zipf}, hits {hit_ratio}, sets {set_share}".format(**study)
 )
 print(study["fabric"])
+if "multiget" in study:
+    what += f", {study['multiget']} keys a get"
 print(f"{what}; the bus allows {study.get('bus_requests_per_s', 0) / 1e6:.0f} M/s")
 if "offered_per_s" in study:
     print(f"offered {study['offered_per_s'] / 1e6:.0f} M/s")
@@ -42,6 +44,8 @@ for row in study["rows"]:
         f"  p50 {row['batch_p50_us']:8.1f}  p99 {row['batch_p99_us']:8.1f} us"
         f"  {row.get('requests_per_j', 0) / 1e3:8.0f} k/J  {row.get('watts', 0):4.0f} W  wrong {row['wrong']}"
     )
+    if "keys_per_s" in row:
+        print(f"    {row['keys_per_s'] / 1e6:.1f} M keys/s")
     if "background_ms" in row:
         print(
             f"    background in {row['background_launches']} launches by {row['background_cut']}: {row['background_ms']:.1f} ms"

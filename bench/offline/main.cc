@@ -78,6 +78,7 @@ void add_workload(CLI::App* app, WorkloadConfig* workload) {
   app->add_option("--zipf", workload->theta, "exponent; 0: uniform")->check(CLI::Range(0.0, 10.0));
   app->add_option("--hits", workload->hit_ratio, "share of gets that hit")
       ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--multiget", workload->multiget, "keys of a get")->check(CLI::Range(1u, 128u));
   app->add_option("--sets", workload->set_share, "share of requests that are sets")
       ->check(CLI::Range(0.0, 1.0));
   app->add_flag("--ping", workload->ping, "mn alone: nothing of the store");

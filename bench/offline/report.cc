@@ -40,10 +40,12 @@ std::string describe(const WorkloadConfig& workload) {
     return fmt::format("{:.0f}% get, keys and values of ETC's sizes, {} keys",
                        100 * (1 - workload.set_share), workload.keys);
   }
+  const std::string multiget =
+      workload.multiget > 1 ? fmt::format(" of {} keys", workload.multiget) : std::string();
   const std::string keys = workload.theta > 0 ? fmt::format("Zipf {}", workload.theta) : "uniform";
-  return fmt::format("{:.0f}% get, keys of {} B, values of {} B, {} of {} keys, {:.0f}% hits",
-                     100 * (1 - workload.set_share), keys_of(workload), workload.value_size, keys,
-                     workload.keys, 100 * workload.hit_ratio);
+  return fmt::format("{:.0f}% get{}, keys of {} B, values of {} B, {} of {} keys, {:.0f}% hits",
+                     100 * (1 - workload.set_share), multiget, keys_of(workload),
+                     workload.value_size, keys, workload.keys, 100 * workload.hit_ratio);
 }
 
 // The rate that the bus allows: the larger of frames and replies, each in its direction.
@@ -112,6 +114,7 @@ std::string json_report(const StudyConfig& config, const std::string& backend,
   if (in.etc) out["sizes"] = "etc";
   out["zipf"] = in.theta;
   out["hit_ratio"] = in.hit_ratio;
+  if (in.multiget > 1) out["multiget"] = in.multiget;
   out["set_share"] = in.set_share;
   out["udp_checksum"] = in.udp_checksum;
   out["requests"] = config.requests;
@@ -128,6 +131,9 @@ std::string json_report(const StudyConfig& config, const std::string& backend,
     nlohmann::ordered_json line;
     line["batch"] = row.batch;
     line["requests_per_s"] = std::round(row.requests_per_s);
+    if (in.multiget > 1 && in.set_share == 0) {
+      line["keys_per_s"] = std::round(in.multiget * row.requests_per_s);
+    }
     line["batch_mean_us"] = rounded(row.mean_us);
     line["batch_p50_us"] = rounded(row.p50_us);
     line["batch_p95_us"] = rounded(row.p95_us);

@@ -60,6 +60,22 @@ TEST(StudyTest, EveryKindOfRequestIsAnswered) {
   expect_all_right(config);
 }
 
+TEST(StudyTest, MultigetsAreAnswered) {
+  StudyConfig config = small_study();
+  config.requests = 2000;
+  config.batches = {64};
+  config.workload.hit_ratio = 0.85;
+  config.workload.set_share = 0.1;
+  for (const uint32_t keys : {2u, 24u, 40u}) {
+    for (const uint32_t value : {2u, 100u}) {
+      SCOPED_TRACE(std::to_string(keys) + " " + std::to_string(value));
+      config.workload.multiget = keys;
+      config.workload.value_size = value;
+      expect_all_right(config);
+    }
+  }
+}
+
 TEST(StudyTest, MixturesAndSortedBatchesAreAnswered) {
   StudyConfig config = small_study();
   config.batches = {64, 1000};

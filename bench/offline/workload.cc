@@ -98,16 +98,18 @@ Workload::Workload(const WorkloadConfig& config) : config_(config), items_(confi
   }
   const Sizes most = longest();
   const auto digits = static_cast<uint32_t>(std::to_string(most.value).size());
-  const uint32_t get = config.ping ? 4 : 4 + most.key + 2u;  // "get k\r\n"
+  const uint32_t keys = config.multiget;
+  const uint32_t get = config.ping ? 4 : 3 + keys * (1u + most.key) + 2u;  // "get k\r\n"
   const uint32_t piece = std::min<uint32_t>(most.value, kSetValueMax);
   const uint32_t verb = fill_pieces() > 1 ? 7 : 4;
   const uint32_t set = verb + most.key + 5 + digits + 2 + piece + 2;  // "set k 0 0 n\r\nv\r\n"
-  const uint32_t hit = 6 + most.key + 3 + digits + 2 + most.value + 2 + 5;  // "VALUE k 0 n\r\n..."
+  // "VALUE k 0 n\r\n..."
+  const uint32_t hits = keys * (6 + most.key + 3 + digits + 2 + most.value + 2) + 5;
   fill_slot_ = slot_of(set);
   request_slot_ = config.set_share == 0   ? slot_of(get)
                   : config.set_share == 1 ? fill_slot_
                                           : std::max(slot_of(get), fill_slot_);
-  reply_slot_ = config.ping || config.set_share == 1 ? slot_of(8) : reply_slot_of(hit);
+  reply_slot_ = config.ping || config.set_share == 1 ? slot_of(8) : reply_slot_of(hits);
 }
 
 Workload::Sizes Workload::longest() const {
@@ -155,7 +157,7 @@ Workload::Request Workload::draw(uint64_t number) const {
   return request;
 }
 
-bool Workload::is_set(uint64_t number) const { return draw(number).set; }
+bool Workload::is_set(uint64_t number) const { return key(number, 0).set; }
 
 std::string Workload::key_of(uint32_t id) const {
   const uint32_t size = key_size_of(id);
@@ -177,22 +179,29 @@ std::string Workload::store_of(uint32_t id, uint32_t piece) const {
          "\r\n" + value + "\r\n";
 }
 
-std::string Workload::message_of(Request request) const {
+std::string Workload::message_of(uint64_t number) const {
   if (config_.ping) return "mn\r\n";
-  return request.set ? store_of(request.id, 0) : "get " + key_of(request.id) + "\r\n";
+  if (is_set(number)) return store_of(key(number, 0).id, 0);
+  std::string text = "get";
+  for (uint32_t i = 0; i < config_.multiget; ++i) text += " " + key_of(key(number, i).id);
+  return text + "\r\n";
 }
 
-std::string Workload::answer_to(Request request) const {
+std::string Workload::answer_to(uint64_t number) const {
   if (config_.ping) return "MN\r\n";
-  if (request.set) return "STORED\r\n";
-  if (request.id >= config_.keys) return "END\r\n";
-  const std::string value = value_of(request.id);
-  return "VALUE " + key_of(request.id) + " 0 " + std::to_string(value.size()) + "\r\n" + value +
-         "\r\nEND\r\n";
+  if (is_set(number)) return "STORED\r\n";
+  std::string text;
+  for (uint32_t i = 0; i < config_.multiget; ++i) {
+    const uint32_t id = key(number, i).id;
+    if (id >= config_.keys) continue;
+    const std::string value = value_of(id);
+    text += "VALUE " + key_of(id) + " 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+  }
+  return text + "END\r\n";
 }
 
 uint32_t Workload::write_request(uint64_t number, uint8_t* out) const {
-  return write_frame(message_of(draw(number)), number, out);
+  return write_frame(message_of(number), number, out);
 }
 
 uint32_t Workload::write_fill(uint32_t id, uint32_t piece, uint8_t* out) const {

@@ -30,10 +30,11 @@ struct WorkloadConfig {
   // Sizes of keys and values as in Facebook's ETC pool (bench/workload/sizes.h), instead of those
   // above; values are cut at kSetValueMax.
   bool etc = false;
-  double theta = 0;      // of Zipf; 0: uniform
-  double hit_ratio = 1;  // of gets
-  double set_share = 0;  // of requests
-  bool ping = false;     // only `mn`: headers, without the store
+  double theta = 0;       // of Zipf; 0: uniform
+  double hit_ratio = 1;   // of gets
+  uint32_t multiget = 1;  // keys of a get
+  double set_share = 0;   // of requests
+  bool ping = false;      // only `mn`: headers, without the store
   bool udp_checksum = false;
   uint64_t seed = 1;
 };
@@ -70,15 +71,15 @@ class Workload {
   uint32_t fill_pieces() const;
 
   bool is_set(uint64_t number) const;
-  // Bytes of the key of request `number`.
-  uint32_t key_size(uint64_t number) const { return key_size_of(draw(number).id); }
+  // Bytes of the first key of request `number`.
+  uint32_t key_size(uint64_t number) const { return key_size_of(key(number, 0).id); }
 
   // `frame_of(datagram)` returns the whole and correct answer to request `number`, with the right
   // number of frames: every byte is compared, and the checksums, which are computed here in another
   // way than by the server.
   template <typename FrameOf>
   bool is_right(uint64_t number, const FrameOf& frame_of) const {
-    return carry(answer_to(draw(number)), number, frame_of);
+    return carry(answer_to(number), number, frame_of);
   }
   template <typename FrameOf>
   bool is_stored(uint32_t id, const FrameOf& frame_of) const {
@@ -94,8 +95,12 @@ class Workload {
   };
 
   Request draw(uint64_t number) const;
-  std::string message_of(Request request) const;
-  std::string answer_to(Request request) const;
+  // Key `index` of request `number`; a set has one.
+  Request key(uint64_t number, uint32_t index) const {
+    return draw(number * config_.multiget + index);
+  }
+  std::string message_of(uint64_t number) const;
+  std::string answer_to(uint64_t number) const;
   std::string store_of(uint32_t id, uint32_t piece) const;
   struct Sizes {
     uint16_t key;

@@ -127,6 +127,16 @@ class LaneRanges {
   __device__ uint32_t end() const { return end_; }
   __device__ uint32_t total() const { return total_; }
 
+  // The lane whose range contains a word; the last lane for words after all ranges.
+  __device__ uint32_t owner_of(uint32_t word) const {
+    uint32_t lane = 0;
+#pragma unroll
+    for (uint32_t step = kWarpSize / 2; step != 0; step /= 2) {
+      if (__shfl_sync(kAllLanes, end_, lane + step - 1) <= word) lane += step;
+    }
+    return lane;
+  }
+
   // Like in_batches(), for the first `total` words: load(at), where `at` counts from this lane's
   // `from`, the place of its range in the source, in words.
   template <uint32_t kBatch, typename Load, typename Store>
@@ -153,16 +163,6 @@ class LaneRanges {
     const uint32_t owner = owner_of(word);
     const uint32_t into = word - __shfl_sync(kAllLanes, begin_, owner);
     return __shfl_sync(kAllLanes, begin, owner) + into;
-  }
-
-  // The lane whose range contains a word.
-  __device__ uint32_t owner_of(uint32_t word) const {
-    uint32_t lane = 0;
-#pragma unroll
-    for (uint32_t step = kWarpSize / 2; step != 0; step /= 2) {
-      if (__shfl_sync(kAllLanes, end_, lane + step - 1) <= word) lane += step;
-    }
-    return lane;
   }
 
   uint32_t end_;

@@ -29,10 +29,12 @@ inline constexpr uint32_t kReplyHeadersMax =
 inline constexpr uint32_t kReplyUdpPayloadMax =
     UINT16_MAX - kIpv4HeaderSize - kUdpProtocolHeaderSize;
 
-// Reads the headers of `frame` and verifies their lengths and checksums. `packet` is valid only
-// after kRequest. Bytes after the IP datagram are padding. Any unicast address is accepted as the
-// destination; source and destination must both be single hosts.
-WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& packet) {
+namespace packet_detail {
+
+// `parse_transport(frame, size, packet)` reads the UDP header.
+template <typename ParseTransport>
+WC_HD inline PacketVerdict parse_headers(Bytes frame, Packet& packet,
+                                         const ParseTransport& parse_transport) {
   packet = Packet{};
   uint16_t ether_type = 0;
   PacketVerdict verdict = parse_ethernet(frame, packet, ether_type);
@@ -46,7 +48,27 @@ WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& 
     verdict = PacketVerdict::kNotForUs;
   }
   if (verdict != PacketVerdict::kRequest) return verdict;
-  return parse_udp(frame, size, udp_port, packet);
+  return parse_transport(frame, size, packet);
+}
+
+}  // namespace packet_detail
+
+// Reads the headers of `frame` and verifies their lengths and checksums. `packet` is valid only
+// after kRequest. Bytes after the IP datagram are padding. Any unicast address is accepted as the
+// destination; source and destination must both be single hosts.
+WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& packet) {
+  return packet_detail::parse_headers(frame, packet,
+                                      [udp_port](Bytes whole, uint32_t size, Packet& parts) {
+                                        return parse_udp(whole, size, udp_port, parts);
+                                      });
+}
+
+// The same without UDP's checksum: see udp_is_intact().
+WC_HD inline PacketVerdict parse_packet_headers(Bytes frame, uint16_t udp_port, Packet& packet) {
+  return packet_detail::parse_headers(
+      frame, packet, [udp_port](Bytes whole, uint32_t size, Packet& parts) {
+        return parse_udp_header_fields(whole, size, udp_port, parts);
+      });
 }
 
 // Where the parts of a frame lie for which parse_packet() has returned kRequest, whatever has

@@ -44,9 +44,10 @@ WC_HD inline void place_udp_payload(Bytes frame, Packet& packet) {
 
 // Reads the UDP header at packet.l4_offset. IP carries `size` bytes; UDP's own length may be less,
 // and the bytes after it do not belong to the datagram. Fills the remaining fields of `packet`. A
-// datagram with source port 0 cannot be answered and is kNotForUs.
-WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_port,
-                                     Packet& packet) {
+// datagram with source port 0 cannot be answered and is kNotForUs. Leaves the checksum, where there
+// is one, to udp_is_intact().
+WC_HD inline PacketVerdict parse_udp_header_fields(Bytes frame, uint32_t size, uint16_t udp_port,
+                                                   Packet& packet) {
   const uint8_t* header = frame.data + packet.l4_offset;
   if (size < kUdpProtocolHeaderSize) return PacketVerdict::kTruncated;
   if (load_big16(header + kUdpDestinationOffset) != udp_port || load_big16(header) == 0) {
@@ -55,16 +56,26 @@ WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_po
   const uint16_t udp_size = load_big16(header + kUdpLengthOffset);
   if (udp_size < kUdpProtocolHeaderSize || udp_size > size) return PacketVerdict::kTruncated;
   place_udp_payload(frame, packet);
-  if (packet.has_udp_checksum) {
-    const uint64_t pseudo =
-        udp_pseudo_header_sum(frame.data, packet.l3_offset, packet.ip_version, udp_size);
-    if (checksum_fold(checksum_add(pseudo, header, udp_size)) != 0xffff) {
-      return PacketVerdict::kBadChecksum;
-    }
-  } else if (packet.ip_version == 6) {
-    return PacketVerdict::kBadChecksum;
-  }
+  if (!packet.has_udp_checksum && packet.ip_version == 6) return PacketVerdict::kBadChecksum;
   return PacketVerdict::kRequest;
+}
+
+// Whether the datagram agrees with its checksum. `sum`: checksum_add() of UDP header and payload.
+// REQUIRES: packet.has_udp_checksum.
+WC_HD inline bool udp_is_intact(Bytes frame, const Packet& packet, uint64_t sum) {
+  const auto udp_size = static_cast<uint16_t>(kUdpProtocolHeaderSize + packet.payload_size);
+  return checksum_fold(sum + udp_pseudo_header_sum(frame.data, packet.l3_offset, packet.ip_version,
+                                                   udp_size)) == 0xffff;
+}
+
+// parse_udp_header_fields() and udp_is_intact().
+WC_HD inline PacketVerdict parse_udp(Bytes frame, uint32_t size, uint16_t udp_port,
+                                     Packet& packet) {
+  const PacketVerdict verdict = parse_udp_header_fields(frame, size, udp_port, packet);
+  if (verdict != PacketVerdict::kRequest || !packet.has_udp_checksum) return verdict;
+  const uint64_t sum = checksum_add(0, frame.data + packet.l4_offset,
+                                    kUdpProtocolHeaderSize + size_t{packet.payload_size});
+  return udp_is_intact(frame, packet, sum) ? PacketVerdict::kRequest : PacketVerdict::kBadChecksum;
 }
 
 // Writes the header of the reply to `request`: ports swapped, `payload_size` bytes, no checksum.

@@ -101,8 +101,17 @@ class RandomFrames {
     }
   }
 
+  std::string multiget() {
+    std::string line = one_in(2) ? "get" : "gets";
+    for (uint32_t count = one_in(10) ? 140 : 1 + below(one_in(2) ? 6 : 40); count > 0; --count) {
+      const std::string next = std::string(one_in(8) ? 1 + below(20) : 1, ' ') + key();
+      if (line.size() + next.size() < 1300) line += next;
+    }
+    return line + (one_in(8) ? " " : "") + (one_in(8) ? "\n" : "\r\n");
+  }
+
   std::string text() {
-    switch (below(6)) {
+    switch (below(8)) {
       case 0:
         return "gets " + key() + "\r\n";
       case 1:
@@ -114,6 +123,9 @@ class RandomFrames {
         return "delete " + key() + noreply() + "\r\n";
       case 4:
         return "touch " + key() + " " + time() + noreply() + "\r\n";
+      case 5:
+      case 6:
+        return multiget();
       default: {
         const std::string bytes = value();
         const std::string name = one_of({"add ", "replace ", "append ", "prepend ", "cas "});

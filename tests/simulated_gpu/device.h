@@ -153,6 +153,10 @@ template <typename T>
 T __reduce_max_sync(uint32_t mask, T value) {
   return simt::reduce(mask, value, [](T a, T b) { return a < b ? b : a; });
 }
+template <typename T>
+T __reduce_or_sync(uint32_t mask, T value) {
+  return simt::reduce(mask, value, [](T a, T b) { return static_cast<T>(a | b); });
+}
 
 inline void __syncwarp(uint32_t mask = ~0u) {
   simt::exchange_in_warp(mask, 0, simt::Together::kSync);

@@ -41,15 +41,27 @@ constexpr uint64_t kMemory = uint64_t{16} << 20;  // of each store
 constexpr uint32_t kBatchMax = 80;
 constexpr uint32_t kBufferBytes = 1024 * 1024;
 constexpr size_t kFrameMax = 3 * 1024;  // the GPU leaves larger frames to the host
+constexpr size_t kKeysMax = 128;        // and multigets of more keys
 
-// A frame up to its command.
+// A frame up to its commands, or its keys if it is a multiget.
 struct Opened {
-  enum class Kind : uint8_t { kDropped, kSeveral, kOne };
+  enum class Kind : uint8_t { kDropped, kSeveral, kMultiget, kOne };
   Kind kind = Kind::kDropped;
   net::Packet packet;
   protocol::UdpHeader header;
-  protocol::Frame command;
+  std::vector<protocol::Frame> commands;
 };
+
+// The commands are the keys of one get or gets line.
+bool is_multiget(const std::vector<protocol::Frame>& commands) {
+  for (const protocol::Frame& command : commands) {
+    const bool is_last = &command == &commands.back();
+    if (command.verdict != protocol::Verdict::kTextKey) return false;
+    if ((command.detail & protocol::kKeyOfGat) != 0) return false;
+    if (((command.detail & protocol::kKeyLast) != 0) != is_last) return false;
+  }
+  return true;
+}
 
 Opened open(Aligned& frame, uint8_t protocol) {
   Opened opened;
@@ -66,14 +78,18 @@ Opened open(Aligned& frame, uint8_t protocol) {
   protocol::FrameLimits limits = protocol::testing::packet_limits();
   limits.cas_enabled = false;
   limits.protocol = protocol;
-  protocol::Frame commands[2];
-  const protocol::FrameResult framed = protocol::frame_datagram(
-      state, limits, datagram.from(protocol::kUdpHeaderSize),
-      opened.packet.payload_offset + protocol::kUdpHeaderSize, 0, commands, 2);
+  constexpr uint32_t kCommandsMax = 2000;
+  opened.commands.resize(kCommandsMax);
+  const protocol::FrameResult framed =
+      protocol::frame_datagram(state, limits, datagram.from(protocol::kUdpHeaderSize),
+                               opened.packet.payload_offset + protocol::kUdpHeaderSize, 0,
+                               opened.commands.data(), kCommandsMax);
+  EXPECT_EQ(framed.end, protocol::FrameEnd::kClose);
+  opened.commands.resize(framed.count);
   if (framed.count == 0) return opened;
-  const bool one = framed.count == 1 && framed.end == protocol::FrameEnd::kClose;
-  opened.kind = one ? Opened::Kind::kOne : Opened::Kind::kSeveral;
-  opened.command = commands[0];
+  opened.kind = Opened::Kind::kSeveral;
+  if (is_multiget(opened.commands)) opened.kind = Opened::Kind::kMultiget;
+  if (framed.count == 1) opened.kind = Opened::Kind::kOne;
   return opened;
 }
 
@@ -132,10 +148,12 @@ class HostStages {
     context.counters = &counters_;
     context.item_size_max = protocol::testing::packet_limits().item_size_max;
     context.cas_enabled = false;
-    std::vector<uint8_t> text(256 * 1024);
+    std::vector<uint8_t> text(1024 * 1024);
     uint8_t* end = text.data();
     context.store.enter_batch(thread_);
-    EXPECT_EQ(request::process_request(context, opened.command, end), Status::kOk);
+    for (const protocol::Frame& command : opened.commands) {
+      EXPECT_EQ(request::process_request(context, command, end), Status::kOk);
+    }
     context.store.leave_batch(thread_);
     return {false,
             frames_with(frame, opened, {text.data(), static_cast<size_t>(end - text.data())})};
@@ -246,14 +264,17 @@ class Unordered {
   void add(const std::string& bytes) {
     Aligned frame(bytes);
     const Opened opened = open(frame, protocol_);
-    if (opened.kind == Opened::Kind::kOne && !fits(frame, opened, bytes)) return;
+    const bool runs = opened.kind == Opened::Kind::kOne || opened.kind == Opened::Kind::kMultiget;
+    for (const protocol::Frame& command : opened.commands) {
+      if (runs && !fits(frame, command, bytes)) return;
+    }
     frames_.push_back(bytes);
   }
 
  private:
-  bool fits(Aligned& frame, const Opened& opened, const std::string& bytes) {
+  bool fits(Aligned& frame, const protocol::Frame& command, const std::string& bytes) {
     protocol::Request request;
-    protocol::parse_request(opened.command, frame.data(), request);
+    protocol::parse_request(command, frame.data(), request);
     if (!request::acts_on_key(request.op)) return true;
     const auto* const begin = reinterpret_cast<const char*>(frame.data());
     const std::string key(begin + request.key_offset, request.key_size);
@@ -276,16 +297,18 @@ bool is_for_host(const std::string& bytes, uint8_t protocol) {
   if (bytes.size() > kFrameMax) return true;
   Aligned frame(bytes);
   const Opened opened = open(frame, protocol);
+  if (opened.kind == Opened::Kind::kMultiget) return opened.commands.size() > kKeysMax;
   if (opened.kind != Opened::Kind::kOne) return opened.kind == Opened::Kind::kSeveral;
   protocol::Request request;
-  protocol::parse_request(opened.command, frame.data(), request);
+  protocol::parse_request(opened.commands[0], frame.data(), request);
   return request::is_administrative(request.op);
 }
 
 // What a seed's frames came to, so that a generator that makes nothing but errors is noticed.
 struct Tally {
   uint64_t answered = 0;
-  uint64_t hits = 0;
+  uint64_t hits = 0;  // frames
+  uint64_t multigets = 0;
   uint64_t dropped = 0;
   uint64_t left_to_host = 0;
 };
@@ -305,6 +328,8 @@ void compare(GpuPackets& gpu, HostStages& host, const std::vector<std::string>& 
     ASSERT_EQ(theirs.dropped, ours.dropped) << testing::PrintToString(frames[i]);
     ASSERT_EQ(theirs.frames, ours.frames) << testing::PrintToString(frames[i]);
     if (ours.dropped) ++tally.dropped;
+    Aligned sent(frames[i]);
+    if (open(sent, protocol).kind == Opened::Kind::kMultiget) ++tally.multigets;
     if (!ours.frames.empty()) ++tally.answered;
     for (const std::string& frame : ours.frames) {
       if (frame.find("VALUE ") != std::string::npos) ++tally.hits;
@@ -343,6 +368,7 @@ void run_seeds(const Mode& mode) {
   if (testing::Test::HasFailure()) return;
   EXPECT_GT(tally.answered, 200 * seeds);
   EXPECT_GT(tally.hits, 30 * seeds);
+  EXPECT_GT(tally.multigets, 10 * seeds);
   EXPECT_GT(tally.dropped, 10 * seeds);
   EXPECT_GT(tally.left_to_host, seeds);
 }

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -85,6 +87,7 @@ class Packets {
     return frames.empty() ? "" : frames[0];
   }
   PacketRunner& engine() { return *engine_; }
+  const request::Counters& counters() const { return counters_; }
 
  private:
   request::Counters counters_;
@@ -275,6 +278,177 @@ TEST_F(SimulatedGpuPackets, ReserveWritersSpaceForSeveralDatagrams) {
     // A warp gets space for all of its packets or for none: 32 and 8 of them, 3.1 KB each.
     EXPECT_EQ(done, space == kBufferBytes ? 40u : 8u);
   }
+}
+
+// What a get line of these keys must get.
+std::string text_of_line(const std::vector<std::string>& keys,
+                         const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (const std::string& key : keys) {
+    const auto found = values.find(key);
+    if (found == values.end()) continue;
+    text += "VALUE " + key + " 0 " + std::to_string(found->second.size()) + "\r\n" + found->second +
+            "\r\n";
+  }
+  return text + "END\r\n";
+}
+
+std::string line_of(const std::vector<std::string>& keys) {
+  std::string line = "get";
+  for (const std::string& key : keys) line += " " + key;
+  return line + "\r\n";
+}
+
+// Parts of all sizes, so that datagrams end at every byte of a part; values that are copied by one
+// lane and by the warp; values of several datagrams.
+TEST_F(SimulatedGpuPackets, AnswerMultigets) {
+  open(1);
+  std::map<std::string, std::string> values;
+  std::vector<std::string> keys;
+  const std::vector<size_t> sizes = {0, 1, 2, 7, 31, 63, 64, 65, 200, 900, 1392, 5000, 20000};
+  for (const size_t key_size : {size_t{1}, size_t{5}, size_t{16}, size_t{33}, size_t{250}}) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const std::string key(key_size, static_cast<char>('a' + i));
+      values[key] = value_of(sizes[i]);
+      store_value(key, values[key]);
+      keys.push_back(key);
+    }
+  }
+  std::mt19937 dice(1);
+  const auto below = [&dice](size_t bound) { return static_cast<uint32_t>(dice() % bound); };
+  for (uint32_t round = 0; round < 60; ++round) {
+    std::vector<std::string> commands;
+    std::vector<std::string> texts;
+    const bool is_short = round % 3 != 0;
+    for (uint32_t i = 0; i < 10; ++i) {
+      std::vector<std::string> line;
+      size_t bytes = 5;
+      for (uint32_t count = 1 + below(is_short ? 40 : 6); count > 0; --count) {
+        std::string key = keys[below(keys.size())];
+        if (is_short && values[key].size() > 200) key = keys[below(8)];
+        if (below(6) == 0) key[0] = '_';  // a miss, unless the datagram is full
+        bytes += key.size() + 1;
+        if (bytes > 1300) break;
+        line.push_back(key);
+      }
+      commands.push_back(line_of(line));
+      texts.push_back(text_of_line(line, values));
+    }
+    packets_[0]->run(commands, 16);
+    for (uint32_t i = 0; i < commands.size(); ++i) {
+      if (packets_[0]->state(i) == PacketState::kHost) {  // the arena is full
+        EXPECT_FALSE(is_short);
+        continue;
+      }
+      ASSERT_EQ(text_of(packets_[0]->replies(i)), texts[i]) << commands[i];
+    }
+  }
+}
+
+// A datagram may end anywhere in a part: every byte of key, numbers, value and line ends.
+TEST_F(SimulatedGpuPackets, DivideMultigetsAtAnyByte) {
+  open(1);
+  std::map<std::string, std::string> values;
+  for (const size_t size : {size_t{1}, size_t{40}, size_t{80}}) {
+    values["key" + std::to_string(size)] = value_of(size);
+  }
+  std::vector<std::string> shifts;
+  for (uint32_t i = 0; i < 64; ++i) {
+    const std::string key = "s" + std::to_string(100 + i);
+    values[key] = value_of(1000 + 2 * i);
+    shifts.push_back(key);
+  }
+  for (const auto& [key, value] : values) store_value(key, value);
+  for (const char* const last : {"key1", "key40", "key80", "missing"}) {
+    std::vector<std::string> commands;
+    std::vector<std::string> texts;
+    for (const std::string& shift : shifts) {
+      // About 1,392 bytes up to the end of the last part, one way or the other.
+      const std::vector<std::string> keys = {shift, "key80", "key80", "key40", last};
+      commands.push_back(line_of(keys));
+      texts.push_back(text_of_line(keys, values));
+    }
+    packets_[0]->run(commands, 16);
+    for (uint32_t i = 0; i < commands.size(); ++i) {
+      ASSERT_EQ(text_of(packets_[0]->replies(i)), texts[i]) << commands[i];
+    }
+  }
+}
+
+// Lines with as many keys as fit, also of one byte; what is not for the device is the host's.
+TEST_F(SimulatedGpuPackets, LeaveSomeMultigetsToTheHost) {
+  open(1);
+  std::map<std::string, std::string> values;
+  for (const char* const key : {"a", "b", "c"}) {
+    values[key] = key;
+    store_value(key, key);
+  }
+  const std::vector<uint32_t> counts = {1, 2, 31, 32, 33, 64, 100, 127, 128, 129, 300};
+  std::vector<std::string> commands;
+  std::vector<std::string> texts;
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (const uint32_t count : counts) {
+      std::vector<std::string> keys;
+      for (uint32_t i = 0; i < count; ++i) keys.emplace_back(1, "abcd"[(i + round) % 4]);
+      commands.push_back(line_of(keys));
+      texts.push_back(text_of_line(keys, values));
+    }
+  }
+  packets_[0]->run(commands, 16);
+  for (uint32_t i = 0; i < commands.size(); ++i) {
+    const bool is_host = packets_[0]->state(i) == PacketState::kHost;
+    ASSERT_EQ(is_host, counts[i % counts.size()] > 128) << commands[i];
+    if (!is_host) {
+      ASSERT_EQ(text_of(packets_[0]->replies(i)), texts[i]) << commands[i];
+    }
+  }
+  // 40,000 bytes are a chain here.
+  store_value("chain", value_of(40000));
+  packets_[0]->run({"get a chain b\r\n", "get a b\r\n", "get a\r\nget b\r\n", "gat 0 a b\r\n",
+                    "get a " + std::string(251, 'k') + "\r\n"});
+  EXPECT_EQ(packets_[0]->state(0), PacketState::kHost);
+  EXPECT_EQ(packets_[0]->reply(1).find("VALUE a 0 1") != std::string::npos, true);
+  EXPECT_EQ(packets_[0]->state(2), PacketState::kHost);
+  EXPECT_EQ(packets_[0]->state(3), PacketState::kHost);
+  expect(*packets_[0], 4, "CLIENT_ERROR");
+}
+
+TEST_F(SimulatedGpuPackets, CountTheKeysOfMultigets) {
+  open(1);
+  packets_[0]->run({"set a 0 0 1\r\na\r\n", "set b 0 -1 1\r\nb\r\n", "set c 0 0 1\r\nc\r\n"});
+  const auto read = [this](request::Counter counter) {
+    return packets_[0]->counters().read(counter);
+  };
+  const auto at = [&](uint64_t gets, uint64_t hits, uint64_t misses, uint64_t expired) {
+    EXPECT_EQ(read(request::Counter::kCmdGet), gets);
+    EXPECT_EQ(read(request::Counter::kGetHits), hits);
+    EXPECT_EQ(read(request::Counter::kGetMisses), misses);
+    EXPECT_EQ(read(request::Counter::kGetExpired), expired);
+  };
+  packets_[0]->run({"gets a b c d a\r\n", "get d e\r\n"});
+  at(7, 3, 4, 1);
+  packets_[0]->run({"get b\r\n", "gets a\r\n"});
+  at(9, 4, 5, 2);
+}
+
+// Packets whose replies do not fit get space when the arena is empty; the last go to the host.
+TEST_F(SimulatedGpuPackets, AMultigetWithoutReplySpace) {
+  open(1);
+  std::map<std::string, std::string> values = {{"k", value_of(900)}};
+  store_value("k", values["k"]);
+  const std::vector<std::string> keys(4, "k");
+  const std::vector<std::string> commands(20, line_of(keys));
+  net::PacketBurst batch = packets_[0]->batch_of(commands, 16);
+  batch.reply_bytes = 16 * 1024;
+  ASSERT_TRUE(packets_[0]->engine().run(batch));
+  uint32_t done = 0;
+  for (uint32_t i = 0; i < commands.size(); ++i) {
+    if (packets_[0]->state(i) == PacketState::kHost) continue;
+    EXPECT_EQ(text_of(packets_[0]->replies(i)), text_of_line(keys, values));
+    ++done;
+  }
+  EXPECT_EQ(done, 4u);  // of 3.9 KB each
+  EXPECT_EQ(packets_[0]->counters().read(request::Counter::kGetHits), 16u);
 }
 
 // One thread runs several batches at the same time, in place and copied.

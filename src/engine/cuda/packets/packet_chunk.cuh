@@ -6,9 +6,10 @@
 //
 // As many frames as fit are loaded into the staging buffer at a time. The single-key fast path for
 // GETs with short values (single_key_gets.cuh) is part of the kernel itself. Everything else is in
-// separate functions with their own registers and stack: long values, misses, single-key SETs
-// (single_key_sets.cuh), and the general path. A warp that needs none of them neither fetches their
-// code nor carries their state. A lane keeps little data across such a call; it goes to the stack.
+// separate functions with their own registers and stack: long values, misses, multigets
+// (get_lines.cuh), single-key SETs (single_key_sets.cuh), and the general path. A warp that needs
+// none of them neither fetches their code nor carries their state. A lane keeps little data across
+// such a call; it goes to the stack.
 //
 // Device code.
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstdint>
 
 #include "engine/cuda/packets/general_packets.cuh"
+#include "engine/cuda/packets/get_lines.cuh"
 #include "engine/cuda/packets/single_key_gets.cuh"
 #include "engine/cuda/packets/single_key_sets.cuh"
 
@@ -37,6 +39,14 @@ __device__ __noinline__ inline bool run_single_key_misses(const BlockResources& 
                                                           uint32_t offset, bool missed,
                                                           PacketResult& result) {
   return answer_single_key_misses(resources.core, job, stage, tally, frame, offset, missed, result);
+}
+
+__device__ __noinline__ inline bool run_get_lines(const BlockResources& resources,
+                                                  const PacketJob& job, WarpStage& stage,
+                                                  Tally& tally, Bytes frame, bool here,
+                                                  PacketResult& result) {
+  GetLines lines(resources.core, job, stage, tally);
+  return lines.run(frame, here, result);
 }
 
 __device__ __noinline__ inline bool run_single_key_sets(const BlockResources& resources,
@@ -71,6 +81,10 @@ __device__ __noinline__ inline PacketResult run_others(const BlockResources& res
   if (__any_sync(gpu::kAllLanes, missed)) {
     waits = !run_single_key_misses(resources, job, stage, tally, frame, offset, missed, result) &&
             waits;
+  }
+  const bool is_line = waits && may_be_get_line(job, frame);
+  if (__any_sync(gpu::kAllLanes, is_line)) {
+    waits = !run_get_lines(resources, job, stage, tally, frame, is_line, result) && waits;
   }
   if (!__any_sync(gpu::kAllLanes, waits)) return result;
   waits = !run_single_key_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;

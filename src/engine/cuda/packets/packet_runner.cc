@@ -9,6 +9,29 @@
 
 namespace warpcache::engine::cuda {
 
+namespace {
+
+// Bytes of a frame, as far as a look at a few of them says.
+uint32_t usual_frame_bytes(const net::PacketBurst& batch) {
+  if (batch.slots == nullptr) return batch.slot_bytes;
+  if (batch.input_bytes != 0) return batch.input_bytes / batch.count;
+  return (batch.slots[0].size + batch.slots[batch.count / 2].size +
+          batch.slots[batch.count - 1].size) /
+         3;
+}
+
+// Packets that a warp takes at a time. Of long frames, such as multigets, as many as the warp's
+// staging buffer holds: more would wait for these, and other warps are free.
+uint8_t chunk_of(const net::PacketBurst& batch) {
+  constexpr uint32_t kLongFrame = 320;
+  const uint32_t bytes = usual_frame_bytes(batch);
+  const uint32_t packets =
+      bytes <= kLongFrame ? kChunkPackets : std::clamp(kStageBytes / bytes, 4u, kChunkPackets);
+  return static_cast<uint8_t>(packets);
+}
+
+}  // namespace
+
 std::string PacketRunner::create(const PacketRunnerConfig& config, store::CudaStore& store,
                                  gpu::DeviceFaults& faults, request::Counters& counters,
                                  std::unique_ptr<PacketRunner>* runner) {
@@ -106,7 +129,8 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
     std::memcpy(job.inline_input, batch.input, batch.input_bytes);
   }
   job.count = batch.count;
-  job.shares = (batch.count + kChunkPackets - 1) / kChunkPackets;
+  job.chunk = chunk_of(batch);
+  job.shares = (batch.count + job.chunk - 1) / job.chunk;
   job.packets = batch.results;
   job.reply_out = batch.replies;
   job.reply_begin = reply_used_;

@@ -2,9 +2,10 @@
 //
 // Whole Ethernet frames on the GPU, after MemcachedGPU and GNoM (SoCC 2015): the device reads
 // headers, runs requests and writes reply frames with their checksums. The host handles only
-// unusual packets: administrative commands, several commands in a datagram, frames of more than 3
-// KB, values that are chains of segments, and replies that do not fit into an empty arena: see
-// CudaEngine, which owns one of these for each burst that is under way.
+// unusual packets: administrative commands, several commands in a datagram other than the keys of a
+// text multiget (get_lines.cuh), frames of more than 3 KB, values that are chains of segments, and
+// replies that do not fit into an empty arena: see CudaEngine, which owns one of these for each
+// burst that is under way.
 #pragma once
 
 #include <cstdint>

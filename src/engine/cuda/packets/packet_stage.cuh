@@ -15,8 +15,7 @@
 
 namespace warpcache::engine::cuda {
 
-// Bytes of frames that a warp holds at a time. The host handles larger frames.
-inline constexpr uint32_t kStageBytes = 3 * 1024;
+// Of the frames, and again of replies.
 inline constexpr uint32_t kStageWords = kStageBytes / 16;
 static_assert(kStageBytes >= net::kReplyHeadersMax + protocol::kUdpDatagramMax);
 static_assert(PacketResult::kSizeMax >= net::kReplyHeadersMax + protocol::kUdpDatagramMax);

@@ -35,9 +35,9 @@ struct PacketWork {
     const uint32_t warps = blockDim.x / gpu::kWarpSize;
     uint32_t chunk = block + gpu::warp_id() * blocks;
     do {
-      const uint32_t first = chunk * kChunkPackets;
+      const uint32_t first = chunk * job.chunk;
       const uint32_t left = chunk < job.shares ? job.count - first : 0;
-      packets.run(first, left < kChunkPackets ? left : kChunkPackets, wait_for_epoch);
+      packets.run(first, min(left, uint32_t{job.chunk}), wait_for_epoch);
       chunk += blocks * warps;
     } while (chunk < job.shares);
   }

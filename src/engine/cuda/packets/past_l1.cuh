@@ -25,11 +25,10 @@ __device__ inline uint4 load_past_l1(const void* from) {
 __device__ inline uint64_t join(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
 
 // `stored` is a multiple of 16; `four` are its first 16 bytes. `key` has `size` bytes, and is as
-// WordBytes says.
-template <uint32_t kPhase>
+// WordBytes says for `phase`.
 __device__ inline bool same_key(const uint8_t* stored, uint4 four, const uint8_t* key,
-                                uint32_t size) {
-  const auto* words = reinterpret_cast<const uint32_t*>(key - kPhase);
+                                uint32_t size, uint32_t phase) {
+  const auto* words = reinterpret_cast<const uint32_t*>(key - phase);
   uint32_t differ = 0;
   uint32_t half = words[0];
   for (uint32_t at = 0; at < size; at += 16) {
@@ -39,14 +38,23 @@ __device__ inline bool same_key(const uint8_t* stored, uint4 four, const uint8_t
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t begin = at + 4 * i;
       if (begin >= size) break;
-      const uint32_t next = begin + 4 - kPhase < size ? words[begin / 4 + 1] : 0;
-      uint32_t difference = theirs[i] ^ __funnelshift_r(half, next, 8 * kPhase);
+      const uint32_t next = begin + 4 - phase < size ? words[begin / 4 + 1] : 0;
+      uint32_t difference = theirs[i] ^ __funnelshift_r(half, next, 8 * phase);
       if (size - begin < 4) difference &= 0xffffffffu >> (8 * (4 - (size - begin)));
       differ |= difference;
       half = next;
     }
   }
   return differ == 0;
+}
+
+// The address of a key above a multiple of 4.
+template <uint32_t kPhase>
+__device__ inline uint32_t phase_of(const WordBytes<kPhase>& /*key*/) {
+  return kPhase;
+}
+__device__ inline uint32_t phase_of(const Bytes& key) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(key.data) % 4);
 }
 
 }  // namespace past_l1_detail
@@ -117,9 +125,9 @@ struct PastL1 {
   }
 
   // Sets `found` and returns true if the item has the key.
-  template <uint32_t kPhase>
-  __device__ static bool match_item(store::Item* item, const WordBytes<kPhase>& key,
-                                    store::Set* set, uint32_t way, const Line& line, Found& found) {
+  template <typename Key>
+  __device__ static bool match_item(store::Item* item, const Key& key, store::Set* set,
+                                    uint32_t way, const Line& line, Found& found) {
     const auto* const bytes = reinterpret_cast<const uint8_t*>(item);
     const uint4 first = past_l1_detail::load_past_l1(bytes);
     const uint4 second = past_l1_detail::load_past_l1(bytes + 16);
@@ -127,7 +135,8 @@ struct PastL1 {
     const uint4 third = past_l1_detail::load_past_l1(bytes + sizeof(store::Item));
     const auto size = static_cast<uint32_t>(key.size);
     if ((second.w & 0xff) != size) return false;
-    if (!past_l1_detail::same_key<kPhase>(bytes + sizeof(store::Item), third, key.data, size)) {
+    const uint32_t phase = past_l1_detail::phase_of(key);
+    if (!past_l1_detail::same_key(bytes + sizeof(store::Item), third, key.data, size, phase)) {
       return false;
     }
     found.set = set;
@@ -146,10 +155,12 @@ static_assert(offsetof(store::Item, expiry) == 8 && offsetof(store::Item, access
               offsetof(store::Item, key_size) == 28 && offsetof(store::Item, bits) == 29 &&
               offsetof(store::Item, layout) == 30);
 
-// Looks a key up without a lock. `pairs`: any earlier value of Shared::pair_count.
-template <uint32_t kPhase>
+// Looks a key up without a lock. `pairs`: any earlier value of Shared::pair_count. `key`:
+// WordBytes, or Bytes of which the memory from the multiple of 4 before them to that after them can
+// be read.
+template <typename Key>
 __device__ inline PastL1::Found find_past_l1(const store::Core& core, uint32_t pairs, uint64_t hash,
-                                             const WordBytes<kPhase>& key) {
+                                             const Key& key) {
   store::Set* const pair = store::pair_at(core, store::pair_of(hash, pairs));
   return store::find_in_pair<PastL1>(core, pair, hash, key);
 }

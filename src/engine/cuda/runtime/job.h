@@ -5,7 +5,7 @@
 // There are two kinds of jobs. A FrameJob is a batch of framed requests of connections and
 // datagrams, cut into groups; a block of threads takes one group at a time. A group holds whole
 // entries, or one entry that is larger than a slice. A PacketJob is a batch of independent Ethernet
-// frames; a warp takes a chunk of 32 frames at a time.
+// frames; a warp takes a chunk of up to 32 frames at a time.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,10 @@ inline constexpr uint32_t kGroupsMax = 2 * kFramesMax / kSliceFrames + 1;
 
 // Packets of one job at most.
 inline constexpr uint32_t kPacketsMax = 256 * 1024;
-// Packets that a warp works on at the same time: one for each lane.
+// Packets that a warp takes at a time at most: one for each lane.
 inline constexpr uint32_t kChunkPackets = 32;
+// Bytes of frames that a warp holds at a time. The host handles larger frames.
+inline constexpr uint32_t kStageBytes = 3 * 1024;
 
 struct Group {
   uint32_t first_frame;
@@ -164,6 +166,7 @@ struct PacketJob : Job {
   uint32_t reply_size;   // of the arena, at most PacketResult::kArenaMax
   uint16_t udp_port;     // packets to other ports are dropped
   uint8_t protocol;      // -B: see protocol::FrameLimits
+  uint8_t chunk;         // packets that a warp takes at a time, up to kChunkPackets
   // A short input is copied into the job itself, which saves one transfer over the bus.
   uint32_t inline_bytes;  // 0: the input is not here
   alignas(16) uint8_t inline_input[kInlineMax];

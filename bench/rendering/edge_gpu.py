@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of events on a GPU (bench/edge), beside the dissertation's values."""
+
+from __future__ import annotations
+
+from rendering.markdown import percent, table, three
+from rendering.registry import block
+from rendering.rows import Rows, only, rows, source
+
+FILE = "edge"
+FORMS = {
+    "answer": "one thread that answers a word",
+    "launch": "launch by the CPU",
+    "persistent": "persistent workers",
+    "graph": "graph launch by the GPU",
+}
+WAYS = {
+    "launch": "launches",
+    "launch-priority": "launches, stream with priority",
+    "edge-p1": "events, P1",
+    "edge-p1-reserved-16": "events, P1, 16 multiprocessors by shared memory",
+    "edge-p1-green-16": "events, P1, 16 multiprocessors by a green context",
+    "edge-p2": "events, P2, the convolution an event too",
+}
+PROGRAMS = {"compute": "arithmetic", "memory": "memory", "none": "none"}
+
+
+def rendered(head: tuple[str, ...], lines: list[tuple], found: Rows) -> str:
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+@block("edge-latency")
+def latency() -> str:
+    found = rows(FILE, what="latency")
+    lines = [(FORMS[row["form"]], row["blocks"], three(row["p50_us"]), three(row["p99_us"])) for row in found]
+    return rendered(("from the doorbell to the completion, us", "blocks", "p50", "p99"), lines, found)
+
+
+@block("edge-rate")
+def rate() -> str:
+    found = rows(FILE, what="rate")
+    lines = [
+        (FORMS[row["form"]], row["threads"], row["queues"], f"{row['events_per_s'] / 1e6:.2f}") for row in found
+    ]
+    return rendered(("", "threads", "queues", "M events/s"), lines, found)
+
+
+@block("edge-programs")
+def programs() -> str:
+    found = rows(FILE, what="beside_programs")
+    lines = []
+    for server in ("launch", "edge"):
+        alone = only(found, program="none", server=server)["packets_per_s"]
+        for program in ("compute", "memory"):
+            both = only(found, program=program, server=server)
+            free = only(found, program=program, server="none")["steps_per_s"]
+            lines.append(
+                (
+                    f"{'launches' if server == 'launch' else 'events'}, {PROGRAMS[program]}",
+                    f"{alone / 1e6:.1f}",
+                    f"{both['packets_per_s'] / 1e6:.1f}",
+                    percent(1 - both["packets_per_s"] / alone),
+                    percent(1 - both["steps_per_s"] / free),
+                )
+            )
+    head = ("server by, program", "M packets/s alone", "beside", "server loses", "program loses")
+    return rendered(head, lines, found)
+
+
+@block("edge-power")
+def power() -> str:
+    found = rows(FILE, what="product")
+    lines = [
+        (f"{row['way']}, {row['size']} x {row['size']}", three(row["us_each"]), f"{row['watts']:.0f}", three(row["mj_each"]))
+        for row in found
+    ]
+    return rendered(("products of matrices", "us each", "W", "mJ each"), lines, found)
+
+
+@block("edge-idle")
+def idle() -> str:
+    found = rows(FILE, what="idle")
+    lines = [(row["way"], f"{row['watts']:.1f}") for row in found]
+    return rendered(("workers that wait", "W"), lines, found)
+
+
+@block("edge-convolution")
+def convolution() -> str:
+    found = rows(FILE, what="beside_convolution")
+    lines = [
+        (
+            f"{WAYS[row['way']]}, {row['rate'] / 1e6:g} M/s",
+            three(row["batch_us_alone"]),
+            three(row["batch_us"]),
+            three(row["lookups_slowdown"]),
+            three(row["convolution_slowdown"]),
+            three(row["antt"]),
+        )
+        for row in found
+    ]
+    head = ("look-ups by", "us alone", "us beside", "look-ups slower", "convolution slower", "ANTT")
+    return rendered(head, lines, found)
+
+
+@block("edge-reserved")
+def reserved() -> str:
+    found = rows(FILE, what="reserved")
+    lines = [(row["multiprocessors"], three(row["convolution_slowdown"])) for row in found]
+    return rendered(("multiprocessors kept for events", "convolution slower"), lines, found)
+
+
+@block("edge-barriers")
+def barriers() -> str:
+    found = rows(FILE, what="barrier")
+    delays = sorted({row["delay_us"] for row in found})
+    lines = []
+    for way in dict.fromkeys(row["way"] for row in found):
+        shares = []
+        for delay in delays:
+            here = only(found, way=way, delay_us=delay)["loads_per_s"]
+            shares.append(percent(here / only(found, way="poll", delay_us=delay)["loads_per_s"]))
+        lines.append((way, *shares))
+    return rendered(("loads against polling, an event every ... us", *(f"{delay:g}" for delay in delays)), lines, found)
+
+
+@block("edge-counters")
+def counters() -> str:
+    found = rows(FILE, what="counters")
+    polling = only(found, way="poll")
+    lines = [
+        (
+            row["way"],
+            f"{row['instructions'] / 1e6:,.0f}",
+            percent(row["instructions"] / polling["instructions"]),
+            f"{row['l2_reads'] / 1e6:,.1f}",
+            percent(row["l2_reads"] / polling["l2_reads"]),
+        )
+        for row in found
+    ]
+    head = ("ncu, 300 ms", "M warp instructions", "of polling", "M reads of L2", "of polling")
+    return rendered(head, lines, found)

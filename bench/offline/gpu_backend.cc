@@ -43,7 +43,9 @@ class GpuBackend final : public EngineBackend {
       CudaEngineConfig engine;
       engine.jobs.blocks_max = config_.blocks;
       engine.jobs.persistent = config.persistent;
-      engine.jobs.resident = config.threads * config.depth;  // none leaves packets to the host
+      // Each engine has kernels for messages as well, and they run alone at the start.
+      engine.jobs.resident = 1;
+      engine.packets_resident = config.threads * config.depth;
       if (config.high_priority) engine.jobs.priority = gpu::CudaStream::Priority::kHigh;
       engine.packet_bursts = config.depth;
       engine.copied_packets_min = config.copied_batch_min;

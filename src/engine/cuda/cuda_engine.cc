@@ -106,6 +106,7 @@ std::string CudaEngine::open_packets(const PacketSettings& settings) {
   config.item_size_max = parts_.config.item_size_max;
   config.cas_enabled = parts_.config.cas_enabled;
   config.jobs = parts_.config.jobs;
+  config.jobs.resident = parts_.config.packets_resident;
   config.copied_packets_min = parts_.config.copied_packets_min;
   for (uint32_t i = 0; i < parts_.config.packet_bursts; ++i) {
     std::unique_ptr<PacketRunner> runner;

@@ -25,6 +25,8 @@ struct CudaEngineConfig {
   AdminBudget::Clock::duration admin_window = AdminBudget::kWindow;
   uint32_t batches = 1;        // of messages, under way at a time
   uint32_t packet_bursts = 2;  // of Ethernet frames, likewise
+  // JobRunnerConfig::resident of the kernels for frames; `jobs` has that of those for messages.
+  uint32_t packets_resident = 0;
   // Packet bursts of at least this number cross the bus by copy engines: see PacketRunnerConfig.
   uint32_t copied_packets_min = 0;
 

@@ -227,6 +227,9 @@ class GpuPackets {
     ASSERT_TRUE(engine_->run(batch));
   }
   PacketState state(size_t number) const { return result(number).state(); }
+  bool is_beside(size_t number) const {
+    return net::ReplyFrames(batch_, static_cast<uint32_t>(number)).is_beside();
+  }
   Answer answer(size_t number) const {
     Answer answer;
     answer.dropped = state(number) == PacketState::kDropped;
@@ -309,6 +312,7 @@ struct Tally {
   uint64_t answered = 0;
   uint64_t hits = 0;  // frames
   uint64_t multigets = 0;
+  uint64_t multigets_beside = 0;  // answered in the requests' buffers
   uint64_t dropped = 0;
   uint64_t left_to_host = 0;
 };
@@ -329,7 +333,10 @@ void compare(GpuPackets& gpu, HostStages& host, const std::vector<std::string>& 
     ASSERT_EQ(theirs.frames, ours.frames) << testing::PrintToString(frames[i]);
     if (ours.dropped) ++tally.dropped;
     Aligned sent(frames[i]);
-    if (open(sent, protocol).kind == Opened::Kind::kMultiget) ++tally.multigets;
+    if (open(sent, protocol).kind == Opened::Kind::kMultiget) {
+      ++tally.multigets;
+      if (gpu.is_beside(i)) ++tally.multigets_beside;
+    }
     if (!ours.frames.empty()) ++tally.answered;
     for (const std::string& frame : ours.frames) {
       if (frame.find("VALUE ") != std::string::npos) ++tally.hits;
@@ -369,6 +376,7 @@ void run_seeds(const Mode& mode) {
   EXPECT_GT(tally.answered, 200 * seeds);
   EXPECT_GT(tally.hits, 30 * seeds);
   EXPECT_GT(tally.multigets, 10 * seeds);
+  EXPECT_EQ(tally.multigets_beside > seeds, mode.frame_room != 0);
   EXPECT_GT(tally.dropped, 10 * seeds);
   EXPECT_GT(tally.left_to_host, seeds);
 }

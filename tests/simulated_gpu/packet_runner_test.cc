@@ -413,6 +413,39 @@ TEST_F(SimulatedGpuPackets, LeaveSomeMultigetsToTheHost) {
   expect(*packets_[0], 4, "CLIENT_ERROR");
 }
 
+// CAS ids of 1 to 20 digits, also where a datagram ends.
+TEST_F(SimulatedGpuPackets, ShowTheCasIdsOfMultigets) {
+  open(1);
+  const std::vector<std::string> ids = {"1", "42", "9999999999", "10000000000",
+                                        "18446744073709551615"};
+  const std::string value = value_of(50);
+  std::vector<std::string> sets;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    sets.push_back("ms k" + std::to_string(i) + " 50 F4294967295 E" + ids[i] + "\r\n" + value +
+                   "\r\n");
+  }
+  packets_[0]->run(sets);
+  std::vector<std::string> commands;
+  std::vector<std::string> texts;
+  for (uint32_t keys = 1; keys <= 60; ++keys) {
+    std::string line = "gets";
+    std::string text;
+    for (uint32_t i = 0; i < keys; ++i) {
+      const size_t key = (i + keys) % (ids.size() + 1);  // the last is a miss
+      line += " k" + std::to_string(key);
+      if (key == ids.size()) continue;
+      text +=
+          "VALUE k" + std::to_string(key) + " 4294967295 50 " + ids[key] + "\r\n" + value + "\r\n";
+    }
+    commands.push_back(line + "\r\n");
+    texts.push_back(text + "END\r\n");
+  }
+  packets_[0]->run(commands, 16);
+  for (uint32_t i = 0; i < commands.size(); ++i) {
+    ASSERT_EQ(text_of(packets_[0]->replies(i)), texts[i]) << commands[i];
+  }
+}
+
 TEST_F(SimulatedGpuPackets, CountTheKeysOfMultigets) {
   open(1);
   packets_[0]->run({"set a 0 0 1\r\na\r\n", "set b 0 -1 1\r\nb\r\n", "set c 0 0 1\r\nc\r\n"});

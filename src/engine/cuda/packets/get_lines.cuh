@@ -9,9 +9,9 @@
 //   split     the warp finds the keys of one line after the other, and lists them
 //   look up   a lane a key: finds the item and the size of its part of the reply; a prefix sum
 //             places the parts
-//   allocate  a lane each: takes space for the reply of its packet in the arena
+//   allocate  a lane each: finds space for the reply of its packet, beside it or in the arena
 //   write     windows of whole reply frames: a lane a key composes parts in the staging buffer, the
-//             warp copies long values there and the frames to the arena
+//             warp copies long values there and the frames to their places
 // A packet that is something else, or a line with a key whose value is a chain or long, is left to
 // the general path, as if it had not been looked at.
 //
@@ -159,9 +159,9 @@ class GetLines {
         pairs_(load_relaxed(&core.shared->pair_count)),
         flush_generation_(load_relaxed(&core.shared->flush_generation)) {}
 
-  // Answers this lane's `frame` if it has one (`here`) and it is a multiget. Returns whether it is
-  // settled: `result` is set.
-  __device__ bool run(Bytes frame, bool here, PacketResult& result);
+  // Answers this lane's `frame` if it has one (`here`) and it is a multiget; it is at `offset` of
+  // the job's input. Returns whether it is settled: `result` is set.
+  __device__ bool run(Bytes frame, uint32_t offset, bool here, PacketResult& result);
 
  private:
   using Place = get_lines_detail::Place;
@@ -175,7 +175,8 @@ class GetLines {
   __device__ void look_up();
   __device__ uint64_t judge(const PastL1::Found& found, bool with_cas, bool is_last,
                             uint32_t& bytes, bool& other) const;
-  __device__ bool allocate();
+  __device__ bool allocate(uint32_t offset);
+  __device__ PacketResult result_of() const;
   __device__ void write();
   __device__ void compose_parts(const Place& place, bool mine);
   __device__ void compose_part(const Place& place, uint32_t begin, uint32_t number, bool is_last,
@@ -208,7 +209,7 @@ class GetLines {
   uint32_t flush_generation_;  // likewise, a look at the current one decides
   uint32_t used_ = 0;          // keys of the group
   // Of the lane's packet:
-  const uint8_t* frame_ = nullptr;
+  Bytes frame_ = {};
   net::Packet packet_ = {};
   uint16_t request_id_ = 0;
   bool with_cas_ = false;
@@ -219,7 +220,8 @@ class GetLines {
   uint32_t key_count_ = 0;
   uint32_t bytes_ = 0;  // of the reply
   FrameRun run_ = {};
-  uint32_t base_ = 0;  // word of the arena where the reply begins
+  bool beside_ = false;  // the reply lies in the request's buffer
+  uint32_t base_ = 0;    // word of input or arena where the reply begins
 };
 
 }  // namespace warpcache::engine::cuda

@@ -7,8 +7,9 @@
 
 namespace warpcache::engine::cuda {
 
-__device__ inline bool GetLines::run(Bytes frame, bool here, PacketResult& result) {
-  frame_ = frame.data;
+__device__ inline bool GetLines::run(Bytes frame, uint32_t offset, bool here,
+                                     PacketResult& result) {
+  frame_ = frame;
   bool waits = false;
   if (here) {
     waits =
@@ -33,16 +34,14 @@ __device__ inline bool GetLines::run(Bytes frame, bool here, PacketResult& resul
     if (used_ == 0) continue;
     look_up();
     settled = settled || mine_;
-    const bool fits = allocate();
+    const bool fits = allocate(offset);
     if (mine_ && !fits) result = PacketResult::not_done(PacketState::kNoReplySpace);
     const bool answered = mine_ && fits;
     mine_ = answered;
     write();
     count();
     if (mine_) {
-      const uint32_t at = base_ * PacketResult::kReplyGranule;
-      result =
-          run_.count > 1 ? PacketResult::done_run(at) : PacketResult::done(at, run_.last_bytes);
+      result = result_of();
     } else if (answered) {
       result = PacketResult::not_done(PacketState::kHost);
     }
@@ -53,7 +52,7 @@ __device__ inline bool GetLines::run(Bytes frame, bool here, PacketResult& resul
 
 // Finds the line. False: the packet is none. Called by one lane.
 __device__ inline bool GetLines::open() {
-  const Bytes datagram = {frame_ + packet_.payload_offset, packet_.payload_size};
+  const Bytes datagram = {frame_.data + packet_.payload_offset, packet_.payload_size};
   protocol::UdpHeader header;
   if (protocol::parse_udp_header(datagram, header) != protocol::UdpVerdict::kRequest) return false;
   request_id_ = header.request_id;
@@ -72,12 +71,12 @@ __device__ inline bool GetLines::verify(bool opened) const {
   uint32_t owners = __ballot_sync(gpu::kAllLanes, opened && packet_.has_udp_checksum);
   for (; owners != 0; owners &= owners - 1) {
     const int owner = __ffs(static_cast<int>(owners)) - 1;
-    const uint8_t* const header = gpu::pointer_of(frame_ + packet_.l4_offset, owner);
+    const uint8_t* const header = gpu::pointer_of(frame_.data + packet_.l4_offset, owner);
     const uint32_t size = __shfl_sync(
         gpu::kAllLanes, net::kUdpProtocolHeaderSize + uint32_t{packet_.payload_size}, owner);
     const uint32_t sum = get_lines_detail::sum_of_words(header, size);
     if (gpu::lane_id() == static_cast<uint32_t>(owner)) {
-      intact = net::udp_is_intact({frame_, 0}, packet_, sum);
+      intact = net::udp_is_intact(frame_, packet_, sum);
     }
   }
   return intact;

@@ -82,15 +82,22 @@ __device__ inline uint8_t* put_head(const Shown& shown, uint8_t* out) {
 
 }  // namespace get_lines_detail
 
-// Takes space for the replies of the lanes that are `mine_`. Returns whether this lane's fits.
-__device__ inline bool GetLines::allocate() {
+// Finds space for the replies of the lanes that are `mine_`: beside the request if it is one frame
+// that fits there, else in the arena. Returns whether there is space for this lane's.
+__device__ inline bool GetLines::allocate(uint32_t offset) {
   bool fits = false;
   if (mine_) {
     bytes_ = (position(first_key_ + key_count_) - position(first_key_)) &
              get_lines_detail::kPositionMask;
     run_ = run_of(packet_, bytes_);
-    const uint32_t words = run_.count > 1 ? run_words(run_) : FrameRun::words_of(run_.last_bytes);
-    fits = ReplyArena(job_).take(words, 0, &base_);
+    beside_ = run_.count == 1 && fits_beside(job_, frame_, run_.last_bytes);
+    if (beside_) {
+      base_ = beside_word(offset, frame_);
+      fits = true;
+    } else {
+      const uint32_t words = run_.count > 1 ? run_words(run_) : FrameRun::words_of(run_.last_bytes);
+      fits = ReplyArena(job_).take(words, 0, &base_);
+    }
   }
   if (fits && run_.count > 1) {
     reinterpret_cast<uint4*>(job_.reply_out)[base_] = {run_.count, run_.frame_bytes,
@@ -98,6 +105,13 @@ __device__ inline bool GetLines::allocate() {
   }
   __syncwarp();
   return fits;
+}
+
+// Called by one lane.
+__device__ inline PacketResult GetLines::result_of() const {
+  if (beside_) return PacketResult::done_beside(beside_word(0, frame_) * 16, run_.last_bytes);
+  const uint32_t at = base_ * PacketResult::kReplyGranule;
+  return run_.count > 1 ? PacketResult::done_run(at) : PacketResult::done(at, run_.last_bytes);
 }
 
 // Writes the replies of the lanes that are `mine_`: as many whole frames at a time as fit into the
@@ -113,8 +127,11 @@ __device__ inline void GetLines::write() {
     const uint32_t frames = left == 2 && full + last <= kWindowWords ? 2 : 1;
     uint32_t words = left == 1 ? last : full;
     if (frames == 2) words += last;
-    const gpu::LaneRanges space(waits ? words : 0);
-    const bool chosen = waits && space.end() <= kWindowWords;
+    // A window is for replies beside their requests, or for those to the arena.
+    const bool beside = __any_sync(gpu::kAllLanes, waits && beside_);
+    const bool may = waits && beside_ == beside;
+    const gpu::LaneRanges space(may ? words : 0);
+    const bool chosen = may && space.end() <= kWindowWords;
     const uint32_t total = __reduce_max_sync(gpu::kAllLanes, chosen ? space.end() : 0);
     Place place = {};
     if (chosen) {
@@ -124,7 +141,7 @@ __device__ inline void GetLines::write() {
     compose_parts(place, chosen);
     finish_frames(place, frames, chosen);
     const auto* const source = reinterpret_cast<const uint4*>(stage_.window);
-    auto* const target = reinterpret_cast<uint4*>(job_.reply_out);
+    auto* const target = reinterpret_cast<uint4*>(beside ? job_.input : job_.reply_out);
     space.scatter(
         base_ + (run_.count > 1 ? FrameRun::begin_of(next, run_.frame_bytes) : 0), total,
         [source](uint32_t word) { return source[word]; },
@@ -281,7 +298,7 @@ __device__ inline void GetLines::compose_headers(const Place& place, uint32_t nu
   const uint32_t udp_payload = protocol::kUdpHeaderSize + payload;
   uint8_t* const out = stage_.window + place.of(begin) - headers();
   uint8_t* const own_header = out + headers() - protocol::kUdpHeaderSize;
-  net::compose_reply_headers(frame_, packet_, udp_payload, out);
+  net::compose_reply_headers(frame_.data, packet_, udp_payload, out);
   protocol::compose_udp_header(
       {request_id_, static_cast<uint16_t>(number), static_cast<uint16_t>(run_.count)}, own_header);
   net::finish_udp_checksum_of_sum(

@@ -43,10 +43,10 @@ __device__ __noinline__ inline bool run_single_key_misses(const BlockResources& 
 
 __device__ __noinline__ inline bool run_get_lines(const BlockResources& resources,
                                                   const PacketJob& job, WarpStage& stage,
-                                                  Tally& tally, Bytes frame, bool here,
-                                                  PacketResult& result) {
+                                                  Tally& tally, Bytes frame, uint32_t offset,
+                                                  bool here, PacketResult& result) {
   GetLines lines(resources.core, job, stage, tally);
-  return lines.run(frame, here, result);
+  return lines.run(frame, offset, here, result);
 }
 
 __device__ __noinline__ inline bool run_single_key_sets(const BlockResources& resources,
@@ -84,7 +84,7 @@ __device__ __noinline__ inline PacketResult run_others(const BlockResources& res
   }
   const bool is_line = waits && may_be_get_line(job, frame);
   if (__any_sync(gpu::kAllLanes, is_line)) {
-    waits = !run_get_lines(resources, job, stage, tally, frame, is_line, result) && waits;
+    waits = !run_get_lines(resources, job, stage, tally, frame, offset, is_line, result) && waits;
   }
   if (!__any_sync(gpu::kAllLanes, waits)) return result;
   waits = !run_single_key_sets(resources, job, stage, tally, frame, offset, waits, result) && waits;

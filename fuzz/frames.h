@@ -100,6 +100,7 @@ inline void run_whole(const std::string& bytes, const protocol::FrameLimits& lim
                  : protocol::frame(state, limits, rest, at, 0, frames, 16);
     WC_ASSERT(framed.consumed <= rest.size);
     for (uint32_t i = 0; i < framed.count; ++i) {
+      protocol::testing::check_usual_line(frames[i], limits, input.bytes());
       parse_and_compose(frames[i], input.data(), bytes.size(), result);
     }
     at += framed.consumed;

@@ -38,6 +38,7 @@ const std::vector<std::string>& seeds() {
       "get " + std::string(300, 'k') + "\r\n",
       "get a " + std::string(2500, 'x') + " b\r\n",
       "set key 1 0 5\r\nvalue\r\n",
+      "set key 4000000000 2592000 5\r\nvalue\r\n",
       "set key 1 0 5 noreply\r\nvalue\r\n",
       "cas key 1 0 5 12345\r\nvalue\r\n",
       "set key 1 0 300\r\n" + std::string(300, 'v') + "\r\n",
@@ -47,6 +48,8 @@ const std::vector<std::string>& seeds() {
       "delete k\r\n",
       "ms key 5 T0 F3 c k s Oab q I\r\nvalue\r\n",
       "ms Zm9vYmFy 3 b k MA N30\r\nabc\r\n",
+      "ms key 5\r\nvalue\r\n",
+      "mg key v\r\n",
       "mg Zm9v b k v s t f c l h q T30 Oxyz\r\n",
       "ma n N30 J5 D2 v t c MI\r\n",
       "md k q I T30 x\r\n",
@@ -191,6 +194,7 @@ void run(Random& random, const std::string& bytes, bool datagram) {
                                         : frame(state, limits, rest, at, 0, frames, 16);
     ASSERT_LE(result.consumed, rest.size);
     for (uint32_t i = 0; i < result.count; ++i) {
+      testing::check_usual_line(frames[i], limits, input.bytes());
       parse_and_compose(random, frames[i], input);
     }
     at += result.consumed;

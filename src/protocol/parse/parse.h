@@ -52,13 +52,23 @@ WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& requ
     case Verdict::kTextLine:
       return parse_text_line(base, head, request);
     case Verdict::kMetaLine:
-      parse_meta_line(base, head, false, request);
+      if (frame.detail != 0) {
+        parse_usual_meta(base, frame, request);
+      } else {
+        parse_meta_line(base, head, false, request);
+      }
       break;
     case Verdict::kTextStore:
-      parse_text_store(base, head, request);
+      if (frame.detail == 0 || !parse_usual_set(base, frame, request)) {
+        parse_text_store(base, head, request);
+      }
       return parse_detail::set_body(frame, request);
     case Verdict::kMetaStore:
-      parse_meta_line(base, head, true, request);
+      if (frame.detail != 0) {
+        parse_usual_meta(base, frame, request);
+      } else {
+        parse_meta_line(base, head, true, request);
+      }
       parse_detail::set_body(frame, request);
       break;
     case Verdict::kRefusedStore:

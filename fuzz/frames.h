@@ -99,8 +99,8 @@ inline void run_whole(const std::string& bytes, const protocol::FrameLimits& lim
         datagram ? protocol::frame_datagram(state, limits, rest, at, 0, frames, 16)
                  : protocol::frame(state, limits, rest, at, 0, frames, 16);
     WC_ASSERT(framed.consumed <= rest.size);
+    protocol::testing::check_usual_lines(frames, framed.count, limits, input.bytes());
     for (uint32_t i = 0; i < framed.count; ++i) {
-      protocol::testing::check_usual_line(frames[i], limits, input.bytes());
       parse_and_compose(frames[i], input.data(), bytes.size(), result);
     }
     at += framed.consumed;

@@ -30,10 +30,20 @@ class Random {
   std::mt19937 engine_;
 };
 
+// Longer than lines of other commands may be.
+std::string long_get() {
+  std::string line = "get";
+  for (int i = 0; i < 30; ++i) line += " " + std::string(100, 'k') + std::to_string(i);
+  return line + "\r\n";
+}
+
 const std::vector<std::string>& seeds() {
   static const std::vector<std::string> all = {
       "get key\r\n",
       "gets a b c\r\n",
+      "get key of multiget\r\n",
+      "get " + std::string(40, 'k') + " " + std::string(100, 'l') + " m\r\n",
+      long_get(),
       "gat 100 a b\r\n",
       "get " + std::string(300, 'k') + "\r\n",
       "get a " + std::string(2500, 'x') + " b\r\n",
@@ -193,8 +203,8 @@ void run(Random& random, const std::string& bytes, bool datagram) {
     const FrameResult result = datagram ? frame_datagram(state, limits, rest, at, 0, frames, 16)
                                         : frame(state, limits, rest, at, 0, frames, 16);
     ASSERT_LE(result.consumed, rest.size);
+    testing::check_usual_lines(frames, result.count, limits, input.bytes());
     for (uint32_t i = 0; i < result.count; ++i) {
-      testing::check_usual_line(frames[i], limits, input.bytes());
       parse_and_compose(random, frames[i], input);
     }
     at += result.consumed;

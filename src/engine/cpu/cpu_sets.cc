@@ -30,8 +30,7 @@ void CpuSets::take_space(const request::Context& context, uint32_t wanted) {
   const auto expiry_of = [&](const protocol::Request& request) {
     return request::expiry_second(request.exptime, context.clock);
   };
-  const uint32_t ttl_class =
-      store::ttl_class(*core.shared, expiry_of(*requests_[lowest(wanted)]));
+  const uint32_t ttl_class = store::ttl_class(*core.shared, expiry_of(*requests_[lowest(wanted)]));
   store::ItemRun run(core, *context.thread, ttl_class);
   for (uint32_t left = wanted; left != 0; left &= left - 1) {
     const uint32_t index = lowest(left);

@@ -161,7 +161,7 @@ WC_HD inline bool take_usual_line(Framer& framer, const LineScan& scan, FrameSte
   const uint32_t command = load_as<uint32_t>(line);
   step = FrameStep::kTaken;
   if (command == literal_word<uint32_t>("get ", 0)) {
-    if (scan.blanks != 8) return false;
+    if (scan.blanks != 8) return take_get_at_once(framer);
     framer.emit(line + 4, scan.size - 6, 0, Verdict::kTextKey, kKeyLast);
     framer.pass(scan.size);
     return true;
@@ -206,13 +206,20 @@ WC_HD inline FrameStep take_any_line(Framer& framer, const LineScan& scan) {
 
 // Takes the next message of a text stream. REQUIRES: !full(), left() > 0, not inside a multiget.
 WC_HD inline FrameStep take_text(Framer& framer) {
-  const LineScan scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
-  if (scan.size == 0) {
-    return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
+  LineScan scan = scan_line_start(framer.begin(), framer.at(), framer.end());
+  if (WC_LIKELY(scan.size != 0)) {
+    FrameStep step;
+    if (WC_LIKELY(take_usual_line(framer, scan, step))) return step;
+    return take_any_line(framer, scan);
   }
-  FrameStep step;
-  if (WC_LIKELY(take_usual_line(framer, scan, step))) return step;
-  return take_any_line(framer, scan);
+  if (framer.left() < kUsualLineMax) return FrameStep::kMore;
+  if (load_as<uint32_t>(framer.at()) == literal_word<uint32_t>("get ", 0) &&
+      take_get_at_once(framer)) {
+    return FrameStep::kTaken;
+  }
+  scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
+  if (scan.size != 0) return take_any_line(framer, scan);
+  return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
 }
 
 // Skips the rest of a refused line; the error is written when the line's end has come.

@@ -103,9 +103,9 @@ class Stream {
     for (uint32_t i = 0; i < result.count; ++i) {
       WC_ASSERT(frames_[i].entry == 3);
       check_bounds(frames_[i], input.bytes());
-      check_usual_line(frames_[i], limits_, input.bytes());
       seen_.push_back(describe(frames_[i], input.data()));
     }
+    check_usual_lines(frames_.data(), result.count, limits_, input.bytes());
     need_ = result.need;
     if (result.end == FrameEnd::kLargeBody) start_large(result, input);
     pending_.erase(0, result.consumed);

@@ -56,7 +56,7 @@ class ItemRun {
 
   const Core& core_;
   const ThreadContext& thread_;
-  const uint32_t ttl_class_;
+  uint32_t ttl_class_;
   uint32_t used_ = 0;   // bytes of the run
   uint32_t noted_ = 0;  // the expiry of its last item
   Run run_;

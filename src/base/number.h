@@ -188,26 +188,34 @@ WC_HD inline uint8_t* put_first_block(uint32_t value, uint8_t* out) {
 
 }  // namespace number_detail
 
+namespace number_detail {
+
+// REQUIRES: value >= 1000.
+WC_HD inline uint8_t* put_long(uint64_t value, uint8_t* out) {
+  if (WC_LIKELY(value < kBlock)) {
+    return put_first_block(static_cast<uint32_t>(value), out);
+  }
+  const uint64_t upper = value / kBlock;
+  if (upper < kBlock) {
+    out = put_first_block(static_cast<uint32_t>(upper), out);
+  } else {
+    out = put_first_block(static_cast<uint32_t>(upper / kBlock), out);
+    out = put_block(static_cast<uint32_t>(upper % kBlock), out);
+  }
+  return put_block(static_cast<uint32_t>(value % kBlock), out);
+}
+
+}  // namespace number_detail
+
 // Writes `value` in decimal; returns the end. REQUIRES: kDigitsOfU64Max bytes at `out`; all of them
 // may be written.
 WC_HD inline uint8_t* format_u64(uint64_t value, uint8_t* out) {
-  using number_detail::kBlock;
   if (value < 10) {
     *out = static_cast<uint8_t>('0' + value);
     return out + 1;
   }
   if (value < 1000) return number_detail::put_small(static_cast<uint32_t>(value), out);
-  if (WC_LIKELY(value < kBlock)) {
-    return number_detail::put_first_block(static_cast<uint32_t>(value), out);
-  }
-  const uint64_t upper = value / kBlock;
-  if (upper < kBlock) {
-    out = number_detail::put_first_block(static_cast<uint32_t>(upper), out);
-  } else {
-    out = number_detail::put_first_block(static_cast<uint32_t>(upper / kBlock), out);
-    out = number_detail::put_block(static_cast<uint32_t>(upper % kBlock), out);
-  }
-  return number_detail::put_block(static_cast<uint32_t>(value % kBlock), out);
+  return number_detail::put_long(value, out);
 }
 
 // Writes `value` in decimal, with a '-' if negative; returns the end. REQUIRES: 21 bytes at `out`;

@@ -30,14 +30,25 @@ class Random {
   std::mt19937 engine_;
 };
 
+// Longer than lines of other commands may be.
+std::string long_get() {
+  std::string line = "get";
+  for (int i = 0; i < 30; ++i) line += " " + std::string(100, 'k') + std::to_string(i);
+  return line + "\r\n";
+}
+
 const std::vector<std::string>& seeds() {
   static const std::vector<std::string> all = {
       "get key\r\n",
       "gets a b c\r\n",
+      "get key of multiget\r\n",
+      "get " + std::string(40, 'k') + " " + std::string(100, 'l') + " m\r\n",
+      long_get(),
       "gat 100 a b\r\n",
       "get " + std::string(300, 'k') + "\r\n",
       "get a " + std::string(2500, 'x') + " b\r\n",
       "set key 1 0 5\r\nvalue\r\n",
+      "set key 4000000000 2592000 5\r\nvalue\r\n",
       "set key 1 0 5 noreply\r\nvalue\r\n",
       "cas key 1 0 5 12345\r\nvalue\r\n",
       "set key 1 0 300\r\n" + std::string(300, 'v') + "\r\n",
@@ -47,6 +58,8 @@ const std::vector<std::string>& seeds() {
       "delete k\r\n",
       "ms key 5 T0 F3 c k s Oab q I\r\nvalue\r\n",
       "ms Zm9vYmFy 3 b k MA N30\r\nabc\r\n",
+      "ms key 5\r\nvalue\r\n",
+      "mg key v\r\n",
       "mg Zm9v b k v s t f c l h q T30 Oxyz\r\n",
       "ma n N30 J5 D2 v t c MI\r\n",
       "md k q I T30 x\r\n",
@@ -190,6 +203,7 @@ void run(Random& random, const std::string& bytes, bool datagram) {
     const FrameResult result = datagram ? frame_datagram(state, limits, rest, at, 0, frames, 16)
                                         : frame(state, limits, rest, at, 0, frames, 16);
     ASSERT_LE(result.consumed, rest.size);
+    testing::check_usual_lines(frames, result.count, limits, input.bytes());
     for (uint32_t i = 0; i < result.count; ++i) {
       parse_and_compose(random, frames[i], input);
     }

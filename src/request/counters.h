@@ -43,7 +43,7 @@ struct Counters {
 
   // REQUIRES: called by the owning thread. On a device: by any thread of the block that owns them,
   // up to 2^32 - 1.
-  WC_HD void add(Counter counter, uint32_t amount = 1) {
+  WC_HD __attribute__((always_inline)) void add(Counter counter, uint32_t amount = 1) {
     uint64_t* word = &value[static_cast<int>(counter)];
 #if defined(__CUDA_ARCH__)
     atomicAdd(reinterpret_cast<unsigned int*>(word), amount);

@@ -33,12 +33,19 @@ WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
   state.pin = 0;
   if (!acts_on_key(state.request.op)) return;
   state.request.hash = context.store.hash(context.key(state.request));
-  context.store.prefetch_set(state.request.hash);
+#if !defined(__CUDA_ARCH__)
+  state.hint = context.store.prefetch_home(state.request.hash);
+#endif
 }
 
 // Compares the tags and prefetches the item.
 WC_HD inline void locate(const Context& context, RequestState& state) {
-  if (acts_on_key(state.request.op)) state.hint = context.store.probe(state.request.hash);
+  if (!acts_on_key(state.request.op)) return;
+#if defined(__CUDA_ARCH__)  // decode() has looked nothing up
+  state.hint = context.store.probe(state.request.hash);
+#else
+  context.store.probe(state.request.hash, state.hint);
+#endif
 }
 
 namespace detail {

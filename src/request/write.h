@@ -198,6 +198,30 @@ WC_HD inline void publish_plain_set(const Context& context, uint64_t hash, const
                                          result);
 }
 
+// A storage command that stores its body whatever is there, as a new item without special marks or
+// CAS id. Its reply may be left out or show flags.
+WC_HD inline bool is_plain_set(const protocol::Request& request) {
+  constexpr uint32_t kAllowed = protocol::kNoReply | protocol::kQuiet | protocol::kAnswersFlags;
+  return request.op == protocol::Op::kSet && request.status == Status::kOk &&
+         (request.bits & ~kAllowed) == 0;
+}
+
+// Publishes `item`, an item of a store::ItemRun with key, value, flags and expiry, as the plain set
+// `state`. Returns its CAS id.
+WC_HD inline uint64_t publish_prepared_set(const Context& context, const RequestState& state,
+                                           store::Item* item) {
+  const protocol::Request& request = state.request;
+  if (request.protocol == protocol::Protocol::kMeta) context.counters->add(Counter::kCmdMeta);
+  context.counters->add(Counter::kCmdSet);
+  store::LockedPair pair(context.store, request.hash, state.hint);
+  const store::Found current = pair.find(context.key(request), state.hint);
+  const bool alive = current && pair.alive(*current.item, context.clock.now);
+  const uint64_t cas = new_cas(context, request, alive ? current.item->load_cas() : 0);
+  store_relaxed(&item->cas, cas);
+  pair.publish_counted(*context.thread, item, current);
+  return cas;
+}
+
 // Removes the old value of a key whose new value was refused: clients must not read the old value
 // after a set.
 WC_HD inline void drop_old_value(const Context& context, const protocol::Request& request) {

@@ -74,13 +74,23 @@ struct StoreRef {
   // A hint for find(). Prefetches the memory that find() will read.
   WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
 
+  // The same in two steps: what the second reads is fetched by the first.
+  WC_HD Candidate prefetch_home(uint64_t hash) const {
+    const Candidate hint = home_hint(core, hash);
+    prefetch(hint.set);
+    prefetch(&hint.set->slots[0]);
+    prefetch(&hint.set->slots[kWays / 2]);
+    return hint;
+  }
+  WC_HD void probe(uint64_t hash, Candidate& hint) const { probe_home(core, hash, hint); }
+
   // The item of the key. It may be dead: see alive().
   WC_HD Found find(uint64_t hash, Bytes key, const Candidate& hint = {}) const {
     if (hint.slot != 0 && load_acquire(&hint.set->slots[hint.way]) == hint.slot) {
       Item* item = core.item_in(hint.slot);
       if (holds_key(*item, key)) return {item, hint.set, hint.way};
     }
-    return find_key(core, hash, key);
+    return find_key_from(core, hash, key, pair_of_hint(core, hash, hint));
   }
 
   // Neither expired nor flushed.
@@ -124,6 +134,16 @@ struct StoreRef {
       if (is_crowded(core)) return Status::kDeferred;
     }
     return allocate_item(core, thread, key_size, value_size, expiry, allocation);
+  }
+
+  // Items may be taken from an ItemRun for up to `count` keys: allocate() would not answer
+  // kDeferred for want of places in the index. False: allocate them one by one.
+  WC_HD bool may_prepare(ThreadContext& thread, uint32_t count) const {
+    const auto room = static_cast<int32_t>(kNewItemsPerCheck) - static_cast<int32_t>(count);
+    if (core.shared->keep_all || core.shared->faults != nullptr) return false;
+    if (WC_LIKELY(thread.new_items <= room && thread.new_items >= -room)) return true;
+    settle_growth(core, thread);
+    return !is_crowded(core);
   }
 
   // The item of a reservation: its value is in place (holds_value), its key is still to be written.
@@ -206,6 +226,12 @@ class LockedPair {
         hash_(hash),
         pair_(lock_pair(store.core, hash)),
         flush_generation_(load_relaxed(&store.core.shared->flush_generation)) {}
+  // `hint`: of the same hash; saves finding the pair.
+  WC_HD LockedPair(const StoreRef& store, uint64_t hash, const Candidate& hint)
+      : core_(store.core),
+        hash_(hash),
+        pair_(lock_pair_from(store.core, hash, pair_of_hint(store.core, hash, hint))),
+        flush_generation_(load_relaxed(&store.core.shared->flush_generation)) {}
   WC_HD ~LockedPair() { unlock_pair(pair_); }
   LockedPair(const LockedPair&) = delete;
   LockedPair& operator=(const LockedPair&) = delete;
@@ -214,6 +240,16 @@ class LockedPair {
   template <typename Memory = PlainMemory, typename Key = Bytes>
   WC_HD typename Memory::Found find(const Key& key) const {
     return find_in_pair<Memory>(core_, pair_, hash_, key);
+  }
+
+  // The same, looking where the hint says first.
+  WC_HD Found find(Bytes key, const Candidate& hint) const {
+    if (hint.slot != 0 && hint.set == pair_ + home_of(hash_) &&
+        load_relaxed(&hint.set->slots[hint.way]) == hint.slot) {
+      Item* const item = core_.item_in(hint.slot);
+      if (holds_key(*item, key)) return {item, hint.set, hint.way};
+    }
+    return find_in_pair<PlainMemory>(core_, pair_, hash_, key);
   }
 
   // Neither expired nor flushed, at the time the lock was taken. What is decided by it and
@@ -227,6 +263,11 @@ class LockedPair {
   // was found. Always succeeds. The allocation is used up; the lock may be kept for reading.
   WC_HD void publish(ThreadContext& thread, const Allocation& allocation, const Found& existing) {
     publish_item(core_, thread, pair_, hash_, allocation.item, existing, flush_generation_);
+  }
+
+  // Likewise, an item of an ItemRun.
+  WC_HD void publish_counted(ThreadContext& thread, Item* item, const Found& existing) {
+    publish_counted_item(core_, thread, pair_, hash_, item, existing, flush_generation_);
   }
 
   // Removes the key.

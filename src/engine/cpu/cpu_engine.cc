@@ -14,6 +14,7 @@ namespace warpcache::engine {
 namespace {
 
 constexpr uint32_t kNoEntry = 0xffffffffu;
+static_assert(kGroupSize <= CpuSets::kGroupMax);
 
 }  // namespace
 
@@ -111,7 +112,9 @@ void CpuEngine::run_groups(Batch& batch) {
     const uint32_t count = fill_group(batch, next_frame);
     if (count == 0) break;
     for (uint32_t i = 0; i < count; ++i) request::locate(context_, group_[i].state);
-    for (uint32_t i = 0; i < count; ++i) run_one(batch, i, count);
+    sets_.prepare(context_);
+    run_group(batch, count);
+    sets_.drop(context_);
   }
   close_entry(batch);
   if (WC_UNLIKELY(!batch.entries.empty() && batch.entries.back().frames_done == 0)) {
@@ -136,27 +139,70 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     }
   }
   if (!has_space()) return 0;
+  const protocol::Frame* const all = batch.frames.data();
+  const BatchEntry* const entries = batch.entries.data();
+  uint32_t last_entry = kNoEntry;
+  bool prepares = false;  // sets of that entry
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
-    const protocol::Frame& frame = batch.frames[next_frame++];
+    const protocol::Frame& frame = all[next_frame++];
     Slot& slot = group_[count++];
+    protocol::Request& request = slot.state.request;
     slot.entry = frame.entry;
     request::decode(context_, frame, slot.state);
-    if (WC_UNLIKELY(request::is_administrative(slot.state.request.op))) break;
-    const BatchEntry& entry = batch.entries[frame.entry];
-    const bool first = next_frame == entry.first_frame + 1;
-    if (WC_UNLIKELY(entry.reservation != 0) && first)
-      slot.state.request.bits |= protocol::kReserved;
+    if (WC_UNLIKELY(request::is_administrative(request.op))) break;
+    if (frame.entry != last_entry) {
+      const BatchEntry& entry = entries[frame.entry];
+      last_entry = frame.entry;
+      prepares = entry.authenticated && !wants_keys_;
+      const bool first = next_frame == entry.first_frame + 1;
+      if (WC_UNLIKELY(entry.reservation != 0) && first) request.bits |= protocol::kReserved;
+    }
+    if (request::is_plain_set(request) && prepares) sets_.add(count - 1, request);
   }
   return count;
 }
 
+void CpuEngine::run_group(Batch& batch, uint32_t count) {
+  bool plain = open_entry_ != kNoEntry && runs_plainly(batch.entries[open_entry_]);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t entry = group_[i].entry;
+    if (entry != open_entry_) {
+      close_entry(batch);
+      open_entry(batch, entry);
+      plain = runs_plainly(batch.entries[entry]);
+    }
+    if (WC_LIKELY(plain) && answer_plain(i)) {
+      ++batch.entries[entry].frames_done;
+    } else {
+      run_one(batch, i, count);
+      plain = runs_plainly(batch.entries[entry]);
+    }
+  }
+}
+
+// The entry's requests run, as far as they are on the store, and nobody need be asked or told.
+bool CpuEngine::runs_plainly(const BatchEntry& entry) const {
+  return entry.authenticated && !entry.close && !stopped_ && rights_ == nullptr && !wants_keys_;
+}
+
+// Runs and answers a request that is usual. False: it is not, and nothing took effect.
+inline bool CpuEngine::answer_plain(uint32_t index) {
+  const request::RequestState& state = group_[index].state;
+  if (store::Item* const item = sets_.take(index); item != nullptr) {
+    run_prepared_set(state, item);
+    return true;
+  }
+  uint8_t* const start = writer_.cursor();
+  uint8_t* const end = request::answer_plain_get(context_, state, kCopiedValueMax, start);
+  if (end == nullptr) return false;
+  writer_.advance(end);
+  entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+  return true;
+}
+
 void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   Slot& slot = group_[index];
-  if (slot.entry != open_entry_) {
-    close_entry(batch);
-    open_entry(batch, slot.entry);
-  }
   BatchEntry& entry = batch.entries[slot.entry];
   if (entry.close || stopped_) return;
   const protocol::Op op = slot.state.request.op;
@@ -186,14 +232,8 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
   request::RequestState& state = group_[index].state;
-  if (WC_LIKELY(!wants_keys_)) {
-    uint8_t* const start = writer_.cursor();
-    uint8_t* const end = request::answer_plain_get(context_, state, kCopiedValueMax, start);
-    if (end != nullptr) {
-      writer_.advance(end);
-      entry_reply_bytes_ += static_cast<uint32_t>(end - start);
-      return;
-    }
+  if (store::Item* const item = sets_.take(index); item != nullptr) {
+    return run_prepared_set(state, item);
   }
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
@@ -205,6 +245,25 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
 
+void CpuEngine::run_prepared_set(const request::RequestState& state, store::Item* item) {
+  const protocol::Request& request = state.request;
+  const uint32_t value_size = item->value_size;
+  const uint64_t cas = request::publish_prepared_set(context_, state, item);
+  if (WC_LIKELY(request.protocol == protocol::Protocol::kText)) {
+    if ((request.bits & protocol::kNoReply) != 0) return;
+    uint8_t* const start = writer_.cursor();
+    uint8_t* const end = put(start, "STORED\r\n");
+    writer_.advance(end);
+    entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+    return;
+  }
+  protocol::Result result = {};
+  result.outcome = protocol::Outcome::kStored;
+  result.cas = cas;
+  result.value_size = value_size;
+  answer_copied(state, result);
+}
+
 // A base64 key has been decoded, and would be decoded again if it waited.
 bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& request) {
   if ((request.bits & protocol::kKeyIsBase64) != 0) return true;
@@ -214,6 +273,7 @@ bool CpuEngine::may_run_admin(const BatchEntry& entry, const protocol::Request& 
 // No epoch is held between requests, so an administrative command may wait for the end of batches.
 void CpuEngine::run_admin(Batch& batch, BatchEntry& entry, uint32_t index, uint32_t count) {
   const protocol::Request& request = group_[index].state.request;
+  sets_.drop(context_);
   context_.store.leave_batch(thread_);
   if (request.op != protocol::Op::kQuit || !entry.authenticated) {
     try {
@@ -256,6 +316,7 @@ void CpuEngine::execute(request::RequestState& state, uint32_t index, uint32_t c
                         protocol::Result& result) {
   for (uint32_t round = 0; request::execute(context_, state, result) == Status::kDeferred;
        ++round) {
+    sets_.drop(context_);
     context_.store.leave_batch(thread_);
     const Status reclaimed =
         state.bytes_wanted == 0 ? Status::kOk : store_.reclaim(state.bytes_wanted);

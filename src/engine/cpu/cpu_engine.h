@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/admin_budget.h"
+#include "engine/cpu/cpu_sets.h"
 #include "engine/cpu/reply_writer.h"
 #include "engine/cpu/single_key_packets.h"
 #include "engine/engine.h"
@@ -95,8 +96,12 @@ class CpuEngine final : public Engine {
 
   void run_groups(Batch& batch);
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
+  void run_group(Batch& batch, uint32_t count);
+  bool runs_plainly(const BatchEntry& entry) const;
+  bool answer_plain(uint32_t index);
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
+  void run_prepared_set(const request::RequestState& state, store::Item* item);
   struct KeyBefore {
     KeyState state = KeyState::kNotFound;
     uint32_t value_size = 0;
@@ -143,6 +148,7 @@ class CpuEngine final : public Engine {
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;
   net::PacketBurst* packets_done_ = nullptr;
   Slot group_[kGroupSize];
+  CpuSets sets_;                    // of the group
   uint32_t open_entry_;             // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;

@@ -119,6 +119,35 @@ WC_HD inline void start_multiget(Framer& framer, Command command, int32_t exptim
   framer.pass_to(keys.data);
 }
 
+// Frames a whole line "get <key>...", with one blank between each two words, in one pass over it.
+// False: it has another form, or not all of it has come, or it may have to be refused, or `out` is
+// full; nothing was taken, and take_get_line() or take_long_line() does the same and more.
+WC_HD inline bool take_get_at_once(Framer& framer) {
+  constexpr uint32_t kCommand = 4;  // bytes, with the blank
+  const uint32_t count = framer.count();
+  const uint8_t* key = framer.at() + kCommand;
+  for (const uint8_t* at = key; at < framer.end(); at += 16) {
+    const scan_detail::Masks masks = scan_detail::masks_at(framer.begin(), at, framer.end());
+    for (uint32_t both = masks.blanks | masks.newlines; both != 0; both &= both - 1) {
+      const uint8_t* const delimiter = at + scan_detail::lowest_bit(both);
+      const bool last = *delimiter == '\n';
+      auto size = static_cast<uint64_t>(delimiter - key);
+      if (last && size != 0 && delimiter[-1] == '\r') --size;
+      if (WC_UNLIKELY(size - 1 >= kKeySizeMax || framer.full())) {
+        framer.rewind(count);
+        return false;
+      }
+      framer.emit(key, size, 0, Verdict::kTextKey, last ? kKeyLast : 0);
+      key = delimiter + 1;
+      if (!last) continue;
+      framer.pass_to(key);
+      return true;
+    }
+  }
+  framer.rewind(count);
+  return false;
+}
+
 // Frames a complete line of the get family; `text` has no line end.
 WC_HD inline FrameStep take_get_line(Framer& framer, uint32_t line_size, Bytes text,
                                      Command command) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "protocol/framing/item_size.h"
@@ -267,6 +268,53 @@ TEST(FrameText, SaysWhatItNeeds) {
   Stream line(default_limits());
   line.feed("get abc");
   EXPECT_EQ(line.need(), 0u);
+}
+
+// Frame::detail of one message: the size of its key where parse() need not divide the line.
+TEST(FrameText, UsualLinesSayTheSizeOfTheirKey) {
+  const std::string key46(46, 'k');
+  const std::string key47(47, 'k');
+  const std::string body = "abc\r\n";
+  const std::vector<std::pair<std::string, uint32_t>> cases = {
+      {"set key 1 2 3\r\n" + body, 3},
+      {"set k -1 x 3\r\n" + body, 1},  // parse() looks at these words
+      {"set " + key46 + " 1 2 00003\r\n" + body, 46},
+      {"set " + key47 + " 1 22 00003\r\n" + body, 47},  // 64 bytes
+      {"set " + key47 + " 1 22 000003\r\n" + body, 0},
+      {"set key 1 2 000000003\r\n" + body, 0},
+      {"set key 1 2 3\n" + body, 0},
+      {"set key 1 2 3 \r\n" + body, 0},
+      {"set key 1 2 3 noreply\r\n" + body, 0},
+      {"set  key 1 2 3\r\n" + body, 0},
+      {"set key 1  2 3\r\n" + body, 0},
+      {"add key 1 2 3\r\n" + body, 0},
+      {"set key 1 2\r\n", 0},
+      {"set key  2 3\r\n", 0},  // no body: the fourth word is the last
+      {"set key 1 2 3x\r\n", 0},
+      {"set key 1 2 -0\r\n\r\n", 0},
+      {"ms key 3\r\n" + body, 3},
+      {"ms key 3 c\r\n" + body, 0},
+      {"ms key 3\n" + body, 0},
+      {"ms  key 3\r\n" + body, 0},
+      {"ms key\r\n", 0},
+      {"ms key x\r\n", 0},
+      {"mg key v\r\n", 3},
+      {"mg key\r\n", 3},
+      {"mg key  b !\r\n", 3},
+      {"mg key v\n", 0},
+      {"mg  key v\r\n", 0},
+      {"mg    \r\n", 0},
+      {"md key v\r\n", 0},
+  };
+  for (const auto& [message, detail] : cases) {
+    HeapCopy input(message);
+    FrameState state = {};
+    Frame seen = {};
+    const FrameResult result = frame(state, default_limits(), input.bytes(), 0, 0, &seen, 1);
+    ASSERT_EQ(result.count, 1u) << message;
+    EXPECT_EQ(result.consumed, message.size()) << message;
+    EXPECT_EQ(seen.detail, detail) << message;
+  }
 }
 
 // The largest value that fits by memcached's formula, and one byte more.

@@ -8,6 +8,7 @@
 #include "protocol/framing/framer.h"
 #include "protocol/framing/item_size.h"
 #include "protocol/framing/scan.h"
+#include "protocol/framing/usual_lines.h"
 #include "protocol/parse/meta.h"
 #include "protocol/parse/text.h"
 #include "protocol/parse/words.h"
@@ -77,7 +78,35 @@ WC_HD inline bool find_length(const LineScan& scan, Bytes text, bool meta, uint3
   return !meta || meta_words_may_be_flags(text);
 }
 
-// Frames a storage command: its line, the body after it and the CRLF.
+// Frames the body that follows a storage command's line, and the CRLF after it. `detail`: the
+// frame's.
+WC_HD inline FrameStep take_body(Framer& framer, uint32_t line_size, uint32_t body_size,
+                                 Command command, uint8_t detail) {
+  const Verdict verdict = command == Command::kMetaSet ? Verdict::kMetaStore : Verdict::kTextStore;
+  const bool large = body_size > framer.limits().inline_body_max;
+  // A body that fits with the longest key and with flags fits with any key.
+  if (WC_UNLIKELY(large || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
+    const Status status = judge_large_store(framer, line_size, body_size, command);
+    if (status != Status::kOk) return refuse_store(framer, line_size, body_size, status);
+    if (large) return framer.stop_at_large(line_size, body_size, verdict);
+  }
+  const uint64_t size = uint64_t{line_size} + body_size + 2;
+  if (framer.left() < size) {
+    framer.set_need(size);
+    return FrameStep::kMore;
+  }
+  const uint8_t* const body_end = framer.at() + line_size + body_size;
+  if (WC_LIKELY(body_end[0] == '\r' && body_end[1] == '\n')) {
+    framer.emit(framer.at(), line_size, body_size, verdict, detail);
+  } else {
+    framer.emit(framer.at(), line_size, body_size, Verdict::kRefusedStore,
+                static_cast<uint8_t>(Status::kBadDataChunk));
+  }
+  framer.pass(size);
+  return FrameStep::kTaken;
+}
+
+// Frames a storage command.
 WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes text,
                                   Command command) {
   const bool meta = command == Command::kMetaSet;
@@ -87,25 +116,7 @@ WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes te
     framer.pass(scan.size);
     return FrameStep::kTaken;
   }
-  const Verdict verdict = meta ? Verdict::kMetaStore : Verdict::kTextStore;
-  const bool large = body_size > framer.limits().inline_body_max;
-  // A body that fits with the longest key and with flags fits with any key.
-  if (WC_UNLIKELY(large || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
-    const Status status = judge_large_store(framer, scan.size, body_size, command);
-    if (status != Status::kOk) return refuse_store(framer, scan.size, body_size, status);
-    if (large) return framer.stop_at_large(scan.size, body_size, verdict);
-  }
-  const uint64_t size = uint64_t{scan.size} + body_size + 2;
-  if (framer.left() < size) {
-    framer.set_need(size);
-    return FrameStep::kMore;
-  }
-  const uint8_t* const body_end = framer.at() + scan.size + body_size;
-  const bool valid = body_end[0] == '\r' && body_end[1] == '\n';
-  framer.emit(framer.at(), scan.size, body_size, valid ? verdict : Verdict::kRefusedStore,
-              static_cast<uint8_t>(valid ? Status::kOk : Status::kBadDataChunk));
-  framer.pass(size);
-  return FrameStep::kTaken;
+  return take_body(framer, scan.size, body_size, command, 0);
 }
 
 // Whether the line is a request of HTTP: an unknown command whose last word is a version of HTTP.
@@ -141,15 +152,48 @@ WC_HD inline Bytes single_key(const Framer& framer, const LineScan& scan, Bytes 
   return text.from(4);
 }
 
-// Takes the next message of a text stream. REQUIRES: !full(), left() > 0, not inside a multiget.
-WC_HD inline FrameStep take_text(Framer& framer) {
-  const LineScan scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
-  if (scan.size == 0) {
-    return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
+// Takes a line of a usual form as take_any_line() does, but for Frame::detail. False: it has none,
+// and nothing was taken.
+WC_HD inline bool take_usual_line(Framer& framer, const LineScan& scan, FrameStep& step) {
+  const uint8_t* const line = framer.at();
+  if (scan.size - kUsualLineMin > kUsualLineMax - kUsualLineMin) return false;
+  if (WC_UNLIKELY(line[scan.size - 2] != '\r')) return false;
+  const uint32_t command = load_as<uint32_t>(line);
+  step = FrameStep::kTaken;
+  if (command == literal_word<uint32_t>("get ", 0)) {
+    if (scan.blanks != 8) return take_get_at_once(framer);
+    framer.emit(line + 4, scan.size - 6, 0, Verdict::kTextKey, kKeyLast);
+    framer.pass(scan.size);
+    return true;
   }
+  if (command == literal_word<uint32_t>("set ", 0)) {
+    const UsualStore store = usual_set(line, scan);
+    if (store.key_size == 0) return false;
+    step = take_body(framer, scan.size, store.body_size, Command::kSet,
+                     static_cast<uint8_t>(store.key_size));
+    return true;
+  }
+  if ((scan.blanks & 7) != 4 || line[0] != 'm') return false;
+  if (line[1] == 'g') {
+    const uint32_t key_size = usual_meta_get(scan);
+    if (key_size == 0) return false;
+    framer.emit(line, scan.size, 0, Verdict::kMetaLine, static_cast<uint8_t>(key_size));
+    framer.pass(scan.size);
+    return true;
+  }
+  if (line[1] != 's') return false;
+  const UsualStore store = usual_meta_set(line, scan);
+  if (store.key_size == 0) return false;
+  step = take_body(framer, scan.size, store.body_size, Command::kMetaSet,
+                   static_cast<uint8_t>(store.key_size));
+  return true;
+}
+
+// Takes a line of any form.
+WC_HD inline FrameStep take_any_line(Framer& framer, const LineScan& scan) {
   const Bytes text = without_line_end({framer.at(), scan.size});
   const Bytes key = single_key(framer, scan, text);
-  if (WC_LIKELY(!key.empty())) {
+  if (!key.empty()) {
     framer.emit(key.data, key.size, 0, Verdict::kTextKey, kKeyLast);
     framer.pass(scan.size);
     return FrameStep::kTaken;
@@ -158,6 +202,24 @@ WC_HD inline FrameStep take_text(Framer& framer) {
   const Command command = starts ? command_of(word_at(scan, text, 0)) : Command::kUnknown;
   if (is_get_family(command)) return take_get_line(framer, scan.size, text, command);
   return take_line(framer, scan, text, command);
+}
+
+// Takes the next message of a text stream. REQUIRES: !full(), left() > 0, not inside a multiget.
+WC_HD inline FrameStep take_text(Framer& framer) {
+  LineScan scan = scan_line_start(framer.begin(), framer.at(), framer.end());
+  if (WC_LIKELY(scan.size != 0)) {
+    FrameStep step;
+    if (WC_LIKELY(take_usual_line(framer, scan, step))) return step;
+    return take_any_line(framer, scan);
+  }
+  if (framer.left() < kUsualLineMax) return FrameStep::kMore;
+  if (load_as<uint32_t>(framer.at()) == literal_word<uint32_t>("get ", 0) &&
+      take_get_at_once(framer)) {
+    return FrameStep::kTaken;
+  }
+  scan = scan_line(framer.begin(), framer.at(), framer.end(), kLineSizeMax);
+  if (scan.size != 0) return take_any_line(framer, scan);
+  return framer.left() < kLineSizeMax ? FrameStep::kMore : take_long_line(framer);
 }
 
 // Skips the rest of a refused line; the error is written when the line's end has come.

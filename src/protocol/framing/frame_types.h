@@ -14,11 +14,15 @@ namespace warpcache::protocol {
 
 enum class Verdict : uint8_t {
   kTextLine,       // head: a line that has no body. It may still be malformed: parse() says so
-  kTextStore,      // head: the line; body: the value (its CRLF has been checked)
+  kTextStore,      // head: the line; body: the value (its CRLF has been checked). `detail`: the
+                   // size of the key where the line is "set" with five words, a blank between each
+                   // two, and CRLF (usual_lines.h); 0: it may have any form
   kTextKey,        // head: one key of get, gets, gat, gats; one Frame for each key. `detail`:
                    // TextKeyBit; body_size: the exptime (int32) of gat, gats
-  kMetaLine,       // head: the line of mg, md, ma, mn, me
-  kMetaStore,      // ms: as kTextStore
+  kMetaLine,       // head: the line of mg, md, ma, mn, me. `detail`: the size of the key where the
+                   // line is "mg", a blank, the key, whatever follows, and CRLF; 0: any form
+  kMetaStore,      // ms: as kTextStore. `detail`: the size of the key where the line is "ms" with
+                   // three words, a blank between each two, and CRLF; 0: any form
   kBinary,         // head: header, extras and key; body: the value
   kInvalid,        // text: `detail` is the Status to answer; no head
   kInvalidBinary,  // `detail` is the Status to answer; head: the header

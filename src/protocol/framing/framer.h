@@ -51,6 +51,9 @@ class Framer {
   WC_HD void pass(uint64_t bytes) { at_ += bytes; }
   WC_HD void pass_to(const uint8_t* to) { at_ = to; }
 
+  // Forgets the frames after the first `count`.
+  WC_HD void rewind(uint32_t count) { count_ = count; }
+
   // REQUIRES: !full().
   WC_HD void emit(const uint8_t* head, uint64_t head_size, uint32_t body_size, Verdict verdict,
                   uint8_t detail) {

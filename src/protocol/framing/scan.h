@@ -91,21 +91,58 @@ WC_HD inline uint32_t highest_bit(uint64_t mask) {
 
 }  // namespace scan_detail
 
+namespace scan_detail {
+
+// The line that ends with the first of `newlines`, which are at `offset` and up.
+WC_HD inline LineScan line_of(uint32_t offset, uint32_t newlines, uint64_t blanks) {
+  LineScan scan;
+  scan.size = offset + lowest_bit(newlines) + 1;
+  scan.blanks = scan.size < 64 ? blanks & ((uint64_t{1} << scan.size) - 1) : blanks;
+  return scan;
+}
+
+}  // namespace scan_detail
+
+// The line that starts at `at`, if it ends within 64 bytes.
+WC_HD inline LineScan scan_line_start(const uint8_t* begin, const uint8_t* at, const uint8_t* end) {
+  constexpr uint32_t kSize = 64;
+  const auto left = static_cast<uint64_t>(end - at);
+  uint64_t blanks = 0;
+#if WC_SCAN_SSE2
+  if (WC_LIKELY(left >= kSize)) {
+    WC_UNROLL
+    for (uint32_t offset = 0; offset < kSize; offset += 16) {
+      const scan_detail::Masks masks = scan_detail::masks_of_16(at + offset);
+      blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+      if (masks.newlines != 0) return scan_detail::line_of(offset, masks.newlines, blanks);
+    }
+    return {};
+  }
+#endif
+  const auto size = static_cast<uint32_t>(left < kSize ? left : kSize);
+  for (uint32_t offset = 0; offset < size; offset += 16) {
+    const scan_detail::Masks masks = scan_detail::masks_at(begin, at + offset, end);
+    blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+    if (masks.newlines != 0) return scan_detail::line_of(offset, masks.newlines, blanks);
+  }
+  return {};
+}
+
 // The line that starts at `at`, if it ends within `limit` bytes. REQUIRES: limit % 16 == 1.
 WC_HD inline LineScan scan_line(const uint8_t* begin, const uint8_t* at, const uint8_t* end,
                                 uint32_t limit) {
-  LineScan scan;
+  uint64_t blanks = 0;
   for (uint32_t offset = 0; offset < limit && at + offset < end; offset += 16) {
     const scan_detail::Masks masks = scan_detail::masks_at(begin, at + offset, end);
-    if (offset < 64) scan.blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+    if (offset < 64) blanks |= static_cast<uint64_t>(masks.blanks) << offset;
     if (masks.newlines == 0) continue;
-    const uint32_t size = offset + scan_detail::lowest_bit(masks.newlines) + 1;
-    if (size > limit) break;
-    scan.size = size;
-    if (size < 64) scan.blanks &= (uint64_t{1} << size) - 1;
-    break;
+    const LineScan scan = scan_detail::line_of(offset, masks.newlines, blanks);
+    if (scan.size > limit) break;
+    return scan;
   }
-  return scan;
+  LineScan none;
+  none.blanks = blanks;
+  return none;
 }
 
 // The first blank or LF from `at` on, or `end`.

@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "base/number.h"
+#include "protocol/framing/frame_types.h"
 #include "protocol/message.h"
 #include "protocol/parse/text.h"
 #include "protocol/parse/words.h"
@@ -238,6 +239,28 @@ WC_HD inline void finish_debug(const uint8_t* base, const Flags& flags, Bytes me
 
 }  // namespace meta_detail
 
+namespace meta_detail {
+
+// Reads the flags of a line, `words`, whose key is known, and sets everything else.
+WC_HD inline void parse_flags(const uint8_t* base, Command command, Words words,
+                              uint32_t words_before, Flags& flags, Request& request) {
+  const Bytes meta = words.rest();
+  request.delta = 1;
+  if (!read_flags(words, words_before, flags, request)) {
+    return make_invalid(request, Status::kBadFormat);
+  }
+  if (command == Command::kMetaDebug) return finish_debug(base, flags, meta, request);
+
+  const Status status = finish(command, flags, request);
+  if (status != Status::kOk) return make_invalid(request, status);
+  set_key(base, flags, flags.key_binary, request);
+  if ((flags.seen[1] & kAnswered) != 0) request.bits |= kAnswersFlags;
+  request.meta_offset = text_detail::offset_of(base, meta);
+  request.meta_size = static_cast<uint16_t>(meta.size);
+}
+
+}  // namespace meta_detail
+
 // Parses the line of a meta command. With kKeyIsBase64 key_size is that of the decoded key, but
 // only decode_key() decodes it. Pure. REQUIRES: the line starts with the command.
 WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body,
@@ -256,18 +279,36 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   const bool store = command == Command::kMetaSet;
   // An ms without a body is one that frame() refused: a bad length, or too few words.
   if (store) valid = has_body && words.next(word);
-  const Bytes meta = words.rest();
-  request.delta = 1;
-  valid = valid && meta_detail::read_flags(words, store ? 3 : 2, flags, request);
-  if (!valid) return make_invalid(request, Status::kBadFormat);
-  if (command == Command::kMetaDebug) return meta_detail::finish_debug(base, flags, meta, request);
+  if (!valid) {
+    request.delta = 1;
+    return make_invalid(request, Status::kBadFormat);
+  }
+  meta_detail::parse_flags(base, command, words, store ? 3 : 2, flags, request);
+}
 
-  const Status status = meta_detail::finish(command, flags, request);
-  if (status != Status::kOk) return make_invalid(request, status);
-  meta_detail::set_key(base, flags, flags.key_binary, request);
-  if ((flags.seen[1] & meta_detail::kAnswered) != 0) request.bits |= kAnswersFlags;
-  request.meta_offset = text_detail::offset_of(base, meta);
-  request.meta_size = static_cast<uint16_t>(meta.size);
+// Parses a line "mg <key> <flags>" or "ms <key> <bytes>" whose key frame() has found, as
+// parse_meta_line() does. REQUIRES: frame.detail is the size of the key.
+WC_HD inline void parse_usual_meta(const uint8_t* base, const Frame& frame, Request& request) {
+  constexpr uint32_t kCommand = 3;  // bytes, with the blank
+  request.protocol = Protocol::kMeta;
+  const uint32_t key_end = frame.offset + kCommand + frame.detail;
+  const uint32_t line_end = frame.offset + frame.head_size - 2;
+  const bool store = frame.verdict == Verdict::kMetaStore;
+  const bool value_only =
+      line_end - key_end == 2 && base[key_end] == ' ' && base[key_end + 1] == 'v';
+  if (!store && !value_only) {
+    meta_detail::Flags flags;
+    flags.key = {base + frame.offset + kCommand, frame.detail};
+    const Words words({base + key_end, line_end - key_end});
+    return meta_detail::parse_flags(base, Command::kMetaGet, words, 2, flags, request);
+  }
+  request.op = store ? Op::kSet : Op::kGet;
+  if (!store) request.bits = kReturnValue;
+  request.delta = 1;
+  request.key_offset = frame.offset + kCommand;
+  request.key_size = frame.detail;
+  request.meta_offset = store ? line_end : line_end - 1;
+  request.meta_size = store ? 0 : 1;
 }
 
 // Decodes a base64 key in place.

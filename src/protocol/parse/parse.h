@@ -39,12 +39,8 @@ WC_HD inline void set_refusal(const Frame& frame, Request& request) {
   if (plain_set || binary_set || request.protocol == Protocol::kMeta) request.bits |= kDropOld;
 }
 
-}  // namespace parse_detail
-
-// Fills `request` from `frame`. Cannot fail: op and status report a fault in the message. Decodes a
-// base64 key in place, so a frame can be parsed only once.
-WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
-  request = Request{};
+// REQUIRES: `request` is empty.
+WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& request) {
   const Bytes head = {base + frame.offset, frame.head_size};
   switch (frame.verdict) {
     case Verdict::kTextKey:
@@ -52,32 +48,52 @@ WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& requ
     case Verdict::kTextLine:
       return parse_text_line(base, head, request);
     case Verdict::kMetaLine:
-      parse_meta_line(base, head, false, request);
+      if (frame.detail != 0) {
+        parse_usual_meta(base, frame, request);
+      } else {
+        parse_meta_line(base, head, false, request);
+      }
       break;
     case Verdict::kTextStore:
-      parse_text_store(base, head, request);
-      return parse_detail::set_body(frame, request);
+      if (frame.detail == 0 || !parse_usual_set(base, frame, request)) {
+        parse_text_store(base, head, request);
+      }
+      return set_body(frame, request);
     case Verdict::kMetaStore:
-      parse_meta_line(base, head, true, request);
-      parse_detail::set_body(frame, request);
+      if (frame.detail != 0) {
+        parse_usual_meta(base, frame, request);
+      } else {
+        parse_meta_line(base, head, true, request);
+      }
+      set_body(frame, request);
       break;
     case Verdict::kRefusedStore:
-      parse_detail::parse_refused_line(base, head, request);
-      parse_detail::set_refusal(frame, request);
+      parse_refused_line(base, head, request);
+      set_refusal(frame, request);
       break;
     case Verdict::kBinary:
       parse_binary_head(base, frame.offset, request);
-      if (frame.body_size != 0 || request.op != Op::kStats) parse_detail::set_body(frame, request);
+      if (frame.body_size != 0 || request.op != Op::kStats) set_body(frame, request);
       return;
     case Verdict::kRefusedBinary:
       parse_binary_head(base, frame.offset, request);
-      return parse_detail::set_refusal(frame, request);
+      return set_refusal(frame, request);
     case Verdict::kInvalidBinary:
       return parse_binary_invalid(base, frame, request);
     case Verdict::kInvalid:
       return make_invalid(request, static_cast<Status>(frame.detail));
   }
   if ((request.bits & kKeyIsBase64) != 0 && request.op != Op::kInvalid) decode_key(base, request);
+}
+
+}  // namespace parse_detail
+
+// Fills `request` from `frame`. Cannot fail: op and status report a fault in the message. Decodes a
+// base64 key in place, so a frame can be parsed only once.
+WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
+  request = Request{};
+  if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
+  parse_detail::parse_message(frame, base, request);
 }
 
 }  // namespace warpcache::protocol

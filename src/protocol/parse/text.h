@@ -211,6 +211,42 @@ WC_HD inline void parse_text_store(const uint8_t* base, Bytes head, Request& req
   text_detail::parse_store(base, line, command_of(line.word[0]), request);
 }
 
+namespace text_detail {
+
+// Reads 1 to 9 digits, which a blank follows, and passes them. False: it is something else.
+WC_HD inline bool take_number(const uint8_t*& at, uint32_t& number) {
+  uint32_t sum = static_cast<uint32_t>(*at) - '0';
+  if (sum > 9) return false;
+  for (uint32_t i = 1; i < kDigitsOfU32Max; ++i) {
+    const uint32_t digit = static_cast<uint32_t>(*++at) - '0';
+    if (digit > 9) break;
+    sum = sum * 10 + digit;
+  }
+  number = sum;
+  return *at++ == ' ';
+}
+
+}  // namespace text_detail
+
+// Parses the head of a set whose key frame() has found, as parse_text_store() does. False: it must
+// do so. REQUIRES: frame.detail is the size of the key.
+WC_HD inline bool parse_usual_set(const uint8_t* base, const Frame& frame, Request& request) {
+  constexpr uint32_t kCommand = 4;  // bytes, with the blank
+  const uint8_t* at = base + frame.offset + kCommand + frame.detail + 1;
+  uint32_t client_flags = 0;
+  uint32_t exptime = 0;
+  if (!text_detail::take_number(at, client_flags) || !text_detail::take_number(at, exptime)) {
+    return false;
+  }
+  request.protocol = Protocol::kText;
+  request.op = Op::kSet;
+  request.key_offset = frame.offset + kCommand;
+  request.key_size = frame.detail;
+  request.client_flags = client_flags;
+  request.exptime = static_cast<int32_t>(exptime);
+  return true;
+}
+
 // Parses a line without a body.
 WC_HD inline void parse_text_line(const uint8_t* base, Bytes head, Request& request) {
   request.protocol = Protocol::kText;

@@ -12,6 +12,7 @@
 #include "base/testing/heap_copy.h"
 #include "protocol/framing/frame.h"
 #include "protocol/message.h"
+#include "protocol/testing/usual.h"
 
 namespace warpcache::protocol::testing {
 
@@ -53,11 +54,15 @@ inline bool has_inline_body(const Frame& frame) {
          frame.verdict == Verdict::kBinary;
 }
 
-// All fields of a frame except its offset: "verdict<head>detail:body_size=body".
+// All fields of a frame except its offset: "verdict<head>detail:body_size=body". The detail of a
+// usual line, the size of its key, is left out: it says nothing that the line does not say, and a
+// line whose body is large has none.
 inline std::string describe(const Frame& frame, const uint8_t* base) {
+  const bool line = frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ||
+                    frame.verdict == Verdict::kMetaLine;
   std::string text = std::string(name_of(frame.verdict)) + "<" +
                      text_of({base + frame.offset, frame.head_size}) + ">" +
-                     std::to_string(frame.detail);
+                     std::to_string(line ? 0 : frame.detail);
   if (frame.body_size != 0) {
     text += ":" + std::to_string(static_cast<int32_t>(frame.body_size));
     if (has_inline_body(frame)) {
@@ -100,6 +105,7 @@ class Stream {
       check_bounds(frames_[i], input.bytes());
       seen_.push_back(describe(frames_[i], input.data()));
     }
+    check_usual_lines(frames_.data(), result.count, limits_, input.bytes());
     need_ = result.need;
     if (result.end == FrameEnd::kLargeBody) start_large(result, input);
     pending_.erase(0, result.consumed);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "store/log/item_run.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -79,6 +80,42 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     ASSERT_EQ(value, text);
   }
   EXPECT_EQ(store->stats().get(StoreCounter::kItems), 2u);
+}
+
+// Items of a run count in their segments before they are published, and no longer when they are
+// given back.
+TEST(Store, ItemsOfAnItemRunAreLikeOthers) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  const StoreRef ref = worker.ref();
+  for (uint64_t round = 0; round < 3000; ++round) {
+    worker.enter();
+    Item* items[5] = {};
+    {
+      ItemRun run(ref.core, worker.thread(), 0);
+      for (Item*& item : items) item = run.add(1, 1000, round % 3 == 0 ? 0 : 5);
+    }
+    for (uint32_t i = 5; i-- > 0;) {
+      if (items[i] == nullptr) continue;
+      EXPECT_EQ(items[i]->value_size, 1000u);
+      *items[i]->key_data() = static_cast<uint8_t>('a' + i);
+      if (i % 2 == 1 || round % 7 == 0) {
+        abandon_counted(ref.core, worker.thread(), items[i]);
+        continue;
+      }
+      const Bytes key = items[i]->key();
+      const uint64_t hash = ref.hash(key);
+      LockedPair pair(ref, hash, ref.probe(hash));
+      pair.publish_counted(worker.thread(), items[i], pair.find(key, ref.probe(hash)));
+    }
+    worker.leave();
+    if (items[4] == nullptr) {
+      ASSERT_EQ(store->reclaim(5000), Status::kOk);
+    }
+    if (round % 100 == 0) check_accounts(*store);
+  }
+  EXPECT_EQ(store->stats().get(StoreCounter::kItems), 3u);
+  check_accounts(*store);
 }
 
 // The rest of a segment is used, although all the items that want space together need more.

@@ -42,6 +42,7 @@ inline constexpr uint32_t kOverflowChainMax = 8;
 inline constexpr uint32_t kRedirectsMax = 128;
 
 using PairNumber = uint32_t;
+inline constexpr PairNumber kNoPair = UINT32_MAX;
 
 WC_HD inline Set* pair_at(const Core& core, PairNumber pair) {
   const uint64_t block = pair / kBlockPairs;
@@ -89,6 +90,7 @@ struct Candidate {
   Set* set = nullptr;
   Slot slot = 0;  // 0: nothing seen
   uint32_t way = 0;
+  PairNumber pair = kNoPair;  // that the key belonged to at some earlier time
 };
 
 // A key that was found. `item` stays readable until the batch of the reader ends, whatever happens
@@ -240,6 +242,12 @@ WC_HD inline Found find_key_from(const Core& core, uint64_t hash, Bytes key, Pai
   return found;
 }
 
+// The pair that the hash belonged to when `hint` was made, or belongs to now.
+WC_HD inline PairNumber pair_of_hint(const Core& core, uint64_t hash, const Candidate& hint) {
+  if (hint.pair != kNoPair) return hint.pair;
+  return pair_of(hash, load_acquire(&core.shared->pair_count));
+}
+
 WC_HD inline Found find_key(const Core& core, uint64_t hash, Bytes key) {
   const PairNumber number = pair_of(hash, load_acquire(&core.shared->pair_count));
   return find_key_from(core, hash, key, number);
@@ -267,9 +275,16 @@ WC_HD inline Set* home_set(const Core& core, uint64_t hash) {
   return pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
 }
 
-// Looks for tag and slot only, and prefetches what the comparison will read.
-WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {
-  Set* home = home_set(core, hash);
+// The home set of a hash, as a hint that says nothing more.
+WC_HD inline Candidate home_hint(const Core& core, uint64_t hash) {
+  const PairNumber pair = pair_of(hash, load_acquire(&core.shared->pair_count));
+  return {pair_at(core, pair) + home_of(hash), 0, 0, pair};
+}
+
+// Looks for tag and slot only, and prefetches what the comparison will read. REQUIRES: `hint` is a
+// home_hint(); what was seen there is added.
+WC_HD inline void probe_home(const Core& core, uint64_t hash, Candidate& hint) {
+  Set* const home = hint.set;
   for (uint32_t mask = match_tag(*home, tag_of(hash)); mask != 0; mask &= mask - 1) {
     const uint32_t way = first_way(mask);
     const Slot slot = load_acquire(&home->slots[way]);
@@ -277,9 +292,16 @@ WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {
     const Item* item = core.item_in(slot);
     prefetch(item);
     if (slot_lines(slot) > 1) prefetch(reinterpret_cast<const uint8_t*>(item) + 64);
-    return {home, slot, way};
+    hint.slot = slot;
+    hint.way = way;
+    return;
   }
-  return {};
+}
+
+WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {
+  Candidate hint = home_hint(core, hash);
+  probe_home(core, hash, hint);
+  return hint;
 }
 
 }  // namespace warpcache::store

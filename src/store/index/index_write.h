@@ -112,25 +112,16 @@ WC_HD inline bool is_alive(const Core& core, const Item& item, uint32_t now) {
          item.flush_generation == load_relaxed(&core.shared->flush_generation);
 }
 
-// Puts an item into the index: it replaces `existing`, or is a new key where nothing was found.
-// REQUIRES: the pair's lock is held; `existing` was found under it; key, value and words of the
-// item are final; `flush_generation` was read under the lock.
-WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pair, uint64_t hash,
-                               Item* item, const Found& existing, uint32_t flush_generation) {
-  Shared& shared = *core.shared;
+// Puts an item into the index whose segment counts it already: see log/item_run.h. REQUIRES: as
+// publish_item(), and the expiry is that which the item got its space with.
+WC_HD inline void publish_counted_item(const Core& core, ThreadContext& thread, Set* pair,
+                                       uint64_t hash, Item* item, const Found& existing,
+                                       uint32_t flush_generation) {
   ThreadCounters& counters = *thread.counters;
-  const uint32_t now = load_relaxed(&shared.now);
+  const uint32_t now = load_relaxed(&core.shared->now);
   item->flush_generation = flush_generation;
   item->store_access_time(now);
   const uint64_t bytes = item_bytes(item->key_size, item->value_size);
-  SegmentEntry& entry = core.segment(core.segment_of(item));
-  entry.note_expiry(item->load_expiry());
-  if (item->chained()) {
-    store_relaxed(&entry.live, static_cast<uint32_t>(bytes));
-    enqueue_chain(core, core.segment_of(item));
-  } else {
-    fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*item)));
-  }
   counters.add(StoreCounter::kTotalItems, 1);
   counters.add(StoreCounter::kBytes, bytes);
   const Slot slot = make_slot(core.offset_of(item), bytes, hash);
@@ -154,6 +145,23 @@ WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pai
   fill_way(place.set, place.way, tag_of(hash), slot, returns ? 1 : 0);
   counters.add(StoreCounter::kItems, 1);
   ++thread.new_items;
+}
+
+// Puts an item into the index: it replaces `existing`, or is a new key where nothing was found.
+// REQUIRES: the pair's lock is held; `existing` was found under it; key, value and words of the
+// item are final; `flush_generation` was read under the lock.
+WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pair, uint64_t hash,
+                               Item* item, const Found& existing, uint32_t flush_generation) {
+  SegmentEntry& entry = core.segment(core.segment_of(item));
+  entry.note_expiry(item->load_expiry());
+  if (item->chained()) {
+    const uint64_t bytes = item_bytes(item->key_size, item->value_size);
+    store_relaxed(&entry.live, static_cast<uint32_t>(bytes));
+    enqueue_chain(core, core.segment_of(item));
+  } else {
+    fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*item)));
+  }
+  publish_counted_item(core, thread, pair, hash, item, existing, flush_generation);
 }
 
 }  // namespace warpcache::store

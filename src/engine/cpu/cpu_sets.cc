@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/cpu_sets.h"
+
+#include <utility>
+
+#include "base/mem.h"
+#include "request/expiry.h"
+#include "store/log/item_run.h"
+
+namespace warpcache::engine {
+
+namespace {
+
+uint32_t lowest(uint32_t mask) { return static_cast<uint32_t>(__builtin_ctz(mask)); }
+uint32_t highest(uint32_t mask) { return 31 - static_cast<uint32_t>(__builtin_clz(mask)); }
+
+}  // namespace
+
+void CpuSets::prepare_wanted(const request::Context& context) {
+  const uint32_t wanted = std::exchange(wanted_, 0);
+  if (!context.store.may_prepare(*context.thread, kGroupMax)) return;
+  take_space(context, wanted);
+  for (uint32_t left = ready_; left != 0; left &= left - 1) fill(context, lowest(left));
+}
+
+// All items of a run have one expiry class, that of the first set. Sets of another class, and large
+// ones, get none.
+void CpuSets::take_space(const request::Context& context, uint32_t wanted) {
+  const store::Core& core = context.store.core;
+  const auto expiry_of = [&](const protocol::Request& request) {
+    return request::expiry_second(request.exptime, context.clock);
+  };
+  const uint32_t ttl_class = store::ttl_class(*core.shared, expiry_of(*requests_[lowest(wanted)]));
+  store::ItemRun run(core, *context.thread, ttl_class);
+  for (uint32_t left = wanted; left != 0; left &= left - 1) {
+    const uint32_t index = lowest(left);
+    const protocol::Request& request = *requests_[index];
+    if (request.value_size > kPreparedValueMax) continue;
+    if (store::item_bytes(request.key_size, request.value_size) > core.plain_size_max()) continue;
+    const uint32_t expiry = expiry_of(request);
+    if (store::ttl_class(*core.shared, expiry) != ttl_class) continue;
+    store::Item* const item = run.add(request.key_size, request.value_size, expiry);
+    if (item == nullptr) return;
+    item->client_flags = request.client_flags;
+    items_[index] = item;
+    ready_ |= 1u << index;
+  }
+}
+
+void CpuSets::fill(const request::Context& context, uint32_t index) const {
+  const protocol::Request& request = *requests_[index];
+  store::Item& item = *items_[index];
+  mem_copy_short(item.key_data(), context.input + request.key_offset, request.key_size);
+  mem_copy(item.value_data(), context.input + request.value_offset, request.value_size);
+}
+
+void CpuSets::drop_ready(const request::Context& context) {
+  for (uint32_t left = std::exchange(ready_, 0); left != 0; left ^= 1u << highest(left)) {
+    store::abandon_counted(context.store.core, *context.thread, items_[highest(left)]);
+  }
+}
+
+}  // namespace warpcache::engine

@@ -188,6 +188,7 @@ void CopyTable::set_clock(uint32_t now) { store_release(&memory_.control->now, n
 void CopyTable::clear_way(nic_set& set, uint32_t way) {
   const uint32_t slot = set.slots[way];
   store_release(&set.slots[way], 0);
+  store_relaxed(&set.tags[way], 0);  // the program looks first at the first way with its tag
   retired_.push_back(slot);
   --counts_.copies;
   const Page& page = pages_[slot / (kPageBytes / kNicGranule)];

@@ -84,7 +84,7 @@ std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
 }
 
 std::string XdpProgram::Kernel::map_memory() {
-  memory.control = static_cast<nic_control*>(map("nic_control", sizeof(nic_control)));
+  memory.control = static_cast<nic_control*>(map(".data.nic_control", sizeof(nic_control)));
   memory.sets = static_cast<nic_set*>(map("nic_sets", sizeof(nic_set) * memory.set_count));
   memory.blocks =
       static_cast<uint8_t*>(map("nic_blocks", size_t{kNicBlockBytes} * memory.block_count));

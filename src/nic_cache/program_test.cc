@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -192,9 +193,12 @@ TEST_F(ProgramTest, DeadCopiesAreNotAnswered) {
 
 TEST_F(ProgramTest, PassesAllWhenTheServerIsSilent) {
   fill("a", "x");
+  EXPECT_NE(ask("get a\r\n"), "");
   control().alive_until = 1;
   EXPECT_EQ(ask("get a\r\n"), "");
   EXPECT_EQ(loaded_.program().counters(0).asleep, 1u);
+  control().alive_until = UINT64_MAX;
+  EXPECT_NE(ask("get a\r\n"), "");
 }
 
 TEST_F(ProgramTest, LongRepliesOnlyToAllowedNetworks) {
@@ -243,6 +247,42 @@ TEST_F(ProgramTest, NotesHits) {
   std::vector<std::vector<uint8_t>> keys;
   table().take_touched(loaded_.program().memory().set_count, &keys);
   EXPECT_EQ(keys.size(), 1u);
+}
+
+// The program looks at the first way with the key's tag, and then at all of them.
+TEST_F(ProgramTest, FindsCopiesBehindOtherWaysWithTheirTag) {
+  fill("a", "x");
+  const CopyMemory memory = loaded_.program().memory();
+  nic_set* const set =
+      std::find_if(memory.sets, memory.sets + memory.set_count, [](const nic_set& one) {
+        return std::any_of(one.slots, one.slots + kNicWays,
+                           [](uint32_t slot) { return slot != 0; });
+      });
+  ASSERT_NE(set, memory.sets + memory.set_count);
+  uint32_t way = 0;
+  while (set->slots[way] == 0) ++way;
+  const uint16_t tag = set->tags[way];
+  const uint32_t slot = set->slots[way];
+  const std::string want = "VALUE a 5 1\r\nx\r\nEND\r\n";
+  fill("another", "y");  // its copy has another key
+  uint32_t other = 0;
+  for (uint32_t i = 0; i < memory.set_count * kNicWays; ++i) {
+    const uint32_t found = memory.sets[i / kNicWays].slots[i % kNicWays];
+    if (found != 0 && found != slot) other = found;
+  }
+  ASSERT_NE(other, 0u);
+  for (uint32_t to = 0; to < kNicWays; ++to) {
+    for (uint32_t i = 0; i < kNicWays; ++i) {
+      set->tags[i] = tag;
+      set->slots[i] = i == to ? slot : i % 2 == 0 ? 0 : other;
+    }
+    EXPECT_EQ(ask("get a\r\n"), want) << to;
+    EXPECT_EQ(ask("get a a\r\n"), want.substr(0, 16) + want) << to;
+    for (uint32_t i = 0; i < kNicWays; ++i) {
+      set->tags[i] = i == to ? tag : static_cast<uint16_t>(tag + 1);
+    }
+    EXPECT_EQ(ask("get a\r\n"), want) << to;
+  }
 }
 
 // The limits of the kernel, with room for what later kernels count differently.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import random
 import threading
 import time
@@ -15,7 +16,7 @@ from harness.network import in_own_network
 from .support import NicServer, say
 
 KEYS = 8
-READS = 2500  # of a reader
+READS = 300_000 if "WARPCACHE_LONG_TESTS" in os.environ else 2500  # of a reader
 READERS = 3
 DELETE_EVERY = 10  # versions; such a version is a deletion
 

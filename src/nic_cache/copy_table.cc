@@ -178,7 +178,25 @@ void CopyTable::drop(Bytes key) {
     if (copy.key_size != key.size || std::memcmp(&copy.text[6], key.data, key.size) != 0) continue;
     clear_way(set, i);
     ++counts_.dropped;
+    note_dropped(key);
   }
+}
+
+void CopyTable::keep_dropped() { dropped_.reserve(kDroppedBytes); }
+
+void CopyTable::note_dropped(Bytes key) {
+  if (dropped_.capacity() - dropped_.size() < key.size + 1) return;
+  dropped_.push_back(static_cast<uint8_t>(key.size));
+  dropped_.insert(dropped_.end(), key.data, key.data + key.size);
+}
+
+void CopyTable::take_dropped(std::vector<std::vector<uint8_t>>* keys) {
+  const SpinGuard guard(&lock_);
+  for (size_t at = 0; at < dropped_.size(); at += dropped_[at] + 1u) {
+    const uint8_t* const key = dropped_.data() + at + 1;
+    keys->emplace_back(key, key + dropped_[at]);
+  }
+  dropped_.clear();
 }
 
 void CopyTable::flush() { fetch_add(&memory_.control->generation, 1); }

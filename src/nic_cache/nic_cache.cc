@@ -76,6 +76,8 @@ class XdpNicCache final : public NicCache {
   bool listens_at(const IpAddress& address) const;
   void run();
   bool take_wanted();
+  bool refill_changed();
+  void copy(Bytes key);
   void note_touched();
   void reuse_memory();
   void watch_interface();
@@ -106,6 +108,7 @@ std::string XdpNicCache::open() {
   memory_ = program_.memory();
   std::random_device random;
   table_ = std::make_unique<CopyTable>(memory_, uint64_t{random()} << 32 | uint64_t{random()});
+  if (config_.refill_changed) table_->keep_dropped();
   fill_control();
   failure = program_.attach(interface, config_.mode);
   if (!failure.empty()) return prefix + failure + ".";
@@ -196,7 +199,8 @@ void XdpNicCache::run() {
       refresh_addresses();
       next_addresses = now + kAddressesEvery;
     }
-    pause = take_wanted() ? kPauseMin : std::min(pause * 2, kPauseMax);
+    const bool wanted = take_wanted();
+    pause = refill_changed() || wanted ? kPauseMin : std::min(pause * 2, kPauseMax);
     note_touched();
     reuse_memory();
     guard.lock();
@@ -211,14 +215,26 @@ void XdpNicCache::watch_interface() {
                config_.interface);
 }
 
+void XdpNicCache::copy(Bytes key) {
+  store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item); });
+}
+
 // Copies the items of keys that were missed.
 bool XdpNicCache::take_wanted() {
   bool any = false;
   program_.take_wanted([&](Bytes key) {
     any = true;
-    store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item); });
+    copy(key);
   });
   return any;
+}
+
+// Copies the items again whose copies were taken back. What was removed is not there any more.
+bool XdpNicCache::refill_changed() {
+  std::vector<std::vector<uint8_t>> keys;
+  table_->take_dropped(&keys);
+  for (const std::vector<uint8_t>& key : keys) copy({key.data(), key.size()});
+  return !keys.empty();
 }
 
 // Tells the store which items were hit, so that it does not evict them as unused.

@@ -40,6 +40,7 @@ struct NicCacheConfig {
   XdpMode mode = XdpMode::kAny;
   uint32_t memory_mb = 64;
   bool read_allocate = true;
+  bool refill_changed = false;  // a copy that was taken back for a change is made anew at once
   uint16_t udp_port = 0;
   std::vector<Listener> listeners;  // at udp_port
   std::vector<Network> allowed;     // sources that get replies of any size

@@ -34,6 +34,12 @@ bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
+bool set_nic_cache_write(OptionDraft& draft, std::string_view value) {
+  if (value != "forward" && value != "through") return false;
+  draft.options.nic_cache.write_through = value == "through";
+  return true;
+}
+
 std::string finish_nic_cache(const OptionDraft& draft) {
   const Options& options = draft.options;
   if (options.nic_cache.interface.empty()) return "";

@@ -89,7 +89,8 @@ struct NicCacheOptions {
   std::string interface;  // empty: none
   Mode mode = Mode::kAny;
   uint32_t memory_mb = 64;
-  bool read_allocate = true;  // --nic-cache-fill=off clears it
+  bool read_allocate = true;   // --nic-cache-fill=off clears it
+  bool write_through = false;  // --nic-cache-write=through sets it
 };
 
 struct UdpGuardOptions {

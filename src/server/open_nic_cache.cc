@@ -48,6 +48,7 @@ NicCacheConfig config_of(const Options& options, const std::vector<BoundPort>& p
   config.mode = mode_of(options.nic_cache.mode);
   config.memory_mb = options.nic_cache.memory_mb;
   config.read_allocate = options.nic_cache.read_allocate;
+  config.refill_changed = options.nic_cache.write_through;
   for (const BoundPort& port : ports) {
     if (!port.udp) continue;
     if (config.udp_port == 0) config.udp_port = port.port;

@@ -58,10 +58,10 @@ class Register:
         self.show(version)
 
 
-@pytest.mark.parametrize("mode", ["native", "generic"])
+@pytest.mark.parametrize("mode, write", [("native", "forward"), ("generic", "forward"), ("native", "through")])
 @in_own_network
-def test_no_reader_sees_an_older_version(link, mode):
-    with NicServer(link(), mode) as server:
+def test_no_reader_sees_an_older_version(link, mode, write):
+    with NicServer(link(), mode, f"--nic-cache-write={write}") as server:
         registers = [Register(number) for number in range(KEYS)]
         done = threading.Event()
 

@@ -76,6 +76,24 @@ def test_no_reply_shows_what_was_before_a_change(link, mode):
 
 
 @in_own_network
+def test_with_write_through_a_change_costs_no_miss(link):
+    with NicServer(link(), "native", "--nic-cache-write=through") as server, server.udp() as udp:
+        server.tell(b"set a 0 0 1\r\n0\r\n")
+        server.copy(udp, b"a")
+        filled, misses = server.stats()["filled"], server.count("misses")
+        for version in b"1", b"2", b"3":
+            server.tell(b"set a 0 0 1\r\n" + version + b"\r\n")
+            filled += 1
+            server.wait_for("filled", filled)
+            assert say(udp, b"get a\r\n") == b"VALUE a 0 1\r\n" + version + b"\r\nEND\r\n"
+        assert server.count("misses") == misses
+        copies = server.stats()["copies"]
+        server.tell(b"delete a\r\n")
+        assert say(udp, b"get a\r\n") == b"END\r\n"
+        assert server.stats()["copies"] == copies - 1
+
+
+@in_own_network
 def test_expiry_is_that_of_the_server(link):
     with NicServer(link(), "native") as server, server.udp() as udp:
         server.tell(b"debugtime p\r\n")

@@ -2,6 +2,7 @@
 #include "stress/nic_front.h"
 
 #include <chrono>
+#include <vector>
 
 #include "nic_cache/store_copies.h"
 
@@ -9,7 +10,9 @@ namespace warpcache::stress {
 
 std::string NicFront::load() {
   program_ = std::make_unique<nic_cache::LoadedProgram>();
-  return program_->load(1);
+  std::string refused = program_->load(1);
+  if (refused.empty()) program_->table().keep_dropped();
+  return refused;
 }
 
 // Copies of an earlier store's items must not be found.
@@ -23,8 +26,12 @@ void NicFront::start(store::Store& store) {
   store_ = &store;
   stopping_ = false;
   thread_ = std::thread([this] {
+    std::vector<std::vector<uint8_t>> dropped;
     while (!stopping_) {
       program_->program().take_wanted([this](Bytes key) { copy(key); });
+      dropped.clear();
+      program_->table().take_dropped(&dropped);
+      for (const std::vector<uint8_t>& key : dropped) copy({key.data(), key.size()});
       if (program_->table().retire_begin() && program_->program().wait_for_runs())
         program_->table().retire_end();
       std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -70,6 +70,7 @@ uint32_t compose(const CopiedItem& item, nic_copy* copy) {
   copy->cas = item.cas;
   copy->generation = item.generation;
   copy->expiry = item.expiry;
+  copy->version = item.version;
   copy->client_flags = item.client_flags;
   copy->value_size = static_cast<uint16_t>(item.value.size);
   copy->key_size = static_cast<uint8_t>(item.key.size);
@@ -159,6 +160,10 @@ bool CopyTable::fill(const CopiedItem& item) {
   ++counts_.copies;
   counts_.bytes += kClasses[size_class] * kNicGranule;
   return true;
+}
+
+uint32_t CopyTable::version_of(Bytes key) const {
+  return load_acquire(&memory_.versions->of[nic_version_index(hash(key))]);
 }
 
 // A key gets a copy only under its own lock, which the caller holds. So if no tag is equal, there

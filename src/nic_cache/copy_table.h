@@ -24,6 +24,7 @@ namespace warpcache::nic_cache {
 // Mapped memory. Owned by the caller, zeroed.
 struct CopyMemory {
   nic_control* control = nullptr;
+  nic_versions* versions = nullptr;
   nic_set* sets = nullptr;
   uint32_t set_count = 0;  // a power of two
   uint8_t* blocks = nullptr;
@@ -38,6 +39,7 @@ struct CopiedItem {
   uint32_t client_flags = 0;
   uint32_t expiry = 0;  // server second; 0: never
   uint32_t generation = 0;
+  uint32_t version = 0;  // with write-back: version_of() before the item was read
 };
 
 struct CopyCounts {
@@ -63,6 +65,9 @@ class CopyTable {
   // Makes a copy. The caller holds what keeps the item from changing, and drop() is called under
   // the same lock. False: there is none, and the counts say why.
   bool fill(const CopiedItem& item);
+
+  // Of the writes of a key that the program has accepted.
+  uint32_t version_of(Bytes key) const;
 
   // Takes the copy of a key away, if there is one: from now on no run of the program that begins
   // finds it.

@@ -35,8 +35,11 @@ bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {
 }
 
 bool set_nic_cache_write(OptionDraft& draft, std::string_view value) {
-  if (value != "forward" && value != "through") return false;
-  draft.options.nic_cache.write_through = value == "through";
+  using Write = NicCacheOptions::Write;
+  if (value != "forward" && value != "through" && value != "back") return false;
+  draft.options.nic_cache.write = value == "through" ? Write::kThrough
+                                  : value == "back"  ? Write::kBack
+                                                     : Write::kForward;
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "base/testing/effort.h"
@@ -22,43 +23,61 @@ constexpr bool kThreadSanitizer = true;
 constexpr bool kThreadSanitizer = false;
 #endif
 
-const char* const kScenarios[] = {"calm", "growth", "pressure", "expiry", "everything"};
-constexpr uint64_t kLongOperations = 10'000'000 / std::size(kScenarios);  // of a scenario
+struct Case {
+  const char* scenario;
+  bool write_back;
+};
+
+const Case kForward[] = {{"calm", false},
+                         {"growth", false},
+                         {"pressure", false},
+                         {"expiry", false},
+                         {"everything", false}};
+const Case kBack[] = {{"calm", true}, {"pressure", true}, {"expiry", true}, {"everything", true}};
+
+constexpr uint64_t kLongOperations = 10'000'000 / std::size(kForward);  // of a scenario
 constexpr double kLongSecondsMax = 900;
 constexpr uint64_t kAnsweredMin = 1000;
 constexpr int kRunsMax = 20;
 
-class NicCacheLinearizability : public ::testing::TestWithParam<const char*> {};
+class NicCacheLinearizability : public ::testing::TestWithParam<Case> {};
 
 TEST_P(NicCacheLinearizability, EveryReplyHasItsPlace) {
   const std::vector<Scenario> scenarios = all_scenarios();
-  const Scenario* const scenario = find_scenario(scenarios, GetParam());
+  const Scenario* const scenario = find_scenario(scenarios, GetParam().scenario);
   ASSERT_NE(scenario, nullptr);
   uint64_t answered = 0;
   uint64_t dropped = 0;
+  uint64_t written = 0;
   uint64_t operations = 0;
   Effort effort;
   effort.operations = kThreadSanitizer ? 0 : testing_effort<uint64_t>(0, kLongOperations);
   effort.seconds = effort.operations != 0 ? kLongSecondsMax : testing_effort(1, 6);
   for (int run = 0; run < kRunsMax && answered < kAnsweredMin; ++run, ++effort.seed) {
-    NicFront front;
+    NicFront front(GetParam().write_back);
     const std::string refused = front.load();
     if (!refused.empty()) GTEST_SKIP() << refused;
     effort.front = &front;
     const Report report = run_scenario(*scenario, effort);
-    std::printf("%s%llu reads answered by the program\n", describe(*scenario, report).c_str(),
-                static_cast<unsigned long long>(front.answered()));
+    std::printf("%s%llu reads and %llu sets answered by the program\n",
+                describe(*scenario, report).c_str(),
+                static_cast<unsigned long long>(front.answered() - front.written()),
+                static_cast<unsigned long long>(front.written()));
     for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
     operations += report.operations;
     answered += front.answered();
+    written += front.written();
     dropped += front.counts().dropped;
   }
   EXPECT_GE(answered, kAnsweredMin);
   EXPECT_GT(dropped, 0u);
+  EXPECT_EQ(written != 0, GetParam().write_back);
   EXPECT_GE(operations, effort.operations);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NicCacheLinearizability, ::testing::ValuesIn(kScenarios));
+const auto kName = [](const auto& made) { return std::string(made.param.scenario); };
+INSTANTIATE_TEST_SUITE_P(Forward, NicCacheLinearizability, ::testing::ValuesIn(kForward), kName);
+INSTANTIATE_TEST_SUITE_P(WriteBack, NicCacheLinearizability, ::testing::ValuesIn(kBack), kName);
 
 }  // namespace
 }  // namespace warpcache::stress

@@ -11,8 +11,11 @@ namespace warpcache::stress {
 std::string NicFront::load() {
   program_ = std::make_unique<nic_cache::LoadedProgram>();
   std::string refused = program_->load(1);
-  if (refused.empty()) program_->table().keep_dropped();
-  return refused;
+  if (!refused.empty()) return refused;
+  program_->table().keep_dropped();
+  program_->control().write_back = write_back_on_ ? 1 : 0;
+  write_back_ = std::make_unique<nic_cache::WriteBack>(program_->program());
+  return "";
 }
 
 // Copies of an earlier store's items must not be found.
@@ -24,6 +27,7 @@ store::CopyHooks NicFront::hooks() {
 
 void NicFront::start(store::Store& store) {
   store_ = &store;
+  writer_.emplace(store);
   stopping_ = false;
   thread_ = std::thread([this] {
     std::vector<std::vector<uint8_t>> dropped;
@@ -39,15 +43,29 @@ void NicFront::start(store::Store& store) {
   });
 }
 
+// As the server's cache does it.
 void NicFront::copy(Bytes key) {
-  store_->visit_locked(
-      key, [this](const store::Item& item) { nic_cache::copy_item(program_->table(), item); });
+  const uint32_t version = program_->table().version_of(key);
+  settle();
+  store_->visit_locked(key, [&](const store::Item& item) {
+    nic_cache::copy_item(program_->table(), item, version);
+  });
+}
+
+void NicFront::settle() {
+  write_back_->settle([this](const nic_write& write) {
+    const Bytes key = {write.key, write.key_size};
+    const Bytes value = {write.value, write.value_size};
+    while (!writer_->set(key, write.client_flags, value)) std::this_thread::yield();
+  });
 }
 
 void NicFront::stop() {
   if (!thread_.joinable()) return;
   stopping_ = true;
   thread_.join();
+  settle();
+  writer_.reset();
 }
 
 // What is missed is copied at once and asked for again, so that more reads are answered while the
@@ -62,6 +80,7 @@ std::string NicFront::ask(const std::string& command) {
     reply = program_->ask(command);
   }
   if (!reply.empty()) ++answered_;
+  if (reply == "STORED\r\n") ++written_;
   return reply;
 }
 

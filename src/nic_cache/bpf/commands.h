@@ -257,6 +257,79 @@ APART int find_binary(struct scratch *scratch, __u32 size) {
   return kAnswer;
 }
 
+// The decimal number at `at`, of `size` digits; more than 32 bits: there is none.
+INLINE __u64 number_at(const struct scratch *scratch, __u32 at, __u32 size) {
+  __u64 number = 0;
+  for (__u32 i = 0; i < 10; ++i) {
+    if (i >= size) break;
+    const __u8 digit = byte_at(scratch, at + i) - '0';
+    number = number * 10 + digit;
+    if (digit > 9) number = 1ULL << 40;
+  }
+  return size == 0 || size > 10 ? 1ULL << 40 : number;
+}
+
+// Hands a write over to the server: it is counted when it has its place in the ring, then put
+// there, then the copies of the key are dead, and after all that it is answered. So who has seen
+// the answer finds no old copy, and the server, once it has taken over as many as are counted, has
+// the write.
+APART int hand_over(const struct scratch *scratch, __u32 at, __u32 sizes, __u32 value_at,
+                    __u32 flags) {
+  const __u32 key_size = sizes & 0xffff, value_size = sizes >> 16;
+  if (!scratch || key_size == 0 || key_size > kNicKeyMax) return 0;
+  if (value_size > kNicRequestMax) return 0;
+  struct nic_write *write = bpf_ringbuf_reserve(&nic_writes, sizeof(*write), 0);
+  if (!write) return 0;
+  __sync_fetch_and_add(&nic_control.accepted, 1);
+  write->key_size = key_size;
+  write->value_size = value_size;
+  write->client_flags = flags;
+  for (__u32 i = 0; i < 32; ++i) store64(write->key + i * 8, word_at(scratch, at + i * 8));
+  for (__u32 i = 0; i < 64; ++i) {
+    if (i * 8 >= value_size) break;
+    store64(write->value + i * 8, word_at(scratch, value_at + i * 8));
+  }
+  bpf_ringbuf_submit(write, BPF_RB_NO_WAKEUP);
+  const __u64 hash = hash_at(scratch, at, key_size);
+  __sync_fetch_and_add(&nic_versions.of[nic_version_index(hash)], 1);
+  return 1;
+}
+
+// "set KEY FLAGS 0 BYTES", of an item that has a copy; all else passes. REQUIRES: as find_gets().
+APART int accept_set(struct scratch *scratch, __u32 end) {
+  if (!scratch) return kOther;
+  const __u32 key_at = kCommandAt + 4;
+  const __u32 key_end = (__u32)word_end(scratch, key_at);
+  if (key_end <= key_at || key_end >= end || key_end - key_at > kNicKeyMax) return kOther;
+  const __u32 flags_at = key_end + 1;
+  const __u32 flags_end = (__u32)word_end(scratch, flags_at);
+  if (flags_end <= flags_at || flags_end >= end) return kOther;
+  const __u64 flags = number_at(scratch, flags_at, flags_end - flags_at);
+  // A blank, the time to live 0, a blank.
+  if (byte_at(scratch, key_end) != ' ') return kOther;
+  if ((word_at(scratch, flags_end) & 0xffffff) != (' ' | '0' << 8 | ' ' << 16)) return kOther;
+  const __u32 bytes_at = flags_end + 3;
+  const __u32 bytes_end = (__u32)word_end(scratch, bytes_at);
+  if (bytes_end <= bytes_at || bytes_end >= end) return kOther;
+  const __u64 bytes = number_at(scratch, bytes_at, bytes_end - bytes_at);
+  if ((word_at(scratch, bytes_end) & 0xffff) != ('\r' | '\n' << 8)) return kOther;
+  if (flags >> 32 != 0 || bytes > kNicRequestMax || bytes_end + 2 + bytes != end) return kOther;
+  const __u32 slot = (__u32)find(scratch, key_at, key_end - key_at);
+  if (slot == 0) return kOther;
+  const __u32 sizes = (key_end - key_at) | (__u32)bytes << 16;
+  if (!hand_over(scratch, key_at, sizes, bytes_end + 2, (__u32)flags)) return kOther;
+  struct command *command = &scratch->command;
+  scratch->line[0] = *(const __u64 *)"STORED\r\n";
+  scratch->slots[0] = slot;
+  command->has_line = 1;
+  command->line_at = 0;
+  command->line_size = 8;
+  command->rest = kNothing;
+  command->reply = 8;
+  command->wrote = 1;
+  return kAnswer;
+}
+
 // REQUIRES: the datagram, of `udp_size` bytes with its UDP header, has at least 4 of a command.
 INLINE int find_command(struct scratch *scratch, __u32 udp_size) {
   const __u64 head = word_at(scratch, kCommandAt);
@@ -273,6 +346,9 @@ INLINE int find_command(struct scratch *scratch, __u32 udp_size) {
   const int gets = first == (get | (__u32)'s' << 24) && (head >> 32 & 0xff) == ' ';
   if (gets || first == (get | (__u32)' ' << 24)) {
     return find_gets(scratch, kCommandAt + 4 + (__u32)gets, end);
+  }
+  if (nic_control.write_back && first == ('s' | 'e' << 8 | 't' << 16 | (__u32)' ' << 24)) {
+    return accept_set(scratch, end);
   }
   if ((first & 0xffffff) == ('m' | 'g' << 8 | ' ' << 16)) {
     return find_meta(scratch, end);

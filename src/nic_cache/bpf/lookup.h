@@ -38,7 +38,11 @@ INLINE int holds_key(const struct scratch *scratch, const struct nic_copy *copy,
 }
 
 // Whether a copy may be shown now.
-INLINE int is_live(const struct nic_copy *copy) {
+INLINE int is_live(const struct nic_copy *copy, __u64 hash) {
+  if (nic_control.write_back &&
+      copy->version != *(volatile __u32 *)&nic_versions.of[nic_version_index(hash)]) {
+    return 0;
+  }
   if (copy->generation != *(volatile __u32 *)&nic_control.generation) return 0;
   return copy->expiry == 0 || copy->expiry > *(volatile __u32 *)&nic_control.now;
 }
@@ -78,7 +82,7 @@ INLINE __u32 find_first(const struct scratch *scratch, __u32 at, __u32 key_size)
   const __u32 slot = *(volatile __u32 *)&set->slots[way];
   if (slot == 0) return 0;
   const struct nic_copy *copy = copy_of(slot);
-  if (!copy || !holds_key(scratch, copy, at, key_size) || !is_live(copy)) return 0;
+  if (!copy || !holds_key(scratch, copy, at, key_size) || !is_live(copy, hash)) return 0;
   touch(set, way);
   return slot;
 }
@@ -98,7 +102,7 @@ APART int find(const struct scratch *scratch, __u32 at, __u32 key_size) {
     if (slot == 0) continue;
     const struct nic_copy *copy = copy_of(slot);
     if (!copy || !holds_key(scratch, copy, at, key_size)) continue;
-    if (!is_live(copy)) return 0;
+    if (!is_live(copy, hash)) return 0;
     touch(set, way);
     return (int)slot;
   }

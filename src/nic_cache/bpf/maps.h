@@ -45,6 +45,7 @@ enum {
 // A map of its own, whose address is in the program's instructions: no look-up. libbpf makes it
 // mappable. Written by the server while the program runs: what may change is read as volatile.
 struct nic_control nic_control SEC(".data.nic_control") = {};
+struct nic_versions nic_versions SEC(".data.nic_versions") = {};
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -78,6 +79,11 @@ struct {
   __uint(max_entries, 256 * 1024);
 } nic_wants SEC(".maps");
 
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 256 * 1024);
+} nic_writes SEC(".maps");
+
 enum verdict {
   kAnswer,  // there are copies of all keys
   kMiss,    // not of all
@@ -102,6 +108,7 @@ struct command {
   __u32 rest;
   __u32 wanted;  // keys reported
   __u32 wanted_lost;
+  __u32 wrote;  // a set was accepted
 };
 
 // What a run needs besides its stack.

@@ -130,6 +130,7 @@ int warpcache_nic(struct xdp_md *ctx) {
   const int reply_size = (int)(reply.begin + reply_bytes);
   const int frame_size = reply_size < kFrameMin ? kFrameMin : reply_size;
   if (!resize(ctx, frame_size - length)) {
+    if (command->wrote) return XDP_DROP;  // it must not be done twice; such frames do not grow
     ++counters->no_room;
     return XDP_PASS;
   }
@@ -144,6 +145,7 @@ int warpcache_nic(struct xdp_md *ctx) {
   if (!written || !put_headers(ctx, scratch, &request, payload, reply.sum)) return XDP_ABORTED;
   ++counters->hits;
   counters->keys += command->keys;
+  counters->writes += command->wrote;
   counters->reply_bytes += payload;
   return XDP_TX;
 }

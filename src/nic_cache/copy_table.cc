@@ -70,6 +70,7 @@ uint32_t compose(const CopiedItem& item, nic_copy* copy) {
   copy->cas = item.cas;
   copy->generation = item.generation;
   copy->expiry = item.expiry;
+  copy->version = item.version;
   copy->client_flags = item.client_flags;
   copy->value_size = static_cast<uint16_t>(item.value.size);
   copy->key_size = static_cast<uint8_t>(item.key.size);
@@ -161,6 +162,10 @@ bool CopyTable::fill(const CopiedItem& item) {
   return true;
 }
 
+uint32_t CopyTable::version_of(Bytes key) const {
+  return load_acquire(&memory_.versions->of[nic_version_index(hash(key))]);
+}
+
 // A key gets a copy only under its own lock, which the caller holds. So if no tag is equal, there
 // is no copy.
 void CopyTable::drop(Bytes key) {
@@ -178,7 +183,25 @@ void CopyTable::drop(Bytes key) {
     if (copy.key_size != key.size || std::memcmp(&copy.text[6], key.data, key.size) != 0) continue;
     clear_way(set, i);
     ++counts_.dropped;
+    note_dropped(key);
   }
+}
+
+void CopyTable::keep_dropped() { dropped_.reserve(kDroppedBytes); }
+
+void CopyTable::note_dropped(Bytes key) {
+  if (dropped_.capacity() - dropped_.size() < key.size + 1) return;
+  dropped_.push_back(static_cast<uint8_t>(key.size));
+  dropped_.insert(dropped_.end(), key.data, key.data + key.size);
+}
+
+void CopyTable::take_dropped(std::vector<std::vector<uint8_t>>* keys) {
+  const SpinGuard guard(&lock_);
+  for (size_t at = 0; at < dropped_.size(); at += dropped_[at] + 1u) {
+    const uint8_t* const key = dropped_.data() + at + 1;
+    keys->emplace_back(key, key + dropped_[at]);
+  }
+  dropped_.clear();
 }
 
 void CopyTable::flush() { fetch_add(&memory_.control->generation, 1); }
@@ -188,6 +211,7 @@ void CopyTable::set_clock(uint32_t now) { store_release(&memory_.control->now, n
 void CopyTable::clear_way(nic_set& set, uint32_t way) {
   const uint32_t slot = set.slots[way];
   store_release(&set.slots[way], 0);
+  store_relaxed(&set.tags[way], 0);  // the program looks first at the first way with its tag
   retired_.push_back(slot);
   --counts_.copies;
   const Page& page = pages_[slot / (kPageBytes / kNicGranule)];

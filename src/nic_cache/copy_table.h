@@ -24,6 +24,7 @@ namespace warpcache::nic_cache {
 // Mapped memory. Owned by the caller, zeroed.
 struct CopyMemory {
   nic_control* control = nullptr;
+  nic_versions* versions = nullptr;
   nic_set* sets = nullptr;
   uint32_t set_count = 0;  // a power of two
   uint8_t* blocks = nullptr;
@@ -38,6 +39,7 @@ struct CopiedItem {
   uint32_t client_flags = 0;
   uint32_t expiry = 0;  // server second; 0: never
   uint32_t generation = 0;
+  uint32_t version = 0;  // with write-back: version_of() before the item was read
 };
 
 struct CopyCounts {
@@ -64,6 +66,9 @@ class CopyTable {
   // the same lock. False: there is none, and the counts say why.
   bool fill(const CopiedItem& item);
 
+  // Of the writes of a key that the program has accepted.
+  uint32_t version_of(Bytes key) const;
+
   // Takes the copy of a key away, if there is one: from now on no run of the program that begins
   // finds it.
   void drop(Bytes key);
@@ -79,6 +84,12 @@ class CopyTable {
 
   CopyCounts counts() const;
 
+  // From now on the keys of copies that drop() takes away are kept for take_dropped(), up to some
+  // thousand at a time. Before other threads use the table.
+  void keep_dropped();
+  // The keys that were kept since the last call.
+  void take_dropped(std::vector<std::vector<uint8_t>>* keys);
+
   // The keys of copies that were hit since the last call, in the next `sets` sets.
   void take_touched(uint32_t sets, std::vector<std::vector<uint8_t>>* keys);
 
@@ -86,6 +97,7 @@ class CopyTable {
   static constexpr uint32_t kPageBytes = 16 * 1024;
   static constexpr uint32_t kPagesPerBlock = kNicBlockBytes / kPageBytes;
   static constexpr uint8_t kNoClass = 0xff;
+  static constexpr size_t kDroppedBytes = 128 * 1024;  // of keys, each with a byte for its size
 
   struct Page {
     uint8_t size_class = kNoClass;
@@ -99,6 +111,7 @@ class CopyTable {
   bool take_page(uint8_t size_class);
   void empty_some_page();
   void give_back(uint32_t slot);
+  void note_dropped(Bytes key);
   void clear_way(nic_set& set, uint32_t way);
   uint32_t victim_way(const nic_set& set) const;
 
@@ -109,6 +122,7 @@ class CopyTable {
   std::vector<std::vector<uint32_t>> free_slots_;  // of each class
   std::vector<uint32_t> retired_;
   std::vector<uint32_t> waiting_;  // retired before the grace period
+  std::vector<uint8_t> dropped_;   // room is there from the start: drop() allocates nothing
   uint32_t hand_ = 0;              // the next page to be emptied
   uint32_t touched_at_ = 0;        // the next set of take_touched()
   CopyCounts counts_;

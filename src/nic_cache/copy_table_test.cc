@@ -57,6 +57,36 @@ TEST_F(CopyTableTest, ADroppedCopyIsNotFound) {
   EXPECT_EQ(table_.counts().dropped, 1u);
 }
 
+TEST_F(CopyTableTest, KeepsTheKeysOfDroppedCopies) {
+  const std::string long_key(250, 'k');
+  std::vector<std::vector<uint8_t>> keys;
+  ASSERT_TRUE(fill("a", "1"));
+  table_.drop(bytes_of("a"));
+  table_.take_dropped(&keys);
+  EXPECT_TRUE(keys.empty());  // not asked for
+  table_.keep_dropped();
+  ASSERT_TRUE(fill("a", "1"));
+  ASSERT_TRUE(fill(long_key, "2"));
+  table_.drop(bytes_of("a"));
+  table_.drop(bytes_of("other"));
+  table_.drop(bytes_of(long_key));
+  table_.take_dropped(&keys);
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(std::string(keys[0].begin(), keys[0].end()), "a");
+  EXPECT_EQ(std::string(keys[1].begin(), keys[1].end()), long_key);
+  keys.clear();
+  table_.take_dropped(&keys);
+  EXPECT_TRUE(keys.empty());
+  for (int i = 0; i < 2000; ++i) {  // more than there is room for
+    ASSERT_TRUE(fill(long_key, "2"));
+    table_.drop(bytes_of(long_key));
+    end_grace();
+  }
+  table_.take_dropped(&keys);
+  EXPECT_GT(keys.size(), 100u);
+  EXPECT_LT(keys.size(), 2000u);
+}
+
 TEST_F(CopyTableTest, ANewCopyReplacesTheOldOne) {
   ASSERT_TRUE(fill("a", "1"));
   ASSERT_TRUE(fill("a", "22"));

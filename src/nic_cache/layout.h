@@ -2,8 +2,8 @@
 //
 // The memory that the server and the XDP program share: BPF maps that the server has mapped. Plain
 // C, because the program (bpf/nic_cache.bpf.c) is C. The server alone writes all of it except
-// nic_set::recency, nic_set::touched and the counters. Numbers are in the machine's byte order
-// unless a comment says otherwise.
+// nic_set::recency, nic_set::touched, nic_control::accepted, nic_versions and the counters. Numbers
+// are in the machine's byte order unless a comment says otherwise.
 #ifndef WARPCACHE_NIC_CACHE_LAYOUT_H_
 #define WARPCACHE_NIC_CACHE_LAYOUT_H_
 
@@ -22,7 +22,8 @@ enum {
   kNicQueuesMax = 64,     // with counters of their own
   kNicRequestMax = 512,   // bytes of UDP, its header included; longer requests pass
   kNicKeysMax = 16,       // of a multiget; more pass
-  kNicTextAt = 42,        // of nic_copy::text: the key, 6 bytes later, is a multiple of 8
+  kNicTextAt = 50,        // of nic_copy::text: the key, 6 bytes later, is a multiple of 8
+  kNicVersions = 8192,    // a power of two
   kNicKeyAt = kNicTextAt + 6,
 };
 
@@ -47,7 +48,9 @@ struct nic_copy {
   __u32 generation;  // the copy is dead when this differs from nic_control::generation
   __u32 expiry;      // server second from which the copy is dead; 0: never
   __u32 client_flags;
-  __u32 set;         // where the slot is, for the server
+  __u32 set;      // where the slot is, for the server
+  __u32 version;  // of nic_versions; with write-back the copy is dead when it differs
+  __u32 reserved;
   __u16 value_size;  // bytes
   __u16 head_size;
   __u16 sum_head;
@@ -59,7 +62,7 @@ struct nic_copy {
   __u8 flags_size;  // digits
   __u8 cas_size;    // the blank and the digits
   __u16 sum_get;    // of the whole reply to a get: head, body and END
-  __u8 text[2006];
+  __u8 text[1998];
 };
 
 // One for the server. Its first words are read for every datagram to the server's port.
@@ -75,7 +78,7 @@ struct nic_control {
   __u8 read_allocate;   // keys that were missed are reported
   __u8 text;            // text and meta commands are answered
   __u8 binary;          // binary commands are answered
-  __u8 reserved;
+  __u8 write_back;      // the program accepts sets of items that it has copies of
   __u32 address_count;
   __u32 network_count;
   struct nic_address {
@@ -87,6 +90,23 @@ struct nic_control {
     __u64 words[2];
     __u64 mask[2];
   } networks[kNicNetworksMax];
+  __u64 accepted __attribute__((aligned(64)));  // writes that have a place in their ring
+};
+
+// Of all keys with the same hash bits: raised by a write that the program accepts, before it is
+// answered.
+struct nic_versions {
+  __u32 of[kNicVersions];
+};
+
+// A write that the program has accepted and that the server takes over.
+struct nic_write {
+  __u32 key_size;
+  __u32 value_size;
+  __u32 client_flags;
+  __u32 reserved;
+  __u8 key[256];
+  __u8 value[512];
 };
 
 // Of a receive queue and a CPU.
@@ -103,6 +123,7 @@ struct nic_counters {
   __u64 wanted;       // keys reported
   __u64 wanted_lost;  // not reported, because the server has not read earlier ones
   __u64 reply_bytes;  // UDP payload
+  __u64 writes;       // sets accepted, of the hits
 };
 
 // A key that was missed, as the program reports it.
@@ -134,6 +155,9 @@ static inline __attribute__((always_inline)) __u64 nic_hash_end(__u64 state) {
 }
 static inline __attribute__((always_inline)) __u16 nic_tag(__u64 hash) {
   return (__u16)(hash >> 48);
+}
+static inline __attribute__((always_inline)) __u32 nic_version_index(__u64 hash) {
+  return (__u32)(hash >> 32) & (kNicVersions - 1);
 }
 
 #endif  // WARPCACHE_NIC_CACHE_LAYOUT_H_

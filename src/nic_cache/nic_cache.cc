@@ -17,6 +17,7 @@
 #include "nic_cache/addresses.h"
 #include "nic_cache/copy_table.h"
 #include "nic_cache/store_copies.h"
+#include "nic_cache/write_back.h"
 
 namespace warpcache::nic_cache {
 
@@ -66,6 +67,7 @@ class XdpNicCache final : public NicCache {
   store::CopyHooks hooks() override { return hooks_of(*table_); }
   void start(StoreAccess& store) override;
   void stop() override { stop_now(); }
+  void settle() override;
   std::string describe() const override;
   void stats(const Emit& emit) const override;
 
@@ -76,6 +78,8 @@ class XdpNicCache final : public NicCache {
   bool listens_at(const IpAddress& address) const;
   void run();
   bool take_wanted();
+  bool refill_changed();
+  void copy(Bytes key);
   void note_touched();
   void reuse_memory();
   void watch_interface();
@@ -85,7 +89,9 @@ class XdpNicCache final : public NicCache {
   XdpProgram program_;
   CopyMemory memory_;
   std::unique_ptr<CopyTable> table_;
+  std::unique_ptr<WriteBack> write_back_;  // null: writes pass
   StoreAccess* store_ = nullptr;
+  std::atomic<uint64_t> lost_writes_{0};
   std::thread thread_;
   std::mutex mutex_;  // guards `stopping_`
   std::condition_variable stopped_;
@@ -106,6 +112,8 @@ std::string XdpNicCache::open() {
   memory_ = program_.memory();
   std::random_device random;
   table_ = std::make_unique<CopyTable>(memory_, uint64_t{random()} << 32 | uint64_t{random()});
+  if (config_.refill_changed) table_->keep_dropped();
+  if (config_.write_back) write_back_ = std::make_unique<WriteBack>(program_);
   fill_control();
   failure = program_.attach(interface, config_.mode);
   if (!failure.empty()) return prefix + failure + ".";
@@ -120,6 +128,7 @@ void XdpNicCache::fill_control() {
   words.read_allocate = config_.read_allocate ? 1 : 0;
   words.text = config_.text ? 1 : 0;
   words.binary = config_.binary ? 1 : 0;
+  words.write_back = config_.write_back ? 1 : 0;
   words.network_count = static_cast<uint32_t>(config_.allowed.size());
   for (size_t i = 0; i < config_.allowed.size(); ++i) {
     std::memcpy(words.networks[i].words, config_.allowed[i].address.data(), 16);
@@ -177,6 +186,16 @@ void XdpNicCache::stop_now() {
   stopped_.notify_all();
   thread_.join();
   store_release(&control().alive_until, 0);
+  if (write_back_ != nullptr) (void)program_.wait_for_runs();
+  settle();
+}
+
+void XdpNicCache::settle() {
+  if (write_back_ == nullptr) return;
+  write_back_->settle([this](const nic_write& write) {
+    const Bytes key = {write.key, write.key_size};
+    if (!store_->set(key, write.client_flags, {write.value, write.value_size})) ++lost_writes_;
+  });
 }
 
 void XdpNicCache::run() {
@@ -196,7 +215,9 @@ void XdpNicCache::run() {
       refresh_addresses();
       next_addresses = now + kAddressesEvery;
     }
-    pause = take_wanted() ? kPauseMin : std::min(pause * 2, kPauseMax);
+    settle();
+    const bool wanted = take_wanted();
+    pause = refill_changed() || wanted ? kPauseMin : std::min(pause * 2, kPauseMax);
     note_touched();
     reuse_memory();
     guard.lock();
@@ -211,14 +232,30 @@ void XdpNicCache::watch_interface() {
                config_.interface);
 }
 
+// A write that the program accepts after the version was read makes the copy a dead one; the item
+// has all earlier ones.
+void XdpNicCache::copy(Bytes key) {
+  const uint32_t version = table_->version_of(key);
+  settle();
+  store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item, version); });
+}
+
 // Copies the items of keys that were missed.
 bool XdpNicCache::take_wanted() {
   bool any = false;
   program_.take_wanted([&](Bytes key) {
     any = true;
-    store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item); });
+    copy(key);
   });
   return any;
+}
+
+// Copies the items again whose copies were taken back. What was removed is not there any more.
+bool XdpNicCache::refill_changed() {
+  std::vector<std::vector<uint8_t>> keys;
+  table_->take_dropped(&keys);
+  for (const std::vector<uint8_t>& key : keys) copy({key.data(), key.size()});
+  return !keys.empty();
 }
 
 // Tells the store which items were hit, so that it does not evict them as unused.
@@ -263,6 +300,7 @@ void XdpNicCache::stats(const Emit& emit) const {
   number("no_space", copies.no_space);
   number("dropped", copies.dropped);
   number("evicted", copies.evicted);
+  number("lost_writes", lost_writes_);
   for (uint32_t queue = 0; queue < kNicQueuesMax; ++queue) {
     const nic_counters counters = program_.counters(queue);
     if (queue != 0 && counters.requests == 0) continue;
@@ -279,6 +317,7 @@ void XdpNicCache::stats(const Emit& emit) const {
     number(prefix + "wanted", counters.wanted);
     number(prefix + "wanted_lost", counters.wanted_lost);
     number(prefix + "reply_bytes", counters.reply_bytes);
+    number(prefix + "writes", counters.writes);
   }
 }
 

@@ -40,6 +40,8 @@ struct NicCacheConfig {
   XdpMode mode = XdpMode::kAny;
   uint32_t memory_mb = 64;
   bool read_allocate = true;
+  bool write_back = false;      // the program accepts sets; then refill_changed too
+  bool refill_changed = false;  // a copy that was taken back for a change is made anew at once
   uint16_t udp_port = 0;
   std::vector<Listener> listeners;  // at udp_port
   std::vector<Network> allowed;     // sources that get replies of any size
@@ -56,6 +58,9 @@ class StoreAccess {
   virtual void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
   // The key was read elsewhere.
   virtual void note_read(Bytes key) = 0;
+  // Sets an item without a time to live; where there is no memory, removes it and returns false. By
+  // one thread at a time, outside batches.
+  virtual bool set(Bytes key, uint32_t client_flags, Bytes value) = 0;
 };
 
 class NicCache {
@@ -70,6 +75,10 @@ class NicCache {
   virtual void start(StoreAccess& store) = 0;
   // From now on everything passes; the program is detached, and the thread has ended.
   virtual void stop() = 0;
+
+  // With write_back: the store has all writes that were answered before. Called before the store is
+  // used, by any thread outside batches.
+  virtual void settle() = 0;
 
   // The interface and the mode, for the banner.
   [[nodiscard]] virtual std::string describe() const = 0;

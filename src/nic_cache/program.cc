@@ -24,7 +24,9 @@ std::string failed(const char* what, int error) {
 struct XdpProgram::Kernel {
   ~Kernel() {
     if (link >= 0) (void)close(link);
-    if (ring != nullptr) bpf->ring_free(ring);
+    for (ring_buffer* const one : {ring, write_ring}) {
+      if (one != nullptr) bpf->ring_free(one);
+    }
     for (const Mapping& mapping : mappings) (void)munmap(mapping.at, mapping.bytes);
     for (const int fd : {grace, grace_inner}) {
       if (fd >= 0) (void)close(fd);
@@ -57,9 +59,11 @@ struct XdpProgram::Kernel {
   int grace = -1;
   int grace_inner = -1;
   ring_buffer* ring = nullptr;
+  ring_buffer* write_ring = nullptr;
   std::vector<Mapping> mappings;
   CopyMemory memory;
   std::function<void(Bytes)> take;
+  std::function<void(const nic_write&)> take_write;
 };
 
 std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
@@ -84,11 +88,13 @@ std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
 }
 
 std::string XdpProgram::Kernel::map_memory() {
-  memory.control = static_cast<nic_control*>(map("nic_control", sizeof(nic_control)));
+  memory.control = static_cast<nic_control*>(map(".data.nic_control", sizeof(nic_control)));
+  memory.versions = static_cast<nic_versions*>(map(".data.nic_versions", sizeof(nic_versions)));
   memory.sets = static_cast<nic_set*>(map("nic_sets", sizeof(nic_set) * memory.set_count));
   memory.blocks =
       static_cast<uint8_t*>(map("nic_blocks", size_t{kNicBlockBytes} * memory.block_count));
-  if (memory.control == nullptr || memory.sets == nullptr || memory.blocks == nullptr) {
+  if (memory.control == nullptr || memory.versions == nullptr || memory.sets == nullptr ||
+      memory.blocks == nullptr) {
     return failed("its memory cannot be mapped", errno);
   }
   const auto on_wanted = [](void* self, void* data, size_t size) {
@@ -101,6 +107,17 @@ std::string XdpProgram::Kernel::map_memory() {
   const int ring_fd = bpf->map_fd(bpf->object_find_map(object, "nic_wants"));
   ring = bpf->ring_new(ring_fd, on_wanted, this, nullptr);
   if (ring == nullptr) return failed("its ring of missed keys", errno);
+  const auto on_write = [](void* self, void* data, size_t size) {
+    const auto* const write = static_cast<const nic_write*>(data);
+    if (size >= sizeof *write && write->key_size <= kNicKeyMax &&
+        write->value_size <= sizeof write->value) {
+      static_cast<Kernel*>(self)->take_write(*write);
+    }
+    return 0;
+  };
+  const int writes_fd = bpf->map_fd(bpf->object_find_map(object, "nic_writes"));
+  write_ring = bpf->ring_new(writes_fd, on_write, this, nullptr);
+  if (write_ring == nullptr) return failed("its ring of writes", errno);
   return make_grace();
 }
 
@@ -160,6 +177,11 @@ bool XdpProgram::wait_for_runs() {
 void XdpProgram::take_wanted(const std::function<void(Bytes)>& take) {
   kernel_->take = take;
   (void)kernel_->bpf->ring_consume(kernel_->ring);
+}
+
+void XdpProgram::take_writes(const std::function<void(const nic_write&)>& take) {
+  kernel_->take_write = take;
+  (void)kernel_->bpf->ring_consume(kernel_->write_ring);
 }
 
 nic_counters XdpProgram::counters(uint32_t queue) const {

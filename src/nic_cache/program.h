@@ -60,6 +60,10 @@ class XdpProgram {
   // Calls `take` for the missed keys that were reported since the last call.
   void take_wanted(const std::function<void(Bytes key)>& take);
 
+  // Calls `take` for the writes that were accepted since the last call, in their order, up to one
+  // that a run has not finished yet. By one thread at a time.
+  void take_writes(const std::function<void(const nic_write&)>& take);
+
   // Counters of a receive queue, below kNicQueuesMax. From any thread.
   nic_counters counters(uint32_t queue) const;
 

@@ -6,11 +6,15 @@
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "net/testing/packets.h"
 #include "nic_cache/testing/loaded_program.h"
+#include "nic_cache/write_back.h"
 
 namespace warpcache::nic_cache {
 namespace {
@@ -192,9 +196,12 @@ TEST_F(ProgramTest, DeadCopiesAreNotAnswered) {
 
 TEST_F(ProgramTest, PassesAllWhenTheServerIsSilent) {
   fill("a", "x");
+  EXPECT_NE(ask("get a\r\n"), "");
   control().alive_until = 1;
   EXPECT_EQ(ask("get a\r\n"), "");
   EXPECT_EQ(loaded_.program().counters(0).asleep, 1u);
+  control().alive_until = UINT64_MAX;
+  EXPECT_NE(ask("get a\r\n"), "");
 }
 
 TEST_F(ProgramTest, LongRepliesOnlyToAllowedNetworks) {
@@ -243,6 +250,145 @@ TEST_F(ProgramTest, NotesHits) {
   std::vector<std::vector<uint8_t>> keys;
   table().take_touched(loaded_.program().memory().set_count, &keys);
   EXPECT_EQ(keys.size(), 1u);
+}
+
+// The program looks at the first way with the key's tag, and then at all of them.
+TEST_F(ProgramTest, FindsCopiesBehindOtherWaysWithTheirTag) {
+  fill("a", "x");
+  const CopyMemory memory = loaded_.program().memory();
+  nic_set* const set =
+      std::find_if(memory.sets, memory.sets + memory.set_count, [](const nic_set& one) {
+        return std::any_of(one.slots, one.slots + kNicWays,
+                           [](uint32_t slot) { return slot != 0; });
+      });
+  ASSERT_NE(set, memory.sets + memory.set_count);
+  uint32_t way = 0;
+  while (set->slots[way] == 0) ++way;
+  const uint16_t tag = set->tags[way];
+  const uint32_t slot = set->slots[way];
+  const std::string want = "VALUE a 5 1\r\nx\r\nEND\r\n";
+  fill("another", "y");  // its copy has another key
+  uint32_t other = 0;
+  for (uint32_t i = 0; i < memory.set_count * kNicWays; ++i) {
+    const uint32_t found = memory.sets[i / kNicWays].slots[i % kNicWays];
+    if (found != 0 && found != slot) other = found;
+  }
+  ASSERT_NE(other, 0u);
+  for (uint32_t to = 0; to < kNicWays; ++to) {
+    for (uint32_t i = 0; i < kNicWays; ++i) {
+      set->tags[i] = tag;
+      set->slots[i] = i == to ? slot : i % 2 == 0 ? 0 : other;
+    }
+    EXPECT_EQ(ask("get a\r\n"), want) << to;
+    EXPECT_EQ(ask("get a a\r\n"), want.substr(0, 16) + want) << to;
+    for (uint32_t i = 0; i < kNicWays; ++i) {
+      set->tags[i] = i == to ? tag : static_cast<uint16_t>(tag + 1);
+    }
+    EXPECT_EQ(ask("get a\r\n"), want) << to;
+  }
+}
+
+class WriteBackTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    if (IsSkipped()) return;
+    write_back_.emplace(loaded_.program());
+    control().write_back = 1;
+  }
+  // What the server takes over, as "key flags value" each.
+  std::vector<std::string> settle() {
+    std::vector<std::string> writes;
+    write_back_->settle([&](const nic_write& write) {
+      writes.push_back(std::string(reinterpret_cast<const char*>(write.key), write.key_size) + ' ' +
+                       std::to_string(write.client_flags) + ' ' +
+                       std::string(reinterpret_cast<const char*>(write.value), write.value_size));
+    });
+    return writes;
+  }
+  void refill(const std::string& key, const std::string& value) {
+    const uint32_t version = table().version_of(bytes_of(key));
+    ASSERT_TRUE(table().fill({.key = bytes_of(key), .value = bytes_of(value), .version = version}));
+  }
+
+  std::optional<WriteBack> write_back_;
+};
+
+TEST_F(WriteBackTest, SetsOfCopiedItemsAreAccepted) {
+  const std::string long_key(250, 'k');
+  const std::string long_value(200, 'v');
+  fill("a", "old");
+  EXPECT_EQ(ask("set a 7 0 3\r\nnew\r\n"), "STORED\r\n");
+  EXPECT_EQ(ask("get a\r\n"), "");  // the copy is dead
+  EXPECT_EQ(ask("set a 7 0 3\r\nnew\r\n"), "");
+  EXPECT_EQ(settle(), std::vector<std::string>{"a 7 new"});
+  EXPECT_TRUE(settle().empty());
+  refill("a", "new");
+  EXPECT_EQ(ask("get a\r\n"), "VALUE a 0 3\r\nnew\r\nEND\r\n");
+  EXPECT_EQ(ask("set a 4294967295 0 0\r\n\r\n"), "STORED\r\n");
+  fill(long_key, "old");
+  EXPECT_EQ(ask("set " + long_key + " 0 0 200\r\n" + long_value + "\r\n"), "STORED\r\n");
+  EXPECT_EQ(settle(), (std::vector<std::string>{"a 4294967295 ", long_key + " 0 " + long_value}));
+  EXPECT_EQ(loaded_.program().counters(0).writes, 3u);
+}
+
+TEST_F(WriteBackTest, OtherWritesPass) {
+  fill("a", "old");
+  for (const char* const text : {"set b 0 0 1\r\nx\r\n",
+                                 "set a 0 0 1 noreply\r\nx\r\n",
+                                 "set a 0 5 1\r\nx\r\n",
+                                 "set a 0 00 1\r\nx\r\n",
+                                 "set a 0 0 2\r\nx\r\n",
+                                 "set a 0 0 0\r\nx\r\n",
+                                 "set a 0 0 1\r\nx",
+                                 "set a 0 0 1\r\nx\r\nget a\r\n",
+                                 "set a 0 0 -1\r\nx\r\n",
+                                 "set a -1 0 1\r\nx\r\n",
+                                 "set a 4294967296 0 1\r\nx\r\n",
+                                 "set a 12345678901 0 1\r\nx\r\n",
+                                 "set a  0 0 1\r\nx\r\n",
+                                 "set a 0x 0 1\r\nx\r\n",
+                                 "set a 0 0 1x\r\nx\r\n",
+                                 "set a 0 0  1\r\nx\r\n",
+                                 "set a 0 0\r\n1\r\n",
+                                 "set a 0\r\n0 1\r\nx\r\n",
+                                 "set a\r\n0 0 1\r\nx\r\n",
+                                 "set  0 0 1\r\nx\r\n",
+                                 "set a 0 0 1 \r\nx\r\n",
+                                 "add a 0 0 1\r\nx\r\n",
+                                 "cas a 0 0 1 9\r\nx\r\n",
+                                 "set a 0 0 8589934593\r\nx\r\n"}) {
+    EXPECT_EQ(ask(text), "") << text;
+  }
+  EXPECT_EQ(ask("get a\r\n"), "VALUE a 5 3\r\nold\r\nEND\r\n");
+  control().write_back = 0;
+  EXPECT_EQ(ask("set a 0 0 1\r\nx\r\n"), "");
+  EXPECT_TRUE(settle().empty());
+}
+
+// What was read before a write was accepted makes no copy that is shown.
+TEST_F(WriteBackTest, ACopyOfAnOlderItemIsDead) {
+  fill("a", "old");
+  const uint32_t version = table().version_of(bytes_of(std::string("a")));
+  EXPECT_EQ(ask("set a 0 0 3\r\nnew\r\n"), "STORED\r\n");
+  const std::string old = "old";
+  ASSERT_TRUE(table().fill(
+      {.key = bytes_of(std::string("a")), .value = bytes_of(old), .version = version}));
+  EXPECT_EQ(ask("get a\r\n"), "");
+}
+
+TEST_F(WriteBackTest, AFullRingPassesWrites) {
+  int accepted = 0;
+  for (;; ++accepted) {
+    ASSERT_LT(accepted, 10'000);
+    refill("a", "old");
+    if (table().retire_begin()) table().retire_end();
+    if (ask("set a 0 0 3\r\nnew\r\n").empty()) break;
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_NE(ask("get a\r\n"), "");
+  EXPECT_EQ(settle().size(), static_cast<size_t>(accepted));
+  EXPECT_EQ(ask("set a 0 0 3\r\nnew\r\n"), "STORED\r\n");
 }
 
 // The limits of the kernel, with room for what later kernels count differently.

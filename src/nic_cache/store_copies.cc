@@ -14,7 +14,7 @@ store::CopyHooks hooks_of(CopyTable& table) {
   return hooks;
 }
 
-void copy_item(CopyTable& table, const store::Item& item) {
+void copy_item(CopyTable& table, const store::Item& item, uint32_t version) {
   constexpr uint8_t kSpecial = store::kItemStale | store::kItemTokenSent | store::kItemBinaryKey;
   if (item.chained() || (item.load_bits() & kSpecial) != 0) return;
   (void)table.fill({.key = item.key(),
@@ -22,7 +22,8 @@ void copy_item(CopyTable& table, const store::Item& item) {
                     .cas = item.load_cas(),
                     .client_flags = item.client_flags,
                     .expiry = item.load_expiry(),
-                    .generation = item.flush_generation});
+                    .generation = item.flush_generation,
+                    .version = version});
 }
 
 }  // namespace warpcache::nic_cache

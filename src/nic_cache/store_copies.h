@@ -12,7 +12,8 @@ namespace warpcache::nic_cache {
 // What a store calls so that no copy outlives its item. `table` outlives the store.
 store::CopyHooks hooks_of(CopyTable& table);
 
-// Copies an item, unless it is of a form that is not copied. REQUIRES: its pair is locked.
-void copy_item(CopyTable& table, const store::Item& item);
+// Copies an item, unless it is of a form that is not copied. `version`: CopiedItem's. REQUIRES: its
+// pair is locked.
+void copy_item(CopyTable& table, const store::Item& item, uint32_t version = 0);
 
 }  // namespace warpcache::nic_cache

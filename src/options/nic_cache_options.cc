@@ -34,6 +34,15 @@ bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
+bool set_nic_cache_write(OptionDraft& draft, std::string_view value) {
+  using Write = NicCacheOptions::Write;
+  if (value != "forward" && value != "through" && value != "back") return false;
+  draft.options.nic_cache.write = value == "through" ? Write::kThrough
+                                  : value == "back"  ? Write::kBack
+                                                     : Write::kForward;
+  return true;
+}
+
 std::string finish_nic_cache(const OptionDraft& draft) {
   const Options& options = draft.options;
   if (options.nic_cache.interface.empty()) return "";

@@ -38,11 +38,15 @@ TEST(NicCacheOptions, AreRead) {
   EXPECT_EQ(options.mode, NicCacheOptions::Mode::kAny);
   EXPECT_EQ(options.memory_mb, 64u);
   EXPECT_TRUE(options.read_allocate);
-  options = nic_options(
-      {"-U", "11211", "--nic-cache=eth0,generic", "--nic-cache-memory=3", "--nic-cache-fill=off"});
+  EXPECT_EQ(options.write, NicCacheOptions::Write::kForward);
+  options = nic_options({"-U", "11211", "--nic-cache=eth0,generic", "--nic-cache-memory=3",
+                         "--nic-cache-fill=off", "--nic-cache-write=through"});
   EXPECT_EQ(options.mode, NicCacheOptions::Mode::kGeneric);
   EXPECT_EQ(options.memory_mb, 3u);
   EXPECT_FALSE(options.read_allocate);
+  EXPECT_EQ(options.write, NicCacheOptions::Write::kThrough);
+  options = nic_options({"-U", "11211", "--nic-cache=eth0", "--nic-cache-write=back"});
+  EXPECT_EQ(options.write, NicCacheOptions::Write::kBack);
   EXPECT_EQ(nic_options({"-U", "11211", "--nic-cache=eth0,native"}).mode,
             NicCacheOptions::Mode::kNative);
 }
@@ -51,6 +55,7 @@ TEST(NicCacheOptions, AreRefused) {
   EXPECT_THAT(refusal({"--nic-cache=eth0,fast"}), HasSubstr("native or generic"));
   EXPECT_THAT(refusal({"--nic-cache="}), HasSubstr("1 to 15 characters"));
   EXPECT_THAT(refusal({"--nic-cache-fill=on"}), HasSubstr("reads or off"));
+  EXPECT_THAT(refusal({"--nic-cache-write=behind"}), HasSubstr("forward, through or back"));
   EXPECT_THAT(refusal({"--nic-cache-memory=0"}), HasSubstr("from 1 to 65536"));
   EXPECT_THAT(refusal({"--nic-cache=eth0"}), HasSubstr("give -U"));
   EXPECT_THAT(refusal({"--nic-cache=eth0", "-U", "11211", "--engine=cuda"}),

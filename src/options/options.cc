@@ -38,6 +38,7 @@ enum LongOnly : int {
   kNicCache,
   kNicCacheMemory,
   kNicCacheFill,
+  kNicCacheWrite,
   kFrames,
   kFramesQueues,
   kFramesThreads,
@@ -299,6 +300,9 @@ const Spec kSpecs[] = {
      "", "megabytes of copies for it, beside -m (default: 64)"},
     {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
      "copy items after gets (reads, default), or never"},
+    {kNicCacheWrite, "nic-cache-write", "name", set_nic_cache_write, "forward, through or back", "",
+     "experiments: copy changed items again at once (through);\nalso answer sets before the server "
+     "has them (back)"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS or dpdk:DEVICE,ARGUMENTS", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "

@@ -85,11 +85,13 @@ struct FramesOptions {
 // The NIC cache (--nic-cache...).
 struct NicCacheOptions {
   enum class Mode : uint8_t { kAny, kNative, kGeneric };
+  enum class Write : uint8_t { kForward, kThrough, kBack };
 
   std::string interface;  // empty: none
   Mode mode = Mode::kAny;
   uint32_t memory_mb = 64;
-  bool read_allocate = true;  // --nic-cache-fill=off clears it
+  bool read_allocate = true;      // --nic-cache-fill=off clears it
+  Write write = Write::kForward;  // --nic-cache-write
 };
 
 struct UdpGuardOptions {

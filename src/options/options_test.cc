@@ -556,6 +556,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --nic-cache=<interface>",
                                  "    --nic-cache-memory=<num>",
                                  "    --nic-cache-fill=<name>",
+                                 "    --nic-cache-write=<name>",
                                  "    --frames=<port>",
                                  "    --frames-queues=<num>",
                                  "    --frames-threads=<num>",

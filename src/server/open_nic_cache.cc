@@ -48,6 +48,9 @@ NicCacheConfig config_of(const Options& options, const std::vector<BoundPort>& p
   config.mode = mode_of(options.nic_cache.mode);
   config.memory_mb = options.nic_cache.memory_mb;
   config.read_allocate = options.nic_cache.read_allocate;
+  using Write = NicCacheOptions::Write;
+  config.refill_changed = options.nic_cache.write != Write::kForward;
+  config.write_back = options.nic_cache.write == Write::kBack;
   for (const BoundPort& port : ports) {
     if (!port.udp) continue;
     if (config.udp_port == 0) config.udp_port = port.port;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nic_cache/nic_cache.h"
+#include "nic_cache/store_writer.h"
 #include "options/options.h"
 #include "options/process.h"
 #include "store/host/store.h"
@@ -28,9 +30,16 @@ class HostStoreAccess final : public nic_cache::StoreAccess {
     (void)store_.visit_locked(key, visit);
   }
   void note_read(Bytes key) override { store_.note_read(key); }
+  bool set(Bytes key, uint32_t client_flags, Bytes value) override {
+    if (!writer_.has_value()) writer_.emplace(store_);
+    if (writer_->set(key, client_flags, value)) return true;
+    writer_->remove(key);
+    return false;
+  }
 
  private:
   store::Store& store_;
+  std::optional<nic_cache::StoreWriter> writer_;  // from the first set on
 };
 
 }  // namespace warpcache::server

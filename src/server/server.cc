@@ -14,6 +14,7 @@
 #include "options/logging.h"
 #include "server/frame_ports.h"
 #include "server/open_nic_cache.h"
+#include "server/settled_engine.h"
 
 namespace warpcache::server {
 namespace {
@@ -330,7 +331,7 @@ std::string Server::make_workers() {
     Backend::WorkerEngine made;
     std::string failure = backend_->make_engine(*admin_, &made);
     if (!failure.empty()) return failure;
-    worker.engine = std::move(made.engine);
+    worker.engine = settled(std::move(made.engine));
     worker.transport = std::make_unique<io::SocketTransport>(config, acceptor_->budget(),
                                                              std::move(udp_sockets), udp_guard());
     io::Transport* transport = worker.transport.get();
@@ -349,6 +350,14 @@ std::string Server::make_workers() {
   }
   frames_running_.store(frames_.size());
   return "";
+}
+
+// With write-back, whoever uses the store takes over first what the NIC cache's program accepted.
+std::unique_ptr<engine::Engine> Server::settled(std::unique_ptr<engine::Engine> engine) {
+  if (nic_cache_ == nullptr || options_.nic_cache.write != NicCacheOptions::Write::kBack) {
+    return engine;
+  }
+  return std::make_unique<SettledEngine>(std::move(engine), *nic_cache_);
 }
 
 // The worker serves active messages too.
@@ -377,7 +386,7 @@ std::string Server::make_frame_worker(FrameThread& frames) {
   worker::FrameWorkerConfig config;
   config.packets.udp_port = frames_udp_port();
   config.packets.protocol = worker_config().protocol;
-  frames.engine = std::move(made.engine);
+  frames.engine = settled(std::move(made.engine));
   config.burst_packets_max =
       options_.frames_burst != 0 ? options_.frames_burst : frames.engine->packets_per_burst();
   frames.loop =
@@ -461,6 +470,7 @@ void Server::finish_stop() {
   for (WorkerThread& worker : workers_) {
     if (worker.thread.joinable()) worker.thread.join();
   }
+  nic_cache_store_.reset();  // the cache has stopped, and the store's users leave it
   long_replies_.stop();
   watchers_->stop();
 }

@@ -132,6 +132,7 @@ class Server {
   std::string make_frame_worker(FrameThread& frames);
   uint16_t frames_udp_port() const;
   void log_listeners() const;
+  std::unique_ptr<engine::Engine> settled(std::unique_ptr<engine::Engine> engine);
   void run_worker(const WorkerThread& worker);
   void run_frames(const FrameThread& frames);
   void worker_ended();

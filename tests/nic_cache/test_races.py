@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import random
 import threading
 import time
@@ -15,7 +16,7 @@ from harness.network import in_own_network
 from .support import NicServer, say
 
 KEYS = 8
-READS = 2500  # of a reader
+READS = 300_000 if "WARPCACHE_LONG_TESTS" in os.environ else 2500  # of a reader
 READERS = 3
 DELETE_EVERY = 10  # versions; such a version is a deletion
 
@@ -33,13 +34,15 @@ class Register:
         with self.lock:
             self.seen = max(self.seen, version)
 
-    def write(self, sock) -> None:
+    def write(self, sock, udp=None) -> None:
+        """Over TCP, or in a datagram."""
         self.sent += 1
         if self.sent % DELETE_EVERY == 0:
             assert ask(sock, b"delete %s\r\n" % self.key) == b"DELETED\r\n"
         else:
             text = b"%08d" % self.sent
-            assert ask(sock, b"set %s 0 0 8\r\n%s\r\n" % (self.key, text)) == b"STORED\r\n"
+            command = b"set %s 0 0 8\r\n%s\r\n" % (self.key, text)
+            assert (say(udp, command) if udp else ask(sock, command)) == b"STORED\r\n"
         self.show(self.sent)
 
     def read(self, udp, number: int) -> None:
@@ -57,18 +60,18 @@ class Register:
         self.show(version)
 
 
-@pytest.mark.parametrize("mode", ["native", "generic"])
+@pytest.mark.parametrize("mode, policy", [("native", "forward"), ("generic", "forward"), ("native", "through"), ("native", "back")])
 @in_own_network
-def test_no_reader_sees_an_older_version(link, mode):
-    with NicServer(link(), mode) as server:
+def test_no_reader_sees_an_older_version(link, mode, policy):
+    with NicServer(link(), mode, f"--nic-cache-write={policy}") as server:
         registers = [Register(number) for number in range(KEYS)]
         done = threading.Event()
 
         def write() -> None:
-            with server.server.connect() as sock:
+            with server.server.connect() as sock, server.udp() as udp:
                 dice = random.Random(1)
                 while not done.is_set():
-                    dice.choice(registers).write(sock)
+                    dice.choice(registers).write(sock, udp if dice.random() < 0.5 else None)
                     time.sleep(0.002)  # so that there is time for copies
 
         def read(seed: int) -> None:
@@ -88,3 +91,5 @@ def test_no_reader_sees_an_older_version(link, mode):
             writer.result()
         assert server.count("hits") > 0
         assert server.stats()["dropped"] > 0
+        assert policy == "back" or server.count("writes") == 0
+        assert server.stats()["lost_writes"] == 0

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from harness.network import in_own_network
 from harness.veth import HOST, HOST6, VLAN_HOST, ip
@@ -73,6 +75,56 @@ def test_no_reply_shows_what_was_before_a_change(link, mode):
             assert server.tell(change, answer[-4:]).endswith(answer)
             expected = b"END\r\n" if left is None else b"VALUE a 0 %d\r\n%s\r\nEND\r\n" % (len(left), left)
             assert say(udp, b"get a\r\n") == expected, change
+
+
+@in_own_network
+def test_with_write_through_a_change_costs_no_miss(link):
+    with NicServer(link(), "native", "--nic-cache-write=through") as server, server.udp() as udp:
+        server.tell(b"set a 0 0 1\r\n0\r\n")
+        server.copy(udp, b"a")
+        filled, misses = server.stats()["filled"], server.count("misses")
+        for version in b"1", b"2", b"3":
+            server.tell(b"set a 0 0 1\r\n" + version + b"\r\n")
+            filled += 1
+            server.wait_for("filled", filled)
+            assert say(udp, b"get a\r\n") == b"VALUE a 0 1\r\n" + version + b"\r\nEND\r\n"
+        assert server.count("misses") == misses
+        copies = server.stats()["copies"]
+        server.tell(b"delete a\r\n")
+        assert say(udp, b"get a\r\n") == b"END\r\n"
+        assert server.stats()["copies"] == copies - 1
+
+
+@MODES
+@in_own_network
+def test_with_write_back_a_set_is_answered_before_the_stack_and_seen_by_all(link, mode):
+    with NicServer(link(), mode, "--nic-cache-write=back") as server, server.udp() as udp:
+        server.tell(b"set a 0 0 1\r\n0\r\n")
+        for number in range(1, 100):
+            server.copy(udp, b"a")
+            writes, value = server.count("writes"), b"%03d" % number
+            assert say(udp, b"set a 0 0 3\r\n" + value + b"\r\n") == b"STORED\r\n"
+            if number % 2 != 0:
+                assert server.tell(b"get a\r\n", b"END\r\n") == b"VALUE a 0 3\r\n" + value + b"\r\nEND\r\n"
+            assert say(udp, b"get a\r\n") == b"VALUE a 0 3\r\n" + value + b"\r\nEND\r\n"
+            assert server.count("writes") == writes + 1
+        assert server.tell(b"incr a 1\r\n") == b"100\r\n"
+        assert server.stats()["lost_writes"] == 0
+
+
+@in_own_network
+def test_a_server_that_stops_has_taken_over_what_was_accepted(link, tmp_path):
+    """The next server finds it in the memory file."""
+    made = link()
+    options = ("--nic-cache-write=back", "-e", str(tmp_path / "items"))
+    with NicServer(made, "native", *options) as server, server.udp() as udp:
+        server.tell(b"set a 0 0 1\r\n0\r\n")
+        server.copy(udp, b"a")
+        assert say(udp, b"set a 0 0 3\r\nnew\r\n") == b"STORED\r\n"
+        server.server.process.send_signal(signal.SIGUSR1)
+        assert server.server.wait_exit() == 0, server.server.log()
+    with NicServer(made, "native", *options) as server:
+        assert server.tell(b"get a\r\n", b"END\r\n") == b"VALUE a 0 3\r\nnew\r\nEND\r\n"
 
 
 @in_own_network

@@ -244,6 +244,7 @@ void Client::submit_all() {
   std::vector<protocol::Frame> frames;
   bool unfinished = true;
   while (unfinished) {
+    if (front_ != nullptr) front_->settle();
     engine_.submit(&batch_);
     while (engine_.poll() == nullptr) std::this_thread::yield();  // to a simulated GPU
     collect_replies();
@@ -312,11 +313,19 @@ void Client::run_batch() {
   }
   run_shares();
   if (front_ != nullptr) {
-    for (uint32_t i = 0; i < kFrontReads; ++i) read_from_front();
+    for (uint32_t i = 0; i < kFrontReads; ++i) {
+      read_from_front();
+      if (generator_.one_in(kFrontReads)) write_to_front();
+    }
   }
 }
 
-// A read that the front does not answer is no operation: the engine has not seen it.
+void Client::write_to_front() {
+  constexpr uint32_t kBytesMax = 300;  // what fits into the program's requests
+  std::vector<Operation> writes(1);
+  if (generator_.make_plain_set(kBytesMax, writes.data(), &body_)) ask_front(writes, body_);
+}
+
 void Client::read_from_front() {
   std::vector<Operation> reads(generator_.one_in(3) ? 2 : 1);
   const uint64_t first = generator_.below(scenario_.keys);
@@ -325,8 +334,13 @@ void Client::read_from_front() {
     reads[i].key = static_cast<uint32_t>((first + i) % scenario_.keys);
     reads[i].shown = shown;
   }
+  ask_front(reads, "");
+}
+
+// What the front does not answer is no operation: the engine has not seen it.
+void Client::ask_front(std::vector<Operation>& operations, std::string_view body) {
   std::string command;
-  encode(Form::kText, reads, "", 0, &command);
+  encode(Form::kText, operations, body, 0, &command);
   const uint32_t clock_low = store_.clock().now;
   const int64_t invoked = now_ns();
   const std::string reply = front_->ask(command);
@@ -334,11 +348,11 @@ void Client::read_from_front() {
   const uint32_t clock_high = store_.clock().now;
   if (reply.empty()) return;
   std::string_view rest = reply;
-  if (!decode(Form::kText, reads, 0, &rest) || !rest.empty()) {
+  if (!decode(Form::kText, operations, 0, &rest) || !rest.empty()) {
     fail("an odd reply of the front to " + command, reply);
     return;
   }
-  for (Operation& op : reads) {
+  for (Operation& op : operations) {
     op.session = front_session_;
     op.invoked = invoked;
     op.responded = responded;

@@ -94,6 +94,8 @@ class Client {
   void decode_replies();
   void run_shares();
   void read_from_front();
+  void write_to_front();
+  void ask_front(std::vector<Operation>& operations, std::string_view body);
   void fail(const std::string& what, std::string_view replies);
 
   const Scenario& scenario_;

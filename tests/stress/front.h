@@ -19,6 +19,9 @@ class Front {
   virtual void start(store::Store& store) = 0;
   virtual void stop() = 0;
 
+  // The store has all that the front has answered before. Called before an engine runs.
+  virtual void settle() = 0;
+
   // The reply to a text command, or "" if the front does not answer it. From any thread.
   virtual std::string ask(const std::string& command) = 0;
 };

@@ -110,6 +110,14 @@ void Generator::make_store(Form form, Operation* op, std::string* body) {
   if (form == Form::kMeta && op->has(kComparesCas) && one_in(3)) op->options |= kInvalidates;
 }
 
+bool Generator::make_plain_set(uint32_t bytes_max, Operation* op, std::string* body) {
+  op->kind = Kind::kSet;
+  op->key = static_cast<uint32_t>(below(scenario_.keys));
+  make_value_for(op, body);
+  op->options |= kDropsOnFailure;
+  return body->size() <= bytes_max;
+}
+
 void Generator::make_delete(Form form, Operation* op) {
   op->kind = Kind::kDelete;
   if (form == Form::kText) return;

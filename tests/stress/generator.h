@@ -21,6 +21,9 @@ class Generator {
   // `form` is the session's, and becomes the form of the command.
   void make(Form* form, std::vector<Operation>* operations, std::string* body);
 
+  // A set without options, of at most this number of bytes. False: of this key none is made so.
+  bool make_plain_set(uint32_t bytes_max, Operation* op, std::string* body);
+
   // Remembers the CAS ids of replies, to use some of them.
   void learn(const Operation& op);
 

@@ -2,10 +2,12 @@
 //
 // Threads change items through engines while others read them through the NIC cache's program and
 // through engines. Every reply must have its place in one order (checker.h), with eviction, times
-// to live and flush_all.
+// to live and flush_all. At night (tests/nightly) 10 million operations of all scenarios together.
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "base/testing/effort.h"
@@ -15,37 +17,67 @@
 namespace warpcache::stress {
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+struct Case {
+  const char* scenario;
+  bool write_back;
+};
+
+const Case kForward[] = {{"calm", false},
+                         {"growth", false},
+                         {"pressure", false},
+                         {"expiry", false},
+                         {"everything", false}};
+const Case kBack[] = {{"calm", true}, {"pressure", true}, {"expiry", true}, {"everything", true}};
+
+constexpr uint64_t kLongOperations = 10'000'000 / std::size(kForward);  // of a scenario
+constexpr double kLongSecondsMax = 900;
 constexpr uint64_t kAnsweredMin = 1000;
 constexpr int kRunsMax = 20;
 
-class NicCacheLinearizability : public ::testing::TestWithParam<const char*> {};
+class NicCacheLinearizability : public ::testing::TestWithParam<Case> {};
 
 TEST_P(NicCacheLinearizability, EveryReplyHasItsPlace) {
   const std::vector<Scenario> scenarios = all_scenarios();
-  const Scenario* const scenario = find_scenario(scenarios, GetParam());
+  const Scenario* const scenario = find_scenario(scenarios, GetParam().scenario);
   ASSERT_NE(scenario, nullptr);
   uint64_t answered = 0;
   uint64_t dropped = 0;
+  uint64_t written = 0;
+  uint64_t operations = 0;
   Effort effort;
-  effort.seconds = testing_effort(1, 6);
+  effort.operations = kThreadSanitizer ? 0 : testing_effort<uint64_t>(0, kLongOperations);
+  effort.seconds = effort.operations != 0 ? kLongSecondsMax : testing_effort(1, 6);
   for (int run = 0; run < kRunsMax && answered < kAnsweredMin; ++run, ++effort.seed) {
-    NicFront front;
+    NicFront front(GetParam().write_back);
     const std::string refused = front.load();
     if (!refused.empty()) GTEST_SKIP() << refused;
     effort.front = &front;
     const Report report = run_scenario(*scenario, effort);
-    std::printf("%s%llu reads answered by the program\n", describe(*scenario, report).c_str(),
-                static_cast<unsigned long long>(front.answered()));
+    std::printf("%s%llu reads and %llu sets answered by the program\n",
+                describe(*scenario, report).c_str(),
+                static_cast<unsigned long long>(front.answered() - front.written()),
+                static_cast<unsigned long long>(front.written()));
     for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
+    operations += report.operations;
     answered += front.answered();
+    written += front.written();
     dropped += front.counts().dropped;
   }
   EXPECT_GE(answered, kAnsweredMin);
   EXPECT_GT(dropped, 0u);
+  EXPECT_EQ(written != 0, GetParam().write_back);
+  EXPECT_GE(operations, effort.operations);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NicCacheLinearizability,
-                         ::testing::Values("calm", "growth", "pressure", "expiry", "everything"));
+const auto kName = [](const auto& made) { return std::string(made.param.scenario); };
+INSTANTIATE_TEST_SUITE_P(Forward, NicCacheLinearizability, ::testing::ValuesIn(kForward), kName);
+INSTANTIATE_TEST_SUITE_P(WriteBack, NicCacheLinearizability, ::testing::ValuesIn(kBack), kName);
 
 }  // namespace
 }  // namespace warpcache::stress

@@ -2,6 +2,7 @@
 #include "stress/nic_front.h"
 
 #include <chrono>
+#include <vector>
 
 #include "nic_cache/store_copies.h"
 
@@ -9,7 +10,12 @@ namespace warpcache::stress {
 
 std::string NicFront::load() {
   program_ = std::make_unique<nic_cache::LoadedProgram>();
-  return program_->load(1);
+  std::string refused = program_->load(1);
+  if (!refused.empty()) return refused;
+  program_->table().keep_dropped();
+  program_->control().write_back = write_back_on_ ? 1 : 0;
+  write_back_ = std::make_unique<nic_cache::WriteBack>(program_->program());
+  return "";
 }
 
 // Copies of an earlier store's items must not be found.
@@ -21,10 +27,15 @@ store::CopyHooks NicFront::hooks() {
 
 void NicFront::start(store::Store& store) {
   store_ = &store;
+  writer_.emplace(store);
   stopping_ = false;
   thread_ = std::thread([this] {
+    std::vector<std::vector<uint8_t>> dropped;
     while (!stopping_) {
       program_->program().take_wanted([this](Bytes key) { copy(key); });
+      dropped.clear();
+      program_->table().take_dropped(&dropped);
+      for (const std::vector<uint8_t>& key : dropped) copy({key.data(), key.size()});
       if (program_->table().retire_begin() && program_->program().wait_for_runs())
         program_->table().retire_end();
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -32,15 +43,29 @@ void NicFront::start(store::Store& store) {
   });
 }
 
+// As the server's cache does it.
 void NicFront::copy(Bytes key) {
-  store_->visit_locked(
-      key, [this](const store::Item& item) { nic_cache::copy_item(program_->table(), item); });
+  const uint32_t version = program_->table().version_of(key);
+  settle();
+  store_->visit_locked(key, [&](const store::Item& item) {
+    nic_cache::copy_item(program_->table(), item, version);
+  });
+}
+
+void NicFront::settle() {
+  write_back_->settle([this](const nic_write& write) {
+    const Bytes key = {write.key, write.key_size};
+    const Bytes value = {write.value, write.value_size};
+    while (!writer_->set(key, write.client_flags, value)) std::this_thread::yield();
+  });
 }
 
 void NicFront::stop() {
   if (!thread_.joinable()) return;
   stopping_ = true;
   thread_.join();
+  settle();
+  writer_.reset();
 }
 
 // What is missed is copied at once and asked for again, so that more reads are answered while the
@@ -55,6 +80,7 @@ std::string NicFront::ask(const std::string& command) {
     reply = program_->ask(command);
   }
   if (!reply.empty()) ++answered_;
+  if (reply == "STORED\r\n") ++written_;
   return reply;
 }
 

@@ -50,10 +50,13 @@ int main(int argc, char** argv) {
 #if defined(WARPCACHE_HAVE_BPF)
   bool nic_cache = false;
   app.add_flag("--nic-cache", nic_cache, "reads also go to the NIC cache's program");
+  bool write_back = false;
+  app.add_flag("--nic-cache-write-back", write_back, "and it accepts sets");
 #endif
   CLI11_PARSE(app, argc, argv);
 #if defined(WARPCACHE_HAVE_BPF)
-  NicFront front;
+  nic_cache |= write_back;
+  NicFront front(write_back);
   if (const std::string refused = nic_cache ? front.load() : ""; !refused.empty()) {
     std::fprintf(stderr, "stress_run: %s\n", refused.c_str());
     return 2;

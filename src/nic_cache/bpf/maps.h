@@ -18,6 +18,15 @@
 // Keeps the compiler from replacing a bound that the verifier must see.
 #define OPAQUE(number) asm volatile("" : "+r"(number))
 
+// Words at any address. The compiler would take a memcpy of unknown alignment to bytes; the
+// machines that are served read and write words wherever they lie.
+INLINE __u64 load64(const void *at) { return *(const __u64 *)at; }
+INLINE __u32 load32(const void *at) { return *(const __u32 *)at; }
+INLINE __u16 load16(const void *at) { return *(const __u16 *)at; }
+INLINE void store64(void *at, __u64 word) { *(__u64 *)at = word; }
+INLINE void store32(void *at, __u32 word) { *(__u32 *)at = word; }
+INLINE void store16(void *at, __u16 word) { *(__u16 *)at = word; }
+
 enum {
   kEthernet = 14,
   kVlanTag = 4,
@@ -27,18 +36,16 @@ enum {
   kMemcached = 8,
   kProtocolUdp = 17,
   kFrameMin = 60,
-  kCommandAt = kUdp + kMemcached,  // in scratch.words
-  kLineMax = 512,                  // bytes, with the room before the line
-  kWindow = 1024,                  // bytes of a command or a line that words are read from
+  kCommandAt = kUdp + kMemcached,                                     // in scratch.words
+  kTextAtMax = kEthernet + 2 * kVlanTag + kIpv6 + kUdp + kMemcached,  // of a frame
+  kLineMax = 512,  // bytes, with the room before the line
+  kWindow = 1024,  // bytes of a command or a line that words are read from
 };
 
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct nic_control);
-} nic_control SEC(".maps");
+// A map of its own, whose address is in the program's instructions: no look-up. libbpf makes it
+// mappable. Written by the server while the program runs: what may change is read as volatile.
+struct nic_control nic_control SEC(".data.nic_control") = {};
+struct nic_versions nic_versions SEC(".data.nic_versions") = {};
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -72,6 +79,11 @@ struct {
   __uint(max_entries, 256 * 1024);
 } nic_wants SEC(".maps");
 
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 256 * 1024);
+} nic_writes SEC(".maps");
+
 enum verdict {
   kAnswer,  // there are copies of all keys
   kMiss,    // not of all
@@ -96,14 +108,17 @@ struct command {
   __u32 rest;
   __u32 wanted;  // keys reported
   __u32 wanted_lost;
+  __u32 wrote;  // a set was accepted
 };
 
 // What a run needs besides its stack.
 struct scratch {
-  __u64 words[kWindow / 8 + 1];  // UDP header, memcached's header, command; zeros
+  __u64 words[kWindow / 8 + 2];  // UDP header, memcached's header, command; zeros
   __u64 line[kWindow / 8 + 1];   // of a meta or binary reply
   __u64 source[2];               // addresses, IPv4 as ::ffff:a.b.c.d
   __u64 target[2];
+  __u64 awake_tick;  // in this tick the server was alive
+  __u64 awake_until;
   struct command command;
   __u32 slots[kNicKeysMax];  // of the copies found
   __u8 ethernet[24];         // header with VLAN tags
@@ -121,19 +136,12 @@ INLINE struct scratch *scratch_of(void) {
   return bpf_map_lookup_elem(&nic_scratch, &zero);
 }
 
-INLINE struct nic_control *control_of(void) {
-  __u32 zero = 0;
-  return bpf_map_lookup_elem(&nic_control, &zero);
-}
-
 // 8 bytes from `at` on. REQUIRES: at < kWindow; the verifier sees that it cannot be more.
 INLINE __u64 word_in(const __u64 *words, __u32 at) {
-  __u64 word;
   at &= kWindow - 1;
   OPAQUE(at);
   at &= kWindow - 1;
-  __builtin_memcpy(&word, (const __u8 *)words + at, 8);
-  return word;
+  return load64((const __u8 *)words + at);
 }
 INLINE __u64 word_at(const struct scratch *scratch, __u32 at) {
   return word_in(scratch->words, at);
@@ -142,8 +150,15 @@ INLINE __u8 byte_at(const struct scratch *scratch, __u32 at) {
   return ((const __u8 *)scratch->words)[at & (kNicRequestMax - 1)];
 }
 
-// The first `count` bytes of a word, of more than 8 all. Without a branch, of which the verifier
-// would follow both ways in every round of a loop.
+// The words of a piece before its last one; the piece is not empty. The count is computed anew for
+// each loop: where the verifier sees one count in two loops, it follows the second one for each end
+// of the first.
+INLINE __u32 words_before_last(__u32 bytes) {
+  OPAQUE(bytes);
+  return (bytes - 1) / 8;
+}
+
+// The first `count` bytes of a word, of more than 8 all.
 INLINE __u64 keep_bytes(__u64 word, __u32 count) {
   __s32 cut = 64 - 8 * (__s32)count;
   OPAQUE(cut);

@@ -17,23 +17,21 @@ struct request {
 
 INLINE void load_address(const __u8 *ip, __u32 ipv6, __u32 which, __u64 *words) {
   if (ipv6) {
-    __builtin_memcpy(words, ip + 8 + 16 * which, 16);
+    words[0] = load64(ip + 8 + 16 * which);
+    words[1] = load64(ip + 16 + 16 * which);
   } else {
-    __u32 address;
-    __builtin_memcpy(&address, ip + 12 + 4 * which, 4);
     words[0] = 0;
-    words[1] = (__u64)address << 32 | bpf_htonl(0xffff);
+    words[1] = (__u64)load32(ip + 12 + 4 * which) << 32 | bpf_htonl(0xffff);
   }
 }
 
 // Whether the server listens at the request's target.
 APART int is_local(const struct scratch *scratch, __u32 vlan) {
-  const struct nic_control *control = control_of();
-  if (!scratch || !control) return 0;
+  if (!scratch) return 0;
   const __u64 *target = scratch->target;
   for (__u32 i = 0; i < kNicAddressesMax; ++i) {
-    if (i >= control->address_count) return 0;
-    const struct nic_address *address = &control->addresses[i];
+    if (i >= nic_control.address_count) return 0;
+    const struct nic_address *address = &nic_control.addresses[i];
     if (address->words[0] == target[0] && address->words[1] == target[1] && address->vlan == vlan) {
       return 1;
     }
@@ -41,14 +39,20 @@ APART int is_local(const struct scratch *scratch, __u32 vlan) {
   return 0;
 }
 
+// The same of the first address, without a call.
+INLINE int is_first_local(const struct scratch *scratch, __u32 vlan) {
+  const struct nic_address *address = &nic_control.addresses[0];
+  return nic_control.address_count != 0 && address->words[0] == scratch->target[0] &&
+         address->words[1] == scratch->target[1] && address->vlan == vlan;
+}
+
 // Whether the request's source may have replies of any size.
 APART int is_allowed(const struct scratch *scratch) {
-  const struct nic_control *control = control_of();
-  if (!scratch || !control) return 0;
+  if (!scratch) return 0;
   const __u64 *source = scratch->source;
   for (__u32 i = 0; i < kNicNetworksMax; ++i) {
-    if (i >= control->network_count) return 0;
-    const struct nic_network *network = &control->networks[i];
+    if (i >= nic_control.network_count) return 0;
+    const struct nic_network *network = &nic_control.networks[i];
     if (((source[0] ^ network->words[0]) & network->mask[0]) == 0 &&
         ((source[1] ^ network->words[1]) & network->mask[1]) == 0) {
       return 1;
@@ -57,19 +61,53 @@ APART int is_allowed(const struct scratch *scratch) {
   return 0;
 }
 
-// Whether the checksum over the datagram in the scratch memory is right, or is what a sender leaves
-// for its device to finish: the sum over the pseudo header alone (veth passes such frames on).
-APART int is_intact(const struct scratch *scratch, __u32 udp_size) {
-  if (!scratch) return 0;
+// Whether the server gave a sign of life. The clock advances by ticks: it is read once in a tick
+// and for each sign of life, as reading it is a call.
+INLINE int is_awake(struct scratch *scratch) {
+  const __u64 until = *(volatile __u64 *)&nic_control.alive_until;
+  const __u64 tick = bpf_jiffies64();
+  if (scratch->awake_tick == tick && scratch->awake_until == until) return 1;
+  if (bpf_ktime_get_coarse_ns() > until) return 0;
+  scratch->awake_tick = tick;
+  scratch->awake_until = until;
+  return 1;
+}
+
+// The sum over the pseudo header of a datagram.
+INLINE __u64 pseudo_sum(const struct scratch *scratch, __u32 udp_size) {
   __u64 sum = bpf_htons(kProtocolUdp) + bpf_htons((__u16)udp_size);
   // The words of ::ffff: count as much as the checksum's zero.
   for (int i = 0; i < 2; ++i) sum += halves(scratch->source[i]) + halves(scratch->target[i]);
-  if ((__u16)(scratch->words[0] >> 48) == fold(sum)) return 1;
+  return sum;
+}
+
+// Copies the datagram at `udp` to the scratch memory, with at least 8 bytes of zeros after it, and
+// adds it to `*sum`. False: it is not whole. REQUIRES: 8 <= udp_size <= kNicRequestMax.
+INLINE int load_datagram(struct scratch *scratch, const __u8 *udp, const __u8 *data_end,
+                         __u32 udp_size, __u64 *sum) {
+  const __u32 whole = udp_size / 8;
+  __u32 last_at = udp_size - 8;
+  OPAQUE(last_at);
+  if (last_at > kNicRequestMax - 8) return 0;
+  const __u8 *const last = udp + last_at;
+  if (last + 8 > data_end) return 0;
+  // What is left after the whole words, of up to 7 bytes.
+  const __u64 rest = load64(last) >> 1 >> (63 - 8 * (udp_size & 7));
+  __u32 rest_at = whole;
+  OPAQUE(rest_at);
+  rest_at &= 127;
+  scratch->words[rest_at] = rest;
+  scratch->words[rest_at + 1] = 0;
+  __u64 total = *sum + halves(rest);
   for (__u32 i = 0; i < kNicRequestMax / 8; ++i) {
-    if (i * 8 >= udp_size) break;
-    sum += halves(scratch->words[i]);
+    if (i >= whole) break;
+    if (udp + i * 8 + 8 > data_end) return 0;
+    const __u64 word = load64(udp + i * 8);
+    scratch->words[i] = word;
+    total += halves(word);
   }
-  return fold(sum) == 0xffff;
+  *sum = total;
+  return 1;
 }
 
 #endif  // WARPCACHE_NIC_CACHE_BPF_REQUEST_H_

@@ -15,10 +15,11 @@ namespace warpcache::nic_cache {
 class CopyPages {
  public:
   explicit CopyPages(uint32_t blocks)
-      : control_(1), sets_(set_count_for(blocks)), blocks_(size_t{blocks} * kNicBlockBytes / 64) {}
+      : control_(1), versions_(1), sets_(set_count_for(blocks)), blocks_(size_t{blocks} * kNicBlockBytes / 64) {}
 
   CopyMemory view() {
     return {.control = control_.data(),
+            .versions = versions_.data(),
             .sets = sets_.data(),
             .set_count = static_cast<uint32_t>(sets_.size()),
             .blocks = blocks_.data()->bytes,
@@ -44,6 +45,7 @@ class CopyPages {
     uint8_t bytes[64];
   };
   std::vector<nic_control> control_;
+  std::vector<nic_versions> versions_;
   std::vector<nic_set> sets_;
   std::vector<Granule> blocks_;
 };

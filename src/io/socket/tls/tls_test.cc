@@ -65,6 +65,10 @@ INSTANTIATE_TEST_SUITE_P(Versions, TlsTest, testing::Values(TLS1_2_VERSION, TLS1
                            return version.param == TLS1_2_VERSION ? "Tls12" : "Tls13";
                          });
 
+// What only TLS 1.3 has.
+class Tls13Test : public TlsTest {};
+INSTANTIATE_TEST_SUITE_P(Tls13, Tls13Test, testing::Values(TLS1_3_VERSION));
+
 TEST_P(TlsTest, RequestsAreAnswered) {
   make();
   LineServer server({.tls = tls_.get()});
@@ -396,6 +400,40 @@ TEST_P(TlsTest, RenegotiationIsRefused) {
     EXPECT_NE(SSL_do_handshake(client.ssl()), 1);
   }
   EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+}
+
+// Each update costs the worker several times what it costs the client, and OpenSSL handles all that
+// have come before it returns.
+TEST_P(Tls13Test, AFloodOfKeyUpdatesEndsItsStream) {
+  make();
+  LineServer server({.workers = 1, .tls = tls_.get()});
+  TlsClient other(server.port(), client());
+  TlsClient flood(server.port(), client());
+  ASSERT_TRUE(other.connect() && flood.connect());
+  constexpr uint32_t kUpdatesMax = 100'000;  // in no time that a test takes are so many allowed
+  uint32_t updates = 0;
+  while (updates < kUpdatesMax) {
+    if (SSL_key_update(flood.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) break;
+    if (SSL_do_handshake(flood.ssl()) != 1) break;
+    ++updates;
+  }
+  EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::tls_errors) == 1; }));
+  EXPECT_LT(updates, kUpdatesMax);
+  EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(server.transport(0).connection_count(), 1u);
+}
+
+// A client that takes new keys now and then, with its data between, is let be.
+TEST_P(Tls13Test, SomeKeyUpdatesAreTaken) {
+  make();
+  LineServer server({.workers = 1, .tls = tls_.get()});
+  TlsClient client(server.port(), this->client());
+  ASSERT_TRUE(client.connect());
+  for (uint32_t i = 0; i < 64; ++i) {
+    ASSERT_EQ(SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+    ASSERT_EQ(client.ask("echo a\n", 2), "a\n");
+  }
+  EXPECT_EQ(server.sum(&TransportCounters::tls_errors), 0u);
 }
 
 }  // namespace

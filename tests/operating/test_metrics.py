@@ -15,7 +15,7 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.browser import Browser, require_chromium
-from harness.exchange import ask, ask_stats
+from harness.exchange import ask, ask_stats, receive_all
 from harness.fixtures import require_module
 from harness.servers import START_TIMEOUT_S, free_port, start_server
 from prometheus_client import parser as prometheus
@@ -114,6 +114,50 @@ def test_a_client_that_stalls_holds_nobody_up(serve):
         assert value(served.families(), "memcached_up") == 1
         with served.server.connect() as sock:
             assert ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
+def test_a_client_that_takes_all_connections_shuts_nobody_out(serve):
+    """It holds far more than are served at a time, and keeps each busy with a request that never ends."""
+    served = serve()
+    with contextlib.ExitStack() as stack:
+        held = []
+        for _ in range(100):
+            held.append(stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S)))
+        done = threading.Event()
+
+        def dribble(line: bytes) -> None:
+            while not done.is_set():
+                for sock in held:
+                    with contextlib.suppress(OSError):  # it may have been closed for another
+                        sock.sendall(line)
+                done.wait(0.2)
+
+        for sock in held:
+            with contextlib.suppress(OSError):
+                sock.sendall(b"GET /metrics HTTP/1.1\r\n")
+        thread = threading.Thread(target=dribble, args=(b"A: b\r\n",))
+        thread.start()
+        try:
+            for _ in range(5):
+                assert value(served.families(), "memcached_up") == 1
+        finally:
+            done.set()
+            thread.join()
+
+
+def test_a_reader_stays_where_another_address_takes_all_connections(serve):
+    served = serve()
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S))
+        for _ in range(100):
+            other = stack.enter_context(
+                socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S, ("127.0.0.2", 0))
+            )
+            with contextlib.suppress(ConnectionError):
+                other.sendall(b"GET /metrics HT")
+        assert value(served.families(), "memcached_up") == 1
+        reader.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert b" 200 " in receive_all(reader).split(b"\r\n")[0]
 
 
 def test_with_the_filter_and_after_a_stop(serve):

@@ -3,8 +3,11 @@
 // Streams with TLS, their handshakes and certificates, with OpenSSL as the client.
 #include "io/socket/tls/tls.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
@@ -230,6 +233,33 @@ TEST_P(TlsTest, TheOldestHandshakeGoesWhenThereAreTooMany) {
   EXPECT_TRUE(silent.front()->closed());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(answers(server, client()));
   EXPECT_LE(server.handshakes().under_way(), 8u);
+}
+
+// A connection from another address than 127.0.0.1.
+UniqueFd connect_from(const char* address, uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  EXPECT_EQ(inet_pton(AF_INET, address, &here.sin_addr), 1);
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  there.sin_port = htons(port);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+  return fd;
+}
+
+TEST_P(TlsTest, AHandshakeStaysWhereAnotherAddressBeginsMany) {
+  make();
+  LineServer server({.tls = tls_.get(), .handshakes = {.under_way_max = 8}});
+  TlsClient slow(server.port(), client());
+  ASSERT_TRUE(eventually([&] { return server.handshakes().under_way() == 1; }));
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 30; ++i) silent.push_back(connect_from("127.0.0.2", server.port()));
+  ASSERT_TRUE(eventually([&] { return server.handshakes().closed() == 23; }));
+  ASSERT_TRUE(slow.connect());
+  EXPECT_EQ(slow.ask("echo a\n", 2), "a\n");
 }
 
 TEST_P(TlsTest, StoppingEndsHandshakesToo) {

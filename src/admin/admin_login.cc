@@ -72,7 +72,7 @@ void Admin::log_in_by_token(const protocol::Request& request, const uint8_t* inp
   if (request.status != Status::kOk) return protocol::reply_error(said, request.status, sink);
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
   const std::string_view token = words_of(request, input);
-  const AuthResult result = logins_.tokens->check(token);
+  const AuthResult result = logins_.tokens->check(token, entry.source);
   if (result == AuthResult::kAccepted && let_in(token.substr(0, token.find(' ')), entry)) {
     reply += "STORED\r\n";
     return;
@@ -127,11 +127,12 @@ void Admin::run_sasl(const protocol::Request& request, const uint8_t* input,
   const std::string_view data = words_of(request, input);
   Sasl::Verdict verdict = Sasl::Verdict::kRefused;
   if (request.binary_opcode == protocol::kOpSaslStep) {
-    verdict = logins_.sasl->step(entry.connection_id, data, &challenge);
+    verdict = logins_.sasl->step(client, data, &challenge);
   } else if (!was_in) {
-    verdict = logins_.sasl->start(entry.connection_id, mechanism, data, &challenge);
+    verdict = logins_.sasl->start(client, mechanism, data, &challenge);
   }
   if (verdict == Sasl::Verdict::kContinue) {
+  const Sasl::Client client = {entry.connection_id, entry.source};
     return protocol::reply_challenge(request, bytes_of(challenge), sink);
   }
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);

@@ -45,6 +45,7 @@ struct BatchEntry {
       true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
   uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
   uint64_t connection_id = 0;  // for logs and the AdminHandler
+  uint64_t source = 0;         // with -Y or -S: the client's address, as io::source_of()
   int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
   // Filled by the engine.
   uint32_t frames_done = 0;  // below frame_count: reply space ran out; the caller submits

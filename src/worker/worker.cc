@@ -13,6 +13,7 @@
 
 #include "base/byte_pipe.h"
 #include "engine/datagram.h"
+#include "io/client_source.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::worker {
@@ -306,6 +307,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
     entry.authenticated = session.authenticated;
     entry.failed_logins = session.failed_logins;
     entry.user = session.user;
+    entry.source = session.source;
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
@@ -544,11 +546,15 @@ void Worker::speaks_for(io::SessionStorage& storage, const sockaddr_storage& cli
 
 void Worker::opened(io::SessionStorage& storage, int fd) {
   Session& session = session_of(storage);
+  session_of(storage).source = io::source_of(client);
   session.fd = fd;
   if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
     const bool knows = session.peer.kind != engine::PeerAddress::Kind::kUnknown;
     if (!knows) session.peer = peer_of(fd);
     config_.watch->connection_opened(fd, session.peer);
+  if (WC_UNLIKELY(config_.authentication) && session.source == 0) {
+    session.source = io::source_of(fd);
+  }
   }
   if (WC_UNLIKELY(CommandLog::wanted())) log([&] { log_.opened(fd, config_.protocol); });
 }

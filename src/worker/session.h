@@ -61,6 +61,7 @@ struct Session {
   uint64_t source;           // io::source_of() the client; known with authentication
   engine::PeerAddress peer;  // known since the opening, if that was watched
   bool closing;              // nothing more is framed; close after the last reply
+  bool refused;              // closing, because the client has broken the protocol
 };
 static_assert(std::is_trivially_copyable_v<Session>);
 static_assert(sizeof(Session) <= sizeof(io::SessionStorage));

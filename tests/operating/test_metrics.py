@@ -96,6 +96,36 @@ def test_prometheus_reads_what_stats_says(serve, accept):
     assert next(s.value for s in times if s.name.endswith("_sum")) > 0
 
 
+def test_memory_by_age_and_traffic_by_port(serve):
+    served = serve("-U", "0")
+    with served.server.connect() as sock:
+        store(sock, b"key", bytes(1000))
+        steps = "warpcache_item_bytes_by_age"
+
+        def within_10_s() -> float:
+            families = served.families()
+            return sum(value(families, steps, up_to=end) for end in ("1", "10"))
+
+        bytes_of_items = float(ask_stats(sock)["bytes"])
+        assert 1000 < within_10_s() <= bytes_of_items
+        # Nobody asks for it any more. The server's clock is moved.
+        if ask(sock, b"debugtime 100\r\n") != b"OK\r\n":
+            pytest.skip("the server is built without debugtime")
+        assert eventually(lambda: within_10_s() == 0)
+        families = served.families()
+        assert value(families, steps, up_to="600") == pytest.approx(bytes_of_items, abs=1)
+        assert value(families, "warpcache_oldest_item_age_seconds") >= 100
+        assert int(ask_stats(sock, "items")["items:1:age"]) >= 100
+        assert fetch(sock, b"key") == bytes(1000)
+        assert eventually(within_10_s)
+        read = value(families, "warpcache_port_read_bytes", port="tcp")
+        assert 1000 < read <= value(served.families(), "memcached_read_bytes")
+        assert value(families, "warpcache_port_written_bytes", port="tcp") > 1000
+        assert value(families, "warpcache_port_read_bytes", port="udp") == 0
+    with served.server.connect() as sock:
+        assert ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
 def test_only_its_paths_are_answered(serve):
     served = serve()
     reply = served.get("/", method="HEAD")
@@ -228,9 +258,10 @@ def test_the_live_page_shows_the_load(page, tmp_path):  # the pictures are for p
     assert eventually(lambda: abs(float(browser.text("#hits").split()[0]) - 100 * 9 / 39) < 2)
     assert eventually(lambda: {"get", "set", "mg"} <= set(browser.value("[...document.querySelectorAll('#latency th')].map(e => e.textContent)")))
     assert "µs" in browser.text("#latency") or "ms" in browser.text("#latency")
-    for chart in ("#rate-chart", "#hits-chart", "#histogram", "#batches"):
+    for chart in ("#rate-chart", "#hits-chart", "#histogram", "#batches", "#ages"):
         assert browser.value(f"document.querySelector('{chart}').children.length") > 0, chart
         assert browser.value(f"document.querySelector('{chart}').getAttribute('aria-label')") != "no data yet"
+    assert "within 1 s" in browser.text("#ages-table") and "tcp" in browser.text("#ports")
     assert "of 64 MB" in browser.text("#memory") and "of 1024" in browser.text("#clients")
     assert browser.text("#state") == "live"
     # It needs nothing but this server.
@@ -255,10 +286,10 @@ def test_the_live_page_by_keyboard_and_screen_reader(page):
     browser.press("Enter", "\r")
     assert eventually(lambda: browser.text("#state") == "live")
     seen = []
-    for _ in range(10):
+    for _ in range(12):
         browser.press("Tab")
         seen.append(browser.value("document.activeElement.id || document.activeElement.getAttribute('aria-labelledby')"))
-    assert seen[0] == "interval" and {"h-rate", "h-latency", "h-memory", "h-own"} <= set(seen)
+    assert seen[0] == "interval" and {"h-rate", "h-latency", "h-memory", "h-ages", "h-ports", "h-own"} <= set(seen)
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")}
     assert ("heading", "Hit ratio of gets") in named

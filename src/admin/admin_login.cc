@@ -36,6 +36,12 @@ bool is_sasl(uint8_t opcode) {
          opcode == protocol::kOpSaslStep;
 }
 
+// Closes after a few.
+void count_failed_login(engine::BatchEntry& entry) {
+  ++entry.failed_logins;
+  entry.close = entry.refused = entry.failed_logins >= AuthFile::kFailedLoginsMax;
+}
+
 }  // namespace
 
 // False: there are too many users.
@@ -72,13 +78,13 @@ void Admin::log_in_by_token(const protocol::Request& request, const uint8_t* inp
   if (request.status != Status::kOk) return protocol::reply_error(said, request.status, sink);
   state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
   const std::string_view token = words_of(request, input);
-  const AuthResult result = logins_.tokens->check(token);
+  const AuthResult result = logins_.tokens->check(token, entry.source);
   if (result == AuthResult::kAccepted && let_in(token.substr(0, token.find(' ')), entry)) {
     reply += "STORED\r\n";
     return;
   }
   state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-  entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
+  count_failed_login(entry);
   protocol::reply_line(
       said,
       bytes_of(result == AuthResult::kRefused ? "CLIENT_ERROR authentication failure"
@@ -103,10 +109,10 @@ void Admin::log_in_by_sasl(const protocol::Request& request, const uint8_t* inpu
   if (is_login && request.status == Status::kUnknownCommand) {  // too long
     state_.auth_commands.fetch_add(1, std::memory_order_relaxed);
     state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-    entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
+    count_failed_login(entry);
     return protocol::reply_error(said, Status::kUnauthenticated, sink);
   }
-  entry.close = true;
+  entry.close = entry.refused = true;
   const bool is_malformed = is_login || is_contradictory(request);
   protocol::reply_error(said, is_malformed ? request.status : Status::kUnauthenticated, sink);
 }
@@ -126,10 +132,11 @@ void Admin::run_sasl(const protocol::Request& request, const uint8_t* input,
   std::string challenge;
   const std::string_view data = words_of(request, input);
   Sasl::Verdict verdict = Sasl::Verdict::kRefused;
+  const Sasl::Client client = {entry.connection_id, entry.source};
   if (request.binary_opcode == protocol::kOpSaslStep) {
-    verdict = logins_.sasl->step(entry.connection_id, data, &challenge);
+    verdict = logins_.sasl->step(client, data, &challenge);
   } else if (!was_in) {
-    verdict = logins_.sasl->start(entry.connection_id, mechanism, data, &challenge);
+    verdict = logins_.sasl->start(client, mechanism, data, &challenge);
   }
   if (verdict == Sasl::Verdict::kContinue) {
     return protocol::reply_challenge(request, bytes_of(challenge), sink);
@@ -139,7 +146,7 @@ void Admin::run_sasl(const protocol::Request& request, const uint8_t* input,
     return protocol::reply_line(request, bytes_of("Authenticated"), sink);
   }
   state_.auth_errors.fetch_add(1, std::memory_order_relaxed);
-  entry.close = ++entry.failed_logins >= AuthFile::kFailedLoginsMax;
+  count_failed_login(entry);
   protocol::reply_error(request, Status::kUnauthenticated, sink);
 }
 

@@ -93,6 +93,18 @@ void write_process(const MetricsFacts& facts, MetricsWriter& write) {
                 seconds(used.ru_stime));
 }
 
+void write_ports(const StatsSnapshot& now, MetricsWriter& write) {
+  if (now.ports.empty()) return;
+  write.family("warpcache_port_read_bytes", "counter", "Bytes received, by kind of port.");
+  for (const PortTraffic& port : now.ports) {
+    write.sample(port.bytes_read, fmt::format("port=\"{}\"", port.name));
+  }
+  write.family("warpcache_port_written_bytes", "counter", "Bytes sent, by kind of port.");
+  for (const PortTraffic& port : now.ports) {
+    write.sample(port.bytes_written, fmt::format("port=\"{}\"", port.name));
+  }
+}
+
 void write_connections(const MetricsFacts& facts, MetricsWriter& write) {
   const StatsSnapshot& now = facts.snapshot;
   const StatCounters& counters = now.counters;
@@ -112,6 +124,7 @@ void write_connections(const MetricsFacts& facts, MetricsWriter& write) {
                 counters[StatCounter::kListenDisabled]);
   write.counter("memcached_read_bytes", "Bytes received.", counters[StatCounter::kBytesRead]);
   write.counter("memcached_written_bytes", "Bytes sent.", counters[StatCounter::kBytesWritten]);
+  write_ports(now, write);
 }
 
 void write_items(const MetricsFacts& facts, MetricsWriter& write) {
@@ -132,8 +145,15 @@ void write_items(const MetricsFacts& facts, MetricsWriter& write) {
   write.gauge("memcached_malloced_bytes", "Memory of segments with items.",
               now.segments_used * now.segment_bytes);
   write.gauge("warpcache_index_bytes", "Memory of the index.", now.hash_bytes);
-  write.gauge("warpcache_oldest_item_age_seconds", "Age of the oldest item.",
-              now.oldest_item_age_s);
+  write.gauge("warpcache_oldest_item_age_seconds",
+              "Seconds since the last access to the oldest item of a sample.", facts.ages.oldest_s);
+  write.family("warpcache_item_bytes_by_age", "gauge",
+               "Bytes of items by seconds since their last access, from a sample.");
+  for (size_t i = 0; i < ItemAges::kSteps; ++i) {
+    const bool ends = i < ItemAges::kUpToS.size();
+    write.sample(facts.ages.bytes[i],
+                 ends ? fmt::format("up_to=\"{}\"", ItemAges::kUpToS[i]) : "up_to=\"+Inf\"");
+  }
   write.gauge("warpcache_segment_bytes", "Size of a segment of memory.", now.segment_bytes);
   write.family("warpcache_segments", "gauge", "Segments of memory by state.");
   write.sample(now.segments_used, "state=\"used\"");

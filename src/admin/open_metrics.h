@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "admin/item_ages.h"
 #include "admin/stats.h"
 #include "admin/timings.h"
 #include "options/options.h"
@@ -18,6 +19,7 @@ struct MetricsFacts {
   const Options& options;
   const StatsSnapshot& snapshot;  // since the start, without regard to `stats reset`
   const Timings& timings;
+  const ItemAges::Estimate& ages;
   std::string_view engine;  // as the banner names it
 };
 

@@ -14,12 +14,13 @@ using ::testing::Not;
 class MetricsTest : public testing::Test {
  protected:
   std::string text(MetricsFormat format) {
-    return metrics_text({options_, snapshot_, timings_, "CPU \"one\""}, format);
+    return metrics_text({options_, snapshot_, timings_, ages_, "CPU \"one\""}, format);
   }
 
   Options options_;
   StatsSnapshot snapshot_;
   Timings timings_{false, 0};
+  ItemAges::Estimate ages_;
 };
 
 TEST_F(MetricsTest, FormatsDiffer) {
@@ -39,6 +40,18 @@ TEST_F(MetricsTest, FormatsDiffer) {
   EXPECT_THAT(old, HasSubstr("warpcache_replies_deferred 3\n"));
   EXPECT_THAT(old, Not(HasSubstr("# EOF")));
   EXPECT_THAT(old, HasSubstr("warpcache_engine{engine=\"CPU \\\"one\\\"\"} 1\n"));
+}
+
+TEST_F(MetricsTest, MemoryByAgeAndTrafficByPort) {
+  ages_.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  ages_.oldest_s = 77;
+  snapshot_.ports = {{"tcp", 10, 20}, {"udp", 30, 40}};
+  const std::string open = text(MetricsFormat::kOpenMetrics);
+  EXPECT_THAT(open, HasSubstr("warpcache_oldest_item_age_seconds 77\n"));
+  EXPECT_THAT(open, HasSubstr("warpcache_item_bytes_by_age{up_to=\"60\"} 3\n"));
+  EXPECT_THAT(open, HasSubstr("warpcache_item_bytes_by_age{up_to=\"+Inf\"} 9\n"));
+  EXPECT_THAT(open, HasSubstr("warpcache_port_read_bytes_total{port=\"udp\"} 30\n"));
+  EXPECT_THAT(open, HasSubstr("warpcache_port_written_bytes_total{port=\"tcp\"} 20\n"));
 }
 
 TEST_F(MetricsTest, TheClientChoosesTheFormat) {

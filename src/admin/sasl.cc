@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
+
+#include "base/first_of_most.h"
 
 namespace warpcache::admin {
 namespace {
@@ -80,57 +83,73 @@ std::string Sasl::mechanisms() {
   return exchange == nullptr ? "" : exchange->mechanisms();
 }
 
-Sasl::Verdict Sasl::start(uint64_t connection, std::string_view mechanism, std::string_view data,
+Sasl::Verdict Sasl::start(const Client& client, std::string_view mechanism, std::string_view data,
                           std::string* challenge) {
-  if (!file_.may_try()) return Verdict::kRefused;
+  if (!file_.may_try(client.source)) return Verdict::kRefused;
   Verdict verdict = Verdict::kRefused;
   if (!path_.empty() && is_plain(mechanism)) {
     if (data.empty()) {
       const std::lock_guard lock(mutex_);
-      keep(connection, nullptr);
+      keep(client, nullptr);
       return Verdict::kContinue;
     }
     verdict = plain(data);
   }
   if (verdict == Verdict::kRefused) {
     const std::lock_guard lock(mutex_);
-    exchanges_.erase(connection);
+    forget(client.connection);
     std::unique_ptr<SaslLibrary::Exchange> exchange;
     if (library_ != nullptr) exchange = library_->begin();
     if (exchange != nullptr) verdict = exchange->start(std::string(mechanism), data, challenge);
-    if (verdict == Verdict::kContinue) keep(connection, std::move(exchange));
+    if (verdict == Verdict::kContinue) keep(client, std::move(exchange));
   }
-  if (verdict == Verdict::kRefused) file_.count_failure();
+  if (verdict == Verdict::kRefused) file_.count_failure(client.source);
   return verdict;
 }
 
-Sasl::Verdict Sasl::step(uint64_t connection, std::string_view data, std::string* challenge) {
-  if (!file_.may_try()) return Verdict::kRefused;
+Sasl::Verdict Sasl::step(const Client& client, std::string_view data, std::string* challenge) {
+  if (!file_.may_try(client.source)) return Verdict::kRefused;
   Verdict verdict = Verdict::kRefused;
   bool is_ours = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = exchanges_.find(connection);
-    if (found != exchanges_.end()) {
-      is_ours = found->second.library == nullptr;
-      if (!is_ours) verdict = found->second.library->step(data, challenge);
-      if (verdict != Verdict::kContinue) exchanges_.erase(found);
+    const auto number = numbers_.find(client.connection);
+    if (number != numbers_.end()) {
+      Exchange& exchange = exchanges_.at(number->second);
+      is_ours = exchange.library == nullptr;
+      if (!is_ours) verdict = exchange.library->step(data, challenge);
+      if (verdict != Verdict::kContinue) forget(client.connection);
     }
   }
-  if (is_ours)
-    return start(connection, kPlain, data.empty() ? std::string_view("\0", 1) : data, challenge);
-  if (verdict == Verdict::kRefused) file_.count_failure();
+  if (is_ours) {
+    return start(client, kPlain, data.empty() ? std::string_view("\0", 1) : data, challenge);
+  }
+  if (verdict == Verdict::kRefused) file_.count_failure(client.source);
   return verdict;
 }
 
 // Remembers a login that goes on with the next message. REQUIRES: mutex_ is held.
-void Sasl::keep(uint64_t connection, std::unique_ptr<SaslLibrary::Exchange> library) {
-  exchanges_[connection] = {++exchanges_begun_, std::move(library)};
-  if (exchanges_.size() > kExchangesMax) {
-    exchanges_.erase(std::min_element(
-        exchanges_.begin(), exchanges_.end(),
-        [](const auto& a, const auto& b) { return a.second.number < b.second.number; }));
+void Sasl::keep(const Client& client, std::unique_ptr<SaslLibrary::Exchange> library) {
+  forget(client.connection);
+  if (exchanges_.size() == kExchangesMax) {
+    std::array<uint64_t, kExchangesMax> sources{};
+    size_t count = 0;
+    for (const auto& [number, exchange] : exchanges_) sources[count++] = exchange.source;
+    const auto victim =
+        std::next(exchanges_.begin(), static_cast<ptrdiff_t>(first_of_most(sources, count)));
+    forget(victim->second.connection);
   }
+  const uint64_t number = ++exchanges_begun_;
+  exchanges_[number] = {client.connection, client.source, std::move(library)};
+  numbers_[client.connection] = number;
+}
+
+// REQUIRES: mutex_ is held.
+void Sasl::forget(uint64_t connection) {
+  const auto number = numbers_.find(connection);
+  if (number == numbers_.end()) return;
+  exchanges_.erase(number->second);
+  numbers_.erase(number);
 }
 
 // The message of PLAIN (RFC 4616): the name to act as, which must be the client's own or empty; the

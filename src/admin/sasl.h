@@ -50,7 +50,8 @@ class SaslLibrary {
 class Sasl {
  public:
   using Verdict = SaslLibrary::Verdict;
-  // Logins of several messages that are under way. The oldest is given up for a new one.
+  // Logins of several messages that are under way. For a new one the oldest of the source that has
+  // the most is given up.
   static constexpr size_t kExchangesMax = 1024;
 
   // `path`: the file of names and passwords, or "".
@@ -69,10 +70,16 @@ class Sasl {
   // The names of the mechanisms, separated by blanks.
   [[nodiscard]] std::string mechanisms();
 
-  // The first message of a login, and a further one. `connection` identifies the client.
-  [[nodiscard]] Verdict start(uint64_t connection, std::string_view mechanism,
+  // Who logs in.
+  struct Client {
+    uint64_t connection = 0;
+    uint64_t source = 0;  // of all connections from its address
+  };
+
+  // The first message of a login, and a further one.
+  [[nodiscard]] Verdict start(const Client& client, std::string_view mechanism,
                               std::string_view data, std::string* challenge);
-  [[nodiscard]] Verdict step(uint64_t connection, std::string_view data, std::string* challenge);
+  [[nodiscard]] Verdict step(const Client& client, std::string_view data, std::string* challenge);
 
  private:
   struct FileState {
@@ -83,14 +90,16 @@ class Sasl {
     bool operator==(const FileState&) const = default;
   };
   struct Exchange {
-    uint64_t number = 0;                             // counts exchanges: the lowest is the oldest
+    uint64_t connection = 0;
+    uint64_t source = 0;
     std::unique_ptr<SaslLibrary::Exchange> library;  // null: PLAIN, of this class
   };
 
   FileState file_state() const;
   void refresh();
   Verdict plain(std::string_view data);
-  void keep(uint64_t connection, std::unique_ptr<SaslLibrary::Exchange> library);
+  void keep(const Client& client, std::unique_ptr<SaslLibrary::Exchange> library);
+  void forget(uint64_t connection);
 
   const std::string path_;
   std::string host_;  // memcached's library adds it to names: an entry may be user@host
@@ -98,7 +107,8 @@ class Sasl {
   std::mutex mutex_;  // of what follows
   FileState read_;    // the file when it was read last
   std::unique_ptr<SaslLibrary> library_;
-  std::map<uint64_t, Exchange> exchanges_;  // by connection
+  std::map<uint64_t, Exchange> exchanges_;  // by their numbers: the lowest is the oldest
+  std::map<uint64_t, uint64_t> numbers_;    // of exchanges, by connection
   uint64_t exchanges_begun_ = 0;
 };
 

@@ -30,15 +30,15 @@ class SaslTest : public testing::Test {
     std::ofstream(path_ + ".new") << text;
     std::filesystem::rename(path_ + ".new", path_);
   }
-  Verdict plain(const std::string& data, uint64_t connection = 1) {
+  Verdict plain(const std::string& data, uint64_t connection = 1, uint64_t source = 1) {
     std::string challenge;
-    const Verdict verdict = sasl_.start(connection, "PLAIN", data, &challenge);
+    const Verdict verdict = sasl_.start({connection, source}, "PLAIN", data, &challenge);
     EXPECT_EQ(challenge, "");
     return verdict;
   }
-  Verdict step(const std::string& data, uint64_t connection = 1) {
+  Verdict step(const std::string& data, uint64_t connection = 1, uint64_t source = 1) {
     std::string challenge;
-    return sasl_.step(connection, data, &challenge);
+    return sasl_.step({connection, source}, data, &challenge);
   }
 
   const std::string path_ = testing::TempDir() + "/sasl-" + std::to_string(getpid());
@@ -58,9 +58,9 @@ TEST_F(SaslTest, PlainTakesANameAndItsPassword) {
 
 TEST_F(SaslTest, OtherMechanismsNeedTheLibrary) {
   std::string challenge;
-  EXPECT_EQ(sasl_.start(1, "plain", "\0alice\0secret"s, &challenge), Verdict::kAccepted);
-  EXPECT_EQ(sasl_.start(1, "CRAM-MD5", "", &challenge), Verdict::kRefused);
-  EXPECT_EQ(sasl_.start(1, "", "\0alice\0secret"s, &challenge), Verdict::kRefused);
+  EXPECT_EQ(sasl_.start({1, 1}, "plain", "\0alice\0secret"s, &challenge), Verdict::kAccepted);
+  EXPECT_EQ(sasl_.start({1, 1}, "CRAM-MD5", "", &challenge), Verdict::kRefused);
+  EXPECT_EQ(sasl_.start({1, 1}, "", "\0alice\0secret"s, &challenge), Verdict::kRefused);
 }
 
 TEST_F(SaslTest, TheDataMayComeInAStep) {
@@ -81,6 +81,17 @@ TEST_F(SaslTest, LoginsUnderWayAreBounded) {
   EXPECT_EQ(step("\0alice\0secret"s, Sasl::kExchangesMax), Verdict::kAccepted);
 }
 
+// A source that begins many logins and ends none pushes out its own.
+TEST_F(SaslTest, LoginsUnderWayOfOthersStay) {
+  constexpr uint64_t kOther = 1'000'000;
+  EXPECT_EQ(plain("", kOther, 2), Verdict::kContinue);
+  for (uint64_t i = 0; i <= 2 * Sasl::kExchangesMax; ++i) {
+    EXPECT_EQ(plain("", i, 1), Verdict::kContinue);
+  }
+  EXPECT_EQ(step("\0alice\0secret"s, 0, 1), Verdict::kRefused);
+  EXPECT_EQ(step("\0alice\0secret"s, kOther, 2), Verdict::kAccepted);
+}
+
 TEST_F(SaslTest, TheFileIsReadAgainWhenItChanges) {
   write("carol:c\n");
   EXPECT_EQ(plain("\0alice\0secret"s), Verdict::kRefused);
@@ -95,6 +106,12 @@ TEST_F(SaslTest, TheFileIsReadAgainWhenItChanges) {
 TEST_F(SaslTest, FailedLoginsAreBounded) {
   for (uint32_t i = 0; i < 3 * AuthFile::kFailedLoginsAtOnce; ++i) (void)plain("\0alice\0no"s);
   EXPECT_EQ(plain("\0alice\0secret"s), Verdict::kRefused);
+  // Not those of others. One may share the count by its hash; not four of them.
+  uint32_t accepted = 0;
+  for (uint64_t source = 2; source < 6; ++source) {
+    accepted += plain("\0alice\0secret"s, 1, source) == Verdict::kAccepted ? 1u : 0u;
+  }
+  EXPECT_GT(accepted, 0u);
 }
 
 }  // namespace

@@ -303,7 +303,7 @@ void emit_settings_stats(const Options& options, const SettingsSnapshot& snapsho
   emit_compat_settings(options, snapshot, write);
   emit_absent_settings(options, write);
   emit_tls_settings(options.tls, write);
-  write.text("num_napi_ids", "(null)");
+  write("num_napi_ids", options.compat.napi_ids);
   const std::string& memory_file = options.store.memory_file;
   write.text("memory_file", memory_file.empty() ? "(null)" : memory_file);
   write.text("client_flags_size", "4");

@@ -95,6 +95,13 @@ class StatCounters {
   std::array<uint64_t, static_cast<size_t>(StatCounter::kCount)> values_{};
 };
 
+// What has come and gone through the ports of a kind.
+struct PortTraffic {
+  std::string_view name;  // static
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+};
+
 // The server's values at one time. They are read one after the other, so they may be of slightly
 // different times.
 struct StatsSnapshot {
@@ -116,15 +123,18 @@ struct StatsSnapshot {
 
   uint64_t memory_limit_bytes = 0;  // -m, or the last cache_memlimit
   uint64_t items = 0;
-  uint64_t item_bytes = 0;  // headers, keys and values of live items
-  uint64_t oldest_item_age_s = 0;
-  uint32_t hash_power = 0;  // log2 of the slots of the index, rounded down
+  uint64_t item_bytes = 0;         // headers, keys and values of live items
+  uint64_t oldest_item_age_s = 0;  // of a sample: see ItemAges
+  uint64_t walk_places = 0;        // cursors of StatsSource::walk() are below it
+  uint32_t hash_power = 0;         // log2 of the slots of the index, rounded down
   uint64_t hash_bytes = 0;
   bool hash_expanding = false;
   uint64_t watchers = 0;
   uint64_t segment_bytes = 0;  // size of one segment
   uint64_t segments_used = 0;  // segments with items, in any state
   uint64_t segments_free = 0;
+
+  std::vector<PortTraffic> ports;
 
   // Values that memcached does not have, listed after the others. The names are static strings.
   std::vector<std::pair<std::string_view, uint64_t>> own;

@@ -135,7 +135,9 @@ StatsVerdict StatsCommand::run(std::string_view words, const StatsEmit& emit,
     return StatsVerdict::kEnd;
   }
   if (command == "items") {
-    emit_items_stats(snapshot_since_reset(), emit);
+    StatsSnapshot snapshot = snapshot_since_reset();
+    snapshot.oldest_item_age_s = inspection_.ages.look(source_, snapshot).oldest_s;
+    emit_items_stats(snapshot, emit);
     return StatsVerdict::kEnd;
   }
   if (command == "slabs") {

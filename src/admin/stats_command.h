@@ -47,11 +47,12 @@ class StatsSource {
   virtual bool nic_cache(const StatsEmit& /*emit*/) { return false; }
 
   // Both visit a bounded number of elements from `cursor` on and advance it: to kWalkEnd after the
-  // last one. They may miss elements that are added or removed between two calls. One thread at a
-  // time.
+  // last one. They may miss elements that are added or removed between two calls. One thread
+  // at a time; walk(): any.
   virtual void list_connections(uint64_t& cursor,
                                 const std::function<void(const ConnectionSnapshot&)>& visit) = 0;
-  // Visits live items. kNotSupported: the store has failed, and its items are lost.
+  // Visits live items. Any number below StatsSnapshot::walk_places may be a cursor. kNotSupported:
+  // the store has failed, and its items are lost.
   virtual Status walk(uint64_t& cursor, const std::function<void(const DumpItem&)>& visit) = 0;
 };
 

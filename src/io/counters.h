@@ -38,6 +38,8 @@ struct alignas(64) TransportCounters {
   Counter yields;               // iterations that ran only a part of a stream's requests
   Counter datagrams_received;
   Counter datagrams_sent;
+  Counter datagram_bytes_read;  // of bytes_read, and below of bytes_written
+  Counter datagram_bytes_written;
   Counter datagrams_malformed;  // too short, or part of a request of several
   Counter replies_amplified;    // dropped: over the amplification bound
   Counter replies_dropped;      // dropped: socket buffer full, or more than 65535 datagrams

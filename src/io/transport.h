@@ -132,6 +132,7 @@ struct RxNext {
   bool later = false;     // with more_now: other streams come first. The transport may take a few
                           // milliseconds, and need not
   bool close = false;     // close when the spans are sent
+  bool refused = false;   // with close: CloseReason::kError, the client has not asked for it
   // If not empty, the stream's next bytes go directly here; RxChunk::body_received is their number.
   // Valid until the next complete(), cancel_body() or closed(). REQUIRES: the whole chunk is
   // consumed.

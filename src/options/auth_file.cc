@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
+#include "base/hash.h"
 #include "options/text_file.h"
 
 namespace warpcache {
@@ -13,7 +15,14 @@ namespace {
 constexpr AuthFile::Clock::duration kFailurePrice =
     AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
 
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
 }  // namespace
+
+AuthFile::AuthFile(Kind kind) : kind_(kind), seed_(random_seed()) {}
 
 std::string AuthFile::load(const std::string& path) {
   std::string text;
@@ -87,21 +96,27 @@ std::shared_ptr<const AuthFile::Entries> AuthFile::entries() const {
   return entries_;
 }
 
-AuthResult AuthFile::check(std::string_view token, Clock::time_point now) const {
-  if (!may_try(now)) return AuthResult::kRefused;
+AuthResult AuthFile::check(std::string_view token, uint64_t source, Clock::time_point now) const {
+  if (!may_try(source, now)) return AuthResult::kRefused;
   const AuthResult result = compare(token);
-  if (result == AuthResult::kRefused) count_failure(now);
+  if (result == AuthResult::kRefused) count_failure(source, now);
   return result;
 }
 
-bool AuthFile::may_try(Clock::time_point now) const {
-  return failures_until_.load(std::memory_order_relaxed) - now.time_since_epoch() <=
+std::atomic<AuthFile::Clock::duration>& AuthFile::failures_of(uint64_t source) const {
+  const Bytes bytes = {reinterpret_cast<const uint8_t*>(&source), sizeof source};
+  return failures_until_[hash_key(seed_, bytes) % kSourceCounts];
+}
+
+bool AuthFile::may_try(uint64_t source, Clock::time_point now) const {
+  return failures_of(source).load(std::memory_order_relaxed) - now.time_since_epoch() <=
          (kFailedLoginsAtOnce - 1) * kFailurePrice;
 }
 
-void AuthFile::count_failure(Clock::time_point now) const {
-  Clock::duration until = failures_until_.load(std::memory_order_relaxed);
-  while (!failures_until_.compare_exchange_weak(
+void AuthFile::count_failure(uint64_t source, Clock::time_point now) const {
+  std::atomic<Clock::duration>& failures = failures_of(source);
+  Clock::duration until = failures.load(std::memory_order_relaxed);
+  while (!failures.compare_exchange_weak(
       until, std::max(until, now.time_since_epoch()) + kFailurePrice, std::memory_order_relaxed)) {
   }
 }

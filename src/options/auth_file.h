@@ -40,12 +40,15 @@ class AuthFile {
   // After this many failed logins a connection is closed. A client with a wrong password sees the
   // error; a client that guesses passwords needs a new connection after three guesses.
   static constexpr uint32_t kFailedLoginsMax = 3;
-  // Failed logins of all connections together: the sustained rate, and the largest burst. Above
-  // these limits every login is refused without a comparison, so that passwords cannot be tried at
-  // network speed. Correct passwords are refused too, so the limits are far above the rate of
-  // clients that have a wrong password by mistake.
+  // Failed logins of all connections from one source together: the sustained rate, and the largest
+  // burst. Above these limits every login from there is refused without a comparison, so that
+  // passwords cannot be tried at network speed. Correct passwords are refused too, so the limits
+  // are far above the rate of clients that have a wrong password by mistake, and one source does
+  // not exhaust those of others.
   static constexpr uint32_t kFailedLoginsPerSecond = 1000;
   static constexpr uint32_t kFailedLoginsAtOnce = 1000;
+  // Sources are counted by hash. Two of them share a count with a chance of one in this many.
+  static constexpr uint32_t kSourceCounts = 1024;
 
   enum class Kind : uint8_t {
     kTokens,  // -Y
@@ -54,7 +57,7 @@ class AuthFile {
     kSasl,
   };
 
-  explicit AuthFile(Kind kind = Kind::kTokens) : kind_(kind) {}
+  explicit AuthFile(Kind kind = Kind::kTokens);
   AuthFile(const AuthFile&) = delete;
   AuthFile& operator=(const AuthFile&) = delete;
 
@@ -70,8 +73,8 @@ class AuthFile {
 
   // Checks the value of a login `set`, without its CRLF: a name, blanks, a password. Compares with
   // every entry over its full size, so that the time depends only on the size of the value and the
-  // number of entries.
-  [[nodiscard]] AuthResult check(std::string_view token,
+  // number of entries. `source` stands for the client's address.
+  [[nodiscard]] AuthResult check(std::string_view token, uint64_t source,
                                  Clock::time_point now = Clock::now()) const;
 
   // Whether an entry has this name and password, or, with a `host`, the name `user@host`. Compares
@@ -81,8 +84,8 @@ class AuthFile {
 
   // The limit of failed logins, which check() applies by itself. Threads that ask at the same time
   // may exceed it by one failure each.
-  [[nodiscard]] bool may_try(Clock::time_point now = Clock::now()) const;
-  void count_failure(Clock::time_point now = Clock::now()) const;
+  [[nodiscard]] bool may_try(uint64_t source, Clock::time_point now = Clock::now()) const;
+  void count_failure(uint64_t source, Clock::time_point now = Clock::now()) const;
 
  private:
   struct Text {
@@ -104,12 +107,15 @@ class AuthFile {
   static Text make_text(std::string_view text);
   static uint64_t difference(const Text& a, const Text& b);
 
+  std::atomic<Clock::duration>& failures_of(uint64_t source) const;
+
   const Kind kind_;
+  const uint64_t seed_;       // of the hash of sources, so that nobody can choose one that collides
   mutable std::mutex mutex_;  // held only to copy the pointer
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();  // never changes
-  // Each failure moves this time on by 1 / kFailedLoginsPerSecond s. Logins are refused while it is
-  // too far in the future.
-  mutable std::atomic<Clock::duration> failures_until_{Clock::duration::zero()};
+  // By source: each failure moves this time on by 1 / kFailedLoginsPerSecond s. Logins are refused
+  // while it is too far in the future.
+  mutable std::array<std::atomic<Clock::duration>, kSourceCounts> failures_until_{};
 };
 
 }  // namespace warpcache

@@ -22,24 +22,24 @@ using ::testing::HasSubstr;
 TEST(AuthFile, ChecksNamesAndPasswords) {
   AuthFile file;
   ASSERT_EQ(file.parse("u:p\nv:q:r\nu:second\n", "f"), "");
-  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("v q:r"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u second"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u  p "), AuthResult::kAccepted);  // as memcached: blanks separate
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("v q:r", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u second", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u  p ", 1), AuthResult::kAccepted);  // as memcached: blanks separate
   for (const char* const wrong :
        {"u q", "u", "v p", "v q", "U p", "u pp", "u p p", "uu p", "x p"}) {
-    EXPECT_NE(file.check(wrong), AuthResult::kAccepted) << wrong;
+    EXPECT_NE(file.check(wrong, 1), AuthResult::kAccepted) << wrong;
   }
-  EXPECT_EQ(file.check("u q"), AuthResult::kRefused);
-  EXPECT_EQ(file.check(std::string("u p\0", 4)), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u q", 1), AuthResult::kRefused);
+  EXPECT_EQ(file.check(std::string("u p\0", 4), 1), AuthResult::kRefused);
   for (const char* const malformed : {"", "u", "u ", " p", " ", "u:p"}) {
-    EXPECT_EQ(file.check(malformed), AuthResult::kBadFormat) << malformed;
+    EXPECT_EQ(file.check(malformed, 1), AuthResult::kBadFormat) << malformed;
   }
 }
 
 TEST(AuthFile, NobodyGetsInWithoutEntries) {
   const AuthFile file;
-  EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kRefused);
 }
 
 TEST(AuthFile, ASaslFileHasFurtherWordsAndLinesThatAreNoEntry) {
@@ -73,18 +73,18 @@ TEST(AuthFile, ASaslFileHasFurtherWordsAndLinesThatAreNoEntry) {
 TEST(AuthFile, TakesEveryLineEnd) {
   AuthFile file;
   ASSERT_EQ(file.parse("\r\n\nu:p\r\nv:q", "f"), "");
-  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u p\r"), AuthResult::kRefused);
-  EXPECT_EQ(file.check("v q"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u p\r", 1), AuthResult::kRefused);
+  EXPECT_EQ(file.check("v q", 1), AuthResult::kAccepted);
 }
 
 TEST(AuthFile, SizesUpToTheBound) {
   AuthFile file;
   const std::string longest(AuthFile::kTextSizeMax, 'a');
   ASSERT_EQ(file.parse(longest + ":" + longest + "\n", "f"), "");
-  EXPECT_EQ(file.check(longest + " " + longest), AuthResult::kAccepted);
-  EXPECT_EQ(file.check(longest + " " + longest + "a"), AuthResult::kRefused);
-  EXPECT_EQ(file.check(longest + "a " + longest), AuthResult::kRefused);
+  EXPECT_EQ(file.check(longest + " " + longest, 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check(longest + " " + longest + "a", 1), AuthResult::kRefused);
+  EXPECT_EQ(file.check(longest + "a " + longest, 1), AuthResult::kRefused);
   EXPECT_THAT(file.parse(longest + "a:p\n", "f"), HasSubstr("line 1 of f"));
   EXPECT_THAT(file.parse("u:" + longest + "a\n", "f"), HasSubstr("line 1 of f"));
 }
@@ -96,18 +96,18 @@ TEST(AuthFile, EveryByteCounts) {
     AuthFile file;
     ASSERT_EQ(file.parse(text + ":" + text + "\n", "f"), "");
     const AuthFile::Clock::time_point start = AuthFile::Clock::now();
-    EXPECT_EQ(file.check(text + " " + text, start), AuthResult::kAccepted);
+    EXPECT_EQ(file.check(text + " " + text, 1, start), AuthResult::kAccepted);
     for (size_t at = 0; at < size; ++at) {
       std::string other = text;
       other[at] = 'b';
       const auto now = start + std::chrono::seconds(at);
-      EXPECT_EQ(file.check(text + " " + other, now), AuthResult::kRefused) << "password, " << at;
-      EXPECT_EQ(file.check(other + " " + text, now), AuthResult::kRefused) << "user, " << at;
+      EXPECT_EQ(file.check(text + " " + other, 1, now), AuthResult::kRefused) << "password, " << at;
+      EXPECT_EQ(file.check(other + " " + text, 1, now), AuthResult::kRefused) << "user, " << at;
     }
     const std::string shorter = text.substr(1);
     if (shorter.empty()) continue;
-    EXPECT_EQ(file.check(text + " " + shorter, start), AuthResult::kRefused);
-    EXPECT_EQ(file.check(shorter + " " + text, start), AuthResult::kRefused);
+    EXPECT_EQ(file.check(text + " " + shorter, 1, start), AuthResult::kRefused);
+    EXPECT_EQ(file.check(shorter + " " + text, 1, start), AuthResult::kRefused);
   }
 }
 
@@ -115,8 +115,8 @@ TEST(AuthFile, EveryByteCounts) {
 TEST(AuthFile, EntriesAreNotMixed) {
   AuthFile file;
   ASSERT_EQ(file.parse("u:p\nv:q\n", "f"), "");
-  EXPECT_EQ(file.check("u q"), AuthResult::kRefused);
-  EXPECT_EQ(file.check("v p"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u q", 1), AuthResult::kRefused);
+  EXPECT_EQ(file.check("v p", 1), AuthResult::kRefused);
 }
 
 TEST(AuthFile, EntriesUpToTheBound) {
@@ -124,9 +124,9 @@ TEST(AuthFile, EntriesUpToTheBound) {
   for (size_t i = 0; i < AuthFile::kEntriesMax; ++i) text += "u" + std::to_string(i) + ":p\n";
   AuthFile file;
   ASSERT_EQ(file.parse(text, "f"), "");
-  EXPECT_EQ(file.check("u0 p"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u1023 p"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u1024 p"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u0 p", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u1023 p", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u1024 p", 1), AuthResult::kRefused);
   EXPECT_THAT(file.parse(text + "one:more\n", "f"), HasSubstr("more than 1024"));
   EXPECT_THAT(file.parse(std::string(AuthFile::kFileSizeMax + 1, '\n'), "f"),
               HasSubstr("larger than"));
@@ -142,8 +142,8 @@ TEST(AuthFile, ABadFileChangesNothing) {
   EXPECT_THAT(file.load("/nonexistent/auth"),
               HasSubstr("/nonexistent/auth cannot be read: No such file"));
   EXPECT_THAT(file.load("/"), HasSubstr("cannot be read"));
-  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("x y"), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("x y", 1), AuthResult::kRefused);
 }
 
 TEST(AuthFile, LoadsAndReloads) {
@@ -151,11 +151,11 @@ TEST(AuthFile, LoadsAndReloads) {
   std::ofstream(path) << "u:p\n";
   AuthFile file;
   ASSERT_EQ(file.load(path), "");
-  EXPECT_EQ(file.check("u p"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kAccepted);
   std::ofstream(path) << "u:q\n";
   ASSERT_EQ(file.load(path), "");
-  EXPECT_EQ(file.check("u p"), AuthResult::kRefused);
-  EXPECT_EQ(file.check("u q"), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u p", 1), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u q", 1), AuthResult::kAccepted);
   EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
@@ -164,23 +164,40 @@ TEST(AuthFile, FailedLoginsAreBoundedInTime) {
   ASSERT_EQ(file.parse("u:p\n", "f"), "");
   const AuthFile::Clock::time_point start = AuthFile::Clock::now();
   for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
-    EXPECT_EQ(file.check("u p", start), AuthResult::kAccepted) << i;
-    EXPECT_EQ(file.check("u q", start), AuthResult::kRefused) << i;
+    EXPECT_EQ(file.check("u p", 1, start), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", 1, start), AuthResult::kRefused) << i;
   }
-  EXPECT_EQ(file.check("u p", start), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1, start), AuthResult::kRefused);
   // One more failure is allowed after 1 ms.
   const auto later =
       start + AuthFile::Clock::duration(std::chrono::seconds(1)) / AuthFile::kFailedLoginsPerSecond;
-  EXPECT_EQ(file.check("u p", later), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u q", later), AuthResult::kRefused);
-  EXPECT_EQ(file.check("u p", later), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1, later), AuthResult::kAccepted);
+  EXPECT_EQ(file.check("u q", 1, later), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1, later), AuthResult::kRefused);
   // A day later the largest burst is allowed again, and no more.
   const auto next_day = start + std::chrono::hours(24);
   for (uint32_t i = 0; i < AuthFile::kFailedLoginsAtOnce; ++i) {
-    EXPECT_EQ(file.check("u p", next_day), AuthResult::kAccepted) << i;
-    EXPECT_EQ(file.check("u q", next_day), AuthResult::kRefused) << i;
+    EXPECT_EQ(file.check("u p", 1, next_day), AuthResult::kAccepted) << i;
+    EXPECT_EQ(file.check("u q", 1, next_day), AuthResult::kRefused) << i;
   }
-  EXPECT_EQ(file.check("u p", next_day), AuthResult::kRefused);
+  EXPECT_EQ(file.check("u p", 1, next_day), AuthResult::kRefused);
+}
+
+// Whoever fails all the time shuts out its own address, and nobody else.
+TEST(AuthFile, FailedLoginsAreBoundedForEachSource) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u:p\n", "f"), "");
+  const AuthFile::Clock::time_point start = AuthFile::Clock::now();
+  for (uint32_t i = 0; i < 3 * AuthFile::kFailedLoginsAtOnce; ++i) {
+    EXPECT_EQ(file.check("u q", 7, start), AuthResult::kRefused) << i;
+  }
+  EXPECT_EQ(file.check("u p", 7, start), AuthResult::kRefused);
+  // Another source may share the count by its hash; not four of them.
+  uint32_t accepted = 0;
+  for (uint64_t source = 8; source < 12; ++source) {
+    accepted += file.check("u p", source, start) == AuthResult::kAccepted ? 1u : 0u;
+  }
+  EXPECT_GT(accepted, 0u);
 }
 
 // Entries are replaced while other threads compare: each thread sees all old or all new entries.
@@ -195,7 +212,7 @@ TEST(AuthFile, EntriesAreReplacedUnderThoseWhoCompare) {
     done.store(true);
   });
   while (!done.load()) {
-    ASSERT_EQ(file.check("both p"), AuthResult::kAccepted);
+    ASSERT_EQ(file.check("both p", 1), AuthResult::kAccepted);
   }
   other.join();
 }

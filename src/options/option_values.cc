@@ -155,7 +155,9 @@ std::optional<ListenSpec> read_listen(std::string_view text) {
   }
   if (spec.host.empty() || spec.host.find_first_of(" \t/") != std::string::npos)
     return std::nullopt;
-  if (has_port) {
+  if (has_port && port == "-1") {
+    spec.port = 0;  // any free port, as with -p
+  } else if (has_port) {
     const auto number = read_number(port, 0, 65535);
     if (!number || !is_digit(port[0])) return std::nullopt;
     spec.port = static_cast<uint16_t>(*number);

@@ -67,6 +67,8 @@ TEST(ReadListen, TakesHostsAndPorts) {
   expect_listen("127.0.0.1", "127.0.0.1", std::nullopt);
   expect_listen("127.0.0.1:11311", "127.0.0.1", 11311);
   expect_listen("cache-1.example.org:0", "cache-1.example.org", 0);
+  expect_listen("127.0.0.1:-1", "127.0.0.1", 0);
+  expect_listen("[::1]:-1", "::1", 0);
   expect_listen("*", "", std::nullopt);
   expect_listen("*:5", "", 5);
   expect_listen("::1", "::1", std::nullopt);
@@ -89,10 +91,26 @@ TEST(ReadListen, TakesPrefixes) {
 }
 
 TEST(ReadListen, RefusesWhatIsNoAddress) {
-  for (const std::string_view bad :
-       {"", ":", ":11211", "host:", "host:x", "host:65536", "host:-1", "[::1", "[::1]x",
-        "[::1]:", "[127.0.0.1]:5", "[]:5", "notls:", "notls:notls:host", "xtls:127.0.0.1:5",
-        "notls[::1]:5", "::1:zz", "a b", "/tmp/socket"}) {
+  for (const std::string_view bad : {"",
+                                     ":",
+                                     ":11211",
+                                     "host:",
+                                     "host:x",
+                                     "host:65536",
+                                     "host:-2",
+                                     "host:--1",
+                                     "[::1",
+                                     "[::1]x",
+                                     "[::1]:",
+                                     "[127.0.0.1]:5",
+                                     "[]:5",
+                                     "notls:",
+                                     "notls:notls:host",
+                                     "xtls:127.0.0.1:5",
+                                     "notls[::1]:5",
+                                     "::1:zz",
+                                     "a b",
+                                     "/tmp/socket"}) {
     EXPECT_FALSE(read_listen(bad).has_value()) << bad;
   }
 }

@@ -194,7 +194,8 @@ struct CompatOptions {
   bool slab_reassign = true;
   uint32_t slab_automove = 1;
   double slab_automove_ratio = 0.8;
-  uint32_t slab_automove_window = 30;
+  uint32_t slab_automove_window = 10;
+  uint32_t napi_ids = 0;
   double slab_automove_freeratio = 0.01;
   uint32_t slab_chunk_max_bytes = 512u << 10;
   bool lru_crawler = true;

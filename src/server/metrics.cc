@@ -28,7 +28,7 @@ std::string Metrics::open() {
   return failure.empty() ? "" : "--metrics: " + failure;
 }
 
-std::string Metrics::start(admin::StatsSource& stats, const admin::Inspection& inspection,
+std::string Metrics::start(admin::StatsSource& stats, admin::Inspection& inspection,
                            std::string engine) {
   if (listeners_.empty()) return "";
   std::vector<io::UniqueFd> sockets;
@@ -44,8 +44,9 @@ std::string Metrics::start(admin::StatsSource& stats, const admin::Inspection& i
     if (path != "/metrics") return {404, "text/plain", "there are / and /metrics\n"};
     const admin::MetricsFormat format = admin::metrics_format(accept);
     const admin::StatsSnapshot snapshot = stats.snapshot();
+    const admin::ItemAges::Estimate ages = inspection.ages.look(stats, snapshot);
     return {200, std::string(admin::metrics_content_type(format)),
-            admin::metrics_text({options_, snapshot, inspection.timings, engine}, format)};
+            admin::metrics_text({options_, snapshot, inspection.timings, ages, engine}, format)};
   };
   const std::string failure = io::open_http(std::move(sockets), answer, &http_);
   return failure.empty() ? "" : "--metrics: " + failure + ".";

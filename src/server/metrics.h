@@ -23,7 +23,7 @@ class Metrics {
   // Binds the address, if one is given. Returns one sentence, or "".
   [[nodiscard]] std::string open();
   // Serves from here on. REQUIRES: open() was successful; both sources outlive stop().
-  [[nodiscard]] std::string start(admin::StatsSource& stats, const admin::Inspection& inspection,
+  [[nodiscard]] std::string start(admin::StatsSource& stats, admin::Inspection& inspection,
                                   std::string engine);
   // Closes the port and ends the thread. Idempotent.
   void stop() { http_.reset(); }

@@ -101,6 +101,7 @@ admin::StatsSnapshot ServerStats::snapshot() {
   snapshot.unix_time = unix_time(clock, clock.now);
   add_requests(snapshot.counters);
   add_traffic(snapshot);
+  add_ports(snapshot);
   if (handshakes_ != nullptr) add_handshakes(snapshot);
   if (const uint64_t denied = state_.access_denied.load(std::memory_order_relaxed); denied > 0) {
     snapshot.own.emplace_back("access_denied", denied);
@@ -181,6 +182,32 @@ void ServerStats::add_traffic(admin::StatsSnapshot& snapshot) const {
                                            {"udp_requests_malformed", malformed},
                                            {"udp_replies_amplified", amplified},
                                            {"udp_replies_dropped", dropped}});
+}
+
+// Unix sockets count as TCP.
+void ServerStats::add_ports(admin::StatsSnapshot& snapshot) const {
+  admin::PortTraffic tcp = {"tcp"};
+  admin::PortTraffic udp = {"udp"};
+  admin::PortTraffic messages = {"ucx"};
+  admin::PortTraffic frames = {"frames"};
+  for (const Worker& worker : workers_) {
+    // Datagrams first: they are part of the others, which grow meanwhile.
+    const io::TransportCounters& sockets = worker.transport->counters();
+    const uint64_t datagrams_read = sockets.datagram_bytes_read.get();
+    const uint64_t datagrams_written = sockets.datagram_bytes_written.get();
+    udp.bytes_read += datagrams_read;
+    udp.bytes_written += datagrams_written;
+    tcp.bytes_read += sockets.bytes_read.get() - datagrams_read;
+    tcp.bytes_written += sockets.bytes_written.get() - datagrams_written;
+    if (worker.messages == nullptr) continue;
+    messages.bytes_read += worker.messages->counters().bytes_read.get();
+    messages.bytes_written += worker.messages->counters().bytes_written.get();
+  }
+  for (const Frames& port : frames_) {
+    frames.bytes_read += port.port->counters().received_bytes.get();
+    frames.bytes_written += port.port->counters().sent_bytes.get();
+  }
+  snapshot.ports = {tcp, udp, messages, frames};
 }
 
 // A connection whose handshake is under way is open for the client already.
@@ -265,6 +292,7 @@ void ServerStats::add_store(admin::StatsSnapshot& snapshot) const {
   snapshot.memory_limit_bytes = state_.memory_limit_bytes.load(std::memory_order_relaxed);
   snapshot.items = stats.get(StoreCounter::kItems);
   snapshot.item_bytes = stats.get(StoreCounter::kBytes);
+  snapshot.walk_places = stats.index_pairs;
   const uint64_t slots = stats.index_pairs * kSlotsPerPair;
   snapshot.hash_power = slots == 0 ? 0 : static_cast<uint32_t>(std::bit_width(slots)) - 1;
   snapshot.hash_bytes = stats.index_bytes;

@@ -65,6 +65,7 @@ class ServerStats final : public admin::StatsSource {
                               const std::function<void(const admin::ConnectionSnapshot&)>& visit);
   void add_requests(admin::StatCounters& counters) const;
   void add_traffic(admin::StatsSnapshot& snapshot) const;
+  void add_ports(admin::StatsSnapshot& snapshot) const;
   void add_handshakes(admin::StatsSnapshot& snapshot) const;
   void add_messages(admin::StatsSnapshot& snapshot) const;
   void add_frames_traffic(admin::StatsSnapshot& snapshot) const;

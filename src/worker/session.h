@@ -58,8 +58,10 @@ struct Session {
   uint8_t failed_logins;
   uint16_t user;             // with --access; 0: nobody, or not restricted
   int32_t fd;                // for the command log
+  uint64_t source;           // io::source_of() the client; known with authentication
   engine::PeerAddress peer;  // known since the opening, if that was watched
   bool closing;              // nothing more is framed; close after the last reply
+  bool refused;              // closing, because the client has broken the protocol
 };
 static_assert(std::is_trivially_copyable_v<Session>);
 static_assert(sizeof(Session) <= sizeof(io::SessionStorage));

@@ -13,6 +13,7 @@
 
 #include "base/byte_pipe.h"
 #include "engine/datagram.h"
+#include "io/client_source.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::worker {
@@ -306,6 +307,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
     entry.authenticated = session.authenticated;
     entry.failed_logins = session.failed_logins;
     entry.user = session.user;
+    entry.source = session.source;
     plan.secret = !entry.authenticated;
   }
   entry.connection_id = chunk.connection_id;
@@ -389,7 +391,7 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
       case protocol::FrameEnd::kFull:
         break;
       case protocol::FrameEnd::kClose:
-        session.closing = true;
+        session.closing = session.refused = true;
         return;
       case protocol::FrameEnd::kLargeBody:
         if (begin_body(session, result.large, plan) && !continue_body(chunk, session, plan)) return;
@@ -465,8 +467,11 @@ void Worker::finish_entry(const RxChunk& chunk, Session& session, Plan& plan) {
   }
   if (entry.close) {
     session.closing = plan.next.close = true;
+    session.refused = entry.refused;
   } else if (WC_UNLIKELY(entry.frames_done < entry.frame_count) && session.deferred_frames == 0) {
-    if (!defer_frames(chunk, session, plan)) session.closing = plan.next.close = true;
+    if (!defer_frames(chunk, session, plan)) {
+      session.closing = session.refused = plan.next.close = true;
+    }
   }
 }
 
@@ -480,6 +485,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next = {};
     plan.next.consumed = chunk.size;
     plan.next.close = true;
+    plan.next.refused = session.refused;
     plan.next.long_reply = long_reply;
   }
   // A body can be received directly into the store only if all input before it is consumed.
@@ -540,11 +546,15 @@ void Worker::log_entry(const RxChunk& chunk, const Plan& plan) {
 
 void Worker::speaks_for(io::SessionStorage& storage, const sockaddr_storage& client) {
   session_of(storage).peer = peer_of(client);
+  session_of(storage).source = io::source_of(client);
 }
 
 void Worker::opened(io::SessionStorage& storage, int fd) {
   Session& session = session_of(storage);
   session.fd = fd;
+  if (WC_UNLIKELY(config_.authentication) && session.source == 0) {
+    session.source = io::source_of(fd);
+  }
   if (WC_UNLIKELY(is_watched(engine::kWatchConnections))) {
     const bool knows = session.peer.kind != engine::PeerAddress::Kind::kUnknown;
     if (!knows) session.peer = peer_of(fd);

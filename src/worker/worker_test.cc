@@ -2,6 +2,8 @@
 #include "worker/worker.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "engine/datagram.h"
+#include "io/client_source.h"
 #include "worker/testing/fake_engine.h"
 #include "worker/testing/fake_transport.h"
 
@@ -308,6 +311,31 @@ TEST_F(WorkerTest, WhoHasNotLoggedInReservesNothing) {
   start(config);
   (void)ask(set("big", std::string(3 * Worker::kInlineBodyMax, 'b')).substr(0, 100000));
   EXPECT_EQ(engine_.reservation_count(), 0u);
+}
+
+TEST_F(WorkerTest, TheEngineKnowsWhereWhoLogsInComesFrom) {
+  WorkerConfig config;
+  config.authentication = true;
+  start(config);
+  sockaddr_storage client{};
+  client.ss_family = AF_INET;
+  reinterpret_cast<sockaddr_in&>(client).sin_addr.s_addr = htonl(0x0a010203);
+  FakeTransport::Stream& behind_proxy = transport_.open(&client);
+  behind_proxy.input = "get a\r\n";
+  run_until_idle();
+  EXPECT_EQ(engine_.source, io::source_of(client));
+  (void)ask("get a\r\n");
+  EXPECT_EQ(engine_.source, 0u);  // the descriptor is no socket
+  transport_.close(behind_proxy);
+}
+
+TEST_F(WorkerTest, TheTransportLearnsWhetherTheClientAskedForTheEnd) {
+  start();
+  (void)ask("quit\r\n");
+  EXPECT_TRUE(stream_->closed && !stream_->refused);
+  stream_ = &transport_.open();
+  (void)ask(std::string(3000, 'x'));
+  EXPECT_TRUE(stream_->closed && stream_->refused);
 }
 
 TEST_F(WorkerTest, QuitClosesAndTheRestIsNotRun) {

@@ -15,7 +15,7 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.browser import Browser, require_chromium
-from harness.exchange import ask, ask_stats
+from harness.exchange import ask, ask_stats, receive_all
 from harness.fixtures import require_module
 from harness.servers import START_TIMEOUT_S, free_port, start_server
 from prometheus_client import parser as prometheus
@@ -96,6 +96,36 @@ def test_prometheus_reads_what_stats_says(serve, accept):
     assert next(s.value for s in times if s.name.endswith("_sum")) > 0
 
 
+def test_memory_by_age_and_traffic_by_port(serve):
+    served = serve("-U", "0")
+    with served.server.connect() as sock:
+        store(sock, b"key", bytes(1000))
+        steps = "warpcache_item_bytes_by_age"
+
+        def within_10_s() -> float:
+            families = served.families()
+            return sum(value(families, steps, up_to=end) for end in ("1", "10"))
+
+        bytes_of_items = float(ask_stats(sock)["bytes"])
+        assert 1000 < within_10_s() <= bytes_of_items
+        # Nobody asks for it any more. The server's clock is moved.
+        if ask(sock, b"debugtime 100\r\n") != b"OK\r\n":
+            pytest.skip("the server is built without debugtime")
+        assert eventually(lambda: within_10_s() == 0)
+        families = served.families()
+        assert value(families, steps, up_to="600") == pytest.approx(bytes_of_items, abs=1)
+        assert value(families, "warpcache_oldest_item_age_seconds") >= 100
+        assert int(ask_stats(sock, "items")["items:1:age"]) >= 100
+        assert fetch(sock, b"key") == bytes(1000)
+        assert eventually(within_10_s)
+        read = value(families, "warpcache_port_read_bytes", port="tcp")
+        assert 1000 < read <= value(served.families(), "memcached_read_bytes")
+        assert value(families, "warpcache_port_written_bytes", port="tcp") > 1000
+        assert value(families, "warpcache_port_read_bytes", port="udp") == 0
+    with served.server.connect() as sock:
+        assert ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
 def test_only_its_paths_are_answered(serve):
     served = serve()
     reply = served.get("/", method="HEAD")
@@ -114,6 +144,50 @@ def test_a_client_that_stalls_holds_nobody_up(serve):
         assert value(served.families(), "memcached_up") == 1
         with served.server.connect() as sock:
             assert ask(sock, b"mn\r\n") == b"MN\r\n"
+
+
+def test_a_client_that_takes_all_connections_shuts_nobody_out(serve):
+    """It holds far more than are served at a time, and keeps each busy with a request that never ends."""
+    served = serve()
+    with contextlib.ExitStack() as stack:
+        held = []
+        for _ in range(100):
+            held.append(stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S)))
+        done = threading.Event()
+
+        def dribble(line: bytes) -> None:
+            while not done.is_set():
+                for sock in held:
+                    with contextlib.suppress(OSError):  # it may have been closed for another
+                        sock.sendall(line)
+                done.wait(0.2)
+
+        for sock in held:
+            with contextlib.suppress(OSError):
+                sock.sendall(b"GET /metrics HTTP/1.1\r\n")
+        thread = threading.Thread(target=dribble, args=(b"A: b\r\n",))
+        thread.start()
+        try:
+            for _ in range(5):
+                assert value(served.families(), "memcached_up") == 1
+        finally:
+            done.set()
+            thread.join()
+
+
+def test_a_reader_stays_where_another_address_takes_all_connections(serve):
+    served = serve()
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S))
+        for _ in range(100):
+            other = stack.enter_context(
+                socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S, ("127.0.0.2", 0))
+            )
+            with contextlib.suppress(ConnectionError):
+                other.sendall(b"GET /metrics HT")
+        assert value(served.families(), "memcached_up") == 1
+        reader.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert b" 200 " in receive_all(reader).split(b"\r\n")[0]
 
 
 def test_with_the_filter_and_after_a_stop(serve):
@@ -184,9 +258,10 @@ def test_the_live_page_shows_the_load(page, tmp_path):  # the pictures are for p
     assert eventually(lambda: abs(float(browser.text("#hits").split()[0]) - 100 * 9 / 39) < 2)
     assert eventually(lambda: {"get", "set", "mg"} <= set(browser.value("[...document.querySelectorAll('#latency th')].map(e => e.textContent)")))
     assert "µs" in browser.text("#latency") or "ms" in browser.text("#latency")
-    for chart in ("#rate-chart", "#hits-chart", "#histogram", "#batches"):
+    for chart in ("#rate-chart", "#hits-chart", "#histogram", "#batches", "#ages"):
         assert browser.value(f"document.querySelector('{chart}').children.length") > 0, chart
         assert browser.value(f"document.querySelector('{chart}').getAttribute('aria-label')") != "no data yet"
+    assert "within 1 s" in browser.text("#ages-table") and "tcp" in browser.text("#ports")
     assert "of 64 MB" in browser.text("#memory") and "of 1024" in browser.text("#clients")
     assert browser.text("#state") == "live"
     # It needs nothing but this server.
@@ -211,10 +286,10 @@ def test_the_live_page_by_keyboard_and_screen_reader(page):
     browser.press("Enter", "\r")
     assert eventually(lambda: browser.text("#state") == "live")
     seen = []
-    for _ in range(10):
+    for _ in range(12):
         browser.press("Tab")
         seen.append(browser.value("document.activeElement.id || document.activeElement.getAttribute('aria-labelledby')"))
-    assert seen[0] == "interval" and {"h-rate", "h-latency", "h-memory", "h-own"} <= set(seen)
+    assert seen[0] == "interval" and {"h-rate", "h-latency", "h-memory", "h-ages", "h-ports", "h-own"} <= set(seen)
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")}
     assert ("heading", "Hit ratio of gets") in named

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -179,6 +181,36 @@ def test_a_program_is_built_with_the_client(inside):
         pytest.skip("the client library is not built")
     assert text.splitlines()[0] == "built"
     assert "left: " not in text
+
+
+def test_each_package_says_what_it_consists_of(packages, tmp_path):
+    """SPDX: each file with its sum, and each package that it depends on with its version on this machine."""
+    made = sorted(packages.glob("*.deb"))
+    assert any(deb.name.startswith("warpcached_") for deb in made)
+    for deb in made:
+        name = deb.name.split("_")[0]
+        root = tmp_path / name
+        subprocess.run(["dpkg-deb", "-x", deb, root], check=True)
+        bill_file = root / "usr/share/doc" / name / "sbom.spdx.json"
+        bill = json.loads(bill_file.read_text())
+        assert (bill["spdxVersion"], bill["dataLicense"]) == ("SPDX-2.3", "CC0-1.0")
+        sums = {
+            entry["fileName"]: next(sum["checksumValue"] for sum in entry["checksums"] if sum["algorithm"] == "SHA256")
+            for entry in bill["files"]
+        }
+        files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and path != bill_file]
+        assert sums == {f"./{path.relative_to(root)}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+        field = subprocess.run(["dpkg-deb", "-f", deb, "Depends"], capture_output=True, text=True, check=True).stdout
+        needed = {part.split()[0] for part in field.split(",") if part.strip()}
+        own, *others = bill["packages"]
+        assert own["name"] == name and {other["name"] for other in others} == needed
+        for other in others:
+            if not other["name"].startswith(("warpcache", "libwarpcache")):
+                assert other["versionInfo"], other
+        ids = [entry["SPDXID"] for entry in (*bill["packages"], *bill["files"])]
+        assert len(ids) == len(set(ids))
+        ends = {relation["relatedSpdxElement"] for relation in bill["relationships"]}
+        assert ends == set(ids)
 
 
 def test_completion_and_pages(packages):

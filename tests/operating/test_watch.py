@@ -220,6 +220,28 @@ def test_why_connections_end(start_server, closing):  # noqa: F811
     assert "reason=error" in watcher.event_of(port)
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "reason"),
+    [
+        (b"quit\r\n", "normal"),
+        (HEADER.pack(0x80, 0x07, 0, 0, 0, 0, 0, 0, 0), "normal"),
+        (b"x" * 3000, "error"),  # no line is so long
+        (HEADER.pack(0x80, 0, 1, 0, 0, 0, 1, 0, 0) + b"k" + b"\x81" + bytes(23), "error"),
+        (HEADER.pack(0x80, 0, 300, 0, 0, 0, 300, 0, 0) + b"k" * 300, "error"),
+    ],
+    ids=["quit", "binary-quit", "long-line", "bad-magic", "long-key"],
+)
+def test_why_the_server_ends_a_connection(watch, server, request_bytes, reason):
+    """`normal` where the client has asked for it, as memcached's."""
+    watcher = watch("connevents")
+    with server.connect() as sock:
+        port = sock.getsockname()[1]
+        sock.sendall(request_bytes)
+        receive_all(sock)
+        assert "type=conn_new" in watcher.event_of(port)
+        assert f"reason={reason} " in watcher.event_of(port)
+
+
 def test_unix_sockets(start_server, closing):  # noqa: F811
     server = start_server(unix=True)
     watcher = Watcher(server, "connevents")

@@ -2,15 +2,26 @@
 #include "io/http/http_server.h"
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 #include <exception>
+#include <iterator>
+#include <list>
+#include <memory>
 #include <utility>
+
+#include "base/first_of_most.h"
+#include "io/client_source.h"
 
 namespace warpcache::io {
 namespace {
 
+// When more connect, connections are closed instead of refused. The library sees the end of these a
+// little later, and may take new ones before.
 constexpr unsigned kClientsMax = 32;
+constexpr unsigned kClosingMax = 32;
 constexpr unsigned kIdleSecondsMax = 30;
 constexpr size_t kClientBytesMax = 16 * 1024;  // request line and headers
 
@@ -56,6 +67,50 @@ MHD_Result answer(void* context, MHD_Connection* connection, const char* url, co
   }
 }
 
+// The connections at a socket. For one too many the oldest is closed, of the source that has the
+// most: a client that takes all would otherwise keep others from reading. In the library's thread.
+class HttpClients {
+ public:
+  // MHD_NotifyConnectionCallback; `clients` is this object.
+  static void notify(void* clients, MHD_Connection* connection, void** /*state*/,
+                     MHD_ConnectionNotificationCode what) {
+    auto& self = *static_cast<HttpClients*>(clients);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      self.open_.remove_if([&](const Client& client) { return client.connection == connection; });
+    } else {
+      self.add(connection);
+    }
+  }
+
+ private:
+  struct Client {
+    MHD_Connection* connection;
+    int fd;
+    uint64_t source;
+  };
+
+  void add(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* const socket =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (socket == nullptr) return;
+    try {
+      open_.push_back({connection, socket->connect_fd, source_of(socket->connect_fd)});
+    } catch (const std::bad_alloc&) {
+      return;  // it is only not closed for others
+    }
+    if (open_.size() <= kClientsMax) return;
+    std::array<uint64_t, kClientsMax + 1> sources{};
+    size_t count = 0;
+    for (const Client& client : open_) sources[count++] = client.source;
+    const auto victim =
+        std::next(open_.begin(), static_cast<ptrdiff_t>(first_of_most(sources, count)));
+    (void)shutdown(victim->fd, SHUT_RDWR);
+    open_.erase(victim);
+  }
+
+  std::list<Client> open_;  // and not being closed, oldest first
+};
+
 class MicroHttpServer final : public HttpServer {
  public:
   explicit MicroHttpServer(HttpHandler handler) : handler_(std::move(handler)) {}
@@ -66,11 +121,13 @@ class MicroHttpServer final : public HttpServer {
   }
 
   bool serve(UniqueFd socket) {
-    MHD_Daemon* const daemon =
-        MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD, 0, nullptr, nullptr, &answer, &handler_,
-                         MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_LIMIT,
-                         kClientsMax, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, kClientBytesMax, MHD_OPTION_END);
+    clients_.push_back(std::make_unique<HttpClients>());
+    MHD_Daemon* const daemon = MHD_start_daemon(
+        MHD_USE_POLL_INTERNAL_THREAD, 0, nullptr, nullptr, &answer, &handler_,
+        MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_LIMIT,
+        kClientsMax + kClosingMax, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kClientBytesMax, MHD_OPTION_NOTIFY_CONNECTION,
+        &HttpClients::notify, clients_.back().get(), MHD_OPTION_END);
     if (daemon == nullptr) return false;
     (void)socket.release();  // it is the daemon's
     daemons_.push_back(daemon);
@@ -79,6 +136,7 @@ class MicroHttpServer final : public HttpServer {
 
  private:
   HttpHandler handler_;
+  std::vector<std::unique_ptr<HttpClients>> clients_;  // outlive the daemons
   std::vector<MHD_Daemon*> daemons_;
 };
 

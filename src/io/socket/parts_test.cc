@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "io/client_source.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/stream/out_queue.h"
 #include "io/socket/stream/stash_pool.h"
@@ -38,6 +39,20 @@ sockaddr_storage address_of(const char* text) {
 
 Network network(const char* text, uint8_t prefix_bits) {
   return {mapped_address(address_of(text)), prefix_bits};
+}
+
+TEST(ClientSourceTest, IsTheAddressOrTheNetworkOfIPv6) {
+  const auto source = [](const char* text) { return source_of(address_of(text)); };
+  EXPECT_EQ(source("10.1.2.3"), source("::ffff:10.1.2.3"));
+  EXPECT_NE(source("10.1.2.3"), source("10.1.2.4"));
+  EXPECT_EQ(source("2001:db8::1"), source("2001:db8::ffff:0:0:2"));
+  EXPECT_NE(source("2001:db8::1"), source("2001:db8:0:1::1"));
+  const std::set<uint64_t> others = {0, source("127.0.0.1"), source("::1"), source("2001:db8::")};
+  EXPECT_EQ(others.size(), 4u);
+  sockaddr_storage unix{};
+  unix.ss_family = AF_UNIX;
+  EXPECT_EQ(others.count(source_of(unix)), 0u);
+  EXPECT_EQ(source_of(-1), 0u);
 }
 
 TEST(UdpGuardTest, AnIPv4NetworkHoldsMappedAddressesToo) {

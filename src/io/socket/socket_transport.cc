@@ -383,7 +383,7 @@ void SocketTransport::complete_stream(const RxBurst& burst, const Completion& co
   connection.later = next.later;
   if (next.more_now) counters_.yields.add(1);
   connection.closing = next.close;
-  if (next.close) connection.reason = CloseReason::kNormal;
+  if (next.close && !next.refused) connection.reason = CloseReason::kNormal;
   if (WC_UNLIKELY(next.long_reply != nullptr)) begin_long_reply(chunk.handle, next.long_reply);
   if (!keep_left_over(connection, burst.arena.data + chunk.offset, completion)) {
     release_pins(completion.spans, completion.span_count, *releaser_);

@@ -107,10 +107,11 @@ class StoreOwner {
   virtual StoreStats stats() const = 0;
 
   // Calls `visit` for the live items in the next part of the index from `cursor` on (0 at first), a
-  // few hundred at most, and advances `cursor`; after the last part it is kWalkEnd. An item that is
-  // added or removed between the calls or during them may be visited or not; one that is there all
-  // the time is visited, twice if the index grows meanwhile. `visit` must not use the store.
-  // Outside batches. kNotSupported: the device has failed, and what it stored is lost.
+  // few hundred at most, and advances `cursor` (any below StoreStats::index_pairs); after the last
+  // part it is kWalkEnd. An item that is added or removed between the calls or during them may be
+  // visited or not; one that is there all the time is visited, twice if the index grows meanwhile.
+  // `visit` must not use the store. Outside batches. kNotSupported: the device has failed, and what
+  // it stored is lost.
   virtual Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) = 0;
   static constexpr uint64_t kWalkEnd = UINT64_MAX;
 

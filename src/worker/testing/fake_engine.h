@@ -53,6 +53,7 @@ class FakeEngine final : public engine::EngineWithoutPackets {
       WC_ASSERT(entry.frame_count > 0 && entry.first_frame == next_frame);
       next_frame += entry.frame_count;
       entry.long_reply = nullptr;
+      source = entry.source;
       run_entry(*batch, i);
       batch->stream_not_reached = batch->stream_not_reached || entry.frames_done == 0;
     }
@@ -98,6 +99,7 @@ class FakeEngine final : public engine::EngineWithoutPackets {
   uint64_t device_releases = 0;
   size_t frames_most = 0;  // the most frames in one batch
   uint64_t requests = 0;
+  uint64_t source = 0;  // of the entry that came last
 
  private:
   uint32_t batches_max_;

@@ -31,6 +31,7 @@ class FakeTransport final : public io::Transport {
     MutableBytes body;
     bool body_ends = false;
     bool delivered = false;
+    bool refused = false;  // closed by the worker, not for a quit
     io::SessionStorage session{};
   };
 
@@ -50,8 +51,10 @@ class FakeTransport final : public io::Transport {
     for (const auto& stream : streams_) WC_ASSERT(stream->closed);
   }
 
-  Stream& open() {
+  // `client`: whom a proxy speaks for, or null.
+  Stream& open(const sockaddr_storage* client = nullptr) {
     streams_.push_back(std::make_unique<Stream>());
+    if (client != nullptr) observer_->speaks_for(streams_.back()->session, *client);
     observer_->opened(streams_.back()->session, kFirstFd + static_cast<int>(streams_.size()) - 1);
     return *streams_.back();
   }
@@ -142,6 +145,7 @@ class FakeTransport final : public io::Transport {
     if (next.more_now) again_.push_back(chunk.handle);
     stream.body = next.body;
     stream.body_ends = next.body_ends;
+    stream.refused = next.close && next.refused;
     if (next.close) close(stream);
   }
 

@@ -4,15 +4,21 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <new>
 #include <utility>
 
+#include "base/assert.h"
+#include "base/first_of_most.h"
+#include "io/client_source.h"
 #include "io/socket/stream/stream_end.h"
 
 namespace warpcache::io {
 
 Handshakes::Handshakes(const HandshakesConfig& config, TlsServer* server, ConnectionBudget& budget)
     : config_(config), server_(server), budget_(budget) {
+  WC_ASSERT(config.under_way_max <= HandshakesConfig::kUnderWayMax);
   config_.under_way_max = std::max(1u, config.under_way_max / config.threads);
   for (uint32_t i = 0; i < config.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -109,15 +115,22 @@ void Handshakes::open(Worker& worker, Arrival arrival) {
   Handshake& handshake = worker.under_way.back();
   handshake.self = std::prev(worker.under_way.end());
   handshake.stream = std::move(arrival.stream);
+  handshake.source = source_of(handshake.stream.fd.get());
   handshake.ends_at = Clock::now() + std::chrono::milliseconds(config_.time_limit_ms);
   const auto data = reinterpret_cast<uint64_t>(&handshake);
   if (!worker.epoll.add(handshake.stream.fd.get(), EPOLLIN, data)) {
     return end_failed(worker, handshake.self);
   }
-  if (worker.under_way.size() > config_.under_way_max) {
-    closed_.fetch_add(1, std::memory_order_relaxed);
-    end_failed(worker, worker.under_way.begin());
-  }
+  if (worker.under_way.size() > config_.under_way_max) close_one_of_too_many(worker);
+}
+
+void Handshakes::close_one_of_too_many(Worker& worker) {
+  std::array<uint64_t, HandshakesConfig::kUnderWayMax + 1> sources{};
+  size_t count = 0;
+  for (const Handshake& handshake : worker.under_way) sources[count++] = handshake.source;
+  closed_.fetch_add(1, std::memory_order_relaxed);
+  end_failed(worker, std::next(worker.under_way.begin(),
+                               static_cast<ptrdiff_t>(first_of_most(sources, count))));
 }
 
 void Handshakes::go_on(Worker& worker, Handshake& handshake) {
@@ -147,6 +160,9 @@ bool Handshakes::finish_header(Worker& worker, Handshake& handshake) {
   if (!opened) headers_refused_.fetch_add(1, std::memory_order_relaxed);
   if (opened) {
     handshake.stream.client = handshake.header->take_client();
+    if (handshake.stream.client != nullptr) {
+      handshake.source = source_of(*handshake.stream.client);
+    }
     handshake.header.reset();
     if (handshake.use != TlsUse::kNone) {
       handshake.stream.tls = server_->open(handshake.stream.fd.get(), handshake.use);

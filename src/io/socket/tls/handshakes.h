@@ -6,7 +6,8 @@
 // connection whose handshake has ended goes to a worker.
 //
 // Bounds: the connections under way, and the time of each. When more begin, those that began first
-// are closed: a client needs a few round trips, and who stalls is the oldest soon.
+// are closed, of the source that has the most: a client needs a few round trips, who stalls is the
+// oldest soon, and a source that begins many closes its own.
 #pragma once
 
 #include <atomic>
@@ -28,8 +29,10 @@
 namespace warpcache::io {
 
 struct HandshakesConfig {
+  static constexpr uint32_t kUnderWayMax = 512;
+
   uint32_t threads = 1;
-  uint32_t under_way_max = 512;  // of all threads
+  uint32_t under_way_max = kUnderWayMax;  // of all threads; at most this
   uint32_t time_limit_ms = 10'000;
 };
 
@@ -71,6 +74,7 @@ class Handshakes {
     TlsUse use = TlsUse::kNone;
     std::unique_ptr<ProxyHeader> header;  // null: none, or it has been received
     Clock::time_point ends_at;
+    uint64_t source = 0;  // source_of() the client
     std::list<Handshake>::iterator self;
   };
   struct Worker {
@@ -90,6 +94,7 @@ class Handshakes {
   bool finish_header(Worker& worker, Handshake& handshake);
   void finish(Worker& worker, Handshake& handshake);
   void close_late(Worker& worker);
+  void close_one_of_too_many(Worker& worker);
   void end_failed(Worker& worker, std::list<Handshake>::iterator handshake);
   void give_back();
 

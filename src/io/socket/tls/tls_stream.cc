@@ -3,6 +3,7 @@
 
 #include <openssl/bio.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace warpcache::io {
@@ -20,6 +21,8 @@ TlsStream::Handshake OpensslStream::handshake() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   if (result == 1) {
+    SSL_set_msg_callback(ssl_.get(), saw_record);
+    SSL_set_msg_callback_arg(ssl_.get(), this);
     has_more_ = SSL_has_pending(ssl_.get()) != 0;
     kernel_encrypts_ = BIO_get_ktls_send(SSL_get_wbio(ssl_.get())) != 0;
     if (SSL_session_reused(ssl_.get()) == 0) new_sessions_.fetch_add(1, std::memory_order_relaxed);
@@ -37,6 +40,28 @@ TlsStream::Handshake OpensslStream::handshake() {
   }
 }
 
+// Called for each record. The type of one of TLS 1.3 is known once it is decrypted; outside it says
+// that it has data.
+void OpensslStream::saw_record(int is_write, int /*version*/, int content_type, const void* bytes,
+                               size_t size, SSL*, void* stream) {
+  const bool tells_type =
+      content_type == SSL3_RT_HEADER || content_type == SSL3_RT_INNER_CONTENT_TYPE;
+  if (is_write != 0 || !tells_type || size == 0) return;
+  if (static_cast<const uint8_t*>(bytes)[0] == SSL3_RT_APPLICATION_DATA) return;
+  static_cast<OpensslStream*>(stream)->count_control_record();
+}
+
+// Above the limit OpenSSL is told that the stream has ended. So it handles nothing more of it.
+void OpensslStream::count_control_record() {
+  constexpr Clock::duration kPrice =
+      Clock::duration(std::chrono::seconds(1)) / kControlRecordsPerSecond;
+  const Clock::time_point now = Clock::now();
+  control_until_ = std::max(control_until_, now) + kPrice;
+  if (control_until_ - now <= kControlRecordsMax * kPrice) return;
+  floods_ = true;
+  SSL_set_shutdown(ssl_.get(), SSL_RECEIVED_SHUTDOWN);
+}
+
 // Takes record after record while there are bytes for them that were received already. So a request
 // costs one system call.
 ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
@@ -48,7 +73,7 @@ ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
     size_t got = 0;
     const int result = SSL_read_ex(ssl, data + received, size - received, &got);
     if (result != 1) {
-      const int error = SSL_get_error(ssl, result);
+      const int error = floods_ ? SSL_ERROR_SSL : SSL_get_error(ssl, result);
       if (error == SSL_ERROR_WANT_READ) break;
       has_more_ = true;  // the end, or the error again
       if (received > 0) break;

@@ -3,8 +3,11 @@
 // Streams with TLS, their handshakes and certificates, with OpenSSL as the client.
 #include "io/socket/tls/tls.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
@@ -64,6 +67,10 @@ INSTANTIATE_TEST_SUITE_P(Versions, TlsTest, testing::Values(TLS1_2_VERSION, TLS1
                          [](const auto& version) {
                            return version.param == TLS1_2_VERSION ? "Tls12" : "Tls13";
                          });
+
+// What only TLS 1.3 has.
+class Tls13Test : public TlsTest {};
+INSTANTIATE_TEST_SUITE_P(Tls13, Tls13Test, testing::Values(TLS1_3_VERSION));
 
 TEST_P(TlsTest, RequestsAreAnswered) {
   make();
@@ -226,6 +233,33 @@ TEST_P(TlsTest, TheOldestHandshakeGoesWhenThereAreTooMany) {
   EXPECT_TRUE(silent.front()->closed());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(answers(server, client()));
   EXPECT_LE(server.handshakes().under_way(), 8u);
+}
+
+// A connection from another address than 127.0.0.1.
+UniqueFd connect_from(const char* address, uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  EXPECT_EQ(inet_pton(AF_INET, address, &here.sin_addr), 1);
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  there.sin_port = htons(port);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+  return fd;
+}
+
+TEST_P(TlsTest, AHandshakeStaysWhereAnotherAddressBeginsMany) {
+  make();
+  LineServer server({.tls = tls_.get(), .handshakes = {.under_way_max = 8}});
+  TlsClient slow(server.port(), client());
+  ASSERT_TRUE(eventually([&] { return server.handshakes().under_way() == 1; }));
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 30; ++i) silent.push_back(connect_from("127.0.0.2", server.port()));
+  ASSERT_TRUE(eventually([&] { return server.handshakes().closed() == 23; }));
+  ASSERT_TRUE(slow.connect());
+  EXPECT_EQ(slow.ask("echo a\n", 2), "a\n");
 }
 
 TEST_P(TlsTest, StoppingEndsHandshakesToo) {
@@ -396,6 +430,40 @@ TEST_P(TlsTest, RenegotiationIsRefused) {
     EXPECT_NE(SSL_do_handshake(client.ssl()), 1);
   }
   EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+}
+
+// Each update costs the worker several times what it costs the client, and OpenSSL handles all that
+// have come before it returns.
+TEST_P(Tls13Test, AFloodOfKeyUpdatesEndsItsStream) {
+  make();
+  LineServer server({.workers = 1, .tls = tls_.get()});
+  TlsClient other(server.port(), client());
+  TlsClient flood(server.port(), client());
+  ASSERT_TRUE(other.connect() && flood.connect());
+  constexpr uint32_t kUpdatesMax = 100'000;  // in no time that a test takes are so many allowed
+  uint32_t updates = 0;
+  while (updates < kUpdatesMax) {
+    if (SSL_key_update(flood.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) break;
+    if (SSL_do_handshake(flood.ssl()) != 1) break;
+    ++updates;
+  }
+  EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::tls_errors) == 1; }));
+  EXPECT_LT(updates, kUpdatesMax);
+  EXPECT_EQ(other.ask("echo a\n", 2), "a\n");
+  EXPECT_EQ(server.transport(0).connection_count(), 1u);
+}
+
+// A client that takes new keys now and then, with its data between, is let be.
+TEST_P(Tls13Test, SomeKeyUpdatesAreTaken) {
+  make();
+  LineServer server({.workers = 1, .tls = tls_.get()});
+  TlsClient client(server.port(), this->client());
+  ASSERT_TRUE(client.connect());
+  for (uint32_t i = 0; i < 64; ++i) {
+    ASSERT_EQ(SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+    ASSERT_EQ(client.ask("echo a\n", 2), "a\n");
+  }
+  EXPECT_EQ(server.sum(&TransportCounters::tls_errors), 0u);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ void UdpBurst::take_message(uint32_t socket, uint32_t source, uint32_t offset, u
                             uint32_t segment_size, InputArena& arena,
                             std::vector<RxChunk>& chunks) {
   counters_.bytes_read.add(size);
+  counters_.datagram_bytes_read.add(size);
   if (segment_size == 0) segment_size = std::max(size, 1u);
   for (uint32_t at = 0; at < size; at += segment_size) {
     const uint32_t bytes = std::min(segment_size, size - at);
@@ -241,6 +242,7 @@ uint32_t UdpBurst::send_from(uint32_t first) {
     uint32_t packets = 0;
     for (uint32_t i = 0; i < static_cast<uint32_t>(sent); ++i) {
       counters_.bytes_written.add(messages[i].msg_len);
+      counters_.datagram_bytes_written.add(messages[i].msg_len);
       packets += packet_counts[i];
     }
     counters_.datagrams_sent.add(packets);

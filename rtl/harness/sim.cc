@@ -100,7 +100,8 @@ void Sim::drive() {
       read_chosen_ = static_cast<int>(at);
       core_->r_valid = 1;
       core_->r_tag = reads_[at].tag;
-      core_->r_data = memory_[reads_[at].address];
+      // Beats of 16 bytes, of writes 8.
+      std::memcpy(core_->r_data.data(), memory_ + 2 * uint64_t{reads_[at].address}, 16);
       break;
     }
   }

@@ -61,6 +61,9 @@ package wc_pkg;
     OUT_ERROR
   } outcome_t;
 
+  // What key_check does with an operation on a key.
+  typedef enum logic [2:0] {D_RESULT, D_VALUE, D_STORE, D_JOIN, D_COUNT, D_TOUCH, D_REMOVE, D_VIVIFY} do_t;
+
   // Text commands, by how mc_parse reads their lines.
   typedef enum logic [3:0] {
     C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,

@@ -26,16 +26,16 @@ module mc_core
     output logic [63:0]         tx_data,
     output logic [3:0]          tx_bytes,
     output logic                tx_last,
-    // Memory. Addresses are in beats of 8 bytes; a burst has 1 to 8 and does not cross 64 bytes.
-    // Answers come in any order.
+    // Memory. A beat has 16 bytes in the direction of reads and 8 in that of writes; addresses are in
+    // beats. A burst does not cross 64 bytes. Answers come in any order.
     output logic                ar_valid,
     input  logic                ar_ready,
-    output logic [ROW_BITS+11:0] ar_addr,
-    output logic [3:0]          ar_len,
+    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [2:0]          ar_len,
     output logic [5:0]          ar_tag,
     input  logic                r_valid,
     input  logic [5:0]          r_tag,
-    input  logic [63:0]         r_data,
+    input  logic [127:0]        r_data,
     output logic                aw_valid,
     input  logic                aw_ready,
     output logic [ROW_BITS+11:0] aw_addr,
@@ -209,28 +209,28 @@ module mc_core
       .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
       .out_ready(rq_r), .out_data({rq_slot, rq_beats})
   );
-  logic it_v, it_r, itg_v, itg_r;
-  logic [63:0] it_d;
+  logic it_v, it_r, itg_v, itg_r, it_two;
+  logic [127:0] it_d;
   item_reader #(.SLOT_BITS(SLOT_BITS)) u_reader (
-      .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_beats(rq_beats),
+      .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(rq_beats),
       .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
-      .out_valid(it_v), .out_ready(it_r), .out_data(it_d)
+      .out_valid(it_v), .out_ready(it_r), .out_data(it_d), .out_two(it_two)
   );
   stream_gate g8 (.clk, .rst, .hold(hold[8]), .in_valid(it_v), .in_ready(it_r), .out_valid(itg_v), .out_ready(itg_r));
   logic wq_v, wq_r, wq2_v, wq2_r, wd_v, wd_r, wd2_v, wd2_r;
   logic [SLOT_BITS-1:0] wq_slot, wq2_slot;
-  logic [7:0] wq_off, wq_beats, wq2_off, wq2_beats;
+  logic [7:0] wq_beats, wq2_beats;
   logic [HZ-1:0] wq_hz, wq2_hz;
   logic [63:0] wd, wd2;
-  fifo #(.W(SLOT_BITS + 16 + HZ), .LOG(3)) f_wreq (
-      .clk, .rst, .in_valid(wq_v), .in_ready(wq_r), .in_data({wq_slot, wq_off, wq_beats, wq_hz}),
-      .out_valid(wq2_v), .out_ready(wq2_r), .out_data({wq2_slot, wq2_off, wq2_beats, wq2_hz})
+  fifo #(.W(SLOT_BITS + 8 + HZ), .LOG(3)) f_wreq (
+      .clk, .rst, .in_valid(wq_v), .in_ready(wq_r), .in_data({wq_slot, wq_beats, wq_hz}),
+      .out_valid(wq2_v), .out_ready(wq2_r), .out_data({wq2_slot, wq2_beats, wq2_hz})
   );
   fifo #(.W(64), .LOG(5)) f_wdata (
       .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
   );
   item_writer #(.SLOT_BITS(SLOT_BITS), .HAZARDS_LOG(HZ)) u_writer (
-      .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot), .req_offset(wq2_off),
+      .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot),
       .req_beats(wq2_beats), .req_hazard(wq2_hz), .data_valid(wd2_v), .data_ready(wd2_r), .data(wd2),
       .aw_valid, .aw_ready, .aw_addr, .aw_len, .aw_tag, .w_valid, .w_ready, .w_data, .w_last,
       .b_valid, .b_tag, .free_valid(fb_v), .free_id(fb_id)
@@ -248,10 +248,10 @@ module mc_core
       .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
       .found(lk2.found), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
       .key_valid(k4g_v), .key_ready(k4g_r), .key_data(k4_d), .value_valid(v2g_v), .value_ready(v2g_r),
-      .value_data(v2_d), .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d),
+      .value_data(v2_d), .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d), .item_two(it_two),
       .result_valid(rs_v), .result_ready(rs_r), .result(rs), .key_out_valid(ko_v), .key_out_ready(ko_r),
       .key_out_data(ko_d), .value_out_valid(vo_v), .value_out_ready(vo_r), .value_out_data(vo_d),
-      .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot), .write_offset(wq_off),
+      .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot),
       .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
       .update_valid(up_v), .update_live(up_live), .update_beats(up_beats), .update_half(up_half),
       .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v),

@@ -57,6 +57,6 @@ module wide_packer (
   end
 
 `ifdef FORMAL
-  `include "wide_packer_formal.svh"
+  `include "packer_formal.svh"
 `endif
 endmodule

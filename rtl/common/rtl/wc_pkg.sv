@@ -147,6 +147,28 @@ package wc_pkg;
     logic [8:0] vbeats;
   } result_t;
 
+  // What the counters of csr count, the first one in the last field.
+  typedef struct packed {
+    logic reply_dropped;
+    logic frame_sent;
+    logic datagram_done;
+    logic malformed;
+    logic unsupported;
+    logic fragment;
+    logic bad_checksum;
+    logic truncated;
+    logic not_for_us;
+    logic request;
+    logic frame;
+  } front_events_t;
+  typedef struct packed {
+    logic other_key;  // a tag met another key
+    logic stalled;    // by a hazard
+    logic store;
+    logic miss;
+    logic hit;
+  } store_events_t;
+
   function automatic logic is_write(op_t op, logic touch);
     case (op)
       OP_SET, OP_ADD, OP_REPLACE, OP_APPEND, OP_PREPEND, OP_DELETE, OP_INCR, OP_DECR, OP_TOUCH:

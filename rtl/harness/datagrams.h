@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim.h"
+#include "ports.h"
 
 namespace warpcache::rtl {
 
@@ -32,11 +32,15 @@ struct Datagram {
 
 class Generator {
  public:
-  Generator(uint32_t seed, std::map<std::string, CasPair>& cas) : random_(seed), cas_(cas) {}
+  // `prefix`: the letter that all keys begin with; `flushes`: flush_all is among the commands.
+  Generator(uint32_t seed, std::map<std::string, CasPair>& cas, char prefix = 'k',
+            bool flushes = true)
+      : random_(seed), cas_(cas), prefix_(prefix), flushes_(flushes) {}
 
   Datagram next() {
     constexpr size_t kPayloadMax = 1300;
     Datagram datagram;
+    datagram.administrative = !flushes_;
     const bool binary = random_.below(3) == 0;
     const uint32_t commands = random_.below(3) != 0 ? 1 : 1 + random_.below(12);
     for (uint32_t i = 0; i < commands; ++i) {
@@ -47,7 +51,7 @@ class Generator {
     }
     if (datagram.core.empty()) {
       datagram = {};
-      add_both(datagram, "get a\r\n");
+      add_both(datagram, "get none\r\n");
     }
     // Sometimes cut, or one byte changed; not where the sides' bytes differ.
     if (datagram.core == datagram.reference && random_.below(30) == 0) {
@@ -67,7 +71,7 @@ class Generator {
   std::string key() {
     // Few keys, so that they are found; of lengths around a beat, and long ones.
     const uint32_t number = random_.below(120);
-    std::string key = "k" + std::to_string(number);
+    std::string key = prefix_ + std::to_string(number);
     if (number % 5 == 1) key.resize(8, 'x');
     if (number % 5 == 2) key.resize(9 + number % 30, 'y');
     if (number % 40 == 3) key.resize(250 - number / 40, 'z');
@@ -228,6 +232,8 @@ class Generator {
         "quit noreply",
     };
     std::string line = kLines[random_.below(sizeof(kLines) / sizeof(kLines[0]))];
+    // k1 is a key of the lines above.
+    if (const size_t at = line.find("k1"); at != std::string::npos) line[at] = prefix_;
     if (random_.below(12) == 0) line = "get " + std::string(251, 'k');
     if (random_.below(12) == 0)
       line = "set " + std::string(251 + random_.below(20), 'k') + " 0 0 1\r\nx";
@@ -325,6 +331,8 @@ class Generator {
 
   Random random_;
   std::map<std::string, CasPair>& cas_;
+  char prefix_;
+  bool flushes_;
 };
 
 // A frame as a bad network delivers it: with other bits, cut, or with more bytes.

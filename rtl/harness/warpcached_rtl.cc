@@ -2,7 +2,10 @@
 //
 // warpcached-rtl INTERFACE ADDRESS [UDP-PORT]: the core in simulation answers the clients of a TAP
 // interface, as warpcached's --frames=tap does (docs/frames.md): every address of the interface's
-// network except the kernel's own is the core's. Runs until SIGINT or SIGTERM.
+// network except the kernel's own is the core's.
+// warpcached-rtl --tcp PORT: TCP clients at 127.0.0.1. TCP ends here, the core gets each request as
+// a datagram.
+// Both run until SIGINT or SIGTERM.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +17,7 @@
 #include "io/frames/tap_port.h"
 #include "net/packet.h"
 #include "sim.h"
+#include "tcp_clients.h"
 
 namespace {
 
@@ -22,6 +26,59 @@ void stop(int) { stopped = 1; }
 
 constexpr uint32_t kFramesMax = 256;
 constexpr uint32_t kBufferBytes = 4 * 1024 * 1024;
+
+constexpr int kWaitMs = 50;
+
+// The core's clock follows the host's.
+class Clock {
+ public:
+  explicit Clock(warpcache::rtl::Sim& sim) : sim_(sim), second_(now()) {
+    constexpr uint32_t kFirstSecond = 2;
+    sim.write_register(1, second_ - kFirstSecond);
+  }
+  void advance() {
+    const uint32_t second = now();
+    if (second <= second_) return;
+    sim_.advance(second - second_);
+    second_ = second;
+  }
+
+ private:
+  static uint32_t now() { return static_cast<uint32_t>(std::time(nullptr)); }
+  warpcache::rtl::Sim& sim_;
+  uint32_t second_;
+};
+
+int hangs() {
+  std::fprintf(stderr, "warpcached-rtl: the core hangs\n");
+  return 70;
+}
+
+void print_counters(warpcache::rtl::Sim& sim) {
+  namespace rtl = warpcache::rtl;
+  std::printf("%u frames, %u requests, %u hits, %u misses, %u stores\n", sim.counter(rtl::kFrames),
+              sim.counter(rtl::kRequests), sim.counter(rtl::kHits), sim.counter(rtl::kMisses),
+              sim.counter(rtl::kStores));
+}
+
+int serve_tcp(uint16_t port) {
+  warpcache::rtl::TcpClients clients;
+  const std::string error = clients.listen(port);
+  if (!error.empty()) {
+    std::fprintf(stderr, "warpcached-rtl: %s\n", error.c_str());
+    return 71;
+  }
+  warpcache::rtl::Sim sim({});
+  Clock clock(sim);
+  std::printf("ready at port %u\n", unsigned{clients.port()});
+  std::fflush(stdout);
+  while (stopped == 0) {
+    if (!clients.serve(sim, kWaitMs)) return hangs();
+    clock.advance();
+  }
+  print_counters(sim);
+  return 0;
+}
 
 int serve(const std::string& interface, const std::string& address, uint16_t udp_port) {
   namespace wc = warpcache;
@@ -34,8 +91,7 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
   wc::rtl::SimConfig config;
   config.udp_port = udp_port;
   wc::rtl::Sim sim(config);
-  const auto start = static_cast<uint32_t>(std::time(nullptr));
-  sim.write_register(1, start - 2);  // seconds begin at 2
+  Clock clock(sim);
   std::vector<uint8_t> memory(kBufferBytes + 16);
   std::vector<wc::net::PacketSlot> slots(kFramesMax);
   std::vector<uint64_t> times(kFramesMax);
@@ -47,16 +103,10 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
   buffer.frames_max = kFramesMax;
   std::printf("ready\n");
   std::fflush(stdout);
-  constexpr int kWaitMs = 50;
-  uint32_t second = start;
   while (stopped == 0) {
     buffer.count = buffer.used = 0;
     if (!port->receive(buffer, kWaitMs)) break;
-    const auto now = static_cast<uint32_t>(std::time(nullptr));
-    if (now > second) {
-      sim.advance(now - second);
-      second = now;
-    }
+    clock.advance();
     if (buffer.count == 0) continue;
     std::vector<wc::MutableBytes> others;
     for (uint32_t i = 0; i < buffer.count; ++i) {
@@ -69,10 +119,7 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
         others.push_back({frame, slots[i].size});
       }
     }
-    if (!sim.run_until_idle()) {
-      std::fprintf(stderr, "warpcached-rtl: the core hangs\n");
-      return 70;
-    }
+    if (!sim.run_until_idle()) return hangs();
     const std::vector<std::string> replies = sim.take();
     std::vector<wc::io::TxFrame> out;
     for (const std::string& reply : replies) {
@@ -81,10 +128,7 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
     port->send(0, out.data(), static_cast<uint32_t>(out.size()));
     port->pass_on(others.data(), static_cast<uint32_t>(others.size()));
   }
-  std::printf("%u frames, %u requests, %u hits, %u misses, %u stores\n",
-              sim.counter(wc::rtl::kFrames), sim.counter(wc::rtl::kRequests),
-              sim.counter(wc::rtl::kHits), sim.counter(wc::rtl::kMisses),
-              sim.counter(wc::rtl::kStores));
+  print_counters(sim);
   return 0;
 }
 
@@ -92,12 +136,15 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: warpcached-rtl INTERFACE ADDRESS/PREFIX [UDP-PORT]\n");
+    std::fprintf(stderr,
+                 "usage: warpcached-rtl INTERFACE ADDRESS/PREFIX [UDP-PORT]\n"
+                 "       warpcached-rtl --tcp PORT\n");
     return 64;
   }
   struct sigaction action = {};
   action.sa_handler = stop;  // without SA_RESTART: a wait ends
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  if (std::string(argv[1]) == "--tcp") return serve_tcp(static_cast<uint16_t>(std::atoi(argv[2])));
   return serve(argv[1], argv[2], static_cast<uint16_t>(argc > 3 ? std::atoi(argv[3]) : 11211));
 }

@@ -59,4 +59,8 @@ module byte_packer (
       end
     end
   end
+
+`ifdef FORMAL
+  `include "packer_formal.svh"
+`endif
 endmodule

@@ -42,4 +42,8 @@ module byte_window (
       end
     end
   end
+
+`ifdef FORMAL
+  `include "byte_window_formal.svh"
+`endif
 endmodule

@@ -20,4 +20,8 @@ module stream_gate (
     if (rst) offered <= 1'b0;
     else offered <= out_valid && !out_ready;
   end
+
+`ifdef FORMAL
+  `include "stream_gate_formal.svh"
+`endif
 endmodule

@@ -61,6 +61,9 @@ package wc_pkg;
     OUT_ERROR
   } outcome_t;
 
+  // What key_check does with an operation on a key.
+  typedef enum logic [2:0] {D_RESULT, D_VALUE, D_STORE, D_JOIN, D_COUNT, D_TOUCH, D_REMOVE, D_VIVIFY} do_t;
+
   // Text commands, by how mc_parse reads their lines.
   typedef enum logic [3:0] {
     C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,
@@ -143,6 +146,28 @@ package wc_pkg;
     logic [11:0] vlen;
     logic [8:0] vbeats;
   } result_t;
+
+  // What the counters of csr count, the first one in the last field.
+  typedef struct packed {
+    logic reply_dropped;
+    logic frame_sent;
+    logic datagram_done;
+    logic malformed;
+    logic unsupported;
+    logic fragment;
+    logic bad_checksum;
+    logic truncated;
+    logic not_for_us;
+    logic request;
+    logic frame;
+  } front_events_t;
+  typedef struct packed {
+    logic other_key;  // a tag met another key
+    logic stalled;    // by a hazard
+    logic store;
+    logic miss;
+    logic hit;
+  } store_events_t;
 
   function automatic logic is_write(op_t op, logic touch);
     case (op)

@@ -23,7 +23,7 @@ module eth_tx
     output logic [3:0]  out_bytes,
     output logic        out_last
 );
-  typedef enum logic [2:0] {E_MAC, E_MAC2, E_TAG0, E_TAG1, E_PASS, E_PAD} state_t;
+  typedef enum logic [1:0] {E_MAC, E_TAG, E_PASS, E_PAD} state_t;
   state_t state;
 
   function automatic logic [47:0] bytes_of(logic [47:0] mac);
@@ -38,11 +38,11 @@ module eth_tx
   logic [11:0] frame_bytes;
   assign frame_bytes = eth_bytes + 12'd14 + {8'd0, eth.vlans, 2'b00};
   logic piece_valid, piece_ready, piece_last, sent;
-  logic [63:0] piece;
-  logic [3:0] piece_bytes;
+  logic [127:0] piece;
+  logic [4:0] piece_bytes;
   logic [5:0] pad;
   assign sent = piece_valid && piece_ready;
-  byte_packer packer (
+  wide_packer packer (
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
       .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
       .out_last
@@ -52,42 +52,35 @@ module eth_tx
   always_comb begin
     piece_valid = 1'b1;
     piece = '0;
-    piece_bytes = 4'd8;
+    piece_bytes = 5'd8;
     piece_last = 1'b0;
     in_ready = 1'b0;
     case (state)
       E_MAC: begin
+        // The addresses, and the type or the first tag.
         piece_valid = eth_valid;
-        piece = macs[63:0];
+        piece = {eth.vlans == 2'd0 ? {16'd0, ip_type} : swap32(eth.vlan0), macs};
+        piece_bytes = eth.vlans == 2'd0 ? 5'd14 : 5'd16;
       end
-      E_MAC2: begin
-        piece = {16'd0, ip_type, macs[95:64]};
-        piece_bytes = eth.vlans == 2'd0 ? 4'd6 : 4'd4;
-      end
-      E_TAG0: begin
-        piece = {16'd0, ip_type, swap32(eth.vlan0)};
-        piece_bytes = eth.vlans == 2'd1 ? 4'd6 : 4'd4;
-      end
-      E_TAG1: begin
-        piece = {16'd0, ip_type, swap32(eth.vlan1)};
-        piece_bytes = 4'd6;
+      E_TAG: begin
+        piece = eth.vlans == 2'd1 ? {112'd0, ip_type} : {80'd0, ip_type, swap32(eth.vlan1)};
+        piece_bytes = eth.vlans == 2'd1 ? 5'd2 : 5'd6;
       end
       E_PASS: begin
         piece_valid = in_valid;
-        piece = in_data;
-        piece_bytes = in_bytes;
+        piece = {64'd0, in_data};
+        piece_bytes = {1'b0, in_bytes};
         piece_last = in_last && pad == 6'd0;
         in_ready = piece_ready;
       end
       default: begin
-        piece_bytes = pad > 6'd8 ? 4'd8 : pad[3:0];
+        piece_bytes = pad > 6'd8 ? 5'd8 : {1'b0, pad[3:0]};
         piece_last = pad <= 6'd8;
       end
     endcase
   end
   // The context is needed until its last header piece.
-  assign eth_ready = sent && ((state == E_MAC2 && eth.vlans == 2'd0) ||
-                              (state == E_TAG0 && eth.vlans == 2'd1) || state == E_TAG1);
+  assign eth_ready = sent && (state == E_TAG || (state == E_MAC && eth.vlans == 2'd0));
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -96,11 +89,9 @@ module eth_tx
       case (state)
         E_MAC: begin
           pad <= short_by;
-          state <= E_MAC2;
+          state <= eth.vlans == 2'd0 ? E_PASS : E_TAG;
         end
-        E_MAC2: state <= eth.vlans == 2'd0 ? E_PASS : E_TAG0;
-        E_TAG0: state <= eth.vlans == 2'd1 ? E_PASS : E_TAG1;
-        E_TAG1: state <= E_PASS;
+        E_TAG: state <= E_PASS;
         E_PASS: if (in_last) state <= pad == 6'd0 ? E_MAC : E_PAD;
         default: begin
           pad <= pad - 6'd8;

@@ -5,11 +5,11 @@
 // item or changes the index. This is the one place where operations take effect. The item that is
 // replaced stays unchanged in the other half of its slot until the row's next write.
 //
-// An item in memory:
-//   beat 0          CAS id
-//   beat 1          31:0 flags, 63:32 second of expiry (0: never)
-//   beat 2          7:0 bytes of the key, 23:8 bytes of the value, 63:24 generation
-//   then            the key, then the value, each padded with zeros to whole beats
+// An item in memory, in words of 8 bytes:
+//   word 0          31:0 flags, 63:32 second of expiry (0: never)
+//   word 1          7:0 bytes of the key, 23:8 bytes of the value, 63:24 generation
+//   word 2          CAS id
+//   then            the key, then the value, each padded with zeros to whole words
 module key_check
   import wc_pkg::*;
 #(
@@ -35,7 +35,8 @@ module key_check
     input  logic [63:0]            value_data,
     input  logic                   item_valid,
     output logic                   item_ready,
-    input  logic [63:0]            item_data,
+    input  logic [127:0]           item_data,
+    input  logic                   item_two,   // the beat's second word counts
     // Results, and the keys and values that go with them.
     output logic                   result_valid,
     input  logic                   result_ready,
@@ -50,7 +51,6 @@ module key_check
     output logic                   write_valid,
     input  logic                   write_ready,
     output logic [ROW_BITS+3:0]    write_slot,
-    output logic [7:0]             write_offset,
     output logic [7:0]             write_beats,
     output logic [HAZARDS_LOG-1:0] write_hazard,
     output logic                   data_valid,
@@ -77,13 +77,25 @@ module key_check
     output logic                   counts_other_key  // a tag was right, the key was not
 );
   typedef enum logic [4:0] {
-    X_OP, X_FLAGS, X_SIZES, X_COMPARE, X_KEY, X_DECIDE, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
+    X_OP, X_COMPARE, X_KEY, X_DECIDE, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
     X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
     X_NUMBER, X_DIGITS, X_ALIGN, X_RESULT
   } state_t;
   state_t state;
 
-  // --- The item that was found, and its beats that are still to come.
+  // --- The item that was found, and its words that are still to come.
+  logic [127:0] words;
+  logic [63:0] word;
+  logic [2:0] words_ready;
+  logic has_one, has_two;
+  logic [1:0] item_take;
+  word_window u_item (
+      .clk, .rst, .in_valid(item_valid), .in_ready(item_ready), .in_data(item_data), .in_two(item_two),
+      .view(words), .count(words_ready), .take(item_take)
+  );
+  assign word = words[63:0];
+  assign has_one = words_ready != 3'd0;
+  assign has_two = words_ready >= 3'd2;
   logic [63:0] i_cas;
   logic [31:0] i_flags, i_expiry;
   logic [7:0] i_klen;
@@ -129,76 +141,11 @@ module key_check
   logic forwards;
   assign forwards = op.op == OP_GET && (!op.bin || op.ret_key);
 
-  // --- The decision.
-  typedef enum logic [2:0] {D_RESULT, D_VALUE, D_STORE, D_JOIN, D_COUNT, D_TOUCH, D_REMOVE, D_VIVIFY} do_t;
   do_t what;
   outcome_t outcome;
   err_t error;
-  logic cas_differs;
-  assign cas_differs = op.cas_cmp && op.cas != i_cas;
   logic [12:0] joined;
-  assign joined = {1'b0, i_vlen} + {1'b0, op.vlen};
-  always_comb begin
-    what = D_RESULT;
-    outcome = OUT_ERROR;
-    error = ERR_NONNUM;
-    case (op.op)
-      OP_GET: begin
-        outcome = alive ? OUT_HIT : OUT_MISS;
-        if (alive) what = D_VALUE;
-      end
-      OP_SET, OP_ADD, OP_REPLACE: begin
-        outcome = OUT_STORED;
-        what = D_STORE;
-        if (op.op == OP_ADD) begin
-          if (alive) outcome = OUT_NOT_STORED;
-        end else if (op.cas_cmp) begin
-          if (!alive) outcome = OUT_NOT_FOUND;
-          else if (op.cas == 64'd0 || cas_differs) outcome = OUT_EXISTS;
-        end else if (op.op == OP_REPLACE) begin
-          if (!alive) outcome = OUT_NOT_STORED;
-        end
-        if (outcome != OUT_STORED) what = D_RESULT;
-      end
-      OP_APPEND, OP_PREPEND: begin
-        outcome = OUT_STORED;
-        what = D_JOIN;
-        if (!alive) outcome = OUT_NOT_STORED;
-        else if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
-        else if (joined > 13'(VALUE_MAX)) outcome = OUT_NOT_STORED;
-        if (outcome != OUT_STORED) what = D_RESULT;
-      end
-      OP_DELETE: begin
-        if (!alive) outcome = OUT_NOT_FOUND;
-        else if (cas_differs) outcome = OUT_EXISTS;
-        else begin
-          outcome = OUT_DELETED;
-          what = D_REMOVE;
-        end
-      end
-      OP_INCR, OP_DECR: begin
-        if (alive) begin
-          if (i_vlen != 12'd0) begin
-            if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
-            else begin
-              outcome = OUT_NUMBER;
-              what = D_COUNT;
-            end
-          end
-        end else if (op.vivify) begin
-          outcome = OUT_NUMBER;
-          what = D_VIVIFY;
-        end else begin
-          outcome = OUT_NOT_FOUND;
-        end
-      end
-      OP_TOUCH: begin
-        outcome = alive ? OUT_TOUCHED : OUT_NOT_FOUND;
-        if (alive) what = D_TOUCH;
-      end
-      default: ;
-    endcase
-  end
+  decision u_decision (.op, .alive, .i_cas, .i_vlen, .what, .outcome, .error, .joined);
 
   // --- Arithmetic: a digit a cycle in, four bits a cycle out.
   logic [63:0] number;
@@ -252,8 +199,8 @@ module key_check
   assign from_item = first_is_old ? old_left != 12'd0 : add_left == 12'd0;
   logic joins;
   assign joins = state == X_W_JOIN && (old_left != 12'd0 || add_left != 12'd0);
-  assign join_valid = joins && (from_item ? item_valid : value_valid);
-  assign join_data = from_item ? item_data : value_data;
+  assign join_valid = joins && (from_item ? has_one : value_valid);
+  assign join_data = from_item ? word : value_data;
   logic [11:0] part_left;
   assign part_left = from_item ? old_left : add_left;
   assign join_bytes = part_left > 12'd8 ? 4'd8 : part_left[3:0];
@@ -270,14 +217,19 @@ module key_check
   );
 
   // --- Handshakes.
-  logic compares;
-  assign compares = state == X_COMPARE && item_valid && key_valid && (!forwards || key_out_ready);
+  // The CAS id comes with the key's first word.
+  logic compares, compare_first, compare_has;
+  logic [63:0] compare_word;
+  assign compare_first = key_at == 6'd0;
+  assign compare_has = compare_first ? has_two : has_one;
+  assign compare_word = compare_first ? words[127:64] : word;
+  assign compares = state == X_COMPARE && compare_has && key_valid && (!forwards || key_out_ready);
   logic key_forward;  // in X_KEY
   logic passes_key;
   assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
   assign key_forward = op.op == OP_GET && op.bin && op.ret_key;
   assign key_ready = (state == X_COMPARE) ? compares : passes_key;
-  assign key_out_valid = (state == X_COMPARE && forwards && item_valid && key_valid) ||
+  assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
 
@@ -292,14 +244,13 @@ module key_check
 
   always_comb begin
     case (state)
-      X_OP: item_ready = op_valid && reads;
-      X_FLAGS, X_SIZES: item_ready = 1'b1;
-      X_COMPARE: item_ready = compares;
-      X_VALUE, X_DECIDE: item_ready = value_now && value_out_ready && item_left != 8'd0;
-      X_NUMBER: item_ready = takes_number_beat;
-      X_DRAIN: item_ready = item_drain;
-      X_W_JOIN: item_ready = joins && from_item && join_ready;
-      default: item_ready = 1'b0;
+      X_OP: item_take = op_valid && reads && has_two ? 2'd2 : 2'd0;
+      X_COMPARE: item_take = !compares ? 2'd0 : compare_first ? 2'd2 : 2'd1;
+      X_VALUE, X_DECIDE: item_take = {1'b0, has_one && value_now && value_out_ready && item_left != 8'd0};
+      X_NUMBER: item_take = {1'b0, has_one && takes_number_beat};
+      X_DRAIN: item_take = {1'b0, has_one && item_drain};
+      X_W_JOIN: item_take = {1'b0, has_one && joins && from_item && join_ready};
+      default: item_take = 2'd0;
     endcase
     case (state)
       X_DRAIN: value_ready = value_drain;
@@ -308,8 +259,8 @@ module key_check
       default: value_ready = 1'b0;
     endcase
   end
-  assign value_out_valid = value_now && item_valid && item_left != 8'd0;
-  assign value_out_data = item_data;
+  assign value_out_valid = value_now && has_one && item_left != 8'd0;
+  assign value_out_data = word;
 
   always_comb begin
     data_valid = 1'b0;
@@ -353,7 +304,6 @@ module key_check
 
   assign write_valid = state == X_WRITE || state == X_TOUCH;
   assign write_slot = {row, way, state == X_TOUCH ? half : !half};
-  assign write_offset = state == X_TOUCH ? 8'd1 : 8'd0;
   assign write_beats = state == X_TOUCH ? 8'd1 : 8'(HEADER_BEATS) + {2'd0, op.kbeats} + new_vbeats[7:0];
   assign write_hazard = hazard;
 
@@ -365,7 +315,7 @@ module key_check
   logic value_ends;
   assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
   assign value_ends = value_now && !op.touch &&
-                      (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready));
+                      (item_left == 8'd0 || (item_left == 8'd1 && has_one && value_out_ready));
   assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
   assign op_ready = ends;
 
@@ -403,7 +353,7 @@ module key_check
       state <= X_OP;
       next_cas <= 64'd1;
     end else begin
-      if (item_valid && item_ready) item_left <= item_left - 8'd1;
+      item_left <= item_left - {6'd0, item_take};
       if (value_valid && value_ready) value_left <= value_left - 9'd1;
       if (key_valid && key_ready) begin
         key_at <= key_at + 6'd1;
@@ -411,12 +361,16 @@ module key_check
       end
       case (state)
         X_OP: begin
-          match <= 1'b0;
+          match <= words[71:64] == op.klen;
           key_at <= '0;
           key_left <= op.kbeats;
           value_left <= op.vbeats;
-          item_left <= beats - 8'd1;
-          i_cas <= item_data;
+          item_left <= beats - 8'd2;
+          i_flags <= words[31:0];
+          i_expiry <= words[63:32];
+          i_klen <= words[71:64];
+          i_vlen <= words[83:72];
+          i_generation <= words[127:88];
           writes_started <= 1'b0;
           result_sent <= 1'b0;
           counts_number <= 1'b0;
@@ -442,30 +396,18 @@ module key_check
           endcase
           if (op_valid) begin
             if (reads) begin
-              if (item_valid) state <= X_FLAGS;
+              if (has_two) state <= words[71:64] == op.klen ? X_COMPARE : X_KEY;
             end else begin
+              match <= 1'b0;
               item_left <= '0;
               state <= op.kbeats != 6'd0 ? X_KEY : X_RESULT;
             end
           end
         end
-        X_FLAGS:
-        if (item_valid) begin
-          i_flags <= item_data[31:0];
-          i_expiry <= item_data[63:32];
-          state <= X_SIZES;
-        end
-        X_SIZES:
-        if (item_valid) begin
-          i_klen <= item_data[7:0];
-          i_vlen <= item_data[19:8];
-          i_generation <= item_data[63:24];
-          match <= item_data[7:0] == op.klen;
-          state <= item_data[7:0] == op.klen ? X_COMPARE : X_KEY;
-        end
         X_COMPARE:
         if (compares) begin
-          if (item_data != key_data) match <= 1'b0;
+          if (compare_first) i_cas <= word;
+          if (compare_word != key_data) match <= 1'b0;
           if (key_left == 6'd1) state <= X_DECIDE;
         end
         X_KEY: begin
@@ -525,7 +467,7 @@ module key_check
           endcase
         end
         X_VALUE: begin
-          if (item_left == 8'd0 || (item_left == 8'd1 && item_valid && value_out_ready))
+          if (item_left == 8'd0 || (item_left == 8'd1 && has_one && value_out_ready))
             state <= op.touch ? X_TOUCH : X_OP;
         end
         X_TOUCH:
@@ -554,8 +496,8 @@ module key_check
           end
         end
         X_NUMBER: begin
-          if (takes_number_beat && item_valid) begin
-            number_beat <= item_data;
+          if (takes_number_beat && has_one) begin
+            number_beat <= word;
             number_bytes <= number_left > 12'd8 ? 4'd8 : number_left[3:0];
           end else if (number_bytes != 4'd0 && !number_done && !number_bad) begin
             number_beat <= number_beat >> 8;
@@ -603,16 +545,14 @@ module key_check
         X_WRITE:
         if (write_ready) begin
           writes_started <= 1'b1;
-          state <= X_W_CAS;
-        end
-        X_W_CAS: if (data_ready) begin
-          r.cas <= next_cas;
           state <= X_W_FLAGS;
         end
         X_W_FLAGS: if (data_ready) state <= X_W_SIZES;
-        X_W_SIZES: begin
+        X_W_SIZES: if (data_ready) state <= X_W_CAS;
+        X_W_CAS: begin
           key_at <= '0;
           vbeats_left <= new_vbeats;
+          r.cas <= next_cas;
           if (data_ready) state <= X_W_KEY;
         end
         X_W_KEY:

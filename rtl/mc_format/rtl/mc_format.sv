@@ -25,7 +25,7 @@ module mc_format
 );
   typedef enum logic [3:0] {
     F_IDLE, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_LINE_END, F_VALUE, F_TAIL, F_TEXT, F_NUMBER,
-    F_HEAD0, F_HEAD1, F_HEAD2, F_EXTRAS
+    F_HEAD, F_HEAD_CAS
   } state_t;
   state_t state;
 
@@ -202,18 +202,26 @@ module mc_format
   logic [4:0] count_left;
   assign count_left = count_a - digit_at;
 
+  // --- What ends an item of a text reply.
+  logic [55:0] tail;
+  logic [4:0] tail_bytes;
+  assign tail = {8'h0a, 8'h0d, "D", "N", "E", 8'h0a, 8'h0d};
+  assign tail_bytes = q.last_key ? 5'd7 : 5'd2;
+
   // --- Pieces.
   logic piece_valid, piece_ready, piece_last;
-  logic [63:0] piece;
-  logic [3:0] piece_bytes;
+  logic [127:0] piece;
+  logic [4:0] piece_bytes;
   logic ends;      // this piece is the result's last
-  logic hit_now;   // `result` is a hit, whose first piece goes out at once
+  // `result` is a hit, whose first piece goes out at once; a text reply's has the key's first bytes.
+  logic hit_now, hit_ready;
   assign hit_now = result_valid && !silent && carries;
+  assign hit_ready = hit_now && (result.bin || key_valid);
   logic short_numbers;  // flags and size fit into one piece
   assign short_numbers = count_a == 5'd1 && count_b <= 5'd3 && !q.ret_cas;
   logic sent;
   assign sent = piece_valid && piece_ready;
-  byte_packer packer (
+  wide_packer packer (
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
       .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
       .out_last
@@ -233,6 +241,8 @@ module mc_format
   logic [15:0] key_size;
   logic [31:0] body_size;
   logic [63:0] reply_cas;
+  logic [31:0] hit_body;  // of `result`
+  assign hit_body = 32'd4 + (result.ret_key ? {24'd0, result.klen} : 32'd0) + {20'd0, result.vlen};
   always_comb begin
     extras_size = (q.outcome == OUT_HIT || q.outcome == OUT_TOUCHED) ? 8'd4 : 8'd0;
     key_size = (q.ret_key && (q.outcome == OUT_HIT || q.outcome == OUT_MISS)) ? {8'd0, q.klen} : 16'd0;
@@ -249,15 +259,15 @@ module mc_format
   always_comb begin
     piece_valid = 1'b0;
     piece = '0;
-    piece_bytes = 4'd0;
+    piece_bytes = 5'd0;
     ends = 1'b0;
     key_ready = 1'b0;
     value_ready = 1'b0;
     case (state)
       F_KEY: begin
         piece_valid = key_valid && !drops;
-        piece = key_data;
-        piece_bytes = key_bytes > 8'd8 ? 4'd8 : key_bytes[3:0];
+        piece = {64'd0, key_data};
+        piece_bytes = key_bytes > 8'd8 ? 5'd8 : {1'b0, key_bytes[3:0]};
         key_ready = drops || piece_ready;
         ends = q.bin && q.outcome == OUT_MISS && key_left == 6'd1;
         if (q.bin && q.outcome == OUT_HIT && q.vlen == 12'd0 && key_left == 6'd1) ends = 1'b1;
@@ -266,102 +276,91 @@ module mc_format
         // A blank and up to seven digits, then further digits.
         piece_valid = done_a && done_b;
         if (short_numbers) begin
-          piece = {size_text[47:0], 4'h3, digits_a[79:76], 8'h20};
+          piece = {64'd0, size_text[47:0], 4'h3, digits_a[79:76], 8'h20};
           for (int i = 0; i < 3; i++) if (count_b == 5'(i + 1)) piece[8*(i+4)+:16] = 16'h0a0d;
-          piece_bytes = count_b[3:0] + 4'd5;
+          piece_bytes = count_b + 5'd5;
         end else if (digit_at == 5'd0) begin
-          piece = blank_and(digits_a[79:52]);
-          piece_bytes = count_a > 5'd7 ? 4'd8 : count_a[3:0] + 4'd1;
+          piece = {64'd0, blank_and(digits_a[79:52])};
+          piece_bytes = count_a > 5'd7 ? 5'd8 : count_a + 5'd1;
         end else begin
-          piece = ascii(digits_left[79:48]);
-          piece_bytes = count_left > 5'd8 ? 4'd8 : count_left[3:0];
+          piece = {64'd0, ascii(digits_left[79:48])};
+          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
         end
       end
       F_SIZE: begin
         // A blank, up to four digits and the line end.
         piece_valid = done_b;
-        piece = size_text;
-        piece_bytes = count_b[3:0] + 4'd1;
+        piece = {64'd0, size_text};
+        piece_bytes = count_b + 5'd1;
         if (!q.ret_cas) begin
           for (int i = 0; i < 4; i++)
             if (count_b == 5'(i + 1)) piece[8*(i+2)+:16] = 16'h0a0d;
-          piece_bytes = count_b[3:0] + 4'd3;
+          piece_bytes = count_b + 5'd3;
         end
       end
       F_CAS: begin
         piece_valid = done_a && cas_started;
         if (digit_at == 5'd0) begin
-          piece = blank_and(digits_a[79:52]);
-          piece_bytes = count_a > 5'd7 ? 4'd8 : count_a[3:0] + 4'd1;
+          piece = {64'd0, blank_and(digits_a[79:52])};
+          piece_bytes = count_a > 5'd7 ? 5'd8 : count_a + 5'd1;
         end else begin
-          piece = ascii(digits_left[79:48]);
-          piece_bytes = count_left > 5'd8 ? 4'd8 : count_left[3:0];
+          piece = {64'd0, ascii(digits_left[79:48])};
+          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
         end
       end
       F_LINE_END: begin
         piece_valid = 1'b1;
-        piece = 64'h0a0d;
-        piece_bytes = 4'd2;
+        piece = 128'h0a0d;
+        piece_bytes = 5'd2;
         ends = q.outcome == OUT_NUMBER;
       end
       F_VALUE: begin
         piece_valid = value_valid;
-        piece = value_data;
-        piece_bytes = value_bytes > 12'd8 ? 4'd8 : value_bytes[3:0];
+        piece = {64'd0, value_data};
+        piece_bytes = value_bytes > 12'd8 ? 5'd8 : {1'b0, value_bytes[3:0]};
         value_ready = piece_ready;
-        ends = q.bin && value_left == 9'd1;
-        // The line end goes with the last bytes where it fits.
-        if (!q.bin && !q.last_key && value_bytes <= 12'd6) begin
-          piece = value_data | (64'h0a0d << {value_bytes[2:0], 3'b000});
-          piece_bytes = value_bytes[3:0] + 4'd2;
-          ends = 1'b1;
+        ends = value_left == 9'd1;
+        // What ends the item goes with its last bytes.
+        if (!q.bin && ends) begin
+          piece = {64'd0, value_data} | ({72'd0, tail} << {value_bytes[3:0], 3'b000});
+          piece_bytes = {1'b0, value_bytes[3:0]} + tail_bytes;
         end
       end
       F_TAIL: begin
         piece_valid = 1'b1;
-        piece = {8'd0, 8'h0a, 8'h0d, "D", "N", "E", 8'h0a, 8'h0d};
-        piece_bytes = q.last_key ? 4'd7 : 4'd2;
+        piece = {72'd0, tail};
+        piece_bytes = tail_bytes;
         ends = 1'b1;
       end
       F_TEXT: begin
         piece_valid = 1'b1;
-        piece = first8;
-        piece_bytes = text_bytes > 7'd8 ? 4'd8 : text_bytes[3:0];
+        piece = {64'd0, first8};
+        piece_bytes = text_bytes > 7'd8 ? 5'd8 : {1'b0, text_bytes[3:0]};
         ends = text_bytes <= 7'd8;
       end
       F_NUMBER: begin
         if (q.bin) begin
           piece_valid = 1'b1;
-          piece = swap64(q.number);
-          piece_bytes = 4'd8;
+          piece = {64'd0, swap64(q.number)};
+          piece_bytes = 5'd8;
           ends = 1'b1;
         end else begin
           piece_valid = done_a;
-          piece = ascii(digits_left[79:48]);
-          piece_bytes = count_left > 5'd8 ? 4'd8 : count_left[3:0];
+          piece = {64'd0, ascii(digits_left[79:48])};
+          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
         end
       end
-      F_HEAD0: begin
+      F_HEAD: begin
         piece_valid = 1'b1;
-        piece = {swap16(status), 8'd0, extras_size, swap16(key_size), q.opcode, 8'h81};
-        piece_bytes = 4'd8;
+        piece = {q.opaque, swap32(body_size), swap16(status), 8'd0, extras_size, swap16(key_size), q.opcode, 8'h81};
+        piece_bytes = 5'd16;
       end
-      F_HEAD1: begin
+      F_HEAD_CAS: begin
+        // And the extras.
         piece_valid = 1'b1;
-        piece = {q.opaque, swap32(body_size)};
-        piece_bytes = 4'd8;
-      end
-      F_HEAD2: begin
-        piece_valid = 1'b1;
-        piece = swap64(reply_cas);
-        piece_bytes = 4'd8;
-        ends = body_size == 32'd0;
-      end
-      F_EXTRAS: begin
-        piece_valid = 1'b1;
-        piece = {32'd0, swap32(q.flags)};
-        piece_bytes = 4'd4;
-        ends = key_size == 16'd0 && (q.outcome == OUT_TOUCHED || q.vlen == 12'd0);
+        piece = {32'd0, swap32(q.flags), swap64(reply_cas)};
+        piece_bytes = extras_size == 8'd0 ? 5'd8 : 5'd12;
+        ends = body_size == {24'd0, extras_size};
       end
       default: begin
         // A result without a reply may still end its datagram.
@@ -371,13 +370,15 @@ module mc_format
         end
         // A hit begins at once.
         if (hit_now) begin
-          piece_valid = 1'b1;
+          piece_valid = hit_ready;
           if (result.bin) begin
-            piece = {16'd0, 8'd0, 8'd4, result.ret_key ? {result.klen, 8'd0} : 16'd0, result.opcode, 8'h81};
-            piece_bytes = 4'd8;
+            piece = {result.opaque, swap32(hit_body), 16'd0, 8'd0, 8'd4, result.ret_key ? {result.klen, 8'd0} : 16'd0,
+                     result.opcode, 8'h81};
+            piece_bytes = 5'd16;
           end else begin
-            piece = {16'd0, " ", "E", "U", "L", "A", "V"};
-            piece_bytes = 4'd6;
+            piece = {16'd0, key_data, " ", "E", "U", "L", "A", "V"};
+            piece_bytes = result.klen > 8'd8 ? 5'd14 : result.klen[4:0] + 5'd6;
+            key_ready = piece_ready;
           end
         end
       end
@@ -386,14 +387,14 @@ module mc_format
     // A dropped key that ends the datagram.
     if (state == F_KEY && drops && key_left == 6'd1 && drop_ends) begin
       piece_valid = key_valid;
-      piece_bytes = 4'd0;
+      piece_bytes = 5'd0;
       piece_last = q.eod;
       key_ready = piece_ready;
       ends = 1'b1;
     end
   end
 
-  assign result_ready = state == F_IDLE && !(hit_now && !piece_ready) &&
+  assign result_ready = state == F_IDLE && !(hit_now && !(hit_ready && piece_ready)) &&
                         !(result_valid && silent && result.kbeats == 6'd0 && !carries && result.eod && !piece_ready);
   assign start_a = (state == F_IDLE && result_valid) || (state == F_SIZE && sent && q.ret_cas);
   assign start_b = state == F_IDLE && result_valid;
@@ -423,8 +424,13 @@ module mc_format
           if (result_valid && result_ready) begin
             if (silent && result.kbeats == 6'd0) state <= F_IDLE;
             else if (silent) state <= F_KEY;
-            else if (hit_now) state <= result.bin ? F_HEAD1 : F_KEY;
-            else if (result.bin) state <= F_HEAD0;
+            else if (hit_now) begin
+              state <= result.bin ? F_HEAD_CAS : result.kbeats == 6'd1 ? F_FLAGS : F_KEY;
+              if (!result.bin) begin
+                key_left <= result.kbeats - 6'd1;
+                key_bytes <= result.klen - 8'd8;
+              end
+            end else if (result.bin) state <= F_HEAD;
             else if (result.kbeats != 6'd0) state <= F_KEY;
             else if (result.outcome == OUT_NUMBER) state <= F_NUMBER;
             else if (has_text) state <= F_TEXT;
@@ -443,7 +449,7 @@ module mc_format
         end
         F_FLAGS:
         if (sent) begin
-          digit_at <= digit_at + 5'(piece_bytes) - {4'd0, digit_at == 5'd0};
+          digit_at <= digit_at + piece_bytes - {4'd0, digit_at == 5'd0};
           if (short_numbers) begin
             state <= q.vlen == 12'd0 ? F_TAIL : F_VALUE;
           end else if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8)) begin
@@ -459,7 +465,7 @@ module mc_format
         end
         F_CAS:
         if (sent) begin
-          digit_at <= digit_at + 5'(piece_bytes) - {4'd0, digit_at == 5'd0};
+          digit_at <= digit_at + piece_bytes - {4'd0, digit_at == 5'd0};
           if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8))
             state <= F_LINE_END;
         end
@@ -468,7 +474,7 @@ module mc_format
         if (sent) begin
           value_left <= value_left - 9'd1;
           value_bytes <= value_bytes - 12'd8;
-          if (value_left == 9'd1) state <= ends ? F_IDLE : F_TAIL;
+          if (ends) state <= F_IDLE;
         end
         F_TAIL: if (sent) state <= F_IDLE;
         F_TEXT:
@@ -479,25 +485,18 @@ module mc_format
         end
         F_NUMBER:
         if (sent) begin
-          digit_at <= digit_at + 5'(piece_bytes);
+          digit_at <= digit_at + piece_bytes;
           if (q.bin) state <= F_IDLE;
           else if (count_left <= 5'd8) state <= F_LINE_END;
         end
-        F_HEAD0: if (sent) state <= F_HEAD1;
-        F_HEAD1: if (sent) state <= F_HEAD2;
-        F_HEAD2:
+        F_HEAD: if (sent) state <= F_HEAD_CAS;
+        F_HEAD_CAS:
         if (sent) begin
           if (ends) state <= F_IDLE;
-          else if (extras_size != 8'd0) state <= F_EXTRAS;
           else if (key_size != 16'd0) state <= F_KEY;
+          else if (q.outcome == OUT_HIT) state <= F_VALUE;
           else if (q.outcome == OUT_NUMBER) state <= F_NUMBER;
           else state <= F_TEXT;
-        end
-        F_EXTRAS:
-        if (sent) begin
-          if (ends) state <= F_IDLE;
-          else if (key_size != 16'd0) state <= F_KEY;
-          else state <= F_VALUE;
         end
         default: state <= F_IDLE;
       endcase

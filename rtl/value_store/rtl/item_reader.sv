@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads items from memory. An item is divided into bursts of up to 8 beats, of which up to 64 are
-// under way. Memory may answer them in any order and interleaved, beats of one burst in order; the
-// items leave in the order of the requests. The reorder buffer always has room for what has been
-// asked for.
+// Reads items from memory. An item is divided into bursts of up to 4 beats of two words, of which up
+// to 64 are under way. Memory may answer them in any order and interleaved, beats of one burst in
+// order; the items leave in the order of the requests. The reorder buffer always has room for what
+// has been asked for. The last beat of an item has one word where the item's number of words is odd.
 module item_reader #(
     parameter int SLOT_BITS = 15,
     parameter int TAG_LOG = 6
@@ -13,47 +13,53 @@ module item_reader #(
     input  logic                 req_valid,
     output logic                 req_ready,
     input  logic [SLOT_BITS-1:0] req_slot,
-    input  logic [7:0]           req_beats,  // at least 1
+    input  logic [7:0]           req_words,  // at least 1
     output logic                 ar_valid,
     input  logic                 ar_ready,
-    output logic [SLOT_BITS+7:0] ar_addr,    // in beats
-    output logic [3:0]           ar_len,     // beats
+    output logic [SLOT_BITS+6:0] ar_addr,    // in beats
+    output logic [2:0]           ar_len,     // beats
     output logic [TAG_LOG-1:0]   ar_tag,
     input  logic                 r_valid,
     input  logic [TAG_LOG-1:0]   r_tag,
-    input  logic [63:0]          r_data,
+    input  logic [127:0]         r_data,
     output logic                 out_valid,
     input  logic                 out_ready,
-    output logic [63:0]          out_data
+    output logic [127:0]         out_data,
+    output logic                 out_two     // the beat has two words
 );
   localparam int TAGS = 2 ** TAG_LOG;
 
   // --- Bursts.
-  logic [7:0] offset;
+  logic [7:0] offset;  // in words
   logic [7:0] rest;
+  logic [3:0] words;   // of the burst
   logic [TAG_LOG:0] issued, drained;  // tags are used in turn
   logic room;
-  assign rest = req_beats - offset;
+  assign rest = req_words - offset;
+  assign words = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign room = issued - drained != (TAG_LOG + 1)'(TAGS);
   assign ar_valid = req_valid && room;
-  assign ar_addr = {req_slot, offset};
-  assign ar_len = rest > 8'd8 ? 4'd8 : rest[3:0];
+  assign ar_addr = {req_slot, offset[7:1]};
+  assign ar_len = words[3:1] + {2'd0, words[0]};
   assign ar_tag = issued[TAG_LOG-1:0];
   assign req_ready = ar_valid && ar_ready && rest <= 8'd8;
 
   // --- The reorder buffer.
-  logic [63:0] mem[TAGS*8];
-  logic [3:0] filled[TAGS];
-  logic [3:0] length[TAGS];
-  logic [2:0] beat;
+  logic [127:0] mem[TAGS*4];
+  logic [2:0] filled[TAGS];   // beats
+  logic [3:0] length[TAGS];   // words
+  logic [1:0] beat;
   logic fetch;
   logic [TAG_LOG-1:0] head;
   assign head = drained[TAG_LOG-1:0];
   assign fetch = issued != drained && filled[head] > {1'b0, beat} && (!out_valid || out_ready);
 
   always_ff @(posedge clk) begin
-    if (r_valid) mem[{r_tag, filled[r_tag][2:0]}] <= r_data;
-    if (fetch) out_data <= mem[{head, beat}];
+    if (r_valid) mem[{r_tag, filled[r_tag][1:0]}] <= r_data;
+    if (fetch) begin
+      out_data <= mem[{head, beat}];
+      out_two <= {beat, 1'b1} < length[head][2:0] || length[head][3];
+    end
   end
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -67,13 +73,13 @@ module item_reader #(
         offset <= req_ready ? 8'd0 : offset + 8'd8;
         issued <= issued + 1'b1;
         filled[ar_tag] <= '0;
-        length[ar_tag] <= ar_len;
+        length[ar_tag] <= words;
       end
-      if (r_valid) filled[r_tag] <= filled[r_tag] + 4'd1;
+      if (r_valid) filled[r_tag] <= filled[r_tag] + 3'd1;
       if (fetch) begin
         out_valid <= 1'b1;
-        beat <= beat + 3'd1;
-        if ({1'b0, beat} + 4'd1 == length[head]) begin
+        beat <= beat + 2'd1;
+        if ({1'b0, beat, 1'b0} + 4'd2 >= length[head]) begin
           beat <= '0;
           drained <= drained + 1'b1;
         end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes items, or one beat of one, to memory, in bursts of up to 8 beats. When memory has
+// Writes items, or the first beat of one, to memory, in bursts of up to 8 beats. When memory has
 // acknowledged all bursts of a request, `free` names its entry in the scoreboard: only then may
 // another operation read the row.
 module item_writer #(
@@ -13,7 +13,6 @@ module item_writer #(
     input  logic                   req_valid,
     output logic                   req_ready,
     input  logic [SLOT_BITS-1:0]   req_slot,
-    input  logic [7:0]             req_offset,
     input  logic [7:0]             req_beats,   // at least 1
     input  logic [HAZARDS_LOG-1:0] req_hazard,
     input  logic                   data_valid,
@@ -49,7 +48,7 @@ module item_writer #(
 
   assign rest = req_beats - written;
   assign aw_valid = req_valid && !in_burst && !busy[tag];
-  assign aw_addr = {req_slot, req_offset + written};
+  assign aw_addr = {req_slot, written};
   assign aw_len = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign aw_tag = tag;
   assign w_valid = in_burst && data_valid;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The items' side of a core: index, memory and execution. Takes operations with the hashes of their
+// keys and gives results, in the same order.
+module mc_store
+  import wc_pkg::*;
+#(
+    parameter int ROW_BITS = 11,
+    parameter int TAG_BITS = 16
+) (
+    input  logic                 clk,
+    input  logic                 rst,
+    input  logic                 second_tick,
+    input  logic [1:0]           hold,        // 0 except in tests
+    input  logic                 op_valid,
+    output logic                 op_ready,
+    input  meta_t                op,
+    input  logic [31:0]          row_hash,
+    input  logic [31:0]          tag_hash,
+    input  logic                 key_valid,
+    output logic                 key_ready,
+    input  logic [63:0]          key_data,
+    input  logic                 value_valid,
+    output logic                 value_ready,
+    input  logic [63:0]          value_data,
+    output logic                 result_valid,
+    input  logic                 result_ready,
+    output result_t              result,
+    output logic                 key_out_valid,
+    input  logic                 key_out_ready,
+    output logic [63:0]          key_out_data,
+    output logic                 value_out_valid,
+    input  logic                 value_out_ready,
+    output logic [63:0]          value_out_data,
+    // Memory, as of mc_core.
+    output logic                 ar_valid,
+    input  logic                 ar_ready,
+    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [2:0]           ar_len,
+    output logic [5:0]           ar_tag,
+    input  logic                 r_valid,
+    input  logic [5:0]           r_tag,
+    input  logic [127:0]         r_data,
+    output logic                 aw_valid,
+    input  logic                 aw_ready,
+    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [3:0]           aw_len,
+    output logic [4:0]           aw_tag,
+    output logic                 w_valid,
+    input  logic                 w_ready,
+    output logic [63:0]          w_data,
+    output logic                 w_last,
+    input  logic                 b_valid,
+    input  logic [4:0]           b_tag,
+    // From and for the registers.
+    input  logic                 set_clock,
+    input  logic [31:0]          set_now,
+    input  logic [31:0]          set_unix_start,
+    input  logic                 set_cas_valid,
+    input  logic [63:0]          set_cas,
+    output logic [31:0]          now,
+    output logic [31:0]          unix_start,
+    output logic [39:0]          generation,
+    output logic                 ready,       // after reset
+    output store_events_t        events,
+    output logic                 idle
+);
+  localparam int HZ = 5;
+  localparam int SLOT_BITS = ROW_BITS + 4;
+
+  // --- Index.
+  typedef struct packed {
+    meta_t op;
+    logic [ROW_BITS-1:0] row;
+    logic [TAG_BITS-1:0] tag;
+    logic found;
+    logic [2:0] way;
+    logic half;
+    logic [7:0] beats;
+    logic [HZ-1:0] hazard;
+  } looked_t;
+  looked_t lk, lk2;
+  logic lk_v, lk_r, lk2_v, lk2_r, lk2g_v, lk2g_r;
+  logic rd_v, rd_r;
+  logic [SLOT_BITS-1:0] rd_slot;
+  logic [7:0] rd_beats;
+  logic up_v, up_live, up_half, to_v, fa_v, fb_v;
+  logic [7:0] up_beats;
+  logic [HZ-1:0] fb_id;
+  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .HAZARDS_LOG(HZ)) u_lookup (
+      .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
+      .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
+      .out_tag(lk.tag), .out_found(lk.found), .out_way(lk.way), .out_half(lk.half),
+      .out_beats(lk.beats), .out_hazard(lk.hazard), .read_valid(rd_v), .read_ready(rd_r),
+      .read_slot(rd_slot), .read_beats(rd_beats), .update_valid(up_v), .update_row(lk2.row),
+      .update_way(lk2.way), .update_live(up_live), .update_tag(lk2.tag), .update_half(up_half),
+      .update_beats(up_beats), .touch_valid(to_v), .touch_row(lk2.row), .touch_way(lk2.way),
+      .free_a_valid(fa_v), .free_a_id(lk2.hazard), .free_b_valid(fb_v), .free_b_id(fb_id),
+      .stalled(events.stalled)
+  );
+  packet_fifo #(.W($bits(looked_t)), .LOG(6)) f_looked (
+      .clk, .rst, .in_valid(lk_v), .in_ready(lk_r), .in_data(lk), .commit(1'b1), .abort(1'b0),
+      .out_valid(lk2_v), .out_ready(lk2_r), .out_data(lk2)
+  );
+  stream_gate g7 (.clk, .rst, .hold(hold[0]), .in_valid(lk2_v), .in_ready(lk2_r), .out_valid(lk2g_v), .out_ready(lk2g_r));
+
+  // --- Memory.
+  logic rq_v, rq_r;
+  logic [SLOT_BITS-1:0] rq_slot;
+  logic [7:0] rq_beats;
+  fifo #(.W(SLOT_BITS + 8), .LOG(3)) f_read (
+      .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
+      .out_ready(rq_r), .out_data({rq_slot, rq_beats})
+  );
+  logic it_v, it_r, itg_v, itg_r, it_two;
+  logic [127:0] it_d;
+  item_reader #(.SLOT_BITS(SLOT_BITS)) u_reader (
+      .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(rq_beats),
+      .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
+      .out_valid(it_v), .out_ready(it_r), .out_data(it_d), .out_two(it_two)
+  );
+  stream_gate g8 (.clk, .rst, .hold(hold[1]), .in_valid(it_v), .in_ready(it_r), .out_valid(itg_v), .out_ready(itg_r));
+  logic wq_v, wq_r, wq2_v, wq2_r, wd_v, wd_r, wd2_v, wd2_r;
+  logic [SLOT_BITS-1:0] wq_slot, wq2_slot;
+  logic [7:0] wq_beats, wq2_beats;
+  logic [HZ-1:0] wq_hz, wq2_hz;
+  logic [63:0] wd, wd2;
+  fifo #(.W(SLOT_BITS + 8 + HZ), .LOG(3)) f_wreq (
+      .clk, .rst, .in_valid(wq_v), .in_ready(wq_r), .in_data({wq_slot, wq_beats, wq_hz}),
+      .out_valid(wq2_v), .out_ready(wq2_r), .out_data({wq2_slot, wq2_beats, wq2_hz})
+  );
+  fifo #(.W(64), .LOG(5)) f_wdata (
+      .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
+  );
+  item_writer #(.SLOT_BITS(SLOT_BITS), .HAZARDS_LOG(HZ)) u_writer (
+      .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot),
+      .req_beats(wq2_beats), .req_hazard(wq2_hz), .data_valid(wd2_v), .data_ready(wd2_r), .data(wd2),
+      .aw_valid, .aw_ready, .aw_addr, .aw_len, .aw_tag, .w_valid, .w_ready, .w_data, .w_last,
+      .b_valid, .b_tag, .free_valid(fb_v), .free_id(fb_id)
+  );
+
+  // --- Execution.
+  logic rs_v, rs_r, ko_v, ko_r, vo_v, vo_r;
+  result_t rs;
+  logic [63:0] ko_d, vo_d;
+  logic flush_v;
+  key_check #(.ROW_BITS(ROW_BITS), .HAZARDS_LOG(HZ)) u_check (
+      .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
+      .found(lk2.found), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
+      .key_valid, .key_ready, .key_data, .value_valid, .value_ready,
+      .value_data, .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d), .item_two(it_two),
+      .result_valid(rs_v), .result_ready(rs_r), .result(rs), .key_out_valid(ko_v), .key_out_ready(ko_r),
+      .key_out_data(ko_d), .value_out_valid(vo_v), .value_out_ready(vo_r), .value_out_data(vo_d),
+      .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot),
+      .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
+      .update_valid(up_v), .update_live(up_live), .update_beats(up_beats), .update_half(up_half),
+      .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v),
+      .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
+      .counts_store(events.store), .counts_other_key(events.other_key)
+  );
+  fifo #(.W($bits(result_t)), .LOG(3)) f_result (
+      .clk, .rst, .in_valid(rs_v), .in_ready(rs_r), .in_data(rs), .out_valid(result_valid), .out_ready(result_ready), .out_data(result)
+  );
+  fifo #(.W(64), .LOG(6)) f_keyout (
+      .clk, .rst, .in_valid(ko_v), .in_ready(ko_r), .in_data(ko_d), .out_valid(key_out_valid), .out_ready(key_out_ready), .out_data(key_out_data)
+  );
+  fifo #(.W(64), .LOG(4)) f_valueout (
+      .clk, .rst, .in_valid(vo_v), .in_ready(vo_r), .in_data(vo_d), .out_valid(value_out_valid), .out_ready(value_out_ready), .out_data(value_out_data)
+  );
+  expiry_clock u_clock (
+      .clk, .rst, .tick(second_tick), .set_valid(set_clock), .set_now, .set_unix_start, .flush_valid(flush_v), .flush_exptime(lk2.op.exptime), .now,
+      .unix_start, .generation
+  );
+  assign idle = !(lk2_v || it_v || wq2_v || wd2_v || result_valid || key_out_valid || value_out_valid);
+endmodule

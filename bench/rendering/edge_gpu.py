@@ -74,6 +74,36 @@ def programs() -> str:
     return rendered(head, lines, found)
 
 
+def server_loss() -> str:
+    """Figure 5.2: of the server's packets beside arithmetic; by launches, by events."""
+    found = rows(FILE, what="beside_programs")
+    lost = []
+    for server in ("launch", "edge"):
+        alone = median(found, "packets_per_s", program="none", server=server)
+        lost.append(1 - median(found, "packets_per_s", program="compute", server=server) / alone)
+    return f"{percent(lost[0], 0)} slower, with events {percent(lost[1])}"
+
+
+def product_times() -> str:
+    """Figure 5.3: times of products, launches over persistent blocks."""
+    found = rows(FILE, what="product")
+    sizes = sorted({row["size"] for row in found})
+    times = [only(found, way="launch", size=size)["us_each"] / only(found, way="persistent", size=size)["us_each"] for size in sizes]
+    return f"{times[0]:.1f} times (small), {times[1]:.1f} (large)"
+
+
+def loads_of(way: str) -> str:
+    """Figure 5.17: reads of L2 against polling, as ncu counts them."""
+    found = rows(FILE, what="counters")
+    return percent(only(found, way=way)["l2_reads"] / only(found, way="poll")["l2_reads"] - 1, 0)
+
+
+def instructions_of(way: str) -> str:
+    """Figure 5.18: likewise, instructions."""
+    found = rows(FILE, what="counters")
+    return percent(only(found, way=way)["instructions"] / only(found, way="poll")["instructions"] - 1, 0)
+
+
 @block("edge-power")
 def power() -> str:
     found = rows(FILE, what="product")

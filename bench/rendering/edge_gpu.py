@@ -81,7 +81,7 @@ def server_loss() -> str:
     for server in ("launch", "edge"):
         alone = median(found, "packets_per_s", program="none", server=server)
         lost.append(1 - median(found, "packets_per_s", program="compute", server=server) / alone)
-    return f"{percent(lost[0], 0)} slower, with events {percent(lost[1])}"
+    return f"{percent(-lost[0], 0)}, events {percent(-lost[1])}"
 
 
 def product_times() -> str:
@@ -89,7 +89,7 @@ def product_times() -> str:
     found = rows(FILE, what="product")
     sizes = sorted({row["size"] for row in found})
     times = [only(found, way="launch", size=size)["us_each"] / only(found, way="persistent", size=size)["us_each"] for size in sizes]
-    return f"{times[0]:.1f} times (small), {times[1]:.1f} (large)"
+    return f"{times[0]:.1f} times, {times[1]:.1f}"
 
 
 def loads_of(way: str) -> str:

@@ -210,7 +210,7 @@ DISSERTATION = (
     Shown("figure 4.17", "its energy", "127 k/J, the machine", energy, RUN.format("get"), "W"),
     Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "W"),
     Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", edge_gpu.server_loss, EVENTS.format("programs")),
-    Shown("figure 5.3", "persistent against launches", "2.9 times (small), 0.18", edge_gpu.product_times, EVENTS.format("power")),
+    Shown("figure 5.3", "persistent against launches", "2.9 times; large 0.18", edge_gpu.product_times, EVENTS.format("power")),
     Shown("figure 5.9", "a warp context is free", "half of the cycles", edge.free_context, EDGE.format("alone")),
     Shown("figure 5.10", "registers in use", "60%", edge.registers_used, EDGE.format("alone")),
     Shown("figure 5.11", "stalls before preemption", "2,000 to 8,000 cycles", edge.stalls, EDGE.format("preempt")),

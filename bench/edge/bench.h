@@ -35,6 +35,7 @@ struct Scale {
   uint32_t image = 4096;  // pixels of a side
   uint64_t table_bytes = uint64_t{1} << 30;
   bool graphs = true;
+  uint32_t rounds = 5;  // of what is measured several times
 };
 
 // One line of JSON a result.

@@ -68,7 +68,7 @@ int run(int count, char** words) {
   bool any = false;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(words[i], "--quick") == 0) {
-      scale = {0.05, 120, 16, 3, 128, 64, 1 << 20, false};
+      scale = {0.05, 120, 16, 3, 128, 64, 1 << 20, false, 1};
       continue;
     }
     const auto* const part =

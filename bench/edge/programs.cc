@@ -121,7 +121,7 @@ class Run {
     const auto begin = Clock::now();
     uint64_t packets = 0;
     stay_on(0);
-    while (seconds_since(begin) < scale_.seconds * 1.5) {
+    while (seconds_since(begin) < scale_.seconds) {
       if (server_ == Server::kLaunches) packets += generate_for_launches();
       if (server_ == Server::kEvents) packets += generate_for_events(submitters);
       if (server_ == Server::kNone) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -199,13 +199,13 @@ class Run {
 
 }  // namespace
 
+// Interleaved, several times: the machine is not equally fast all the time.
 void measure_beside_programs(const Scale& scale) {
-  for (const Program program : {Program::kCompute, Program::kMemory}) {
-    Run(scale, program, Server::kNone).run();
-  }
-  for (const Server server : {Server::kLaunches, Server::kEvents}) {
+  for (uint32_t round = 0; round < scale.rounds; ++round) {
     for (const Program program : {Program::kNone, Program::kCompute, Program::kMemory}) {
-      Run(scale, program, server).run();
+      for (const Server server : {Server::kNone, Server::kLaunches, Server::kEvents}) {
+        if (program != Program::kNone || server != Server::kNone) Run(scale, program, server).run();
+      }
     }
   }
 }

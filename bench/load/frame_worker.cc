@@ -190,15 +190,24 @@ void FrameWorker::read(Bytes frame) {
   const std::string_view reply(payload + DatagramHeader::kSize,
                                udp_size - net::kUdpProtocolHeaderSize - DatagramHeader::kSize);
   context_.note_received(DatagramHeader::kSize + reply.size());
-  const Pending& pending = request.pending;
-  if (!checked && pending.operation == Operation::kGet && pending.count == 1 &&
-      header.pieces == 1 && reply.starts_with('V')) {
-    ++context_.findings.hits;
-    context_.finish(pending.operation, request.begin_ns);
-    release(request);
-    return;
-  }
+  if (!checked && header.pieces == 1 && skim(request, reply)) return;
   read_reply(request, request.place.join(reply));
+}
+
+// Takes a reply whose values are not verified. False: it needs to be read.
+bool FrameWorker::skim(Request& request, std::string_view reply) {
+  const Pending& pending = request.pending;
+  if (pending.operation != Operation::kGet || !reply.starts_with('V')) return false;
+  uint32_t hits = 1;
+  if (pending.count > 1) {
+    if (!Codec::count_values(reply, &hits) || hits > pending.count) return false;
+    if (hits < pending.count && context_.findings.keep_missed) return false;
+  }
+  context_.findings.hits += hits;
+  context_.findings.misses += pending.count - hits;
+  context_.finish(pending.operation, request.begin_ns);
+  release(request);
+  return true;
 }
 
 // See UdpConnection::read_reply().

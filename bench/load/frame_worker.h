@@ -62,6 +62,7 @@ class FrameWorker final : public Worker {
   void receive(int timeout_ms);
   void read(Bytes frame);
   [[nodiscard]] bool is_intact(Bytes frame, uint16_t client_port) const;
+  [[nodiscard]] bool skim(Request& request, std::string_view reply);
   void read_reply(Request& request, std::string_view reply);
   void release(Request& request);
   void check_timeouts();

@@ -91,6 +91,30 @@ char* Codec::write(const Pending& pending, uint32_t version, char* out) const {
   return line.end();
 }
 
+bool Codec::count_values(std::string_view reply, uint32_t* count) {
+  constexpr std::string_view kValue = "VALUE ";
+  uint32_t found = 0;
+  while (reply.starts_with(kValue)) {
+    const size_t line = reply.find('\r', kValue.size());
+    if (line == std::string_view::npos) return false;
+    // The size is the last word: text gets ask for no CAS ids.
+    size_t bytes = 0;
+    size_t scale = 1;
+    for (size_t at = line - 1; reply[at] >= '0' && reply[at] <= '9' && scale < size_t{1} << 32;
+         --at) {
+      bytes += scale * static_cast<size_t>(reply[at] - '0');
+      scale *= 10;
+    }
+    const size_t whole = line + kLineEnd.size() + bytes + kLineEnd.size();
+    if (reply.size() < whole) return false;
+    reply.remove_prefix(whole);
+    ++found;
+  }
+  if (found == 0 || reply != "END\r\n") return false;
+  *count = found;
+  return true;
+}
+
 Progress Codec::read(Pending* pending, std::string_view* in, Findings* findings) const {
   if (pending->operation != Operation::kGet) return read_change(*pending, in, findings);
   return meta_ ? read_meta_get(pending, in, findings) : read_text_get(pending, in, findings);

@@ -64,6 +64,10 @@ class Codec {
     std::string_view key;  // if the line has one
   };
 
+  // Counts the values of a reply to a text get, and looks at nothing else of them. False: it is not
+  // such a reply from VALUE to END, and nothing was counted.
+  [[nodiscard]] static bool count_values(std::string_view reply, uint32_t* count);
+
  private:
   // A function that writes the key.
   auto key_of(uint32_t id) const {

@@ -130,6 +130,31 @@ TEST(Protocol, CountsHitsAndMisses) {
   EXPECT_EQ(meta.findings.misses, 3u);
 }
 
+TEST(Protocol, CountsTheValuesOfAWholeReply) {
+  const Speaker speaker(false);
+  uint32_t count = 0;
+  for (const uint32_t hits : {1u, 3u, 24u}) {
+    std::string reply;
+    for (uint32_t id = 0; id < hits; ++id) reply += speaker.text_hit(id);
+    for (size_t size = 0; size < reply.size() + 5; ++size) {
+      EXPECT_FALSE(Codec::count_values((reply + "END\r\n").substr(0, size), &count)) << size;
+    }
+    EXPECT_TRUE(Codec::count_values(reply + "END\r\n", &count));
+    EXPECT_EQ(count, hits);
+    EXPECT_FALSE(Codec::count_values(reply + "END\r\nEND\r\n", &count));
+  }
+  // A value may look like a reply.
+  EXPECT_TRUE(
+      Codec::count_values("VALUE a 0 7\r\nEND\r\nEN\r\nVALUE b 0 0\r\n\r\nEND\r\n", &count));
+  EXPECT_EQ(count, 2u);
+  for (const char* const other : {"", "END\r\n", "VALUE ", "VALUE \r\n\r\nEND\r\n", "ERROR\r\n",
+                                  "VALUE a 0 99999999999999999999\r\nx\r\nEND\r\n"}) {
+    count = 77;
+    const bool counted = Codec::count_values(other, &count);
+    EXPECT_TRUE(!counted || count == 1) << other;
+  }
+}
+
 TEST(Protocol, TellsWrongValues) {
   const auto wrong = [](const std::string& reply) {
     Speaker text(false);

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import statistics
+
 from rendering.markdown import percent, table, three
 from rendering.registry import block
-from rendering.rows import Rows, only, rows, source
+from rendering.rows import Rows, only, pick, rows, source
 
 FILE = "edge"
 FORMS = {
@@ -22,7 +24,7 @@ WAYS = {
     "edge-p1-green-16": "events, P1, 16 multiprocessors by a green context",
     "edge-p2": "events, P2, the convolution an event too",
 }
-PROGRAMS = {"compute": "arithmetic", "memory": "memory", "none": "none"}
+PROGRAMS = {"compute": "arithmetic", "memory": "memory"}
 
 
 def rendered(head: tuple[str, ...], lines: list[tuple], found: Rows) -> str:
@@ -45,26 +47,61 @@ def rate() -> str:
     return rendered(("", "threads", "queues", "M events/s"), lines, found)
 
 
+def median(found: Rows, field: str, **wanted: object) -> float:
+    return statistics.median(row[field] for row in pick(found, **wanted))
+
+
 @block("edge-programs")
 def programs() -> str:
     found = rows(FILE, what="beside_programs")
     lines = []
     for server in ("launch", "edge"):
-        alone = only(found, program="none", server=server)["packets_per_s"]
+        alone = median(found, "packets_per_s", program="none", server=server)
         for program in ("compute", "memory"):
-            both = only(found, program=program, server=server)
-            free = only(found, program=program, server="none")["steps_per_s"]
+            beside = median(found, "packets_per_s", program=program, server=server)
+            free = median(found, "steps_per_s", program=program, server="none")
+            steps = median(found, "steps_per_s", program=program, server=server)
             lines.append(
                 (
                     f"{'launches' if server == 'launch' else 'events'}, {PROGRAMS[program]}",
                     f"{alone / 1e6:.1f}",
-                    f"{both['packets_per_s'] / 1e6:.1f}",
-                    percent(1 - both["packets_per_s"] / alone),
-                    percent(1 - both["steps_per_s"] / free),
+                    f"{beside / 1e6:.1f}",
+                    percent(1 - beside / alone),
+                    percent(1 - steps / free),
                 )
             )
-    head = ("server by, program", "M packets/s alone", "beside", "server loses", "program loses")
+    head = ("server by, program; medians", "M packets/s alone", "beside", "server loses", "program loses")
     return rendered(head, lines, found)
+
+
+def server_loss() -> str:
+    """Figure 5.2: of the server's packets beside arithmetic; by launches, by events."""
+    found = rows(FILE, what="beside_programs")
+    lost = []
+    for server in ("launch", "edge"):
+        alone = median(found, "packets_per_s", program="none", server=server)
+        lost.append(1 - median(found, "packets_per_s", program="compute", server=server) / alone)
+    return f"{percent(-lost[0], 0)}, events {percent(-lost[1])}"
+
+
+def product_times() -> str:
+    """Figure 5.3: times of products, launches over persistent blocks."""
+    found = rows(FILE, what="product")
+    sizes = sorted({row["size"] for row in found})
+    times = [only(found, way="launch", size=size)["us_each"] / only(found, way="persistent", size=size)["us_each"] for size in sizes]
+    return f"{times[0]:.1f} times, {times[1]:.1f}"
+
+
+def loads_of(way: str) -> str:
+    """Figure 5.17: reads of L2 against polling, as ncu counts them."""
+    found = rows(FILE, what="counters")
+    return percent(only(found, way=way)["l2_reads"] / only(found, way="poll")["l2_reads"] - 1, 0)
+
+
+def instructions_of(way: str) -> str:
+    """Figure 5.18: likewise, instructions."""
+    found = rows(FILE, what="counters")
+    return percent(only(found, way=way)["instructions"] / only(found, way="poll")["instructions"] - 1, 0)
 
 
 @block("edge-power")

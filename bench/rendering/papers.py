@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rendering import edge, frames, gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
+from rendering import edge, edge_gpu, frames, gpu, hit_rates, nic_cache, nic_program, rtl, simt, ucx
 from rendering.markdown import microseconds, note, percent, text_table, three
 from rendering.registry import block
 from rendering.rows import only, rows
@@ -18,8 +18,6 @@ MISSING = {
     "A": "two hosts with RDMA cards, for the active messages of UCX",
     "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
     "B": "an FPGA board",
-    "E": "a barrier that an interrupt releases, in edge-sim",
-    "G": "measurements of event-driven execution on a real GPU: `bench/edge/run`",
     "K": "memcached's own look-up",
     "O": "other GPUs: integrated ones, other generations",
     "S": "a script that measures it; no new part is needed",
@@ -103,13 +101,6 @@ def bus_share() -> str:
     return percent(1 - times["work"][65536] / times["copy engines"][65536], 0) + " at 65,536"
 
 
-def persistent() -> str:
-    launch = gpu.study(gpu.BATCHES, "--passes 8 --batches 1,16,256 --requests 65536 --threads 1")
-    stays = gpu.study(gpu.BATCHES, "--persistent --batches 1,16,256 --requests 65536 --threads 1")
-    each = [microseconds(only(one["rows"], batch=1)["batch_p50_us"]) for one in (launch, stays)]
-    return f"{each[1]} against {each[0]}"
-
-
 def views() -> str:
     return ", ".join(percent(simt.efficiency("3.10", view=view)) for view in ("actual", "pessimistic", "augmented"))
 
@@ -165,6 +156,7 @@ RUN = "`gpu {}`"
 FRAMES = "`frames {}`"
 HIT, NIC = "`hit {}`", "`nic {}`"
 EDGE = "`edge {}`"
+EVENTS = "`events {}`"
 SIMT = "`simt`"
 RTL = "`rtl/measure`"
 
@@ -217,8 +209,8 @@ DISSERTATION = (
     Shown("figure 4.16", "its latency", "mean 264 to 353 us", ping_latency, RUN.format("get ping"), "O"),
     Shown("figure 4.17", "its energy", "127 k/J, the machine", energy, RUN.format("get"), "W"),
     Shown("table 4.5", "as table 6 of 2015", "", best_rate, RUN.format("get"), "W"),
-    Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", "", "", "G"),
-    Shown("figure 5.3", "persistent against launches", "2.9 times (small)", persistent, RUN.format("batches"), "G"),
+    Shown("figure 5.2", "SPEC2006 beside a GPU ping", "4.83 times slower ping", edge_gpu.server_loss, EVENTS.format("programs")),
+    Shown("figure 5.3", "persistent against launches", "2.9 times; large 0.18", edge_gpu.product_times, EVENTS.format("power")),
     Shown("figure 5.9", "a warp context is free", "half of the cycles", edge.free_context, EDGE.format("alone")),
     Shown("figure 5.10", "registers in use", "60%", edge.registers_used, EDGE.format("alone")),
     Shown("figure 5.11", "stalls before preemption", "2,000 to 8,000 cycles", edge.stalls, EDGE.format("preempt")),
@@ -227,13 +219,8 @@ DISSERTATION = (
     Shown("figure 5.14", "cost of reserving", "85% with half the GPU", edge.half_reserved, EDGE.format("reserve")),
     Shown("figure 5.15", "run time of the handler", "100 to 200 times", edge.handler_times, EDGE.format("events")),
     Shown("figure 5.16", "turnaround of two kernels", "6 down to 1.15", edge.turnarounds, EDGE.format("events")),
-    *(
-        Shown(f"figure 5.{number}", what, theirs, "", "", "E")
-        for number, what, theirs in (
-            (17, "loads of a polling kernel", "-20%, 8 an interrupt"),
-            (18, "instructions of it", "a curve"),
-        )
-    ),
+    Shown("figure 5.17", "loads of a polling kernel", "-20%, 8 an interrupt", lambda: edge_gpu.loads_of("targeted"), EVENTS.format("counters")),
+    Shown("figure 5.18", "instructions of it", "a curve", lambda: edge_gpu.instructions_of("targeted"), EVENTS.format("counters")),
 )
 NIC_CACHE = (
     Shown("figure 4", "keys of the first requests", "a curve", "a curve", NIC.format("patterns")),

@@ -67,8 +67,8 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
     if (status != Status::kOk) return fail_store(context, status, result);
   }
   {
-    store::LockedPair pair(context.store, request.hash);
-    const store::Found found = pair.find(key);
+    store::LockedPair pair(context.store, request.hash, state.hint);
+    const store::Found found = pair.find(key, state.hint);
     if (!found || !pair.alive(*found.item, context.clock.now)) {
       result.outcome = protocol::Outcome::kNotFound;
     } else if (detail::cas_differs(request, *found.item)) {
@@ -94,8 +94,8 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
 WC_HD inline Status execute_touch(const Context& context, const RequestState& state,
                                   protocol::Result& result) {
   const protocol::Request& request = state.request;
-  store::LockedPair pair(context.store, request.hash);
-  const store::Found found = pair.find(context.key(request));
+  store::LockedPair pair(context.store, request.hash, state.hint);
+  const store::Found found = pair.find(context.key(request), state.hint);
   const bool alive = found && pair.alive(*found.item, context.clock.now);
   if (alive) {
     context.store.set_expiry(found, expiry_second(request.exptime, context.clock));

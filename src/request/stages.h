@@ -132,26 +132,42 @@ WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
   return protocol::compose_reply(state.request, result, context.input, out, put_value);
 }
 
-// execute() and emit() in one step for a text get without anything special: most requests are one.
-// Null: it is none, or its value is chained or above `value_size_max` bytes; nothing took effect.
+// Requests that are run and answered in one step, since most are of these kinds.
+enum class PlainKind : uint8_t { kNone, kTextGet, kMetaGet, kSet };
+
+WC_HD inline PlainKind plain_kind(const protocol::Request& request) {
+  if (request.op == protocol::Op::kGet) {
+    if (protocol::is_plain_get(request)) return PlainKind::kTextGet;
+    return protocol::is_plain_meta_get(request) ? PlainKind::kMetaGet : PlainKind::kNone;
+  }
+  return is_plain_set(request) ? PlainKind::kSet : PlainKind::kNone;
+}
+
+// execute() and emit() in one step for gets of one kind, kTextGet or kMetaGet. Null: the item has
+// recache marks, or its value is chained or above `value_size_max` bytes; nothing took effect.
+template <PlainKind kKind>
 WC_HD inline uint8_t* answer_plain_get(const Context& context, const RequestState& state,
                                        uint32_t value_size_max, uint8_t* out) {
+  constexpr bool kMeta = kKind == PlainKind::kMetaGet;
+  static_assert(kMeta || kKind == PlainKind::kTextGet);
   const protocol::Request& request = state.request;
-  if (!protocol::is_plain_get(request)) return nullptr;
   const Bytes key = context.key(request);
   const store::Found found = context.store.find(request.hash, key, state.hint);
-  const auto fits = [&](const store::Item& item) { return item.value_size <= value_size_max; };
-  switch (read_plain(context, found, fits)) {
-    case PlainRead::kOther:
-      return nullptr;
-    case PlainRead::kMiss:
-      return (request.bits & protocol::kLastKey) != 0 ? put(out, "END\r\n") : out;
-    case PlainRead::kHit:
-      break;
+  const auto fits = [&](const store::Item& item) {
+    constexpr uint32_t kMarks = store::kItemStale | store::kItemTokenSent;
+    return item.value_size <= value_size_max && (!kMeta || (item.load_bits() & kMarks) == 0);
+  };
+  const PlainRead read = read_plain(context, found, fits);
+  if (read == PlainRead::kOther) return nullptr;
+  if (kMeta) context.counters->add(Counter::kCmdMeta);
+  if (read == PlainRead::kMiss) {
+    if (kMeta) return protocol::compose_plain_meta_miss(request, out);
+    return (request.bits & protocol::kLastKey) != 0 ? put(out, "END\r\n") : out;
   }
   const store::Item& item = *found.item;
-  return protocol::compose_plain_hit(request, key, item.client_flags,
-                                     {item.value_data(), item.value_size}, out);
+  const Bytes value = {item.value_data(), item.value_size};
+  if (kMeta) return protocol::compose_plain_meta_hit(value, out);
+  return protocol::compose_plain_hit(request, key, item.client_flags, value, out);
 }
 
 // All stages for one request. kDeferred: as execute(); else `out` is moved past the reply.

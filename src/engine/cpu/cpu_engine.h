@@ -92,13 +92,14 @@ class CpuEngine final : public Engine {
   struct Slot {
     request::RequestState state;
     uint32_t entry;
+    request::PlainKind kind;
   };
 
   void run_groups(Batch& batch);
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
   void run_group(Batch& batch, uint32_t count);
   bool runs_plainly(const BatchEntry& entry) const;
-  bool answer_plain(uint32_t index);
+  bool answer_plain(const Slot& slot, uint32_t index);
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void run_prepared_set(const request::RequestState& state, store::Item* item);

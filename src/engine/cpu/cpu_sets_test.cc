@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets of a group, whose items get space together, against sets that run one by one.
+// Groups of requests against the same requests one by one: sets whose items get space together, and
+// what else has a way of its own.
 #include "engine/cpu/cpu_sets.h"
 
 #include <gtest/gtest.h>
@@ -107,9 +108,11 @@ class Random {
       case 1:
         return "gets " + key + "\r\n";
       case 2:
-        return "mg " + key + " v c t s\r\n";
+        return "mg " + key + one_of({" v", " v q", " v c t s", " v R30", "", " v b"}) + "\r\n";
       case 3:
-        return one_of({"delete ", "mn ", "touch ", "incr "}) + key + " 3\r\n";
+        return one_of({"delete " + key, "mn", "touch " + key + " 3", "incr " + key + " 3",
+                       "md " + key + " I", "mg n" + key + " v", "mg n" + key + " v q"}) +
+               "\r\n";
       case 4:
         return with_body(one_of({"add ", "append ", "replace "}) + key + " 5 0 " + size, body);
       case 5:

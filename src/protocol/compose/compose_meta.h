@@ -166,6 +166,22 @@ WC_HD inline uint8_t* put_code(const Request& request, const Result& result, uin
 
 }  // namespace meta_detail
 
+// An mg that shows the value only. Its reply to a hit, as compose_meta_head(), the value and
+// compose_meta_tail() make it, says nothing of marks that the item may have.
+WC_HD inline bool is_plain_meta_get(const Request& request) {
+  return request.protocol == Protocol::kMeta && request.op == Op::kGet &&
+         (request.bits & ~uint32_t{kQuiet}) == kReturnValue;
+}
+
+WC_HD inline uint8_t* compose_plain_meta_hit(Bytes value, uint8_t* out) {
+  out = put_crlf(format_u64(value.size, put(out, "VA ")));
+  return put_crlf(put(out, value));
+}
+
+WC_HD inline uint8_t* compose_plain_meta_miss(const Request& request, uint8_t* out) {
+  return (request.bits & kQuiet) != 0 ? out : put(out, "EN\r\n");
+}
+
 WC_HD inline uint8_t* compose_meta_head(const Request& request, const Result& result,
                                         const uint8_t* input, uint8_t* out) {
   if (result.outcome == Outcome::kNoop) return put(out, "MN\r\n");

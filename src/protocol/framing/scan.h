@@ -120,12 +120,17 @@ WC_HD inline LineScan scan_line_start(const uint8_t* begin, const uint8_t* at, c
   }
 #endif
   const auto size = static_cast<uint32_t>(left < kSize ? left : kSize);
-  for (uint32_t offset = 0; offset < size; offset += 16) {
+  uint32_t offset = 0;
+  for (; offset + 16 <= size; offset += 16) {
     const scan_detail::Masks masks = scan_detail::masks_at(begin, at + offset, end);
     blanks |= static_cast<uint64_t>(masks.blanks) << offset;
     if (masks.newlines != 0) return scan_detail::line_of(offset, masks.newlines, blanks);
   }
-  return {};
+  if (offset == size) return {};
+  const scan_detail::Masks masks = scan_detail::masks_at_end(begin, at + offset, end);
+  if (masks.newlines == 0) return {};
+  blanks |= static_cast<uint64_t>(masks.blanks) << offset;
+  return scan_detail::line_of(offset, masks.newlines, blanks);
 }
 
 // The line that starts at `at`, if it ends within `limit` bytes. REQUIRES: limit % 16 == 1.

@@ -101,6 +101,7 @@ struct nic_versions {
 
 // A write that the program has accepted and that the server takes over.
 struct nic_write {
+  __u64 cas;  // of the item that it replaces; its own is above
   __u32 key_size;
   __u32 value_size;
   __u32 client_flags;

@@ -194,7 +194,8 @@ void XdpNicCache::settle() {
   if (write_back_ == nullptr) return;
   write_back_->settle([this](const nic_write& write) {
     const Bytes key = {write.key, write.key_size};
-    if (!store_->set(key, write.client_flags, {write.value, write.value_size})) ++lost_writes_;
+    const Bytes value = {write.value, write.value_size};
+    if (!store_->set(key, write.client_flags, value, write.cas)) ++lost_writes_;
   });
 }
 

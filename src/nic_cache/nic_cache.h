@@ -58,9 +58,9 @@ class StoreAccess {
   virtual void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
   // The key was read elsewhere.
   virtual void note_read(Bytes key) = 0;
-  // Sets an item without a time to live; where there is no memory, removes it and returns false. By
-  // one thread at a time, outside batches.
-  virtual bool set(Bytes key, uint32_t client_flags, Bytes value) = 0;
+  // Sets an item without a time to live, with a CAS id above `cas` if the store gave that; where
+  // there is no memory, removes it and returns false. By one thread at a time, outside batches.
+  virtual bool set(Bytes key, uint32_t client_flags, Bytes value, uint64_t cas) = 0;
 };
 
 class NicCache {

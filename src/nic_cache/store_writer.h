@@ -4,6 +4,7 @@
 // which does not link the module, has one too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -25,9 +26,10 @@ class StoreWriter {
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
 
-  // An item without a time to live. False: there is no memory, and nothing has changed. This and
-  // remove() by one thread at a time, outside batches.
-  bool set(Bytes key, uint32_t client_flags, Bytes value) {
+  // An item without a time to live, with a CAS id above `cas` if the store gave that. False: there
+  // is no memory, and nothing has changed. This and remove() by one thread at a time, outside
+  // batches.
+  bool set(Bytes key, uint32_t client_flags, Bytes value, uint64_t cas) {
     if (!registered_) return false;
     const auto key_size = static_cast<uint32_t>(key.size);
     const auto value_size = static_cast<uint32_t>(value.size);
@@ -40,7 +42,7 @@ class StoreWriter {
         allocation.item->client_flags = client_flags;
         std::memcpy(allocation.item->key_data(), key.data, key.size);
         ref_.write_value(*allocation.item, 0, value);
-        publish(key, allocation);
+        publish(key, allocation, cas);
       }
       ref_.leave_batch(thread_);
       if (status == Status::kOk) return true;
@@ -62,10 +64,11 @@ class StoreWriter {
  private:
   static constexpr uint32_t kNoExpiry = 0;
 
-  void publish(Bytes key, store::Allocation& allocation) {
+  void publish(Bytes key, store::Allocation& allocation, uint64_t cas) {
     store::LockedPair pair(ref_, ref_.hash(key));
     const store::Found existing = pair.find(key);
-    allocation.item->store_cas(ref_.next_cas(thread_, existing ? existing.item->load_cas() : 0));
+    const uint64_t old = existing ? std::max(existing.item->load_cas(), cas) : cas;
+    allocation.item->store_cas(ref_.next_cas(thread_, old));
     pair.publish(thread_, allocation, existing);
   }
 

@@ -30,9 +30,9 @@ class HostStoreAccess final : public nic_cache::StoreAccess {
     (void)store_.visit_locked(key, visit);
   }
   void note_read(Bytes key) override { store_.note_read(key); }
-  bool set(Bytes key, uint32_t client_flags, Bytes value) override {
+  bool set(Bytes key, uint32_t client_flags, Bytes value, uint64_t cas) override {
     if (!writer_.has_value()) writer_.emplace(store_);
-    if (writer_->set(key, client_flags, value)) return true;
+    if (writer_->set(key, client_flags, value, cas)) return true;
     writer_->remove(key);
     return false;
   }

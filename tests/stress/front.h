@@ -19,6 +19,8 @@ class Front {
   virtual void start(store::Store& store) = 0;
   virtual void stop() = 0;
 
+  // It answers sets before the store has them.
+  virtual bool writes() const = 0;
   // The store has all that the front has answered before. Called before an engine runs.
   virtual void settle() = 0;
 

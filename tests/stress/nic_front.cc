@@ -56,7 +56,7 @@ void NicFront::settle() {
   write_back_->settle([this](const nic_write& write) {
     const Bytes key = {write.key, write.key_size};
     const Bytes value = {write.value, write.value_size};
-    while (!writer_->set(key, write.client_flags, value)) std::this_thread::yield();
+    while (!writer_->set(key, write.client_flags, value, write.cas)) std::this_thread::yield();
   });
 }
 

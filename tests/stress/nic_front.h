@@ -28,6 +28,7 @@ class NicFront final : public Front {
   store::CopyHooks hooks() override;
   void start(store::Store& store) override;
   void stop() override;
+  bool writes() const override { return write_back_on_; }
   void settle() override;
   std::string ask(const std::string& command) override;
 

@@ -168,6 +168,8 @@ void Run::add_evictions(int64_t stopped, int64_t read) {
   for (Operation& op : observer_.take_evictions()) {
     op.session = kEvictSession;
     op.responded = read;
+    // An item that the front has replaced, which the store did not know yet: no client sees it.
+    if (effort_.front != nullptr && effort_.front->writes()) op.options |= kOptional;
     if (op.invoked >= stopped) {
       late.push_back(op);
       op.options |= kOptional;

@@ -275,12 +275,14 @@ INLINE __u64 number_at(const struct scratch *scratch, __u32 at, __u32 size) {
 // the write.
 APART int hand_over(const struct scratch *scratch, __u32 at, __u32 sizes, __u32 value_at,
                     __u32 flags) {
+  const struct nic_copy *copy = scratch ? copy_of(scratch->slots[0]) : 0;
   const __u32 key_size = sizes & 0xffff, value_size = sizes >> 16;
-  if (!scratch || key_size == 0 || key_size > kNicKeyMax) return 0;
+  if (!scratch || !copy || key_size == 0 || key_size > kNicKeyMax) return 0;
   if (value_size > kNicRequestMax) return 0;
   struct nic_write *write = bpf_ringbuf_reserve(&nic_writes, sizeof(*write), 0);
   if (!write) return 0;
   __sync_fetch_and_add(&nic_control.accepted, 1);
+  write->cas = copy->cas;
   write->key_size = key_size;
   write->value_size = value_size;
   write->client_flags = flags;
@@ -316,11 +318,11 @@ APART int accept_set(struct scratch *scratch, __u32 end) {
   if (flags >> 32 != 0 || bytes > kNicRequestMax || bytes_end + 2 + bytes != end) return kOther;
   const __u32 slot = (__u32)find(scratch, key_at, key_end - key_at);
   if (slot == 0) return kOther;
+  scratch->slots[0] = slot;
   const __u32 sizes = (key_end - key_at) | (__u32)bytes << 16;
   if (!hand_over(scratch, key_at, sizes, bytes_end + 2, (__u32)flags)) return kOther;
   struct command *command = &scratch->command;
   scratch->line[0] = *(const __u64 *)"STORED\r\n";
-  scratch->slots[0] = slot;
   command->has_line = 1;
   command->line_at = 0;
   command->line_size = 8;

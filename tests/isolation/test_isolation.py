@@ -274,7 +274,8 @@ def test_stats_costs_the_same_after_the_memory_limit_was_high(server):
             assert ask(sock, b"cache_memlimit 20000\r\n") == b"OK\r\n"
             assert ask(sock, b"cache_memlimit 64\r\n") == b"OK\r\n"
     assert int(stats(server)["limit_maxbytes"]) == 64 << 20
-    assert stats_cpu_s(server) < 4 * cost
+    # Maintenance, whose time counts too, moves to the last limit after the answer.
+    assert eventually(lambda: stats_cpu_s(server) < 4 * cost)
     check_peak(server, before, 10)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import threading
 
 import pytest
 from faults.support import (
@@ -21,7 +22,7 @@ from faults.support import (
     stats,
 )
 from harness.channels import UDP_HEADER
-from harness.exchange import ask, begin_watch, receive_until
+from harness.exchange import ask, begin_watch, receive_all, receive_until
 from harness.servers import start_server as start
 
 ITEMS = 100_000
@@ -254,6 +255,34 @@ def test_others_are_answered_while_statistics_are_unread(server, closing, prepar
     closing.clear()
 
 
+def test_failed_logins_of_one_address_keep_no_other_out(target):
+    """Guesses are bounded: a client that guesses as fast as it can is refused, and no other address."""
+    server = start(target, ("-t", str(THREADS), "-Y", "{file:users}"), files={"users": "u:p\n"})
+    done = threading.Event()
+
+    def connect(source: str) -> socket.socket:
+        return socket.create_connection((server.host, server.port), DEADLINE_S, (source, 0))
+
+    def guess() -> None:
+        while not done.is_set():
+            with connect("127.0.0.2") as sock:
+                sock.sendall(b"set x 0 0 3\r\nu a\r\n" * 3)
+                assert receive_all(sock) == b"CLIENT_ERROR authentication failure\r\n" * 3
+
+    guessers = [threading.Thread(target=guess) for _ in range(2)]
+    try:
+        for guesser in guessers:
+            guesser.start()
+        for _ in range(2000):
+            with connect("127.0.0.1") as sock:
+                assert ask(sock, b"set x 0 0 3\r\nu p\r\n") == b"STORED\r\n"
+    finally:
+        done.set()
+        for guesser in guessers:
+            guesser.join()
+        assert server.stop() == 0
+
+
 def stats_cpu_s(server) -> float:
     """The server's CPU time for 200 `stats`; the least of some, since others run meanwhile."""
     with server.connect(DEADLINE_S) as sock:
@@ -274,7 +303,8 @@ def test_stats_costs_the_same_after_the_memory_limit_was_high(server):
             assert ask(sock, b"cache_memlimit 20000\r\n") == b"OK\r\n"
             assert ask(sock, b"cache_memlimit 64\r\n") == b"OK\r\n"
     assert int(stats(server)["limit_maxbytes"]) == 64 << 20
-    assert stats_cpu_s(server) < 4 * cost
+    # Maintenance, whose time counts too, moves to the last limit after the answer.
+    assert eventually(lambda: stats_cpu_s(server) < 4 * cost)
     check_peak(server, before, 10)
 
 

@@ -49,9 +49,9 @@ TEST(ClientSourceTest, IsTheAddressOrTheNetworkOfIPv6) {
   EXPECT_NE(source("2001:db8::1"), source("2001:db8:0:1::1"));
   const std::set<uint64_t> others = {0, source("127.0.0.1"), source("::1"), source("2001:db8::")};
   EXPECT_EQ(others.size(), 4u);
-  sockaddr_storage unix{};
-  unix.ss_family = AF_UNIX;
-  EXPECT_EQ(others.count(source_of(unix)), 0u);
+  sockaddr_storage unix_address{};
+  unix_address.ss_family = AF_UNIX;
+  EXPECT_EQ(others.count(source_of(unix_address)), 0u);
   EXPECT_EQ(source_of(-1), 0u);
 }
 

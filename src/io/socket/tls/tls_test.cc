@@ -440,7 +440,7 @@ TEST_P(Tls13Test, AFloodOfKeyUpdatesEndsItsStream) {
   TlsClient other(server.port(), client());
   TlsClient flood(server.port(), client());
   ASSERT_TRUE(other.connect() && flood.connect());
-  constexpr uint32_t kUpdatesMax = 100'000;  // in no time that a test takes are so many allowed
+  constexpr uint32_t kUpdatesMax = 100'000;  // far more than are allowed while a test runs
   uint32_t updates = 0;
   while (updates < kUpdatesMax) {
     if (SSL_key_update(flood.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) break;

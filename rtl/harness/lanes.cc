@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rtl_lanes [--operations N] [--seed N] [--hold PERCENT]: random datagrams to eight lanes and to
-// the CPU engine, and the replies compared byte by byte. In turns one lane gets all datagrams,
+// the CPU engine, and the replies compared byte by byte. Alternately one lane gets all datagrams,
 // whose order is then known, and all lanes get some at the same time, each with keys of its own and
 // without flush_all.
 // rtl_lanes --measure DATAGRAMS: cycles a key of multigets that all lanes get at the same time.

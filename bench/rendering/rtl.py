@@ -10,6 +10,7 @@ from rendering.rows import Rows, only, rows, source
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
 TESTS = "rtl_tests"
+LANES = "rtl_lanes"
 
 
 def name(row: dict) -> str:
@@ -52,6 +53,16 @@ def cycles() -> str:
     ]
     head = ("requests", "cycles", "of the wire", "M/s, core", "M/s, at 10 Gb/s", "latency, cycles", "range")
     return table(head, lines) + "\n\n" + source(found, CYCLES)
+
+
+@block("rtl-lanes")
+def lanes() -> str:
+    found: Rows = rows(LANES)
+    lines = [
+        (f"{name(row)}, {row['lanes']} lanes", f"{row['cycles_a_request']:.2f}", millions(row["rate_core_156mhz"]))
+        for row in found
+    ]
+    return table(("requests", "cycles", "M/s, core"), lines) + "\n\n" + source(found, LANES)
 
 
 @block("rtl-synthesis")

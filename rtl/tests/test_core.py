@@ -55,11 +55,20 @@ def test_more_keys_than_ways():
     assert "20000 keys" in out, out
 
 
-def test_lint():
+@pytest.mark.long
+@pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
+def test_lanes_against_the_cpu_engine(seed, hold):
+    out = run("rtl_lanes", "--operations", 8000, "--seed", seed, "--hold", hold)
+    done, together, flushes = map(int, re.search(r"(\d+) operations agree, (\d+) of them .*; (\d+) flushes", out).groups())
+    assert done >= 8000 and 2000 < together < done - 1000 and flushes > 0, out
+
+
+@pytest.mark.parametrize("top", ["mc_core", "mc_lanes"])
+def test_lint(top):
     verilator = rtl_tools.verilator()
     package = ROOT / "rtl/common/rtl/wc_pkg.sv"
     others = sorted(path for path in ROOT.glob("rtl/*/rtl/*.sv") if path != package)
-    done = subprocess.run([verilator, "--lint-only", "-Wall", "-Wno-UNUSED", "--top-module", "mc_core", package, *others],
+    done = subprocess.run([verilator, "--lint-only", "-Wall", "-Wno-UNUSED", "--top-module", top, package, *others],
                           capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr[-4000:]
 

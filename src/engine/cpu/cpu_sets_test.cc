@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Groups of requests against the same requests one by one: sets whose items get space together, and
-// what else has a way of its own.
+// what else is run in one step.
 #include "engine/cpu/cpu_sets.h"
 
 #include <gtest/gtest.h>

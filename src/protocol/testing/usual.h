@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test support: what framing does with usual lines in a way of their own must be what it does with
-// any line, and parse() must make the same request of the frame.
+// Test support: what framing makes of usual lines must be what it makes of the same line as of any
+// other, and parse() must make the same request of the frame.
 #pragma once
 
 #include <cstring>

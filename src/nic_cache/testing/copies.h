@@ -15,7 +15,10 @@ namespace warpcache::nic_cache {
 class CopyPages {
  public:
   explicit CopyPages(uint32_t blocks)
-      : control_(1), versions_(1), sets_(set_count_for(blocks)), blocks_(size_t{blocks} * kNicBlockBytes / 64) {}
+      : control_(1),
+        versions_(1),
+        sets_(set_count_for(blocks)),
+        blocks_(size_t{blocks} * kNicBlockBytes / 64) {}
 
   CopyMemory view() {
     return {.control = control_.data(),

@@ -3,7 +3,7 @@
 // The scheduler: a block whose warps look at submission queues and start events. Its last warp is
 // the manager: it alone follows the host's orders (the table of events, barriers, the end), and
 // announces completions. The others, the servers, have events of their own each, so that the words
-// of a queue have one reader. A block of one warp does both in turn. Reads of the host's memory
+// of a queue have one reader. A block of one warp does both alternately. Reads of the host's memory
 // delay each other, and a fence waits for them: no two warps read the same word there, and no
 // server has a fence. A Dispatch starts events:
 //

@@ -10,6 +10,7 @@ from rendering.rows import DataError, Rows, only, read, rows, source
 # The commits whose rows are shown, by what was measured with each.
 GETS, KEYS, SPLIT, SORTED, ABLATIONS = "2f447e9", "0e1620e", "5354cc4", "5d67f99", "e4e4718"
 BATCHES = KEYS
+MULTIGETS = "f942413"
 FILE = "offline_gpu"
 
 
@@ -81,6 +82,27 @@ def gpu_sets() -> str:
             lines.append(line(title, GETS, zipf.format(share), batch, goal=goal))
     lines.append(line("5% SET, Zipf 0.99, ETC sizes", GETS, "--keys 1000000 --requests 1048576", 4096))
     return throughput(*lines)
+
+
+@block("gpu-multigets")
+def gpu_multigets() -> str:
+    forms = (
+        ("--value-size 32 --batches 4096,8192", 8192),
+        ("--value-size 32 --batches 256,1024 --persistent --threads 2 --depth 4", 1024),
+        ("--value-size 32 --batches 4096,8192 --device-memory", 8192),
+    )
+    found, lines = [], []
+    for keys in (1, 8, 24, 40):
+        cells = []
+        for ending, batch in forms:
+            one = study(MULTIGETS, f"--multiget {keys} --requests {(1 << 24) // keys} {ending}")
+            found.append(one)
+            rate = keys * only(one["rows"], batch=batch)["requests_per_s"]
+            cells.append(f"{rate / 1e6:,.0f}")
+        bus = found[-3]["bus_requests_per_s"]
+        lines.append((keys, cells[0], f"{keys * bus / 1e6:,.0f}", *cells[1:]))
+    head = ("keys a get; M keys/s", "launches, 8,192", "the bus allows", "persistent, 1,024", "frames in GPU memory")
+    return table(head, lines) + "\n\n" + source(found, FILE)
 
 
 @block("gpu-sizes")

@@ -25,6 +25,7 @@ set -e
 mount -t tmpfs none "$FOLDER"
 mkdir "$FOLDER/upper" "$FOLDER/work" "$FOLDER/root" "$FOLDER/packages"
 cp "$PACKAGES"/*.deb "$FOLDER/packages"
+find "$LIBRARIES" -name 'libwc_*.so' -exec cp -t "$FOLDER/packages" {} +
 mount -t overlay overlay -o "lowerdir=/,upperdir=$FOLDER/upper,workdir=$FOLDER/work" "$FOLDER/root"
 mkdir -p "$FOLDER/root/packages"
 mount --bind "$FOLDER/packages" "$FOLDER/root/packages"
@@ -44,8 +45,8 @@ cd "$FOLDER/upper"
 find . ! -type d ! -type c ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './var/cache/*' ! -path './etc/ld.so.cache' \
   -printf 'left: %p\\n'
 """
-INSTALL = 'dpkg -i /packages/*.deb >/dev/null\nexport LD_LIBRARY_PATH="$LIBRARIES"\n'
-REMOVE = 'unset LD_LIBRARY_PATH\ndpkg -P $(cd /packages && ls | sed "s/_.*//") >/dev/null 2>&1\n'
+INSTALL = 'dpkg -i /packages/*.deb >/dev/null\nexport LD_LIBRARY_PATH=/packages\n'
+REMOVE = 'unset LD_LIBRARY_PATH\ndpkg -P $(cd /packages && ls *.deb | sed "s/_.*//") >/dev/null 2>&1\n'
 
 
 @pytest.fixture(scope="module")

@@ -112,15 +112,20 @@ WC_HD inline bool is_alive(const Core& core, const Item& item, uint32_t now) {
          item.flush_generation == load_relaxed(&core.shared->flush_generation);
 }
 
-// Puts an item into the index whose segment counts it already: see log/item_run.h. REQUIRES: as
-// publish_item(), and the expiry is that which the item got its space with.
-WC_HD inline void publish_counted_item(const Core& core, ThreadContext& thread, Set* pair,
-                                       uint64_t hash, Item* item, const Found& existing,
-                                       uint32_t flush_generation) {
+namespace detail {
+
+// What an item gets when it is published. Before anyone can find it: a chain is found by its
+// segment, not only by the index.
+WC_HD inline void stamp_item(const Core& core, Item* item, uint32_t flush_generation) {
+  item->flush_generation = flush_generation;
+  item->store_access_time(load_relaxed(&core.shared->now));
+}
+
+// The part of publish_item() and publish_counted_item() that follows.
+WC_HD inline void link_item(const Core& core, ThreadContext& thread, Set* pair, uint64_t hash,
+                            Item* item, const Found& existing) {
   ThreadCounters& counters = *thread.counters;
   const uint32_t now = load_relaxed(&core.shared->now);
-  item->flush_generation = flush_generation;
-  item->store_access_time(now);
   const uint64_t bytes = item_bytes(item->key_size, item->value_size);
   counters.add(StoreCounter::kTotalItems, 1);
   counters.add(StoreCounter::kBytes, bytes);
@@ -147,11 +152,14 @@ WC_HD inline void publish_counted_item(const Core& core, ThreadContext& thread, 
   ++thread.new_items;
 }
 
+}  // namespace detail
+
 // Puts an item into the index: it replaces `existing`, or is a new key where nothing was found.
 // REQUIRES: the pair's lock is held; `existing` was found under it; key, value and words of the
 // item are final; `flush_generation` was read under the lock.
 WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pair, uint64_t hash,
                                Item* item, const Found& existing, uint32_t flush_generation) {
+  detail::stamp_item(core, item, flush_generation);
   SegmentEntry& entry = core.segment(core.segment_of(item));
   entry.note_expiry(item->load_expiry());
   if (item->chained()) {
@@ -161,7 +169,16 @@ WC_HD inline void publish_item(const Core& core, ThreadContext& thread, Set* pai
   } else {
     fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*item)));
   }
-  publish_counted_item(core, thread, pair, hash, item, existing, flush_generation);
+  detail::link_item(core, thread, pair, hash, item, existing);
+}
+
+// Puts an item into the index whose segment counts it already: see log/item_run.h. REQUIRES: as
+// publish_item(), and the expiry is that which the item got its space with.
+WC_HD inline void publish_counted_item(const Core& core, ThreadContext& thread, Set* pair,
+                                       uint64_t hash, Item* item, const Found& existing,
+                                       uint32_t flush_generation) {
+  detail::stamp_item(core, item, flush_generation);
+  detail::link_item(core, thread, pair, hash, item, existing);
 }
 
 }  // namespace warpcache::store

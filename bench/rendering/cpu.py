@@ -53,8 +53,11 @@ def compare(name: str) -> str:
             f"{workload.goal:.2f}" if workload.goal else "",
         ]
         if floor:
-            cells += [three(median(found, FLOOR, "cpu_us_per_key")), spread(found, base=FLOOR)]
-            cells.append(f"{workload.floor_goal:.2f}" if workload.floor_goal else "")
+            if workload.floor_goal:
+                cells += [three(median(found, FLOOR, "cpu_us_per_key")), spread(found, base=FLOOR)]
+                cells.append(f"{workload.floor_goal:.2f}")
+            else:
+                cells += ["", "", ""]
         if rates:
             cells += [pair(found, "requests_per_s", per_second), pair(found, "p99_us", "{:.0f}".format)]
         lines.append((*cells, pair(found, "hit_ratio", "{:.2f}".format)))

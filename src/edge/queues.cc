@@ -87,6 +87,16 @@ bool edge_queues::is_open(uint32_t id) const {
 
 edge_status edge_queues::schedule(uint32_t id, const void* parameters, uint32_t parameter_bytes,
                                   uint32_t blocks, uint32_t* number) {
+  Doorbell doorbell;
+  const edge_status status = prepare(id, parameters, parameter_bytes, blocks, &doorbell);
+  if (status != EDGE_OK) return status;
+  store_release(doorbell.word, doorbell.value);
+  if (number != nullptr) *number = number_of(doorbell.value);
+  return EDGE_OK;
+}
+
+edge_status edge_queues::prepare(uint32_t id, const void* parameters, uint32_t parameter_bytes,
+                                 uint32_t blocks, Doorbell* doorbell) {
   if (!is_open(id)) return EDGE_CLOSED;
   EventEntry& queue = event(id);
   if (parameter_bytes != queue.words * 4 || (queue.flags & EDGE_DEVICE_QUEUE) != 0 ||
@@ -115,10 +125,15 @@ edge_status edge_queues::schedule(uint32_t id, const void* parameters, uint32_t 
     std::memcpy(&word, static_cast<const uint8_t*>(parameters) + i * 4, 4);
     store_release(&words[1 + i], numbered(number_at(position), word));
   }
-  store_release(&words[0], numbered(number_at(position), blocks));
-  if (number != nullptr) *number = number_at(position);
+  *doorbell = {&words[0], numbered(number_at(position), blocks)};
   return EDGE_OK;
 }
+
+void edge_queues::change(const Doorbell& doorbell, uint32_t word, uint32_t value) {
+  store_release(doorbell.word + 1 + word, numbered(number_of(doorbell.value), value));
+}
+
+bool edge_queues::Doorbell::is_rung() const { return load_acquire(word) == value; }
 
 edge_status edge_queues::poll(uint32_t id, uint32_t* number, uint32_t* code) {
   if (!is_open(id)) return EDGE_CLOSED;

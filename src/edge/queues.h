@@ -39,8 +39,23 @@ struct edge_queues {
     return reinterpret_cast<uint64_t*>(data_ + event.completions) + (position & (event.depth - 1));
   }
 
+  // An entry that is complete but for its doorbell, which whoever knows `word` and `value` rings by
+  // storing one in the other. A second store of it changes nothing, until the event has ended.
+  struct Doorbell {
+    uint64_t* word = nullptr;
+    uint64_t value = 0;
+
+    bool is_rung() const;
+  };
+
   edge_status schedule(uint32_t id, const void* parameters, uint32_t parameter_bytes,
                        uint32_t blocks, uint32_t* number);
+  // Like schedule(), but the doorbell is not rung.
+  edge_status prepare(uint32_t id, const void* parameters, uint32_t parameter_bytes,
+                      uint32_t blocks, Doorbell* doorbell);
+  // Changes four bytes of the parameters of an event that was prepared: what the GPU has taken
+  // already stays. `word`: their number.
+  static void change(const Doorbell& doorbell, uint32_t word, uint32_t value);
   edge_status poll(uint32_t id, uint32_t* number, uint32_t* code);
   edge_status take(uint32_t id, uint32_t number, uint32_t* code);
 

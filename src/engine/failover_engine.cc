@@ -130,6 +130,7 @@ std::string FailoverEngine::open_packets(const PacketSettings& settings) {
 
 void FailoverEngine::submit_packets(net::PacketBurst* burst) {
   if (!failed_over_ && hooks_.failed()) fail_over();
+  burst->doorbell = {};
   bursts_.push_back(burst);
   if (!failed_over_) primary_->submit_packets(burst);
 }
@@ -147,14 +148,13 @@ net::PacketBurst* FailoverEngine::poll_packets() {
   // No reply to a burst that was under way has been sent, so the spare runs it from its start.
   net::PacketBurst& burst = *bursts_.front();
   bursts_.pop_front();
-  if (spare_ != nullptr) {
+  if (spare_ != nullptr && !burst.rung_by_peer) {
     spare_->submit_packets(&burst);
     while (spare_->poll_packets() == nullptr) {
     }
     take_spares_counts();
   } else {
-    for (uint32_t i = 0; i < burst.count; ++i) burst.results[i] = net::PacketResult::done(0, 0);
-    burst.replies_dropped = burst.count;
+    burst.drop_all();
   }
   return &burst;
 }

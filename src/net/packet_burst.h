@@ -119,6 +119,14 @@ WC_HD constexpr bool fits_beside(uint32_t frame_bytes, uint32_t reply_bytes, uin
 // Reply space that an engine may reserve for a packet that writes, beyond the size of its reply.
 inline constexpr uint32_t kReservedReplyBytes = 160;
 
+// How another process starts a burst: it stores `value` at `word`, as one store of eight bytes. A
+// second store of it changes nothing. `offset`: of the word in the memory that both share.
+struct PeerDoorbell {
+  uint64_t* word = nullptr;
+  uint64_t value = 0;
+  uint64_t offset = 0;
+};
+
 // `input`, `replies`, `slots` and `results` lie in memory of Engine::packet_memory(); frames and
 // replies of an engine on a GPU may also lie in that GPU's memory.
 struct PacketBurst {
@@ -142,6 +150,11 @@ struct PacketBurst {
   // Frames and replies are in the GPU's memory. Packets that the host would have to run get no
   // reply then.
   bool on_device = false;
+  // The burst does not start by itself: after submit_packets() a peer in another process fills its
+  // slots and rings `doorbell`, which submit_packets() has set. An engine that nobody else can ring
+  // leaves it empty, and drops all packets. REQUIRES: slots is null, and count more than 1.
+  bool rung_by_peer = false;
+  PeerDoorbell doorbell;
   // Out: replies that did not fit into the arena, or into the largest number of datagrams.
   uint32_t replies_dropped = 0;
 
@@ -151,6 +164,11 @@ struct PacketBurst {
   MutableBytes frame(uint32_t packet) const {
     const PacketSlot place = slot(packet);
     return {input + place.offset, place.size};
+  }
+  // No packet is answered.
+  void drop_all() {
+    for (uint32_t i = 0; i < count; ++i) results[i] = PacketResult::done(0, 0);
+    replies_dropped = count;
   }
 };
 
@@ -164,6 +182,8 @@ class ReplyFrames {
                                                                       : burst.replies,
                     burst.results[packet].without_beside(burst.frame_room)) {
     is_beside_ = burst.results[packet].is_beside(burst.frame_room);
+    // The header of a run may lie where a peer writes.
+    if (burst.results[packet].is_run() && !run_fits(burst, burst.results[packet])) run_ = {};
   }
   // Of a burst without frame_room.
   ReplyFrames(const uint8_t* arena, PacketResult result) {
@@ -187,6 +207,17 @@ class ReplyFrames {
   }
 
  private:
+  bool run_fits(const PacketBurst& burst, PacketResult result) const {
+    constexpr uint32_t kMax = PacketResult::kArenaMax;
+    if (run_.count == 0 || run_.count > kMax || run_.frame_bytes > kMax || run_.last_bytes > kMax) {
+      return false;
+    }
+    const uint64_t before = uint64_t{run_.count - 1} * FrameRun::words_of(run_.frame_bytes);
+    return result.without_beside(burst.frame_room).offset() + sizeof(FrameRun) +
+               before * PacketResult::kReplyGranule + run_.last_bytes <=
+           burst.reply_bytes;
+  }
+
   const uint8_t* first_ = nullptr;
   bool is_beside_ = false;
   FrameRun run_ = {};

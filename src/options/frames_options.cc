@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cpu_list.h"
+#include "options/option_values.h"
 
 namespace warpcache {
 
@@ -28,6 +29,14 @@ bool add_frames(OptionDraft& draft, std::string_view value) {
   } else if (kind == "dpdk") {
     frames.kind = FramesOptions::Kind::kDpdk;
     frames.name = rest;
+  } else if (kind == "peer") {
+    frames.kind = FramesOptions::Kind::kPeer;
+    frames.name = first;
+    if (!second.empty()) {
+      const auto bytes = read_number(second, 64, kPeerSlotBytesMax);
+      if (!bytes || *bytes % 16 != 0) return false;
+      frames.slot_bytes = static_cast<uint32_t>(*bytes);
+    }
   } else {
     return false;
   }
@@ -60,10 +69,18 @@ bool set_frames_kernel(OptionDraft& draft, std::string_view value) {
 std::string finish_frames(OptionDraft& draft) {
   using Kind = FramesOptions::Kind;
   FramesOptions* device = nullptr;
+  uint32_t peers = 0;
   for (FramesOptions& frames : draft.options.frames) {
+    if (frames.kind == Kind::kPeer && ++peers > 1) return "--frames accepts one peer.";
     if (frames.kind != Kind::kDpdk) continue;
     if (device != nullptr) return "--frames accepts one DPDK device.";
     device = &frames;
+  }
+  const Options& options = draft.options;
+  if (peers != 0 &&
+      (options.server.engine != EngineChoice::kCuda || options.gpu.mode != GpuMode::kEdge)) {
+    return "--frames=peer needs --engine=cuda and --gpu-mode=edge: only its events can be rung by "
+           "another process.";
   }
   const FramesOptions& given = draft.frames_of_dpdk;
   if (device == nullptr) {

@@ -62,15 +62,18 @@ struct ListenOptions {
 };
 
 inline constexpr uint32_t kFramesDepthMax = 8;
+inline constexpr uint32_t kPeerSlotBytesMax = 16 * 1024;
 
 // A port of Ethernet frames, beside the sockets (--frames).
 struct FramesOptions {
-  enum class Kind : uint8_t { kPcap, kTap, kDpdk };
+  enum class Kind : uint8_t { kPcap, kTap, kDpdk, kPeer };
 
   Kind kind = Kind::kPcap;
   std::string input;           // kPcap: the file that frames are read from
   std::string output;          // kPcap: the file that replies are written to
-  std::string name;            // kTap: the interface; kDpdk: the device, with its arguments
+  // kTap: the interface; kDpdk: the device, with its arguments; kPeer: the file of the frames.
+  std::string name;
+  uint32_t slot_bytes = 256;  // kPeer: the longest frame
   std::string address;         // kTap: as in 10.9.0.1/24, added to the interface; empty: none
   uint32_t queues = 1;         // kDpdk: pairs of queues (--frames-queues)
   uint32_t threads = 1;        // that serve it. kDpdk: they share the queues (--frames-threads)
@@ -222,6 +225,13 @@ struct Options {
     uint32_t threads = 0;
     for (const FramesOptions& one : frames) threads += one.threads;
     return threads;
+  }
+  // The file of the doorbells that a peer of --frames=peer rings; empty: there is no peer.
+  std::string doorbells_file() const {
+    for (const FramesOptions& one : frames) {
+      if (one.kind == FramesOptions::Kind::kPeer) return one.name + ".doorbells";
+    }
+    return "";
   }
   NicCacheOptions nic_cache;
   UdpGuardOptions udp_guard;

@@ -137,6 +137,7 @@ std::string settle(OptionDraft& draft) {
     for (FramesOptions& frames : options.frames) {
       make_absolute(frames.input);
       make_absolute(frames.output);
+      if (frames.kind == FramesOptions::Kind::kPeer) make_absolute(frames.name);
     }
   }
   if (!draft.udp_allow_given)

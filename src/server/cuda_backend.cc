@@ -80,7 +80,8 @@ std::string CudaBackend::start() {
   if (options_.gpu.mode == GpuMode::kEdge) {
     // The store's kernels run beside the workers, and each of these may take a multiprocessor.
     const uint32_t workers = std::max(1u, device_.multiprocessors * 3 / 4);
-    const std::string failure_of_edge = engine::cuda::EdgeJobs::create(workers, &edge_);
+    const std::string failure_of_edge =
+        engine::cuda::EdgeJobs::create(workers, options_.doorbells_file(), &edge_);
     if (!failure_of_edge.empty()) return "--gpu-mode=edge: " + failure_of_edge + ".";
   }
   const auto frame_ports = options_.frame_threads();

@@ -198,7 +198,7 @@ bool test_way(GpuMode mode, uint32_t multiprocessors) {
   std::unique_ptr<engine::cuda::EdgeJobs> edge;
   std::string failure;
   if (mode == GpuMode::kEdge) {
-    failure = engine::cuda::EdgeJobs::create(std::max(1u, multiprocessors * 3 / 4), &edge);
+    failure = engine::cuda::EdgeJobs::create(std::max(1u, multiprocessors * 3 / 4), "", &edge);
   }
   std::unique_ptr<CudaStore> store;
   if (failure.empty()) failure = CudaStore::create(store_config, faults, &store);

@@ -2,6 +2,7 @@
 #include "server/frame_ports.h"
 
 #include "io/frames/dpdk/dpdk_ports.h"
+#include "io/frames/peer_port.h"
 #include "io/frames/tap_port.h"
 #if defined(WARPCACHE_HAVE_PCAP)
 #include "io/frames/pcap_port.h"
@@ -36,9 +37,17 @@ std::string open_frame_ports(const FramesOptions& options,
     return failure.empty() ? "" : "dpdk:" + options.name + ": " + failure;
   }
   std::unique_ptr<io::FramePort> port;
-  std::string failure = options.kind == FramesOptions::Kind::kTap
-                            ? io::TapPort::open(options.name, options.address, &port)
-                            : open_pcap_port(options, &port);
+  std::string failure;
+  switch (options.kind) {
+    case FramesOptions::Kind::kTap:
+      failure = io::TapPort::open(options.name, options.address, &port);
+      break;
+    case FramesOptions::Kind::kPeer:
+      failure = io::PeerPort::open(options.name, options.slot_bytes, &port);
+      break;
+    default:
+      failure = open_pcap_port(options, &port);
+  }
   if (failure.empty()) ports->push_back(std::move(port));
   return failure;
 }

@@ -57,8 +57,6 @@ std::string FrameWorker::open() {
     buffer.times_ns = burst.times_ns.data();
     buffer.frames_max = config_.burst_packets_max;
     net::PacketBurst& packets = burst.packets;
-    packets.input = buffer.data;
-    packets.slots = buffer.slots;
     burst.replies = {engine_.packet_memory(config_.burst_reply_bytes), config_.burst_reply_bytes};
     packets.results = reinterpret_cast<net::PacketResult*>(
         engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketResult)));
@@ -93,6 +91,8 @@ bool FrameWorker::run_once(int timeout_ms) {
       free_.push_back(burst.get());
     }
     --under_way_;
+  } else if (!received) {
+    port_.rest();
   }
   return may_receive || under_way_ != 0;
 }
@@ -102,17 +102,23 @@ void FrameWorker::begin(Burst& burst) {
   burst.packets.count = burst.buffer.count;
   burst.packets.input_bytes = burst.buffer.used;
   burst.packets.frame_room = burst.buffer.frame_room;
+  burst.packets.slot_bytes = burst.buffer.peer_slot_bytes;
+  burst.packets.rung_by_peer = burst.buffer.peer_slot_bytes != 0;
+  burst.packets.input = burst.buffer.data;
+  burst.packets.slots = burst.packets.rung_by_peer ? nullptr : burst.buffer.slots;
   MutableBytes replies = port_.reply_memory(burst.buffer.number);
   if (replies.size == 0) replies = burst.replies;
   burst.packets.replies = replies.data;
   burst.packets.reply_bytes = static_cast<uint32_t>(replies.size);
   ++under_way_;
   engine_.submit_packets(&burst.packets);
+  if (burst.packets.rung_by_peer) port_.wait_for_ring(burst.buffer, burst.packets.doorbell);
 }
 
-void FrameWorker::finish(const Burst& burst) {
+void FrameWorker::finish(Burst& burst) {
   replies_.clear();
   passed_on_.clear();
+  if (burst.packets.rung_by_peer) burst.packets.count = port_.peer_frames(burst.buffer);
   for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);
   port_.counters().replies_dropped.add(burst.packets.replies_dropped);
   if (!replies_.empty()) {

@@ -19,6 +19,7 @@ import pytest
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_dpdk, require_target
 from harness.network import enter_new_network
+from harness.peer import PeerLink
 from harness.servers import start_server
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
@@ -44,7 +45,9 @@ ENGINES = {"launch": (), "persistent": ("--gpu-mode=persistent",), "edge": ("--g
 class FrameServer:
     """A server with a port of frames and a connection for everything else."""
 
-    frame_bytes_min = 0  # shorter ones cannot be sent to it
+    frame_bytes_min = 0  # shorter and longer ones cannot be sent to it
+    frame_bytes_max = 1 << 20
+    pads = False  # what comes after a frame looks like a part of it
 
     def __init__(self, target, frames: str, options: tuple[str, ...]):
         allow = ("--udp-allow=0.0.0.0/0", "--udp-allow=::/0")  # replies of any size
@@ -67,9 +70,17 @@ class FrameServer:
 
     def on_gpu(self) -> bool:
         deadline = time.monotonic() + TIME_S_MAX
-        while "  frames    " not in self.server.log() and time.monotonic() < deadline:
+        while "  listening " not in self.server.log() and "  frames    " not in self.server.log() and time.monotonic() < deadline:
             time.sleep(0.01)  # it says what it is when it serves, which is after it listens
         return "  engine    cuda" in self.server.log()
+
+    def takes(self, step: dict) -> bool:
+        if self.pads and step["verdict"] == "truncated":
+            return False
+        return self.frame_bytes_min <= len(step["in"]) // 2 <= self.frame_bytes_max
+
+    def advanced(self) -> None:
+        """The server's clock was changed."""
 
     def stop(self) -> int:
         self.sock.close()
@@ -162,13 +173,53 @@ class DpdkServer(FrameServer):
         return super().stop()
 
 
-PORTS = {"pcap": PcapServer, "dpdk": DpdkServer}
+class PeerServer(FrameServer):
+    """This process writes the frames to memory that it shares with the server, and rings the GPU."""
+
+    pads = True
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+        path = folder / "frames"
+        super().__init__(target, f"--frames=peer:{path},16384", options)
+        self.link = PeerLink(path, lambda: self.server.process.poll() is None)
+
+    @property
+    def frame_bytes_max(self) -> int:
+        return self.link.slot_bytes
+
+    def send(self, frames: list[bytes]) -> None:
+        self.link.send(frames)
+
+    def replies(self, count: int) -> list[bytes]:
+        return self.link.replies(count)
+
+    def advanced(self) -> None:
+        self.link.ring_all()  # bursts that wait learn the time a moment later
+
+    def stop(self) -> int:
+        self.link.close()
+        return super().stop()
 
 
-@pytest.fixture(params=[(port, mode) for port in PORTS for mode in ENGINES], ids="-".join)
+def has_gpu(target) -> bool:
+    server = FrameServer(target, "-v", ())
+    try:
+        return server.on_gpu()
+    finally:
+        server.stop()
+
+
+PORTS = {"pcap": PcapServer, "dpdk": DpdkServer, "peer": PeerServer}
+ROUTES = [(port, mode) for port in PORTS for mode in ENGINES if port != "peer" or mode == "edge"]
+
+
+@pytest.fixture(params=ROUTES, ids="-".join)
 def frame_server(request, tmp_path):
     port, mode = request.param
-    made = PORTS[port](require_target("warpcached"), tmp_path, ENGINES[mode])
+    target = require_target("warpcached")
+    if port == "peer" and not has_gpu(target):
+        pytest.skip("only a GPU can be rung")
+    made = PORTS[port](target, tmp_path, ENGINES[mode])
     if mode != "launch" and not made.on_gpu():
         made.stop()
         pytest.skip("the CPU engine has one mode")
@@ -206,10 +257,9 @@ def test_one_by_one(frame_server, path):
                 advance(frame_server, step["advance_s"])
                 continue
             before = frame_server.stats()
-            frame = bytes.fromhex(step["in"])
-            if len(frame) < frame_server.frame_bytes_min:
+            if not frame_server.takes(step):
                 continue
-            frame_server.send([frame])
+            frame_server.send([bytes.fromhex(step["in"])])
             check(frame_server, step["out"], at)
             received += 1
             sent += len(step["out"])
@@ -222,6 +272,7 @@ def test_one_by_one(frame_server, path):
 def advance(server: FrameServer, seconds: int) -> None:
     answer = ask(server.sock, b"debugtime %d\r\n" % seconds)
     assert answer == b"OK\r\n"
+    server.advanced()
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -234,9 +285,8 @@ def test_in_one_burst(frame_server, path):
         frames, want = [], []
         for step in [*case["steps"], {"advance_s": 0}]:
             if "advance_s" not in step:
-                frame = bytes.fromhex(step["in"])
-                if len(frame) >= frame_server.frame_bytes_min:
-                    frames.append(frame)
+                if frame_server.takes(step):
+                    frames.append(bytes.fromhex(step["in"]))
                     want += step["out"]
                 continue
             frame_server.send(frames)

@@ -139,10 +139,16 @@ std::string CudaEngine::use_packet_memory(MutableBytes memory) {
 void CudaEngine::submit_packets(net::PacketBurst* burst) {
   WC_ASSERT(!idle_packet_runners_.empty());
   burst->replies_dropped = 0;
+  burst->doorbell = {};
   PacketRunner* const runner = idle_packet_runners_.back();
   idle_packet_runners_.pop_back();
   packets_running_.push_back({burst, runner});
-  runner->begin(*burst);
+  if (!burst->rung_by_peer) {
+    runner->begin(*burst);
+  } else if (!runner->begin_for_peer(*burst, &burst->doorbell)) {
+    burst->drop_all();
+    runner->begin(net::PacketBurst{});
+  }
 }
 
 net::PacketBurst* CudaEngine::poll_packets() {

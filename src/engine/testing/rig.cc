@@ -69,7 +69,7 @@ class CudaRig final : public Rig {
     config.blocks_per_engine = config_.gpu_blocks;
     if (kind_ == RigKind::kCudaEdge) {
       const std::string failure =
-          cuda::EdgeJobs::create(std::max(2u, config_.gpu_blocks / 4), &edge_);
+          cuda::EdgeJobs::create(std::max(2u, config_.gpu_blocks / 4), "", &edge_);
       if (!failure.empty()) return failure;
     }
     return store::CudaStore::create(config, faults_, &store_);

@@ -33,8 +33,11 @@ struct FrameBuffer {
   uint32_t used = 0;             // out: bytes, a multiple of 16
   // Out: see net::PacketBurst. A port that sets it sends a reply from where its request was.
   uint32_t frame_room = 0;
+  // Out: a peer writes frames to slots of this size at `data`, and says itself when the burst
+  // begins. `count` is how many slots there are. 0: the frames are those above.
+  uint32_t peer_slot_bytes = 0;
 
-  void clear() { count = used = frame_room = 0; }
+  void clear() { count = used = frame_room = peer_slot_bytes = 0; }
   bool has_space() const { return count < frames_max && size - used >= kFrameBytesMax; }
   uint8_t* next() const { return data + used; }
   // The frame at next() has been received.
@@ -76,6 +79,15 @@ class FramePort {
   // Waits at most timeout_ms (0: not at all) for frames, and appends those that are there to
   // `buffer` while it has space. False: none will come any more.
   virtual bool receive(FrameBuffer& buffer, int timeout_ms) = 0;
+
+  // A burst that receive() left to a peer waits for this doorbell now. Empty: the engine cannot be
+  // rung, and the port ends.
+  virtual void wait_for_ring(const FrameBuffer& /*buffer*/, const net::PeerDoorbell& /*bell*/) {}
+  // How many frames the peer has written, when the burst has ended.
+  virtual uint32_t peer_frames(const FrameBuffer& buffer) { return buffer.count; }
+  // Nothing has come and nothing has ended. A port whose peers ring waits a little, and rings by
+  // itself after stop().
+  virtual void rest() {}
 
   // Sends the replies of a burst, in their order. Their memory is free again afterwards, unless it
   // is the port's. What the port cannot send is dropped and counted.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "edge/runtime.h"
 #include "engine/cuda/runtime/job.h"
@@ -36,7 +37,10 @@ inline EdgeFunction edge_function(const PacketJob*) { return EdgeFunction::kPack
 class EdgeJobs {
  public:
   // Returns the error as text, or "". REQUIRES: gpu::open_device(). `workers`: persistent blocks.
-  static std::string create(uint32_t workers, std::unique_ptr<EdgeJobs>* jobs);
+  // `path`: a file for the queues, which peers in other processes map; it is made anew, and removed
+  // at the end. Empty: only this process rings.
+  static std::string create(uint32_t workers, const std::string& path,
+                            std::unique_ptr<EdgeJobs>* jobs);
   ~EdgeJobs();
   EdgeJobs(const EdgeJobs&) = delete;
   EdgeJobs& operator=(const EdgeJobs&) = delete;
@@ -51,13 +55,21 @@ class EdgeJobs {
 
   // False: the entry cannot be had, which is an error: a runner has one job at a time.
   bool schedule(uint32_t event, const void* parameters, uint32_t bytes, uint32_t blocks);
+  // The same, but somebody else rings.
+  bool prepare(uint32_t event, const void* parameters, uint32_t bytes, uint32_t blocks,
+               edge_queues::Doorbell* doorbell);
+  // Of a doorbell, in the file. Only with `path`.
+  uint64_t offset_of(const edge_queues::Doorbell& doorbell);
+  bool has_file() const { return !path_.empty(); }
   // The GPU has not failed.
   bool check();
   std::string why();
 
  private:
-  explicit EdgeJobs(const edge_config& config) : runtime_(config) {}
+  EdgeJobs(const edge_config& config, std::string path)
+      : path_(std::move(path)), runtime_(config) {}
 
+  std::string path_;
   std::mutex mutex_;
   uint32_t users_ = 0;
   edge_runtime runtime_;

@@ -63,7 +63,7 @@ bool PacketRunner::run(const net::PacketBurst& batch) {
   return finish();
 }
 
-void PacketRunner::begin(const net::PacketBurst& batch) {
+void PacketRunner::take(const net::PacketBurst& batch) {
   WC_ASSERT(stage_ == Stage::kNone);
   WC_ASSERT(batch.count <= kPacketsMax && batch.reply_bytes <= PacketResult::kArenaMax);
   WC_ASSERT(batch.frame_room == 0 || batch.reply_bytes <= PacketResult::kBesideArenaMax);
@@ -72,6 +72,20 @@ void PacketRunner::begin(const net::PacketBurst& batch) {
   has_host_packets_ = false;
   out_of_memory_ = false;
   stage_ = batch.count == 0 ? Stage::kEnded : Stage::kKernel;
+}
+
+bool PacketRunner::begin_for_peer(const net::PacketBurst& batch, net::PeerDoorbell* doorbell) {
+  WC_ASSERT(batch.slots == nullptr && batch.count > 1 && batch.input_bytes == 0);
+  take(batch);
+  copied_ = false;
+  (void)prepare_job(batch_);
+  if (runner_.prepare(doorbell)) return true;
+  stage_ = Stage::kNone;
+  return false;
+}
+
+void PacketRunner::begin(const net::PacketBurst& batch) {
+  take(batch);
   if (stage_ == Stage::kEnded) return;
   copied_ = is_copied(batch);
   if (copied_) {

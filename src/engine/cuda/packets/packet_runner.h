@@ -56,6 +56,8 @@ class PacketRunner {
   // at a time through, and several threads would wait for each other. What `batch` points to stays
   // until finish() has returned.
   void begin(const net::PacketBurst& batch);
+  // The same for a burst that a peer rings for. False: nobody can; nothing was begun.
+  bool begin_for_peer(const net::PacketBurst& batch, net::PeerDoorbell* doorbell);
   // The GPU has finished the batch: finish() waits only for packets that must run again.
   bool ended();
   bool finish();
@@ -77,6 +79,7 @@ class PacketRunner {
         counters_(counters),
         runner_(config.jobs, store, faults) {}
   std::string start();
+  void take(const net::PacketBurst& batch);
   PacketJob& prepare_job(const net::PacketBurst& batch);
   uint32_t next_combine_round();
   bool is_copied(const net::PacketBurst& batch) const;

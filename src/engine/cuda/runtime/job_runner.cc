@@ -116,13 +116,53 @@ void JobRunner<JobKind>::launch() {
 }
 
 template <typename JobKind>
-void JobRunner<JobKind>::launch_event() {
+bool JobRunner<JobKind>::enter_edge() {
   if (!kernel_runs_) kernel_runs_ = config_.edge->enter();
-  const EdgeJob<JobKind> parameters = {device_resources_.as<BlockResources>(), job_};
-  const uint32_t blocks = shape_for(&job_, job_.shares, config_.blocks_max).blocks;
-  if (!kernel_runs_ || !config_.edge->schedule(event_, &parameters, sizeof(parameters), blocks)) {
+  return kernel_runs_;
+}
+
+template <typename JobKind>
+void JobRunner<JobKind>::launch_event() {
+  const EdgeJob<JobKind> parameters = event_parameters();
+  if (!enter_edge() ||
+      !config_.edge->schedule(event_, &parameters, sizeof(parameters), event_blocks())) {
     faults_.fail("starting a batch", config_.edge->why().c_str());
   }
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::prepare(net::PeerDoorbell* doorbell) {
+  if (config_.edge == nullptr || !config_.edge->has_file()) return false;
+  job_.number = next_number();
+  const EdgeJob<JobKind> parameters = event_parameters();
+  if (!enter_edge() || !config_.edge->prepare(event_, &parameters, sizeof(parameters),
+                                              event_blocks(), &doorbell_)) {
+    faults_.fail("preparing a batch", config_.edge->why().c_str());
+    return false;
+  }
+  *doorbell = {doorbell_.word, doorbell_.value, config_.edge->offset_of(doorbell_)};
+  return true;
+}
+
+template <typename JobKind>
+bool JobRunner<JobKind>::waits_for_peer() {
+  if (doorbell_.word == nullptr) return false;
+  if (doorbell_.is_rung()) {
+    doorbell_ = {};
+    began_ = SteadyClock::now();
+    polls_ = 0;
+    return false;
+  }
+  const store::Clock now = store_.clock();
+  if (now.now == job_.clock.now && now.unix_start == job_.clock.unix_start) return true;
+  job_.clock = now;
+  const EdgeJob<JobKind> parameters = event_parameters();
+  const auto* const clock = reinterpret_cast<const uint32_t*>(&parameters.job.clock);
+  const auto first = clock - reinterpret_cast<const uint32_t*>(&parameters);
+  for (uint32_t i = 0; i < sizeof(store::Clock) / sizeof(uint32_t); ++i) {
+    edge_queues::change(doorbell_, static_cast<uint32_t>(first) + i, clock[i]);
+  }
+  return true;
 }
 
 template <typename JobKind>
@@ -148,6 +188,7 @@ bool JobRunner<JobKind>::takes_too_long() const {
 
 template <typename JobKind>
 bool JobRunner<JobKind>::ended() {
+  if (waits_for_peer()) return ++polls_ % kPollsPerLook == 0 && !config_.edge->check();
   if (load_acquire(&bell().done) == number_) return true;
   return ++polls_ % kPollsPerLook == 0 && look_at_kernel();
 }

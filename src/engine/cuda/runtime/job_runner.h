@@ -52,6 +52,9 @@ class JobRunner {
   // Starts the job. What it points to stays until ended() or wait() has returned true, or the
   // device has failed.
   void launch();
+  // The same, but the job starts when somebody rings `doorbell`. The clock of the job is kept right
+  // by ended() until then. False: nobody can; nothing was started. Only with EDGE.
+  bool prepare(net::PeerDoorbell* doorbell);
   // The job has ended. With DeviceFaults::failed() its results mean nothing.
   bool ended();
   // Waits for the end. False: the device has failed.
@@ -81,6 +84,13 @@ class JobRunner {
  private:
   std::string start_edge();
   void launch_event();
+  bool enter_edge();
+  EdgeJob<JobKind> event_parameters() const {
+    return {device_resources_.template as<BlockResources>(), job_};
+  }
+  uint32_t event_blocks() const { return shape_for(&job_, job_.shares, config_.blocks_max).blocks; }
+  // Of a job that was prepared: it has not been rung for.
+  bool waits_for_peer();
   bool takes_too_long() const;
   // Asks the driver about the kernel, when the job itself does not end. True: the kernel has ended
   // or failed.
@@ -109,6 +119,7 @@ class JobRunner {
   bool kernel_runs_ = false;          // the persistent one, or EDGE's
   gpu::CudaMemory device_resources_;  // device: BlockResources, for events
   uint32_t event_ = 0;
+  edge_queues::Doorbell doorbell_;  // of a job that was prepared; otherwise empty
   uint32_t number_ = 0;
   uint32_t polls_ = 0;  // since the job was started
   std::chrono::steady_clock::time_point began_;

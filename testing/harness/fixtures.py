@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +27,23 @@ def require_module(name: str, library: str) -> None:
 
 def require_dpdk() -> None:
     require_module("dpdk", "DPDK")
+
+
+@cache
+def runs_on_gpu(target: Target) -> bool:
+    server = start_server(target, unix=True)
+    try:
+        while "  engine    " not in server.log():  # it says what it is when it serves, which is after it listens
+            assert server.alive(), server.log()
+            time.sleep(0.01)
+        return "  engine    cuda" in server.log()
+    finally:
+        server.stop()
+
+
+def require_gpu(target: Target) -> None:
+    if not runs_on_gpu(target):
+        pytest.skip("needs the CUDA engine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 
 import pytest
 from harness.exchange import ask, ask_stats
-from harness.fixtures import require_target
+from harness.fixtures import require_gpu, require_target
 from harness.peer import READY, PeerLink
 from harness.servers import start_server
 
@@ -49,16 +49,11 @@ def lines_of(link: PeerLink, commands: list[bytes]) -> list[bytes]:
 @pytest.fixture
 def server(tmp_path):
     target = require_target("warpcached")
-    made = start_server(target, (*OPTIONS, "-U", "0", f"--frames=peer:{tmp_path}/frames"), unix=True) if has_gpu(target) else None
-    if made is None:
-        pytest.skip("only a GPU can be rung")
+    require_gpu(target)
+    made = start_server(target, (*OPTIONS, "-U", "0", f"--frames=peer:{tmp_path}/frames"), unix=True)
     yield made
     assert made.stop() == 0
     assert not list(tmp_path.iterdir())
-
-
-def has_gpu(target) -> bool:
-    return subprocess.run([target.path, *OPTIONS, "--engine=cuda", "--selftest"], capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
 
 
 @pytest.fixture
@@ -169,8 +164,7 @@ def test_one_file_serves_one_server(server, tmp_path):
 
 def test_a_killed_server_leaves_a_file_that_the_next_takes(tmp_path):
     target = require_target("warpcached")
-    if not has_gpu(target):
-        pytest.skip("only a GPU can be rung")
+    require_gpu(target)
     options = (*OPTIONS, "-U", "0", f"--frames=peer:{tmp_path}/frames")
     first = start_server(target, options, unix=True)
     PeerLink(tmp_path / "frames")._wait(lambda: any(PeerLink(tmp_path / "frames").state(b) == READY for b in range(8)))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from harness.exchange import ask, ask_stats
-from harness.fixtures import require_dpdk, require_target
+from harness.fixtures import require_dpdk, require_gpu, require_target
 from harness.network import enter_new_network
 from harness.peer import PeerLink
 from harness.servers import start_server
@@ -70,7 +70,7 @@ class FrameServer:
 
     def on_gpu(self) -> bool:
         deadline = time.monotonic() + TIME_S_MAX
-        while "  listening " not in self.server.log() and "  frames    " not in self.server.log() and time.monotonic() < deadline:
+        while "  frames    " not in self.server.log() and time.monotonic() < deadline:
             time.sleep(0.01)  # it says what it is when it serves, which is after it listens
         return "  engine    cuda" in self.server.log()
 
@@ -201,14 +201,6 @@ class PeerServer(FrameServer):
         return super().stop()
 
 
-def has_gpu(target) -> bool:
-    server = FrameServer(target, "-v", ())
-    try:
-        return server.on_gpu()
-    finally:
-        server.stop()
-
-
 PORTS = {"pcap": PcapServer, "dpdk": DpdkServer, "peer": PeerServer}
 ROUTES = [(port, mode) for port in PORTS for mode in ENGINES if port != "peer" or mode == "edge"]
 
@@ -217,8 +209,8 @@ ROUTES = [(port, mode) for port in PORTS for mode in ENGINES if port != "peer" o
 def frame_server(request, tmp_path):
     port, mode = request.param
     target = require_target("warpcached")
-    if port == "peer" and not has_gpu(target):
-        pytest.skip("only a GPU can be rung")
+    if port == "peer":
+        require_gpu(target)  # which alone can be rung
     made = PORTS[port](target, tmp_path, ENGINES[mode])
     if mode != "launch" and not made.on_gpu():
         made.stop()

@@ -69,11 +69,11 @@ struct FramesOptions {
   enum class Kind : uint8_t { kPcap, kTap, kDpdk, kPeer };
 
   Kind kind = Kind::kPcap;
-  std::string input;           // kPcap: the file that frames are read from
-  std::string output;          // kPcap: the file that replies are written to
+  std::string input;   // kPcap: the file that frames are read from
+  std::string output;  // kPcap: the file that replies are written to
   // kTap: the interface; kDpdk: the device, with its arguments; kPeer: the file of the frames.
   std::string name;
-  uint32_t slot_bytes = 256;  // kPeer: the longest frame
+  uint32_t slot_bytes = 256;   // kPeer: the longest frame
   std::string address;         // kTap: as in 10.9.0.1/24, added to the interface; empty: none
   uint32_t queues = 1;         // kDpdk: pairs of queues (--frames-queues)
   uint32_t threads = 1;        // that serve it. kDpdk: they share the queues (--frames-threads)

@@ -5,7 +5,8 @@
 // peer may stand for a network device that writes by DMA. docs/edge.md describes the file byte by
 // byte; the doorbells lie in a second file, which is the engine's.
 //
-// The peer is trusted no more than a client: what it writes is frames, and numbers that are checked.
+// The peer is trusted no more than a client: what it writes is frames, and numbers that are
+// checked.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ namespace warpcache::io {
 class PeerPort final : public FramePort {
  public:
   static constexpr uint32_t kBursts = kFrameBurstsMax;
-  static constexpr uint32_t kSlots = 512;       // of a burst
+  static constexpr uint32_t kSlots = 512;            // of a burst
   static constexpr uint32_t kReplyBytes = 1u << 20;  // of a burst
 
   // Makes the file, or takes the one that a killed server has left. `slot_bytes`: of the longest

@@ -135,8 +135,8 @@ bool JobRunner<JobKind>::prepare(net::PeerDoorbell* doorbell) {
   if (config_.edge == nullptr || !config_.edge->has_file()) return false;
   job_.number = next_number();
   const EdgeJob<JobKind> parameters = event_parameters();
-  if (!enter_edge() || !config_.edge->prepare(event_, &parameters, sizeof(parameters),
-                                              event_blocks(), &doorbell_)) {
+  if (!enter_edge() ||
+      !config_.edge->prepare(event_, &parameters, sizeof(parameters), event_blocks(), &doorbell_)) {
     faults_.fail("preparing a batch", config_.edge->why().c_str());
     return false;
   }

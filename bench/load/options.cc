@@ -63,7 +63,8 @@ void add_requests(CLI::App* app, Options* options) {
   app->add_option(
       "--frames", options->frames,
       "dpdk:DEVICE[,ARGUMENTS]: UDP in Ethernet frames of this device, with a queue for "
-      "each thread; implies --udp");
+      "each thread; or peer:FILE: this process writes frames to memory that it shares with the "
+      "server, and rings its GPU (--frames=peer of the server); implies --udp");
   app->add_option("--frames-source", options->frames_source,
                   "the IPv4 address that frames come from");
   app->add_flag("--meta", options->meta, "meta protocol (mg, ms, md) instead of text");
@@ -107,9 +108,11 @@ void add_output(CLI::App* app, Options* options) {
 std::string contradiction(const Options& options) {
   if (options.sets + options.deletes > 1) return "--sets and --deletes are more than 1 together";
   if (options.connections < options.threads) return "each thread needs a connection";
-  if (!options.frames.empty() && !options.frames.starts_with(kDpdkPrefix)) {
-    return "--frames accepts dpdk:DEVICE[,ARGUMENTS]";
+  const bool is_peer = options.frames.starts_with(kPeerPrefix);
+  if (!options.frames.empty() && !is_peer && !options.frames.starts_with(kDpdkPrefix)) {
+    return "--frames accepts dpdk:DEVICE[,ARGUMENTS] and peer:FILE";
   }
+  if (is_peer && options.threads != 1) return "--frames=peer:FILE has one thread";
   if (!options.frames.empty() && options.connections / options.threads > kFrameConnectionsMax) {
     return "with --frames a thread has at most 40000 connections";
   }

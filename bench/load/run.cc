@@ -12,6 +12,7 @@
 
 #include "base/cpu_list.h"
 #include "io/frames/dpdk/dpdk_ports.h"
+#include "io/frames/peer_client.h"
 #include "load/frame_worker.h"
 #include "load/socket_worker.h"
 #include "load/ucx_worker.h"
@@ -73,12 +74,16 @@ bool Run::connect_by_frames(const Address& address, std::string* why) {
     return false;
   }
   std::memcpy(&server, &address.bytes, sizeof server);
-  io::DpdkSettings settings;
-  settings.device = options_.frames.substr(kDpdkPrefix.size());
-  settings.queues = settings.threads = options_.threads;
-  settings.link_wait_ms = kLinkWaitMs;
   std::vector<std::unique_ptr<io::FramePort>> ports;
-  *why = io::open_dpdk_ports(settings, &ports);
+  if (options_.frames.starts_with(kPeerPrefix)) {
+    *why = io::PeerClient::open(options_.frames.substr(kPeerPrefix.size()), &ports.emplace_back());
+  } else {
+    io::DpdkSettings settings;
+    settings.device = options_.frames.substr(kDpdkPrefix.size());
+    settings.queues = settings.threads = options_.threads;
+    settings.link_wait_ms = kLinkWaitMs;
+    *why = io::open_dpdk_ports(settings, &ports);
+  }
   if (!why->empty()) return false;
   for (uint32_t i = 0; i < options_.threads; ++i) {
     auto worker = std::make_unique<FrameWorker>(options_, keys_, distribution_, i, &stop_,

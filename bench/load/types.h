@@ -21,7 +21,9 @@ inline constexpr const char* kOperationNames[kOperations] = {"get", "set", "dele
 
 inline constexpr uint32_t kPipelineMax = 1024;
 inline constexpr uint32_t kMultigetMax = 1000;
-inline constexpr std::string_view kDpdkPrefix = "dpdk:";  // of Options::frames
+// Of Options::frames.
+inline constexpr std::string_view kDpdkPrefix = "dpdk:";
+inline constexpr std::string_view kPeerPrefix = "peer:";
 
 // The options of the command line.
 struct Options {

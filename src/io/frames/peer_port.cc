@@ -18,57 +18,17 @@
 namespace warpcache::io {
 namespace {
 
-constexpr char kMagic[8] = {'W', 'A', 'P', 'P', 'E', 'E', 'R', '1'};
-constexpr uint32_t kVersion = 1;
-constexpr uint64_t kControlsOffset = 4096;
-constexpr uint64_t kControlBytes = 128;
-constexpr uint64_t kAreasOffset = 8192;
-// A slot that holds no frame begins with this number of zero bytes.
-constexpr size_t kEmptyBytes = 16;
 // Without work the thread looks this often before it sleeps between looks.
 constexpr uint32_t kLooks = 20'000;
 constexpr auto kNap = std::chrono::microseconds(100);
-
-enum class State : uint32_t { kUnused, kReady, kEnded, kGivenBack };
-
-struct Header {
-  char magic[8];
-  uint32_t version;
-  uint32_t bursts;
-  uint64_t bytes;
-  uint32_t slots;
-  uint32_t slot_bytes;
-};
-static_assert(sizeof(Header) == 32);
-
-constexpr uint64_t kRepliesBytes = uint64_t{PeerPort::kSlots} * 16;
 
 std::string failed(const std::string& path) { return path + ": " + std::strerror(errno); }
 
 }  // namespace
 
-// What both sides say of a burst. The server writes all of it but `frames` and, to give the burst
-// back, `state`.
-struct PeerPort::Control {
-  uint32_t state;           // State
-  uint32_t frames;          // that the peer has written
-  uint64_t doorbell;        // where it rings, in the file of the doorbells
-  uint64_t value;           // what it writes there
-  uint64_t slots_offset;    // in this file
-  uint64_t replies_offset;  // of an array of Reply
-  uint32_t replies;         // how many there are
-  uint32_t capacity;        // slots of this burst
-};
-
-struct PeerPort::Reply {
-  uint32_t request;  // the number of its slot
-  uint32_t size;     // bytes of the frame
-  uint64_t offset;   // in this file
-};
-
 std::string PeerPort::open(const std::string& path, uint32_t slot_bytes,
                            std::unique_ptr<FramePort>* port) {
-  WC_ASSERT(slot_bytes % 16 == 0 && slot_bytes > kEmptyBytes);
+  WC_ASSERT(slot_bytes % 16 == 0 && slot_bytes > peer::kEmptyBytes);
   std::unique_ptr<PeerPort> made(new PeerPort(path, slot_bytes));
   std::string failure = made->map();
   if (!failure.empty()) return "peer: " + failure;
@@ -77,8 +37,6 @@ std::string PeerPort::open(const std::string& path, uint32_t slot_bytes,
 }
 
 std::string PeerPort::map() {
-  static_assert(sizeof(Control) <= kControlBytes && sizeof(Reply) == 16);
-  static_assert(kControlsOffset + kBursts * kControlBytes <= kAreasOffset);
   file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file_.get() < 0) return failed(path_);
   if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) return path_ + ": another server uses it";
@@ -94,65 +52,61 @@ std::string PeerPort::map() {
       mmap(nullptr, file_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (data == MAP_FAILED) return failed(path_);
   data_ = static_cast<uint8_t*>(data);
-  Header header = {};
-  header.version = kVersion;
-  header.bursts = kBursts;
+  auto& header = *reinterpret_cast<peer::Header*>(data_);
+  header.version = peer::kVersion;
+  header.bursts = peer::kBursts;
   header.bytes = file_bytes();
-  header.slots = kSlots;
+  header.slots = peer::kSlots;
   header.slot_bytes = slot_bytes_;
-  mem_copy(data_, &header, sizeof(header));
-  uint64_t magic = 0;
-  mem_copy(&magic, kMagic, sizeof(magic));
-  store_release(reinterpret_cast<uint64_t*>(data_), magic);
+  store_release(&header.magic, peer::kMagic);
   return "";
 }
 
 PeerPort::~PeerPort() {
   if (data_ == nullptr) return;
-  for (uint32_t area = 0; area < kBursts; ++area) {
-    store_release(&control(area).state, static_cast<uint32_t>(State::kUnused));
+  for (uint32_t area = 0; area < peer::kBursts; ++area) {
+    store_release(&control(area).state, static_cast<uint32_t>(peer::State::kUnused));
   }
   (void)unlink(path_.c_str());
   (void)munmap(data_, file_bytes());
 }
 
-uint64_t PeerPort::area_bytes() const { return slots_bytes() + kRepliesBytes + kReplyBytes; }
-
-uint64_t PeerPort::file_bytes() const { return kAreasOffset + kBursts * area_bytes(); }
-
-PeerPort::Control& PeerPort::control(uint32_t area) const {
-  return *reinterpret_cast<Control*>(data_ + kControlsOffset + area * kControlBytes);
+peer::Control& PeerPort::control(uint32_t area) const {
+  return *reinterpret_cast<peer::Control*>(data_ + peer::kControlsOffset +
+                                           area * peer::kControlBytes);
 }
 
-uint8_t* PeerPort::slots(uint32_t area) const { return data_ + kAreasOffset + area * area_bytes(); }
+uint8_t* PeerPort::slots(uint32_t area) const {
+  return data_ + peer::kAreasOffset + area * peer::area_bytes(slot_bytes_);
+}
 
-PeerPort::Reply* PeerPort::replies(uint32_t area) const {
-  return reinterpret_cast<Reply*>(slots(area) + slots_bytes());
+peer::Reply* PeerPort::replies(uint32_t area) const {
+  return reinterpret_cast<peer::Reply*>(slots(area) + peer::slots_bytes(slot_bytes_));
 }
 
 uint8_t* PeerPort::reply_arena(uint32_t area) const {
-  return slots(area) + slots_bytes() + kRepliesBytes;
+  return reinterpret_cast<uint8_t*>(replies(area) + peer::kSlots);
 }
 
 MutableBytes PeerPort::memory() const { return {data_, file_bytes()}; }
 
 MutableBytes PeerPort::reply_memory(uint32_t burst) {
-  return {reply_arena(area_[burst]), kReplyBytes};
+  return {reply_arena(area_[burst]), peer::kReplyBytes};
 }
 
 // Every area that no burst uses and that the peer does not read is for the peer to fill.
 bool PeerPort::receive(FrameBuffer& buffer, int /*timeout_ms*/) {
   if (stopped_.load()) return false;
-  for (uint32_t area = 0; area < kBursts; ++area) {
-    const auto state = static_cast<State>(load_acquire(&control(area).state));
-    if (in_use_[area] || state == State::kEnded) continue;
+  for (uint32_t area = 0; area < peer::kBursts; ++area) {
+    const auto state = static_cast<peer::State>(load_acquire(&control(area).state));
+    if (in_use_[area] || state == peer::State::kEnded) continue;
     in_use_[area] = true;
     area_[buffer.number] = area;
     buffer.data = slots(area);
     buffer.peer_slot_bytes = slot_bytes_;
-    buffer.count = std::min(kSlots, buffer.frames_max);
+    buffer.count = std::min(peer::kSlots, buffer.frames_max);
     for (uint32_t i = 0; i < buffer.count; ++i) {
-      std::memset(slots(area) + uint64_t{i} * slot_bytes_, 0, kEmptyBytes);
+      std::memset(slots(area) + uint64_t{i} * slot_bytes_, 0, peer::kEmptyBytes);
     }
     break;
   }
@@ -167,15 +121,15 @@ void PeerPort::wait_for_ring(const FrameBuffer& buffer, const net::PeerDoorbell&
     stop();
     return;
   }
-  Control& shared = control(area);
+  peer::Control& shared = control(area);
   shared.frames = 0;
   shared.doorbell = bell.offset;
   shared.value = bell.value;
   shared.slots_offset = static_cast<uint64_t>(slots(area) - data_);
-  shared.replies_offset = shared.slots_offset + slots_bytes();
+  shared.replies_offset = shared.slots_offset + peer::slots_bytes(slot_bytes_);
   shared.replies = 0;
   shared.capacity = buffer.count;
-  store_release(&shared.state, static_cast<uint32_t>(State::kReady));
+  store_release(&shared.state, static_cast<uint32_t>(peer::State::kReady));
 }
 
 uint32_t PeerPort::peer_frames(const FrameBuffer& buffer) {
@@ -201,7 +155,7 @@ void PeerPort::rest() {
 
 void PeerPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   const uint32_t area = area_[burst];
-  const uint32_t sent = std::min(count, kSlots);
+  const uint32_t sent = std::min(count, peer::kSlots);
   for (uint32_t i = 0; i < sent; ++i) {
     replies(area)[i] = {frames[i].request, static_cast<uint32_t>(frames[i].bytes.size),
                         static_cast<uint64_t>(frames[i].bytes.data - data_)};
@@ -215,7 +169,7 @@ void PeerPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
 void PeerPort::take_back(const FrameBuffer& buffer) {
   const uint32_t area = area_[buffer.number];
   in_use_[area] = false;
-  store_release(&control(area).state, static_cast<uint32_t>(State::kEnded));
+  store_release(&control(area).state, static_cast<uint32_t>(peer::State::kEnded));
 }
 
 }  // namespace warpcache::io

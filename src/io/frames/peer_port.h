@@ -15,16 +15,13 @@
 #include <string>
 
 #include "io/frames/frame_port.h"
+#include "io/frames/peer_layout.h"
 #include "io/unique_fd.h"
 
 namespace warpcache::io {
 
 class PeerPort final : public FramePort {
  public:
-  static constexpr uint32_t kBursts = kFrameBurstsMax;
-  static constexpr uint32_t kSlots = 512;            // of a burst
-  static constexpr uint32_t kReplyBytes = 1u << 20;  // of a burst
-
   // Makes the file, or takes the one that a killed server has left. `slot_bytes`: of the longest
   // frame, a multiple of 16. Returns the error as text, or "".
   static std::string open(const std::string& path, uint32_t slot_bytes,
@@ -45,18 +42,13 @@ class PeerPort final : public FramePort {
   std::string describe() const override { return "peer at " + path_; }
 
  private:
-  struct Control;
-  struct Reply;
-
   PeerPort(std::string path, uint32_t slot_bytes)
       : path_(std::move(path)), slot_bytes_(slot_bytes) {}
   std::string map();
-  uint64_t slots_bytes() const { return uint64_t{kSlots} * slot_bytes_; }
-  uint64_t area_bytes() const;
-  uint64_t file_bytes() const;
-  Control& control(uint32_t area) const;
+  uint64_t file_bytes() const { return peer::file_bytes(slot_bytes_); }
+  peer::Control& control(uint32_t area) const;
   uint8_t* slots(uint32_t area) const;
-  Reply* replies(uint32_t area) const;
+  peer::Reply* replies(uint32_t area) const;
   uint8_t* reply_arena(uint32_t area) const;
 
   std::string path_;
@@ -66,10 +58,10 @@ class PeerPort final : public FramePort {
   std::atomic<bool> stopped_{false};
   std::string failure_;
   // Of a burst of the worker, by its number: which area of the file it uses, and its doorbell.
-  std::array<uint32_t, kBursts> area_{};
-  std::array<net::PeerDoorbell, kBursts> bells_{};
-  std::array<bool, kBursts> in_use_{};  // by area
-  uint32_t rests_ = 0;                  // since something has happened
+  std::array<uint32_t, kFrameBurstsMax> area_{};
+  std::array<net::PeerDoorbell, kFrameBurstsMax> bells_{};
+  std::array<bool, peer::kBursts> in_use_{};  // by area
+  uint32_t rests_ = 0;                        // since something has happened
 };
 
 }  // namespace warpcache::io

@@ -38,7 +38,10 @@ FrameWorker::FrameWorker(const FrameWorkerConfig& config, io::UdpGuard guard, io
 std::string FrameWorker::open() {
   std::string failure = engine_.open_packets(config_.packets);
   const MutableBytes own = port_.memory();
-  if (failure.empty() && own.size != 0) failure = engine_.use_packet_memory(own);
+  on_gpu_ = port_.gpu_memory();
+  if (failure.empty() && own.size != 0 && on_gpu_ == nullptr) {
+    failure = engine_.use_packet_memory(own);
+  }
   if (!failure.empty()) return failure;
   WC_ASSERT(engine_.packet_bursts() <= io::kFrameBurstsMax);
   for (uint32_t i = 0; i < engine_.packet_bursts(); ++i) {
@@ -58,6 +61,7 @@ std::string FrameWorker::open() {
     buffer.frames_max = config_.burst_packets_max;
     net::PacketBurst& packets = burst.packets;
     packets.input = buffer.data;
+    packets.on_device = on_gpu_ != nullptr;
     packets.slots = buffer.slots;
     burst.replies = {engine_.packet_memory(config_.burst_reply_bytes), config_.burst_reply_bytes};
     packets.results = reinterpret_cast<net::PacketResult*>(
@@ -102,15 +106,21 @@ void FrameWorker::begin(Burst& burst) {
   burst.packets.count = burst.buffer.count;
   burst.packets.input_bytes = burst.buffer.used;
   burst.packets.frame_room = burst.buffer.frame_room;
-  MutableBytes replies = port_.reply_memory(burst.buffer.number);
-  if (replies.size == 0) replies = burst.replies;
-  burst.packets.replies = replies.data;
-  burst.packets.reply_bytes = static_cast<uint32_t>(replies.size);
+  const MutableBytes of_port = port_.reply_memory(burst.buffer.number);
+  burst.seen_replies = of_port.size != 0 ? of_port : burst.replies;
+  burst.packets.replies = burst.seen_replies.data;
+  burst.packets.reply_bytes = static_cast<uint32_t>(burst.seen_replies.size);
+  if (on_gpu_ != nullptr) {
+    burst.packets.input = on_gpu_;
+    if (of_port.size != 0) burst.packets.replies = on_gpu_ + (of_port.data - port_.memory().data);
+  }
   ++under_way_;
   engine_.submit_packets(&burst.packets);
 }
 
-void FrameWorker::finish(const Burst& burst) {
+void FrameWorker::finish(Burst& burst) {
+  burst.packets.input = burst.buffer.data;
+  burst.packets.replies = burst.seen_replies.data;
   replies_.clear();
   passed_on_.clear();
   for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);

@@ -68,6 +68,10 @@ class FramePort {
   // port copies frames to FrameBuffer::data.
   virtual MutableBytes memory() const { return {}; }
 
+  // Where the GPU has memory(), if that is the GPU's own. The CPU then sees it over the bus, and
+  // reads it slowly. Null: it is the host's.
+  virtual uint8_t* gpu_memory() const { return nullptr; }
+
   // A piece of memory() for the replies of a burst, which send() then need not copy; it begins at a
   // multiple of 16 bytes. The port takes it back after the burst's send(), or by take_back().
   // Empty: none is free, or the port has none.

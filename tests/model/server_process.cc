@@ -111,11 +111,20 @@ int64_t ServerProcess::now() const {
   return clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr);
 }
 
-std::string ServerProcess::ask(const std::string& line) {
+std::string ServerProcess::ask(const std::string& line) { return ask_until(line, "\r\n"); }
+
+uint64_t ServerProcess::stat(const std::string& name) {
+  const std::string all = ask_until("stats", "END\r\n");
+  const std::string head = "STAT " + name + " ";
+  const size_t at = all.find(head);
+  return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + head.size(), nullptr, 10);
+}
+
+std::string ServerProcess::ask_until(const std::string& line, const char* end) {
   const std::string request = line + "\r\n";
   (void)::send(control_, request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
-  while (!answer.ends_with("\r\n")) {
+  while (!answer.ends_with(end)) {
     pollfd wait = {control_, POLLIN, 0};
     char buffer[4096];
     if (poll(&wait, 1, kSilenceMs) <= 0) return {};

@@ -46,6 +46,8 @@ class ServerProcess final : public Server {
   Standing standing(int stream) { return connections_[stream].standing; }
   // The answer to a line of text, up to its first line end, over a separate connection.
   std::string ask(const std::string& line);
+  // A number of `stats`, over the same connection; 0: there is none of this name.
+  uint64_t stat(const std::string& name);
 
   void send(int stream, const std::string& bytes) override;
   void send_datagram(const std::string&) override {}
@@ -72,6 +74,7 @@ class ServerProcess final : public Server {
   };
 
   void start(const ProcessConfig& config);
+  std::string ask_until(const std::string& line, const char* end);
   int connect_once() const;
   bool barrier_seen(const Connection& connection) const;
   bool read_some(Connection& connection, int wait_ms) const;

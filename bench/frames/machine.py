@@ -19,7 +19,7 @@ RAPL = Path("/sys/class/powercap")
 
 @contextlib.contextmanager
 def huge_pages(megabytes: int = HUGE_MEGABYTES, exactly: bool = False) -> Iterator[None]:
-    """At least so many, or exactly; afterwards as many as before."""
+    """At least this number of megabytes, or exactly that; afterwards as many pages as before."""
     before = HUGE_PAGES.read_text()
     if exactly or int(before) < megabytes // 2:
         HUGE_PAGES.write_text(str(megabytes // 2))

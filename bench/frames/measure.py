@@ -26,6 +26,7 @@ ENGINES = {
     "cuda-persistent": ["--engine=cuda", "--gpu-mode=persistent", "--on-gpu-error=exit"],
 }
 ERRORS = ("wrong", "refused", "out_of_memory")
+TRIES_MAX = 3
 TCP_KEYS = 1_000_000
 INTERVAL_S = 0.1  # of round trips over time
 
@@ -258,12 +259,17 @@ class Measurement:
 
 
 def measured(arguments: argparse.Namespace, cores: Cores, setup: Setup, beside: Beside) -> dict:
-    """A row, without the setup. Ends the program if one of those that it needs fails."""
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            return Measurement(arguments, cores, setup, beside, Path(folder)).run()
-    except Failed as failure:
-        sys.exit(str(failure))
+    """A row, without the setup. Ends the program if one of those that it needs fails again and again."""
+    for left in reversed(range(TRIES_MAX)):
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return Measurement(arguments, cores, setup, beside, Path(folder)).run()
+        except Failed as failure:
+            # DPDK's memif now and then ends its process when the other side goes.
+            print(failure, file=sys.stderr)
+            if left == 0:
+                sys.exit(1)
+    raise AssertionError
 
 
 def background_alone(arguments: argparse.Namespace) -> dict:

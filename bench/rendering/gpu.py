@@ -211,7 +211,7 @@ def gpu_split() -> str:
     return table(head, lines) + "\n\n" + source(rows(FILE, commit=SPLIT), FILE)
 
 
-CARD = " --device-memory --nic"
+NIC = " --device-memory --nic"
 
 
 def kind_of(one: dict) -> str:
@@ -223,8 +223,8 @@ def kind_of(one: dict) -> str:
 def gpu_nic() -> str:
     """Where a network card puts frames: each study with its copy engines, and the same with frames in the host's memory."""
     lines, found = [], []
-    for one in (row for row in read(FILE) if CARD in row["options"]):
-        other = only(rows(FILE, commit=one["commit"], options=one["options"].replace(CARD, "")))
+    for one in (row for row in read(FILE) if NIC in row["options"]):
+        other = only(rows(FILE, commit=one["commit"], options=one["options"].replace(NIC, "")))
         found += [one, other]
         for row in one["rows"]:
             host = only(other["rows"], batch=row["batch"])

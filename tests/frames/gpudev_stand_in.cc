@@ -2,7 +2,7 @@
 //
 // A stand-in for a GPU and its driver in DPDK's library gpudev, to be preloaded: one GPU, whose
 // memory is the host's. With the simulated GPU, which reads such memory too, a server's path of
-// frames in GPU memory runs to its end without a card.
+// frames in GPU memory runs to its end without a GPU.
 #include <rte_gpudev.h>
 #include <stdlib.h>
 

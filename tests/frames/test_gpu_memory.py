@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--frames-gpu: buffers of frames in the GPU's memory, by DPDK's gpudev.
 
-Without a card that DPDK knows it is refused. With a stand-in for one (gpudev_stand_in.cc) and the simulated GPU the frames
+Without a GPU that DPDK knows it is refused. With a stand-in for one (gpudev_stand_in.cc) and the simulated GPU the frames
 of a memory interface take the whole path.
 """
 

@@ -50,6 +50,12 @@ class MemifClient final : public FrameClient {
     buffer_.frames_max = kFramesAtATime;
   }
 
+  MemifClient(const MemifClient&) = delete;
+  MemifClient& operator=(const MemifClient&) = delete;
+  // DPDK's memif may end the process when a device is closed while its other side goes, too: the
+  // end of the process closes it.
+  ~MemifClient() override { (void)port_.release(); }
+
   void send(const std::vector<std::string>& frames) override {
     std::vector<io::TxFrame> out;
     for (const std::string& frame : frames) {

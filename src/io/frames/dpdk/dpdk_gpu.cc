@@ -43,7 +43,7 @@ DpdkGpuMemory::~DpdkGpuMemory() {
 
 std::string DpdkGpuMemory::allocate(uint32_t gpu, uint16_t device, uint64_t bytes) {
   if (rte_gpu_count_avail() == 0) {
-    return "DPDK finds no GPU: it needs one, and its own driver gpu_cuda, which knows the card and "
+    return "DPDK finds no GPU: it needs one, and its own driver gpu_cuda, which knows it and "
            "is not part of every DPDK";
   }
   gpu_ = find_gpu(gpu);

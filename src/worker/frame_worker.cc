@@ -12,6 +12,8 @@ namespace warpcache::worker {
 namespace {
 
 constexpr int kWaitMs = 1000;
+// Replies that a port gets at a time: those of a large burst would leave the cache in between.
+constexpr size_t kRepliesAtOnce = 64;
 // The shortest request that is answered: memcached's header, a letter and a line end.
 constexpr uint64_t kRequestPayloadMin = protocol::kUdpHeaderSize + 2;
 
@@ -123,15 +125,22 @@ void FrameWorker::finish(Burst& burst) {
   burst.packets.replies = burst.seen_replies.data;
   replies_.clear();
   passed_on_.clear();
-  for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);
-  port_.counters().replies_dropped.add(burst.packets.replies_dropped);
-  if (!replies_.empty()) {
-    port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
+  for (uint32_t i = 0; i < burst.packets.count; ++i) {
+    finish_packet(burst, i);
+    if (replies_.size() >= kRepliesAtOnce) send_replies(burst);
   }
+  send_replies(burst);
+  port_.counters().replies_dropped.add(burst.packets.replies_dropped);
   if (!passed_on_.empty()) {
     port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
   }
   port_.take_back(burst.buffer);
+}
+
+void FrameWorker::send_replies(const Burst& burst) {
+  if (replies_.empty()) return;
+  port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
+  replies_.clear();
 }
 
 void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {

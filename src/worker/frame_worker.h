@@ -58,6 +58,7 @@ class FrameWorker {
 
   void begin(Burst& burst);
   void finish(Burst& burst);
+  void send_replies(const Burst& burst);
   void finish_packet(const Burst& burst, uint32_t packet);
   void add_reply(const Burst& burst, uint32_t packet);
   bool permits(Bytes request, const net::ReplyFrames& reply) const;

@@ -81,8 +81,8 @@ class FramePort {
   // `buffer` while it has space. False: none will come any more.
   virtual bool receive(FrameBuffer& buffer, int timeout_ms) = 0;
 
-  // Sends the replies of a burst, in their order. Their memory is free again afterwards, unless it
-  // is the port's. What the port cannot send is dropped and counted.
+  // Sends replies of a burst, in their order; a burst may have several calls. Their memory is free
+  // again afterwards, unless it is the port's. What the port cannot send is dropped and counted.
   virtual void send(uint32_t burst, const TxFrame* frames, uint32_t count) = 0;
 
   // Takes frames that were received and that the engine does not answer: ARP, ICMP, TCP, other

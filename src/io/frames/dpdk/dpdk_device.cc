@@ -23,6 +23,7 @@ namespace warpcache::io {
 namespace {
 
 constexpr uint16_t kRingFrames = 1024;
+constexpr uint32_t kAhead = 8;  // frames
 constexpr auto kAnySocket = static_cast<unsigned>(SOCKET_ID_ANY);
 
 std::string failed(const char* what, int error) {
@@ -103,7 +104,7 @@ std::string DpdkDevice::take_memory(const DpdkSettings& settings, const std::str
 std::string DpdkDevice::allocate(const DpdkSettings& settings) {
   const uint32_t queues = (queues_ + ports_ - 1u) / ports_;  // of a port, at most
   const uint32_t count = queues * DpdkPort::kBuffers;
-  const BufferLayout layout = layout_for(number_);
+  const BufferLayout layout = layout_for(number_, settings.gpu.has_value());
   const uint64_t received_bytes = bytes_of_buffers(layout, count);
   for (uint32_t port = 0; port < ports_; ++port) {
     const std::string name = std::to_string(number_) + "_" + std::to_string(port);
@@ -359,6 +360,14 @@ rte_mbuf* DpdkPort::take_request(uint32_t burst, const TxFrame& frame) {
   return request;
 }
 
+// The device and the CPU touch both lines of it.
+void DpdkPort::prefetch_request(uint32_t burst, const TxFrame& frame) const {
+  if (!frame.is_beside) return;
+  const rte_mbuf* const request = held_[burst][frame.request];
+  rte_mbuf_prefetch_part1(const_cast<rte_mbuf*>(request));
+  rte_mbuf_prefetch_part2(const_cast<rte_mbuf*>(request));
+}
+
 // Buffers for those frames that do not lie beside their requests. Returns how many it has got.
 uint32_t DpdkPort::take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers) {
   uint32_t wanted = 0;
@@ -415,6 +424,7 @@ void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
     const uint32_t buffer_count = take_buffers(frames + at, some, buffers);
     uint32_t used = 0;
     for (uint32_t i = at; i < at + some; ++i) {
+      if (i + kAhead < at + some) prefetch_request(burst, frames[i + kAhead]);
       WC_ASSERT(block != kNoBlock || frames[i].bytes.size <= kFrameRoom);
       if (!frames[i].is_beside && used == buffer_count) continue;
       rte_mbuf* const frame =

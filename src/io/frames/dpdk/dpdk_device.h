@@ -133,6 +133,7 @@ class DpdkPort final : public FramePort {
   uint32_t receive_now(FrameBuffer& buffer);
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
   void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  void prefetch_request(uint32_t burst, const TxFrame& frame) const;
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
   uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
   void fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made);

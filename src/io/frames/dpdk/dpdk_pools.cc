@@ -57,11 +57,12 @@ rte_mempool* create_behind_mbufs(const FrameMemory& memory, uint64_t bytes, cons
 
 bool pages_lie_apart() { return rte_eal_iova_mode() != RTE_IOVA_VA; }
 
-BufferLayout layout_for(uint16_t device) {
+BufferLayout layout_for(uint16_t device, bool on_gpu) {
+  if (on_gpu) return BufferLayout::kApart;
   rte_eth_dev_info info = {};
   const bool is_xdp =
       rte_eth_dev_info_get(device, &info) == 0 && std::strcmp(info.driver_name, "net_af_xdp") == 0;
-  return is_xdp ? BufferLayout::kBehindMbufs : BufferLayout::kApart;
+  return is_xdp || !pages_lie_apart() ? BufferLayout::kBehindMbufs : BufferLayout::kApart;
 }
 
 // No buffer lies in two pages, so there is space for that.

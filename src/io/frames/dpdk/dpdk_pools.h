@@ -27,10 +27,10 @@ struct FrameMemory {
   uint64_t page_bytes = 0;
 };
 
-// Where buffers lie: apart from their rte_mbufs, so that the memory has frames alone, or behind
-// them, as AF_XDP's driver needs it.
+// Where buffers lie. Behind their rte_mbufs, as AF_XDP's driver needs it: freeing one touches
+// nothing else. Or apart: in a GPU's memory, and where a buffer may not lie in two pages.
 enum class BufferLayout : uint8_t { kApart, kBehindMbufs };
-BufferLayout layout_for(uint16_t device);
+BufferLayout layout_for(uint16_t device, bool on_gpu);
 
 // That `count` buffers take; a multiple of kDpdkPage.
 uint64_t bytes_of_buffers(BufferLayout layout, uint32_t count);

@@ -49,6 +49,9 @@ void add_traffic(CLI::App* app, Options* options) {
   app->add_option("-s,--seconds", options->seconds, "how long to measure")
       ->check(CLI::Range(0.01, 1e6));
   app->add_option("--requests", options->requests, "measure this number of requests instead");
+  app->add_option("--interval", options->interval_s,
+                  "seconds between two lines of progress, and of `intervals` in --json")
+      ->check(CLI::Range(0.01, 1e6));
   app->add_option("--warm-up", options->warm_up_s, "seconds of load before measuring")
       ->check(CLI::Range(0.0, 1e6));
   app->add_option("--timeout", options->timeout_s,
@@ -93,7 +96,8 @@ void add_keys(CLI::App* app, Options* options) {
       "-d,--distribution", options->distribution,
       "uniform, zipf:S, latest:S (sets add keys, gets prefer the newest) or trace:FILE");
   app->add_option("--sizes", options->sizes,
-                  "fixed:KEY:VALUE, uniform:KEY:MIN:MAX (bytes), or etc (those of Facebook's ETC)");
+                  "fixed:KEY:VALUE, uniform:KEY:MIN:MAX, steps:KEY:VALUE=WEIGHT,..., "
+                  "keys:VALUE:KEY=WEIGHT,... (bytes), or etc (those of Facebook's ETC)");
   app->add_option("--seed", options->seed, "of keys, values and their order");
 }
 

@@ -49,6 +49,46 @@ nlohmann::ordered_json latency_json(const Histogram& latency_ns) {
   return out;
 }
 
+// Adds a line for each thread of an open loop: which one is late, and what its requests took.
+void add_threads(const Summary& summary, std::string* out) {
+  auto to = std::back_inserter(*out);
+  const auto at = [](const Histogram& times_ns, double share) {
+    return us(static_cast<double>(times_ns.quantile(share)));
+  };
+  for (size_t i = 0; i < summary.threads.size(); ++i) {
+    const ThreadSummary& thread = summary.threads[i];
+    fmt::format_to(to,
+                   "- thread {:<4} p50 {:.1f} us, p99 {:.1f} us, max {:.1f} us late; {} answered, "
+                   "p50 {:.1f} us, p99 {:.1f} us\n",
+                   i, at(thread.delay_ns, 0.5), at(thread.delay_ns, 0.99), at(thread.delay_ns, 1),
+                   thread.requests, at(thread.latency_ns, 0.5), at(thread.latency_ns, 0.99));
+  }
+}
+
+nlohmann::ordered_json threads_json(const Summary& summary) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ThreadSummary& thread : summary.threads) {
+    out.push_back({{"requests", thread.requests},
+                   {"sent_late", latency_json(thread.delay_ns)},
+                   {"latency", latency_json(thread.latency_ns)}});
+  }
+  return out;
+}
+
+nlohmann::ordered_json intervals_json(const Summary& summary) {
+  const auto rounded = [](double ns) { return std::round(ns / 100) / 10; };
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Moment& moment : summary.moments) {
+    out.push_back({{"at_s", std::round(moment.at_s * 1000) / 1000},
+                   {"requests_per_s", std::round(moment.requests_per_s)},
+                   {"mean_us", rounded(moment.mean_ns)},
+                   {"p50_us", rounded(static_cast<double>(moment.p50_ns))},
+                   {"p99_us", rounded(static_cast<double>(moment.p99_ns))},
+                   {"max_us", rounded(static_cast<double>(moment.max_ns))}});
+  }
+  return out;
+}
+
 // Adds lines about errors.
 void add_complaints(const Options& options, const Summary& summary, std::string* out) {
   auto to = std::back_inserter(*out);
@@ -78,7 +118,7 @@ std::string progress_line(const Interval& interval) {
   const Histogram& latency = interval.latency_ns;
   if (interval.at_s < 0) return fmt::format("{:>5}s  warming up\n", "");
   return fmt::format(
-      "{:>5.0f}s {:>12.0f} requests/s   hits {:6.2f}%   p50 {:.0f} us   p99 {:.0f} us\n",
+      "{:>5.3g}s {:>12.0f} requests/s   hits {:6.2f}%   p50 {:.0f} us   p99 {:.0f} us\n",
       interval.at_s, ratio(static_cast<double>(interval.requests), interval.seconds),
       100 * hit_ratio(interval.hits, interval.misses),
       us(static_cast<double>(latency.quantile(0.5))),
@@ -114,6 +154,7 @@ std::string table(const Options& options, const Summary& summary) {
     fmt::format_to(to, "sent late     p50 {:.1f} us, p99 {:.1f} us (part of the latencies above)\n",
                    us(static_cast<double>(summary.delay_ns.quantile(0.5))),
                    us(static_cast<double>(summary.delay_ns.quantile(0.99))));
+    if (summary.threads.size() > 1) add_threads(summary, &out);
   }
   fmt::format_to(to, "generator     {:.0f}% of {} CPU\n",
                  100 * ratio(summary.generator_cpu_s, seconds * options.threads), options.threads);
@@ -174,7 +215,11 @@ std::string json(const Options& options, const Summary& summary) {
     out[kOperationNames[i]] = latency_json(summary.latency_ns[i]);
     out[kOperationNames[i]]["requests"] = summary.requests[i];
   }
-  if (options.rate > 0) out["sent_late"] = latency_json(summary.delay_ns);
+  if (options.rate > 0) {
+    out["sent_late"] = latency_json(summary.delay_ns);
+    out["by_thread"] = threads_json(summary);
+  }
+  if (!summary.moments.empty()) out["intervals"] = intervals_json(summary);
   return out.dump(2) + "\n";
 }
 

@@ -8,7 +8,7 @@
 
 namespace warpcache::load {
 
-// A line of progress, for the last second.
+// A line of progress, for the last interval.
 std::string progress_line(const Interval& interval);
 
 // The final table, as lines of text.

@@ -43,6 +43,13 @@ void add_up(const Worker& worker, Interval* all) {
   }
 }
 
+Moment moment_of(const Interval& interval) {
+  const Histogram& latency = interval.latency_ns;
+  return {interval.at_s,          static_cast<double>(interval.requests) / interval.seconds,
+          latency.mean(),         latency.quantile(0.5),
+          latency.quantile(0.99), latency.quantile(1)};
+}
+
 }  // namespace
 
 Run::Run(const Options& options, const Keyspace& keys, Distribution* distribution)
@@ -162,7 +169,7 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
       own_before = own_cpu_s();
       began_ns = reported_ns = now_ns;
     }
-    if (static_cast<double>(now_ns - reported_ns) < kNsPerSecond) continue;
+    if (static_cast<double>(now_ns - reported_ns) < options_.interval_s * kNsPerSecond) continue;
     Interval all;
     for (const auto& worker : workers_) add_up(*worker, &all);
     Interval since = all;
@@ -174,6 +181,7 @@ void Run::watch(const Window& window, const std::function<void(const Interval&)>
     since.misses -= before.misses;
     since.latency_ns.subtract(before.latency_ns);
     progress(since);
+    if (begun) summary->moments.push_back(moment_of(since));
     before = all;
     reported_ns = now_ns;
   }
@@ -199,6 +207,14 @@ void Run::sum_up(Summary* summary) const {
       summary->all_latency_ns.add(counters.latency_ns[i]);
     }
     summary->delay_ns.add(counters.delay_ns);
+    if (options_.rate > 0) {
+      ThreadSummary& thread = summary->threads.emplace_back();
+      thread.delay_ns.add(counters.delay_ns);
+      for (size_t i = 0; i < kOperations; ++i) {
+        thread.requests += counters.requests[i].get();
+        thread.latency_ns.add(counters.latency_ns[i]);
+      }
+    }
     summary->hits += counters.hits.get();
     summary->misses += counters.misses.get();
     summary->wrong += counters.wrong.get();

@@ -20,6 +20,33 @@
 
 namespace warpcache::load {
 
+// What each thread has done, in an open loop: a thread that lags makes its requests late itself.
+struct ThreadSummary {
+  uint64_t requests = 0;
+  Histogram delay_ns;
+  Histogram latency_ns;
+};
+
+// The counts since the last progress report.
+struct Interval {
+  double at_s = 0;  // time since the window's start; below 0: warm-up
+  double seconds = 0;
+  uint64_t requests = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  Histogram latency_ns;
+};
+
+// Of an interval of the window, for the report.
+struct Moment {
+  double at_s = 0;  // its end
+  double requests_per_s = 0;
+  double mean_ns = 0;
+  uint64_t p50_ns = 0;
+  uint64_t p99_ns = 0;
+  uint64_t max_ns = 0;
+};
+
 // The sums over all threads.
 struct Summary {
   double seconds = 0;  // length of the measured window
@@ -42,18 +69,10 @@ struct Summary {
   bool server_measured = false;
   double server_cpu_s = 0;
   uint64_t server_resident_kib = 0;
+  std::vector<ThreadSummary> threads;  // of an open loop
+  std::vector<Moment> moments;
 
   uint64_t all_requests() const { return requests[0] + requests[1] + requests[2]; }
-};
-
-// The counts since the last progress report.
-struct Interval {
-  double at_s = 0;  // time since the window's start; below 0: warm-up
-  double seconds = 0;
-  uint64_t requests = 0;
-  uint64_t hits = 0;
-  uint64_t misses = 0;
-  Histogram latency_ns;
 };
 
 enum class RunStatus { kDone, kNoServer, kLostServer };
@@ -62,7 +81,7 @@ class Run {
  public:
   Run(const Options& options, const Keyspace& keys, Distribution* distribution);
 
-  // Connects, fills, warms up, measures. Calls `progress` about every second while it measures. If
+  // Connects, fills, warms up, measures. Calls `progress` once an interval while it measures. If
   // the result is not kDone, *why has the reason and *summary the counts until then.
   RunStatus execute(const std::function<void(const Interval&)>& progress, Summary* summary,
                     std::string* why);

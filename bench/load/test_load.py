@@ -28,6 +28,7 @@ WORKLOADS = {
     "one-connection": ("--connections", "1",),
     "latest": ("--distribution", "latest:0.99", "--sets", "0.2"),
     "uniform": ("--distribution", "uniform", "--sizes", "uniform:30:0:3000"),
+    "key-mixture": ("--sizes", "keys:2:16=7,64=2,128=1"),
     "etc": ("--sizes", "etc", "--pipeline", "8"),
     "large": ("--sizes", "fixed:20:300000", "--keys", "50", "--pipeline", "3"),
     "udp": ("--udp",),
@@ -56,6 +57,28 @@ def test_workload(load, server, tmp_path, name):
     assert report["hit_ratio"] > 0.4
     latency = report["latency"]
     assert 0 < latency["p50_us"] <= latency["p99_us"] <= latency["max_us"]
+
+
+def test_lateness_of_each_thread(load, server, tmp_path):
+    """In an open loop the report says of each thread how late it was, and over time what requests took."""
+    options = ("--rate", "3000", "--threads", "3", "--seconds", "1.5", "--interval", "0.25", *REST)
+    outcome = load(f"{server.host}:{server.port}", *options, tmp_path=tmp_path)
+    assert outcome.status == 0, outcome
+    report = outcome.report
+    threads = report["by_thread"]
+    assert len(threads) == 3 and sum(thread["requests"] for thread in threads) == report["requests"]
+    assert max(thread["sent_late"]["max_us"] for thread in threads) == report["sent_late"]["max_us"]
+    assert all(f"- thread {number}" in outcome.table for number in range(3))
+    moments = report["intervals"]
+    assert 1 <= len(moments) <= 6 and moments[0]["at_s"] > 0
+    assert [moment["at_s"] for moment in moments] == sorted(moment["at_s"] for moment in moments)
+    assert all(moment["p50_us"] <= moment["p99_us"] <= moment["max_us"] for moment in moments)
+
+
+def test_closed_loop_has_no_lateness(load, server, tmp_path):
+    outcome = load(f"{server.host}:{server.port}", *SHORT, "--threads", "2", tmp_path=tmp_path)
+    assert outcome.status == 0, outcome
+    assert "by_thread" not in outcome.report and "- thread" not in outcome.table
 
 
 def test_unix_socket(load, target, tmp_path):

@@ -39,6 +39,7 @@ struct Options {
   double rate = 0;            // open loop: requests/s over all threads; 0: closed loop
   double seconds = 10;
   double warm_up_s = 1;
+  double interval_s = 1;  // between two reports of progress
   uint64_t requests = 0;  // ends the run; 0: `seconds` ends it
   double timeout_s = 5;   // after it, the server (stream) or the datagram (UDP) counts as lost
 

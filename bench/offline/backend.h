@@ -26,6 +26,8 @@ struct BackendConfig {
                                   // 0: none
   bool persistent = false;        // a persistent kernel instead of a launch for each batch
   bool device_memory = false;     // frames and replies are in the GPU's memory
+  bool nic = false;               // with device_memory: a stand-in for a network card writes the
+                                  // frames there and reads the replies, while the pass runs
   bool maintenance = true;        // of the GPU's store, by a thread; filling works without it too
   bool high_priority = false;     // of the GPU's streams: requests go before background work
   uint32_t gpu = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "gpu/device.h"
@@ -142,5 +143,18 @@ BackgroundWork::BackgroundWork(const BackgroundConfig& config, uint32_t loops)
     : worker_(std::make_unique<Worker>(config, loops)) {}
 BackgroundWork::~BackgroundWork() = default;
 double BackgroundWork::stop() { return worker_->stop(); }
+
+BackgroundFigures run_background(const BackgroundProcess& process) {
+  gpu::DeviceFacts facts;
+  const std::string failure = gpu::open_device(static_cast<int>(process.gpu), &facts);
+  if (!failure.empty()) throw std::runtime_error(failure);
+  constexpr double kRunMs = 30;  // of a launch that is alone: as the paper's
+  BackgroundFigures figures;
+  figures.loops = process.loops != 0 ? process.loops : BackgroundWork::loops_for(kRunMs);
+  BackgroundWork work(process.config, figures.loops);
+  std::this_thread::sleep_for(std::chrono::duration<double>(process.seconds));
+  figures.run_ms = work.stop();
+  return figures;
+}
 
 }  // namespace warpcache::offline

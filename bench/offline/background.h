@@ -44,4 +44,18 @@ class BackgroundWork {
   std::unique_ptr<Worker> worker_;
 };
 
+// A process that does nothing but background work, beside a server in another process.
+struct BackgroundProcess {
+  BackgroundConfig config;
+  uint32_t gpu = 0;
+  uint32_t loops = 0;  // as of loops_for(); 0: measured first, while nothing else should run
+  double seconds = 0;  // of work
+};
+struct BackgroundFigures {
+  uint32_t loops = 0;
+  double run_ms = 0;
+};
+// Throws std::runtime_error without a GPU, or if this was built without CUDA.
+BackgroundFigures run_background(const BackgroundProcess& process);
+
 }  // namespace warpcache::offline

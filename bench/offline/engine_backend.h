@@ -5,10 +5,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "engine/engine.h"
 #include "offline/backend.h"
+#include "offline/carrier.h"
 
 namespace warpcache::offline {
 
@@ -35,6 +37,9 @@ class EngineBackend : public Backend {
   // if the pass has failed.
   virtual void begin_pass(uint64_t reply_bytes) = 0;
   virtual void end_pass() = 0;
+  // For a thread that runs a pass: brings frames() and takes reply_space() away while it runs, for
+  // batches at `places` places. None: the frames are there before, and the replies stay.
+  virtual std::unique_ptr<Carrier> make_carrier(uint32_t /*places*/) { return nullptr; }
   // Whether a pass cannot go on.
   virtual bool failed() const { return false; }
 
@@ -43,9 +48,9 @@ class EngineBackend : public Backend {
 
  private:
   class Arrivals;
+  class Server;
 
   void prepare(const Pass& pass);
-  void serve(engine::Engine& engine, Arrivals& arrivals, PassResult& result);
   net::PacketBurst burst_of(uint64_t number);
 
   std::vector<engine::Engine*> engines_;

@@ -8,6 +8,7 @@
 
 #include "engine/cuda/cuda_engine.h"
 #include "engine/testing/store_admin.h"
+#include "offline/copy_carrier.h"
 #include "offline/engine_backend.h"
 
 namespace warpcache::offline {
@@ -65,7 +66,8 @@ class GpuBackend final : public EngineBackend {
            std::to_string(config_.threads * config_.depth) + " batches at a time from " +
            std::to_string(config_.threads) + (config_.threads == 1 ? " thread, " : " threads, ") +
            (config_.persistent ? "one persistent kernel" : "a launch for each") +
-           (config_.device_memory ? ", frames in the GPU's memory" : "");
+           (config_.device_memory ? ", frames in the GPU's memory" : "") +
+           (config_.nic ? ", brought and taken away by copy engines" : "");
   }
 
   uint8_t* input(uint64_t bytes) override { return take(Use::kInput, bytes); }
@@ -122,11 +124,20 @@ class GpuBackend final : public EngineBackend {
   }
   bool failed() const override { return faults_.failed(); }
 
+  std::unique_ptr<Carrier> make_carrier(uint32_t places) override {
+    if (!config_.nic) return nullptr;
+    return std::make_unique<CopyCarrier>(
+        CopyCarrier::Ways{memory(Use::kInput).data(), device_input_.data(), device_replies_.data(),
+                          replies_},
+        places, faults_);
+  }
+
   void begin_pass(uint64_t reply_bytes) override {
     if (!config_.device_memory) return;
     const CudaMemory& input = memory(Use::kInput);
     allocate(device_input_, CudaMemory::Place::kDevice, input.bytes());
     allocate(device_replies_, CudaMemory::Place::kDevice, reply_bytes);
+    if (config_.nic) return;
     const cudaError_t error =
         cudaMemcpy(device_input_.data(), input.data(), input.bytes(), cudaMemcpyHostToDevice);
     if (!faults_.check(error, "frames to the GPU")) throw std::runtime_error(faults_.why());
@@ -134,7 +145,7 @@ class GpuBackend final : public EngineBackend {
 
   void end_pass() override {
     if (faults_.failed()) throw std::runtime_error(faults_.why());
-    if (!config_.device_memory) return;
+    if (!config_.device_memory || config_.nic) return;
     const cudaError_t error = cudaMemcpy(replies_, device_replies_.data(), device_replies_.bytes(),
                                          cudaMemcpyDeviceToHost);
     if (!faults_.check(error, "replies from the GPU")) throw std::runtime_error(faults_.why());

@@ -44,7 +44,13 @@ struct Options {
   std::vector<uint32_t> background_launches;
   std::string background_cut = "blocks";
   bool json = false;
+  BackgroundProcess background{.config = {.launches = 1}};
 };
+
+BackgroundConfig::Cut cut_of(const Options& options) {
+  return options.background_cut == "time" ? BackgroundConfig::Cut::kTime
+                                          : BackgroundConfig::Cut::kBlocks;
+}
 
 // "16:0.7"
 KeySize key_size(const std::string& text) {
@@ -121,6 +127,9 @@ void add_options(CLI::App* app, Options* options) {
                 "a persistent kernel, instead of a launch for each batch");
   app->add_flag("--device-memory", options->backend.device_memory,
                 "frames and replies lie in the GPU's memory: no bus");
+  app->add_flag("--nic", options->backend.nic,
+                "with --device-memory: copy engines bring frames and take replies away meanwhile, "
+                "in the place of a network card that writes to the GPU's memory");
   app->add_option("--order", options->study.order,
                   "how the requests of a batch stand: as drawn, by command, by size of key")
       ->transform(
@@ -145,6 +154,9 @@ void add_options(CLI::App* app, Options* options) {
   app->add_flag("--json", options->json, "one line of JSON instead of the table");
   app->callback([options] {
     const WorkloadConfig& workload = options->study.workload;
+    if (options->backend.nic && (!options->backend.device_memory || options->engine != "cuda")) {
+      throw CLI::ValidationError("--nic", "it needs --engine cuda and --device-memory");
+    }
     if (workload.set_share > 0 && workload.value_size > Workload::kSetValueMax) {
       throw CLI::ValidationError("--sets", "a set is one datagram: its value has at most " +
                                                std::to_string(Workload::kSetValueMax) + " bytes");
@@ -152,16 +164,35 @@ void add_options(CLI::App* app, Options* options) {
   });
 }
 
+void add_background_options(CLI::App* app, Options* options) {
+  BackgroundProcess* const process = &options->background;
+  app->add_option("--launches", process->config.launches, "that a run is cut into")
+      ->check(CLI::Range(1u, kBackgroundBlocks));
+  app->add_option("--cut", options->background_cut,
+                  "a launch has a share of the blocks, or of the time of all")
+      ->check(CLI::IsMember({"blocks", "time"}));
+  app->add_option("--seconds", process->seconds, "how long")->check(CLI::Range(0.0, 1e6));
+  app->add_option("--loops", process->loops,
+                  "of a block; 0: that many that a launch alone takes 30 ms, measured first");
+  app->add_option("--gpu", process->gpu, "which one");
+}
+
+int run_beside(Options& options) {
+  options.background.config.cut = cut_of(options);
+  const BackgroundFigures figures = run_background(options.background);
+  (void)std::printf("{\"launches\": %u, \"loops\": %u, \"run_ms\": %.3f}\n",
+                    options.background.config.launches, figures.loops, figures.run_ms);
+  return 0;
+}
+
 // The caller owns `backend`: after a failure it must not be destroyed.
 int run(Options& options, std::unique_ptr<Backend>& backend) {
   options.backend.memory_bytes =
       options.memory_mib != 0 ? options.memory_mib << 20 : memory_for(options.study.workload);
   options.backend.hash_power = hash_power_for(options.study.workload);
-  using Cut = BackgroundConfig::Cut;
-  const Cut cut = options.background_cut == "time" ? Cut::kTime : Cut::kBlocks;
   if (!options.background_launches.empty()) options.study.backgrounds.clear();
   for (const uint32_t launches : options.background_launches) {
-    options.study.backgrounds.push_back({launches, cut});
+    options.study.backgrounds.push_back({launches, cut_of(options)});
   }
   backend = options.engine == "cuda" ? make_gpu_backend(options.backend)
                                      : make_cpu_backend(options.backend);
@@ -189,6 +220,9 @@ int main(int argc, char** argv) {
   CLI::App* offline = app.add_subcommand("offline", kAbout);
   offline->footer(kEpilogue);
   add_options(offline, &options);
+  CLI::App* background = app.add_subcommand(
+      "background", "Nothing but background work on a GPU, beside a server: one line of JSON.");
+  add_background_options(background, &options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -196,6 +230,7 @@ int main(int argc, char** argv) {
   }
   std::unique_ptr<Backend> backend;
   try {
+    if (background->parsed()) return run_beside(options);
     return run(options, backend);
   } catch (const std::exception& failure) {
     (void)std::fprintf(stderr, "warpcache-bench: %s\n", failure.what());

@@ -9,4 +9,8 @@ std::unique_ptr<Backend> make_gpu_backend(const BackendConfig&) {
   throw std::runtime_error("this was built without CUDA");
 }
 
+BackgroundFigures run_background(const BackgroundProcess&) {
+  throw std::runtime_error("this was built without CUDA");
+}
+
 }  // namespace warpcache::offline

@@ -32,6 +32,19 @@ def rendered(head: tuple[str, ...], lines: list[tuple], found: Rows) -> str:
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
+def missing(part: str) -> str:
+    """In the place of a table: the part has not run yet on a machine whose rows are kept."""
+    return f"Not measured yet (`bench/frames/run {part}`)."
+
+
+def asked(row: dict) -> str:
+    return f"{row['rate'] / 1e6:g}" if row["rate"] else "most"
+
+
+def watts(row: dict, name: str = "gpu_watts") -> str:
+    return f"{row[name]:.0f}" if row.get(name) else ""
+
+
 @block("frames-peak")
 def peak() -> str:
     found = rows(FILE, part="peak")
@@ -110,6 +123,120 @@ def mixture(row: dict) -> str:
 @block("frames-mixes")
 def mixes() -> str:
     return varied("mixes", "requests", mixture)
+
+
+@block("frames-power")
+def power() -> str:
+    """Figure 4 of MemcachedGPU: what a rate costs in cores and watts."""
+    found = rows(FILE, part="power")
+    if not found:
+        return missing("power")
+    lines = []
+    for row in found:
+        joules = f"{row['requests_per_s'] / row['gpu_watts'] / 1e3:,.0f}" if row.get("gpu_watts") else ""
+        threads = f"{row['server_threads']} + {row['load_threads']}"
+        numbers = (millions(row["requests_per_s"]), us(row["p95_us"]), loss(row), f"{row['server_cores']:.1f}", watts(row), joules)
+        lines.append((ENGINES[row["engine"]], threads, asked(row), *numbers))
+    head = ("engine", "threads, load's", "M/s asked", "M/s", "p95 us", "loss", "server's cores", "GPU, W", "thousand requests/J")
+    return rendered(head, lines, found)
+
+
+SIZES = {
+    "fixed:16:2": "16",
+    "keys:2:16=1,32=1": "16, 32 (1:1)",
+    "keys:2:16=7,64=2,128=1": "16, 64, 128 (7:2:1)",
+    "fixed:128:2": "128",
+}
+
+
+@block("frames-mixtures")
+def mixtures() -> str:
+    """Figure 5 of MemcachedGPU."""
+    found = rows(FILE, part="mixtures")
+    if not found:
+        return missing("mixtures")
+    lines = [
+        (
+            ENGINES[row["engine"]],
+            SIZES.get(row["sizes"], row["sizes"]),
+            f"{100 * row['hits']:.0f}%",
+            asked(row),
+            millions(row["requests_per_s"]),
+            us(row["mean_us"]),
+            *quantiles(row),
+            loss(row),
+        )
+        for row in found
+    ]
+    head = ("engine", "bytes of keys", "hits", "M/s asked", "M/s", "mean us", "p50", "p95", "p99", "loss")
+    return rendered(head, lines, found)
+
+
+@block("frames-tcp-sets")
+def tcp_sets() -> str:
+    """Table 4 of MemcachedGPU: gets by frames, sets by TCP."""
+    found = rows(FILE, part="tcp-sets")
+    if not found:
+        return missing("tcp-sets")
+    lines = [
+        (
+            ENGINES[row["engine"]],
+            f"{100 * row['tcp_set_share']:g}%",
+            millions(row["requests_per_s"]),
+            f"{row.get('tcp_sets_per_s', 0) / 1e3:,.0f}",
+            us(row["p50_us"]),
+            us(row["p95_us"]),
+            loss(row),
+            us(row["tcp_set_p50_us"]) if "tcp_set_p50_us" in row else "",
+        )
+        for row in found
+    ]
+    head = ("engine", "sets asked", "gets, M/s", "sets, k/s", "get p50 us", "get p95", "gets lost", "set p50 us")
+    return rendered(head, lines, found)
+
+
+@block("frames-background")
+def background() -> str:
+    """Figure 6 of MemcachedGPU: means of each tenth of a second."""
+    found = rows(FILE, part="background")
+    if not found:
+        return missing("background")
+    lines = []
+    for row in found:
+        means = sorted(moment["mean_us"] for moment in row["over_time"])
+        launches = row["background_launches"] or "none"
+        run = f"{row['background_run_ms']:.0f}" if "background_run_ms" in row else ""
+        over_time = (us(means[0]), us(means[len(means) // 2]), us(means[-1])) if means else ("", "", "")
+        lines.append((ENGINES[row["engine"]], launches, *over_time, us(row["p95_us"]), loss(row), run))
+    head = ("engine", "launches", "least mean, us", "middle", "largest", "p95 us", "loss", "a run, ms")
+    alone = sorted({f"{row['background_alone_ms']:.0f}" for row in found})
+    return f"A run alone takes {' or '.join(alone)} ms.\n\n" + rendered(head, lines, found)
+
+
+@block("frames-buffers")
+def buffers() -> str:
+    names = {"zero-copy": "shared, no copies", "copies": "copied by memif", "ordinary": "copied, no huge pages"}
+    if not rows(FILE, part="buffers"):
+        return missing("buffers")
+    return varied("buffers", "buffers", lambda row: names[row["buffers"]])
+
+
+@block("frames-sockets")
+def sockets() -> str:
+    """Figure 4.9 of the dissertation: past the kernel, by threads."""
+    found = rows(FILE, part="sockets")
+    if not found:
+        return missing("sockets")
+    columns = (("memcached", "udp"), ("warpcached", "udp"), ("warpcached", "frames"))
+    lines = []
+    for threads in sorted({row["server_threads"] for row in found}):
+        cells = []
+        for server, transport in columns:
+            row = next((r for r in found if (r["server_threads"], r["server"], r["transport"]) == (threads, server, transport)), None)
+            cells.append("" if row is None else f"{row['requests_per_s'] / 1e6:.2f}")
+        lines.append((threads, *cells))
+    head = ("threads", "memcached, UDP sockets, M/s", "warpcached, UDP sockets, M/s", "warpcached, frames, M/s")
+    return rendered(head, lines, found)
 
 
 # --- For docs/papers.md

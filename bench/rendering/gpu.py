@@ -211,6 +211,33 @@ def gpu_split() -> str:
     return table(head, lines) + "\n\n" + source(rows(FILE, commit=SPLIT), FILE)
 
 
+NIC = " --device-memory --nic"
+
+
+def kind_of(one: dict) -> str:
+    mode = "persistent" if "--persistent" in one["options"] else "launches"
+    return f"{mode}, {one['offered_per_s'] / 1e6:.0f} M/s asked" if "offered_per_s" in one else mode
+
+
+@block("gpu-nic")
+def gpu_nic() -> str:
+    """Where a network card puts frames: each study with its copy engines, and the same with frames in the host's memory."""
+    lines, found = [], []
+    for one in (row for row in read(FILE) if NIC in row["options"]):
+        other = only(rows(FILE, commit=one["commit"], options=one["options"].replace(NIC, "")))
+        found += [one, other]
+        for row in one["rows"]:
+            host = only(other["rows"], batch=row["batch"])
+            cells = [f"{each['requests_per_s'] / 1e6:,.1f}" for each in (row, host)]
+            for each in (row, host):
+                cells += [microseconds(each["batch_p50_us"]), microseconds(each["batch_p99_us"])]
+            lines.append((kind_of(one), f"{row['batch']:,}", *cells))
+    if not lines:
+        return "Not measured yet (`bench/gpu/run FOLDER nic`)."
+    head = ("mode", "batch", "GPU memory, M/s", "host memory, M/s", "GPU memory, p50", "p99", "host memory, p50", "p99")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
 def background_rows() -> list[tuple[dict, dict]]:
     """Study and row of each measurement beside background work."""
     found = [one for one in rows(FILE, commit=GETS) if "--background" in one["options"]]

@@ -67,7 +67,15 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
     return true;
   }
   if (fields.size() == 3 && fields[0] == "steps" && read_number(fields[1], &sizes.key_) &&
-      sizes.parse_steps(fields[2])) {
+      sizes.key_ >= kKeySizeMin && sizes.key_ <= kKeySizeMax &&
+      sizes.parse_steps(Kind::kSteps, fields[2], 0, kValueSizeMax)) {
+    sizes.value_max_ = sizes.largest_step();
+    *out = sizes;
+    return true;
+  }
+  if (fields.size() == 3 && fields[0] == "keys" && read_number(fields[1], &sizes.value_max_) &&
+      sizes.value_max_ <= kValueSizeMax &&
+      sizes.parse_steps(Kind::kKeySteps, fields[2], kKeySizeMin, kKeySizeMax)) {
     *out = sizes;
     return true;
   }
@@ -78,7 +86,8 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
       !read_number(fields[2], &sizes.value_min_) ||
       !read_number(fields.back(), &sizes.value_max_)) {
     *why =
-        "sizes are etc, fixed:KEY:VALUE, uniform:KEY:MIN:MAX or steps:KEY:VALUE=WEIGHT,..., not " +
+        "sizes are etc, fixed:KEY:VALUE, uniform:KEY:MIN:MAX, steps:KEY:VALUE=WEIGHT,... or "
+        "keys:VALUE:KEY=WEIGHT,..., not " +
         text;
     return false;
   }
@@ -91,8 +100,8 @@ bool Sizes::parse(const std::string& text, Sizes* out, std::string* why) {
   return true;
 }
 
-bool Sizes::parse_steps(std::string_view text) {
-  kind_ = Kind::kSteps;
+bool Sizes::parse_steps(Kind kind, std::string_view text, uint32_t size_min, uint32_t size_max) {
+  kind_ = kind;
   uint32_t end = 0;
   while (true) {
     const size_t comma = text.find(',');
@@ -100,18 +109,22 @@ bool Sizes::parse_steps(std::string_view text) {
     const size_t equals = one.find('=');
     Step step{};
     uint32_t weight = 0;
-    if (equals == std::string_view::npos || !read_number(one.substr(0, equals), &step.value) ||
-        !read_number(one.substr(equals + 1), &weight) || step.value > kValueSizeMax ||
-        weight == 0 || weight > kWeightMax) {
+    if (equals == std::string_view::npos || !read_number(one.substr(0, equals), &step.size) ||
+        !read_number(one.substr(equals + 1), &weight) || step.size < size_min ||
+        step.size > size_max || weight == 0 || weight > kWeightMax) {
       return false;
     }
     step.end = end += weight;
-    value_max_ = std::max(value_max_, step.value);
     steps_.push_back(step);
-    if (comma == std::string_view::npos) break;
+    if (comma == std::string_view::npos) return true;
     text.remove_prefix(comma + 1);
   }
-  return key_ >= kKeySizeMin && key_ <= kKeySizeMax;
+}
+
+uint32_t Sizes::largest_step() const {
+  return std::max_element(steps_.begin(), steps_.end(),
+                          [](const Step& a, const Step& b) { return a.size < b.size; })
+      ->size;
 }
 
 ItemSizes Sizes::of(uint64_t seed, uint64_t id) const {
@@ -120,11 +133,12 @@ ItemSizes Sizes::of(uint64_t seed, uint64_t id) const {
   if (kind_ == Kind::kUniform) {
     return {key_, value_min_ + static_cast<uint32_t>(bits % (value_max_ - value_min_ + 1))};
   }
-  if (kind_ == Kind::kSteps) {
+  if (kind_ == Kind::kSteps || kind_ == Kind::kKeySteps) {
     const auto number = static_cast<uint32_t>(bits % steps_.back().end);
     const auto found = std::find_if(steps_.begin(), steps_.end(),
                                     [&](const Step& step) { return number < step.end; });
-    return {key_, found->value};
+    if (kind_ == Kind::kKeySteps) return {found->size, value_max_};
+    return {key_, found->size};
   }
   const double key = std::round(etc_key_size(unit(mix(seed, id, 2))));
   const double value = etc_value_size(unit(bits));

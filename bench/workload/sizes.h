@@ -27,9 +27,9 @@ double etc_value_size(double u);
 
 class Sizes {
  public:
-  // Reads "etc", "fixed:KEY:VALUE", "uniform:KEY:MIN:MAX" or "steps:KEY:VALUE=WEIGHT,..." (bytes;
-  // each value size is as probable as its weight). False, and *why, if `text` is none of these or a
-  // size is out of bounds.
+  // Reads "etc", "fixed:KEY:VALUE", "uniform:KEY:MIN:MAX", "steps:KEY:VALUE=WEIGHT,..." or
+  // "keys:VALUE:KEY=WEIGHT,..." (bytes; each size is as probable as its weight). False, and *why,
+  // if `text` is none of these or a size is out of bounds.
   static bool parse(const std::string& text, Sizes* out, std::string* why);
 
   ItemSizes of(uint64_t seed, uint64_t id) const;
@@ -41,12 +41,14 @@ class Sizes {
 
  private:
   struct Step {
-    uint32_t value;
+    uint32_t size;
     uint32_t end;  // of its numbers, among the weights
   };
-  bool parse_steps(std::string_view text);
+  enum class Kind { kEtc, kUniform, kSteps, kKeySteps };
 
-  enum class Kind { kEtc, kUniform, kSteps };
+  bool parse_steps(Kind kind, std::string_view text, uint32_t size_min, uint32_t size_max);
+  uint32_t largest_step() const;
+
   Kind kind_ = Kind::kEtc;
   uint32_t key_ = 0;
   uint32_t value_min_ = 0;

@@ -116,6 +116,25 @@ TEST(Sizes, StepsHaveTheirWeights) {
   }
 }
 
+TEST(Sizes, KeysHaveTheirWeights) {
+  Sizes sizes;
+  std::string why;
+  ASSERT_TRUE(Sizes::parse("keys:2:16=3,128=1", &sizes, &why)) << why;
+  EXPECT_EQ(sizes.value_max(), 2u);
+  int small = 0;
+  for (uint64_t id = 0; id < 10'000; ++id) {
+    const ItemSizes one = sizes.of(1, id);
+    ASSERT_TRUE(one.key == 16 || one.key == 128);
+    ASSERT_EQ(one.value, 2u);
+    small += one.key == 16 ? 1 : 0;
+  }
+  EXPECT_NEAR(small, 7500, 200);
+  for (const char* text : {"keys:2", "keys:2:", "keys:2:16", "keys:2:16=0", "keys:2:7=1",
+                           "keys:2:251=1", "keys:2000000:16=1", "keys:2:16=1,", "keys:x:16=1"}) {
+    EXPECT_FALSE(Sizes::parse(text, &sizes, &why)) << text;
+  }
+}
+
 TEST(Sizes, ParsesAndRefuses) {
   Sizes sizes;
   std::string why;

@@ -84,9 +84,9 @@ std::string finish_frames(OptionDraft& draft) {
   }
   const FramesOptions& given = draft.frames_of_dpdk;
   if (device == nullptr) {
-    if (given == FramesOptions{} && !draft.frames_threads_given) return "";
-    return "--frames-queues, --frames-threads, --frames-cpus and --frames-kernel need "
-           "--frames=dpdk:DEVICE.";
+    if (given == FramesOptions{} && !draft.frames_threads_given && !draft.frames_gpu) return "";
+    return "--frames-queues, --frames-threads, --frames-cpus, --frames-kernel and --frames-gpu "
+           "need --frames=dpdk:DEVICE.";
   }
   if (draft.frames_threads_given && given.threads > given.queues) {
     return "--frames-threads is at most the number of --frames-queues.";
@@ -105,6 +105,12 @@ std::string finish_frames(OptionDraft& draft) {
       return "--frames-cpus: the server may not use CPU " + std::to_string(others[0]) + ".";
     }
   }
+  // Where the GPU has failed, its memory is gone: no other engine could read the frames.
+  if (draft.frames_gpu && (draft.options.server.engine != EngineChoice::kCuda ||
+                           draft.options.gpu.on_error != GpuErrorChoice::kExit)) {
+    return "--frames-gpu needs --engine=cuda and --on-gpu-error=exit.";
+  }
+  if (draft.frames_gpu) device->gpu = draft.options.gpu.number;
   device->cpus = given.cpus;
   device->kernel_interface = given.kernel_interface;
   device->kernel_address = given.kernel_address;

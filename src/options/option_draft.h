@@ -28,6 +28,7 @@ struct OptionDraft {
   bool udp_allow_given = false;
   FramesOptions frames_of_dpdk;  // what --frames-* options say of the DPDK device
   bool frames_threads_given = false;
+  bool frames_gpu = false;
   bool license = false;
   bool version = false;
   bool help = false;

@@ -81,6 +81,8 @@ struct FramesOptions {
   // kDpdk: the TAP interface for what is the kernel's (--frames-kernel), and an address as above.
   std::string kernel_interface;
   std::string kernel_address;
+  // kDpdk: buffers are in the memory of this GPU (--frames-gpu, --gpu); none: in the host's.
+  std::optional<uint32_t> gpu;
 
   bool operator==(const FramesOptions&) const = default;
 };

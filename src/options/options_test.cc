@@ -564,6 +564,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --frames-depth=<num>",
                                  "    --frames-cpus=<list>",
                                  "    --frames-kernel=<name>",
+                                 "    --frames-gpu",
                                  "    --ucx=<addr>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",

@@ -32,7 +32,8 @@ std::string open_frame_ports(const FramesOptions& options,
                                                      .queues = options.queues,
                                                      .threads = options.threads,
                                                      .kernel_interface = options.kernel_interface,
-                                                     .kernel_address = options.kernel_address},
+                                                     .kernel_address = options.kernel_address,
+                                                     .gpu = options.gpu},
                                                     ports);
     return failure.empty() ? "" : "dpdk:" + options.name + ": " + failure;
   }

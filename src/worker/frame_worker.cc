@@ -12,6 +12,8 @@ namespace warpcache::worker {
 namespace {
 
 constexpr int kWaitMs = 1000;
+// Replies that a port gets at a time: those of a large burst would leave the cache in between.
+constexpr size_t kRepliesAtOnce = 64;
 // The shortest request that is answered: memcached's header, a letter and a line end.
 constexpr uint64_t kRequestPayloadMin = protocol::kUdpHeaderSize + 2;
 
@@ -38,7 +40,10 @@ FrameWorker::FrameWorker(const FrameWorkerConfig& config, io::UdpGuard guard, io
 std::string FrameWorker::open() {
   std::string failure = engine_.open_packets(config_.packets);
   const MutableBytes own = port_.memory();
-  if (failure.empty() && own.size != 0) failure = engine_.use_packet_memory(own);
+  on_gpu_ = port_.gpu_memory();
+  if (failure.empty() && own.size != 0 && on_gpu_ == nullptr) {
+    failure = engine_.use_packet_memory(own);
+  }
   if (!failure.empty()) return failure;
   WC_ASSERT(engine_.packet_bursts() <= io::kFrameBurstsMax);
   for (uint32_t i = 0; i < engine_.packet_bursts(); ++i) {
@@ -57,6 +62,7 @@ std::string FrameWorker::open() {
     buffer.times_ns = burst.times_ns.data();
     buffer.frames_max = config_.burst_packets_max;
     net::PacketBurst& packets = burst.packets;
+    packets.on_device = on_gpu_ != nullptr;
     burst.replies = {engine_.packet_memory(config_.burst_reply_bytes), config_.burst_reply_bytes};
     packets.results = reinterpret_cast<net::PacketResult*>(
         engine_.packet_memory(uint64_t{config_.burst_packets_max} * sizeof(net::PacketResult)));
@@ -106,28 +112,41 @@ void FrameWorker::begin(Burst& burst) {
   burst.packets.rung_by_peer = burst.buffer.peer_slot_bytes != 0;
   burst.packets.input = burst.buffer.data;
   burst.packets.slots = burst.packets.rung_by_peer ? nullptr : burst.buffer.slots;
-  MutableBytes replies = port_.reply_memory(burst.buffer.number);
-  if (replies.size == 0) replies = burst.replies;
-  burst.packets.replies = replies.data;
-  burst.packets.reply_bytes = static_cast<uint32_t>(replies.size);
+  const MutableBytes of_port = port_.reply_memory(burst.buffer.number);
+  burst.seen_replies = of_port.size != 0 ? of_port : burst.replies;
+  burst.packets.replies = burst.seen_replies.data;
+  burst.packets.reply_bytes = static_cast<uint32_t>(burst.seen_replies.size);
+  if (on_gpu_ != nullptr) {
+    burst.packets.input = on_gpu_;
+    if (of_port.size != 0) burst.packets.replies = on_gpu_ + (of_port.data - port_.memory().data);
+  }
   ++under_way_;
   engine_.submit_packets(&burst.packets);
   if (burst.packets.rung_by_peer) port_.wait_for_ring(burst.buffer, burst.packets.doorbell);
 }
 
 void FrameWorker::finish(Burst& burst) {
+  burst.packets.input = burst.buffer.data;
+  burst.packets.replies = burst.seen_replies.data;
   replies_.clear();
   passed_on_.clear();
   if (burst.packets.rung_by_peer) burst.packets.count = port_.peer_frames(burst.buffer);
-  for (uint32_t i = 0; i < burst.packets.count; ++i) finish_packet(burst, i);
-  port_.counters().replies_dropped.add(burst.packets.replies_dropped);
-  if (!replies_.empty()) {
-    port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
+  for (uint32_t i = 0; i < burst.packets.count; ++i) {
+    finish_packet(burst, i);
+    if (replies_.size() >= kRepliesAtOnce) send_replies(burst);
   }
+  send_replies(burst);
+  port_.counters().replies_dropped.add(burst.packets.replies_dropped);
   if (!passed_on_.empty()) {
     port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
   }
   port_.take_back(burst.buffer);
+}
+
+void FrameWorker::send_replies(const Burst& burst) {
+  if (replies_.empty()) return;
+  port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
+  replies_.clear();
 }
 
 void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {

@@ -51,12 +51,14 @@ class FrameWorker {
   struct Burst {
     net::PacketBurst packets;
     io::FrameBuffer buffer;
-    MutableBytes replies;  // where they go if the port has no memory for them
+    MutableBytes replies;       // where they go if the port has no memory for them
+    MutableBytes seen_replies;  // where they went, for the CPU
     std::vector<uint64_t> times_ns;
   };
 
   void begin(Burst& burst);
   void finish(Burst& burst);
+  void send_replies(const Burst& burst);
   void finish_packet(const Burst& burst, uint32_t packet);
   void add_reply(const Burst& burst, uint32_t packet);
   bool permits(Bytes request, const net::ReplyFrames& reply) const;
@@ -65,6 +67,7 @@ class FrameWorker {
   io::UdpGuard guard_;
   io::FramePort& port_;
   engine::Engine& engine_;
+  uint8_t* on_gpu_ = nullptr;  // the port's memory, where that is the GPU's
   std::vector<std::unique_ptr<Burst>> bursts_;
   std::vector<Burst*> free_;
   uint32_t under_way_ = 0;

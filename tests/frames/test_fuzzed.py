@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import struct
@@ -16,52 +15,13 @@ from harness.exchange import ask, ask_stats
 from harness.fixtures import require_dpdk, require_target
 from harness.servers import start_server
 
-CASES = sorted((Path(__file__).parents[1] / "packets" / "cases").glob("*.json"))
+from .changed_frames import changed, known_frames
+
 FRAMES = 200_000 if "WARPCACHE_LONG_TESTS" in os.environ else 10_000
-FRAME_BYTES_MAX = 1514
 TIME_S_MAX = 300
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
 FRAME_HEAD = struct.Struct("<IIII")
 VERDICTS = ("requests", "not_for_us", "truncated", "bad_checksum", "fragments", "unsupported", "malformed")
-
-
-def frames_of_cases() -> list[bytes]:
-    steps = (step for path in CASES for case in json.loads(path.read_text())["cases"] for step in case["steps"])
-    return [bytes.fromhex(step["in"]) for step in steps if "in" in step]
-
-
-def put_checksums_right(frame: bytearray) -> None:
-    """So that a change after the headers is seen by the parsers. Only for IPv4 without options; no UDP checksum is sent."""
-    if len(frame) < 42 or frame[12:15] != b"\x08\x00\x45" or frame[23] != 17:
-        return
-    frame[40:42] = b"\0\0"
-    frame[24:26] = b"\0\0"
-    total = sum(struct.unpack(">10H", frame[14:34]))
-    total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    frame[24:26] = struct.pack(">H", total ^ 0xFFFF)
-
-
-def changed(frame: bytes, chance: random.Random) -> bytes:
-    data = bytearray(frame)
-    for _ in range(chance.choice((0, 1, 1, 2, 8))):
-        place = chance.randrange(len(data) + 1)
-        match chance.randrange(5):
-            case 0 if place < len(data):
-                data[place] ^= 1 << chance.randrange(8)
-            case 1 if place < len(data):
-                data[place] = chance.choice(b"\0\1\7 \r\n09az\x7f\x80\xff")
-            case 2:
-                del data[place:]
-            case 3:
-                data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 16)))
-            case 4:
-                data += data[place:]
-        if not data:
-            return frame
-    if chance.random() < 0.7:
-        put_checksums_right(data)
-    return bytes(data[:FRAME_BYTES_MAX])
 
 
 class Capture:
@@ -122,7 +82,7 @@ def play(port: str, frames: list[bytes], folder: Path) -> tuple[list[bytes], dic
 def test_ports_agree_on_changed_frames(tmp_path, seed):
     require_dpdk()
     chance = random.Random(seed)
-    known = frames_of_cases()
+    known = known_frames()
     frames = [changed(chance.choice(known), chance) for _ in range(FRAMES)]
     by_file, file_counters = play("pcap:{0},{1}", frames, tmp_path / "file")
     by_device, device_counters = play("dpdk:net_pcap0,rx_pcap={0},tx_pcap={1}", frames, tmp_path / "device")

@@ -2,6 +2,7 @@
 #include "model/generator.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace warpcache::model {
 
@@ -175,6 +176,20 @@ std::string Generator::text_command() {
   return "mn\\r\\n";
 }
 
+// A command whose bytes are not above the bound, if there is one.
+std::string Generator::bounded_command(Language language) {
+  constexpr int kTriesMax = 20;
+  constexpr size_t kCasDigitsMax = 20;
+  const Surroundings longest = {[](const std::string&) { return uint64_t{0}; }, INT32_MAX,
+                                kCasDigitsMax};
+  for (int i = 0; i < kTriesMax; ++i) {
+    std::string text = language == Language::kText ? text_command() : binary_command();
+    if (config_.message_bytes_max == 0) return text;
+    if (render(text, longest).size() <= config_.message_bytes_max) return text;
+  }
+  return language == Language::kText ? "mn\\r\\n" : packet(0x0a, "", "", "", 0, "");
+}
+
 void Generator::add_message(Script& script, int stream, Language language, bool alone) {
   Step step;
   step.round = round_;
@@ -182,7 +197,7 @@ void Generator::add_message(Script& script, int stream, Language language, bool 
   prefix_ = config_.prefix + (alone ? "" : "s" + std::to_string(stream + 5));
   may_flush_ = alone && !config_.shared && flushes_;
   in_datagram_ = stream == kDatagram;
-  step.text = language == Language::kText ? text_command() : binary_command();
+  step.text = bounded_command(language);
   script.steps.push_back(std::move(step));
 }
 
@@ -206,6 +221,7 @@ void Generator::add_round(Script& script) {
   } else if (config_.clock && dice_.one_in(6)) {
     return add_clock(script, 1 + dice_.roll(4));
   }
+  if (config_.only_datagrams) return add_datagrams(script);
   const uint32_t kind = dice_.roll(10);
   if (config_.datagrams && kind == 9) {
     for (uint32_t i = 1 + dice_.roll(2); i > 0; --i) {
@@ -228,6 +244,13 @@ void Generator::add_round(Script& script) {
     for (uint32_t i = 1 + dice_.roll(most); i > 0; --i) {
       add_message(script, stream, language, !many);
     }
+  }
+}
+
+void Generator::add_datagrams(Script& script) {
+  for (uint32_t i = 1 + dice_.roll(config_.messages_max); i > 0; --i) {
+    const Language language = dice_.one_in(4) ? Language::kBinary : Language::kText;
+    add_message(script, kDatagram, language, true);
   }
 }
 

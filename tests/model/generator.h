@@ -60,6 +60,8 @@ struct GeneratorConfig {
   size_t bytes_max = 16u << 20;  // of all values together
   bool clock = true;
   bool datagrams = true;
+  bool only_datagrams = false;   // text and binary; no streams
+  size_t message_bytes_max = 0;  // 0: no bound
   bool large = true;
   // Only messages that memcached 1.6.18 answers like 1.6.45.
   bool common = false;
@@ -85,6 +87,8 @@ class Generator {
   void add_round(Script& script);
   void add_clock(Script& script, uint32_t seconds);
   void add_message(Script& script, int stream, Language language, bool alone);
+  void add_datagrams(Script& script);
+  std::string bounded_command(Language language);
   void add_last_look(Script& script);
 
   // Message texts, as in a Script.

@@ -56,6 +56,8 @@ class Player {
   bool send_round();
   // Compares the replies; `ran` is the result of Server::run(). False: there is a difference.
   bool compare_round(bool ran);
+  // Whether the model answers this datagram of the round with nothing.
+  bool expects_no_reply(size_t datagram) const { return datagrams_[datagram].empty(); }
   // Compares the items after the last round. The player cannot be used after this.
   Played end();
 

@@ -11,11 +11,13 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/compare_run.h"
 #include "model/crowd.h"
+#include "model/frames_crowd.h"
 #include "model/generator.h"
 #include "model/player.h"
 #include "model/server_process.h"
@@ -31,12 +33,18 @@ constexpr char kUsage[] =
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
     "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"
+    "       run_model --frames memif|pipes --program WARPCACHED [--requests N] [--players N]\n"
+    "                 [--rounds N] [--messages N] [--seconds N] [--first SEED] [--engine NAME]\n"
+    "                 [--keep-going] [--details FOLDER]\n"
     "       run_model --compare PROGRAM --memcached PROGRAM [--protocol text|meta|binary]\n"
     "                 [--commands N] [--first SEED] [--steps N] [--keep-going]\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
     "--jobs N: N such crowds at a time, a thread and a pipeline each. --details: what differs\n"
     "in a crowd is written there at full length, with the scripts.\n"
+    "--frames plays as many scripts of datagrams at a time against a server's port of raw\n"
+    "Ethernet frames, through shared memory (memif, needs DPDK) or captures in named pipes; it\n"
+    "ends after --requests, or after --seconds.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"
     "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
@@ -53,8 +61,13 @@ struct Arguments {
   warpcache::engine::RigKind engine = warpcache::engine::RigKind::kCpu;
   std::string replay;
   CrowdConfig crowd{.players = 0};
-  size_t jobs = 1;      // crowds at a time
-  std::string details;  // a folder; empty: none
+  size_t jobs = 1;        // crowds at a time
+  uint32_t messages = 0;  // of a player in a round; 0: as many as is usual
+  std::optional<FrameLink> frames;
+  uint32_t players = FramesConfig{}.players;
+  std::string program;    // a server, with `frames`
+  uint64_t requests = 0;  // of `frames`; 0: as many as there is time for
+  std::string details;    // a folder; empty: none
   bool keep_going = false;
 };
 
@@ -64,6 +77,12 @@ bool read_protocol(const std::string& word, Protocol& protocol) {
   const auto found = protocols.find(word);
   if (found != protocols.end()) protocol = found->second;
   return found != protocols.end();
+}
+
+bool read_link(const std::string& word, std::optional<FrameLink>& link) {
+  if (word == "memif") link = FrameLink::kMemif;
+  if (word == "pipes") link = FrameLink::kPipes;
+  return link.has_value();
 }
 
 bool read_arguments(int argc, char** argv, Arguments& arguments) {
@@ -81,6 +100,14 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.first = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--steps") {
       arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--frames") {
+      if (!read_link(value, arguments.frames)) return false;
+    } else if (word == "--program") {
+      arguments.program = value;
+    } else if (word == "--requests") {
+      arguments.requests = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--players") {
+      arguments.players = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--crowd") {
       arguments.crowd.players = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--jobs") {
@@ -88,7 +115,7 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     } else if (word == "--rounds") {
       arguments.crowd.rounds = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--messages") {
-      arguments.crowd.messages_max = static_cast<uint32_t>(std::atoi(value.c_str()));
+      arguments.messages = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--memcached") {
       arguments.memcached = value;
     } else if (word == "--engine") {
@@ -108,7 +135,9 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     }
   }
   const bool compares = !arguments.compare.warpcached.empty();
-  return arguments.jobs != 0 && (!compares || !arguments.memcached.empty());
+  const bool frames_need = arguments.frames.has_value() && arguments.program.empty();
+  return arguments.jobs != 0 && !frames_need && arguments.players != 0 &&
+         (!compares || !arguments.memcached.empty());
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
@@ -199,6 +228,7 @@ int run_crowds(const Arguments& arguments) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
   CrowdConfig config = arguments.crowd;
+  if (arguments.messages != 0) config.messages_max = arguments.messages;
   config.engine = arguments.engine;
   config.seed = arguments.first;
   uint64_t commands = 0;
@@ -215,6 +245,53 @@ int run_crowds(const Arguments& arguments) {
     }
   }
   std::cout << config.seed - arguments.first << " crowds, " << commands << " messages, "
+            << differences << " differences\n";
+  for (const auto& [loss, count] : losses) {
+    std::cout << "given up: " << count << " for " << loss << "\n";
+  }
+  return differences == 0 ? 0 : 1;
+}
+
+// The options of a server with this engine.
+std::vector<std::string> engine_options(warpcache::engine::RigKind engine) {
+  using warpcache::engine::RigKind;
+  std::vector<std::string> options = {"-m", "256"};
+  if (engine == RigKind::kCpu) return options;
+  options.insert(options.end(), {"--engine=cuda", "--on-gpu-error=exit"});
+  if (engine == RigKind::kCudaPersistent) options.push_back("--gpu-mode=persistent");
+  if (engine == RigKind::kCudaEdge) options.push_back("--gpu-mode=edge");
+  if (engine == RigKind::kCudaHostValues) options.push_back("--values=host");
+  return options;
+}
+
+int run_frames(const Arguments& arguments) {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
+  FramesConfig config;
+  config.program = arguments.program;
+  config.options = engine_options(arguments.engine);
+  config.link = *arguments.frames;
+  config.players = arguments.players;
+  config.rounds = arguments.crowd.rounds;
+  if (arguments.messages != 0) config.messages_max = arguments.messages;
+  FramesCrowd crowd(config);
+  uint64_t seed = arguments.first;
+  uint64_t requests = 0;
+  size_t differences = 0;
+  std::map<std::string, size_t> losses;
+  const auto goes_on = [&] {
+    if (differences != 0 && !arguments.keep_going) return false;
+    if (arguments.requests != 0) return requests < arguments.requests;
+    return std::chrono::steady_clock::now() < end;
+  };
+  for (bool whole = true; whole && goes_on(); ++seed) {
+    const CrowdResult result = crowd.play(seed);
+    requests += result.commands;
+    for (const auto& [loss, count] : result.losses) losses[loss] += count;
+    differences += print_crowd(arguments, seed, result);
+    whole = result.broken.empty();
+  }
+  std::cout << seed - arguments.first << " crowds, " << requests << " requests in frames, "
             << differences << " differences\n";
   for (const auto& [loss, count] : losses) {
     std::cout << "given up: " << count << " for " << loss << "\n";
@@ -266,6 +343,7 @@ int main(int argc, char** argv) {
   try {
     if (!arguments.replay.empty()) return replay(arguments);
     if (!arguments.compare.warpcached.empty()) return run_comparison(compare_config(arguments));
+    if (arguments.frames.has_value()) return run_frames(arguments);
     if (arguments.crowd.players != 0) return run_crowds(arguments);
     return run(arguments);
   } catch (const std::exception& failure) {

@@ -32,8 +32,10 @@ class Server {
   // A broken invariant after all streams are closed; empty: none.
   virtual std::string finish() = 0;
 
+  // The server's second, and the Unix time of second 0: dates up to that one are long ago.
   virtual int64_t now() const = 0;
   virtual int64_t unix_start() const = 0;
+  int64_t unix_time() const { return unix_start() + now(); }
   virtual std::string version() const = 0;
   // The smallest CAS id that the server chooses.
   virtual uint64_t first_cas() const = 0;

@@ -26,6 +26,8 @@ constexpr int kPatienceToEnd = 50;      // of an ended connection, beside one th
 constexpr useconds_t kPieceGapUs = 20;
 
 constexpr int kIdsGivenOut = 1100;
+// A server's first second is above 1, which is the end of what has ended long ago.
+constexpr int64_t kClockStart = 2;
 
 constexpr char kTextBarrier[] = "mg :barrier: k\r\n";
 constexpr char kTextBarrierAnswer[] = "EN k:barrier:\r\n";
@@ -62,7 +64,21 @@ ServerProcess::ServerProcess(const ProcessConfig& config)
   for (int i = 0; i < kIdsGivenOut; ++i) sets += "ms :first: 0 q\r\n\r\n";
   (void)ask(sets + "md :first:");
   clock_moves_ = ask("debugtime p") == "OK";
-  stopped_at_ = time(nullptr);
+  read_clock();
+}
+
+// The server's own time: another clock's second may end between two looks.
+void ServerProcess::read_clock() {
+  const std::string stats = ask("stats", "END\r\n");
+  const auto value_of = [&stats](const std::string& name) {
+    const std::string lead = "STAT " + name + " ";
+    const size_t at = stats.find(lead);
+    return at == std::string::npos ? 0
+                                   : std::strtoll(stats.c_str() + at + lead.size(), nullptr, 10);
+  };
+  stopped_at_ = value_of("time");
+  unix_start_ = stopped_at_ - value_of("uptime") - kClockStart;
+  ok_ = ok_ && stopped_at_ != 0;
 }
 
 void ServerProcess::start(const ProcessConfig& config) {
@@ -108,14 +124,21 @@ int ServerProcess::connect_once() const {
 }
 
 int64_t ServerProcess::now() const {
-  return clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr);
+  return (clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr)) - unix_start_;
 }
 
-std::string ServerProcess::ask(const std::string& line) {
+uint64_t ServerProcess::stat(const std::string& name) {
+  const std::string all = ask("stats", "END\r\n");
+  const std::string head = "STAT " + name + " ";
+  const size_t at = all.find(head);
+  return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + head.size(), nullptr, 10);
+}
+
+std::string ServerProcess::ask(const std::string& line, const std::string& end) {
   const std::string request = line + "\r\n";
   (void)::send(control_, request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
-  while (!answer.ends_with("\r\n")) {
+  while (!answer.ends_with(end)) {
     pollfd wait = {control_, POLLIN, 0};
     char buffer[4096];
     if (poll(&wait, 1, kSilenceMs) <= 0) return {};
@@ -123,7 +146,7 @@ std::string ServerProcess::ask(const std::string& line) {
     if (got <= 0) return {};
     answer.append(buffer, static_cast<size_t>(got));
   }
-  answer.resize(answer.size() - 2);
+  answer.resize(answer.size() - end.size());
   return answer;
 }
 

@@ -44,8 +44,10 @@ class ServerProcess final : public Server {
   // Whether its clock is stopped and can be moved: the program has `debugtime`.
   bool clock_moves() const { return clock_moves_; }
   Standing standing(int stream) { return connections_[stream].standing; }
-  // The answer to a line of text, up to its first line end, over a separate connection.
-  std::string ask(const std::string& line);
+  // The answer to a line of text, up to `end`, over a separate connection.
+  std::string ask(const std::string& line, const std::string& end = "\r\n");
+  // A number of `stats`, over the same connection; 0: there is none of this name.
+  uint64_t stat(const std::string& name);
 
   void send(int stream, const std::string& bytes) override;
   void send_datagram(const std::string&) override {}
@@ -58,7 +60,7 @@ class ServerProcess final : public Server {
   // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;
-  int64_t unix_start() const override { return 0; }
+  int64_t unix_start() const override { return unix_start_; }
   std::string version() const override { return version_; }
   uint64_t first_cas() const override { return 1; }
 
@@ -72,6 +74,7 @@ class ServerProcess final : public Server {
   };
 
   void start(const ProcessConfig& config);
+  void read_clock();
   int connect_once() const;
   bool barrier_seen(const Connection& connection) const;
   bool read_some(Connection& connection, int wait_ms) const;
@@ -86,6 +89,7 @@ class ServerProcess final : public Server {
   pid_t pid_ = -1;
   bool ok_ = false;
   bool clock_moves_ = false;
+  int64_t unix_start_ = 0;     // of the process
   int64_t stopped_at_ = 0;     // Unix time at which the clock was stopped
   int64_t moved_seconds_ = 0;  // since then
   int64_t last_step_ = 0;

@@ -71,6 +71,10 @@ class FramePort {
   // port copies frames to FrameBuffer::data.
   virtual MutableBytes memory() const { return {}; }
 
+  // Where the GPU has memory(), if that is the GPU's own. The CPU then sees it over the bus, and
+  // reads it slowly. Null: it is the host's.
+  virtual uint8_t* gpu_memory() const { return nullptr; }
+
   // A piece of memory() for the replies of a burst, which send() then need not copy; it begins at a
   // multiple of 16 bytes. The port takes it back after the burst's send(), or by take_back().
   // Empty: none is free, or the port has none.
@@ -89,8 +93,8 @@ class FramePort {
   // itself after stop().
   virtual void rest() {}
 
-  // Sends the replies of a burst, in their order. Their memory is free again afterwards, unless it
-  // is the port's. What the port cannot send is dropped and counted.
+  // Sends replies of a burst, in their order; a burst may have several calls. Their memory is free
+  // again afterwards, unless it is the port's. What the port cannot send is dropped and counted.
   virtual void send(uint32_t burst, const TxFrame* frames, uint32_t count) = 0;
 
   // Takes frames that were received and that the engine does not answer: ARP, ICMP, TCP, other

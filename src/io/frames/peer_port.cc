@@ -115,6 +115,7 @@ bool PeerPort::receive(FrameBuffer& buffer, int /*timeout_ms*/) {
 
 void PeerPort::wait_for_ring(const FrameBuffer& buffer, const net::PeerDoorbell& bell) {
   bells_[buffer.number] = bell;
+  replies_[buffer.number] = 0;
   const uint32_t area = area_[buffer.number];
   if (bell.word == nullptr) {
     failure_ = path_ + ": the engine cannot be rung any more";
@@ -155,13 +156,15 @@ void PeerPort::rest() {
 
 void PeerPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   const uint32_t area = area_[burst];
-  const uint32_t sent = std::min(count, peer::kSlots);
+  uint32_t& before = replies_[burst];
+  const uint32_t sent = std::min(count, peer::kSlots - before);
   for (uint32_t i = 0; i < sent; ++i) {
-    replies(area)[i] = {frames[i].request, static_cast<uint32_t>(frames[i].bytes.size),
+    replies(area)[before + i] = {frames[i].request, static_cast<uint32_t>(frames[i].bytes.size),
                         static_cast<uint64_t>(frames[i].bytes.data - data_)};
     counters_.sent_bytes.add(frames[i].bytes.size);
   }
-  control(area).replies = sent;
+  before += sent;
+  control(area).replies = before;
   counters_.sent.add(sent);
   counters_.send_failed.add(count - sent);
 }

@@ -57,9 +57,10 @@ class PeerPort final : public FramePort {
   uint8_t* data_ = nullptr;
   std::atomic<bool> stopped_{false};
   std::string failure_;
-  // Of a burst of the worker, by its number: which area of the file it uses, and its doorbell.
+  // Of a burst of the worker, by its number: which area of the file it uses, its doorbell.
   std::array<uint32_t, kFrameBurstsMax> area_{};
   std::array<net::PeerDoorbell, kFrameBurstsMax> bells_{};
+  std::array<uint32_t, kFrameBurstsMax> replies_{};  // to it, so far
   std::array<bool, peer::kBursts> in_use_{};  // by area
   uint32_t rests_ = 0;                        // since something has happened
 };

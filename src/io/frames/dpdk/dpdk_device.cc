@@ -17,14 +17,14 @@
 
 #include "base/assert.h"
 #include "io/frames/dpdk/dpdk_eal.h"
+#include "io/frames/dpdk/dpdk_pools.h"
 
 namespace warpcache::io {
 namespace {
 
 constexpr uint16_t kRingFrames = 1024;
-constexpr uint32_t kPoolCache = RTE_MEMPOOL_CACHE_MAX_SIZE;
+constexpr uint32_t kAhead = 8;  // frames
 constexpr auto kAnySocket = static_cast<unsigned>(SOCKET_ID_ANY);
-constexpr uint32_t kBufferBytes = RTE_PKTMBUF_HEADROOM + DpdkPort::kFrameRoom;
 
 std::string failed(const char* what, int error) {
   return std::string(what) + ": " + rte_strerror(error < 0 ? -error : error);
@@ -48,27 +48,7 @@ class SignalsElsewhere {
   sigset_t before_;
 };
 
-// The pages of a zone may lie apart for the device: no buffer crosses from one to the next, so
-// there is space for that.
-constexpr uint64_t kPage = uint64_t{2} << 20;
-constexpr uint64_t kQueueBytes = (DpdkPort::kBuffers / (kPage / kBufferBytes) + 1) * kPage;
 constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * DpdkPort::kReplyBlockBytes;
-
-bool pages_lie_apart() { return rte_eal_iova_mode() != RTE_IOVA_VA; }
-
-std::vector<rte_pktmbuf_extmem> pieces_of(const rte_memzone& zone, uint64_t received_bytes) {
-  const bool apart = pages_lie_apart();
-  const uint64_t bytes = apart ? zone.hugepage_sz : received_bytes;
-  std::vector<rte_pktmbuf_extmem> pieces;
-  for (uint64_t at = 0; at + bytes <= received_bytes; at += bytes) {
-    rte_pktmbuf_extmem& piece = pieces.emplace_back();
-    piece.buf_ptr = static_cast<uint8_t*>(zone.addr) + at;
-    piece.buf_iova = apart ? rte_mem_virt2iova(piece.buf_ptr) : zone.iova + at;
-    piece.buf_len = bytes;
-    piece.elt_size = kBufferBytes;
-  }
-  return pieces;
-}
 
 // DPDK keeps caches of buffers for threads that it knows.
 class KnownThread {
@@ -103,26 +83,39 @@ DpdkDevice::~DpdkDevice() {
   }
 }
 
+std::string DpdkDevice::take_memory(const DpdkSettings& settings, const std::string& name,
+                                    uint64_t bytes, Buffers& buffers) const {
+  if (settings.gpu.has_value()) {
+    buffers.gpu = std::make_unique<DpdkGpuMemory>();
+    std::string failure = buffers.gpu->allocate(*settings.gpu, number_, bytes);
+    buffers.memory = buffers.gpu->memory();
+    return failure;
+  }
+  buffers.zone = rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), bytes, SOCKET_ID_ANY, 0,
+                                             static_cast<unsigned>(kDpdkPage));
+  if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
+  auto* const data = static_cast<uint8_t*>(buffers.zone->addr);
+  buffers.memory = {data, data, buffers.zone->len, buffers.zone->iova, buffers.zone->hugepage_sz};
+  return "";
+}
+
 // The buffers of received frames lie in one piece of memory, so that an engine can address them all
 // from its start.
-std::string DpdkDevice::allocate() {
+std::string DpdkDevice::allocate(const DpdkSettings& settings) {
   const uint32_t queues = (queues_ + ports_ - 1u) / ports_;  // of a port, at most
   const uint32_t count = queues * DpdkPort::kBuffers;
-  const uint64_t received_bytes = queues * kQueueBytes;
+  const BufferLayout layout = layout_for(number_, settings.gpu.has_value());
+  const uint64_t received_bytes = bytes_of_buffers(layout, count);
   for (uint32_t port = 0; port < ports_; ++port) {
     const std::string name = std::to_string(number_) + "_" + std::to_string(port);
     Buffers& buffers = buffers_.emplace_back();
-    buffers.zone =
-        rte_memzone_reserve_aligned(("wc_frames_" + name).c_str(), received_bytes + kReplyBytes,
-                                    SOCKET_ID_ANY, 0, static_cast<unsigned>(kPage));
-    if (buffers.zone == nullptr) return failed("memory for frames", rte_errno);
-    const std::vector<rte_pktmbuf_extmem> pieces = pieces_of(*buffers.zone, received_bytes);
-    buffers.received = rte_pktmbuf_pool_create_extbuf(
-        ("wc_received_" + name).c_str(), count, kPoolCache, 0, kBufferBytes, SOCKET_ID_ANY,
-        pieces.data(), static_cast<unsigned>(pieces.size()));
+    std::string failure = take_memory(settings, name, received_bytes + kReplyBytes, buffers);
+    if (!failure.empty()) return failure;
+    buffers.received =
+        create_pool_in(buffers.memory, received_bytes, layout, "wc_received_" + name, count);
     if (buffers.received == nullptr) return failed("buffers for received frames", rte_errno);
-    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), count, kPoolCache, 0,
-                                           kBufferBytes, SOCKET_ID_ANY);
+    buffers.sent = rte_pktmbuf_pool_create(("wc_sent_" + name).c_str(), count, kDpdkPoolCache, 0,
+                                           kDpdkBufferBytes, SOCKET_ID_ANY);
     if (buffers.sent == nullptr) return failed("buffers for replies", rte_errno);
     buffers.blocks = std::make_unique<ReplyBlocks>();
   }
@@ -230,7 +223,8 @@ DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number)
       next_queue_(number),
       blocks_(*device_->buffers(number).blocks) {
   const DpdkDevice::Buffers& buffers = device_->buffers(number);
-  memory_ = {static_cast<uint8_t*>(buffers.zone->addr), buffers.zone->len};
+  memory_ = buffers.memory;
+  is_on_gpu_ = buffers.gpu != nullptr;
   sent_ = buffers.sent;
   block_of_.fill(kNoBlock);
   queue_of_.fill(number);
@@ -247,7 +241,7 @@ std::string DpdkPort::describe() const {
   for (uint32_t queue = number_; (queue += device_->ports()) < device_->queues();) {
     queues += ", " + std::to_string(queue);
   }
-  return "dpdk " + device_->text() + " " + queues +
+  return "dpdk " + device_->text() + " " + queues + (is_on_gpu_ ? " (in the GPU's memory)" : "") +
          (dpdk_has_huge_pages() ? "" : " (without huge pages)");
 }
 
@@ -337,13 +331,13 @@ void DpdkPort::take_back(const FrameBuffer& buffer) {
 }
 
 uint8_t* DpdkPort::block_data(uint32_t block) const {
-  return memory_.data + memory_.size - kReplyBytes + uint64_t{block} * kReplyBlockBytes;
+  return memory_.seen + memory_.bytes - kReplyBytes + uint64_t{block} * kReplyBlockBytes;
 }
 
 // The device sends a block's frames from where they are. A frame may lie across two pages, so that
 // needs pages that lie together for the device.
 MutableBytes DpdkPort::reply_memory(uint32_t burst) {
-  if (pages_lie_apart()) return {};
+  if (pages_lie_apart() && !is_on_gpu_) return {};
   for (uint32_t i = 0; i < blocks_.size(); ++i) {
     if (blocks_[i].used) continue;
     blocks_[i].used = true;
@@ -362,8 +356,16 @@ void DpdkPort::free_block(void* /*data*/, void* block) {
 rte_mbuf* DpdkPort::take_request(uint32_t burst, const TxFrame& frame) {
   rte_mbuf* const request = std::exchange(held_[burst][frame.request], nullptr);
   request->data_off =
-      static_cast<uint16_t>(frame.bytes.data - static_cast<uint8_t*>(request->buf_addr));
+      static_cast<uint16_t>(in_mbufs(frame.bytes.data) - static_cast<uint8_t*>(request->buf_addr));
   return request;
+}
+
+// The device and the CPU touch both lines of it.
+void DpdkPort::prefetch_request(uint32_t burst, const TxFrame& frame) const {
+  if (!frame.is_beside) return;
+  const rte_mbuf* const request = held_[burst][frame.request];
+  rte_mbuf_prefetch_part1(const_cast<rte_mbuf*>(request));
+  rte_mbuf_prefetch_part2(const_cast<rte_mbuf*>(request));
 }
 
 // Buffers for those frames that do not lie beside their requests. Returns how many it has got.
@@ -380,10 +382,11 @@ uint32_t DpdkPort::take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf*
 void DpdkPort::fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made) {
   const Bytes bytes = frame.bytes;
   if (block != kNoBlock) {
-    auto* const data = const_cast<uint8_t*>(bytes.data);
+    uint8_t* const data = in_mbufs(bytes.data);
     const auto offset = static_cast<uint64_t>(data - memory_.data);
+    const bool by_data = memory_.device_address == RTE_BAD_IOVA;
     rte_mbuf_ext_refcnt_update(&blocks_[block].sharing, 1);
-    rte_pktmbuf_attach_extbuf(made, data, device_->buffers(number_).zone->iova + offset,
+    rte_pktmbuf_attach_extbuf(made, data, by_data ? RTE_BAD_IOVA : memory_.device_address + offset,
                               static_cast<uint16_t>(bytes.size), &blocks_[block].sharing);
   } else {
     std::memcpy(rte_pktmbuf_mtod(made, void*), bytes.data, bytes.size);
@@ -421,7 +424,8 @@ void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
     const uint32_t buffer_count = take_buffers(frames + at, some, buffers);
     uint32_t used = 0;
     for (uint32_t i = at; i < at + some; ++i) {
-      WC_ASSERT(frames[i].bytes.size <= kFrameRoom);
+      if (i + kAhead < at + some) prefetch_request(burst, frames[i + kAhead]);
+      WC_ASSERT(block != kNoBlock || frames[i].bytes.size <= kFrameRoom);
       if (!frames[i].is_beside && used == buffer_count) continue;
       rte_mbuf* const frame =
           frames[i].is_beside ? take_request(burst, frames[i]) : buffers[used++];
@@ -492,7 +496,7 @@ std::string open_ports(const DpdkSettings& settings,
   const auto device =
       std::make_shared<DpdkDevice>(number, settings.device, static_cast<uint16_t>(settings.queues),
                                    static_cast<uint16_t>(ports_count));
-  failure = device->allocate();
+  failure = device->allocate(settings);
   if (failure.empty()) failure = device->open_kernel(settings);
   if (failure.empty()) failure = device->start();
   if (failure.empty()) failure = device->wait_for_link(settings.link_wait_ms);

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "io/frames/dpdk/dpdk_gpu.h"
+#include "io/frames/dpdk/dpdk_pools.h"
 #include "io/frames/dpdk/dpdk_ports.h"
 #include "io/frames/frame_port.h"
 #include "io/frames/tap_interface.h"
@@ -34,7 +36,9 @@ class DpdkDevice {
 
   // The buffers of a port.
   struct Buffers {
-    const rte_memzone* zone = nullptr;  // buffers of received frames, then blocks for replies
+    const rte_memzone* zone = nullptr;   // where the memory is DPDK's
+    std::unique_ptr<DpdkGpuMemory> gpu;  // where it is a GPU's
+    FrameMemory memory;                  // buffers of received frames, then blocks for replies
     rte_mempool* received = nullptr;
     rte_mempool* sent = nullptr;
     std::unique_ptr<ReplyBlocks> blocks;  // the device may refer to them until its end
@@ -47,8 +51,9 @@ class DpdkDevice {
   DpdkDevice& operator=(const DpdkDevice&) = delete;
   ~DpdkDevice();
 
-  // Takes the memory for all ports. Returns the error as text, or "".
-  std::string allocate();
+  // Takes the memory for all ports, of a GPU if the settings say so. Returns the error as text, or
+  // "".
+  std::string allocate(const DpdkSettings& settings);
   // Opens the interface to the kernel. As allocate().
   std::string open_kernel(const DpdkSettings& settings);
   // Sets up the queues and starts the device. A memif whose other side is not there yet is started
@@ -76,6 +81,9 @@ class DpdkDevice {
   uint64_t take_missed();
 
  private:
+  std::string take_memory(const DpdkSettings& settings, const std::string& name, uint64_t bytes,
+                          Buffers& buffers) const;
+
   uint16_t number_;
   std::string text_;
   uint16_t queues_;
@@ -95,7 +103,7 @@ class DpdkPort final : public FramePort {
   // For each queue: the most frames of all bursts that are under way, and of the device's own
   // rings.
   static constexpr uint32_t kBuffers = 8192;
-  static constexpr uint32_t kFrameRoom = 2048;  // bytes of a buffer, without its headroom
+  static constexpr uint32_t kFrameRoom = kDpdkFrameRoom;
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
   // DPDK's memory that a port needs, all told, and what each queue adds to it.
@@ -108,7 +116,8 @@ class DpdkPort final : public FramePort {
   DpdkPort& operator=(const DpdkPort&) = delete;
   ~DpdkPort() override;
 
-  MutableBytes memory() const override { return memory_; }
+  MutableBytes memory() const override { return {memory_.seen, memory_.bytes}; }
+  uint8_t* gpu_memory() const override { return is_on_gpu_ ? memory_.data : nullptr; }
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
   MutableBytes reply_memory(uint32_t burst) override;
   void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
@@ -124,10 +133,13 @@ class DpdkPort final : public FramePort {
   uint32_t receive_now(FrameBuffer& buffer);
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
   void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  void prefetch_request(uint32_t burst, const TxFrame& frame) const;
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
   uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
   void fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made);
   uint8_t* block_data(uint32_t block) const;
+  // Where rte_mbufs have what the CPU sees there. REQUIRES: it is of the memory.
+  uint8_t* in_mbufs(const uint8_t* seen) const { return memory_.data + (seen - memory_.seen); }
   static void free_block(void* data, void* block);
   uint32_t transmit(uint16_t queue, rte_mbuf** frames, uint32_t count);
   void send_from_kernel();
@@ -136,7 +148,8 @@ class DpdkPort final : public FramePort {
   std::shared_ptr<DpdkDevice> device_;
   uint16_t number_;      // of the port
   uint16_t next_queue_;  // to be asked for frames
-  MutableBytes memory_;  // the buffers of received frames
+  FrameMemory memory_;   // the buffers of received frames
+  bool is_on_gpu_;
   rte_mempool* sent_;
   std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst
   std::array<uint16_t, kFrameBurstsMax> queue_of_;            // each burst has come from one

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct DpdkSettings {
   // which its own are sent; it has the device's MAC address. Empty: none.
   std::string kernel_interface;
   std::string kernel_address;  // added to it, as in 10.9.0.1/24; empty: none
-  uint32_t link_wait_ms = 0;   // wait at most so long for the other side; 0: do not wait
+  // The frames are in the memory of this one of the GPUs that DPDK knows; none: in the host's.
+  std::optional<uint32_t> gpu;
+  uint32_t link_wait_ms = 0;  // wait at most so long for the other side; 0: do not wait
 };
 
 // Opens a device and appends a port for each thread. The ports of a device may run on different

@@ -127,6 +127,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.segment_top = limit;
   shared.segment_wanted = kNoSegment;
   shared.epoch = kEpochFirst;
+  shared.young_share = kYoungShareStart;
   shared.low_water = low_water_for(shared, limit);
   SpinGuard guard(&shared.segment_lock);
   for (SegmentId id = 0; id < limit; ++id) {

@@ -2,6 +2,7 @@
 #include "store/index/index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "store/testing/store_fixture.h"
@@ -32,25 +33,54 @@ TEST(Set, CountersStandAlone) {
   EXPECT_EQ(set.counter(6), 2u);
 }
 
-TEST(Set, RemembersTheLastEightGhosts) {
+// Ghosts that a set does not mistake for each other.
+constexpr uint64_t kGhosts[] = {0x0101, 0x0202, 0x0303, 0x0404, 0x0505, 0x0606,
+                                0x0707, 0x0808, 0x0909, 0x0a0a, 0x0b0b, 0x0c0c};
+
+TEST(Set, RemembersTheLastGhosts) {
+  for (uint32_t keep = 1; keep <= kGhostsMax; ++keep) {
+    Set set = {};
+    for (const uint64_t ghost : kGhosts) set.add_ghost(ghost, keep);
+    const size_t forgotten = std::size(kGhosts) - keep;
+    for (size_t i = 0; i < std::size(kGhosts); ++i) {
+      EXPECT_EQ(set.take_ghost(kGhosts[i]), i < forgotten ? Remembered::kNot : Remembered::kYoung)
+          << keep << " " << i;
+    }
+    for (const uint64_t ghost : kGhosts) EXPECT_EQ(set.take_ghost(ghost), Remembered::kNot);
+    EXPECT_EQ(set.ghosts[0] | set.ghosts[1], 0u);
+  }
+}
+
+TEST(Set, KeepsFewerGhostsFromNowOn) {
   Set set = {};
-  for (uint64_t ghost = 1; ghost <= 12; ++ghost) set.add_ghost(ghost * 0x1111);
-  for (uint64_t ghost = 1; ghost <= 4; ++ghost) EXPECT_FALSE(set.take_ghost(ghost * 0x1111));
-  for (uint64_t ghost = 5; ghost <= 12; ++ghost) EXPECT_TRUE(set.take_ghost(ghost * 0x1111));
-  for (uint64_t ghost = 5; ghost <= 12; ++ghost) EXPECT_FALSE(set.take_ghost(ghost * 0x1111));
+  for (const uint64_t ghost : kGhosts) set.add_ghost(ghost, kGhostsMax);
+  set.add_ghost(0x0d0d, 2);
+  EXPECT_EQ(set.take_ghost(0x0d0d), Remembered::kYoung);
+  EXPECT_EQ(set.take_ghost(0x0c0c), Remembered::kYoung);
   EXPECT_EQ(set.ghosts[0] | set.ghosts[1], 0u);
 }
 
 TEST(Set, TakesTheGhostThatIsMeant) {
   Set set = {};
-  for (const uint64_t ghost : {0x0001u, 0x8000u, 0xffffu, 0x0100u, 0x7fffu}) set.add_ghost(ghost);
-  EXPECT_FALSE(set.take_ghost(0x8001));
-  EXPECT_FALSE(set.take_ghost(0x0101));
-  EXPECT_TRUE(set.take_ghost(0x8000));
-  EXPECT_FALSE(set.take_ghost(0x8000));
-  for (const uint64_t ghost : {0x0001u, 0xffffu, 0x0100u, 0x7fffu})
-    EXPECT_TRUE(set.take_ghost(ghost));
+  for (const uint64_t ghost : {0x0001u, 0x4000u, 0x7fffu, 0x0100u, 0x3fffu})
+    set.add_ghost(ghost, kGhostsMax);
+  EXPECT_EQ(set.take_ghost(0x4001), Remembered::kNot);
+  EXPECT_EQ(set.take_ghost(0x0101), Remembered::kNot);
+  EXPECT_EQ(set.take_ghost(0x4000), Remembered::kYoung);
+  EXPECT_EQ(set.take_ghost(0x4000), Remembered::kNot);
+  for (const uint64_t ghost : {0x0001u, 0x7fffu, 0x0100u, 0x3fffu})
+    EXPECT_EQ(set.take_ghost(ghost), Remembered::kYoung);
   EXPECT_NE(ghost_of(0), 0u);
+  EXPECT_EQ(ghost_of(~uint64_t{0}) & kGhostOfMain, 0u);
+}
+
+TEST(Set, KnowsWhichGenerationAGhostWasIn) {
+  Set set = {};
+  for (size_t i = 0; i < kGhostsMax; ++i)
+    set.add_ghost(kGhosts[i] | (i % 2 != 0 ? kGhostOfMain : 0), kGhostsMax);
+  for (size_t i = 0; i < kGhostsMax; ++i) {
+    EXPECT_EQ(set.take_ghost(kGhosts[i]), i % 2 != 0 ? Remembered::kMain : Remembered::kYoung);
+  }
 }
 
 TEST(Slot, KeepsOffsetHashAndSize) {

@@ -146,7 +146,9 @@ WC_HD inline void link_item(const Core& core, ThreadContext& thread, Set* pair, 
     evict_way(core, thread, place);
   }
   // An item that was evicted and comes back has been used since.
-  const bool returns = pair[home_of(hash)].take_ghost(ghost_of(hash));
+  const Remembered remembered = pair[home_of(hash)].take_ghost(ghost_of(hash));
+  const bool returns = remembered != Remembered::kNot;
+  if (returns) fetch_add(&core.shared->returned_from[remembered == Remembered::kMain ? 1 : 0], 1);
   fill_way(place.set, place.way, tag_of(hash), slot, returns ? 1 : 0);
   counters.add(StoreCounter::kItems, 1);
   ++thread.new_items;

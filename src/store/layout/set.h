@@ -10,7 +10,7 @@
 // Bits of a key's hash:
 //   0 and up   number of the pair: as many bits as the index is deep
 //   8 to 23    also kept in the slot, so that a split of the levels 8 to 23 reads no item
-//   24 to 39   ghost: what the home set remembers of an evicted item
+//   24 to 38   ghost: what the home set remembers of an evicted item
 //   40 to 55   tag; its top bit (55) says which set of the pair is the home
 //   56 to 63   unused
 #pragma once
@@ -68,13 +68,20 @@ WC_HD inline uint16_t tag_of(uint64_t hash) {
 WC_HD inline uint32_t home_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 55) & 1; }
 WC_HD inline uint32_t home_of_tag(uint16_t tag) { return tag >> 15; }
 
-// --- Ghosts: eight of 16 bits a set, as many as it has items on average. A stranger's ghost is
-// taken for a key's own about once in 8000 times; it then stays a little longer.
+// --- Ghosts: up to eight of 16 bits a set, 15 of the hash and one that says which generation the
+// item was in. A stranger's ghost is taken for a key's own about once in 4000 times; it then stays
+// a little longer.
+
+inline constexpr uint32_t kGhostsMax = 8;  // of a set
+inline constexpr uint64_t kGhostOfMain = 0x8000;
 
 WC_HD inline uint64_t ghost_of(uint64_t hash) {
-  const uint64_t ghost = hash >> 24 & 0xffff;
+  const uint64_t ghost = hash >> 24 & 0x7fff;
   return ghost != 0 ? ghost : 1;
 }
+
+// Whether a set remembers a key, and from which generation it was evicted.
+enum class Remembered : uint32_t { kNot, kYoung, kMain };
 
 // --- Set::state
 
@@ -109,27 +116,32 @@ struct alignas(64) Set {
     const uint32_t word = load_relaxed(&counters);
     store_relaxed(&counters, (word & ~(3u << (2 * way))) | value << (2 * way));
   }
-  // Remembers that a key with this home was evicted. The oldest ghost is forgotten. REQUIRES, as
-  // the next: the pair's lock is held.
-  WC_HD void add_ghost(uint64_t ghost) {
+  // Remembers that a key with this home was evicted: `ghost` is ghost_of() its hash, with
+  // kGhostOfMain where it was in main. All but the newest `keep` (1 to kGhostsMax) are forgotten.
+  // REQUIRES, as the next: the pair's lock is held.
+  WC_HD void add_ghost(uint64_t ghost, uint32_t keep) {
     const uint64_t newer = load_relaxed(&ghosts[0]);
-    store_relaxed(&ghosts[1], load_relaxed(&ghosts[1]) << 16 | newer >> 48);
-    store_relaxed(&ghosts[0], newer << 16 | ghost);
+    const uint64_t older = load_relaxed(&ghosts[1]) << 16 | newer >> 48;
+    const uint32_t forgotten = 16 * (kGhostsMax - keep);  // bits
+    constexpr uint64_t kAll = ~uint64_t{0};
+    store_relaxed(&ghosts[1], forgotten < 64 ? older & kAll >> forgotten : 0);
+    store_relaxed(&ghosts[0],
+                  (newer << 16 | ghost) & (forgotten < 64 ? kAll : kAll >> (forgotten - 64)));
   }
-  // Forgets the ghost. False: there was none.
-  WC_HD bool take_ghost(uint64_t ghost) {
+  // Forgets the ghost of an item, of either generation.
+  WC_HD Remembered take_ghost(uint64_t ghost) {
     constexpr uint64_t kOnes = 0x0001000100010001;
     for (uint64_t& word : ghosts) {
       const uint64_t ghosts_here = load_relaxed(&word);
-      const uint64_t zero_at = ghosts_here ^ ghost * kOnes;
+      const uint64_t zero_at = (ghosts_here ^ ghost * kOnes) & ~(kOnes * kGhostOfMain);
       // The lowest bit that is set belongs to the first part that is 0.
-      const uint64_t found = (zero_at - kOnes) & ~zero_at & kOnes << 15;
+      const uint64_t found = (zero_at - kOnes) & kOnes * kGhostOfMain;
       if (found == 0) continue;
       const uint64_t bit = found & (~found + 1);
       store_relaxed(&word, ghosts_here & ~(bit | (bit - (bit >> 15))));
-      return true;
+      return (ghosts_here & bit) != 0 ? Remembered::kMain : Remembered::kYoung;
     }
-    return false;
+    return Remembered::kNot;
   }
 };
 static_assert(sizeof(Set) == 192);

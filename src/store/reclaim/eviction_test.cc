@@ -4,6 +4,7 @@
 #include <string>
 
 #include "store/reclaim/survivor.h"
+#include "store/reclaim/young_share.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -90,6 +91,110 @@ TEST(Eviction, SmallItemsOutliveLargeOnes) {
   }
   EXPECT_EQ(small, 800u);  // although nobody asked for them
   EXPECT_LT(large, 20u);
+}
+
+// Values of several segments each. That some of them stay must not make maintenance evict all that
+// is used.
+TEST(Eviction, LargeValuesThatAreUsedStay) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  ASSERT_LT(store->stats().segment_size, 20'000u);
+  constexpr uint64_t kUsed = 60;  // a quarter of the memory
+  const std::string value(64'000, 'v');
+  for (uint64_t key = 0; key < kUsed; ++key) {
+    ASSERT_EQ(worker.set(key_name(key), value), Status::kOk);
+    ASSERT_TRUE(worker.get(key_name(key)));
+  }
+  uint64_t missed = 0;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    ASSERT_EQ(worker.set("p" + std::to_string(i), value), Status::kOk);
+    if (!worker.get(key_name(i % kUsed))) ++missed;
+  }
+  EXPECT_LT(missed, 300u);
+  check_accounts(*store);
+}
+
+TEST(Eviction, ItemsBeginInMainAsIfUnused) {
+  KeepRule rule;
+  EXPECT_EQ(counter_after(rule, 2), 2u);
+  rule.spend = Spend::kOne;
+  EXPECT_EQ(counter_after(rule, 2), 1u);
+  EXPECT_EQ(counter_after(rule, 0), 0u);
+  rule.spend = Spend::kAll;
+  EXPECT_EQ(counter_after(rule, 3), 0u);
+}
+
+class YoungShareTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kItems = 8000;
+
+  YoungShareTest() { shared_.young_share = kYoungShareStart; }
+  // What eviction and requests count while a thousand items leave each generation.
+  void pass(uint64_t young_returned, uint64_t main_returned) {
+    for (uint64_t& evicted : shared_.evicted_from) evicted += 1000;
+    shared_.returned_from[0] += young_returned;
+    shared_.returned_from[1] += main_returned;
+    share_.adapt(shared_, kItems);
+  }
+
+  Shared shared_ = {};
+  YoungShare share_;
+};
+
+TEST_F(YoungShareTest, GrowsWhileMoreOfTheYoungComesBack) {
+  pass(300, 100);
+  EXPECT_GT(shared_.young_share, kYoungShareStart);
+  for (int i = 0; i < 100; ++i) pass(300, 100);
+  EXPECT_EQ(shared_.young_share, kYoungShareMax);
+}
+
+TEST_F(YoungShareTest, ShrinksWhileMoreOfMainComesBack) {
+  pass(100, 300);
+  EXPECT_LT(shared_.young_share, kYoungShareStart);
+  for (int i = 0; i < 100; ++i) pass(100, 300);
+  EXPECT_EQ(shared_.young_share, kYoungShareMin);
+  for (int i = 0; i < 100; ++i) pass(300, 100);  // the load changes
+  EXPECT_EQ(shared_.young_share, kYoungShareMax);
+}
+
+TEST_F(YoungShareTest, StaysWhileBothAreAlike) {
+  for (int i = 0; i < 100; ++i) pass(100, 110);
+  EXPECT_EQ(shared_.young_share, kYoungShareStart);
+}
+
+TEST_F(YoungShareTest, WaitsUntilThereIsEnoughToTell) {
+  shared_.evicted_from[0] = kItems / 16;
+  shared_.evicted_from[1] = kItems / 16 - 1;
+  shared_.returned_from[0] = kItems / 16;
+  share_.adapt(shared_, kItems);
+  EXPECT_EQ(shared_.young_share, kYoungShareStart);
+  ++shared_.evicted_from[1];
+  share_.adapt(shared_, kItems);
+  EXPECT_GT(shared_.young_share, kYoungShareStart);
+}
+
+// While main evicts nothing, more for the young generation would show no loss.
+TEST_F(YoungShareTest, ShrinksWhileMainEvictsNothing) {
+  shared_.evicted_from[0] = kItems;
+  shared_.returned_from[0] = kItems / 2;
+  share_.adapt(shared_, kItems);
+  EXPECT_LT(shared_.young_share, kYoungShareStart);
+}
+
+TEST(Eviction, CountsWhatComesBack) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  const Shared& shared = *store->ref().core.shared;
+  EXPECT_EQ(shared.young_share, kYoungShareStart);
+  constexpr uint64_t kKeys = 16'000;  // more than fit
+  pass_by(worker, 0, kKeys);
+  EXPECT_GT(shared.evicted_from[0], 0u);
+  EXPECT_EQ(shared.evicted_from[0] + shared.evicted_from[1],
+            store->stats().get(StoreCounter::kEvicted));
+  EXPECT_EQ(shared.returned_from[0], 0u);
+  pass_by(worker, 0, kKeys);
+  EXPECT_GT(shared.returned_from[0], 0u);
+  EXPECT_LE(shared.returned_from[0], shared.evicted_from[0]);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "store/reclaim/evacuators.h"
 #include "store/reclaim/limit.h"
+#include "store/reclaim/young_share.h"
 
 namespace warpcache::store {
 
@@ -30,7 +31,9 @@ inline constexpr uint32_t kSweepPairsMax = 1024;  // pairs that one step of swee
 // with keep_all once 1/kCompactWasteDivisorKeepAll is.
 inline constexpr uint32_t kCompactWasteDivisor = 4;
 inline constexpr uint32_t kCompactWasteDivisorKeepAll = 16;
-inline constexpr uint32_t kYoungPercent = 8;  // of the sealed segments
+// Segments copied in vain for which an item needs one access more to be copied again. One chain of
+// small segments must not be enough.
+inline constexpr uint32_t kFruitlessSegments = 16;
 // Compactions in a row that may free no segment; then something else is tried. Copying items to
 // new segments may gain nothing.
 inline constexpr uint32_t kFruitlessMax = 2 * kCompactWasteDivisor;
@@ -132,6 +135,7 @@ class Maintainer {
   WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
   WC_HD uint64_t copied_bytes() const;
   WC_HD uint32_t mean_item() const;
+  WC_HD uint32_t ghosts_a_set() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
@@ -153,6 +157,7 @@ class Maintainer {
   WorkerGroup& worker_group_;
   Evacuators& evacuators_;
   Reclaimer reclaimer_;
+  YoungShare young_share_;
   uint32_t cursor_ = 0;       // where the next survey begins
   uint32_t limit_target_;     // segments; the limit moves there step by step
   SegmentId grow_at_ = 1;     // where absent segments are looked for next
@@ -222,6 +227,15 @@ WC_HD inline uint32_t Maintainer::mean_item() const {
       uint64_t{load_relaxed(&shared.young.segments)} + load_relaxed(&shared.main.segments);
   const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
   return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
+}
+
+// The ghosts that a set keeps: as many as it has items on average. Where items are large the index
+// is emptier than its least size, and would remember much more than the store could hold.
+WC_HD inline uint32_t Maintainer::ghosts_a_set() const {
+  const uint64_t items = reported_items(load_relaxed(&core_.shared->items));
+  const uint64_t pairs = load_relaxed(&core_.shared->pair_count);
+  const uint64_t mean = (items + pairs) / (2 * pairs);
+  return static_cast<uint32_t>(mean == 0 ? 1 : detail::least(mean, uint64_t{kGhostsMax}));
 }
 
 // Looks at the next segments, at most `most`, until one is dead.
@@ -301,21 +315,25 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   Shared& shared = *core_.shared;
   SegmentId victims[kEvacuationsMax];
   uint32_t count = 0;
+  uint64_t segments = 0;  // of the victims
   KeepRule rule;
   const uint32_t most = at_once_max();
+  young_share_.adapt(shared, reported_items(load_relaxed(&shared.items)));
   {
     SpinGuard guard(&shared.segment_lock);
     const uint64_t sealed = uint64_t{shared.young.segments} + shared.main.segments;
     const bool young = shared.main.segments == 0 ||
-                       shared.young.segments * 100ull > sealed * detail::kYoungPercent;
+                       uint64_t{shared.young.segments} << 16 > sealed * shared.young_share;
     const SegmentQueue& queue =
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
-    rule.spend = &queue != &shared.young;
+    rule.from = &queue == &shared.young ? Generation::kYoung : Generation::kMain;
+    rule.spend = rule.from == Generation::kYoung ? Spend::kAll : Spend::kOne;
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
       // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
       if (count != 0 && (chain || count == most || count > queue.segments / 8)) break;
       victims[count++] = id;
+      segments += load_relaxed(&core_.segment(id).chain_length);
       if (chain) break;
     }
   }
@@ -325,14 +343,14 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   // Why this ends: the more bytes are copied without gain, the more accesses an item needs to be
   // copied again.
   const uint64_t segment = core_.segment_size();
-  rule.counter_min =
-      1 + static_cast<uint32_t>(detail::least(fruitless_ / (4 * segment), uint64_t{3}));
-  rule.remember = true;
+  rule.counter_min = 1 + static_cast<uint32_t>(detail::least(
+                             fruitless_ / (detail::kFruitlessSegments * segment), uint64_t{3}));
+  rule.ghosts = ghosts_a_set();
   if (rule.counter_min == 1) rule.mean = mean_item();
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;
-  fruitless_ -= detail::least(fruitless_, count * segment * 3 / 4);
+  fruitless_ -= detail::least(fruitless_, segments * segment * 3 / 4);
   return step;
 }
 

@@ -249,7 +249,8 @@ WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule
   Set* pair = lock_pair(core_, hash);
   const Way place = detail::locate(core_, pair, item, hash);
   if (place.set != nullptr) {
-    if (rule.spend && judged.counter != 0) place.set->set_counter(place.way, judged.counter - 1);
+    const uint32_t left = counter_after(rule, judged.counter);
+    if (left != judged.counter) place.set->set_counter(place.way, left);
     SpinGuard guard(&core_.shared->segment_lock);
     queue_remove(core_, queue_of(core_, head), head);
     store_relaxed(&core_.segment(head).generation, static_cast<uint32_t>(Generation::kMain));

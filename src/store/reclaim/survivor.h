@@ -11,15 +11,30 @@
 
 namespace warpcache::store {
 
+// What staying costs an item.
+enum class Spend : uint8_t {
+  kNothing,
+  kOne,  // one of its counted accesses
+  kAll,  // all: it begins in main as one that nobody has used
+};
+
 // Which live items stay when a segment is emptied.
 struct KeepRule {
   uint32_t counter_min = 0;  // accesses that an item needs to stay; 0: all stay, above 3: none does
   Generation to = Generation::kMain;
-  bool spend = false;     // staying costs the item one counted access
-  bool remember = false;  // the index keeps a ghost of what is evicted
+  Spend spend = Spend::kNothing;
+  // The index keeps a ghost of what is evicted, and this many in a set; 0: none.
+  uint32_t ghosts = 0;
+  Generation from = Generation::kMain;  // where the evicted items were
   uint32_t mean =
       0;  // bytes of an item; not 0: larger items need more accesses, smaller ones fewer
 };
+
+// An item's counted accesses after it has stayed.
+WC_HD inline uint32_t counter_after(const KeepRule& rule, uint32_t counter) {
+  if (rule.spend == Spend::kAll) return 0;
+  return rule.spend == Spend::kOne && counter != 0 ? counter - 1 : counter;
+}
 
 // The accesses that an item of this size needs to stay: one more for 8 times the mean, two more for
 // 64 times; one less for an eighth of it. An item that needs none stays in any case. Such items
@@ -69,6 +84,13 @@ WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair
 
 }  // namespace detail
 
+// The index remembers an item that is evicted. REQUIRES: the pair's lock is held.
+WC_HD inline void remember_item(const Core& core, Set* pair, uint64_t hash, const KeepRule& rule) {
+  const uint64_t generation = rule.from == Generation::kMain ? kGhostOfMain : 0;
+  pair[home_of(hash)].add_ghost(ghost_of(hash) | generation, rule.ghosts);
+  fetch_add(&core.shared->evicted_from[static_cast<uint32_t>(rule.from)], 1);
+}
+
 // Decides on an item, and drops it unless it stays.
 WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* item, uint64_t hash,
                                const KeepRule& rule) {
@@ -82,7 +104,7 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
       detail::drop_locked(core, thread, pair, place, item, false);
     } else if (judged.counter < needed) {
       judged.fate = Fate::kEvicted;
-      if (rule.remember) pair[home_of(hash)].add_ghost(ghost_of(hash));
+      if (rule.ghosts != 0) remember_item(core, pair, hash, rule);
       detail::drop_locked(core, thread, pair, place, item, true);
     } else {
       judged.fate = Fate::kStays;
@@ -120,7 +142,8 @@ WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from,
       fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*to)));
     }
     const uint32_t counter = place.set->counter(place.way);
-    if (rule.spend && counter != 0) place.set->set_counter(place.way, counter - 1);
+    const uint32_t left = counter_after(rule, counter);
+    if (left != counter) place.set->set_counter(place.way, left);
     store_release(&place.set->slots[place.way], make_slot(core.offset_of(to), bytes, hash));
     thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() subtracts them again
     forget_item(core, *thread.counters, from);

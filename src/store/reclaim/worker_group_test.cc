@@ -89,8 +89,9 @@ class WorkerGroupTest : public testing::TestWithParam<Content> {};
 TEST_P(WorkerGroupTest, EmptiesSegmentsAsOneDoes) {
   const Content content = GetParam();
   for (const KeepRule& rule :
-       {KeepRule{0, Generation::kMain, false}, KeepRule{1, Generation::kMain, false},
-        KeepRule{2, Generation::kYoung, true}, KeepRule{4, Generation::kMain, false}}) {
+       {KeepRule{0, Generation::kMain, Spend::kNothing},
+        KeepRule{1, Generation::kMain, Spend::kAll}, KeepRule{2, Generation::kYoung, Spend::kOne},
+        KeepRule{4, Generation::kMain, Spend::kNothing}}) {
     const auto one = make_filled(content);
     const auto other = make_filled(content);
     {

@@ -80,10 +80,11 @@ class Child {
     if (out_ == nullptr) (void)close(ends[0]);
     return out_ != nullptr;
   }
+  // JSON has no control characters within a line.
   bool read_line(std::string* line) {
     line->clear();
     for (int c = std::fgetc(out_); c != EOF; c = std::fgetc(out_)) {
-      if (c == '\n') return true;
+      if (c < ' ') return true;
       line->push_back(static_cast<char>(c));
     }
     return !line->empty();

@@ -34,10 +34,10 @@ WC_HD inline uint32_t in_effect(const FlushMark& mark, uint32_t now) {
 }
 
 // An item of `generation` has been flushed, when the store's generation was `now`. Apart from its
-// callers, since it is rare: a kernel that contains it needs more registers everywhere.
-WC_HD __attribute__((noinline)) inline bool has_mark(const Core& core, const Item& item,
+// callers, since it is rare: a kernel that contains it needs more registers everywhere. It takes no
+// Core: one whose address is taken would have to lie in a kernel's local memory.
+WC_HD __attribute__((noinline)) inline bool has_mark(const Shared& shared, const Item& item,
                                                      uint32_t generation, uint32_t now) {
-  const Shared& shared = *core.shared;
   if (is_later(in_effect(shared.flush_mark, now), generation)) return true;
   const uint32_t count = load_acquire(&shared.flushed_prefix_count);
   WC_NO_UNROLL
@@ -58,7 +58,7 @@ WC_HD __attribute__((noinline)) inline bool has_mark(const Core& core, const Ite
 WC_HD inline bool is_flushed(const Core& core, const Item& item) {
   const uint32_t generation = item.load_flush_generation();
   const uint32_t now = load_acquire(&core.shared->flush_generation);
-  return generation != now && detail::has_mark(core, item, generation, now);
+  return generation != now && detail::has_mark(*core.shared, item, generation, now);
 }
 
 // The same for a holder of the lock of the item's pair. `now` becomes the store's generation that
@@ -68,12 +68,12 @@ WC_HD inline bool is_flushed_at(const Core& core, const Item& item, uint32_t& no
   const uint32_t generation = item.load_flush_generation();
   for (uint32_t look = 0; look < detail::kFlushLooksMax; ++look) {
     now = load_acquire(&shared.flush_generation);
-    const bool flushed = generation != now && detail::has_mark(core, item, generation, now);
+    const bool flushed = generation != now && detail::has_mark(shared, item, generation, now);
     if (load_relaxed(&shared.flush_generation) == now) return flushed;
   }
   const SpinGuard flushes(&shared.flush_lock);
   now = load_relaxed(&shared.flush_generation);
-  return generation != now && detail::has_mark(core, item, generation, now);
+  return generation != now && detail::has_mark(shared, item, generation, now);
 }
 
 }  // namespace warpcache::store

@@ -50,6 +50,12 @@ class Cache {
   // What reclaiming has copied, in the unit of the capacity.
   virtual uint64_t moved() const { return 0; }
 
+  // Of the items: bytes of keys and values; and bytes of memory that they and the index occupy. 0:
+  // this cache does not count them.
+  virtual uint64_t item_bytes() const { return 0; }
+  virtual uint64_t used_bytes() const { return 0; }
+  virtual uint64_t evictions() const { return 0; }  // likewise
+
   // Sets the time, for caches that remove expired entries before a request finds them. REQUIRES:
   // the time never goes back.
   virtual void set_clock(uint16_t second) { (void)second; }

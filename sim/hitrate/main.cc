@@ -16,7 +16,14 @@
 namespace warpcache::sim {
 namespace {
 
-nlohmann::json to_json(const Options& options, const Result& result) {
+// Of a trace's requests.
+struct TraceFacts {
+  uint64_t requests = 0;
+  uint64_t keys = 0;
+  uint64_t footprint = 0;  // bytes of keys and values
+};
+
+nlohmann::json to_json(const Options& options, const TraceFacts& facts, const Result& result) {
   const Workload& workload = options.workload;
   nlohmann::json row = {{"simulator", "hash-sim"}, {"cache", result.run.cache}};
   row[result.run.size.costs.bytes ? "memory" : "capacity"] = result.run.size.capacity;
@@ -30,6 +37,9 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   }
   if (!options.trace_path.empty()) {
     row["trace"] = options.trace_path;
+    row["requests"] = facts.requests;
+    row["trace_keys"] = facts.keys;
+    row["footprint"] = facts.footprint;
   } else {
     row["keys"] = workload.keys;
     row["key_count"] = workload.key_count;
@@ -60,13 +70,21 @@ nlohmann::json to_json(const Options& options, const Result& result) {
   row["wrong"] = result.counts.wrong;
   row["items"] = result.items;
   if (result.moved > 0) row["moved"] = result.moved;
+  if (result.used_bytes > 0) {
+    row["item_bytes"] = result.item_bytes;
+    row["used"] = result.used_bytes;
+    row["evictions"] = result.evictions;
+  }
   row["seconds"] = result.seconds;
   return row;
 }
 
 class Printer {
  public:
-  explicit Printer(const Options& options) : options_(options) {}
+  Printer(const Options& options, const Source& source) : options_(options) {
+    if (options.trace_path.empty() || options.json_path.empty()) return;
+    facts_ = {source.trace()->length(), source.keys(), source.footprint(0)};
+  }
 
   bool open() {
     if (options_.json_path.empty() || options_.json_path == "-") return true;
@@ -76,7 +94,8 @@ class Printer {
 
   void print(const Result& result) {
     if (!options_.json_path.empty()) {
-      (file_.is_open() ? file_ : std::cout) << to_json(options_, result).dump() << std::endl;
+      (file_.is_open() ? file_ : std::cout)
+          << to_json(options_, facts_, result).dump() << std::endl;
     }
     if (options_.quiet || options_.json_path == "-") return;
     fmt::print("{:28} {:>12}  hit rate {:8.4f}%  miss rate {:8.4f}%  items {:>10}  {:.1f} s\n",
@@ -96,6 +115,7 @@ class Printer {
 
  private:
   const Options& options_;
+  TraceFacts facts_;
   std::ofstream file_;
 };
 
@@ -143,7 +163,7 @@ int run(int argc, char** argv) {
     return write_trace(*options, source) ? kExitDone
                                          : fail("cannot write " + options->write_trace_path);
   }
-  Printer printer(*options);
+  Printer printer(*options, source);
   if (!printer.open()) return fail("cannot write " + options->json_path);
   uint64_t wrong = 0;
   const auto done = [&](const Result& result) {

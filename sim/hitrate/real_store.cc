@@ -115,6 +115,14 @@ uint64_t RealStore::items() const { return store_->stats().get(store::StoreCount
 
 uint64_t RealStore::moved() const { return store_->stats().get(store::StoreCounter::kMovedBytes); }
 
+uint64_t RealStore::item_bytes() const {
+  return store_->stats().get(store::StoreCounter::kBytes) - items() * sizeof(store::Item);
+}
+
+uint64_t RealStore::used_bytes() const { return store_->stats().used_bytes; }
+
+uint64_t RealStore::evictions() const { return store_->stats().get(store::StoreCounter::kEvicted); }
+
 void RealStore::set_clock(uint16_t second) {
   if (second == now_) return;
   now_ = second;

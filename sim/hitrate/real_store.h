@@ -27,6 +27,9 @@ class RealStore final : public Cache {
   bool erase(const Key& key) override;
   uint64_t items() const override;
   uint64_t moved() const override;
+  uint64_t item_bytes() const override;
+  uint64_t used_bytes() const override;
+  uint64_t evictions() const override;
   void set_clock(uint16_t second) override;
 
  private:

@@ -114,6 +114,9 @@ class Runner {
     result->counts.wrong += wrong;
     result->items = cache->items();
     result->moved = cache->moved();
+    result->item_bytes = cache->item_bytes();
+    result->used_bytes = cache->used_bytes();
+    result->evictions = cache->evictions();
     result->seconds = seconds_since(begin);
     return true;
   }

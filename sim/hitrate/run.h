@@ -24,6 +24,9 @@ struct Result {
   Counts counts;
   uint64_t items = 0;  // stored in the end
   uint64_t moved = 0;  // see Cache
+  uint64_t item_bytes = 0;
+  uint64_t used_bytes = 0;
+  uint64_t evictions = 0;
   double seconds = 0;  // that it took
 };
 

@@ -33,6 +33,11 @@ class Access::UserRights final : public engine::Rights {
     if (only_reads(request)) return true;
     return std::any_of(writable.begin(), writable.end(), fits);
   }
+  bool allows_flush(Bytes prefix) const override {
+    const std::string_view text(reinterpret_cast<const char*>(prefix.data), prefix.size);
+    return administers || std::any_of(writable.begin(), writable.end(),
+                                      [text](const auto& own) { return text.starts_with(own); });
+  }
   bool allows_administration() const override { return administers; }
 
   void add(const UserRights& other) {

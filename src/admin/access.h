@@ -8,7 +8,7 @@
 // store, delete, count, touch), a (administrative commands). The rights hold for keys that begin
 // with one of the prefixes; without a prefix, for all keys. The lines of a user and those of * add
 // up; what no line allows is refused. # begins a comment. An item that one may not read is
-// answered like one that does not exist.
+// answered like one that does not exist. flush_prefix needs w for the whole prefix, or a.
 #pragma once
 
 #include <cstddef>

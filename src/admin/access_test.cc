@@ -55,6 +55,17 @@ TEST_F(AccessTest, AReadThatChangesNeedsBoth) {
   }
 }
 
+TEST_F(AccessTest, FlushingAPrefixNeedsAllOfIt) {
+  ASSERT_EQ(access_.parse("reader r\nann rw app:\nall w\nroot ra\n", "test"), "");
+  const auto flushes = [this](const char* user, const char* prefix) {
+    return access_.rights_of(access_.number_of(user))->allows_flush(bytes_of(prefix));
+  };
+  EXPECT_TRUE(flushes("ann", "app:") && flushes("ann", "app:x:"));
+  EXPECT_FALSE(flushes("ann", "ap:") || flushes("ann", "ap") || flushes("ann", "other:"));
+  EXPECT_FALSE(flushes("reader", "app:"));
+  EXPECT_TRUE(flushes("all", "x:") && flushes("root", "x:"));
+}
+
 TEST_F(AccessTest, WrongLinesChangeNothing) {
   ASSERT_EQ(access_.parse("ann r\n", "test"), "");
   for (const char* const text : {"ann\n", "bob r\nann read app:\n", "ann R\n"}) {

@@ -52,6 +52,8 @@ void Admin::run(const protocol::Request& request, const uint8_t* input, engine::
       return debug_item(request, input, entry, reply);
     case protocol::Op::kFlushAll:
       return flush_all(request, reply);
+    case protocol::Op::kFlushPrefix:
+      return flush_prefix(request, input, entry, reply);
     case protocol::Op::kVerbosity:
       set_log_verbosity(static_cast<uint32_t>(request.delta));
       return protocol::reply_ok(request, sink);
@@ -78,6 +80,7 @@ bool Admin::is_allowed(const protocol::Request& request, const uint8_t* input,
   if (entry.admin && options_.server.admin_enabled) return true;
   switch (request.op) {
     case protocol::Op::kFlushAll:
+    case protocol::Op::kFlushPrefix:
     case protocol::Op::kVerbosity:
     case protocol::Op::kCacheMemlimit:
     case protocol::Op::kShutdown:
@@ -135,6 +138,37 @@ void Admin::flush_all(const protocol::Request& request, std::string& reply) {
   state_.flushes.fetch_add(1, std::memory_order_relaxed);
   const uint32_t last = delay != 0 ? clock.now + delay - 1 : clock.now - 1;
   state_.flushed_at_s.store(before_start ? 0 : last, std::memory_order_relaxed);
+  protocol::reply_ok(request, sink);
+}
+
+// Flushes the keys of a namespace: those that begin with the prefix and the delimiter of
+// `stats detail`. The client may write the delimiter or leave it out.
+void Admin::flush_prefix(const protocol::Request& request, const uint8_t* input,
+                         const engine::BatchEntry& entry, std::string& reply) {
+  const Sink sink(reply);
+  if (!options_.server.flush_enabled || options_.store.flushed_prefixes_max == 0) {
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR flush_prefix not allowed"), sink);
+  }
+  uint8_t prefix[protocol::kKeySizeMax + 1];
+  uint32_t size = request.key_size;
+  std::copy_n(input + request.key_offset, size, prefix);
+  const auto delimiter = static_cast<uint8_t>(options_.stats.prefix_delimiter);
+  if (prefix[size - 1] != delimiter) prefix[size++] = delimiter;
+  if (size > store::kFlushedPrefixSizeMax) {
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR prefix is too long"), sink);
+  }
+  if (entry.user != 0 && !rights_of(entry.user)->allows_flush({prefix, size})) {
+    denied();
+    return protocol::reply_line(request, bytes_of("CLIENT_ERROR access denied"), sink);
+  }
+  const store::Clock clock = store_->clock();
+  const uint32_t when = request::expiry_second(request.exptime, clock);
+  const uint32_t delay = when > clock.now ? when - clock.now : 0;
+  if (store_->flush_prefix({prefix, size}, delay) != Status::kOk) {
+    return protocol::reply_line(
+        request, bytes_of("SERVER_ERROR too many flushed prefixes are not swept yet"), sink);
+  }
+  state_.prefix_flushes.fetch_add(1, std::memory_order_relaxed);
   protocol::reply_ok(request, sink);
 }
 

@@ -58,6 +58,8 @@ class Admin final : public engine::AdminHandler {
   void debug_item(const protocol::Request& request, const uint8_t* input,
                   const engine::BatchEntry& entry, std::string& reply);
   void flush_all(const protocol::Request& request, std::string& reply);
+  void flush_prefix(const protocol::Request& request, const uint8_t* input,
+                    const engine::BatchEntry& entry, std::string& reply);
   void set_memory_limit(const protocol::Request& request, std::string& reply);
   void shut_down(const protocol::Request& request, std::string_view words,
                  engine::BatchEntry& entry, std::string& reply);

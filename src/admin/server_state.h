@@ -15,6 +15,7 @@ namespace warpcache::admin {
 struct ServerState {
   std::atomic<uint64_t> memory_limit_bytes{0};  // as given; the store rounds to whole segments
   std::atomic<uint64_t> flushes{0};
+  std::atomic<uint64_t> prefix_flushes{0};
   std::atomic<uint64_t> flushed_at_s{
       0};  // the last flush_all removes items up to this server second; 0: no flush_all yet
   std::atomic<uint64_t> auth_commands{0};

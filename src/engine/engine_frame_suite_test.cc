@@ -136,6 +136,44 @@ TEST_P(EngineFrameSuite, MessagesSeeWhatFramesHaveStored) {
   EXPECT_EQ(say("get f\r\n"), value_reply("f", "of frames"));
 }
 
+// One key or several a frame, and commands of the general path.
+TEST_P(EngineFrameSuite, FlushedPrefixesAreMisses) {
+  for (const char* const key : {"a:1", "a:2", "a:3", "b:1"}) say(set(key, "v"));
+  const auto ask = [&] {
+    TestBurst& burst = *bursts_[0];
+    burst.burst.count = 0;
+    for (const char* const text :
+         {"get a:1\r\n", "get b:1\r\n", "get a:1 a:2 b:1\r\n", "gets a:3 a:2\r\n", "mg a:1 v\r\n",
+          "get a:1 nothing\r\n", "incr a:1 1\r\n"}) {
+      burst.add(frame(text));
+    }
+    frames_->submit_packets(&burst.burst);
+    ASSERT_EQ(wait_for_frames(), &burst.burst);
+  };
+  // Before the sweep, after it, and with a later flush.
+  for (uint32_t round = 0; round < 3; ++round) {
+    const std::string prefix = round == 2 ? "c:" : "a:";
+    ASSERT_EQ(rig_->store().flush_prefix(bytes_of(prefix)), Status::kOk);
+    for (uint32_t i = 0; i < round * 2; ++i) {
+      rig_->rest();
+      rig_->store().set_clock(rig_->store().clock().now + 1);
+    }
+    ask();
+    const TestBurst& burst = *bursts_[0];
+    EXPECT_EQ(burst.reply(0), "END\r\n");
+    EXPECT_EQ(burst.reply(1), value_reply("b:1", "v"));
+    EXPECT_EQ(burst.reply(2), value_reply("b:1", "v"));
+    EXPECT_EQ(burst.reply(3), "END\r\n");
+    EXPECT_EQ(burst.reply(4), "EN\r\n");
+    EXPECT_EQ(burst.reply(5), "END\r\n");
+    EXPECT_EQ(burst.reply(6), "NOT_FOUND\r\n");
+  }
+  EXPECT_EQ(say(set("a:1", "w")), "STORED\r\n");
+  ask();
+  EXPECT_EQ(bursts_[0]->reply(0), value_reply("a:1", "w"));
+  EXPECT_EQ(bursts_[0]->reply(5), value_reply("a:1", "w"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, EngineFrameSuite, kAllEngines, name_of);
 
 }  // namespace

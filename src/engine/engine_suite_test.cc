@@ -358,6 +358,45 @@ TEST_P(EngineSuite, ABodyThatNeverFitsIsTooLarge) {
   EXPECT_EQ(reserved(), 0u);
 }
 
+TEST_P(EngineSuite, FlushedPrefixIsAMissForEveryCommand) {
+  for (uint32_t i = 0; i < 10; ++i) say(set("a:" + std::to_string(i), "1"));
+  for (const char* const key : {"b:1", "a", "aa:1"}) say(set(key, "1"));
+  const std::string large = pattern(1, 300'000);
+  say(set("b:large", large));
+  ASSERT_EQ(rig_->store().flush_prefix(bytes_of(std::string("a:"))), Status::kOk);
+  EXPECT_EQ(say("get a:1\r\n"), "END\r\n");
+  EXPECT_EQ(say("gets a:1 a:2 a:3\r\n"), "END\r\n");
+  EXPECT_EQ(say("get a:1 b:1\r\n"), value_reply("b:1", "1"));
+  EXPECT_EQ(say("get a\r\n"), value_reply("a", "1"));
+  EXPECT_EQ(say("gat 100 aa:1\r\n"), value_reply("aa:1", "1"));
+  EXPECT_EQ(say("get b:large\r\n"), value_reply("b:large", large));
+  EXPECT_EQ(say("gat 100 a:1\r\n"), "END\r\n");
+  EXPECT_EQ(say("mg a:1 v\r\n"), "EN\r\n");
+  EXPECT_EQ(say("md a:1\r\n"), "NF\r\n");
+  EXPECT_EQ(say("ma a:1\r\n"), "NF\r\n");
+  EXPECT_EQ(say("touch a:1 5\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(say("delete a:1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(say("incr a:2 1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(say("cas a:3 0 0 1 1\r\nx\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(say("replace a:4 0 0 1\r\nx\r\n"), "NOT_STORED\r\n");
+  EXPECT_EQ(say("append a:5 0 0 1\r\nx\r\n"), "NOT_STORED\r\n");
+  EXPECT_EQ(say("prepend a:5 0 0 1\r\nx\r\n"), "NOT_STORED\r\n");
+  EXPECT_EQ(say("add a:6 0 0 1\r\nx\r\n"), "STORED\r\n");
+  EXPECT_EQ(say("mg a:7 N30 v\r\n"), "VA 0 W\r\n\r\n");
+  EXPECT_EQ(say("ma a:8 N0 J5 v\r\n"), "VA 1\r\n5\r\n");
+  EXPECT_EQ(say(set("a:9", "2")), "STORED\r\n");
+  EXPECT_EQ(say("get a:6\r\n"), value_reply("a:6", "x"));
+  EXPECT_EQ(say("get a:9\r\n"), value_reply("a:9", "2"));
+  uint64_t walked = 0;
+  for (uint64_t cursor = 0; cursor != store::StoreOwner::kWalkEnd;) {
+    rig_->rest();
+    ASSERT_EQ(rig_->store().walk(cursor, [&](const store::WalkedItem&) { ++walked; }), Status::kOk);
+  }
+  EXPECT_EQ(walked, 8u);  // b:1, a, aa:1, b:large and a:6 to a:9
+  store::Item header;
+  EXPECT_FALSE(rig_->store().inspect(bytes_of(std::string("a:1")), &header));
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, EngineSuite, kAllEngines, name_of);
 
 }  // namespace

@@ -204,7 +204,9 @@ void CopyTable::take_dropped(std::vector<std::vector<uint8_t>>* keys) {
   dropped_.clear();
 }
 
-void CopyTable::flush() { fetch_add(&memory_.control->generation, 1); }
+void CopyTable::flush(uint32_t generation) {
+  store_release(&memory_.control->generation, generation);
+}
 
 void CopyTable::set_clock(uint32_t now) { store_release(&memory_.control->now, now); }
 

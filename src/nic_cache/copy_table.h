@@ -73,8 +73,8 @@ class CopyTable {
   // finds it.
   void drop(Bytes key);
 
-  // All copies that were made so far are dead.
-  void flush();
+  // Copies of another generation than this are dead.
+  void flush(uint32_t generation);
   // The server's second, by which copies expire.
   void set_clock(uint32_t now);
 

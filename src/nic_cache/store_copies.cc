@@ -7,7 +7,9 @@ store::CopyHooks hooks_of(CopyTable& table) {
   store::CopyHooks hooks;
   hooks.context = &table;
   hooks.drop = [](void* context, Bytes key) { static_cast<CopyTable*>(context)->drop(key); };
-  hooks.flush = [](void* context) { static_cast<CopyTable*>(context)->flush(); };
+  hooks.flush = [](void* context, uint32_t generation) {
+    static_cast<CopyTable*>(context)->flush(generation);
+  };
   hooks.clock = [](void* context, uint32_t now) {
     static_cast<CopyTable*>(context)->set_clock(now);
   };
@@ -22,7 +24,7 @@ void copy_item(CopyTable& table, const store::Item& item, uint32_t version) {
                     .cas = item.load_cas(),
                     .client_flags = item.client_flags,
                     .expiry = item.load_expiry(),
-                    .generation = item.flush_generation,
+                    .generation = item.load_flush_generation(),
                     .version = version});
 }
 

@@ -267,11 +267,19 @@ const Word kWords[] = {
      },
      "kilobytes from 1 to 1048576", "",
      "kilobytes for the lines that a watcher has not read, at\nleast 64 (default: 256)"},
+    {"flush_prefixes", ValueRule::kRequired,
+     [](OptionDraft& d, std::string_view v) {
+       return store_u32(d.options.store.flushed_prefixes_max, v, 0, 256);
+     },
+     "a number from 0 to 256", "",
+     "prefixes that may be flushed (flush_prefix) and not yet swept\n(default: 64); 0: refuse "
+     "flush_prefix"},
     {"no_admin", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return !(d.options.server.admin_enabled = false); }, "",
      "",
-     "refuse what changes the server: flush_all, cache_memlimit,\nverbosity, shutdown, lru, slabs, "
-     "stats reset ..."},
+     "refuse what changes the server: flush_all, flush_prefix,\ncache_memlimit, verbosity, "
+     "shutdown, "
+     "lru, slabs, stats reset ..."},
     {"share_ports", ValueRule::kNone,
      [](OptionDraft& d, std::string_view) { return d.options.listen.share_ports = true; }, "", "",
      "let the next server open the same TCP ports, and leave new\nconnections to it at a graceful "

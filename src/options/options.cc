@@ -51,6 +51,7 @@ enum LongOnly : int {
   kMetrics,
   kAccess,
   kDoctor,
+  kPlan,
   kEngine,
   kGpu,
   kGpuMode,
@@ -238,9 +239,9 @@ const Spec kSpecs[] = {
      [](Draft& d, View) { return d.options.store.huge_pages = true; }, "", "",
      "ask for huge pages, as is done by default"},
     {'D', nullptr, "char", set_prefix_delimiter, "one character", "",
-     "character that ends a key's prefix in \"stats detail\"\n(default: \":\"). Given, it turns "
-     "these statistics on;\n"
-     "otherwise \"stats detail on\" does"},
+     "character that ends a key's prefix in \"stats detail\" and\nflush_prefix (default: \":\"). "
+     "Given, it "
+     "turns these\nstatistics on; otherwise \"stats detail on\" does"},
     {'t', "threads", "num",
      [](Draft& d, View v) { return set_u32(d.options.server.threads, v, 1, kThreadsMax); },
      "a number from 1 to 256", "", "worker threads (default: 4, or the CPUs if fewer)"},
@@ -266,7 +267,7 @@ const Spec kSpecs[] = {
      "names a file of lines\nuser:password; else libsasl2's (SASL_CONF_PATH)"},
     {'F', "disable-flush-all", nullptr,
      [](Draft& d, View) { return !(d.options.server.flush_enabled = false); }, "", "",
-     "refuse flush_all"},
+     "refuse flush_all and flush_prefix"},
     {'X', "disable-dumping", nullptr,
      [](Draft& d, View) { return !(d.options.server.dump_enabled = false); }, "", "",
      "refuse \"stats cachedump\" and \"lru_crawler metadump\""},
@@ -371,6 +372,10 @@ const Spec kSpecs[] = {
     {kDoctor, "doctor", nullptr, [](Draft& d, View) { return d.options.process.doctor = true; }, "",
      "",
      "say what this machine lacks for a server with these\noptions, and what mends it, and exit"},
+    {kPlan, "plan", "file", [](Draft& d, View v) { return set_text(d.options.process.plan, v); },
+     "the path of a file", "",
+     "replay a trace of requests (lines time,key,size) for\nseveral sizes around -m; print items, "
+     "overhead and hit\nratios of each, and exit"},
     {kNoHugePages, "no-huge-pages", nullptr,
      [](Draft& d, View) { return !(d.options.store.huge_pages = false); }, "", "",
      "items and index in small pages, even where the kernel\nwould give huge ones"},

@@ -120,6 +120,7 @@ struct StoreOptions {
   bool huge_pages = true;                            // --no-huge-pages clears it, -L sets it
   std::string memory_file;                           // -e; empty: items end with the process
   uint32_t hash_power = 0;                           // -o hashpower; 0: the store chooses
+  uint32_t flushed_prefixes_max = 64;                // -o flush_prefixes; 0: refuse flush_prefix
 };
 
 struct ServerOptions {
@@ -181,6 +182,7 @@ struct StatsOptions {
 // With -d, all paths of Options are absolute, because the daemon changes its directory.
 struct ProcessOptions {
   bool doctor = false;           // --doctor
+  std::string plan;              // --plan: a trace; empty: no plan is asked for
   bool daemonize = false;        // -d
   bool core_dumps = false;       // -r
   bool lock_memory = false;      // -k

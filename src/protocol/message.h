@@ -37,6 +37,7 @@ enum class Op : uint8_t {
   // value_offset and value_size.
   kMetaDebug,      // me: the key, decoded
   kFlushAll,       // exptime: the delay
+  kFlushPrefix,    // the key is the prefix; exptime: the delay
   kVerbosity,      // delta: the level
   kStats,          // words: what follows the command (text), or the key (binary)
   kCacheMemlimit,  // delta: megabytes

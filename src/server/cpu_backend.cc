@@ -14,6 +14,7 @@ std::string CpuBackend::start() {
   config.threads = options_.server.threads + options_.frame_threads();
   config.hash_power = options_.store.hash_power;
   config.keep_all = !options_.store.evict;
+  config.flushed_prefixes_max = options_.store.flushed_prefixes_max;
   config.huge_pages = options_.store.huge_pages;
   config.copies = copies_;
   config.observer = watchers_;

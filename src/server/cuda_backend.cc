@@ -73,6 +73,7 @@ std::string CudaBackend::start() {
                            : std::min(device_.free_bytes / kDefaultShare, kDefaultMax);
   store.hash_power = options_.store.hash_power;
   store.keep_all = !options_.store.evict;
+  store.flushed_prefixes_max = options_.store.flushed_prefixes_max;
   config_.values_on_host = options_.gpu.values == ValuesChoice::kHost;
   config_.block_scratch_bytes = engine::cuda::block_scratch_bytes();
   // Each thread has an engine, and so has each port of Ethernet frames.

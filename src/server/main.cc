@@ -18,6 +18,7 @@
 #include "options/doctor.h"
 #include "options/logging.h"
 #include "options/options.h"
+#include "options/plan.h"
 #include "options/process.h"
 #include "options/service.h"
 #include "options/syscall_filter.h"
@@ -185,6 +186,17 @@ int serve(const Options& options) {
   return server.has_failed() ? kExitFailed : 0;
 }
 
+int plan(const Options& options) {
+  Plan plan;
+  const std::string failure = make_plan(options, find_simulator(), &plan);
+  if (!failure.empty()) {
+    (void)std::fputs((failure + "\n").c_str(), stderr);
+    return kExitRefused;
+  }
+  (void)std::fputs(plan_text(plan, options.process.plan).c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 }  // namespace warpcache::server
 
@@ -201,6 +213,7 @@ int main(int argc, char** argv) {
     (void)std::fputs(warpcache::findings_text(findings).c_str(), stdout);
     return warpcache::needs_mending(findings) ? 1 : 0;
   }
+  if (!parsed.options->process.plan.empty()) return warpcache::server::plan(*parsed.options);
   warpcache::start_logging(parsed.options->process.verbosity);
   // The system may refuse memory or a thread at start-up.
   try {

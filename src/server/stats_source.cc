@@ -299,10 +299,13 @@ void ServerStats::add_store(admin::StatsSnapshot& snapshot) const {
   snapshot.segment_bytes = stats.segment_size;
   snapshot.segments_used = stats.used_bytes / stats.segment_size;
   snapshot.segments_free = stats.free_segments;
-  snapshot.own.insert(snapshot.own.end(), {{"segments_pinned", stats.pinned_segments},
-                                           {"segments_reserved", stats.reserved_segments},
-                                           {"segments_limbo", stats.retired_segments},
-                                           {"index_splits", stats.get(StoreCounter::kSplits)}});
+  snapshot.own.insert(snapshot.own.end(),
+                      {{"segments_pinned", stats.pinned_segments},
+                       {"segments_reserved", stats.reserved_segments},
+                       {"segments_limbo", stats.retired_segments},
+                       {"index_splits", stats.get(StoreCounter::kSplits)},
+                       {"cmd_flush_prefix", state_.prefix_flushes.load(std::memory_order_relaxed)},
+                       {"flushed_prefixes", stats.flushed_prefixes}});
 }
 
 admin::SettingsSnapshot ServerStats::settings() {

@@ -87,9 +87,7 @@ struct StoreRef {
 
   // Neither expired nor flushed.
   WC_HD bool alive(const Item& item, uint32_t now) const { return is_alive(core, item, now); }
-  WC_HD bool flushed(const Item& item) const {
-    return item.flush_generation != load_relaxed(&core.shared->flush_generation);
-  }
+  WC_HD bool flushed(const Item& item) const { return is_flushed(core, item); }
 
   // --- Values
 
@@ -244,12 +242,18 @@ class LockedPair {
     return find_in_pair<PlainMemory>(core_, pair_, hash_, key);
   }
 
-  // Neither expired nor flushed, at the time the lock was taken. What is decided by it and
-  // published under the same lock lies wholly before or wholly after a flush_all: a value made from
-  // one that was flushed meanwhile is flushed with it.
-  WC_HD bool alive(const Item& item, uint32_t now) const {
-    return !is_expired(item, now) && item.flush_generation == flush_generation_;
+  // Neither expired nor flushed. What is decided by it and published under the same lock lies
+  // wholly before or wholly after each flush: a value made from one that was flushed meanwhile is
+  // flushed with it.
+  WC_HD bool alive(const Item& item, uint32_t now) {
+    if (is_expired(item, now)) return false;
+    if (WC_LIKELY(item.load_flush_generation() == flush_generation_)) return true;
+    return !is_flushed_at(core_, item, flush_generation_);
   }
+
+  // Gives an item the generation that alive() has found it alive in: it is as if it had been stored
+  // then.
+  WC_HD void renew(Item& item) { item.store_flush_generation(flush_generation_); }
 
   // Makes the allocation the item of the key: it replaces `existing`, or is a new key where nothing
   // was found. Always succeeds. The allocation is used up; the lock may be kept for reading.

@@ -125,3 +125,23 @@ def test_binary_clients(serve, tmp_path):
 def test_what_cannot_be_had(target, options, why):  # noqa: F811
     done = subprocess.run([target.path, "--access=rules", *options], capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 64 and why in done.stderr
+
+
+def test_flush_prefix_within_ones_prefix(clients):
+    ann, bob, root = clients
+    for key in (b"app:1", b"app:x:1", b"apple:1", b"public:1"):
+        assert ask(root, b"set %s 0 0 1\r\nx\r\n" % key) == b"STORED\r\n"
+    for line in (b"flush_prefix app\r\n", b"flush_prefix app:x:\r\n"):  # may read only
+        assert ask(bob, line) == DENIED
+    for line in (b"flush_prefix public\r\n", b"flush_prefix apple\r\n", b"flush_prefix ap\r\n", b"flush_all\r\n"):
+        assert ask(ann, line) == DENIED
+    assert ask(ann, b"flush_prefix public noreply\r\nmn\r\n") == b"MN\r\n"
+    assert ask(root, b"get app:1 app:x:1 apple:1 public:1\r\n", b"END\r\n").count(b"VALUE ") == 4
+    assert ask(ann, b"flush_prefix app:x\r\n") == b"OK\r\n"
+    assert ask(ann, b"get app:1 app:x:1\r\n", b"END\r\n").count(b"VALUE ") == 1
+    assert ask(ann, b"flush_prefix app\r\n") == b"OK\r\n"
+    assert ask(ann, b"get app:1\r\n") == b"END\r\n"
+    assert ask(root, b"flush_prefix public\r\n") == b"OK\r\n"
+    assert ask(root, b"get apple:1 public:1\r\n", b"END\r\n").count(b"VALUE ") == 1
+    denied = ask_stats(root)["access_denied"]
+    assert int(denied) == 7

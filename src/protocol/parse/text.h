@@ -155,6 +155,19 @@ WC_HD inline void parse_flush_all(const Line& line, Request& request) {
   }
 }
 
+// flush_prefix <prefix> [<exptime>] [noreply]. Without a prefix the client is told so in any case:
+// it would believe that something was flushed.
+WC_HD inline void parse_flush_prefix(const uint8_t* base, const Line& line, Request& request) {
+  const uint32_t words = line.count - ((request.bits & kNoReply) != 0 ? 1 : 0);
+  if (words < 2) request.bits &= ~uint32_t{kNoReply};
+  if (words < 2 || words > 3) return make_invalid(request, Status::kBadFormat);
+  if (!take_key(base, line, request)) return;
+  request.op = Op::kFlushPrefix;
+  if (words == 3 && !parse_i32_strict(line.word[2], request.exptime)) {
+    make_invalid(request, Status::kBadExptime);
+  }
+}
+
 WC_HD inline void parse_number(const Line& line, Op op, Status otherwise, Request& request) {
   uint32_t number = 0;
   request.op = op;
@@ -177,6 +190,9 @@ WC_HD inline void parse_administrative(const uint8_t* base, const Line& line, Co
       break;
     case Command::kFlushAll:
       parse_flush_all(line, request);
+      break;
+    case Command::kFlushPrefix:
+      parse_flush_prefix(base, line, request);
       break;
     case Command::kVerbosity:
       parse_number(line, Op::kVerbosity, Status::kBadFormat, request);

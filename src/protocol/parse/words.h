@@ -108,6 +108,7 @@ enum class Command : uint8_t {
   kVersion,
   kStats,
   kFlushAll,
+  kFlushPrefix,
   kVerbosity,
   kCacheMemlimit,
   kShutdown,
@@ -184,6 +185,8 @@ WC_HD inline Command long_command(Bytes word) {
       return equal(word, "debugtime") ? Command::kAdmin : Command::kUnknown;
     case 11:
       return equal(word, "lru_crawler") ? Command::kAdmin : Command::kUnknown;
+    case 12:
+      return equal(word, "flush_prefix") ? Command::kFlushPrefix : Command::kUnknown;
     case 13:
       return equal(word, "refresh_certs") ? Command::kAdmin : Command::kUnknown;
     case 14:

@@ -272,6 +272,12 @@ void CudaStore::apply_clock(uint32_t now) { (void)call(ServiceOp::kClock, now); 
 
 void CudaStore::apply_flush() { (void)call(ServiceOp::kFlush, 0); }
 
+// What a device stored that has failed is gone: it counts as flushed.
+Status CudaStore::apply_prefix_flush(Bytes prefix, uint32_t due) {
+  ServiceCall result;
+  return call(ServiceOp::kFlushPrefix, due, &result, prefix) ? result.status : Status::kOk;
+}
+
 void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
 // The clock of the host, not the copy on the device: that one may be seconds old while others keep

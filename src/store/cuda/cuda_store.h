@@ -88,6 +88,7 @@ class CudaStore final : public StoreOwner {
   void wake();
   void apply_clock(uint32_t now) override;
   void apply_flush() override;
+  Status apply_prefix_flush(Bytes prefix, uint32_t due) override;
   void apply_expiry() override;
 
   // Runs one operation on the device, one at a time; `result` gets a copy. False: the device has

@@ -77,8 +77,13 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kFlush:
       flush_store(core);
       break;
+    case ServiceOp::kFlushPrefix:
+      call.status =
+          flush_prefix(core, {call.key, call.key_size}, static_cast<uint32_t>(call.argument));
+      break;
     case ServiceOp::kClock:
       store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
+      flush_due_prefixes(core, static_cast<uint32_t>(call.argument));
       break;
     case ServiceOp::kExpire:
       for (uint32_t i = 0; i < Maintainer::kExpireStepsMax && maintainer.expire(); ++i) {

@@ -19,7 +19,8 @@ enum class ServiceOp : uint32_t {
   kMaintain,  // see Maintainer::maintain(). `result` 1: there is more to do at once
   kReclaim,   // argument: bytes. `result` is a Maintainer::Space
   kFlush,
-  kClock,  // argument: the second
+  kFlushPrefix,  // `key`, `key_size`; argument: when it is due. `status`: see flush_prefix()
+  kClock,        // argument: the second
   kExpire,
   kSetTarget,  // argument: segments. `result` 0: see Maintainer::set_target()
   kReserve,    // argument: key size << 32 | value size; `parts`. `result` is the id, `status` says

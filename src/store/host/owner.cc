@@ -45,6 +45,11 @@ void StoreOwner::flush_all(uint32_t delay) {
   if (delay <= 1) apply_flush();
 }
 
+Status StoreOwner::flush_prefix(Bytes prefix, uint32_t delay) {
+  const std::lock_guard guard(clock_mutex_);
+  return apply_prefix_flush(prefix, delay == 0 ? 0 : clock().now + delay);
+}
+
 void StoreOwner::cancel_flush() {
   const std::lock_guard guard(clock_mutex_);
   flush_at_ = 0;

@@ -46,6 +46,7 @@ struct StoreConfig {
   Observer* observer = nullptr;         // outlives the store; host stores only; null: none
   Faults* faults = nullptr;             // likewise; tests
   CopyHooks copies;                     // of the owner of copies; host stores only
+  uint32_t flushed_prefixes_max = 64;   // flushed and not yet swept; at most kFlushedPrefixesMax
   std::string
       file;  // -e: the store lies in this file, and outlives the process; empty: it does not
   std::string version;  // of the program: a file of another one is not used
@@ -66,6 +67,7 @@ struct StoreStats {
   uint64_t young_segments = 0;
   uint64_t main_segments = 0;
   uint64_t retired_segments = 0;
+  uint64_t flushed_prefixes = 0;  // not swept yet, or due later
 
   uint64_t get(StoreCounter c) const { return counter[static_cast<uint32_t>(c)]; }
 };
@@ -97,6 +99,12 @@ class StoreOwner {
   void flush_all(uint32_t delay = 0);
   void cancel_flush();  // the one that has not taken effect
 
+  // The same for items whose keys begin with `prefix`: from now on, or when `delay` seconds have
+  // passed. A later call for the same prefix replaces one that has not taken effect. Takes the same
+  // time whatever is stored. kOutOfMemory: StoreConfig::flushed_prefixes_max prefixes have been
+  // flushed and not yet swept, and nothing happens. REQUIRES: 1 to kFlushedPrefixSizeMax bytes.
+  Status flush_prefix(Bytes prefix, uint32_t delay = 0);
+
   // Sets the limit, in whole segments. Maintenance moves there in small steps, for which nobody
   // waits: it adds free segments, or evicts and gives memory back to the system; with keep_all it
   // stops at what is stored. False: the limit is beyond the reach, or less than the index and a few
@@ -120,7 +128,7 @@ class StoreOwner {
 
   // --- The clock of all requests. The owner's maintenance calls tick() once a second.
   virtual Clock clock() const = 0;
-  void tick();  // now: reads the time; does a delayed flush_all that is due, and bulk expiry
+  void tick();  // now: reads the time; does delayed flushes that are due, and bulk expiry
   void shift_clock(int64_t seconds);  // debugtime, also while the clock stands
   void pause_clock(bool paused);      // debugtime: true: tick() does not change the time
   void set_clock(uint32_t now);       // REQUIRES: manual_clock
@@ -139,6 +147,7 @@ class StoreOwner {
  private:
   virtual void apply_clock(uint32_t now) = 0;  // writes this second into the store's memory
   virtual void apply_flush() = 0;
+  virtual Status apply_prefix_flush(Bytes prefix, uint32_t due) = 0;
   virtual void apply_expiry() = 0;
   void move_clock();
 

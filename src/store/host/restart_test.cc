@@ -173,6 +173,59 @@ TEST_F(RestartTest, WhatIsNoDescriptionStopsTheStart) {
   EXPECT_THAT(why_, HasSubstr("cannot be opened"));
 }
 
+// What was flushed stays flushed, swept or not, and what is due comes.
+TEST_F(RestartTest, FlushedPrefixesStayFlushed) {
+  config_.manual_clock = true;
+  const auto flush = [](Store& store, const char* prefix, uint32_t delay) {
+    return store.flush_prefix(bytes_of(std::string(prefix)), delay);
+  };
+  {
+    const auto store = open();
+    {
+      Worker worker(store.get());
+      for (const char* const key : {"a:1", "b:1", "c:1"}) {
+        ASSERT_EQ(worker.set(key, "value"), Status::kOk);
+      }
+    }
+    ASSERT_EQ(flush(*store, "a:", 0), Status::kOk);
+    ASSERT_EQ(flush(*store, "b:", 2), Status::kOk);
+    ASSERT_EQ(store->save(), "");
+  }
+  config_.flushed_prefixes_max = 2;
+  const auto store = open();
+  ASSERT_TRUE(store->took_over());
+  Worker worker(store.get());
+  EXPECT_FALSE(worker.get("a:1"));
+  EXPECT_TRUE(worker.get("b:1"));
+  EXPECT_TRUE(worker.get("c:1"));
+  EXPECT_EQ(store->stats().flushed_prefixes, 2u);
+  EXPECT_EQ(flush(*store, "c:", 0), Status::kOutOfMemory);
+  const uint32_t now = store->clock().now;
+  for (uint32_t second = 1; second <= 4; ++second) store->set_clock(now + second);
+  EXPECT_FALSE(worker.get("b:1"));
+  EXPECT_TRUE(worker.get("c:1"));
+  EXPECT_EQ(store->stats().flushed_prefixes, 0u);
+  EXPECT_EQ(items(*store), 1u);
+}
+
+// Else copies of items from before an earlier flush would count as new ones after some flushes.
+TEST_F(RestartTest, OwnerOfCopiesIsToldTheGeneration) {
+  {
+    const auto store = open();
+    for (uint32_t i = 0; i < 5; ++i) store->flush_all();
+    ASSERT_EQ(store->save(), "");
+  }
+  uint32_t told = 0;
+  config_.copies.context = &told;
+  config_.copies.drop = [](void*, Bytes) {};
+  config_.copies.flush = [](void* context, uint32_t generation) {
+    *static_cast<uint32_t*>(context) = generation;
+  };
+  const auto store = open();
+  EXPECT_EQ(told, store->ref().core.shared->flush_generation);
+  EXPECT_EQ(told, 5u);
+}
+
 TEST_F(RestartTest, OneServerAtATime) {
   const auto store = open();
   std::unique_ptr<Store> other;

@@ -76,7 +76,7 @@ Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store, s
 namespace {
 
 // Raise it with each change of Item, Set, SegmentEntry or Shared, and of what their fields mean.
-constexpr uint32_t kLayoutVersion = 2;
+constexpr uint32_t kLayoutVersion = 3;
 
 RestartHeader header_for(const StoreConfig& config, const Geometry& geometry) {
   RestartHeader header = restart_header(config.version);
@@ -112,6 +112,7 @@ void Store::take_over() {
   WC_ASSERT(restored);
   file.forget_tables();
   continue_clock(header.unix_start, header.now, header.flush_at);
+  flush_copies(core_, core_.shared->flush_generation);
   core_.shared->unix_start = header.unix_start;
   counters_[0].add(StoreCounter::kItems, header.items);
   counters_[0].add(StoreCounter::kTotalItems, header.items);
@@ -258,9 +259,14 @@ void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_,
 void Store::apply_clock(uint32_t now) {
   tell_clock(core_, now);
   store_release(&core_.shared->now, now);
+  flush_due_prefixes(core_, now);
 }
 
 void Store::apply_flush() { flush_store(core_); }
+
+Status Store::apply_prefix_flush(Bytes prefix, uint32_t due) {
+  return store::flush_prefix(core_, prefix, due);
+}
 
 void Store::apply_expiry() { maintenance_->expire(); }
 
@@ -294,10 +300,13 @@ bool Store::visit_locked(Bytes key, const std::function<void(const Item&)>& visi
   store.enter_batch(memory_->inspector);
   bool alive = false;
   {
-    const LockedPair pair(store, hash);
+    LockedPair pair(store, hash);
     const Found found = pair.find(key);
     alive = found && pair.alive(*found.item, store.clock().now);
-    if (alive) visit(*found.item);
+    if (alive) {
+      pair.renew(*found.item);
+      visit(*found.item);
+    }
   }
   store.leave_batch(memory_->inspector);
   return alive;

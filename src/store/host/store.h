@@ -78,6 +78,7 @@ class Store final : public StoreOwner {
   void take_over();
   void apply_clock(uint32_t now) override;
   void apply_flush() override;
+  Status apply_prefix_flush(Bytes prefix, uint32_t due) override;
   void apply_expiry() override;
 
   struct Memory;

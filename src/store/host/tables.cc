@@ -119,6 +119,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.observer = config.observer;
   shared.faults = config.faults;
   shared.copies = config.copies;
+  shared.flushed_prefix_limit = std::min(config.flushed_prefixes_max, kFlushedPrefixesMax);
   shared.pair_count = 1u << core.base_depth;
   shared.index_segments = geometry_.index_segments;
   shared.now = kClockStart;
@@ -176,6 +177,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   shared.observer = fresh.observer;
   shared.faults = fresh.faults;
   shared.copies = fresh.copies;
+  shared.flushed_prefix_limit = fresh.flushed_prefix_limit;
   shared.low_on_segments = nullptr;
   shared.drop_pages = nullptr;
   shared.epoch_slots = 0;
@@ -199,6 +201,7 @@ StoreStats Tables::stats(const Core& core, const ThreadCounters* counters) const
   stats.memory_limit = stats.segment_limit << core.segment_shift;
   stats.index_pairs = load_relaxed(&shared.pair_count);
   stats.index_bytes = uint64_t{load_relaxed(&shared.index_segments)} << core.segment_shift;
+  stats.flushed_prefixes = flushed_prefixes(shared);
   stats.pinned_segments = load_relaxed(&shared.pinned_segments);
   // Without the segment lock, whose holder may not be running: each number is right, and together
   // they may be of moments that follow each other.

@@ -5,7 +5,8 @@
 // before the change that ends it can be seen:
 //
 //   drop_copy()     an item is replaced, changed in place or removed; under the lock of its pair
-//   flush_copies()  before the store's flush generation is raised
+//   flush_copies()  before the store's flush generation is raised: copies of items of another
+//                   generation must not be read
 //   tell_clock()    before the store's clock advances
 //
 // So whoever has seen a change in the store finds no copy from before it.
@@ -30,12 +31,13 @@ WC_HD inline void drop_copy(const Core& core, const Item& item) {
 #endif
 }
 
-WC_HD inline void flush_copies(const Core& core) {
+WC_HD inline void flush_copies(const Core& core, uint32_t generation) {
 #if !defined(__CUDA_ARCH__)
   const CopyHooks& copies = core.shared->copies;
-  if (copies.flush != nullptr) copies.flush(copies.context);
+  if (copies.flush != nullptr) copies.flush(copies.context, generation);
 #else
   (void)core;
+  (void)generation;
 #endif
 }
 

@@ -30,10 +30,11 @@ CopyHooks hooks_of(Owner& owner) {
     self.late += !found || found.item->key_data() != key.data ? 1u : 0u;
     self.dropped.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
   };
-  hooks.flush = [](void* context) {
+  hooks.flush = [](void* context, uint32_t generation) {
     auto& self = *static_cast<Owner*>(context);
     self.late += load_relaxed(&self.store->ref().core.shared->flush_generation) != self.flushes;
     ++self.flushes;
+    self.late += generation != self.flushes;
   };
   hooks.clock = [](void* context, uint32_t now) {
     auto& self = *static_cast<Owner*>(context);

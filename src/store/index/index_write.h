@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "store/index/copies.h"
+#include "store/index/flushed.h"
 #include "store/index/overflow.h"
 #include "store/log/allocate.h"
 #include "store/observer.h"
@@ -108,8 +109,11 @@ WC_HD inline bool is_expired(const Item& item, uint32_t now) {
 }
 
 WC_HD inline bool is_alive(const Core& core, const Item& item, uint32_t now) {
-  return !is_expired(item, now) &&
-         item.flush_generation == load_relaxed(&core.shared->flush_generation);
+  if (is_expired(item, now)) return false;
+  if (WC_LIKELY(item.load_flush_generation() == load_relaxed(&core.shared->flush_generation))) {
+    return true;
+  }
+  return !is_flushed(core, item);
 }
 
 namespace detail {
@@ -117,7 +121,7 @@ namespace detail {
 // What an item gets when it is published. Before anyone can find it: a chain is found by its
 // segment, not only by the index.
 WC_HD inline void stamp_item(const Core& core, Item* item, uint32_t flush_generation) {
-  item->flush_generation = flush_generation;
+  item->store_flush_generation(flush_generation);
   item->store_access_time(load_relaxed(&core.shared->now));
 }
 

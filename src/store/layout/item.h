@@ -4,10 +4,10 @@
 // chain of segments, the first of which holds the header, the key and the start of the value.
 //
 // From allocate() to publish() the item belongs to the thread that allocated it. Afterwards
-// everything is constant except the words that have load_ and store_ functions: expiry, bits and
-// cas change under the lock of the item's pair; the access time changes at any time (it is a hint,
-// an update may be lost). The item itself does not say whether it is in the store: it is if a slot
-// of the index holds its offset.
+// everything is constant except the words that have load_ and store_ functions: expiry, bits,
+// cas and flush generation change under the lock of the item's pair; the access time changes at any
+// time (it is a hint, an update may be lost). The item itself does not say whether it is in the
+// store: it is if a slot of the index holds its offset.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ struct alignas(kItemGranule) Item {
   uint32_t access_time;  // server second of the last access
   uint32_t value_size;   // bytes
   uint32_t client_flags;
-  uint32_t flush_generation;  // the item is dead when this differs from the store's
+  uint32_t flush_generation;  // of the store when the item was stored or found alive: flushed.h
   uint8_t key_size;
   uint8_t bits;
   Layout layout;
@@ -58,6 +58,8 @@ struct alignas(kItemGranule) Item {
   WC_HD void store_expiry(uint32_t value) { store_release(&expiry, value); }
   WC_HD uint8_t load_bits() const { return load_acquire(&bits); }
   WC_HD void store_bits(uint8_t value) { store_release(&bits, value); }
+  WC_HD uint32_t load_flush_generation() const { return load_relaxed(&flush_generation); }
+  WC_HD void store_flush_generation(uint32_t value) { store_relaxed(&flush_generation, value); }
   // Before the item is published: no order is needed yet.
   WC_HD void init_words(uint64_t new_cas, uint32_t new_expiry, uint8_t new_bits) {
     store_relaxed(&cas, new_cas);

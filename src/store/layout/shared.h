@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/hd.h"
+#include "store/layout/flush_marks.h"
 #include "store/layout/item.h"
 #include "store/layout/segment.h"
 #include "store/layout/thread.h"
@@ -28,8 +29,8 @@ class Faults;
 struct CopyHooks {
   void* context = nullptr;
   void (*drop)(void* context, Bytes key) = nullptr;
-  void (*flush)(void* context) = nullptr;
-  void (*clock)(void* context, uint32_t now) = nullptr;  // server second
+  void (*flush)(void* context, uint32_t generation) = nullptr;  // the store's next one
+  void (*clock)(void* context, uint32_t now) = nullptr;         // server second
 };
 
 // Where a thread appends. A lane has one open segment for each expiry class.
@@ -94,6 +95,15 @@ struct Shared {
   SegmentQueue main;
   SegmentQueue retired;
   SegmentQueue tails;  // those with free pages
+
+  // Flushes. Requests look at them only for items of another generation than flush_generation.
+  alignas(64) FlushMark flush_mark;  // of flush_all
+  uint32_t folded_generation;        // no item is earlier, and no reader holds one that was
+  uint32_t flushed_prefix_count;     // slots that have ever been used
+  uint32_t flushed_prefix_limit;     // slots that may be used; constant after creation
+  uint32_t flush_lock;               // one flush at a time
+  uint32_t flushes_due;              // 1: some prefix has a second at which it is flushed
+  FlushedPrefix flushed_prefixes[kFlushedPrefixesMax];
 };
 
 }  // namespace warpcache::store

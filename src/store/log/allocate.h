@@ -60,7 +60,7 @@ WC_HD inline Item* init_item(uint8_t* data, uint8_t key_size, uint32_t value_siz
   item->key_size = key_size;
   item->layout = layout;
   item->client_flags = 0;
-  item->flush_generation = 0;
+  item->store_flush_generation(0);
   store_relaxed(&item->dropped, uint8_t{0});
   item->init_words(0, expiry, 0);
   item->store_access_time(0);

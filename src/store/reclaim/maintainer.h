@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "store/reclaim/evacuators.h"
+#include "store/reclaim/flush.h"
 #include "store/reclaim/limit.h"
 #include "store/reclaim/young_share.h"
 
@@ -56,15 +57,6 @@ WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_se
 WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
   const uint32_t share = limit / shared.low_water_share;
   return shared.copy_reserve + (share > 2 ? share : 2);
-}
-
-// Everything stored before is dead from now on. Any thread may call it, also while another one runs
-// the Maintainer: nobody waits. sweep() removes the dead items later.
-WC_HD inline void flush_store(const Core& core) {
-  Shared& shared = *core.shared;
-  flush_copies(core);
-  fetch_add(&shared.flush_generation, 1);
-  raise_to(&shared.flush_ticket, draw_ticket(&shared.epoch));
 }
 
 // set_target() accepts `segments`.
@@ -114,8 +106,8 @@ class Maintainer {
   // kExpireStepsMax times a second.
   WC_HD bool expire();
   // Removes expired and flushed items from the next pairs of the index. False: nothing is left to
-  // look at, until expire() finds that more has expired or flush_store() is called. A caller makes
-  // at most kSweepStepsMax steps a second.
+  // look at, until expire() finds that more has expired or something is flushed. A caller makes at
+  // most kSweepStepsMax steps a second.
   WC_HD bool sweep();
   // Sets the limit that maintain() moves to; with keep_all it stops at what is stored. False: the
   // target is out of reach, or less than the store works with, and nothing changes.
@@ -158,13 +150,13 @@ class Maintainer {
   Evacuators& evacuators_;
   Reclaimer reclaimer_;
   YoungShare young_share_;
-  uint32_t cursor_ = 0;       // where the next survey begins
-  uint32_t limit_target_;     // segments; the limit moves there step by step
-  SegmentId grow_at_ = 1;     // where absent segments are looked for next
-  PairNumber sweep_at_ = 0;   // where the next step of sweep() begins
-  uint32_t sweep_left_ = 0;   // pairs that it has to look at
-  uint32_t swept_flush_ = 0;  // the flush_generation that they were counted for
-  bool refilling_ = false;    // reclaiming until above the low-water mark
+  uint32_t cursor_ = 0;      // where the next survey begins
+  uint32_t limit_target_;    // segments; the limit moves there step by step
+  SegmentId grow_at_ = 1;    // where absent segments are looked for next
+  PairNumber sweep_at_ = 0;  // where the next step of sweep() begins
+  uint32_t sweep_left_ = 0;  // pairs that it has to look at
+  FlushPass flush_pass_;
+  bool refilling_ = false;  // reclaiming until above the low-water mark
   uint32_t fruitless_compactions_ = 0;
   uint64_t fruitless_ = 0;  // bytes copied recently without gaining as much
 };
@@ -529,12 +521,13 @@ WC_HD inline bool Maintainer::expire() {
 }
 
 WC_HD inline bool Maintainer::sweep() {
-  const uint32_t pairs = load_acquire(&core_.shared->pair_count);
-  const uint32_t flush = load_acquire(&core_.shared->flush_generation);
-  if (flush != swept_flush_) sweep_left_ = pairs;
-  swept_flush_ = flush;
+  Shared& shared = *core_.shared;
+  if (flush_pass_.waits()) flush_pass_.settle(shared, reclaimer_.oldest_inside());
+  const bool begins = flush_pass_.begin(shared);
+  const uint32_t pairs = load_acquire(&shared.pair_count);
+  if (begins || sweep_at_ >= pairs) sweep_at_ = 0;
+  if (flush_pass_.runs()) sweep_left_ = pairs - sweep_at_;
   if (sweep_left_ == 0) return false;
-  if (sweep_at_ >= pairs) sweep_at_ = 0;
   SweepTask& task = worker_group_.sweep;
   task.first = sweep_at_;
   task.count = detail::least(detail::least(sweep_left_, pairs - sweep_at_), detail::kSweepPairsMax);
@@ -542,7 +535,10 @@ WC_HD inline bool Maintainer::sweep() {
   settle_growth(core_, thread_);
   sweep_at_ += task.count;
   sweep_left_ -= task.count;
-  return sweep_left_ != 0;
+  if (!flush_pass_.runs()) return sweep_left_ != 0;
+  if (sweep_at_ < load_acquire(&shared.pair_count)) return true;
+  flush_pass_.end(shared);
+  return false;
 }
 
 // Removes one free segment from the limit. False: none is free.

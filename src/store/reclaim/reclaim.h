@@ -273,7 +273,7 @@ WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
     return Emptied::kDone;
   }
   copy.item->client_flags = item->client_flags;
-  copy.item->flush_generation = item->flush_generation;
+  copy.item->store_flush_generation(item->load_flush_generation());
   mem_copy(copy.item->key_data(), item->key_data(), item->key_size);
   copy_value(core_, *copy.item, 0, *item);
   if (!swap_item(core_, thread_, item, copy.item, hash, all))

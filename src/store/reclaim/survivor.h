@@ -132,6 +132,7 @@ WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from,
     to->store_expiry(from->load_expiry());
     to->store_access_time(from->load_access_time());
     to->store_bits(from->load_bits());
+    to->store_flush_generation(from->load_flush_generation());
     SegmentEntry& entry = core.segment(core.segment_of(to));
     entry.note_expiry(to->load_expiry());
     const uint64_t bytes = item_bytes(to->key_size, to->value_size);

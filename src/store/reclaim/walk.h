@@ -151,7 +151,7 @@ WC_HD inline void move_share(const Core& core, ThreadContext& thread, Walk& walk
     Item* copy = detail::init_item(reinterpret_cast<uint8_t*>(to), item->key_size, item->value_size,
                                    0, Layout::kPlain);
     copy->client_flags = item->client_flags;
-    copy->flush_generation = item->flush_generation;
+    copy->store_flush_generation(item->load_flush_generation());
     if (!swap_item(core, thread, item, copy, stay.hash, walk.rule)) continue;
     thread.counters->add(StoreCounter::kMovedItems, 1);
     thread.counters->add(StoreCounter::kMovedBytes, stay.bytes);

@@ -186,8 +186,7 @@ __device__ inline void GetLines::look_up() {
 __device__ inline uint64_t GetLines::judge(const PastL1::Found& found, bool with_cas, bool is_last,
                                            uint32_t& bytes, bool& other) const {
   using namespace get_lines_detail;
-  if (found.flush_generation != flush_generation_ &&
-      found.flush_generation != load_relaxed(&core_.shared->flush_generation)) {
+  if (found.flush_generation != flush_generation_ && store::is_flushed(core_, *found.item)) {
     return kFlushed;
   }
   Shown shown = {nullptr, found.key_size(), found.client_flags, found.value_size, with_cas, 0};

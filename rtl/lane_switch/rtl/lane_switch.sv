@@ -267,4 +267,8 @@ module lane_switch
     end
   end
   assign idle = linked == '0 && front_next_valid == '0 && store_next_valid == '0;
+
+`ifdef FORMAL
+  `include "lane_switch_formal.svh"
+`endif
 endmodule

@@ -87,6 +87,8 @@
       if (f_cleared) assert (!(f_entry[ENTRY-1] && f_entry_other[ENTRY-1] && f_entry_tag == f_other_tag));
       if (f_writer && f_writer_way == f_way) assert (!(f_entry_other[ENTRY-1] && f_other_tag == f_writer_tag));
       if (f_writer && f_writer_way == f_other) assert (!(f_entry[ENTRY-1] && f_entry_tag == f_writer_tag));
+      // A way that is free is preferred to one that is replaced.
+      if (out_valid && !out_found && is_free != '0) assert (is_free[out_way]);
       // Reads.
       if (read_valid) assert (out_found && out_ready);
       if (out_valid && out_ready) assert ((read_valid && read_ready) == (out_found && !s2_blind));

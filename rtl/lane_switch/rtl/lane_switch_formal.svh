@@ -4,8 +4,8 @@
 // and no more; and only then the next one is granted. Of results: one that a store gives is taken by
 // one front, the one that has the store next and is the store's next one.
   logic f_started = 1'b0;
-  lane_t f_front;                          // any front
-  always_ff @(posedge clk) f_front <= f_front;
+  lane_t f_front;                          // any front: chosen by an input that is free in reset
+  always_ff @(posedge clk) if (rst) f_front <= op[0].op.opaque[LOG-1:0];
   logic f_waits;                           // it offers an operation
   hashed_t f_op;
   logic [LANES-1:0] f_got;                 // stores that have been passed it
@@ -65,6 +65,7 @@
           assert (f_got == (given[f_front] ? f_home : '0));
         end
         assert (f_keys + key_left[f_front] == f_kbeats && f_values + value_left[f_front] == f_vbeats);
+        assert (f_keys <= f_kbeats && f_values <= f_vbeats);
       end
       assert ((f_gives & f_got) == '0 || !linked[f_front]);
       if (f_gives != '0) assert (linked[f_front] && (flushes[f_front] || f_gives == f_home));

@@ -2,29 +2,55 @@
 //
 // Turns a stream of beats into a window of up to 24 bytes, of which the consumer takes 0 to 16 from
 // the front in a cycle. A beat has 1 to 8 bytes; all but the last of a packet have 8. When the last
-// byte of a packet is taken, the next packet begins in the same cycle. The consumer waits for
-// `count` to be large enough, or for `tail`: all that is left of the packet is in the window.
-module byte_window (
-    input  logic         clk,
-    input  logic         rst,
-    input  logic         in_valid,
-    output logic         in_ready,
-    input  logic [63:0]  in_data,
-    input  logic [3:0]   in_bytes,
-    input  logic         in_last,
-    output logic [191:0] view,   // bytes after the packet's end are zero
-    output logic [4:0]   count,
-    output logic         tail,
-    input  logic [4:0]   take    // at most count
+// byte of a packet is taken, an EAGER window lets the next packet begin in the same cycle, else in
+// the one after. The consumer waits for `count` to be large enough, or for `tail`: all that is left
+// of the packet is in the window.
+//
+// `take` is what the consumer decides late in a cycle. A new beat is put behind the bytes that are
+// there before it is known how many of them are taken, and all are moved together: so only the move
+// comes after `take`. Without EAGER `in_ready` does not depend on it either.
+module byte_window #(
+    parameter int BITS = 8,      // of a byte, with what the writer has marked it with
+    parameter bit EAGER = 1'b1
+) (
+    input  logic               clk,
+    input  logic               rst,
+    input  logic               in_valid,
+    output logic               in_ready,
+    input  logic [8*BITS-1:0]  in_data,
+    input  logic [3:0]         in_bytes,
+    input  logic               in_last,
+    output logic [24*BITS-1:0] view,   // bytes after the packet's end are zero
+    output logic [4:0]         count,
+    output logic               tail,
+    input  logic [4:0]         take    // at most count
 );
-  logic [4:0] left;
-  logic ends;
-  logic [191:0] shifted;
+  localparam int WIDE = 32 * BITS;
+  function automatic logic [WIDE-1:0] up(logic [WIDE-1:0] bytes, logic [4:0] by);
+    up = bytes;
+    for (int s = 0; s < 5; s++) if (by[s]) up = up << (BITS << s);
+  endfunction
+  function automatic logic [WIDE-1:0] down(logic [WIDE-1:0] bytes, logic [4:0] by);
+    down = bytes;
+    for (int s = 0; s < 5; s++) if (by[s]) down = down >> (BITS << s);
+  endfunction
 
+  logic [4:0] left;
+  logic ends, accepts;
+  logic [8*BITS-1:0] beat;
+  logic [WIDE-1:0] placed, moved;
+  always_comb for (int i = 0; i < 8; i++) beat[BITS*i+:BITS] = 4'(i) < in_bytes ? in_data[BITS*i+:BITS] : '0;
+  assign placed = up({{24 * BITS{1'b0}}, beat}, count);
   assign left = count - take;
   assign ends = tail && left == 5'd0;
-  assign in_ready = ends || (!tail && left <= 5'd16);
-  assign shifted = view >> {take, 3'b000};
+  assign accepts = in_valid && in_ready;
+  if (EAGER) begin : g_eager
+    assign in_ready = ends || (!tail && left <= 5'd16);
+    assign moved = down({{8 * BITS{1'b0}}, view}, take) | (accepts ? down(placed, take) : '0);
+  end else begin : g_lazy
+    assign in_ready = !tail && count <= 5'd16;
+    assign moved = down({{8 * BITS{1'b0}}, view} | (accepts ? placed : '0), take);
+  end
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -32,14 +58,10 @@ module byte_window (
       count <= '0;
       tail <= 1'b0;
     end else begin
-      view <= shifted;
-      count <= left;
-      if (ends) tail <= 1'b0;
-      if (in_valid && in_ready) begin
-        view <= shifted | ({128'd0, in_data & wc_pkg::byte_mask(in_bytes)} << {left, 3'b000});
-        count <= left + {1'b0, in_bytes};
-        tail <= in_last;
-      end
+      view <= moved[24*BITS-1:0];
+      count <= accepts ? left + {1'b0, in_bytes} : left;
+      if (accepts) tail <= in_last;
+      else if (ends) tail <= 1'b0;
     end
   end
 

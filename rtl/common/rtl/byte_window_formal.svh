@@ -5,17 +5,17 @@
   logic [4:0] f_in, f_out;               // bytes so far, modulo 32
   (* anyconst *) logic [4:0] f_number;   // any byte
   logic f_have;                          // it is in the window
-  logic [7:0] f_data;
+  logic [BITS-1:0] f_data;
   logic f_last;                          // the beat taken last ended its packet
   wire f_takes = in_valid && in_ready;
   wire [4:0] f_place = f_number - f_out;
   wire [4:0] f_in_place = f_number - f_in;
-  logic [7:0] f_in_byte, f_view_byte;
+  logic [BITS-1:0] f_in_byte, f_view_byte;
   always_comb begin
     f_in_byte = '0;
     f_view_byte = '0;
-    for (int i = 0; i < 8; i++) if (f_in_place == 5'(i)) f_in_byte = in_data[8*i+:8];
-    for (int i = 0; i < 24; i++) if (f_place == 5'(i)) f_view_byte = view[8*i+:8];
+    for (int i = 0; i < 8; i++) if (f_in_place == 5'(i)) f_in_byte = in_data[BITS*i+:BITS];
+    for (int i = 0; i < 24; i++) if (f_place == 5'(i)) f_view_byte = view[BITS*i+:BITS];
   end
 
   initial assume (rst);
@@ -47,7 +47,7 @@
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));
       if (f_have) assert (f_view_byte == f_data);
-      for (int i = 0; i < 24; i++) if (5'(i) >= count) assert (view[8*i+:8] == 8'h00);
+      for (int i = 0; i < 24; i++) if (5'(i) >= count) assert (view[BITS*i+:BITS] == '0);
       assert (tail == (f_last && count != 5'd0));
       // A new packet begins only when the one before it has been taken.
       if (f_takes && f_last) assert (take == count);

@@ -18,7 +18,7 @@ module fifo #(
   logic [W-1:0] mem[2**LOG];
   logic [LOG:0] wr, rd;
 
-  assign in_ready = (wr - rd) != (LOG + 1)'(2 ** LOG);
+  assign in_ready = (wr ^ rd) != (LOG + 1)'(2 ** LOG);
   assign out_valid = wr != rd;
   assign out_data = mem[rd[LOG-1:0]];
 

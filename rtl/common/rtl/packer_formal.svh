@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved of both packers: bytes leave in order, none is lost or repeated; all beats but a packet's
+// Proved of packers of both sizes: bytes leave in order, none is lost or repeated; all beats but a packet's
 // last are full; a packet's last beat leaves with its last byte, once; and what is offered stays.
   localparam int F_PIECE = $bits(in_data) / 8;
   localparam int F_HELD = $bits(held) / 8;

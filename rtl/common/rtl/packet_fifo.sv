@@ -5,6 +5,8 @@
 // `abort` they are forgotten, this cycle's included. A writer that needs no packets ties commit to
 // 1. REQUIRES: a packet is never longer than the FIFO, or the writer aborts it: else it waits for
 // ever.
+//
+// Block memory answers late in a cycle, and some readers decide late: a skid buffer stands between.
 module packet_fifo #(
     parameter int W = 8,
     parameter int LOG = 9
@@ -24,21 +26,23 @@ module packet_fifo #(
   logic [LOG:0] wr, done, rd;
   logic [LOG:0] wr_next;
   logic fetch;
+  logic head_valid, head_ready;   // what memory has answered
+  logic [W-1:0] head;
 
-  assign in_ready = (wr - rd) != (LOG + 1)'(2 ** LOG);
+  assign in_ready = (wr ^ rd) != (LOG + 1)'(2 ** LOG);
   assign wr_next = wr + (LOG + 1)'(in_valid && in_ready);
-  assign fetch = done != rd && (!out_valid || out_ready);
+  assign fetch = done != rd && (!head_valid || head_ready);
 
   always_ff @(posedge clk) begin
     if (in_valid && in_ready) mem[wr[LOG-1:0]] <= in_data;
-    if (fetch) out_data <= mem[rd[LOG-1:0]];
+    if (fetch) head <= mem[rd[LOG-1:0]];
   end
   always_ff @(posedge clk) begin
     if (rst) begin
       wr <= '0;
       done <= '0;
       rd <= '0;
-      out_valid <= 1'b0;
+      head_valid <= 1'b0;
     end else begin
       if (abort) begin
         wr <= done;
@@ -47,10 +51,14 @@ module packet_fifo #(
         if (commit) done <= wr_next;
       end
       if (fetch) rd <= rd + 1'b1;
-      if (fetch) out_valid <= 1'b1;
-      else if (out_ready) out_valid <= 1'b0;
+      if (fetch) head_valid <= 1'b1;
+      else if (head_ready) head_valid <= 1'b0;
     end
   end
+
+  skid_buffer #(.W(W)) skid (
+      .clk, .rst, .in_valid(head_valid), .in_ready(head_ready), .in_data(head), .out_valid, .out_ready, .out_data
+  );
 
 `ifdef FORMAL
   `include "packet_fifo_formal.svh"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proved of every packet FIFO: the reader gets exactly the entries that were committed, in order
-// and unchanged; none is offered before its commit or after an abort; one that is offered stays.
+// Proved of every packet FIFO: the skid buffer, which has a proof of its own, gets exactly the
+// entries that were committed, in order and unchanged; none is offered before its commit or after
+// an abort; one that is offered stays.
   logic f_started = 1'b0;
   (* anyconst *) logic [LOG:0] f_number;
   logic f_have;       // entry f_number is in memory, committed or not
-  logic f_shown;      // it is at the output
+  logic f_shown;      // memory has answered it
   logic [W-1:0] f_data;
   wire [LOG:0] f_count = wr - rd;
   wire [LOG:0] f_committed = done - rd;
@@ -25,15 +26,15 @@
         f_have <= 1'b0;
       end
       if (fetch) f_shown <= rd == f_number;
-      else if (out_ready) f_shown <= 1'b0;
+      else if (head_ready) f_shown <= 1'b0;
     end
     if (f_started && !rst) begin
       assert (f_count <= (LOG + 1)'(2 ** LOG));
       assert (f_committed <= f_count);
       assert (f_have == (f_place < f_count));
       if (f_have) assert (mem[f_number[LOG-1:0]] == f_data);
-      if (f_shown) assert (out_valid && rd == f_number + 1'b1 && out_data == f_data);
+      if (f_shown) assert (head_valid && rd == f_number + 1'b1 && head == f_data);
       if (fetch) assert (f_committed != '0);
-      if (!$past(rst) && $past(out_valid && !out_ready)) assert (out_valid && out_data == $past(out_data));
+      if (!$past(rst) && $past(head_valid && !head_ready)) assert (head_valid && head == $past(head));
     end
   end

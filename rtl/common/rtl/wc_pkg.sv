@@ -72,6 +72,18 @@ package wc_pkg;
   // Layouts of binary requests.
   typedef enum logic [2:0] {FORM_UNKNOWN, FORM_BARE, FORM_KEY, FORM_KEYTIME, FORM_STORE, FORM_JOIN, FORM_DELTA, FORM_FLUSH} form_t;
 
+  // What mc_parse's readers see of the window beside its first 16 bytes, and what they do with it.
+  typedef struct packed {
+    logic [16:0] blank;
+    logic [16:0] cr;
+    logic [16:0] lf;
+  } marks_t;
+  typedef struct packed {
+    logic has8;   // so many bytes, or all that is left of the datagram
+    logic has10;
+    logic has16;
+  } window_t;
+
   // What the network blocks keep of a request until its reply leaves.
   typedef struct packed {
     logic [47:0] dst_mac;
@@ -124,6 +136,18 @@ package wc_pkg;
     logic [11:0] vlen;
     logic [8:0] vbeats;
   } meta_t;
+
+  // What a reader of mc_parse does in a cycle.
+  typedef struct packed {
+    logic [4:0] take;        // bytes of the window
+    logic emit;              // the operation `op`, without its `eod`
+    meta_t op;
+    logic stops;             // the rest of the datagram is not read
+    logic push_key;          // bytes to the streams, from the window's front
+    logic [3:0] key_part;
+    logic push_value;
+    logic [3:0] value_part;
+  } reading_t;
 
   typedef struct packed {
     meta_t op;
@@ -209,6 +233,10 @@ package wc_pkg;
     for (int i = 0; i < 8; i++) byte_mask[8*i+:8] = (4'(i) < n) ? 8'hff : 8'h00;
   endfunction
 
+  function automatic logic [8:0] beats_of(logic [11:0] bytes);
+    beats_of = bytes[11:3] + {8'd0, bytes[2:0] != 3'd0};
+  endfunction
+
   function automatic logic [15:0] swap16(logic [15:0] x);
     swap16 = {x[7:0], x[15:8]};
   endfunction
@@ -217,6 +245,23 @@ package wc_pkg;
   endfunction
   function automatic logic [63:0] swap64(logic [63:0] x);
     swap64 = {swap32(x[31:0]), swap32(x[63:32])};
+  endfunction
+
+  // The second in which an exptime ends; 1 has always passed. 0: never.
+  function automatic logic [31:0] expiry_second(logic [31:0] exptime, logic [31:0] t, logic [31:0] start);
+    if (exptime == 32'd0) expiry_second = 32'd0;
+    else if (exptime[31]) expiry_second = 32'd1;
+    else if (exptime <= RELATIVE_MAX) expiry_second = t + exptime;
+    else if (exptime <= start) expiry_second = 32'd1;
+    else expiry_second = exptime - start;
+  endfunction
+
+  // Decimal digits of a number to those of its double.
+  function automatic logic [79:0] doubled(logic [79:0] digits, logic carry);
+    logic [79:0] d;
+    d = digits;
+    for (int i = 0; i < 20; i++) if (d[4*i+:4] >= 4'd5) d[4*i+:4] = d[4*i+:4] + 4'd3;
+    doubled = {d[78:0], carry};
   endfunction
 
 endpackage

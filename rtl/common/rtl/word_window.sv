@@ -13,24 +13,25 @@ module word_window (
     output logic [2:0]   count,    // words in the window, 0 to 4
     input  logic [1:0]   take      // at most 2, and at most count
 );
-  logic [255:0] held, shifted;
+  logic [255:0] held, joined;
   logic [2:0] left;
+  logic accepts;
   assign view = held[127:0];
-  // Without `take`, so that what the consumer decides does not reach back to the memory.
+  // Without `take`, so that what the consumer decides does not reach back to the memory; and a beat
+  // has its place before it is known how many words are taken.
   assign in_ready = count <= 3'd2;
+  assign accepts = in_valid && in_ready;
   assign left = count - {1'b0, take};
-  assign shifted = held >> {take, 6'd0};
+  assign joined = held | ({128'd0, accepts && in_two ? in_data[127:64] : 64'd0, accepts ? in_data[63:0] : 64'd0} <<
+                          {count[1:0], 6'd0});
 
   always_ff @(posedge clk) begin
     if (rst) begin
       held <= '0;
       count <= '0;
-    end else if (in_valid && in_ready) begin
-      held <= shifted | ({128'd0, in_two ? in_data[127:64] : 64'd0, in_data[63:0]} << {left[1:0], 6'd0});
-      count <= left + (in_two ? 3'd2 : 3'd1);
     end else begin
-      held <= shifted;
-      count <= left;
+      held <= joined >> {take, 6'd0};
+      count <= !accepts ? left : left + (in_two ? 3'd2 : 3'd1);
     end
   end
 

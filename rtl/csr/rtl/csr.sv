@@ -30,6 +30,7 @@ module csr #(
     output logic [63:0]         cas
 );
   logic [31:0] counters[COUNTERS];
+  logic [COUNTERS-1:0] events_q, events_too_q;
   logic [31:0] cas_low;
 
   assign set_clock = write && address <= 6'd1;
@@ -49,9 +50,11 @@ module csr #(
       default: read_data <= index < 6'(COUNTERS) ? counters[index[$clog2(COUNTERS)-1:0]] : 32'd0;
     endcase
     if (write && address == 6'd2) cas_low <= write_data;
+    events_q <= rst ? '0 : events;
+    events_too_q <= rst ? '0 : events_too;
     for (int i = 0; i < COUNTERS; i++) begin
       if (rst) counters[i] <= '0;
-      else counters[i] <= counters[i] + {31'd0, events[i]} + {31'd0, events_too[i]};
+      else counters[i] <= counters[i] + {31'd0, events_q[i]} + {31'd0, events_too_q[i]};
     end
   end
 endmodule

@@ -42,7 +42,7 @@ module eth_tx
   logic [4:0] piece_bytes;
   logic [5:0] pad;
   assign sent = piece_valid && piece_ready;
-  wide_packer packer (
+  packer pieces (
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
       .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
       .out_last

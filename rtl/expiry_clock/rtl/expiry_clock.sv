@@ -12,7 +12,7 @@ module expiry_clock
     input  logic [31:0] set_now,
     input  logic [31:0] set_unix_start,  // Unix time at second 0
     input  logic        flush_valid,
-    input  logic [31:0] flush_exptime,
+    input  logic [31:0] flush_exptime,  // REQUIRES: the same in the cycle before
     output logic [31:0] now,
     output logic [31:0] unix_start,
     output logic [39:0] generation
@@ -20,19 +20,14 @@ module expiry_clock
   logic pending;
   logic [31:0] flush_at;
   logic [31:0] flush_second, now_next;
-  logic later;
+  logic later, may_wait;
 
-  // The second in which an exptime ends; 1 has always passed. 0: never.
-  function automatic logic [31:0] expiry_second(logic [31:0] exptime, logic [31:0] t, logic [31:0] start);
-    if (exptime == 32'd0) expiry_second = 32'd0;
-    else if (exptime[31]) expiry_second = 32'd1;
-    else if (exptime <= RELATIVE_MAX) expiry_second = t + exptime;
-    else if (exptime <= start) expiry_second = 32'd1;
-    else expiry_second = exptime - start;
-  endfunction
-
-  assign flush_second = expiry_second(flush_exptime, now, unix_start) - 32'd1;
-  assign later = flush_exptime != 32'd0 && !flush_exptime[31] && flush_second > now;
+  // A cycle before it is used.
+  always_ff @(posedge clk) begin
+    flush_second <= expiry_second(flush_exptime, now, unix_start) - 32'd1;
+    may_wait <= flush_exptime != 32'd0 && !flush_exptime[31];
+  end
+  assign later = may_wait && flush_second > now;
   assign now_next = set_valid ? set_now : tick ? now + 32'd1 : now;
 
   always_ff @(posedge clk) begin

@@ -6,16 +6,15 @@ module decision
 (
     input  meta_t       op,
     input  logic        alive,   // there is such an item, and it has not expired
-    input  logic [63:0] i_cas,   // of the item
-    input  logic [11:0] i_vlen,
+    input  logic        cas_differs,  // the operation compares CAS ids, and the item has another one
+    input  logic        has_value,    // the item's value is not empty
+    input  logic        fits,         // both values together, for append and prepend
     output do_t         what,
     output outcome_t    outcome,
-    output err_t        error,   // with OUT_ERROR
-    output logic [12:0] joined   // bytes of both values, for append and prepend
+    output err_t        error    // with OUT_ERROR
 );
-  logic cas_differs;
-  assign cas_differs = op.cas_cmp && op.cas != i_cas;
-  assign joined = {1'b0, i_vlen} + {1'b0, op.vlen};
+  logic any_cas;
+  assign any_cas = op.cas != 64'd0;
   always_comb begin
     what = D_RESULT;
     outcome = OUT_ERROR;
@@ -32,7 +31,7 @@ module decision
           if (alive) outcome = OUT_NOT_STORED;
         end else if (op.cas_cmp) begin
           if (!alive) outcome = OUT_NOT_FOUND;
-          else if (op.cas == 64'd0 || cas_differs) outcome = OUT_EXISTS;
+          else if (!any_cas || cas_differs) outcome = OUT_EXISTS;
         end else if (op.op == OP_REPLACE) begin
           if (!alive) outcome = OUT_NOT_STORED;
         end
@@ -42,8 +41,8 @@ module decision
         outcome = OUT_STORED;
         what = D_JOIN;
         if (!alive) outcome = OUT_NOT_STORED;
-        else if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
-        else if (joined > 13'(VALUE_MAX)) outcome = OUT_NOT_STORED;
+        else if (any_cas && cas_differs) outcome = OUT_EXISTS;
+        else if (!fits) outcome = OUT_NOT_STORED;
         if (outcome != OUT_STORED) what = D_RESULT;
       end
       OP_DELETE: begin
@@ -56,8 +55,8 @@ module decision
       end
       OP_INCR, OP_DECR: begin
         if (alive) begin
-          if (i_vlen != 12'd0) begin
-            if (op.cas != 64'd0 && cas_differs) outcome = OUT_EXISTS;
+          if (has_value) begin
+            if (any_cas && cas_differs) outcome = OUT_EXISTS;
             else begin
               outcome = OUT_NUMBER;
               what = D_COUNT;

@@ -79,7 +79,7 @@ module key_check
   typedef enum logic [4:0] {
     X_OP, X_COMPARE, X_KEY, X_DECIDE, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
     X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
-    X_NUMBER, X_DIGITS, X_ALIGN, X_RESULT
+    X_NUMBER, X_SIGN, X_SUM, X_DIGITS, X_ALIGN, X_RESULT
   } state_t;
   state_t state;
 
@@ -98,13 +98,18 @@ module key_check
   assign has_two = words_ready >= 3'd2;
   logic [63:0] i_cas;
   logic [31:0] i_flags, i_expiry;
-  logic [7:0] i_klen;
   logic [11:0] i_vlen;
-  logic [39:0] i_generation;
   logic [7:0] item_left;
-  logic match;
+  logic same_size;          // its key has the size of the operation's
+  logic match;              // the keys are equal
+  // What takes long is compared before X_DECIDE: expiry and generation in X_OP, the CAS id when it
+  // comes, sizes in the cycle after X_OP. An operation belongs to the generation that it finds in
+  // X_OP: if a delayed flush comes later, it has happened before it.
+  logic live;               // the item is of this generation and has not expired
+  logic [39:0] own_generation;
+  logic cas_differs;
   logic alive;
-  assign alive = match && i_generation == generation && (i_expiry == 32'd0 || i_expiry > now);
+  assign alive = match && live;
 
   logic reads;
   assign reads = has_key(op.op) && found && !(op.op == OP_SET && !op.cas_cmp);
@@ -123,19 +128,8 @@ module key_check
   logic [8:0] vbeats_left;
   logic counts_number;      // X_DIGITS leads to a write, of an arithmetic command
 
-  function automatic logic [31:0] expiry_second(logic [31:0] exptime, logic [31:0] t, logic [31:0] start);
-    if (exptime == 32'd0) expiry_second = 32'd0;
-    else if (exptime[31]) expiry_second = 32'd1;
-    else if (exptime <= RELATIVE_MAX) expiry_second = t + exptime;
-    else if (exptime <= start) expiry_second = 32'd1;
-    else expiry_second = exptime - start;
-  endfunction
-  logic [31:0] op_expiry;
-  assign op_expiry = expiry_second(op.exptime, now, unix_start);
-
-  function automatic logic [8:0] beats_of(logic [11:0] bytes);
-    beats_of = bytes[11:3] + {8'd0, bytes[2:0] != 3'd0};
-  endfunction
+  logic [31:0] op_expiry;  // from the cycle after X_OP on
+  always_ff @(posedge clk) op_expiry <= expiry_second(op.exptime, now, unix_start);
 
   // Whether the key goes to mc_format, whatever the outcome; else only a miss that shows its key.
   logic forwards;
@@ -144,8 +138,15 @@ module key_check
   do_t what;
   outcome_t outcome;
   err_t error;
-  logic [12:0] joined;
-  decision u_decision (.op, .alive, .i_cas, .i_vlen, .what, .outcome, .error, .joined);
+  logic [12:0] joined;     // bytes of both values, for append and prepend
+  logic fits;
+  assign fits = joined <= 13'(VALUE_MAX);
+  decision u_decision (
+      .op, .alive, .cas_differs, .has_value(i_vlen != 12'd0), .fits, .what, .outcome, .error
+  );
+  logic is_get;
+  logic gives_value;       // a hit: what X_DECIDE must know soonest
+  assign gives_value = state == X_DECIDE && is_get && alive;
 
   // --- Arithmetic: a digit a cycle in, four bits a cycle out.
   logic [63:0] number;
@@ -166,12 +167,6 @@ module key_check
   logic [79:0] bcd;
   logic [63:0] bits;
   logic [4:0] step;
-  function automatic logic [79:0] doubled(logic [79:0] digits, logic carry);
-    logic [79:0] d;
-    d = digits;
-    for (int i = 0; i < 20; i++) if (d[4*i+:4] >= 4'd5) d[4*i+:4] = d[4*i+:4] + 4'd3;
-    doubled = {d[78:0], carry};
-  endfunction
   logic [79:0] bcd_next;
   assign bcd_next = doubled(doubled(doubled(doubled(bcd, bits[63]), bits[62]), bits[61]), bits[60]);
   logic [4:0] digit_count;    // after X_ALIGN, which shifts the first digit to the top
@@ -209,9 +204,9 @@ module key_check
   logic packed_valid, packed_last;
   logic [63:0] packed_data;
   logic [3:0] packed_bytes;
-  byte_packer packer (
+  packer #(.PIECE(8)) pieces (
       .clk, .rst, .in_valid(join_valid), .in_ready(join_ready), .in_data(join_data),
-      .in_bytes(join_bytes), .in_last(join_last), .out_valid(packed_valid),
+      .in_bytes({1'b0, join_bytes}), .in_last(join_last), .out_valid(packed_valid),
       .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
       .out_last(packed_last)
   );
@@ -235,7 +230,7 @@ module key_check
 
   // The first beat of a value goes out with the result.
   logic value_now;
-  assign value_now = state == X_VALUE || (state == X_DECIDE && what == D_VALUE && result_ready);
+  assign value_now = state == X_VALUE || (gives_value && result_ready);
   logic value_drain, item_drain;
   assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
   assign item_drain = state == X_DRAIN && item_left != 8'd0;
@@ -280,7 +275,7 @@ module key_check
       end
       X_W_SIZES: begin
         data_valid = 1'b1;
-        data = {generation, 4'd0, new_vlen, op.klen};
+        data = {own_generation, 4'd0, new_vlen, op.klen};
       end
       X_W_KEY: begin
         data_valid = 1'b1;
@@ -292,7 +287,7 @@ module key_check
       end
       X_W_JOIN: begin
         data_valid = packed_valid;
-        data = packed_data & byte_mask(packed_bytes);
+        data = packed_data;
       end
       X_W_NUMBER: begin
         data_valid = 1'b1;
@@ -316,7 +311,7 @@ module key_check
   assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
   assign value_ends = value_now && !op.touch &&
                       (item_left == 8'd0 || (item_left == 8'd1 && has_one && value_out_ready));
-  assign result_valid = (state == X_RESULT && !result_sent) || (state == X_DECIDE && what == D_VALUE);
+  assign result_valid = (state == X_RESULT && !result_sent) || gives_value;
   assign op_ready = ends;
 
   logic writes_started;  // the hazard ends with the memory's answer
@@ -324,7 +319,7 @@ module key_check
   assign update_live = state == X_PUBLISH;
   assign update_beats = write_beats;
   assign update_half = !half;
-  assign touch_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_VALUE && result_ready);
+  assign touch_valid = state == X_PUBLISH || (gives_value && result_ready);
   assign free_valid = ends && is_write(op.op, op.touch) && !writes_started;
   assign flush_valid = ends && op.op == OP_FLUSH;
 
@@ -342,7 +337,7 @@ module key_check
   end
   assign result = hit;
 
-  assign counts_hit = state == X_DECIDE && what == D_VALUE && result_ready;
+  assign counts_hit = gives_value && result_ready;
   assign counts_miss = ends && op.op == OP_GET && r.outcome == OUT_MISS;
   assign counts_store = state == X_PUBLISH;
   assign counts_other_key = state == X_DECIDE && reads && !match;
@@ -354,6 +349,7 @@ module key_check
       next_cas <= 64'd1;
     end else begin
       item_left <= item_left - {6'd0, item_take};
+      joined <= {1'b0, i_vlen} + {1'b0, op.vlen};
       if (value_valid && value_ready) value_left <= value_left - 9'd1;
       if (key_valid && key_ready) begin
         key_at <= key_at + 6'd1;
@@ -368,9 +364,11 @@ module key_check
           item_left <= beats - 8'd2;
           i_flags <= words[31:0];
           i_expiry <= words[63:32];
-          i_klen <= words[71:64];
           i_vlen <= words[83:72];
-          i_generation <= words[127:88];
+          same_size <= words[71:64] == op.klen;
+          live <= words[127:88] == generation && (words[63:32] == 32'd0 || words[63:32] > now);
+          own_generation <= generation;
+          is_get <= op.op == OP_GET;
           writes_started <= 1'b0;
           result_sent <= 1'b0;
           counts_number <= 1'b0;
@@ -406,7 +404,10 @@ module key_check
         end
         X_COMPARE:
         if (compares) begin
-          if (compare_first) i_cas <= word;
+          if (compare_first) begin
+            i_cas <= word;
+            cas_differs <= op.cas_cmp && op.cas != word;
+          end
           if (compare_word != key_data) match <= 1'b0;
           if (key_left == 6'd1) state <= X_DECIDE;
         end
@@ -419,7 +420,7 @@ module key_check
           if (outcome == OUT_ERROR) r.err <= error;
           r.cas <= i_cas;
           r.flags <= i_flags;
-          r.kbeats <= (forwards && reads && i_klen == op.klen) || key_forward ? op.kbeats : 6'd0;
+          r.kbeats <= (forwards && reads && same_size) || key_forward ? op.kbeats : 6'd0;
           new_flags <= op.flags;
           new_expiry <= op_expiry;
           new_vlen <= op.vlen;
@@ -519,12 +520,18 @@ module key_check
           end
           if (number_done || number_bad || number_left == 12'd0) begin
             number_bytes <= '0;
-            if (!number_any || (number_negative && number_signed[63])) number_bad <= 1'b1;
-            number <= op.op == OP_INCR ? number_signed + op.delta
-                      : number_signed > op.delta ? number_signed - op.delta : 64'd0;
-            state <= X_DRAIN;
+            state <= X_SIGN;
             number_left <= i_vlen;
           end
+        end
+        X_SIGN: begin
+          number <= number_signed;
+          if (!number_any || (number_negative && number_signed[63])) number_bad <= 1'b1;
+          state <= X_SUM;
+        end
+        X_SUM: begin
+          number <= op.op == OP_INCR ? number + op.delta : number > op.delta ? number - op.delta : 64'd0;
+          state <= X_DRAIN;
         end
         X_DIGITS: begin
           bcd <= bcd_next;
@@ -586,5 +593,5 @@ module key_check
   end
 
   logic unused;
-  assign unused = packed_last;
+  assign unused = packed_last ^ (^packed_bytes);
 endmodule

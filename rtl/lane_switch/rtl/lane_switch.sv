@@ -267,4 +267,9 @@ module lane_switch
     end
   end
   assign idle = linked == '0 && front_next_valid == '0 && store_next_valid == '0;
+
+// (Its proof is read by slang, and the FIFOs' have their own.)
+`ifdef FORMAL_LANE_SWITCH
+  `include "lane_switch_formal.svh"
+`endif
 endmodule

@@ -3,7 +3,9 @@
 // Converts a number to decimal digits, four bits a cycle: 1 cycle below 16, 3 below 4096, 8 below
 // 2^32, else 16; then one cycle for each leading zero of the longest number of that class. `digits`
 // holds the first digit at the top.
-module decimal (
+module decimal
+  import wc_pkg::*;
+(
     input  logic        clk,
     input  logic        rst,
     input  logic        start,
@@ -12,13 +14,6 @@ module decimal (
     output logic [79:0] digits,
     output logic [4:0]  count
 );
-  function automatic logic [79:0] doubled(logic [79:0] d, logic carry);
-    logic [79:0] x;
-    x = d;
-    for (int i = 0; i < 20; i++) if (x[4*i+:4] >= 4'd5) x[4*i+:4] = x[4*i+:4] + 4'd3;
-    doubled = {x[78:0], carry};
-  endfunction
-
   logic [63:0] bits;
   logic [79:0] bcd;
   logic [4:0] steps;

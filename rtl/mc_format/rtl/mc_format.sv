@@ -221,10 +221,17 @@ module mc_format
   assign short_numbers = count_a == 5'd1 && count_b <= 5'd3 && !q.ret_cas;
   logic sent;
   assign sent = piece_valid && piece_ready;
-  wide_packer packer (
-      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
-      .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
-      .out_last
+  // What composes pieces and what joins them are a cycle each.
+  logic joins, join_ready, join_last;
+  logic [127:0] join_piece;
+  logic [4:0] join_bytes;
+  skid_buffer #(.W(134)) composed (
+      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data({piece_last, piece_bytes, piece}),
+      .out_valid(joins), .out_ready(join_ready), .out_data({join_last, join_bytes, join_piece})
+  );
+  packer pieces (
+      .clk, .rst, .in_valid(joins), .in_ready(join_ready), .in_data(join_piece), .in_bytes(join_bytes),
+      .in_last(join_last), .out_valid, .out_ready, .out_data, .out_bytes, .out_last
   );
 
   logic [5:0] key_left;

@@ -42,7 +42,7 @@ module udp_rx
   localparam logic [15:0] PAYLOAD_MAX = 16'd4000;
 
   typedef enum logic [3:0] {
-    S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6, S_IP6_SRC, S_IP6_DST, S_UDP, S_PAYLOAD, S_DRAIN, S_END
+    S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6, S_IP6_SRC, S_IP6_DST, S_UDP, S_PAYLOAD, S_DRAIN, S_SUM, S_END
   } state_t;
   state_t state;
   logic good, ends_good;
@@ -65,9 +65,14 @@ module udp_rx
   // What has been found out about the frame.
   logic [15:0] ip_left;       // bytes that IP still carries, the rest of its header included
   logic [15:0] pay_left;      // bytes of the datagram's payload
+  logic [3:0]  pay_take;      // of these, in the next beat
+  logic        pay_ends;      // it is the last one
   logic [15:0] udp_size;
   logic [3:0]  option_words;
   logic [31:0] header_sum, sum;
+  logic [19:0] addend;        // of what was taken in the cycle before
+  logic        udp_taken;     // that was UDP's header
+  logic        bad_header_sum;
   logic [11:0] pos, lf_end;
   logic bad_version, bad_length, fragment, extension, not_ours, short_udp, port_differs;
   logic bad_udp_size, no_header, multi_part, too_long, done;
@@ -87,9 +92,6 @@ module udp_rx
   function automatic logic host4(logic [7:0] first);
     host4 = first != 8'd0 && first < 8'd224;
   endfunction
-
-  logic [3:0] pay_take;
-  assign pay_take = pay_left > 16'd8 ? 4'd8 : pay_left[3:0];
 
   logic fifo_ready;
   logic push;
@@ -124,11 +126,9 @@ module udp_rx
   logic [63:0] beat;
   assign beat = view[63:0] & byte_mask(pay_take);
 
-  logic [15:0] folded, header_folded;
+  logic [15:0] folded;
   assign folded = fold32(sum);
-  assign header_folded = fold32(header_sum);
-  logic bad_header_sum, bad_sum, short_frame;
-  assign bad_header_sum = !held.v6 && header_folded != 16'hffff;
+  logic bad_sum, short_frame;
   assign bad_sum = held.has_checksum ? folded != 16'hffff : held.v6;
   assign short_frame = ip_left != 16'd0;
 
@@ -168,15 +168,18 @@ module udp_rx
 
   packet_fifo #(.W(69), .LOG(9)) payload (
       .clk, .rst, .in_valid(push), .in_ready(fifo_ready),
-      .in_data({pay_left <= 16'd8, pay_take, beat}), .commit(ends_good),
+      .in_data({pay_ends, pay_take, beat}), .commit(ends_good),
       .abort(state == S_END && !good), .out_valid, .out_ready,
       .out_data({out_last, out_bytes, out_data})
   );
 
-  // --- Sums of what is taken.
-  logic [31:0] window_sum16, pay_sum;
-  assign window_sum16 = {14'd0, beat_sum(view[63:0])} + {14'd0, beat_sum(view[127:64])};
-  assign pay_sum = {14'd0, beat_sum(beat)};
+  // --- Sums of what is taken. They are added a cycle later, and S_SUM waits for the last one.
+  logic [19:0] window_sum;
+  logic [3:0] udp_second;  // bytes of the window's second half that UDP's size covers
+  assign window_sum = {2'd0, beat_sum(view[63:0])} + {2'd0, beat_sum(view[127:64])};
+  assign udp_second = udp_length[15:4] != 12'd0 ? 4'd8 : {1'b0, udp_length[2:0]};
+  logic [15:0] after_udp;  // bytes of the payload, after UDP's and memcached's header
+  assign after_udp = udp_length - 16'd16;
 
   logic [15:0] taken;
   assign taken = {11'd0, take};
@@ -189,6 +192,12 @@ module udp_rx
       if (take != 5'd0 && state != S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
       if (state == S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
       if (ends) done <= 1'b1;
+      addend <= '0;
+      udp_taken <= 1'b0;
+      bad_header_sum <= !held.v6 && fold32(header_sum) != 16'hffff;
+      sum <= sum + {12'd0, addend} + (udp_taken ? {16'd0, udp_size} + 32'd17 : 32'd0);
+      // Until UDP's header, it is the sum of the addresses.
+      if (udp_taken) held.address_sum <= fold32(sum);
       case (state)
         S_IP4: begin
           // The start of a packet, of either version.
@@ -217,12 +226,13 @@ module udp_rx
           if (take != 5'd0 && !eth_v6) begin
             if (count < 5'd20) begin
               bad_length <= 1'b1;
-              state <= S_END;
+              state <= S_SUM;
             end else begin
               bad_version <= view[7:4] != 4'd4;
               bad_length <= ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size;
               ip_left <= total_size > 16'd16 ? total_size - 16'd16 : 16'd0;
-              header_sum <= window_sum16;
+              header_sum <= {12'd0, window_sum};
+              addend <= {4'd0, swap16(view[111:96])} + {4'd0, swap16(view[127:112])};
               option_words <= ihl - 4'd5;
               fragment <= (swap16(view[63:48]) & 16'h3fff) != 16'd0;
               not_ours <= view[79:72] != 8'd17 || !host4(view[103:96]);
@@ -237,7 +247,8 @@ module udp_rx
           held.dst_ip[31:0] <= swap32(view[31:0]);
           not_ours <= not_ours || !host4(view[7:0]);
           header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
-          state <= ends ? S_END : option_words != 4'd0 ? S_IP4_OPTIONS : S_UDP;
+          addend <= {4'd0, swap16(view[15:0])} + {4'd0, swap16(view[31:16])};
+          state <= ends ? S_SUM : option_words != 4'd0 ? S_IP4_OPTIONS : S_UDP;
           if (ends && (ip_left == 16'd4)) short_udp <= 1'b1;
         end
         S_IP4_OPTIONS:
@@ -245,7 +256,7 @@ module udp_rx
           header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
           option_words <= option_words - 4'd1;
           if (ends) begin
-            state <= S_END;
+            state <= S_SUM;
             short_udp <= 1'b1;
           end else if (option_words == 4'd1) begin
             state <= S_UDP;
@@ -260,7 +271,7 @@ module udp_rx
           fragment <= view[55:48] == 8'd44;
           extension <= view[55:48] == 8'd0 || view[55:48] == 8'd43 || view[55:48] == 8'd60;
           not_ours <= view[55:48] != 8'd17;
-          state <= ends ? S_END : S_IP6_SRC;
+          state <= ends ? S_SUM : S_IP6_SRC;
           if (ends) bad_length <= 1'b1;
         end
         S_IP6_SRC, S_IP6_DST:
@@ -271,9 +282,9 @@ module udp_rx
           if (view[7:0] == 8'hff || view[127:0] == 128'd0) not_ours <= 1'b1;
           if (state == S_IP6_SRC) held.src_ip <= {swap64(view[63:0]), swap64(view[127:64])};
           else held.dst_ip <= {swap64(view[63:0]), swap64(view[127:64])};
-          sum <= sum + window_sum16;
+          addend <= window_sum;
           if (ends) short_udp <= 1'b1;
-          state <= ends ? S_END : state == S_IP6_SRC ? S_IP6_DST : S_UDP;
+          state <= ends ? S_SUM : state == S_IP6_SRC ? S_IP6_DST : S_UDP;
         end
         S_UDP:
         if (take != 5'd0) begin
@@ -284,29 +295,17 @@ module udp_rx
           no_header <= udp_length <= 16'd16;
           multi_part <= swap16(view[111:96]) != 16'd1;
           udp_size <= udp_length;
-          pay_left <= udp_length - 16'd16;
+          pay_left <= after_udp;
+          pay_take <= after_udp > 16'd8 ? 4'd8 : after_udp[3:0];
+          pay_ends <= after_udp <= 16'd8;
           held.src_port <= swap16(view[15:0]);
           held.dst_port <= swap16(view[31:16]);
           held.has_checksum <= view[63:48] != 16'd0;
           held.request_id <= swap16(view[79:64]);
-          if (!held.v6) begin
-            held.address_sum <= fold32({16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
-                                       {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]});
-            sum <= window_sum16 + {16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
-                   {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]} + 32'd17 +
-                   {16'd0, udp_length};
-          end else begin
-            held.address_sum <= fold32(sum);
-            sum <= sum + window_sum16 + 32'd17 + {16'd0, udp_length};
-          end
-          if (udp_length < 16'd16 && udp_length >= 16'd8 && udp_length <= ip_left) begin
-            // Too short for memcached's header: the checksum covers less than has been taken.
-            sum <= (held.v6 ? sum : {16'd0, held.src_ip[31:16]} + {16'd0, held.src_ip[15:0]} +
-                    {16'd0, held.dst_ip[31:16]} + {16'd0, held.dst_ip[15:0]}) + 32'd17 +
-                   {16'd0, udp_length} + {14'd0, beat_sum(view[63:0])} +
-                   {14'd0, beat_sum(view[127:64] & byte_mask(4'(udp_length - 16'd8)))};
-          end
-          if (ends) state <= S_END;
+          // Where the datagram is too short for memcached's header, less than has been taken.
+          addend <= {2'd0, beat_sum(view[63:0])} + {2'd0, beat_sum(view[127:64] & byte_mask(udp_second))};
+          udp_taken <= 1'b1;
+          if (ends) state <= S_SUM;
           else if (udp_length <= 16'd16 || udp_length > ip_left || udp_length > PAYLOAD_MAX ||
                    swap16(view[31:16]) != udp_port)
             state <= S_DRAIN;
@@ -314,15 +313,18 @@ module udp_rx
         end
         S_PAYLOAD:
         if (push) begin
-          sum <= sum + pay_sum;
+          addend <= {2'd0, beat_sum(beat)};
           pos <= pos + {8'd0, pay_take};
           if (lf_in_beat != 4'd0) lf_end <= pos + {8'd0, lf_in_beat};
           pay_left <= pay_left - {12'd0, pay_take};
+          pay_take <= pay_left > 16'd16 ? 4'd8 : pay_left[3:0] - pay_take;
+          pay_ends <= pay_left <= 16'd16;
           if (count < {1'b0, pay_take}) bad_length <= 1'b1;
-          if (ends) state <= S_END;
-          else if (pay_left <= 16'd8) state <= S_DRAIN;
+          if (ends) state <= S_SUM;
+          else if (pay_ends) state <= S_DRAIN;
         end
-        S_DRAIN: if (ends) state <= S_END;
+        S_DRAIN: if (ends) state <= S_SUM;
+        S_SUM: state <= S_END;
         default:
         if (ends_good || !good) begin
           state <= S_IP4;

@@ -31,52 +31,67 @@ module udp_tx
 );
   // --- Reply bytes come in; each datagram's size and sum are taken.
   logic [10:0] seg_size;   // bytes so far, up to 1392
-  logic [31:0] seg_sum;
+  logic [25:0] seg_sum;
   logic [7:0] seg_beats;
   logic [3:0] seg_count;   // complete datagrams of this reply
   logic too_long;
 
   logic payload_ready, seg_ready, reply_ready;
   logic seg_push, store;
-  logic [63:0] masked;
+  // A beat, and the sum of its words, which takes the cycle before.
+  logic b_valid, b_ready, b_last;
+  logic [63:0] masked, b_data;
+  logic [3:0] b_bytes;
+  logic [17:0] b_sum;
   assign masked = in_data & byte_mask(in_bytes);
+  assign b_ready = payload_ready && seg_ready && reply_ready;
+  assign in_ready = !b_valid || b_ready;
+  always_ff @(posedge clk) begin
+    if (rst) b_valid <= 1'b0;
+    else if (in_ready) b_valid <= in_valid;
+    if (in_ready) begin
+      b_data <= masked;
+      b_bytes <= in_bytes;
+      b_last <= in_last;
+      b_sum <= beat_sum(masked);
+    end
+  end
   logic step;
-  assign in_ready = payload_ready && seg_ready && reply_ready;
-  assign step = in_valid && in_ready;
+  assign step = b_valid && b_ready;
   logic has_bytes, closes_seg;
-  assign has_bytes = in_bytes != 4'd0;
+  assign has_bytes = b_bytes != 4'd0;
   assign closes_seg = (has_bytes && seg_beats == 8'(DATAGRAM_BEATS - 1)) ||
-                      (in_last && (has_bytes || seg_beats != 8'd0));
+                      (b_last && (has_bytes || seg_beats != 8'd0));
   logic overflows;
   assign overflows = too_long || (has_bytes && seg_count == 4'(SEGMENTS_MAX));
   assign store = step && has_bytes && !overflows;
   assign seg_push = step && closes_seg && !overflows;
   logic [10:0] size_next;
-  logic [31:0] sum_next;
-  assign size_next = seg_size + {7'd0, in_bytes};
-  assign sum_next = seg_sum + {14'd0, beat_sum(masked)};
-  assign dropped = step && in_last && overflows;
+  logic [25:0] sum_next;  // of 174 beats
+  assign size_next = seg_size + {7'd0, b_bytes};
+  assign sum_next = seg_sum + {8'd0, b_sum};
+  assign dropped = step && b_last && overflows;
 
   logic payload_valid, payload_take;
   logic [63:0] payload;
   packet_fifo #(.W(64), .LOG(11)) payload_fifo (
-      .clk, .rst, .in_valid(store), .in_ready(payload_ready), .in_data(masked),
-      .commit(step && in_last), .abort(step && overflows), .out_valid(payload_valid),
+      .clk, .rst, .in_valid(store), .in_ready(payload_ready), .in_data(b_data),
+      .commit(step && b_last), .abort(step && overflows), .out_valid(payload_valid),
       .out_ready(payload_take), .out_data(payload)
   );
   logic seg_valid, seg_take;
   logic [10:0] s_size;
-  logic [15:0] s_sum;
-  packet_fifo #(.W(27), .LOG(6)) segments (
+  logic [25:0] s_sum;
+  packet_fifo #(.W(37), .LOG(6)) segments (
       .clk, .rst, .in_valid(seg_push), .in_ready(seg_ready),
-      .in_data({size_next, fold32({16'd0, fold32(sum_next)})}), .commit(step && in_last),
+      .in_data({size_next, sum_next}), .commit(step && b_last),
       .abort(step && overflows), .out_valid(seg_valid), .out_ready(seg_take),
       .out_data({s_size, s_sum})
   );
   logic reply_valid, reply_take;
   logic [3:0] reply_count;
   fifo #(.W(4), .LOG(5)) replies (
-      .clk, .rst, .in_valid(step && in_last), .in_ready(reply_ready),
+      .clk, .rst, .in_valid(step && b_last), .in_ready(reply_ready),
       .in_data(overflows ? 4'd0 : seg_count + {3'd0, closes_seg}), .out_valid(reply_valid),
       .out_ready(reply_take), .out_data(reply_count)
   );
@@ -89,7 +104,7 @@ module udp_tx
       seg_count <= '0;
       too_long <= 1'b0;
     end else if (step) begin
-      if (closes_seg || in_last) begin
+      if (closes_seg || b_last) begin
         seg_size <= '0;
         seg_sum <= '0;
         seg_beats <= '0;
@@ -98,7 +113,7 @@ module udp_tx
         seg_sum <= sum_next;
         seg_beats <= seg_beats + 8'd1;
       end
-      if (in_last) begin
+      if (b_last) begin
         seg_count <= '0;
         too_long <= 1'b0;
       end else begin
@@ -147,7 +162,7 @@ module udp_tx
         p_sequence <= sequence_number;
         p_count <= reply_count;
         p_size <= s_size;
-        p_udp <= {16'd0, ctx.address_sum} + {16'd0, s_sum} + 32'd17 + {15'd0, udp_size, 1'b0} +
+        p_udp <= {16'd0, ctx.address_sum} + {6'd0, s_sum} + 32'd17 + {15'd0, udp_size, 1'b0} +
                  {16'd0, ctx.src_port} + {16'd0, ctx.dst_port} + {16'd0, ctx.request_id} +
                  {28'd0, sequence_number} + {28'd0, reply_count};
         p_ip <= {16'd0, ctx.address_sum} + 32'h4500 + 32'h4000 + 32'h4011 + {16'd0, udp_size} + 32'd20;
@@ -174,9 +189,9 @@ module udp_tx
   state_t state;
   logic piece_valid, piece_ready, piece_last;
   logic [63:0] piece;
-  logic [3:0] piece_bytes;
+  logic [4:0] piece_bytes;
   logic [10:0] left;
-  byte_packer packer (
+  packer #(.PIECE(8)) pieces (
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
       .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
       .out_last
@@ -193,7 +208,7 @@ module udp_tx
   always_comb begin
     piece_valid = state != U_IDLE || (prepared && eth_ready);
     piece = '0;
-    piece_bytes = 4'd8;
+    piece_bytes = 5'd8;
     piece_last = 1'b0;
     case (state)
       U_IDLE:
@@ -204,7 +219,7 @@ module udp_tx
                    : {swap32(h.dst_ip[31:0]), swap16(h_ip_sum), 8'd17, 8'd64};
       U_IP1: begin
         piece = h.v6 ? swap64(h.dst_ip[63:0]) : {32'd0, swap32(h.src_ip[31:0])};
-        piece_bytes = h.v6 ? 4'd8 : 4'd4;
+        piece_bytes = h.v6 ? 5'd8 : 5'd4;
       end
       U_IP2: piece = swap64(h.src_ip[127:64]);
       U_IP3: piece = swap64(h.src_ip[63:0]);
@@ -213,7 +228,7 @@ module udp_tx
       default: begin
         piece_valid = payload_valid;
         piece = payload;
-        piece_bytes = left > 11'd8 ? 4'd8 : left[3:0];
+        piece_bytes = left > 11'd8 ? 5'd8 : {1'b0, left[3:0]};
         piece_last = left <= 11'd8;
       end
     endcase

@@ -88,4 +88,8 @@ module item_reader #(
       end
     end
   end
+
+`ifdef FORMAL
+  `include "item_reader_formal.svh"
+`endif
 endmodule

@@ -100,4 +100,8 @@ module item_writer #(
       burst_left <= burst_left - 4'd1;
     end
   end
+
+`ifdef FORMAL
+  `include "item_writer_formal.svh"
+`endif
 endmodule

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Joins pieces of 0 to PIECE bytes to a stream of full beats of 8 bytes, one a cycle. Bytes of a
+// piece above its size are ignored. The last beat of a packet has 0 to 8 bytes, and zeros behind
+// them; it has 0 only where the packet's size is a multiple of 8 and its last piece was empty.
+module packer #(
+    parameter int PIECE = 16   // 8 or 16
+) (
+    input  logic               clk,
+    input  logic               rst,
+    input  logic               in_valid,
+    output logic               in_ready,
+    input  logic [8*PIECE-1:0] in_data,
+    input  logic [4:0]         in_bytes,
+    input  logic               in_last,
+    output logic               out_valid,
+    input  logic               out_ready,
+    output logic [63:0]        out_data,
+    output logic [3:0]         out_bytes,
+    output logic               out_last
+);
+  localparam int HELD = 8 * (PIECE - 1);
+  logic [HELD-1:0] held;
+  logic [3:0] held_bytes;  // at most PIECE - 1
+  logic rest;  // the held bytes are the end of a packet
+  logic [8*PIECE-1:0] piece;
+  logic [HELD+63:0] all;    // what is held, and the piece
+  logic [4:0] total;
+  logic accepts, joins, emits;
+
+  always_comb for (int i = 0; i < PIECE; i++) piece[8*i+:8] = joins && 5'(i) < in_bytes ? in_data[8*i+:8] : 8'h00;
+  // A piece that the held bytes leave space for. Where a whole beat is offered without it, it does
+  // not become the last one.
+  assign accepts = !rest && (!held_bytes[3] || (in_bytes != 5'd0 && {2'd0, held_bytes} + {1'b0, in_bytes} <= 6'd23));
+  assign joins = accepts && in_valid;
+  assign all = {64'd0, held} | ((HELD + 64)'(piece) << {held_bytes, 3'b000});
+  assign total = joins ? {1'b0, held_bytes} + in_bytes : {1'b0, held_bytes};
+  assign emits = total >= 5'd8 || rest || (joins && in_last);
+  assign in_ready = accepts && (out_ready || !emits);
+  assign out_valid = emits;
+  assign out_data = all[63:0];
+  assign out_bytes = total > 5'd8 ? 4'd8 : total[3:0];
+  assign out_last = (rest || (joins && in_last)) && total <= 5'd8;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      held <= '0;
+      held_bytes <= '0;
+      rest <= 1'b0;
+    end else if (emits) begin
+      if (out_ready) begin
+        held <= all[HELD+63:64];
+        held_bytes <= total > 5'd8 ? 4'(total - 5'd8) : 4'd0;
+        rest <= (rest || (joins && in_last)) && !out_last;
+      end
+    end else begin
+      held <= all[HELD-1:0];
+      held_bytes <= total[3:0];
+    end
+  end
+
+`ifdef FORMAL
+  `include "packer_formal.svh"
+`endif
+endmodule

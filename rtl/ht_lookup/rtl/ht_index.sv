@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The index: rows of 8 ways in block memory. A way has a valid bit, a tag, the item's size in beats
+// and which half of its slot holds the item. A row never holds the same tag twice, so at most one
+// item has to be read and compared; a key that meets another key's tag in its row replaces it.
+//
+// Three stages: a row is read, its tags are compared, a way is chosen. REQUIRES: a row does not
+// change while an operation on it is here (ht_lookup's scoreboard).
+module ht_index #(
+    parameter int ROW_BITS = 11,
+    parameter int TAG_BITS = 16,
+    parameter int W = 8         // what goes with an operation
+) (
+    input  logic                clk,
+    input  logic                rst,
+    output logic                ready,  // the index has been cleared after reset
+    input  logic                in_valid,  // REQUIRES: ready and in_ready
+    output logic                in_ready,
+    input  logic [ROW_BITS-1:0] in_row,
+    input  logic [TAG_BITS-1:0] in_tag,
+    input  logic                in_keyed,  // else nothing is found
+    input  logic                in_blind,  // what is found is not read
+    input  logic [W-1:0]        in_data,
+    output logic                out_valid,
+    input  logic                out_ready,
+    output logic [ROW_BITS-1:0] out_row,
+    output logic [TAG_BITS-1:0] out_tag,
+    output logic                out_found,   // a way has the tag
+    output logic [2:0]          out_way,     // it, or the one to replace
+    output logic                out_half,    // of the slot that holds the item
+    output logic [7:0]          out_beats,   // of the item
+    output logic [W-1:0]        out_data,
+    // An item to read from memory; in the order of the operations.
+    output logic                read_valid,
+    input  logic                read_ready,
+    output logic [ROW_BITS+3:0] read_slot,   // {row, way, half}
+    output logic [7:0]          read_beats,
+    // Changes, from key_check.
+    input  logic                update_valid,
+    input  logic [ROW_BITS-1:0] update_row,
+    input  logic [2:0]          update_way,
+    input  logic                update_live,
+    input  logic [TAG_BITS-1:0] update_tag,
+    input  logic                update_half,
+    input  logic [7:0]          update_beats,
+    input  logic                touch_valid,  // an access, for the pseudo-LRU
+    input  logic [ROW_BITS-1:0] touch_row,
+    input  logic [2:0]          touch_way
+);
+  localparam int WAYS = 8;
+  localparam int ENTRY = 1 + TAG_BITS + 1 + 8;
+
+  // --- Clearing after reset.
+  logic [ROW_BITS:0] clear_row;
+  assign ready = clear_row[ROW_BITS];
+
+  // --- First stage: the row is read.
+  logic s1_valid, s1_keyed, s1_blind;
+  logic [ROW_BITS-1:0] s1_row;
+  logic [TAG_BITS-1:0] s1_tag;
+  logic [W-1:0] s1_data;
+  logic [ENTRY-1:0] entries[WAYS];
+  for (genvar w = 0; w < WAYS; w++) begin : g_way
+    logic [ENTRY-1:0] mem[2**ROW_BITS];
+    logic write;
+    assign write = !ready || (update_valid && update_way == 3'(w));
+    always_ff @(posedge clk) begin
+      if (in_valid) entries[w] <= mem[in_row];
+      if (write)
+        mem[ready?update_row : clear_row[ROW_BITS-1:0]] <=
+            ready ? {update_live, update_tag, update_half, update_beats} : '0;
+    end
+  end
+  // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a
+  // worse choice.
+  logic [6:0] lru[2**ROW_BITS];
+  logic [6:0] s1_lru, touch_lru;
+  logic touch_pending;
+  logic [ROW_BITS-1:0] touch_row_q;
+  logic [2:0] touch_way_q;
+  always_ff @(posedge clk) begin
+    if (in_valid) s1_lru <= lru[in_row];
+    if (touch_valid) touch_lru <= lru[touch_row];
+    touch_pending <= touch_valid && !rst;
+    touch_row_q <= touch_row;
+    touch_way_q <= touch_way;
+    if (touch_pending || !ready)
+      lru[ready?touch_row_q : clear_row[ROW_BITS-1:0]] <= ready ? used(touch_lru, touch_way_q) : '0;
+  end
+  function automatic logic [6:0] used(logic [6:0] tree, logic [2:0] way);
+    used = tree;
+    used[0] = !way[2];
+    used[1+way[2]] = !way[1];
+    used[3+way[2:1]] = !way[0];
+  endfunction
+  function automatic logic [2:0] oldest(logic [6:0] tree);
+    logic [2:0] way;
+    way[2] = tree[0];
+    way[1] = tree[1+way[2]];
+    way[0] = tree[3+way[2:1]];
+    oldest = way;
+  endfunction
+
+  // --- Second stage: tags are compared.
+  logic s2_valid, s2_ready, s2_blind;
+  logic [ROW_BITS-1:0] s2_row;
+  logic [TAG_BITS-1:0] s2_tag;
+  logic [W-1:0] s2_data;
+  logic [6:0] s2_lru;
+  logic [WAYS-1:0] has_tag, is_free;
+  logic [8:0] item_of[WAYS];  // half and size
+  assign in_ready = !s1_valid || s2_ready;
+  always_ff @(posedge clk) begin
+    if (s2_ready) begin
+      s2_data <= s1_data;
+      s2_row <= s1_row;
+      s2_tag <= s1_tag;
+      s2_blind <= s1_blind;
+      s2_lru <= s1_lru;
+      for (int w = 0; w < WAYS; w++) begin
+        has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && entries[w][ENTRY-2-:TAG_BITS] == s1_tag;
+        is_free[w] <= !entries[w][ENTRY-1];
+        item_of[w] <= entries[w][8:0];
+      end
+    end
+  end
+
+  // --- Third stage: a way is chosen.
+  logic [2:0] found_way, free_way;
+  always_comb begin
+    found_way = 3'd0;
+    free_way = 3'd0;
+    for (int w = WAYS - 1; w >= 0; w--) begin
+      if (has_tag[w]) found_way = 3'(w);
+      if (is_free[w]) free_way = 3'(w);
+    end
+  end
+  logic [2:0] way;
+  assign way = out_found ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
+  logic reads;
+  assign reads = out_found && !s2_blind;
+
+  assign s2_ready = !s2_valid || (out_ready && (!reads || read_ready));
+  assign out_valid = s2_valid && (!reads || read_ready);
+  assign read_valid = s2_valid && reads && out_ready;
+  assign out_row = s2_row;
+  assign out_tag = s2_tag;
+  assign out_data = s2_data;
+  assign out_found = has_tag != '0;
+  assign out_way = way;
+  assign out_half = item_of[way][8];
+  assign out_beats = item_of[way][7:0];
+  assign read_slot = {s2_row, way, out_half};
+  assign read_beats = out_beats;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      s1_valid <= 1'b0;
+      s2_valid <= 1'b0;
+      clear_row <= '0;
+    end else begin
+      if (!ready) clear_row <= clear_row + 1'b1;
+      if (in_ready) s1_valid <= in_valid;
+      if (s2_ready) s2_valid <= s1_valid;
+    end
+  end
+  always_ff @(posedge clk) begin
+    if (in_valid) begin
+      s1_data <= in_data;
+      s1_row <= in_row;
+      s1_tag <= in_tag;
+      s1_keyed <= in_keyed;
+      s1_blind <= in_blind;
+    end
+  end
+
+`ifdef FORMAL
+  `include "ht_index_formal.svh"
+`endif
+endmodule

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the binary requests of a datagram: 16 bytes of the header, its CAS id, extras, key and value,
+// up to 8 bytes of key or value a cycle.
+module binary_reader
+  import wc_pkg::*;
+(
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         active,   // the datagram is binary, and there is more of it
+    input  logic         room,     // for an operation, its key and its value
+    input  logic [127:0] view,
+    input  window_t      w,
+    input  logic [11:0]  left,     // bytes of the datagram
+    output logic         between,  // no request has been begun
+    output reading_t     reading
+);
+  typedef enum logic [2:0] {S_HEADER, S_CAS, S_EXTRAS, S_EXTRAS2, S_KEY, S_VALUE, S_SKIP} state_t;
+  state_t state;
+  assign between = state == S_HEADER;
+
+  meta_t m;                 // of the operation in progress
+  logic [15:0] bin_key;
+  logic [7:0] bin_extras;
+  logic [11:0] bin_body, body_left;
+  logic no_body;
+
+  // --- The header, when its first 16 bytes are in the window, and what is found out about it, which
+  // is used in the cycle after.
+  logic [15:0] h_key;
+  logic [7:0] h_extras;
+  logic [31:0] h_body;
+  logic [11:0] h_left;      // bytes after the whole header
+  assign h_key = swap16(view[31:16]);
+  assign h_extras = view[39:32];
+  assign h_body = swap32(view[95:64]);
+  assign h_left = left - 12'd24;
+  form_t h_form, form;
+  op_t h_op, form_op;
+  err_t h_error, b_error;
+  logic h_quiet, h_shows_key, h_touch, h_quit, h_valid, h_closes;
+  logic form_quiet, form_key, form_touch, form_quit, b_valid, b_closes;
+  logic too_short;          // the body is not all there
+  logic nothing_after;      // or just so
+  binary_form forms (
+      .opcode(view[15:8]), .bin_key(h_key), .bin_extras(h_extras), .bin_body(h_body), .form(h_form), .form_op(h_op),
+      .form_quiet(h_quiet), .form_key(h_shows_key), .form_touch(h_touch), .form_quit(h_quit), .b_valid(h_valid),
+      .b_closes(h_closes), .b_error(h_error)
+  );
+
+  // --- Steps.
+  logic go8, go16;
+  assign go8 = room && w.has10;
+  assign go16 = room && w.has16;
+  logic [3:0] body_take, key_take;
+  assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
+  assign key_take = bin_key > 16'd8 ? 4'd8 : bin_key[3:0];
+  logic [4:0] take;
+  logic emit, push_key, push_value, stops;
+  meta_t e;                 // the operation that is emitted
+  assign reading = '{take: take, emit: emit, op: e, stops: stops, push_key: push_key, key_part: key_take,
+                     push_value: push_value, value_part: body_take};
+  always_comb begin
+    take = 5'd0;
+    emit = 1'b0;
+    e = m;
+    stops = 1'b0;
+    push_key = 1'b0;
+    push_value = 1'b0;
+    case (state)
+      S_HEADER:
+      if (active && go16) begin
+        if (left >= 12'd24 && view[7:0] == 8'h80) take = 5'd16;
+        else stops = 1'b1;
+      end
+      S_CAS:
+      if (go8) begin
+        take = 5'd8;
+        e.bin = 1'b1;
+        e.kbeats = '0;
+        e.vbeats = '0;
+        e.vlen = '0;
+        e.op = form_op;
+        e.quiet = form_quiet;
+        if (!b_valid) begin
+          emit = 1'b1;
+          stops = b_closes || nothing_after;
+          e.op = OP_ERROR;
+          e.err = b_error;
+          e.quiet = 1'b0;
+        end else if (too_short) begin
+          emit = 1'b1;
+          stops = 1'b1;
+          e.op = OP_ERROR;
+          e.err = ERR_FORMAT;
+          e.quiet = 1'b0;
+        end else if (no_body) begin
+          emit = 1'b1;
+        end
+        if (form_quit) stops = 1'b1;
+      end
+      S_EXTRAS:
+      if (go16) begin
+        take = bin_extras == 8'd20 ? 5'd16 : bin_extras[4:0];
+        if (form == FORM_FLUSH) begin
+          emit = 1'b1;
+          e.exptime = view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
+        end
+      end
+      S_EXTRAS2: if (go8) take = 5'd4;
+      S_KEY:
+      if (go8) begin
+        push_key = 1'b1;
+        take = {1'b0, key_take};
+        e.kbeats = m.kbeats + 6'd1;
+        if (bin_key <= 16'd8 && body_left == 12'd0) emit = 1'b1;
+      end
+      S_VALUE:
+      if (go8) begin
+        push_value = 1'b1;
+        take = {1'b0, body_take};
+        e.vbeats = m.vbeats + 9'd1;
+        if (body_left <= 12'd8) begin
+          emit = 1'b1;
+          if (m.vlen > 12'(VALUE_MAX)) begin
+            e.op = OP_ERROR;
+            e.err = ERR_TOOLARGE;
+            e.quiet = 1'b0;
+          end
+        end
+      end
+      S_SKIP: if (room && w.has8) take = {1'b0, body_take};
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state <= S_HEADER;
+      m <= '0;
+    end else begin
+      case (state)
+        S_HEADER: begin
+          m <= '0;
+          m.bin <= 1'b1;
+          m.opcode <= view[15:8];
+          m.opaque <= view[127:96];
+          bin_key <= h_key;
+          bin_extras <= h_extras;
+          bin_body <= h_body[11:0];
+          no_body <= h_body == 32'd0;
+          body_left <= h_body[11:0] - h_key[11:0] - {4'd0, h_extras};
+          form <= h_form;
+          form_op <= h_op;
+          form_quiet <= h_quiet;
+          form_key <= h_shows_key;
+          form_touch <= h_touch;
+          form_quit <= h_quit;
+          b_valid <= h_valid;
+          b_closes <= h_closes;
+          b_error <= h_error;
+          too_short <= {20'd0, h_left} < h_body;
+          nothing_after <= {20'd0, h_left} <= h_body;
+          if (take != 5'd0) state <= S_CAS;
+        end
+        S_CAS:
+        if (go8) begin
+          m.op <= form_op;
+          m.quiet <= form_quiet;
+          m.ret_key <= form_key;
+          m.touch <= form_touch;
+          m.cas <= swap64(view[63:0]);
+          m.cas_cmp <= view[63:0] != 64'd0;
+          // A compare-and-swap of all three.
+          if (view[63:0] != 64'd0 && (form_op == OP_ADD || form_op == OP_REPLACE)) m.op <= OP_SET;
+          m.klen <= bin_key[7:0];
+          m.vlen <= body_left;
+          if (!emit) begin
+            state <= bin_extras != 8'd0 ? S_EXTRAS : S_KEY;
+          end else if (stops || b_valid || no_body) begin
+            state <= S_HEADER;
+          end else begin
+            body_left <= bin_body;
+            state <= S_SKIP;
+          end
+        end
+        S_EXTRAS:
+        if (go16) begin
+          case (form)
+            FORM_STORE: begin
+              m.flags <= swap32(view[31:0]);
+              m.exptime <= view[39] ? 32'h7fff_ffff : swap32(view[63:32]);
+            end
+            FORM_KEYTIME: m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
+            default: begin
+              m.delta <= swap64(view[63:0]);
+              m.initial_value <= swap64(view[127:64]);
+            end
+          endcase
+          state <= form == FORM_FLUSH ? S_HEADER : bin_extras == 8'd20 ? S_EXTRAS2 : S_KEY;
+        end
+        S_EXTRAS2:
+        if (go8) begin
+          m.vivify <= view[31:0] != 32'hffff_ffff;
+          m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
+          state <= S_KEY;
+        end
+        S_KEY:
+        if (go8) begin
+          m.kbeats <= m.kbeats + 6'd1;
+          bin_key <= bin_key - {12'd0, key_take};
+          if (bin_key <= 16'd8) state <= body_left != 12'd0 ? S_VALUE : S_HEADER;
+        end
+        S_VALUE:
+        if (go8) begin
+          m.vbeats <= m.vbeats + 9'd1;
+          body_left <= body_left - {8'd0, body_take};
+          if (body_left <= 12'd8) state <= S_HEADER;
+        end
+        S_SKIP: begin
+          body_left <= body_left - {7'd0, take};
+          if (body_left == {7'd0, take}) state <= S_HEADER;
+        end
+        default: ;
+      endcase
+    end
+  end
+endmodule

@@ -63,6 +63,13 @@ def verified() -> str:
     return f"{only([row for row in rows(FILE, measure='cost') if 'instructions' in row])['verified']:,}"
 
 
+@value("nic-cache-stack")
+def stack() -> str:
+    """Of the largest function, and of all together."""
+    found = only([row for row in rows(FILE, measure="cost") if "instructions" in row])["stack"]
+    return f"{max(found)} bytes in one function, {sum(found)} in all of them"
+
+
 def latencies() -> str:
     hit, host = (median("one client", server, "p50_us") for server in (NIC, HOST))
     return f"{hit:.1f}, {host:.1f} us over veth"
@@ -100,6 +107,7 @@ def gain(workload: str) -> float:
     return max(host / (ratio * hit + (1 - ratio) * host) for ratio in ratios)
 
 
+@value("nic-cache-gains")
 def gains() -> str:
     return ", ".join(f"{gain(workload):.2f}" for workload in "abcd")
 
@@ -108,6 +116,8 @@ def gains() -> str:
 def rates_by_mix() -> str:
     """Figure 13 with servers: requests a second by the share of gets."""
     found = rows(FILE, measure="mixes")
+    if not found:
+        return "Not measured yet: `bench/nic_cache/run --only mixes`."
     shares = sorted({row["gets"] for row in found})
     lines = []
     for server in dict.fromkeys(row["server"] for row in found):

@@ -20,6 +20,7 @@ from .support import NicServer, request, say
 ROUNDS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 20
 
 
+@pytest.mark.long
 @in_own_network
 def test_a_killed_server_leaves_nothing_that_answers(link):
     """Each server has another value; none is ever answered after its server's death."""

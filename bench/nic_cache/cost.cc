@@ -4,7 +4,7 @@
 // line for each kind of frame. A run turns a request into its reply, so each needs a call of its
 // own; what the kernel's clock takes is measured with a frame that passes at once, and is part of
 // all those numbers. Frames that pass unchanged are run many times in one call, too.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -139,7 +139,8 @@ int run() {
   bench.add("set", frame_with("set a 0 0 1\r\nx\r\n"), false);
   bench.measure();
   const ProgramSize size = bench.size();
-  fmt::print("{{\"instructions\": {}, \"verified\": {}}}\n", size.instructions, size.verified);
+  fmt::print("{{\"instructions\": {}, \"verified\": {}, \"stack\": [{}]}}\n", size.instructions,
+             size.verified, fmt::join(size.stack, ", "));
   return 0;
 }
 

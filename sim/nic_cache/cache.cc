@@ -44,6 +44,17 @@ const Item* NicCache::find(uint32_t key, uint32_t hash) {
   return nullptr;
 }
 
+bool NicCache::holds(uint32_t key, uint32_t hash) const {
+  const uint64_t row = row_of(hash);
+  const uint32_t way = way_of(row, tag_of(hash));
+  return way != kNoWay && dram_[row * geometry_.ways + way].key == key;
+}
+
+bool NicCache::has_space(uint32_t hash) const {
+  const uint64_t row = row_of(hash);
+  return way_of(row, tag_of(hash)) == kNoWay && way_of(row, kEmpty) != kNoWay;
+}
+
 void NicCache::put(const Item& item, uint32_t hash, std::vector<Item>* gone) {
   WC_ASSERT(accepts(item.bytes));
   const uint64_t row = row_of(hash);

@@ -41,6 +41,11 @@ class NicCache {
   // next call that is not const.
   const Item* find(uint32_t key, uint32_t hash);
 
+  // Whether it has the item of `key`. No use.
+  bool holds(uint32_t key, uint32_t hash) const;
+  // Whether an item that is not in the cache would evict none of its row.
+  bool has_space(uint32_t hash) const;
+
   // Whether put() accepts items of `bytes`.
   bool accepts(uint32_t bytes) const { return bytes <= item_bytes_max_; }
 

@@ -4,7 +4,11 @@
 namespace warpcache::nic {
 
 Front::Front(const Geometry& geometry, const Policies& policies, Host* host)
-    : cache_(geometry), policies_(policies), host_(host), inflight_(policies.inflight_max) {}
+    : cache_(geometry),
+      policies_(policies),
+      host_(host),
+      inflight_(policies.inflight_max),
+      asked_(policies.admission == Admission::kFrequent ? geometry.entries() : 1) {}
 
 std::optional<uint32_t> Front::get(uint32_t key, uint32_t hash, Miss* miss) {
   ++counters_.gets;
@@ -12,7 +16,8 @@ std::optional<uint32_t> Front::get(uint32_t key, uint32_t hash, Miss* miss) {
     ++counters_.hits;
     return item->value;
   }
-  *miss = {key, hash, InflightMisses::kNone, std::nullopt};
+  *miss = {key, hash, InflightMisses::kNone, std::nullopt, true};
+  if (policies_.admission == Admission::kFrequent) miss->admitted = asked_.add(hash) > 1;
   if (policies_.allocate == ReadAllocate::kSafe) miss->place = inflight_.start(key);
   miss->reply = host_->get(key);
   return std::nullopt;
@@ -35,6 +40,10 @@ void Front::finish(const Miss& miss) {
     ++counters_.oversize_fills;
     return;
   }
+  if (!miss.admitted && !cache_.has_space(miss.hash)) {
+    ++counters_.rare;
+    return;
+  }
   ++counters_.fills;
   store(*miss.reply, miss.hash);
 }
@@ -42,10 +51,13 @@ void Front::finish(const Miss& miss) {
 void Front::set(uint32_t key, uint32_t hash, uint32_t value, uint32_t bytes) {
   ++counters_.sets;
   inflight_.kill(key);
-  const bool back = policies_.write == WritePolicy::kBack;
+  const WritePolicy write = policies_.write;
+  const bool back = write == WritePolicy::kBack;
   const Item item{key, value, bytes, back};
-  if (!cache_.accepts(bytes)) {
-    ++counters_.oversize_sets;
+  const bool stored = write != WritePolicy::kInvalidate &&
+                      (write != WritePolicy::kUpdate || cache_.holds(key, hash));
+  if (!stored || !cache_.accepts(bytes)) {
+    if (!cache_.accepts(bytes)) ++counters_.oversize_sets;
     drop(key, hash);
     host_->set(item);
     return;
@@ -95,7 +107,21 @@ std::string_view name(ReadAllocate allocate) {
 }
 
 std::string_view name(WritePolicy write) {
-  return write == WritePolicy::kBack ? "back" : "forward";
+  switch (write) {
+    case WritePolicy::kBack:
+      return "back";
+    case WritePolicy::kForward:
+      return "forward";
+    case WritePolicy::kInvalidate:
+      return "invalidate";
+    case WritePolicy::kUpdate:
+      return "update";
+  }
+  return "";
+}
+
+std::string_view name(Admission admission) {
+  return admission == Admission::kAll ? "all" : "frequent";
 }
 
 std::optional<ReadAllocate> read_allocate_of(std::string_view name_) {
@@ -106,8 +132,16 @@ std::optional<ReadAllocate> read_allocate_of(std::string_view name_) {
 }
 
 std::optional<WritePolicy> write_policy_of(std::string_view name_) {
-  for (const auto write : {WritePolicy::kBack, WritePolicy::kForward}) {
+  for (const auto write : {WritePolicy::kBack, WritePolicy::kForward, WritePolicy::kInvalidate,
+                           WritePolicy::kUpdate}) {
     if (name(write) == name_) return write;
+  }
+  return std::nullopt;
+}
+
+std::optional<Admission> admission_of(std::string_view name_) {
+  for (const auto admission : {Admission::kAll, Admission::kFrequent}) {
+    if (name(admission) == name_) return admission;
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/frequency_sketch.h"
 #include "nic_cache/cache.h"
 #include "nic_cache/host.h"
 #include "nic_cache/inflight.h"
@@ -24,14 +25,24 @@ enum class ReadAllocate : uint8_t {
 };
 
 enum class WritePolicy : uint8_t {
-  kBack,     // section 3: a SET is stored in the NIC; the host gets it at its eviction
-  kForward,  // section 5: a SET is stored in the NIC and sent to the host
+  kBack,        // section 3: a SET is stored in the NIC; the host gets it at its eviction
+  kForward,     // section 5: a SET is stored in the NIC and sent to the host
+  kInvalidate,  // the host gets a SET, and the NIC drops the item: the server's
+                // --nic-cache-write=forward
+  kUpdate,      // likewise, but an item that is in the NIC is replaced there: =through
+};
+
+// Which items are cached.
+enum class Admission : uint8_t {
+  kAll,
+  kFrequent,  // where one evicts another, those that were missed before: --nic-cache-fill=frequent
 };
 
 struct Policies {
   ReadAllocate allocate = ReadAllocate::kSafe;
   WritePolicy write = WritePolicy::kForward;
-  uint32_t inflight_max = 256;  // outstanding misses that kSafe can track
+  Admission admission = Admission::kAll;  // of fills
+  uint32_t inflight_max = 256;            // outstanding misses that kSafe can track
 };
 
 struct FrontCounters {
@@ -45,6 +56,7 @@ struct FrontCounters {
   uint64_t killed = 0;          // replies not cached: a write to the key came in between
   uint64_t untracked = 0;       // replies not cached: too many outstanding misses
   uint64_t oversize_fills = 0;  // replies not cached: too large
+  uint64_t rare = 0;            // replies not cached: asked for once
 };
 
 // A GET that missed and is sent to the host.
@@ -53,6 +65,7 @@ struct Miss {
   uint32_t hash = 0;
   uint32_t place = InflightMisses::kNone;
   std::optional<Item> reply;  // the host's reply, which arrives later
+  bool admitted = true;       // cached whatever it evicts
 };
 
 class Front {
@@ -80,13 +93,16 @@ class Front {
   Policies policies_;
   Host* host_;
   InflightMisses inflight_;
+  FrequencySketch asked_;   // misses of keys
   std::vector<Item> gone_;  // evicted by one store(); a member to reuse its memory
   FrontCounters counters_;
 };
 
 std::string_view name(ReadAllocate allocate);
 std::string_view name(WritePolicy write);
+std::string_view name(Admission admission);
 std::optional<ReadAllocate> read_allocate_of(std::string_view name);
 std::optional<WritePolicy> write_policy_of(std::string_view name);
+std::optional<Admission> admission_of(std::string_view name);
 
 }  // namespace warpcache::nic

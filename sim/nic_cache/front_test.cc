@@ -28,8 +28,8 @@ uint32_t hash_of(uint32_t key) { return (key & 1) << 31 | (key / 2 + 1); }
 // A NIC and its host, with each key's hash made from its number.
 struct Machine {
   explicit Machine(ReadAllocate allocate, WritePolicy write, uint32_t tag_bits = 8,
-                   uint32_t inflight_max = 8)
-      : host(kKeys, 0), front(tiny(tag_bits), {allocate, write, inflight_max}, &host) {}
+                   uint32_t inflight_max = 8, Admission admission = Admission::kAll)
+      : host(kKeys, 0), front(tiny(tag_bits), {allocate, write, admission, inflight_max}, &host) {}
 
   void set(uint32_t key, uint32_t value, uint32_t bytes = 10) {
     front.set(key, hash_of(key), value, bytes);
@@ -86,6 +86,39 @@ TEST(Front, ForwardTellsTheHostAtOnceAndNeverAgain) {
   EXPECT_EQ(machine.host.counters().sets, 8u);
   EXPECT_EQ(machine.front.counters().writebacks, 0u);
   for (uint32_t key = 0; key < 8; ++key) EXPECT_EQ(machine.read(key), 100 + key);
+}
+
+TEST(Front, InvalidateDropsWhatIsSetAndUpdateReplacesIt) {
+  for (const auto write : {WritePolicy::kInvalidate, WritePolicy::kUpdate}) {
+    Machine machine(ReadAllocate::kSafe, write);
+    machine.set(0, 1);
+    EXPECT_EQ(machine.front.cache().items(), 0u);
+    EXPECT_EQ(machine.read(0), 1u);
+    EXPECT_EQ(machine.front.cache().items(), 1u);
+    machine.set(0, 2);
+    machine.set(2, 3);
+    EXPECT_EQ(machine.front.cache().items(), write == WritePolicy::kUpdate ? 1u : 0u);
+    EXPECT_EQ(machine.read(0), 2u);
+    EXPECT_EQ(machine.front.counters().hits, write == WritePolicy::kUpdate ? 1u : 0u);
+    machine.set(0, 4, 65);  // too large
+    EXPECT_EQ(machine.front.cache().items(), 0u);
+    EXPECT_EQ(machine.read(0), 4u);
+    EXPECT_EQ(machine.host.counters().sets, 4u);
+  }
+}
+
+TEST(Front, WhatIsAskedForOnceEvictsNothing) {
+  Machine machine(ReadAllocate::kSafe, WritePolicy::kInvalidate, 8, 8, Admission::kFrequent);
+  for (uint32_t key = 0; key < 8; key += 2) machine.set(key, 100 + key);
+  (void)machine.read(0);
+  (void)machine.read(2);  // the row of even keys has two ways
+  (void)machine.read(4);
+  EXPECT_EQ(machine.front.counters().rare, 1u);
+  EXPECT_EQ(machine.front.counters().fills, 2u);
+  (void)machine.read(4);
+  EXPECT_EQ(machine.front.counters().fills, 3u);
+  (void)machine.read(4);
+  EXPECT_EQ(machine.front.counters().hits, 1u);
 }
 
 TEST(Front, ReadAllocateCachesWhatTheHostFound) {
@@ -240,7 +273,8 @@ constexpr uint64_t kSeeds = 20;
 TEST(ReadAllocateProperty, SafeNeverAnswersWithAnOldValue) {
   uint64_t killed = 0;
   uint64_t untracked = 0;
-  for (const auto write : {WritePolicy::kBack, WritePolicy::kForward}) {
+  for (const auto write : {WritePolicy::kBack, WritePolicy::kForward, WritePolicy::kInvalidate,
+                           WritePolicy::kUpdate}) {
     for (const uint32_t tag_bits : {0u, 2u, 8u}) {
       for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
         Interleaving run(ReadAllocate::kSafe, write, tag_bits, seed);

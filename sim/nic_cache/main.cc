@@ -2,6 +2,7 @@
 // nic-cache-sim: a cache at the network interface. docs/simulators/nic-cache-sim.md explains it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -108,10 +109,31 @@ bool run_workload(const Options& options, const std::string& workload, Output* o
   return true;
 }
 
+// The requests after the load phase, in the columns of the cache traces that Twitter published.
+bool write_requests(const PackedTrace& trace, const std::string& path) {
+  std::ofstream file(path);
+  for (uint64_t at = trace.load_steps(); at < trace.steps(); ++at) {
+    const Step step = trace.step(at);
+    const std::string key = fmt::format("k{}", step.key);
+    const auto key_size = static_cast<uint32_t>(key.size());
+    const uint32_t value = std::max(trace.bytes(step.key), key_size) - key_size;
+    const char* const operation = step.operation == sim::Operation::kGet   ? "get"
+                                  : step.operation == sim::Operation::kSet ? "set"
+                                                                           : "delete";
+    file << fmt::format("{},{},{},{},0,{},0\n", at, key, key.size(), value, operation);
+  }
+  file.close();
+  return !file.fail();
+}
+
 bool show_trace(const Options& options, const std::string& workload, Output* output,
                 std::string* why) {
   const std::unique_ptr<PackedTrace> trace = make_packed_trace(options.source, workload, why);
   if (trace == nullptr) return false;
+  if (!options.write_trace_path.empty() && !write_requests(*trace, options.write_trace_path)) {
+    *why = "cannot write " + options.write_trace_path;
+    return false;
+  }
   output->add_line(trace_line(options, *trace));
   if (output->tables()) output->add_table(trace_table(*trace));
   return true;
@@ -121,6 +143,9 @@ int run_workloads(const Options& options, Output* output) {
   bool stale = false;
   for (const std::string& workload : options.workloads) {
     std::string why;
+    if (!options.write_trace_path.empty() && options.workloads.size() > 1) {
+      return refuse("--write-trace writes the requests of one workload");
+    }
     const bool well = options.command == Command::kTrace
                           ? show_trace(options, workload, output, &why)
                           : run_workload(options, workload, output, &stale, &why);

@@ -41,6 +41,7 @@ struct Texts {
   std::vector<std::string> storages{"slots"};
   std::vector<std::string> allocates{"safe"};
   std::vector<std::string> writes{"forward"};
+  std::vector<std::string> admissions{"all"};
   std::vector<std::string> hosts{"lru"};
 };
 
@@ -104,7 +105,12 @@ void add_policies(CLI::App* app, Lists* lists, Texts* texts) {
                   "cache what a missed GET brings: none, unsafe, safe")
       ->delimiter(',');
   app->add_option("--write", texts->writes,
-                  "back: the host gets a SET when it is evicted; forward: at once")
+                  "back: the host gets a SET when it is evicted; forward: at once; invalidate, "
+                  "update: at once, and the cache keeps none or only what it had")
+      ->delimiter(',');
+  app->add_option("--admit", texts->admissions,
+                  "all: every reply is cached; frequent: where it evicts another item, of a key "
+                  "that missed before")
       ->delimiter(',');
   app->add_option("--reply-after", lists->reply_requests,
                   "requests that pass before the reply to a miss")
@@ -174,6 +180,7 @@ void read_lists(const Texts& texts, Lists* lists) {
   lists->storages = read_all<Storage>("--storage", texts.storages, storage_of);
   lists->allocates = read_all<ReadAllocate>("--allocate", texts.allocates, read_allocate_of);
   lists->writes = read_all<WritePolicy>("--write", texts.writes, write_policy_of);
+  lists->admissions = read_all<Admission>("--admit", texts.admissions, admission_of);
   lists->hosts = read_all<HostKind>("--host", texts.hosts, host_of);
 }
 
@@ -195,6 +202,9 @@ void add_trace(CLI::App* app, Options* options) {
   app->add_option("--first", options->first_requests, "requests whose keys are listed");
   app->add_option("--points", options->cdf_points, "of the cumulative distribution")
       ->check(CLI::Range(4u, 1'000'000u));
+  app->add_option("--write-trace", options->write_trace_path,
+                  "write the measured requests there, for --file and for warpcache-load "
+                  "--distribution trace:FILE; of one workload");
 }
 
 void add_model(CLI::App* app, Options* options) {

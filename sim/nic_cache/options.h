@@ -29,6 +29,7 @@ struct Options {
   bool quiet = false;
   uint64_t first_requests = 5000;                            // of kTrace
   uint32_t cdf_points = 200;                                 // of kTrace
+  std::string write_trace_path;                              // of kTrace
   std::vector<double> miss_rates{0, 0.2, 0.4, 0.6, 0.8, 1};  // of kModel
   std::vector<double> get_shares{0, 0.25, 0.5, 0.75, 0.95, 1};
 };

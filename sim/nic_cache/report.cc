@@ -33,6 +33,7 @@ std::vector<std::pair<std::string, std::string>> labels_of(const PackedTrace& tr
           {"slot", fmt::format("{}", geometry.slot_bytes)},
           {"allocate", std::string(name(setting.policies.allocate))},
           {"write", std::string(name(setting.policies.write))},
+          {"admit", std::string(name(setting.policies.admission))},
           {"reply-after", fmt::format("{}", setting.reply_requests)},
           {"host", setting.host == HostKind::kLru ? "lru" : "store"}};
 }
@@ -83,6 +84,7 @@ void add_setting(const PackedTrace& trace, const Setting& setting, ordered_json*
   (*out)["block_memory_bits"] = block_memory_bits(geometry);
   (*out)["allocate"] = name(setting.policies.allocate);
   (*out)["write"] = name(setting.policies.write);
+  (*out)["admit"] = name(setting.policies.admission);
   (*out)["reply_after"] = setting.reply_requests;
 }
 
@@ -96,6 +98,7 @@ void add_counts(const Result& result, ordered_json* out) {
   (*out)["killed_fills"] = result.front.killed;
   (*out)["untracked_fills"] = result.front.untracked;
   (*out)["oversize_fills"] = result.front.oversize_fills;
+  (*out)["rare_fills"] = result.front.rare;
   (*out)["oversize_sets"] = result.front.oversize_sets;
   (*out)["writebacks"] = result.front.writebacks;
   (*out)["false_hits"] = result.cache.false_hits;

@@ -86,6 +86,8 @@ std::vector<Draft> drafts_of(const Lists& lists, uint64_t host_bytes, bool refil
   expand(lists.tag_bits, &drafts,
          [](Draft* d, uint32_t bits) { d->setting.geometry.tag_bits = bits; });
   expand(lists.writes, &drafts, [](Draft* d, WritePolicy w) { d->setting.policies.write = w; });
+  expand(lists.admissions, &drafts,
+         [](Draft* d, Admission a) { d->setting.policies.admission = a; });
   expand(lists.allocates, &drafts,
          [](Draft* d, ReadAllocate a) { d->setting.policies.allocate = a; });
   expand(lists.reply_requests, &drafts,

@@ -49,6 +49,7 @@ struct Lists {
   std::vector<uint32_t> slot_bytes;
   std::vector<ReadAllocate> allocates;
   std::vector<WritePolicy> writes;
+  std::vector<Admission> admissions{Admission::kAll};
   std::vector<uint32_t> reply_requests;
   std::vector<HostKind> hosts;
   uint32_t block_bytes = 64;

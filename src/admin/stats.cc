@@ -13,6 +13,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/bits.h"
+
 namespace warpcache::admin {
 namespace {
 
@@ -343,7 +345,7 @@ void emit_slabs_stats(const StatsSnapshot& snapshot, const StatsEmit& emit) {
     const uint64_t chunks_per_page = snapshot.segment_bytes / kGranuleBytes;
     const uint64_t total_chunks = snapshot.segments_used * chunks_per_page;
     const uint64_t used_chunks =
-        std::min(total_chunks, (snapshot.item_bytes + kGranuleBytes - 1) / kGranuleBytes);
+        std::min(total_chunks, divided_up(snapshot.item_bytes, uint64_t{kGranuleBytes}));
     write("1:chunk_size", kGranuleBytes);
     write("1:chunks_per_page", chunks_per_page);
     write("1:total_pages", snapshot.segments_used);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hd.h"
 #include "base/mem.h"
@@ -177,11 +178,7 @@ WC_HD inline uint8_t* put_block(uint32_t value, uint8_t* out) {
 // Writes the digits without leading zeros. REQUIRES: 0 < value < kBlock; 8 bytes at `out`.
 WC_HD inline uint8_t* put_first_block(uint32_t value, uint8_t* out) {
   const uint64_t digits = digits_of(value);
-#if defined(__CUDA_ARCH__)
-  const auto zeros = static_cast<uint32_t>(__ffsll(static_cast<long long>(digits)) - 1) / 8;
-#else
-  const auto zeros = static_cast<uint32_t>(__builtin_ctzll(digits)) / 8;
-#endif
+  const uint32_t zeros = lowest_bit(digits) / 8;
   store_as(out, (digits | kAsciiZeros) >> 8 * zeros);
   return out + 8 - zeros;
 }

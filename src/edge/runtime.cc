@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 
 using warpcache::fetch_or;
 using warpcache::load_acquire;
@@ -74,7 +75,7 @@ edge_runtime::~edge_runtime() {
 uint64_t edge_runtime::area_bytes() const {
   const uint64_t wanted =
       std::max<uint64_t>(uint64_t{config_.depth_max} * kEntryBytes, kAreaBytesMin);
-  return (wanted + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return warpcache::rounded_up(wanted, uint64_t{kPageBytes});
 }
 
 edge_status edge_runtime::open_device() {

@@ -395,10 +395,7 @@ TEST_P(TransportSuite, OthersGoOnBesideAStreamThatComesLater) {
   EXPECT_TRUE(first_came && second_came);
 }
 
-std::string name_of(const testing::TestParamInfo<LinkKind>& info) {
-  static const char* const kNames[] = {"Tcp", "Unix", "UnixBesideMessages", "Messages"};
-  return kNames[static_cast<size_t>(info.param)];
-}
+std::string name_of(const testing::TestParamInfo<LinkKind>& info) { return link_name(info.param); }
 
 INSTANTIATE_TEST_SUITE_P(All, TransportSuite,
                          testing::Values(LinkKind::kTcp, LinkKind::kUnix,

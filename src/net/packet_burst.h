@@ -12,6 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hd.h"
 #include "net/packet_types.h"
@@ -97,7 +98,7 @@ struct FrameRun {
   uint32_t reserved;
 
   WC_HD static constexpr uint32_t words_of(uint32_t bytes) {  // granules
-    return (bytes + PacketResult::kReplyGranule - 1) / PacketResult::kReplyGranule;
+    return divided_up(bytes, PacketResult::kReplyGranule);
   }
   // Where a frame begins, in granules from the start of the run.
   WC_HD static constexpr uint32_t begin_of(uint32_t frame, uint32_t frame_bytes) {

@@ -162,6 +162,16 @@ bool CopyTable::fill(const CopiedItem& item) {
   return true;
 }
 
+bool CopyTable::has_space(Bytes key) const {
+  const uint64_t key_hash = hash(key);
+  const nic_set& set = memory_.sets[static_cast<uint32_t>(key_hash) & memory_.control->set_mask];
+  const SpinGuard guard(&lock_);
+  if (std::find(set.slots, set.slots + kNicWays, 0u) == set.slots + kNicWays) return false;
+  // The size of the copy is not known yet.
+  return !free_pages_.empty() || std::any_of(free_slots_.begin(), free_slots_.end(),
+                                             [](const auto& free) { return !free.empty(); });
+}
+
 uint32_t CopyTable::version_of(Bytes key) const {
   return load_acquire(&memory_.versions->of[nic_version_index(hash(key))]);
 }

@@ -66,6 +66,10 @@ class CopyTable {
   // the same lock. False: there is none, and the counts say why.
   bool fill(const CopiedItem& item);
 
+  uint64_t hash(Bytes key) const;
+  // Whether a copy of the key would put no other one out.
+  bool has_space(Bytes key) const;
+
   // Of the writes of a key that the program has accepted.
   uint32_t version_of(Bytes key) const;
 
@@ -105,7 +109,6 @@ class CopyTable {
     uint32_t used = 0;     // copies, retired ones included
   };
 
-  uint64_t hash(Bytes key) const;
   nic_copy* copy_at(uint32_t slot) const;
   bool allocate(uint8_t size_class, uint32_t* slot);
   bool take_page(uint8_t size_class);

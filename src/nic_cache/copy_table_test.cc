@@ -128,6 +128,29 @@ TEST_F(CopyTableTest, FullMemoryTakesOtherSizes) {
   ASSERT_NE(find("large"), nullptr);
 }
 
+TEST_F(CopyTableTest, KnowsWhetherACopyWouldPutOthersOut) {
+  EXPECT_TRUE(table_.has_space(bytes_of("a")));
+  std::string key;
+  for (int i = 0; i < 100'000 && table_.counts().evicted == 0; ++i) {
+    key = "key" + std::to_string(i);
+    const bool space = table_.has_space(bytes_of(key));
+    ASSERT_TRUE(fill(key, "x"));
+    EXPECT_EQ(space, table_.counts().evicted == 0);
+    end_grace();
+  }
+  EXPECT_EQ(table_.counts().evicted, 1u);
+  EXPECT_FALSE(table_.has_space(bytes_of(key)));
+  table_.drop(bytes_of(key));
+  EXPECT_TRUE(table_.has_space(bytes_of(key)));
+}
+
+TEST_F(CopyTableTest, FullMemoryHasNoSpaceInAnySet) {
+  int i = 0;
+  while (fill("key" + std::to_string(i), std::string(1300, 'v'))) ++i;  // 32 granules each
+  EXPECT_EQ(table_.counts().no_space, 1u);
+  EXPECT_FALSE(table_.has_space(bytes_of("another")));
+}
+
 TEST_F(CopyTableTest, RefusesWhatNoTextCommandNames) {
   EXPECT_FALSE(fill("a b", "1"));
   EXPECT_FALSE(fill("", "1"));

@@ -81,6 +81,8 @@ struct nic_control {
   __u8 write_back;      // the program accepts sets of items that it has copies of
   __u32 address_count;
   __u32 network_count;
+  __u32 rate;  // datagrams a second that a source may send; 0: any number
+  __u32 reserved;
   struct nic_address {
     __u64 words[2];  // IPv4 as ::ffff:a.b.c.d, in network order
     __u32 vlan;      // tag that its interface has; 0: none
@@ -125,6 +127,13 @@ struct nic_counters {
   __u64 wanted_lost;  // not reported, because the server has not read earlier ones
   __u64 reply_bytes;  // UDP payload
   __u64 writes;       // sets accepted, of the hits
+  __u64 limited;      // beyond the rate of their source: dropped
+};
+
+// What a source has sent, with nic_control::rate.
+struct nic_source {
+  __u64 second;  // of the monotonic clock
+  __u64 count;   // datagrams in it
 };
 
 // A key that was missed, as the program reports it.

@@ -29,6 +29,8 @@ bool find_all(void* library, Libbpf* f, std::string* failure) {
          find(library, "bpf_map__set_max_entries", &f->map_set_max_entries, failure) &&
          find(library, "bpf_map__fd", &f->map_fd, failure) &&
          find(library, "bpf_program__fd", &f->program_fd, failure) &&
+         find(library, "bpf_program__set_log_buf", &f->set_log_buffer, failure) &&
+         find(library, "bpf_program__set_log_level", &f->set_log_level, failure) &&
          find(library, "bpf_link_create", &f->link_create, failure) &&
          find(library, "bpf_obj_get_info_by_fd", &f->get_info, failure) &&
          find(library, "bpf_map_create", &f->map_create, failure) &&

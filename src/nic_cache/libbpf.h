@@ -22,6 +22,8 @@ struct Libbpf {
   decltype(&::bpf_map__set_max_entries) map_set_max_entries;
   decltype(&::bpf_map__fd) map_fd;
   decltype(&::bpf_program__fd) program_fd;
+  decltype(&::bpf_program__set_log_buf) set_log_buffer;
+  decltype(&::bpf_program__set_log_level) set_log_level;
   decltype(&::bpf_link_create) link_create;
   decltype(&::bpf_obj_get_info_by_fd) get_info;
   decltype(&::bpf_map_create) map_create;

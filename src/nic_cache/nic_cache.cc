@@ -10,10 +10,12 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "base/atomic.h"
+#include "base/frequency_sketch.h"
 #include "nic_cache/addresses.h"
 #include "nic_cache/copy_table.h"
 #include "nic_cache/store_copies.h"
@@ -33,7 +35,8 @@ constexpr auto kAddressesEvery = milliseconds(1000);
 // The thread looks for missed keys; less often while there are none.
 constexpr auto kPauseMin = milliseconds(1);
 constexpr auto kPauseMax = milliseconds(32);
-constexpr uint32_t kTouchedParts = 64;  // a look at the hits takes this number of rounds
+constexpr uint32_t kSourcesMax = 65536;  // whose rates are known; the least recent goes
+constexpr uint32_t kTouchedParts = 64;   // a look at the hits takes this number of rounds
 
 uint64_t nanoseconds(SteadyTime time) {
   return static_cast<uint64_t>(
@@ -80,9 +83,12 @@ class XdpNicCache final : public NicCache {
   bool take_wanted();
   bool refill_changed();
   void copy(Bytes key);
+  bool admits(Bytes key);
   void note_touched();
   void reuse_memory();
   void watch_interface();
+  std::string attach();
+  void take_interface();
   nic_control& control() const { return *memory_.control; }
 
   const NicCacheConfig config_;
@@ -90,6 +96,8 @@ class XdpNicCache final : public NicCache {
   CopyMemory memory_;
   std::unique_ptr<CopyTable> table_;
   std::unique_ptr<WriteBack> write_back_;  // null: writes pass
+  std::optional<FrequencySketch> asked_;   // misses of keys, with admit_frequent
+  std::atomic<uint64_t> rare_{0};          // keys that were not copied for it
   StoreAccess* store_ = nullptr;
   std::atomic<uint64_t> lost_writes_{0};
   std::thread thread_;
@@ -97,33 +105,64 @@ class XdpNicCache final : public NicCache {
   std::condition_variable stopped_;
   bool stopping_ = false;
   std::atomic<bool> attached_{false};
+  bool waits_for_interface_ = false;  // another server's program is on it
   std::atomic<bool> reuses_memory_{true};
 };
 
 std::string XdpNicCache::open() {
   const std::string prefix = "--nic-cache=" + config_.interface + ": ";
-  const unsigned interface = if_nametoindex(config_.interface.c_str());
-  if (interface == 0) return prefix + "there is no such interface.";
+  if (if_nametoindex(config_.interface.c_str()) == 0) {
+    return prefix + "there is no such interface.";
+  }
   if (config_.allowed.size() > kNicNetworksMax) {
     return prefix + "at most " + std::to_string(kNicNetworksMax) + " networks of --udp-allow.";
   }
-  std::string failure = program_.load(config_.memory_mb);
+  const uint32_t sources = config_.source_rate_max != 0 ? kSourcesMax : 1;
+  std::string failure = program_.load(config_.memory_mb, sources);
   if (!failure.empty()) return prefix + failure + ".";
   memory_ = program_.memory();
   std::random_device random;
   table_ = std::make_unique<CopyTable>(memory_, uint64_t{random()} << 32 | uint64_t{random()});
   if (config_.refill_changed) table_->keep_dropped();
   if (config_.write_back) write_back_ = std::make_unique<WriteBack>(program_);
+  if (config_.admit_frequent) asked_.emplace(uint64_t{memory_.set_count} * kNicWays);
   fill_control();
-  failure = program_.attach(interface, config_.mode);
-  if (!failure.empty()) return prefix + failure + ".";
-  attached_ = true;
-  return "";
+  failure = attach();
+  if (waits_for_interface_) {
+    spdlog::info("--nic-cache={}: {}; this server's takes its place when that is gone",
+                 config_.interface, failure);
+    return "";
+  }
+  return failure.empty() ? "" : prefix + failure + ".";
+}
+
+// Sets attached_ and waits_for_interface_.
+std::string XdpNicCache::attach() {
+  const unsigned interface = if_nametoindex(config_.interface.c_str());
+  bool busy = false;
+  std::string failure =
+      interface == 0 ? "the interface is gone" : program_.attach(interface, config_.mode, &busy);
+  attached_ = failure.empty();
+  waits_for_interface_ = busy && config_.takes_over;
+  return failure;
+}
+
+// After the server before this one has detached its program.
+void XdpNicCache::take_interface() {
+  const std::string failure = attach();
+  if (waits_for_interface_) return;
+  if (failure.empty()) {
+    spdlog::info("--nic-cache={}: attached", config_.interface);
+  } else {
+    spdlog::warn("--nic-cache={}: {}; the server goes on without its NIC cache", config_.interface,
+                 failure);
+  }
 }
 
 void XdpNicCache::fill_control() {
   nic_control& words = control();
   words.amplification = config_.amplification_max;
+  words.rate = config_.source_rate_max;
   words.port = to_network(config_.udp_port);
   words.read_allocate = config_.read_allocate ? 1 : 0;
   words.text = config_.text ? 1 : 0;
@@ -213,6 +252,7 @@ void XdpNicCache::run() {
       watch_interface();
     }
     if (now >= next_addresses) {
+      if (waits_for_interface_) take_interface();
       refresh_addresses();
       next_addresses = now + kAddressesEvery;
     }
@@ -246,9 +286,18 @@ bool XdpNicCache::take_wanted() {
   bool any = false;
   program_.take_wanted([&](Bytes key) {
     any = true;
-    copy(key);
+    if (admits(key)) copy(key);
   });
   return any;
+}
+
+// Of keys that are asked for once, copies only put others out.
+bool XdpNicCache::admits(Bytes key) {
+  if (!asked_.has_value()) return true;
+  const bool again = asked_->add(table_->hash(key)) > 1;
+  if (again || table_->has_space(key)) return true;
+  ++rare_;
+  return false;
 }
 
 // Copies the items again whose copies were taken back. What was removed is not there any more.
@@ -301,6 +350,7 @@ void XdpNicCache::stats(const Emit& emit) const {
   number("no_space", copies.no_space);
   number("dropped", copies.dropped);
   number("evicted", copies.evicted);
+  number("rare", rare_);
   number("lost_writes", lost_writes_);
   for (uint32_t queue = 0; queue < kNicQueuesMax; ++queue) {
     const nic_counters counters = program_.counters(queue);
@@ -319,6 +369,7 @@ void XdpNicCache::stats(const Emit& emit) const {
     number(prefix + "wanted_lost", counters.wanted_lost);
     number(prefix + "reply_bytes", counters.reply_bytes);
     number(prefix + "writes", counters.writes);
+    number(prefix + "limited", counters.limited);
   }
 }
 

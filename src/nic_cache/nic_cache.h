@@ -40,12 +40,15 @@ struct NicCacheConfig {
   XdpMode mode = XdpMode::kAny;
   uint32_t memory_mb = 64;
   bool read_allocate = true;
+  bool admit_frequent = false;  // where a copy puts another out, its key has been missed before
+  bool takes_over = false;      // where another server's program is, waits until that is gone
   bool write_back = false;      // the program accepts sets; then refill_changed too
   bool refill_changed = false;  // a copy that was taken back for a change is made anew at once
   uint16_t udp_port = 0;
   std::vector<Listener> listeners;  // at udp_port
   std::vector<Network> allowed;     // sources that get replies of any size
   uint32_t amplification_max = 10;  // for others: reply bytes per request byte
+  uint32_t source_rate_max = 0;     // datagrams a second of a source, others are dropped; 0: all
   bool text = true;
   bool binary = true;
 };
@@ -68,7 +71,7 @@ class NicCache {
   virtual ~NicCache() = default;  // stops
 
   // Loads the program and attaches it; it passes everything until start(). Returns "" or a
-  // sentence.
+  // sentence. With takes_over it may be attached later.
   [[nodiscard]] virtual std::string open() = 0;
   virtual store::CopyHooks hooks() = 0;
   // REQUIRES: the store was made with hooks(); `store` outlives stop().

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "nic_cache/libbpf.h"
@@ -47,12 +48,13 @@ struct XdpProgram::Kernel {
     return at;
   }
 
-  std::string open(uint32_t memory_mb);
+  std::string open(uint32_t memory_mb, uint32_t sources);
   std::string map_memory();
   std::string make_grace();
 
   const Libbpf* bpf = nullptr;
   bpf_object* object = nullptr;
+  char verifier_log[16 * 1024] = {};
   int program = -1;  // owned by `object`
   int count = -1;    // likewise
   int link = -1;
@@ -66,7 +68,7 @@ struct XdpProgram::Kernel {
   std::function<void(const nic_write&)> take_write;
 };
 
-std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
+std::string XdpProgram::Kernel::open(uint32_t memory_mb, uint32_t sources) {
   std::string failure;
   bpf = load_libbpf(&failure);
   if (bpf == nullptr) return failure;
@@ -77,12 +79,17 @@ std::string XdpProgram::Kernel::open(uint32_t memory_mb) {
   memory.set_count = set_count_for(memory_mb);
   (void)bpf->map_set_max_entries(bpf->object_find_map(object, "nic_blocks"), memory.block_count);
   (void)bpf->map_set_max_entries(bpf->object_find_map(object, "nic_sets"), memory.set_count);
+  (void)bpf->map_set_max_entries(bpf->object_find_map(object, "nic_sources"), sources);
+  bpf_program* const main = bpf->object_find_program(object, "warpcache_nic");
+  constexpr __u32 kStatistics = 4;  // BPF_LOG_STATS of the kernel
+  (void)bpf->set_log_buffer(main, verifier_log, sizeof verifier_log);
+  (void)bpf->set_log_level(main, kStatistics);
   const int loaded = bpf->object_load(object);
   if (loaded == -EPERM) {
     return "loading the program needs the capabilities CAP_BPF and CAP_NET_ADMIN";
   }
   if (loaded != 0) return failed("the kernel refuses the program", loaded);
-  program = bpf->program_fd(bpf->object_find_program(object, "warpcache_nic"));
+  program = bpf->program_fd(main);
   count = bpf->map_fd(bpf->object_find_map(object, "nic_count"));
   return map_memory();
 }
@@ -136,11 +143,14 @@ std::string XdpProgram::Kernel::make_grace() {
 XdpProgram::XdpProgram() : kernel_(std::make_unique<Kernel>()) {}
 XdpProgram::~XdpProgram() = default;
 
-std::string XdpProgram::load(uint32_t memory_mb) { return kernel_->open(memory_mb); }
+std::string XdpProgram::load(uint32_t memory_mb, uint32_t sources) {
+  return kernel_->open(memory_mb, sources);
+}
 
 CopyMemory XdpProgram::memory() const { return kernel_->memory; }
 
-std::string XdpProgram::attach(unsigned interface, XdpMode mode) {
+std::string XdpProgram::attach(unsigned interface, XdpMode mode, bool* busy) {
+  *busy = false;
   bpf_link_create_opts options = {};
   options.sz = sizeof options;
   if (mode == XdpMode::kNative) options.flags = XDP_FLAGS_DRV_MODE;
@@ -151,7 +161,8 @@ std::string XdpProgram::attach(unsigned interface, XdpMode mode) {
     kernel_->link = link;
     return "";
   }
-  if (link == -EBUSY || link == -EEXIST) return "another XDP program is on the interface";
+  *busy = link == -EBUSY || link == -EEXIST;
+  if (*busy) return "another XDP program is on the interface";
   if (link == -EPERM) return "attaching the program needs the capability CAP_NET_ADMIN";
   if (link == -EOPNOTSUPP) return "the interface's driver does not run XDP programs";
   return failed("attaching the program", link);
@@ -202,7 +213,18 @@ ProgramSize XdpProgram::size() const {
   bpf_prog_info info = {};
   uint32_t size = sizeof info;
   if (kernel_->bpf->get_info(kernel_->program, &info, &size) != 0) return {};
-  return {.instructions = info.xlated_prog_len / 8, .verified = info.verified_insns};
+  ProgramSize found;
+  found.instructions = info.xlated_prog_len / 8;
+  found.verified = info.verified_insns;
+  // "stack depth 24+128+0"
+  constexpr char kStack[] = "stack depth ";
+  const char* at = std::strstr(kernel_->verifier_log, kStack);
+  if (at == nullptr) return found;
+  at += sizeof kStack - 1;
+  for (char* end = nullptr;; at = end + 1) {
+    found.stack.push_back(static_cast<uint32_t>(std::strtoul(at, &end, 10)));
+    if (*end != '+') return found;
+  }
 }
 
 std::string XdpProgram::test_run(Bytes frame, uint32_t repeat, TestRun* run) const {

@@ -25,7 +25,8 @@ enum class XdpMode : uint8_t {
 // What the verifier said of the program.
 struct ProgramSize {
   uint32_t instructions = 0;
-  uint32_t verified = 0;  // instructions that the verifier looked at, of a limit of 1,000,000
+  uint32_t verified = 0;        // instructions that the verifier looked at, of a limit of 1,000,000
+  std::vector<uint32_t> stack;  // bytes of each function; along calls 512 are allowed
 };
 
 // The result of a run without an interface.
@@ -42,13 +43,15 @@ class XdpProgram {
   XdpProgram(const XdpProgram&) = delete;
   XdpProgram& operator=(const XdpProgram&) = delete;
 
-  // Loads the program, with this much memory for copies.
-  std::string load(uint32_t memory_mb);
+  // Loads the program, with this much memory for copies, and for the rates of this number of
+  // sources.
+  std::string load(uint32_t memory_mb, uint32_t sources = 1);
   // REQUIRES for all that follow: load() was successful.
   CopyMemory memory() const;
 
-  // The program stays attached until detach(), or until the process ends in whatever way.
-  std::string attach(unsigned interface, XdpMode mode);
+  // The program stays attached until detach(), or until the process ends in whatever way. `*busy`:
+  // it failed because another program is there.
+  std::string attach(unsigned interface, XdpMode mode, bool* busy);
   void detach();
   // False: not attached, or the interface is gone.
   bool attached() const;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -215,6 +216,85 @@ TEST_F(ProgramTest, LongRepliesOnlyToAllowedNetworks) {
   EXPECT_NE(ask("get a\r\n"), "");
 }
 
+std::string frame_with(const std::string& command, const net::testing::FrameForm& form = {}) {
+  return net::testing::frame_of(std::string("\0\1\0\0\0\1\0\0", 8) + command, form);
+}
+
+// The same frame from another source.
+std::string from(std::string frame, const std::string& address) {
+  const size_t l3 = net::testing::l3_offset_of(frame);
+  frame.replace(l3 + (address.size() == 4 ? 12 : 8), address.size(), address);
+  net::testing::mend(frame, net::testing::kMendAll);
+  return frame;
+}
+
+class RateTest : public ProgramTest {
+ protected:
+  // The second of the program's clock.
+  static int64_t second() {
+    timespec now = {};
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec;
+  }
+  uint32_t action(const std::string& frame) {
+    TestRun run;
+    EXPECT_EQ(loaded_.program().test_run(bytes_of(frame), 1, &run), "");
+    return run.action;
+  }
+};
+
+TEST_F(RateTest, MoreThanASourceMaySendIsDropped) {
+  fill("a", "x");
+  control().rate = 3;
+  for (const bool ipv6 : {false, true}) {
+    net::testing::FrameForm form;
+    form.ipv6 = ipv6;
+    loaded_.listen(form);
+    int answered = 0;
+    int dropped = 0;
+    const int64_t begun = second();
+    for (int i = 0; i < 100; ++i) {
+      // Other commands count, too.
+      const uint32_t done = action(frame_with(i % 2 == 0 ? "get a\r\n" : "delete a\r\n", form));
+      (done == XDP_DROP ? dropped : answered) += 1;
+    }
+    EXPECT_GE(answered, 3);
+    EXPECT_LE(answered, 3 * (second() - begun + 1));
+    EXPECT_EQ(answered + dropped, 100);
+  }
+  EXPECT_GT(loaded_.program().counters(0).limited, 0u);
+}
+
+TEST_F(RateTest, EachSecondAndEachSourceHasItsOwn) {
+  fill("a", "x");
+  control().rate = 1;
+  const std::string frame = frame_with("get a\r\n");
+  const std::string other = from(frame, std::string("\xc0\0\2\x4d", 4));
+  const int64_t begun = second();
+  while (action(frame) != XDP_DROP) ASSERT_LT(second(), begun + 60);
+  EXPECT_EQ(action(other), uint32_t{XDP_TX});
+  while (action(frame) == XDP_DROP) ASSERT_LT(second(), begun + 60);
+  control().rate = 0;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(action(frame), uint32_t{XDP_TX});
+}
+
+TEST_F(ProgramTest, NotForSourcesThatNoOtherHostHas) {
+  fill("a", "x");
+  for (const bool ipv6 : {false, true}) {
+    net::testing::FrameForm form;
+    form.ipv6 = ipv6;
+    loaded_.listen(form);
+    EXPECT_NE(ask("get a\r\n", form), "");
+    const std::string frame = frame_with("get a\r\n", form);
+    const size_t target = net::testing::l3_offset_of(frame) + (ipv6 ? 24 : 16);
+    const std::string loopback = ipv6 ? std::string(15, '\0') + '\1' : std::string("\x7f\0\0\1", 4);
+    for (const std::string& address : {loopback, frame.substr(target, loopback.size())}) {
+      EXPECT_EQ(loaded_.run(from(frame, address)), "") << ipv6;
+    }
+  }
+  EXPECT_EQ(loaded_.program().counters(0).foreign, 4u);
+}
+
 TEST_F(ProgramTest, OnlyForItsOwnAddress) {
   fill("a", "x");
   control().mac[5] ^= 1;
@@ -398,6 +478,8 @@ TEST_F(ProgramTest, TheVerifierHasRoomLeft) {
   RecordProperty("verified", static_cast<int>(size.verified));
   EXPECT_LT(size.instructions, 4096u);
   EXPECT_LT(size.verified, 750'000u);
+  ASSERT_FALSE(size.stack.empty());
+  for (const uint32_t bytes : size.stack) EXPECT_LE(bytes, 256u);
 }
 
 }  // namespace

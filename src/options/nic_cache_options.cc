@@ -29,8 +29,9 @@ bool set_nic_cache_memory(OptionDraft& draft, std::string_view value) {
 }
 
 bool set_nic_cache_fill(OptionDraft& draft, std::string_view value) {
-  if (value != "reads" && value != "off") return false;
-  draft.options.nic_cache.read_allocate = value == "reads";
+  if (value != "reads" && value != "frequent" && value != "off") return false;
+  draft.options.nic_cache.read_allocate = value != "off";
+  draft.options.nic_cache.admit_frequent = value == "frequent";
   return true;
 }
 
@@ -43,14 +44,19 @@ bool set_nic_cache_write(OptionDraft& draft, std::string_view value) {
   return true;
 }
 
+bool set_nic_cache_rate(OptionDraft& draft, std::string_view value) {
+  const auto number = read_number(value, 0, int64_t{UINT32_MAX});
+  if (number) draft.options.nic_cache.source_rate_max = static_cast<uint32_t>(*number);
+  return number.has_value();
+}
+
 std::string finish_nic_cache(const OptionDraft& draft) {
   const Options& options = draft.options;
   if (options.nic_cache.interface.empty()) return "";
   if (options.listen.udp.empty()) return "--nic-cache answers UDP only: give -U with a port.";
   if (options.server.engine == EngineChoice::kCuda) {
     return "--nic-cache cannot be had with --engine=cuda: what runs on a GPU cannot take copies "
-           "back "
-           "before it answers a change.";
+           "back before it answers a change.";
   }
   return "";
 }

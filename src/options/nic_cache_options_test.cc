@@ -45,6 +45,13 @@ TEST(NicCacheOptions, AreRead) {
   EXPECT_EQ(options.memory_mb, 3u);
   EXPECT_FALSE(options.read_allocate);
   EXPECT_EQ(options.write, NicCacheOptions::Write::kThrough);
+  EXPECT_FALSE(options.admit_frequent);
+  EXPECT_EQ(options.source_rate_max, 0u);
+  options = nic_options({"-U", "11211", "--nic-cache=eth0", "--nic-cache-fill=frequent",
+                         "--nic-cache-rate=4294967295"});
+  EXPECT_TRUE(options.read_allocate);
+  EXPECT_TRUE(options.admit_frequent);
+  EXPECT_EQ(options.source_rate_max, UINT32_MAX);
   options = nic_options({"-U", "11211", "--nic-cache=eth0", "--nic-cache-write=back"});
   EXPECT_EQ(options.write, NicCacheOptions::Write::kBack);
   EXPECT_EQ(nic_options({"-U", "11211", "--nic-cache=eth0,native"}).mode,
@@ -54,9 +61,11 @@ TEST(NicCacheOptions, AreRead) {
 TEST(NicCacheOptions, AreRefused) {
   EXPECT_THAT(refusal({"--nic-cache=eth0,fast"}), HasSubstr("native or generic"));
   EXPECT_THAT(refusal({"--nic-cache="}), HasSubstr("1 to 15 characters"));
-  EXPECT_THAT(refusal({"--nic-cache-fill=on"}), HasSubstr("reads or off"));
+  EXPECT_THAT(refusal({"--nic-cache-fill=on"}), HasSubstr("reads, frequent or off"));
   EXPECT_THAT(refusal({"--nic-cache-write=behind"}), HasSubstr("forward, through or back"));
   EXPECT_THAT(refusal({"--nic-cache-memory=0"}), HasSubstr("from 1 to 65536"));
+  EXPECT_THAT(refusal({"--nic-cache-rate=-1"}), HasSubstr("from 0 to 4294967295"));
+  EXPECT_THAT(refusal({"--nic-cache-rate=4294967296"}), HasSubstr("from 0 to 4294967295"));
   EXPECT_THAT(refusal({"--nic-cache=eth0"}), HasSubstr("give -U"));
   EXPECT_THAT(refusal({"--nic-cache=eth0", "-U", "11211", "--engine=cuda"}),
               HasSubstr("cannot be had with --engine=cuda"));

@@ -39,6 +39,7 @@ enum LongOnly : int {
   kNicCacheMemory,
   kNicCacheFill,
   kNicCacheWrite,
+  kNicCacheRate,
   kFrames,
   kFramesQueues,
   kFramesThreads,
@@ -301,11 +302,17 @@ const Spec kSpecs[] = {
      "an XDP program there answers UDP gets of hot items"},
     {kNicCacheMemory, "nic-cache-memory", "num", set_nic_cache_memory, "a number from 1 to 65536",
      "", "megabytes of copies for it, beside -m (default: 64)"},
-    {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads or off", "",
-     "copy items after gets (reads, default), or never"},
+    {kNicCacheFill, "nic-cache-fill", "name", set_nic_cache_fill, "reads, frequent or off", "",
+     "copy items after gets (reads, default), where memory is\nfull after the second get "
+     "(frequent), or never (off)"},
     {kNicCacheWrite, "nic-cache-write", "name", set_nic_cache_write, "forward, through or back", "",
      "experiments: copy changed items again at once (through);\nalso answer sets before the server "
      "has them (back)"},
+    {kNicCacheRate, "nic-cache-rate", "num", set_nic_cache_rate, "a number from 0 to 4294967295",
+     "",
+     "most datagrams a second from one source (of IPv6 a /64);\nothers are dropped (0, default: "
+     "all "
+     "pass)"},
     {kFrames, "frames", "port", add_frames,
      "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS or peer:FILE[,BYTES]", "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "

@@ -96,7 +96,9 @@ struct NicCacheOptions {
   Mode mode = Mode::kAny;
   uint32_t memory_mb = 64;
   bool read_allocate = true;      // --nic-cache-fill=off clears it
+  bool admit_frequent = false;    // --nic-cache-fill=frequent
   Write write = Write::kForward;  // --nic-cache-write
+  uint32_t source_rate_max = 0;   // --nic-cache-rate: datagrams a second; 0: all
 };
 
 struct UdpGuardOptions {

@@ -557,6 +557,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --nic-cache-memory=<num>",
                                  "    --nic-cache-fill=<name>",
                                  "    --nic-cache-write=<name>",
+                                 "    --nic-cache-rate=<num>",
                                  "    --frames=<port>",
                                  "    --frames-queues=<num>",
                                  "    --frames-threads=<num>",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "request/testing/dialogue.h"
@@ -56,6 +57,9 @@ struct Change {
   const char* command;
   bool changes;
 };
+
+// How a failure names it.
+void PrintTo(const Change& change, std::ostream* out) { *out << change.name; }
 
 class CopiesOfRequests : public ::testing::TestWithParam<Change> {};
 

@@ -48,6 +48,9 @@ NicCacheConfig config_of(const Options& options, const std::vector<BoundPort>& p
   config.mode = mode_of(options.nic_cache.mode);
   config.memory_mb = options.nic_cache.memory_mb;
   config.read_allocate = options.nic_cache.read_allocate;
+  config.admit_frequent = options.nic_cache.admit_frequent;
+  config.source_rate_max = options.nic_cache.source_rate_max;
+  config.takes_over = options.listen.share_ports;
   using Write = NicCacheOptions::Write;
   config.refill_changed = options.nic_cache.write != Write::kForward;
   config.write_back = options.nic_cache.write == Write::kBack;

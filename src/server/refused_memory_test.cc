@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -68,6 +69,9 @@ struct Conversation {
   bool datagram = false;
   std::string last = {};  // what it waits for; empty: that the server closes the connection
 };
+
+// How a failure names it.
+void PrintTo(const Conversation& one, std::ostream* out) { *out << one.name; }
 
 std::vector<Conversation> conversations() {
   const std::string half = set("half", value_of(7, 50000));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/cpu_list.h"
 #include "io/socket/accept/inherited.h"
 #include "options/logging.h"
@@ -189,7 +190,7 @@ std::string Server::start() {
                                    [](const ListenAddress& one) { return one.proxied; });
   if (tls_ != nullptr || proxied) {
     io::HandshakesConfig config;
-    config.threads = (options_.server.threads + kWorkersPerHandshaker - 1) / kWorkersPerHandshaker;
+    config.threads = divided_up(options_.server.threads, kWorkersPerHandshaker);
     handshakes_ = std::make_unique<io::Handshakes>(config, tls_.get(), acceptor_->budget());
   }
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,

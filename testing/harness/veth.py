@@ -59,10 +59,11 @@ def pass_all(interface: str) -> int:
 class Link:
     """The veth pair. The near end is in the namespace of the thread that makes it."""
 
-    def __init__(self):
+    def __init__(self, queues: int = 1):
         self.executor = concurrent.futures.ThreadPoolExecutor(1)
         self.in_far(enter_new_network)
-        ip("link", "add", NEAR, "type", "veth", "peer", "name", FAR)
+        many = ("numtxqueues", str(queues), "numrxqueues", str(queues)) if queues > 1 else ()
+        ip("link", "add", NEAR, *many, "type", "veth", "peer", "name", FAR, *many)
         far = self.in_far(threading.get_native_id)
         ip("link", "set", FAR, "netns", str(far))
         self.set_up(NEAR, HOST, HOST6)

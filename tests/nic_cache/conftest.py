@@ -12,8 +12,8 @@ def link():
     """Makes a veth pair, in the namespaces of the calling thread and of another one."""
     made = []
 
-    def make() -> Link:
-        made.append(Link())
+    def make(queues: int = 1) -> Link:
+        made.append(Link(queues))
         return made[-1]
 
     yield make

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -16,9 +17,10 @@ from harness.veth import HOST, NEAR, ip
 
 from .support import NicServer, request, say
 
-ROUNDS = 20
+ROUNDS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 20
 
 
+@pytest.mark.long
 @in_own_network
 def test_a_killed_server_leaves_nothing_that_answers(link):
     """Each server has another value; none is ever answered after its server's death."""
@@ -89,6 +91,25 @@ def test_two_servers_on_one_interface(link):
 
 
 @in_own_network
+def test_the_next_server_takes_the_interface_over(link):
+    """An upgrade: the new server starts beside the old one, whose program stays until it ends."""
+    pair = link()
+    with NicServer(pair, "native", "-o", "share_ports") as old:
+        with NicServer(pair, "native", "-o", "share_ports") as new:
+            assert (old.stats()["attached"], new.stats()["attached"]) == (1, 0)
+            old.server.process.send_signal(signal.SIGUSR1)
+            assert old.server.wait_exit() == 0, old.server.log()
+            new.wait_until("attached", 1)
+            assert "another XDP program is on the interface; this server's takes its place" in new.server.log()
+            with new.udp() as udp:
+                new.tell(b"set a 0 0 1\r\nx\r\n")
+                hits = new.copy(udp, b"a")
+                assert say(udp, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+                assert new.count("hits") == hits + 1
+    assert "xdp" not in shown(NEAR)
+
+
+@in_own_network
 def test_the_interface_goes(link):
     with NicServer(link(), "native") as server, server.udp() as udp:
         server.tell(b"set a 0 0 1\r\nx\r\n")
@@ -97,6 +118,26 @@ def test_the_interface_goes(link):
         server.wait_until("attached", 0)
         assert server.tell(b"get a\r\n", b"END\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
         assert "the interface is gone" in server.server.log()
+
+
+@in_own_network
+def test_what_is_asked_for_once_puts_no_copy_out(link):
+    with NicServer(link(), "native", "--nic-cache-memory=1", "--nic-cache-fill=frequent") as server, server.udp() as udp:
+        for number in range(12000):
+            server.sock.sendall(b"set k%d 0 0 1 noreply\r\nx\r\n" % number)
+        assert ask(server.sock, b"mn\r\n") == b"MN\r\n"
+
+        def get(key: bytes) -> None:
+            assert say(udp, b"get " + key + b"\r\n") == b"VALUE %s 0 1\r\nx\r\nEND\r\n" % key
+
+        for number in range(12000):
+            get(b"k%d" % number)
+        server.wait_for("rare", 1)
+        stats = server.stats()
+        assert stats["evicted"] < stats["rare"]
+        # What is asked for again is copied, whatever it puts out.
+        for number in range(12000 - 50, 12000):
+            server.copy(udp, b"k%d" % number)
 
 
 @in_own_network
@@ -124,7 +165,8 @@ def test_refusals():
         (["--nic-cache=", "-U", "11311"], name),
         (["--nic-cache=x0,other", "-U", "11311"], "native or generic"),
         (["--nic-cache-memory=0"], "a number from 1 to 65536"),
-        (["--nic-cache-fill=x"], "reads or off"),
+        (["--nic-cache-fill=x"], "reads, frequent or off"),
+        (["--nic-cache-rate=x"], "a number from 0 to 4294967295"),
         (["--nic-cache=none0", "-U", "11311"], "there is no such interface|built without the NIC cache"),
     ]:
         done = subprocess.run(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 from harness.network import in_own_network
@@ -45,6 +46,57 @@ def test_vlan(link):
         hits = server.copy(udp, b"a")
         assert say(udp, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
         assert server.count("hits") == hits + 1
+
+
+@in_own_network
+def test_each_queue_has_its_counters(link):
+    """Frames of several flows come by several queues; what they count together is what was asked."""
+    with NicServer(link(queues=4), "native") as server:
+        server.tell(b"set a 0 0 1\r\nx\r\n")
+        with server.udp() as udp:
+            server.copy(udp, b"a")
+        before = server.count("requests")
+        hits = server.count("hits")
+        sockets = [server.udp() for _ in range(32)]
+        for sock in sockets:
+            with sock:
+                assert say(sock, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+        stats = server.stats()
+        queues = {name.split("_")[0] for name, value in stats.items() if name.endswith("_requests") and value}
+        assert len(queues) > 1, stats
+        assert server.count("requests") == before + 32
+        assert server.count("hits") == hits + 32
+
+
+@in_own_network
+def test_a_source_that_sends_too_much_is_cut_off(link):
+    with NicServer(link(), "native", "--nic-cache-rate=1000") as server, server.udp() as udp:
+        server.tell(b"set a 0 0 1\r\nx\r\n")
+        server.copy(udp, b"a")
+        while server.count("limited") == 0:
+            for number in range(500):
+                udp.send(request(b"get a\r\n", number))
+        stats = server.stats()
+        assert stats["queue0_requests"] == stats["queue0_hits"] + stats["queue0_misses"] + stats["queue0_limited"]
+        # TCP is not limited, and in another second the source is heard again.
+        for _ in range(200):
+            assert server.tell(b"get a\r\n", b"END\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+        assert eventually_heard(udp, b"get a\r\n", 1000) == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+
+
+def eventually_heard(udp, text: bytes, number: int) -> bytes:
+    """Asks again until there is an answer; answers to earlier requests are passed over."""
+    udp.settimeout(0.2)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        udp.send(request(text, number))
+        try:
+            while (data := udp.recv(65536))[:2] != number.to_bytes(2, "big"):
+                pass
+            return data[8:]
+        except TimeoutError:
+            continue
+    raise AssertionError("the source is never heard again")
 
 
 CHANGES = [

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness.fixtures import require_target
+from harness.once import made_once
 from harness.servers import REPO_ROOT
 
 BUILD_TIMEOUT_S = 600
@@ -57,15 +58,17 @@ def packages(tmp_path_factory) -> Path:
     programs = Path(os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)).parent
     if not (programs / "warpcached").exists():
         pytest.skip(f"no build in {programs}")
-    output = tmp_path_factory.mktemp("packages")
-    done = subprocess.run(
-        [REPO_ROOT / "packaging" / "build", "--programs", programs, "--output", output],
-        capture_output=True,
-        text=True,
-        timeout=BUILD_TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stderr
-    return output
+
+    def build(output: Path) -> None:
+        done = subprocess.run(
+            [REPO_ROOT / "packaging" / "build", "--programs", programs, "--output", output],
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "packages", build)
 
 
 @pytest.fixture

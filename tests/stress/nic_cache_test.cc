@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <iterator>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct Case {
   const char* scenario;
   bool write_back;
 };
+
+// How a failure names it.
+void PrintTo(const Case& one, std::ostream* out) { *out << one.scenario; }
 
 const Case kForward[] = {{"calm", false},
                          {"growth", false},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct Scenario {
   bool change_limit = false;  // the memory limit moves between half and all of it
   uint32_t tick_ms = 20;      // length of a server second
 };
+
+// For GoogleTest, which shows parameters of tests.
+inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
 struct Effort {
   uint64_t operations = 0;  // stop after this number of checked ones; 0: no such limit

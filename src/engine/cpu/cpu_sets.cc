@@ -3,24 +3,18 @@
 
 #include <utility>
 
+#include "base/bits.h"
 #include "base/mem.h"
 #include "request/expiry.h"
 #include "store/log/item_run.h"
 
 namespace warpcache::engine {
 
-namespace {
-
-uint32_t lowest(uint32_t mask) { return static_cast<uint32_t>(__builtin_ctz(mask)); }
-uint32_t highest(uint32_t mask) { return 31 - static_cast<uint32_t>(__builtin_clz(mask)); }
-
-}  // namespace
-
 void CpuSets::prepare_wanted(const request::Context& context) {
   const uint32_t wanted = std::exchange(wanted_, 0);
   if (!context.store.may_prepare(*context.thread, kGroupMax)) return;
   take_space(context, wanted);
-  for (uint32_t left = ready_; left != 0; left &= left - 1) fill(context, lowest(left));
+  for (uint32_t left = ready_; left != 0; left &= left - 1) fill(context, lowest_bit(left));
 }
 
 // All items of a run have one expiry class, that of the first set. Sets of another class, and large
@@ -30,10 +24,11 @@ void CpuSets::take_space(const request::Context& context, uint32_t wanted) {
   const auto expiry_of = [&](const protocol::Request& request) {
     return request::expiry_second(request.exptime, context.clock);
   };
-  const uint32_t ttl_class = store::ttl_class(*core.shared, expiry_of(*requests_[lowest(wanted)]));
+  const uint32_t ttl_class =
+      store::ttl_class(*core.shared, expiry_of(*requests_[lowest_bit(wanted)]));
   store::ItemRun run(core, *context.thread, ttl_class);
   for (uint32_t left = wanted; left != 0; left &= left - 1) {
-    const uint32_t index = lowest(left);
+    const uint32_t index = lowest_bit(left);
     const protocol::Request& request = *requests_[index];
     if (request.value_size > kPreparedValueMax) continue;
     if (store::item_bytes(request.key_size, request.value_size) > core.plain_size_max()) continue;
@@ -55,8 +50,8 @@ void CpuSets::fill(const request::Context& context, uint32_t index) const {
 }
 
 void CpuSets::drop_ready(const request::Context& context) {
-  for (uint32_t left = std::exchange(ready_, 0); left != 0; left ^= 1u << highest(left)) {
-    store::abandon_counted(context.store.core, *context.thread, items_[highest(left)]);
+  for (uint32_t left = std::exchange(ready_, 0); left != 0; left ^= 1u << highest_bit(left)) {
+    store::abandon_counted(context.store.core, *context.thread, items_[highest_bit(left)]);
   }
 }
 

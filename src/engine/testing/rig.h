@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "engine/admin_budget.h"
@@ -50,6 +51,9 @@ std::unique_ptr<Rig> make_rig(RigKind kind, const RigConfig& config, std::string
 
 // As part of a test's name.
 std::string rig_name(RigKind kind);
+
+// For GoogleTest, which shows parameters of tests.
+inline void PrintTo(RigKind kind, std::ostream* out) { *out << rig_name(kind); }
 
 // "cpu", "cuda", "cuda-persistent", "cuda-host-values", "cuda-edge"; false: none of them.
 bool read_rig_kind(const std::string& word, RigKind* kind);

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,6 +184,9 @@ struct LinkKind {
   const char* name;
   std::function<std::unique_ptr<Link>()> make;
 };
+
+// How a failure names it.
+void PrintTo(const LinkKind& kind, std::ostream* out) { *out << kind.name; }
 
 class FramePortTest : public testing::TestWithParam<LinkKind> {
  protected:

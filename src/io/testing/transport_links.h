@@ -185,6 +185,14 @@ class MessageLink : public SocketLink {
 
 enum class LinkKind : uint8_t { kTcp, kUnix, kUnixBesideMessages, kMessages };
 
+inline const char* link_name(LinkKind kind) {
+  constexpr const char* kNames[] = {"Tcp", "Unix", "UnixBesideMessages", "Messages"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+// For GoogleTest, which shows parameters of tests.
+inline void PrintTo(LinkKind kind, std::ostream* out) { *out << link_name(kind); }
+
 // The sockets of a server that also has active messages.
 class JoinedSocketLink final : public MessageLink {
  public:

@@ -84,6 +84,14 @@ struct {
   __uint(max_entries, 256 * 1024);
 } nic_writes SEC(".maps");
 
+// By address, of IPv6 the upper half: who may choose the lower one has as many sources as he wants.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 1);  // the server sets it
+  __uint(key_size, 16);
+  __type(value, struct nic_source);
+} nic_sources SEC(".maps");
+
 enum verdict {
   kAnswer,  // there are copies of all keys
   kMiss,    // not of all

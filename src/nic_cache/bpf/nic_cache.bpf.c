@@ -63,10 +63,13 @@ int warpcache_nic(struct xdp_md *ctx) {
   __u32 differs = load32(data) ^ load32(nic_control.mac);
   differs |= load16(data + 4) ^ load16(nic_control.mac + 4);
   differs |= data[6] & 1;
+  // Sources that no other host can have.
+  differs |= scratch->source[0] == scratch->target[0] && scratch->source[1] == scratch->target[1];
   if (request.ipv6) {
-    differs |= (scratch->source[0] | scratch->source[1]) == 0 || ip[8] == 0xff;
+    const __u64 last = scratch->source[1] & ~bpf_cpu_to_be64(1);  // zeros: :: or ::1
+    differs |= (scratch->source[0] | last) == 0 || ip[8] == 0xff;
   } else {
-    differs |= ip[12] == 0 || ip[12] >= 224;
+    differs |= ip[12] == 0 || ip[12] == 127 || ip[12] >= 224;
     __u64 sum = 0;
     for (__u32 i = 0; i < kIpv4; i += 4) sum += load32(ip + i);
     differs |= fold(sum) ^ 0xffff;
@@ -77,6 +80,10 @@ int warpcache_nic(struct xdp_md *ctx) {
   if (differs != 0 || !(is_first_local(scratch, request.vlan) || is_local(scratch, request.vlan))) {
     ++counters->foreign;
     return XDP_PASS;
+  }
+  if (nic_control.rate != 0 && is_over_rate(scratch)) {
+    ++counters->limited;
+    return XDP_DROP;
   }
   request.udp_size = udp_size;
   request.has_sum = load16(udp + 6) != 0;

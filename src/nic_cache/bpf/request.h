@@ -61,6 +61,25 @@ APART int is_allowed(const struct scratch *scratch) {
   return 0;
 }
 
+// Counts a datagram of the request's source. Whether that has sent more than it may in this second.
+APART int is_over_rate(const struct scratch *scratch) {
+  if (!scratch) return 0;
+  __u64 key[2] = {scratch->source[0], scratch->source[1]};
+  if (key[0] != 0) key[1] = 0;
+  const __u64 second = bpf_ktime_get_coarse_ns() / 1000000000;
+  struct nic_source *source = bpf_map_lookup_elem(&nic_sources, &key);
+  if (!source) {
+    const struct nic_source first = {second, 1};
+    bpf_map_update_elem(&nic_sources, &key, &first, BPF_ANY);
+    return 0;
+  }
+  if (source->second != second) {
+    source->second = second;
+    source->count = 0;
+  }
+  return __sync_fetch_and_add(&source->count, 1) >= nic_control.rate;
+}
+
 // Whether the server gave a sign of life. The clock advances by ticks: it is read once in a tick
 // and for each sign of life, as reading it is a call.
 INLINE int is_awake(struct scratch *scratch) {

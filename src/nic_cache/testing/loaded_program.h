@@ -22,7 +22,8 @@ class LoadedProgram {
  public:
   // "" or why programs cannot be loaded here.
   std::string load(uint32_t memory_mb = 4) {
-    const std::string failure = program_.load(memory_mb);
+    constexpr uint32_t kSources = 256;
+    const std::string failure = program_.load(memory_mb, kSources);
     if (!failure.empty()) return failure;
     table_ = std::make_unique<CopyTable>(program_.memory(), 0x5eed);
     control().alive_until = UINT64_MAX;

@@ -6,6 +6,7 @@
 // already. The error follows at the end of the line.
 #pragma once
 
+#include "base/bits.h"
 #include "base/number.h"
 #include "protocol/framing/framer.h"
 #include "protocol/framing/scan.h"
@@ -129,7 +130,7 @@ WC_HD inline bool take_get_at_once(Framer& framer) {
   for (const uint8_t* at = key; at < framer.end(); at += 16) {
     const scan_detail::Masks masks = scan_detail::masks_at(framer.begin(), at, framer.end());
     for (uint32_t both = masks.blanks | masks.newlines; both != 0; both &= both - 1) {
-      const uint8_t* const delimiter = at + scan_detail::lowest_bit(both);
+      const uint8_t* const delimiter = at + lowest_bit(both);
       const bool last = *delimiter == '\n';
       auto size = static_cast<uint64_t>(delimiter - key);
       if (last && size != 0 && delimiter[-1] == '\r') --size;

@@ -3,6 +3,7 @@
 // Framing of the text and meta protocols.
 #pragma once
 
+#include "base/bits.h"
 #include "base/number.h"
 #include "protocol/framing/frame_keys.h"
 #include "protocol/framing/framer.h"
@@ -22,8 +23,8 @@ WC_HD inline Bytes word_at(const LineScan& scan, Bytes text, uint32_t index) {
     uint64_t starts = map.starts;
     for (uint32_t i = 0; i < index; ++i) starts &= starts - 1;
     if (starts == 0) return {};
-    const uint32_t start = scan_detail::lowest_bit(starts);
-    return {text.data + start, scan_detail::lowest_bit(map.blanks >> start)};
+    const uint32_t start = lowest_bit(starts);
+    return {text.data + start, lowest_bit(map.blanks >> start)};
   }
   Words words(text);
   Bytes word;

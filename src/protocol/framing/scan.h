@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/hd.h"
 
 #if defined(__SSE2__) && !defined(__CUDA_ARCH__)
@@ -71,22 +72,6 @@ WC_HD inline Masks masks_at(const uint8_t* begin, const uint8_t* at, const uint8
   if (WC_LIKELY(end - at >= 16)) return masks_of_16(at);
 #endif
   return masks_at_end(begin, at, end);
-}
-
-WC_HD inline uint32_t lowest_bit(uint64_t mask) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint32_t>(__ffsll(static_cast<long long>(mask)) - 1);
-#else
-  return static_cast<uint32_t>(__builtin_ctzll(mask));
-#endif
-}
-
-WC_HD inline uint32_t highest_bit(uint64_t mask) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint32_t>(63 - __clzll(static_cast<long long>(mask)));
-#else
-  return static_cast<uint32_t>(63 - __builtin_clzll(mask));
-#endif
 }
 
 }  // namespace scan_detail
@@ -156,7 +141,7 @@ WC_HD inline const uint8_t* find_delimiter(const uint8_t* begin, const uint8_t* 
   while (at < end) {
     const scan_detail::Masks masks = scan_detail::masks_at(begin, at, end);
     const uint32_t both = masks.blanks | masks.newlines;
-    if (both != 0) return at + scan_detail::lowest_bit(both);
+    if (both != 0) return at + lowest_bit(both);
     at += 16;
   }
   return end;
@@ -167,7 +152,7 @@ WC_HD inline const uint8_t* find_newline(const uint8_t* begin, const uint8_t* at
                                          const uint8_t* end) {
   while (at < end) {
     const scan_detail::Masks masks = scan_detail::masks_at(begin, at, end);
-    if (masks.newlines != 0) return at + scan_detail::lowest_bit(masks.newlines);
+    if (masks.newlines != 0) return at + lowest_bit(masks.newlines);
     at += 16;
   }
   return end;
@@ -184,9 +169,9 @@ WC_HD inline bool has_longer_word(const uint8_t* begin, const uint8_t* at, const
     if (blanks == 0) {
       run += here;
     } else {
-      if (run + scan_detail::lowest_bit(blanks) > count) return true;
+      if (run + lowest_bit(blanks) > count) return true;
       // A run between two blanks of the same 16 bytes is never too long.
-      run = here - 1 - scan_detail::highest_bit(blanks);
+      run = here - 1 - highest_bit(blanks);
     }
     if (run > count) return true;
   }

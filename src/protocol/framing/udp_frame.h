@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hd.h"
 #include "base/mem.h"
@@ -50,7 +51,7 @@ WC_HD inline void compose_udp_header(const UdpHeader& header, uint8_t* out) {
 
 // Datagrams of a reply of `size` bytes; 0 for an empty one. REQUIRES: size <= kUdpReplyMax.
 WC_HD constexpr uint32_t udp_datagram_count(uint32_t size) {
-  return (size + kUdpPayloadMax - 1) / kUdpPayloadMax;
+  return divided_up(size, kUdpPayloadMax);
 }
 
 // Bytes that datagram number `sequence` of a reply of `size` bytes carries. They start at

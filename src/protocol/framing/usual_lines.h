@@ -6,6 +6,7 @@
 // may be malformed, are left to the general way, which gives the same requests for these lines.
 #pragma once
 
+#include "base/bits.h"
 #include "base/mem.h"
 #include "protocol/framing/frame_types.h"
 #include "protocol/framing/scan.h"
@@ -49,9 +50,9 @@ WC_HD inline UsualStore usual_set(const uint8_t* line, const LineScan& scan) {
   const uint64_t last = without_lowest(without_lowest(behind_key));
   if (last == 0 || without_lowest(last) != 0 || has_neighbours(scan.blanks)) return {};
   UsualStore store;
-  const uint8_t* const length = line + scan_detail::lowest_bit(last) + 1;
+  const uint8_t* const length = line + lowest_bit(last) + 1;
   if (!read_length(length, line + scan.size - 2, store.body_size)) return {};
-  store.key_size = scan_detail::lowest_bit(behind_key) - 4;
+  store.key_size = lowest_bit(behind_key) - 4;
   return store;
 }
 
@@ -60,7 +61,7 @@ WC_HD inline UsualStore usual_meta_set(const uint8_t* line, const LineScan& scan
   const uint64_t behind_key = without_lowest(scan.blanks);
   if (behind_key == 0 || without_lowest(behind_key) != 0 || has_neighbours(scan.blanks)) return {};
   UsualStore store;
-  const uint32_t key_end = scan_detail::lowest_bit(behind_key);
+  const uint32_t key_end = lowest_bit(behind_key);
   if (!read_length(line + key_end + 1, line + scan.size - 2, store.body_size)) return {};
   store.key_size = key_end - 3;
   return store;
@@ -69,7 +70,7 @@ WC_HD inline UsualStore usual_meta_set(const uint8_t* line, const LineScan& scan
 // The size of the key of "mg <key>" and whatever flags; 0: none follows the first blank.
 WC_HD inline uint32_t usual_meta_get(const LineScan& scan) {
   const uint64_t behind_key = without_lowest(scan.blanks);
-  const uint32_t key_end = behind_key != 0 ? scan_detail::lowest_bit(behind_key) : scan.size - 2;
+  const uint32_t key_end = behind_key != 0 ? lowest_bit(behind_key) : scan.size - 2;
   return key_end - 3;
 }
 

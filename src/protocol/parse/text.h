@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/number.h"
 #include "protocol/framing/frame_types.h"
 #include "protocol/message.h"
@@ -37,8 +38,8 @@ WC_HD inline Line split(Bytes text) {
     const WordMap map(blanks_of(text), text.size);
     for (uint64_t starts = map.starts; starts != 0 && line.count < kWordsMax;
          starts &= starts - 1) {
-      const uint32_t start = scan_detail::lowest_bit(starts);
-      line.last = {text.data + start, scan_detail::lowest_bit(map.blanks >> start)};
+      const uint32_t start = lowest_bit(starts);
+      line.last = {text.data + start, lowest_bit(map.blanks >> start)};
       if (line.count < kWordsKept) line.word[line.count] = line.last;
       ++line.count;
     }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hd.h"
 #include "base/mem.h"
@@ -37,7 +38,7 @@ class Words {
     while (at_ < end_) {
       const uint32_t blanks = scan_detail::masks_at(begin_, at_, end_).blanks;
       if (blanks != 0) {
-        at_ += scan_detail::lowest_bit(blanks);
+        at_ += lowest_bit(blanks);
         break;
       }
       at_ = end_ - at_ > 16 ? at_ + 16 : end_;

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -61,17 +62,9 @@ WC_HD inline BlockHeader* block_header(const Core& core, uint32_t block) {
   return reinterpret_cast<BlockHeader*>(core.arena + (uint64_t{block} + 1) * kBlockSize) - 1;
 }
 
-WC_HD inline uint32_t floor_log2(uint32_t value) {
-#if defined(__CUDA_ARCH__)
-  return 31 - static_cast<uint32_t>(__clz(static_cast<int>(value)));
-#else
-  return 31 - static_cast<uint32_t>(__builtin_clz(value));
-#endif
-}
-
 // The pair of a hash in an index of `count` pairs.
 WC_HD inline PairNumber pair_of(uint64_t hash, uint32_t count) {
-  const uint64_t level = uint64_t{1} << floor_log2(count);
+  const uint64_t level = uint64_t{1} << highest_bit(count);
   const uint64_t fine = hash & (2 * level - 1);
   return static_cast<PairNumber>(fine < count ? fine : fine & (level - 1));
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/bits.h"
 #include "store/index/index_write.h"
 
 namespace warpcache::store {
@@ -156,7 +157,7 @@ WC_HD inline bool split_next(const Core& core, ThreadContext& thread) {
       !detail::extend_index(core)) {
     return false;
   }
-  const uint32_t level = floor_log2(number);
+  const uint32_t level = highest_bit(number);
   Set* old = pair_at(core, number - (1u << level));
   Set* fresh = pair_at(core, number);
   const uint32_t depth = level + 1 - core.base_depth;

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/hd.h"
 
@@ -99,7 +100,7 @@ WC_HD inline constexpr uint64_t item_bytes(uint32_t key_size, uint64_t value_siz
 
 // Bytes that an item in one piece takes in its segment.
 WC_HD inline constexpr uint64_t item_footprint(uint32_t key_size, uint64_t value_size) {
-  return (item_bytes(key_size, value_size) + kItemGranule - 1) & ~uint64_t{kItemGranule - 1};
+  return rounded_up(item_bytes(key_size, value_size), uint64_t{kItemGranule});
 }
 
 WC_HD inline uint64_t item_footprint(const Item& item) {

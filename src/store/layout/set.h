@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/hd.h"
 #include "store/layout/item.h"
 
@@ -192,12 +193,6 @@ WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
 }
 
 // The lowest way in `mask`. REQUIRES: mask != 0.
-WC_HD inline uint32_t first_way(uint32_t mask) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint32_t>(__ffs(static_cast<int>(mask))) - 1;
-#else
-  return static_cast<uint32_t>(__builtin_ctz(mask));
-#endif
-}
+WC_HD inline uint32_t first_way(uint32_t mask) { return lowest_bit(mask); }
 
 }  // namespace warpcache::store

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "store/layout/core.h"
 
 namespace warpcache::store {
@@ -49,14 +50,6 @@ WC_HD inline SegmentQueue& queue_of(const Core& core, SegmentId id) {
 
 namespace detail {
 
-WC_HD inline uint32_t highest_bit(uint64_t word) {
-#if defined(__CUDA_ARCH__)
-  return 63 - static_cast<uint32_t>(__clzll(static_cast<long long>(word)));
-#else
-  return 63 - static_cast<uint32_t>(__builtin_clzll(word));
-#endif
-}
-
 // REQUIRES: the segment lock is held.
 WC_HD inline void mark_free(const Core& core, SegmentId id) {
   Shared& shared = *core.shared;
@@ -79,8 +72,7 @@ WC_HD inline void unmark_free(const Core& core, SegmentId id) {
 WC_HD inline SegmentId highest_free_from(const Core& core, uint32_t low, uint32_t& top) {
   const SegmentId wanted = load_relaxed(&core.shared->segment_wanted);
   bool passed_wanted = false;
-  for (uint32_t i = (top + kFreeWordSegments - 1) / kFreeWordSegments;
-       i-- > low / kFreeWordSegments;) {
+  for (uint32_t i = divided_up(top, kFreeWordSegments); i-- > low / kFreeWordSegments;) {
     uint64_t word = core.free_words[i];
     if (wanted / kFreeWordSegments == i && (word >> (wanted % kFreeWordSegments) & 1) != 0) {
       word &= ~(uint64_t{1} << (wanted % kFreeWordSegments));

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "store/log/free_segments.h"
 
 namespace warpcache::store {
@@ -29,7 +30,7 @@ WC_HD inline ChainShape chain_shape(const Core& core, uint64_t bytes) {
   const uint32_t page = core.segment_size() / kTailPages;
   const uint32_t whole = static_cast<uint32_t>(bytes >> core.segment_shift);
   const uint32_t rest = static_cast<uint32_t>(bytes) & (core.segment_size() - 1);
-  const uint32_t pages = (rest + page - 1) / page;
+  const uint32_t pages = divided_up(rest, page);
   if (whole == 0 || pages == kTailPages) return {whole + 1, 0};
   return {whole, pages};
 }
@@ -47,14 +48,6 @@ WC_HD inline uint8_t* tail_data(const Core& core, SegmentId head) {
 namespace detail {
 
 inline constexpr uint32_t kTailSegmentsTried = 8;
-
-WC_HD inline uint32_t lowest_bit(uint64_t word) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint32_t>(__ffsll(static_cast<long long>(word))) - 1;
-#else
-  return static_cast<uint32_t>(__builtin_ctzll(word));
-#endif
-}
 
 WC_HD inline uint64_t page_mask(uint32_t first, uint32_t count) {
   return ((uint64_t{1} << count) - 1) << first;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Maintenance by a worker group does what one thread does.
+#include <ostream>
+
 #include "store/testing/worker_group_fixture.h"
 
 namespace warpcache::store {
@@ -14,6 +16,12 @@ struct Content {
   uint64_t value_max = 100;
   char fill = 0;  // every byte of the values; 0: values of make_value()
 };
+
+// How a failure names it.
+void PrintTo(const Content& content, std::ostream* out) {
+  *out << content.keys << " values of " << content.value_min << " to " << content.value_max
+       << " bytes in " << content.memory << " bytes";
+}
 
 std::string value_of_key(const Content& content, uint64_t key) {
   const uint64_t span = content.value_max - content.value_min + 1;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "engine/cuda/runtime/job.h"
 #include "gpu/launch_shape.h"
 #include "store/cuda/block_resources.h"
@@ -35,7 +36,7 @@ inline gpu::LaunchShape shape_for(const FrameJob*, uint32_t shares, uint32_t blo
 // Packets are spread over blocks first, so that a small batch ends sooner.
 inline gpu::LaunchShape shape_for(const PacketJob*, uint32_t shares, uint32_t blocks) {
   blocks = std::clamp(shares, 1u, blocks);
-  const uint32_t warps = std::clamp((shares + blocks - 1) / blocks, 1u, kPacketWarpsMax);
+  const uint32_t warps = std::clamp(divided_up(shares, blocks), 1u, kPacketWarpsMax);
   return {blocks, warps * kChunkPackets};
 }
 

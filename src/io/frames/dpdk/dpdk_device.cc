@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "io/frames/dpdk/dpdk_pools.h"
 
@@ -484,7 +485,7 @@ std::string open_ports(const DpdkSettings& settings,
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
   constexpr const char* kVirtual = "net_";  // how DPDK's names of virtual devices begin
   const uint32_t ports_count = std::min(settings.threads, settings.queues);
-  const uint32_t queues = (settings.queues + ports_count - 1) / ports_count;  // of a port
+  const uint32_t queues = divided_up(settings.queues, ports_count);  // of a port
   const uint32_t megabytes =
       ports_count * (DpdkPort::kMegabytes + queues * DpdkPort::kQueueMegabytes);
   std::string failure =

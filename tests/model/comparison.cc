@@ -91,7 +91,7 @@ void Comparison::send(const Step& step) {
     return;
   }
   ++compared_.commands;
-  const int64_t now = ours_.now();
+  const int64_t now = ours_.unix_time();
   const auto text_for = [&](const std::map<std::string, uint64_t>& cas) {
     return render(step.text,
                   {[&cas](const std::string& key) { return cas.at(key); }, now, kCasDigits});
@@ -179,9 +179,9 @@ Comparison::Verdict Comparison::compare_stream(uint32_t round, int stream) {
     }
     const bool neither = left.unit == nullptr && right.unit == nullptr;
     if (neither && ours_stand == theirs_stand)
-      return judge_hidden({sent_[stream], left, right, binary, history_, ours_.now()});
+      return judge_hidden({sent_[stream], left, right, binary, history_, ours_.unix_time()});
     const Verdict verdict =
-        judge({sent_[stream], left, right, binary, history_, ours_.now()}, i, j);
+        judge({sent_[stream], left, right, binary, history_, ours_.unix_time()}, i, j);
     if (verdict == Verdict::kDiffers) {
       compared_.difference = Unlisted{round, stream, side_text(left), side_text(right)};
     }

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,13 +31,20 @@ constexpr char kUsage[] =
     "PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
-    "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"
+    "       run_model --crowd PLAYERS --server PROGRAM [--rounds N] [--messages N] [--seconds N]\n"
+    "                 [--total N] [--first SEED] [--keep-going] [--details FOLDER]\n"
+    "       run_model [--engine NAME | --server PROGRAM | [--compare PROGRAM] --memcached "
+    "PROGRAM]\n"
+    "                 --replay FILE\n"
     "       run_model --compare PROGRAM --memcached PROGRAM [--protocol text|meta|binary]\n"
     "                 [--commands N] [--first SEED] [--steps N] [--keep-going]\n"
     "Plays random scripts against the pipeline (or memcached) and the model; shrinks and prints\n"
     "what differs. --crowd plays as many at a time against one pipeline, in large batches; with\n"
     "--jobs N: N such crowds at a time, a thread and a pipeline each. --details: what differs\n"
     "in a crowd is written there at full length, with the scripts.\n"
+    "--server: a warpcached with `debugtime` is started by PROGRAM for each crowd instead, and "
+    "the\n"
+    "players are its clients. --total: crowds are played until there were so many messages.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"
     "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
@@ -54,6 +62,7 @@ struct Arguments {
   std::string replay;
   CrowdConfig crowd{.players = 0};
   size_t jobs = 1;      // crowds at a time
+  uint64_t total = 0;   // messages; 0: as many as the seconds allow
   std::string details;  // a folder; empty: none
   bool keep_going = false;
 };
@@ -89,6 +98,10 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.crowd.rounds = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--messages") {
       arguments.crowd.messages_max = static_cast<uint32_t>(std::atoi(value.c_str()));
+    } else if (word == "--total") {
+      arguments.total = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--server") {
+      arguments.crowd.program = value;
     } else if (word == "--memcached") {
       arguments.memcached = value;
     } else if (word == "--engine") {
@@ -108,10 +121,19 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     }
   }
   const bool compares = !arguments.compare.warpcached.empty();
-  return arguments.jobs != 0 && (!compares || !arguments.memcached.empty());
+  const bool plays = arguments.crowd.players != 0 || !arguments.replay.empty();
+  return arguments.jobs != 0 && (!compares || !arguments.memcached.empty()) &&
+         (arguments.crowd.program.empty() || plays);
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
+  if (!arguments.crowd.program.empty()) {
+    ServerProcess server({.program = arguments.crowd.program,
+                          .options = {"-m", "256", "-I", std::to_string(script.item_size_max)},
+                          .runs_on = true});
+    if (!server.ok()) throw std::runtime_error(arguments.crowd.program + " does not start");
+    return play(script, server);
+  }
   if (arguments.memcached.empty()) return play(script, *start_pipeline(script, arguments.engine));
   // Its clock may have moved on in between: what differs must differ again.
   Played played;
@@ -204,7 +226,11 @@ int run_crowds(const Arguments& arguments) {
   uint64_t commands = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
-  while (std::chrono::steady_clock::now() < end && (differences == 0 || arguments.keep_going)) {
+  const auto goes_on = [&] {
+    return arguments.total != 0 ? commands < arguments.total
+                                : std::chrono::steady_clock::now() < end;
+  };
+  while (goes_on() && (differences == 0 || arguments.keep_going)) {
     std::vector<CrowdConfig> configs;
     for (size_t job = 0; job < arguments.jobs; ++job, ++config.seed) configs.push_back(config);
     const std::vector<CrowdResult> results = play_crowds(configs);

@@ -25,6 +25,11 @@ class Server {
   virtual std::string take_output(int stream) = 0;
   virtual std::vector<std::string> take_datagrams() = 0;
   virtual bool closed(int stream) = 0;
+  // Waits until more replies have come, or the stream is closed. False: neither happens.
+  virtual bool wait(int /*stream*/) { return false; }
+  // Whether run() leaves requests unanswered, so that each round of a stream must end with a
+  // request whose reply tells that the ones before are done.
+  virtual bool runs_on() const { return false; }
 
   virtual void advance(uint32_t seconds) = 0;
   // Key and value of every live item; nothing if the server cannot list them.
@@ -32,8 +37,10 @@ class Server {
   // A broken invariant after all streams are closed; empty: none.
   virtual std::string finish() = 0;
 
+  // The server's second, and the Unix time of second 0: dates up to that one are long ago.
   virtual int64_t now() const = 0;
   virtual int64_t unix_start() const = 0;
+  int64_t unix_time() const { return unix_start() + now(); }
   virtual std::string version() const = 0;
   // The smallest CAS id that the server chooses.
   virtual uint64_t first_cas() const = 0;

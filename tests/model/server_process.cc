@@ -26,6 +26,8 @@ constexpr int kPatienceToEnd = 50;      // of an ended connection, beside one th
 constexpr useconds_t kPieceGapUs = 20;
 
 constexpr int kIdsGivenOut = 1100;
+// A server's first second is above 1, which is the end of what has ended long ago.
+constexpr int64_t kClockStart = 2;
 
 constexpr char kTextBarrier[] = "mg :barrier: k\r\n";
 constexpr char kTextBarrierAnswer[] = "EN k:barrier:\r\n";
@@ -47,7 +49,7 @@ std::vector<std::string> command_line(const ProcessConfig& config, const std::st
 }  // namespace
 
 ServerProcess::ServerProcess(const ProcessConfig& config)
-    : patience_ms_(config.patience_ms), cuts_(config.cuts) {
+    : patience_ms_(config.patience_ms), runs_on_(config.runs_on), cuts_(config.cuts) {
   start(config);
   for (int i = 0; i < kStartTriesMax && control_ < 0 && folder_ != ""; ++i) {
     control_ = connect_once();
@@ -62,7 +64,21 @@ ServerProcess::ServerProcess(const ProcessConfig& config)
   for (int i = 0; i < kIdsGivenOut; ++i) sets += "ms :first: 0 q\r\n\r\n";
   (void)ask(sets + "md :first:");
   clock_moves_ = ask("debugtime p") == "OK";
-  stopped_at_ = time(nullptr);
+  read_clock();
+}
+
+// The server's own time: another clock's second may end between two looks.
+void ServerProcess::read_clock() {
+  const std::string stats = ask("stats", "END\r\n");
+  const auto value_of = [&stats](const std::string& name) {
+    const std::string lead = "STAT " + name + " ";
+    const size_t at = stats.find(lead);
+    return at == std::string::npos ? 0
+                                   : std::strtoll(stats.c_str() + at + lead.size(), nullptr, 10);
+  };
+  stopped_at_ = value_of("time");
+  unix_start_ = stopped_at_ - value_of("uptime") - kClockStart;
+  ok_ = ok_ && stopped_at_ != 0;
 }
 
 void ServerProcess::start(const ProcessConfig& config) {
@@ -108,14 +124,14 @@ int ServerProcess::connect_once() const {
 }
 
 int64_t ServerProcess::now() const {
-  return clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr);
+  return (clock_moves_ ? stopped_at_ + moved_seconds_ : time(nullptr)) - unix_start_;
 }
 
-std::string ServerProcess::ask(const std::string& line) {
+std::string ServerProcess::ask(const std::string& line, const std::string& end) {
   const std::string request = line + "\r\n";
   (void)::send(control_, request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
-  while (!answer.ends_with("\r\n")) {
+  while (!answer.ends_with(end)) {
     pollfd wait = {control_, POLLIN, 0};
     char buffer[4096];
     if (poll(&wait, 1, kSilenceMs) <= 0) return {};
@@ -123,7 +139,7 @@ std::string ServerProcess::ask(const std::string& line) {
     if (got <= 0) return {};
     answer.append(buffer, static_cast<size_t>(got));
   }
-  answer.resize(answer.size() - 2);
+  answer.resize(answer.size() - end.size());
   return answer;
 }
 
@@ -165,6 +181,10 @@ void ServerProcess::send(int stream, const std::string& bytes) {
     connection.binary = !bytes.empty() && static_cast<uint8_t>(bytes[0]) == 0x80;
   }
   connection.asked = true;
+  if (runs_on_) {
+    connection.queued += bytes;
+    return;
+  }
   for (size_t at = 0; at < bytes.size();) {
     const size_t size = cuts_.next(bytes.size() - at);
     write_all(connection, bytes.substr(at, size));
@@ -218,15 +238,38 @@ bool ServerProcess::read_to_barrier(Connection& connection) const {
   return true;
 }
 
+void ServerProcess::write_queued(Connection& connection) {
+  connection.asked = false;
+  const std::string bytes = std::exchange(connection.queued, {});
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = cuts_.next(bytes.size() - at);
+    write_all(connection, bytes.substr(at, size));
+    at += size;
+  }
+}
+
 // Asks each connection something at the end, and reads until that is answered.
 bool ServerProcess::run() {
   for (auto& [number, connection] : connections_) {
     if (!connection.asked) continue;
+    if (runs_on_) {
+      write_queued(connection);
+      continue;
+    }
     write_all(connection, connection.binary ? binary_barrier() : kTextBarrier);
     connection.asked = false;
     if (!read_to_barrier(connection)) return false;
   }
   return true;
+}
+
+bool ServerProcess::closed(int stream) {
+  return runs_on_ ? connections_[stream].fd < 0 : standing(stream) != Standing::kInStep;
+}
+
+bool ServerProcess::wait(int stream) {
+  Connection& connection = connections_[stream];
+  return connection.fd >= 0 && read_some(connection, kSilenceMs);
 }
 
 std::string ServerProcess::take_output(int stream) {

@@ -30,6 +30,9 @@ struct ProcessConfig {
   // A connection without output for this time counts as kWaits and is closed. A slow server still
   // sends all its output; kWaits is wrong only if it would have closed the connection later.
   int patience_ms = 5000;
+  // run() waits for nothing (Server::runs_on()): for many streams that wait for their replies
+  // themselves. Then kWaits is not known.
+  bool runs_on = false;
 };
 
 class ServerProcess final : public Server {
@@ -44,8 +47,8 @@ class ServerProcess final : public Server {
   // Whether its clock is stopped and can be moved: the program has `debugtime`.
   bool clock_moves() const { return clock_moves_; }
   Standing standing(int stream) { return connections_[stream].standing; }
-  // The answer to a line of text, up to its first line end, over a separate connection.
-  std::string ask(const std::string& line);
+  // The answer to a line of text, up to `end`, over a separate connection.
+  std::string ask(const std::string& line, const std::string& end = "\r\n");
 
   void send(int stream, const std::string& bytes) override;
   void send_datagram(const std::string&) override {}
@@ -53,14 +56,18 @@ class ServerProcess final : public Server {
   std::string take_output(int stream) override;
   std::vector<std::string> take_datagrams() override { return {}; }
   // True for kWaits too, because its connection has been closed.
-  bool closed(int stream) override { return standing(stream) != Standing::kInStep; }
+  bool closed(int stream) override;
+  bool wait(int stream) override;
+  bool runs_on() const override { return runs_on_; }
   void advance(uint32_t seconds) override;
   // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;
-  int64_t unix_start() const override { return 0; }
+  int64_t unix_start() const override { return unix_start_; }
   std::string version() const override { return version_; }
   uint64_t first_cas() const override { return 1; }
+  // Streams that do not wait for each other are served in any order.
+  bool cas_follows_requests() const override { return !runs_on_; }
 
  private:
   struct Connection {
@@ -69,23 +76,28 @@ class ServerProcess final : public Server {
     bool asked = false;  // something was sent in this round
     Standing standing = Standing::kInStep;
     std::string output;
+    std::string queued;  // with runs_on_: for run()
   };
 
   void start(const ProcessConfig& config);
+  void read_clock();
   int connect_once() const;
   bool barrier_seen(const Connection& connection) const;
   bool read_some(Connection& connection, int wait_ms) const;
   // False: it neither answers nor closes.
   bool read_to_barrier(Connection& connection) const;
   void write_all(Connection& connection, const std::string& bytes) const;
+  void write_queued(Connection& connection);
 
   const int patience_ms_;
+  const bool runs_on_;
   Cuts cuts_;
   std::string folder_;
   std::string version_;
   pid_t pid_ = -1;
   bool ok_ = false;
   bool clock_moves_ = false;
+  int64_t unix_start_ = 0;     // of the process
   int64_t stopped_at_ = 0;     // Unix time at which the clock was stopped
   int64_t moved_seconds_ = 0;  // since then
   int64_t last_step_ = 0;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -52,11 +53,7 @@ bool AmPump::sleep(int wake_fd, int timeout_ms) {
 bool AmPump::serve(Connection& one) {
   AmStream& stream = *one.stream;
   if (one.wants_input() && !receive(one)) return false;
-  if (stream.state() == AmStream::State::kOpen && !one.out.empty()) {
-    const size_t sent = stream.send({one.out.data(), one.out.size()});
-    one.out.erase(one.out.begin(), one.out.begin() + static_cast<ptrdiff_t>(sent));
-    if (sent > 0) moved_ = true;
-  }
+  if (stream.state() == AmStream::State::kOpen && !one.out.empty() && send(one)) moved_ = true;
   if (one.input_ended && one.out.empty()) stream.half_close();
   const Bytes bytes = stream.readable();
   if (bytes.size > 0) {
@@ -78,6 +75,22 @@ bool AmPump::serve(Connection& one) {
   return true;
 }
 
+// Whether something was sent.
+bool AmPump::send(Connection& one) {
+  AmStream& stream = *one.stream;
+  size_t sent = 0;
+  if (one.out.size() >= kInPlaceMin && stream.rendezvous_max() >= kInPlaceMax) {
+    if (!stream.is_sent()) return false;
+    sent = std::min(one.out.size(), kInPlaceMax);
+    one.flown.assign(one.out.begin(), one.out.begin() + static_cast<ptrdiff_t>(sent));
+    stream.send_in_place({one.flown.data(), sent});
+  } else {
+    sent = stream.send({one.out.data(), one.out.size()});
+  }
+  one.out.erase(one.out.begin(), one.out.begin() + static_cast<ptrdiff_t>(sent));
+  return sent > 0;
+}
+
 bool AmPump::receive(Connection& one) {
   uint8_t buffer[65536];
   const ssize_t got = recv(one.fd, buffer, sizeof buffer, MSG_DONTWAIT);
@@ -89,7 +102,12 @@ bool AmPump::receive(Connection& one) {
 }
 
 void AmPump::end(const Connection& one) {
-  client_.close(one.stream);
+  // The server may still fetch what has flown, and take it for a client's words.
+  if (one.stream->is_sent()) {
+    client_.close(one.stream);
+  } else {
+    client_.close_and_wait(one.stream);
+  }
   (void)::close(one.fd);
 }
 

@@ -30,11 +30,16 @@ class AmPump {
 
  private:
   static constexpr size_t kBufferMax = 256 * 1024;
+  // What waits goes by rendezvous from this size on, in pieces of at most kInPlaceMax: the server
+  // fetches those that have only bytes of one value straight into its store.
+  static constexpr size_t kInPlaceMin = 32 * 1024;
+  static constexpr size_t kInPlaceMax = 64 * 1024;
 
   struct Connection {
     int fd = -1;
     AmStream* stream = nullptr;
-    std::vector<uint8_t> out;  // from the socket, not sent yet
+    std::vector<uint8_t> out;    // from the socket, not sent yet
+    std::vector<uint8_t> flown;  // sent by rendezvous: stays in place until the stream is_sent()
     bool input_ended = false;
 
     bool wants_input() const { return !input_ended && out.size() < kBufferMax; }
@@ -45,6 +50,7 @@ class AmPump {
 
   bool serve(Connection& one);
   bool receive(Connection& one);
+  bool send(Connection& one);
   void end(const Connection& one);
   bool sleep(int wake_fd, int timeout_ms);
 

@@ -151,6 +151,15 @@ class Engine {
   // least one byte, and earlier windows end; otherwise the engine may have no place yet: empty.
   // REQUIRES: received + after < body_size.
   virtual MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) = 0;
+  // The place of the body's next `size` bytes in a device's memory, for a transport that writes
+  // there: nothing is copied on the way. Empty: they have no such place in one piece, so
+  // reservation_window() says where they go. The last window of that stays valid. REQUIRES:
+  // received + size <= body_size.
+  virtual MutableBytes device_window(uint32_t /*id*/, uint32_t /*received*/, uint32_t /*size*/) {
+    return {};
+  }
+  // The transport has written these bytes into the device_window().
+  virtual void device_bytes_came(uint32_t /*id*/, uint32_t /*received*/, uint32_t /*size*/) {}
   // Drops a reservation that will not be submitted (the connection was closed). One that was
   // submitted belongs to the engine.
   virtual void abandon(uint32_t id) = 0;

@@ -309,6 +309,64 @@ TEST_P(EngineSuite, ABodyIsWrittenAhead) {
   EXPECT_TRUE(say("get a\r\n") == value_reply("a", body));
 }
 
+// As a transport does that reaches a device's memory: by turns straight there and by windows, in
+// pieces that begin anywhere.
+TEST_P(EngineSuite, ABodyComesStraightToTheDevice) {
+  uint32_t straight = 0;
+  for (const uint32_t size : {100'000u, 300'000u, 700'000u}) {
+    for (const uint32_t step : {size, 65'536u, 50'001u}) {
+      const std::string body = pattern(size + step, size);
+      uint32_t id = 0;
+      ASSERT_EQ(engine_->reserve(1, size, &id), Status::kOk);
+      for (uint32_t from = 0; from < size; from += step) {
+        const uint32_t count = std::min(step, size - from);
+        const MutableBytes window = engine_->device_window(id, from, count);
+        // The last of three has to fall back.
+        if (window.empty() || from / step % 3 == 2) {
+          receive(id, body, from, from + count);
+          continue;
+        }
+        ASSERT_EQ(window.size, count);
+        const auto* const bytes = reinterpret_cast<const uint8_t*>(body.data()) + from;
+        ASSERT_TRUE(rig_->write_device(window, bytes));
+        engine_->device_bytes_came(id, from, count);
+        ++straight;
+      }
+      EXPECT_EQ(store_body(id, "a", size), "STORED\r\n");
+      EXPECT_TRUE(say("get a\r\n") == value_reply("a", body)) << size << " by " << step;
+      EXPECT_EQ(reserved(), 0u);
+    }
+  }
+  if (GetParam() == RigKind::kCpu) {
+    EXPECT_EQ(straight, 0u);
+  }
+  if (GetParam() == RigKind::kCudaLaunch || GetParam() == RigKind::kCudaPersistent) {
+    EXPECT_GT(straight, 0u);
+  }
+}
+
+// A window that nothing has come to changes nothing, and a body may be dropped after some has.
+TEST_P(EngineSuite, AnUnusedWindowOfTheDeviceChangesNothing) {
+  constexpr uint32_t kSize = 200'000;
+  const std::string body = pattern(8, kSize);
+  uint32_t id = 0;
+  ASSERT_EQ(engine_->reserve(1, kSize, &id), Status::kOk);
+  receive(id, body, 0, 30'000);
+  (void)engine_->device_window(id, 30'000, kSize - 30'000);
+  receive(id, body, 30'000, 100'000);
+  (void)engine_->device_window(id, 100'000, 1);
+  receive(id, body, 100'000, kSize);
+  EXPECT_EQ(store_body(id, "a", kSize), "STORED\r\n");
+  EXPECT_TRUE(say("get a\r\n") == value_reply("a", body));
+  ASSERT_EQ(engine_->reserve(1, kSize, &id), Status::kOk);
+  receive(id, body, 0, 30'000);
+  if (!engine_->device_window(id, 30'000, 50'000).empty()) {
+    engine_->device_bytes_came(id, 30'000, 50'000);
+  }
+  engine_->abandon(id);
+  EXPECT_EQ(reserved(), 0u);
+}
+
 TEST_P(EngineSuite, ABodyWhoseRequestFailsGivesItsMemoryBack) {
   const std::string body = pattern(6, 200'000);
   say(set("a", "old"));

@@ -173,6 +173,14 @@ MutableBytes FailoverEngine::reservation_window(uint32_t id, uint32_t received, 
   return owner(id).reservation_window(id & ~kOfSpare, received, after);
 }
 
+MutableBytes FailoverEngine::device_window(uint32_t id, uint32_t received, uint32_t size) {
+  return owner(id).device_window(id & ~kOfSpare, received, size);
+}
+
+void FailoverEngine::device_bytes_came(uint32_t id, uint32_t received, uint32_t size) {
+  owner(id).device_bytes_came(id & ~kOfSpare, received, size);
+}
+
 void FailoverEngine::abandon(uint32_t id) { owner(id).abandon(id & ~kOfSpare); }
 
 }  // namespace warpcache::engine

@@ -100,6 +100,11 @@ class SessionObserver {
   // there. So more than RxNext::body can be received by one call. REQUIRES: RxNext::body of the
   // stream's last completion is not empty and is still valid.
   virtual MutableBytes body_window(const SessionStorage& session, uint32_t after) = 0;
+  // The place of the body's next `size` bytes in a device's memory, for a transport that writes
+  // there; empty: they have none in one piece. RxNext::body stays valid. REQUIRES: as above.
+  virtual MutableBytes device_window(const SessionStorage& /*session*/, uint32_t /*size*/) {
+    return {};
+  }
 };
 
 struct RxChunk {
@@ -107,7 +112,8 @@ struct RxChunk {
   uint32_t offset = 0;  // in the input arena
   uint32_t size = 0;
   uint32_t body_received = 0;  // bytes that went into RxNext::body; they precede those of the chunk
-  uint32_t announced = 0;      // bytes after the chunk that the client holds ready to be fetched
+  bool body_on_device = false;  // these went into SessionObserver::device_window() instead
+  uint32_t announced = 0;       // bytes after the chunk that the client holds ready to be fetched
   bool datagram = false;
   bool admin = true;                  // from a listener whose clients may change the server
   SessionStorage* session = nullptr;  // null for datagrams

@@ -229,6 +229,7 @@ void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
       {"ucx_messages_received", &io::AmCounters::messages_received},
       {"ucx_messages_sent", &io::AmCounters::messages_sent},
       {"ucx_fetched_bytes", &io::AmCounters::fetched_bytes},
+      {"ucx_device_bytes", &io::AmCounters::device_bytes},
       {"ucx_copied_bytes", &io::AmCounters::copied_bytes},
       {"ucx_pinned_bytes", &io::AmCounters::pinned_bytes},
       {"ucx_refused", &io::AmCounters::refused},

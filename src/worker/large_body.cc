@@ -160,6 +160,21 @@ MutableBytes Worker::body_window(const io::SessionStorage& storage, uint32_t aft
   return engine_.reservation_window(body.reservation, body.received, after);
 }
 
+MutableBytes Worker::device_window(const io::SessionStorage& storage, uint32_t size) {
+  const LargeBody& body = body_pool_[session_of(storage).incoming_body];
+  if (body.frame.body_size - body.received < size) return {};
+  return engine_.device_window(body.reservation, body.received, size);
+}
+
+// Bytes of the body that are in their place already.
+void Worker::note_body(const RxChunk& chunk, const Session& session) {
+  LargeBody& body = body_pool_[session.incoming_body];
+  if (chunk.body_on_device) {
+    engine_.device_bytes_came(body.reservation, body.received, chunk.body_received);
+  }
+  body.received += chunk.body_received;
+}
+
 bool Worker::holds_body(const io::SessionStorage& storage) const {
   const Session& session = session_of(storage);
   return session.incoming_body != 0 && body_pool_[session.incoming_body].reservation != 0;

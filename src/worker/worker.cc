@@ -357,7 +357,7 @@ void Worker::frame_datagram(const RxChunk& chunk, Plan& plan) {
 void Worker::frame_stream(const RxChunk& chunk, Plan& plan) {
   Session& session = session_of(*chunk.session);
   open_entry(chunk, session, plan);
-  if (chunk.body_received > 0) body_pool_[session.incoming_body].received += chunk.body_received;
+  if (chunk.body_received > 0) note_body(chunk, session);
   bool go_on = true;
   if (WC_UNLIKELY(session.deferred_body != 0)) go_on = add_body(session.deferred_body, plan);
   if (WC_UNLIKELY(session.deferred_frames != 0) && go_on)

@@ -110,6 +110,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   bool holds_body(const io::SessionStorage& storage) const override;
   void cancel_body(io::SessionStorage& storage) override;
   MutableBytes body_window(const io::SessionStorage& storage, uint32_t after) override;
+  MutableBytes device_window(const io::SessionStorage& storage, uint32_t size) override;
   void release(uint32_t pin) override { engine_.release(pin); }
 
   void frame_datagram(const io::RxChunk& chunk, Plan& plan);
@@ -117,6 +118,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void frame_input(const io::RxChunk& chunk, Session& session, Plan& plan);
   void open_entry(const io::RxChunk& chunk, const Session& session, Plan& plan);
   void close_entry(Plan& plan);
+  void note_body(const io::RxChunk& chunk, const Session& session);
   bool begin_body(Session& session, protocol::Frame frame, const Plan& plan);
   bool refuse_body(Session& session, protocol::Frame frame, Status why);
   uint32_t key_size_of(LargeBody& body);

@@ -24,7 +24,7 @@ def play(link: str, *options: str) -> subprocess.CompletedProcess:
         pytest.skip("run_model is not built beside the server")
     engine = ["--engine", "cuda"] if simulated else []
     environment = {**os.environ, "SIMT_GPU": "1"} if simulated else None
-    command = [run_model, "--frames", link, "--program", program, "--first", "1", *engine, *options]
+    command = [run_model, "--frames", link, "--server", program, "--first", "1", *engine, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False, env=environment)
 
 
@@ -52,7 +52,7 @@ def test_refusals(tmp_path):
     server = tmp_path / "warpcached"
     server.write_text("#!/bin/sh\nexit 1\n")
     server.chmod(0o755)
-    outcome = play("pipes", "--program", str(server))
+    outcome = play("pipes", "--server", str(server))
     assert outcome.returncode == 2 and "does not start" in outcome.stderr
 
 
@@ -61,5 +61,5 @@ def test_a_server_that_answers_otherwise_is_noticed(tmp_path):
     without_cas = tmp_path / "warpcached"
     without_cas.write_text(f'#!/bin/sh\nexec {require_target("warpcached").path} -C "$@"\n')
     without_cas.chmod(0o755)
-    outcome = play("pipes", "--program", str(without_cas), "--players", "16", "--rounds", "16", "--requests", "2000")
+    outcome = play("pipes", "--server", str(without_cas), "--players", "16", "--rounds", "16", "--requests", "2000")
     assert outcome.returncode == 1 and " 0 differences" not in outcome.stdout, outcome.stdout + outcome.stderr

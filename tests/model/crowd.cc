@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "base/assert.h"
 #include "model/generator.h"
 #include "model/pipeline.h"
+#include "model/server_process.h"
 
 namespace warpcache::model {
 
@@ -23,13 +26,13 @@ constexpr uint64_t kMemoryPerPlayer = 2 * kScriptsPerPlayer * kBytesPerScript;
 constexpr uint32_t kGpuBlocks = 128;
 constexpr uint32_t kGpuBlocksOfOneMax = 64;
 
-// One of the crowd: plays scripts, one after the other, and sees the pipeline as a server with
+// One of the crowd: plays scripts, one after the other, and sees the common server as one with
 // streams of its own.
 class Member final : public Server {
  public:
-  Member(const CrowdConfig& config, Pipeline& pipeline, uint32_t number)
+  Member(const CrowdConfig& config, Server& server, uint32_t number)
       : config_(config),
-        pipeline_(pipeline),
+        server_(server),
         number_(number),
         first_stream_(static_cast<int>(number) * kStreamsPerScript * kScriptsPerPlayer) {}
 
@@ -42,28 +45,30 @@ class Member final : public Server {
   CrowdResult& result() { return result_; }
 
   void send(int stream, const std::string& bytes) override {
-    pipeline_.send(first_stream_ + stream, bytes);
+    server_.send(first_stream_ + stream, bytes);
   }
   void send_datagram(const std::string&) override { WC_ASSERT(false); }
   bool run() override { WC_ASSERT(false); }  // the crowd does
   std::string take_output(int stream) override {
-    return pipeline_.take_output(first_stream_ + stream);
+    return server_.take_output(first_stream_ + stream);
   }
   std::vector<std::string> take_datagrams() override { return {}; }
-  bool closed(int stream) override { return pipeline_.closed(first_stream_ + stream); }
+  bool closed(int stream) override { return server_.closed(first_stream_ + stream); }
   void advance(uint32_t seconds) override { seconds_ = seconds; }
   std::string finish() override { return {}; }  // when all are through
-  int64_t now() const override { return pipeline_.now(); }
-  int64_t unix_start() const override { return pipeline_.unix_start(); }
-  std::string version() const override { return pipeline_.version(); }
-  uint64_t first_cas() const override { return pipeline_.first_cas(); }
-  bool cas_follows_requests() const override { return pipeline_.cas_follows_requests(); }
+  int64_t now() const override { return server_.now(); }
+  int64_t unix_start() const override { return server_.unix_start(); }
+  std::string version() const override { return server_.version(); }
+  uint64_t first_cas() const override { return server_.first_cas(); }
+  bool cas_follows_requests() const override { return server_.cas_follows_requests(); }
+  bool wait(int stream) override { return server_.wait(first_stream_ + stream); }
+  bool runs_on() const override { return server_.runs_on(); }
 
  private:
   bool begin_script(uint32_t first_round);
 
   const CrowdConfig& config_;
-  Pipeline& pipeline_;
+  Server& server_;
   const uint32_t number_;
   int first_stream_;
   int scripts_ = 0;  // begun
@@ -126,12 +131,24 @@ PipelineConfig pipeline_config(const CrowdConfig& config, uint32_t jobs) {
   return pipeline;
 }
 
+std::unique_ptr<Server> start(const CrowdConfig& config, uint32_t jobs) {
+  if (config.program.empty()) return std::make_unique<Pipeline>(pipeline_config(config, jobs));
+  ProcessConfig process;
+  process.program = config.program;
+  process.options = {"-M", "-m", std::to_string(config.players * kMemoryPerPlayer >> 20)};
+  process.cuts = config.seed;
+  process.runs_on = true;
+  auto server = std::make_unique<ServerProcess>(process);
+  if (!server->ok()) throw std::runtime_error(config.program + " does not start");
+  if (!server->clock_moves()) throw std::runtime_error(config.program + " has no debugtime");
+  return server;
+}
+
 class Crowd {
  public:
-  Crowd(const CrowdConfig& config, uint32_t jobs)
-      : config_(config), pipeline_(pipeline_config(config, jobs)) {
+  Crowd(const CrowdConfig& config, uint32_t jobs) : config_(config), server_(start(config, jobs)) {
     for (uint32_t i = 0; i < config.players; ++i) {
-      members_.push_back(std::make_unique<Member>(config_, pipeline_, i));
+      members_.push_back(std::make_unique<Member>(config_, *server_, i));
     }
   }
   Crowd(const Crowd&) = delete;
@@ -142,7 +159,7 @@ class Crowd {
 
  private:
   const CrowdConfig config_;
-  Pipeline pipeline_;
+  const std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Member>> members_;
 };
 
@@ -154,8 +171,8 @@ void Crowd::play() {
       member->send_round(round);
       seconds = std::max(seconds, member->take_seconds());  // all that pass time say the same
     }
-    if (seconds != 0) pipeline_.advance(seconds);
-    runs = pipeline_.run();
+    if (seconds != 0) server_->advance(seconds);
+    runs = server_->run();
     for (const auto& member : members_) member->compare_round(runs);
   }
 }
@@ -169,7 +186,7 @@ CrowdResult Crowd::result() {
     for (const auto& [loss, count] : one.losses) all.losses[loss] += count;
     for (CrowdResult::Failure& failure : one.failures) all.failures.push_back(std::move(failure));
   }
-  all.broken = pipeline_.finish();
+  all.broken = server_->finish();
   return all;
 }
 

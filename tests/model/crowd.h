@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays many scripts at the same time against one pipeline, each with its own keys and model:
-// batches of thousands of requests of many connections, with every reply byte compared. In each
-// round all players send, then the pipeline runs the requests, then all players compare.
+// Plays many scripts at the same time against one pipeline or one server's process, each with its
+// own keys and model: batches of thousands of requests of many connections, with every reply byte
+// compared. In each round all players send, then the requests run, then all players compare.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ struct CrowdConfig {
   uint32_t messages_max = 50;  // of a stream in a round
   uint64_t seed = 1;           // the same seed plays the same crowd
   engine::RigKind engine = engine::RigKind::kCpu;
+  std::string program = {};  // a server that is started instead; it has `debugtime`
 };
 
 struct CrowdResult {
@@ -36,7 +37,7 @@ struct CrowdResult {
   std::string broken;                    // a broken invariant at the end; empty: none
 };
 
-// Throws std::runtime_error if there is no such engine.
+// Throws std::runtime_error if there is no such engine, or the program does not start.
 CrowdResult play_crowd(const CrowdConfig& config);
 // Plays several crowds at the same time, each in its own thread with its own engine and store.
 // Returns their results in the same order.

@@ -20,6 +20,9 @@ ModelConfig config_for(const Script& script, const Server& server) {
   return config;
 }
 
+// Of requests that end a round. A longer message is given up.
+constexpr size_t kEndBytesMax = 64 * 1024;
+
 }  // namespace
 
 Player::Player(const Script& script, Server& server, bool keeps_transcript)
@@ -57,17 +60,47 @@ void Player::run_step(const Step& step) {
     stream = std::make_unique<Stream>(book_);
   }
   touched_.insert(step.stream);
-  server_.send(step.stream, bytes);
-  Reply reply;
-  model_.receive(stream->session, bytes, reply);
-  stream->matcher.expect(reply);
+  const Reply reply = say(step.stream, bytes);
   if (keeps_transcript_) stream->said.add(reply);
 }
 
+// Returns the reply that is expected.
+Reply Player::say(int number, const std::string& bytes) {
+  const std::unique_ptr<Stream>& stream = streams_[number];
+  server_.send(number, bytes);
+  Reply reply;
+  model_.receive(stream->session, bytes, reply);
+  stream->matcher.expect(reply);
+  return reply;
+}
+
+// Says something that is answered, on each stream of the round. As the end of a message that has
+// not ended it is a part of that one, for the server and for the model.
+void Player::end_round() {
+  const std::string text = "mn\r\n";
+  const std::string binary = std::string("\x80\x0a", 2) + std::string(22, '\0');  // a noop
+  for (const int number : touched_) {
+    const Session& session = streams_[number]->session;
+    const bool is_binary = session.language == Session::Language::kBinary;
+    const std::string& request = is_binary ? binary : text;
+    bool answered = false;
+    for (size_t said = 0; !answered && !session.closed && said < kEndBytesMax;
+         said += request.size()) {
+      const bool ends_it = !session.waits();
+      (void)say(number, request);
+      answered = ends_it;
+    }
+    if (!answered && !session.closed) played_.loss = "a message that does not end";
+  }
+}
+
 bool Player::compare_stream(uint32_t round, int number, Stream& stream) {
-  const std::string output = server_.take_output(number);
-  const bool right = stream.matcher.take(output);
+  bool right = stream.matcher.take(server_.take_output(number));
+  while (right && !stream.matcher.even() && server_.wait(number)) {
+    right = stream.matcher.take(server_.take_output(number));
+  }
   const bool settled = !stream.session.waits();
+  if (settled && stream.session.closed && !server_.closed(number)) (void)server_.wait(number);
   if (!right || (settled && !stream.matcher.even())) {
     differ(round, number, right ? "one says more than the other" : "the replies differ",
            stream.matcher.missing(), stream.matcher.surplus());
@@ -149,7 +182,11 @@ bool Player::send_round() {
     run_step(steps[next_step_++]);
   }
   played_.loss = model_.loss();
-  return !model_.at_a_loss();
+  if (server_.runs_on() && played_.loss.empty()) {
+    end_round();
+    if (played_.loss.empty()) played_.loss = model_.loss();
+  }
+  return played_.loss.empty();
 }
 
 bool Player::compare_round(bool ran) {

@@ -71,6 +71,8 @@ class Player {
   };
 
   void run_step(const Step& step);
+  Reply say(int number, const std::string& bytes);
+  void end_round();
   bool compare_stream(uint32_t round, int number, Stream& stream);
   bool compare_datagrams(uint32_t round);
   void compare_contents();

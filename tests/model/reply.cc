@@ -5,6 +5,12 @@
 
 namespace warpcache::model {
 
+namespace {
+
+constexpr size_t kCasDigitsMax = 20;
+
+}  // namespace
+
 void Reply::add(std::string_view bytes) {
   if (bytes.empty()) return;
   if (pieces_.empty() || pieces_.back().kind != ReplyPiece::Kind::kBytes) pieces_.emplace_back();
@@ -44,6 +50,9 @@ bool ReplyMatcher::advance(std::string_view& left) {
         if (!take_bytes(left, piece)) return false;
         break;
       case ReplyPiece::Kind::kCasText:
+        if (left.find_first_not_of("0123456789") == left.npos && left.size() < kCasDigitsMax) {
+          return true;  // its end is still to come
+        }
         if (!take_cas_text(left, piece.cas)) return false;
         break;
       case ReplyPiece::Kind::kCasBinary:
@@ -68,10 +77,10 @@ bool ReplyMatcher::take_bytes(std::string_view& left, ReplyPiece& piece) {
   return true;
 }
 
-// A number in text is always followed by something, so it is there whole.
+// A number in text is always followed by something: the caller has seen that.
 bool ReplyMatcher::take_cas_text(std::string_view& left, const Cas& cas) {
   const size_t size = std::min(left.find_first_not_of("0123456789"), left.size());
-  if (size == 0 || size > 20 || (size > 1 && left[0] == '0')) return false;
+  if (size == 0 || size > kCasDigitsMax || (size > 1 && left[0] == '0')) return false;
   uint64_t number = 0;
   for (size_t i = 0; i < size; ++i) number = number * 10 + static_cast<uint64_t>(left[i] - '0');
   if (!book_.learn(cas, number)) return false;

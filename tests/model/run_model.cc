@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,12 @@ constexpr char kUsage[] =
     "PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
-    "       run_model [--engine NAME | [--compare PROGRAM] --memcached PROGRAM] --replay FILE\n"
-    "       run_model --frames memif|pipes --program WARPCACHED [--requests N] [--players N]\n"
+    "       run_model --crowd PLAYERS --server PROGRAM [--rounds N] [--messages N] [--seconds N]\n"
+    "                 [--total N] [--first SEED] [--keep-going] [--details FOLDER]\n"
+    "       run_model [--engine NAME | --server PROGRAM | [--compare PROGRAM] --memcached "
+    "PROGRAM]\n"
+    "                 --replay FILE\n"
+    "       run_model --frames memif|pipes --server PROGRAM [--requests N] [--players N]\n"
     "                 [--rounds N] [--messages N] [--seconds N] [--first SEED] [--engine NAME]\n"
     "                 [--keep-going] [--details FOLDER]\n"
     "       run_model --compare PROGRAM --memcached PROGRAM [--protocol text|meta|binary]\n"
@@ -45,6 +50,9 @@ constexpr char kUsage[] =
     "--frames plays as many scripts of datagrams at a time against a server's port of raw\n"
     "Ethernet frames, through shared memory (memif, needs DPDK) or captures in named pipes; it\n"
     "ends after --requests, or after --seconds.\n"
+    "--server: a warpcached with `debugtime` is started by PROGRAM for each crowd instead, and "
+    "the\n"
+    "players are its clients. --total: crowds are played until there were so many messages.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"
     "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
@@ -65,7 +73,7 @@ struct Arguments {
   uint32_t messages = 0;  // of a player in a round; 0: as many as is usual
   std::optional<FrameLink> frames;
   uint32_t players = FramesConfig{}.players;
-  std::string program;    // a server, with `frames`
+  uint64_t total = 0;     // messages; 0: as many as the seconds allow
   uint64_t requests = 0;  // of `frames`; 0: as many as there is time for
   std::string details;    // a folder; empty: none
   bool keep_going = false;
@@ -102,8 +110,6 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.steps = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--frames") {
       if (!read_link(value, arguments.frames)) return false;
-    } else if (word == "--program") {
-      arguments.program = value;
     } else if (word == "--requests") {
       arguments.requests = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--players") {
@@ -116,6 +122,10 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.crowd.rounds = static_cast<uint32_t>(std::atoi(value.c_str()));
     } else if (word == "--messages") {
       arguments.messages = static_cast<uint32_t>(std::atoi(value.c_str()));
+    } else if (word == "--total") {
+      arguments.total = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--server") {
+      arguments.crowd.program = value;
     } else if (word == "--memcached") {
       arguments.memcached = value;
     } else if (word == "--engine") {
@@ -135,12 +145,22 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     }
   }
   const bool compares = !arguments.compare.warpcached.empty();
-  const bool frames_need = arguments.frames.has_value() && arguments.program.empty();
+  const bool plays = arguments.crowd.players != 0 || !arguments.replay.empty() ||
+                     arguments.frames.has_value();
+  const bool frames_need = arguments.frames.has_value() && arguments.crowd.program.empty();
   return arguments.jobs != 0 && !frames_need && arguments.players != 0 &&
-         (!compares || !arguments.memcached.empty());
+         (!compares || !arguments.memcached.empty()) &&
+         (arguments.crowd.program.empty() || plays);
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
+  if (!arguments.crowd.program.empty()) {
+    ServerProcess server({.program = arguments.crowd.program,
+                          .options = {"-m", "256", "-I", std::to_string(script.item_size_max)},
+                          .runs_on = true});
+    if (!server.ok()) throw std::runtime_error(arguments.crowd.program + " does not start");
+    return play(script, server);
+  }
   if (arguments.memcached.empty()) return play(script, *start_pipeline(script, arguments.engine));
   // Its clock may have moved on in between: what differs must differ again.
   Played played;
@@ -234,7 +254,11 @@ int run_crowds(const Arguments& arguments) {
   uint64_t commands = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
-  while (std::chrono::steady_clock::now() < end && (differences == 0 || arguments.keep_going)) {
+  const auto goes_on = [&] {
+    return arguments.total != 0 ? commands < arguments.total
+                                : std::chrono::steady_clock::now() < end;
+  };
+  while (goes_on() && (differences == 0 || arguments.keep_going)) {
     std::vector<CrowdConfig> configs;
     for (size_t job = 0; job < arguments.jobs; ++job, ++config.seed) configs.push_back(config);
     const std::vector<CrowdResult> results = play_crowds(configs);
@@ -268,7 +292,7 @@ int run_frames(const Arguments& arguments) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
   FramesConfig config;
-  config.program = arguments.program;
+  config.program = arguments.crowd.program;
   config.options = engine_options(arguments.engine);
   config.link = *arguments.frames;
   config.players = arguments.players;

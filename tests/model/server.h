@@ -25,6 +25,11 @@ class Server {
   virtual std::string take_output(int stream) = 0;
   virtual std::vector<std::string> take_datagrams() = 0;
   virtual bool closed(int stream) = 0;
+  // Waits until more replies have come, or the stream is closed. False: neither happens.
+  virtual bool wait(int /*stream*/) { return false; }
+  // Whether run() leaves requests unanswered, so that each round of a stream must end with a
+  // request whose reply tells that the ones before are done.
+  virtual bool runs_on() const { return false; }
 
   virtual void advance(uint32_t seconds) = 0;
   // Key and value of every live item; nothing if the server cannot list them.

@@ -49,7 +49,7 @@ std::vector<std::string> command_line(const ProcessConfig& config, const std::st
 }  // namespace
 
 ServerProcess::ServerProcess(const ProcessConfig& config)
-    : patience_ms_(config.patience_ms), cuts_(config.cuts) {
+    : patience_ms_(config.patience_ms), runs_on_(config.runs_on), cuts_(config.cuts) {
   start(config);
   for (int i = 0; i < kStartTriesMax && control_ < 0 && folder_ != ""; ++i) {
     control_ = connect_once();
@@ -188,6 +188,10 @@ void ServerProcess::send(int stream, const std::string& bytes) {
     connection.binary = !bytes.empty() && static_cast<uint8_t>(bytes[0]) == 0x80;
   }
   connection.asked = true;
+  if (runs_on_) {
+    connection.queued += bytes;
+    return;
+  }
   for (size_t at = 0; at < bytes.size();) {
     const size_t size = cuts_.next(bytes.size() - at);
     write_all(connection, bytes.substr(at, size));
@@ -241,15 +245,38 @@ bool ServerProcess::read_to_barrier(Connection& connection) const {
   return true;
 }
 
+void ServerProcess::write_queued(Connection& connection) {
+  connection.asked = false;
+  const std::string bytes = std::exchange(connection.queued, {});
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = cuts_.next(bytes.size() - at);
+    write_all(connection, bytes.substr(at, size));
+    at += size;
+  }
+}
+
 // Asks each connection something at the end, and reads until that is answered.
 bool ServerProcess::run() {
   for (auto& [number, connection] : connections_) {
     if (!connection.asked) continue;
+    if (runs_on_) {
+      write_queued(connection);
+      continue;
+    }
     write_all(connection, connection.binary ? binary_barrier() : kTextBarrier);
     connection.asked = false;
     if (!read_to_barrier(connection)) return false;
   }
   return true;
+}
+
+bool ServerProcess::closed(int stream) {
+  return runs_on_ ? connections_[stream].fd < 0 : standing(stream) != Standing::kInStep;
+}
+
+bool ServerProcess::wait(int stream) {
+  Connection& connection = connections_[stream];
+  return connection.fd >= 0 && read_some(connection, kSilenceMs);
 }
 
 std::string ServerProcess::take_output(int stream) {

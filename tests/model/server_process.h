@@ -30,6 +30,9 @@ struct ProcessConfig {
   // A connection without output for this time counts as kWaits and is closed. A slow server still
   // sends all its output; kWaits is wrong only if it would have closed the connection later.
   int patience_ms = 5000;
+  // run() waits for nothing (Server::runs_on()): for many streams that wait for their replies
+  // themselves. Then kWaits is not known.
+  bool runs_on = false;
 };
 
 class ServerProcess final : public Server {
@@ -55,7 +58,9 @@ class ServerProcess final : public Server {
   std::string take_output(int stream) override;
   std::vector<std::string> take_datagrams() override { return {}; }
   // True for kWaits too, because its connection has been closed.
-  bool closed(int stream) override { return standing(stream) != Standing::kInStep; }
+  bool closed(int stream) override;
+  bool wait(int stream) override;
+  bool runs_on() const override { return runs_on_; }
   void advance(uint32_t seconds) override;
   // Reports if the process has ended by itself.
   std::string finish() override;
@@ -63,6 +68,8 @@ class ServerProcess final : public Server {
   int64_t unix_start() const override { return unix_start_; }
   std::string version() const override { return version_; }
   uint64_t first_cas() const override { return 1; }
+  // Streams that do not wait for each other are served in any order.
+  bool cas_follows_requests() const override { return !runs_on_; }
 
  private:
   struct Connection {
@@ -71,6 +78,7 @@ class ServerProcess final : public Server {
     bool asked = false;  // something was sent in this round
     Standing standing = Standing::kInStep;
     std::string output;
+    std::string queued;  // with runs_on_: for run()
   };
 
   void start(const ProcessConfig& config);
@@ -81,8 +89,10 @@ class ServerProcess final : public Server {
   // False: it neither answers nor closes.
   bool read_to_barrier(Connection& connection) const;
   void write_all(Connection& connection, const std::string& bytes) const;
+  void write_queued(Connection& connection);
 
   const int patience_ms_;
+  const bool runs_on_;
   Cuts cuts_;
   std::string folder_;
   std::string version_;

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "stress/scenario.h"
+#include "stress/wire_run.h"
 #if defined(WARPCACHE_HAVE_BPF)
 #include "stress/nic_front.h"
 #endif
@@ -15,11 +16,13 @@ namespace {
 using namespace warpcache::stress;
 
 // Returns true if all pass.
-bool run_all(const std::vector<Scenario>& scenarios, const Effort& effort) {
+bool run_all(const std::vector<Scenario>& scenarios, const Effort& effort,
+             const std::vector<Address>& addresses) {
   bool failed = false;
   uint64_t operations = 0;
   for (const Scenario& scenario : scenarios) {
-    const Report report = run_scenario(scenario, effort);
+    const Report report = addresses.empty() ? run_scenario(scenario, effort)
+                                            : run_over_wire(scenario, effort, addresses);
     std::printf("%s", describe(scenario, report).c_str());
     for (const std::string& failure : report.failures) std::printf("FAILED: %s\n", failure.c_str());
     std::fflush(stdout);
@@ -37,6 +40,7 @@ int main(int argc, char** argv) {
   Effort effort;
   effort.seconds = 60;
   std::vector<std::string> names;
+  std::vector<std::string> servers;
   uint32_t threads = 0;
   std::string engine = "cpu";
   CLI::App app("Runs random commands on few keys from many threads and checks every reply.");
@@ -53,7 +57,17 @@ int main(int argc, char** argv) {
   bool write_back = false;
   app.add_flag("--nic-cache-write-back", write_back, "and it accepts sets");
 #endif
+  app.add_option("--server", servers,
+                 "HOST:PORT of a server that runs; several: ways to one store. Scenarios without "
+                 "evictions and times to live, default: calm and large");
   CLI11_PARSE(app, argc, argv);
+  std::vector<Address> addresses(servers.size());
+  for (size_t i = 0; i < servers.size(); ++i) {
+    if (read_address(servers[i], &addresses[i])) continue;
+    std::fprintf(stderr, "stress_run: %s is not HOST:PORT\n", servers[i].c_str());
+    return 2;
+  }
+  if (!addresses.empty() && names.empty()) names = {"calm", "large"};
 #if defined(WARPCACHE_HAVE_BPF)
   nic_cache |= write_back;
   NicFront front(write_back);
@@ -72,13 +86,17 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "no scenario %s\n", name.c_str());
       return 2;
     }
+    if (!addresses.empty() && found->expiry) {
+      std::fprintf(stderr, "stress_run: %s needs the server's clock\n", name.c_str());
+      return 2;
+    }
     chosen.push_back(*found);
   }
   for (Scenario& scenario : chosen) {
     if (threads != 0) scenario.threads = threads;
   }
   try {
-    const bool passed = run_all(chosen, effort);
+    const bool passed = run_all(chosen, effort, addresses);
 #if defined(WARPCACHE_HAVE_BPF)
     if (nic_cache) {
       std::printf("%llu reads answered by the NIC cache's program\n",

@@ -11,10 +11,9 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "client/am_channel.h"
-#include "io/ucx/ucx_port.h"
+#include "ucx/raw_client.h"
 
 namespace warpcache {
 namespace {
@@ -23,85 +22,6 @@ using io::AmHandler;
 using io::AmHeader;
 
 constexpr size_t kValue = 512 * 1024;
-
-class Hostile final : private io::AmReceiver {
- public:
-  std::string open(const std::string& host, uint16_t port) {
-    std::shared_ptr<io::UcxContext> context;
-    std::string failure = io::UcxContext::open(&context);
-    if (failure.empty()) failure = io::UcxPort::open(context, &port_);
-    if (!failure.empty()) return failure;
-    port_->attach(*this);
-    return port_->connect(host, port, &endpoint_);
-  }
-
-  // Sends a message whose header is `header_size` bytes of `header`.
-  void send(AmHeader header, std::string_view data, bool rendezvous = false) {
-    auto message = std::make_unique<io::AmSend>();
-    message->header = header;
-    message->data = bytes_of(data);
-    message->rendezvous = rendezvous;
-    message->endpoint = endpoint_;
-    (void)port_->send(*message);
-    messages_.push_back(std::move(message));
-  }
-  void bytes(std::string_view data, bool rendezvous = false) {
-    send({.sequence = next_++}, data, rendezvous);
-  }
-  void hello() { send({.handler = AmHandler::kHello, .sequence = next_++}, ""); }
-
-  // Handles messages until `until` is true.
-  template <typename Until>
-  void run(Until until) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!until() && std::chrono::steady_clock::now() < deadline) (void)port_->progress();
-  }
-  void greet() {
-    hello();
-    run([this] { return welcomed_ || closed_; });
-  }
-  void run_for_ms(int ms) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-    run([end] { return std::chrono::steady_clock::now() >= end; });
-  }
-
-  bool closed() const { return closed_; }
-  const std::string& why() const { return why_; }
-  size_t announced() const { return announced_; }
-  size_t received() const { return received_; }
-
- private:
-  bool admits() override { return false; }
-  void not_opened() override {}
-  void opened(uint32_t) override {}
-  void received(uint32_t, Bytes header, Bytes data) override {
-    AmHeader parsed;
-    std::memcpy(&parsed, header.data, sizeof parsed);
-    welcomed_ |= parsed.handler == AmHandler::kWelcome;
-    received_ += parsed.handler == AmHandler::kBytes ? data.size : 0;
-    if (parsed.handler != AmHandler::kBye) return;
-    closed_ = true;
-    why_.assign(reinterpret_cast<const char*>(data.data), data.size);
-  }
-  bool announced(uint32_t, Bytes, uint64_t, io::AmRemote) override {
-    ++announced_;
-    return true;  // and never fetches it
-  }
-  void sent(io::AmSend&, bool) override {}
-  void fetched(uint32_t, bool) override {}
-  void failed(uint32_t) override { closed_ = true; }
-  void ended(uint32_t) override {}
-
-  std::unique_ptr<io::UcxPort> port_;
-  std::vector<std::unique_ptr<io::AmSend>> messages_;
-  uint32_t endpoint_ = 0;
-  uint32_t next_ = 0;
-  bool welcomed_ = false;
-  bool closed_ = false;
-  size_t announced_ = 0;
-  size_t received_ = 0;
-  std::string why_;
-};
 
 const std::string& value() {
   static const std::string kBytes(kValue, 'v');
@@ -113,7 +33,7 @@ std::string set_line(const char* key) {
 }
 
 // False: there is no such scenario.
-bool play(Hostile& client, std::string_view scenario) {
+bool play(RawClient& client, std::string_view scenario) {
   if (scenario == "silent") {  // connects and never says hello
     client.run_for_ms(100);
     return true;
@@ -212,7 +132,7 @@ int run(int argc, char** argv) {
   if (scenario == "values") {
     return move_values(argv[1], static_cast<uint16_t>(std::atoi(argv[2])), "killed");
   }
-  Hostile client;
+  RawClient client;
   const std::string failure = client.open(argv[1], static_cast<uint16_t>(std::atoi(argv[2])));
   if (!failure.empty()) {
     std::fprintf(stderr, "%s\n", failure.c_str());

@@ -19,9 +19,12 @@ from harness.ucx import UcxServer, environment, find_ucx_program, require_ucx
 
 from .test_isolation import hostile, held, wait_for
 
+LONG = "WARPCACHE_LONG_TESTS" in os.environ
 COMMANDS = 3000
-KILLS = 50
-TIME_S_MAX = 600
+MESSAGES = 10_000_000 if LONG else 20_000  # against the model
+OPERATIONS = 4_000_000 if LONG else 30_000  # of the search for an order
+KILLS = 1000 if LONG else 36  # two at each step
+TIME_S_MAX = 24 * 3600 if LONG else 600
 # Between the server that run_model starts and itself: messages instead of its Unix socket.
 SCRIPT = """#!/bin/bash
 # -s PATH: the bridge listens there, and the server elsewhere.
@@ -51,6 +54,43 @@ def test_random_commands_are_answered_as_by_memcached(protocol, tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
     assert result.returncode == 0, result.stdout + result.stderr + log.read_text()
     assert " 0 differences that are not listed" in result.stdout
+
+
+@pytest.fixture(params=("shm", "tcp"))
+def bridged(request, tmp_path):
+    """A program that run_model starts as a server: what it sends to the Unix socket goes over messages."""
+    require_ucx()
+    script = tmp_path / "warpcached"
+    ports = " ".join(str(free_port()) for _ in range(5))
+    target = Path(require_target("warpcached").path)
+    exports = "".join(f"export {name}={value}\n" for name, value in environment(request.param).items())
+    text = SCRIPT.format(server=target, bridge=find_ucx_program("ucx_bridge"), ports=ports, log=tmp_path / "log")
+    script.write_text(text.replace("\n", "\n" + exports, 1))
+    script.chmod(0o755)
+    return script
+
+
+def test_many_clients_are_answered_as_by_the_model(bridged):
+    """Each reply byte of crowds of clients in all protocols, over endpoints."""
+    command = [find_ucx_program("run_model"), "--crowd", "8", "--server", bridged, "--total", str(MESSAGES), "--first", "1003"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
+    log = bridged.with_name("log")
+    assert result.returncode == 0, result.stdout + result.stderr + (log.read_text() if log.exists() else "")
+    assert " 0 differences" in result.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transports", ("shm", "tcp"))
+def test_clients_of_both_kinds_are_in_one_order(transports):
+    """An order of each key's operations explains every reply: tests/stress/README.md."""
+    with UcxServer("-m", "512", "-t", "2", transports=transports) as own:
+        addresses = [f"--server=127.0.0.1:{port}" for port in (own.sockets.port, own.server.port)]
+        command = [find_ucx_program("stress_run"), *addresses, "--operations", str(OPERATIONS // 2)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "all in order" in result.stdout
+        stats = own.stats()
+        assert int(stats["ucx_fetched_bytes"]) > 0 and int(stats["ucx_pinned_bytes"]) > 0, "no rendezvous was among them"
 
 
 @pytest.fixture(scope="module", params=("shm", "tcp"))
@@ -138,39 +178,33 @@ def memory_kb(pid: int) -> int:
 
 
 @pytest.mark.long
-def test_clients_killed_at_any_step_of_a_rendezvous(server):
+def test_clients_killed_at_every_step_of_a_rendezvous(server):
     """While others are served; afterwards nothing is held, and a value is there as a whole or not at all."""
-    moment = random.Random(11)
     before = held(server)
-    program = find_ucx_program("ucx_hostile")
+    command = [find_ucx_program("ucx_killed"), "127.0.0.1", str(server.ucx_port)]
     env = {**os.environ, **environment(server.transports)}
     memory = 0
     with contextlib.closing(Steady(server)) as client:
-        for i in range(KILLS):
-            if i == KILLS // 2:
+        for half in range(2):
+            if half == 1:
                 wait_for(lambda: held(server)["ucx_endpoints"] <= before["ucx_endpoints"] + 1, "all have ended")
                 memory = memory_kb(server.sockets.pid)
-            scenario = ("values", "set-announced", "get-announced")[i % 3]
-            process = subprocess.Popen(
-                [program, "127.0.0.1", str(server.ucx_port), scenario], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env
-            )
-            if i % 2:
-                process.stdout.readline()  # it has begun
-            time.sleep(moment.uniform(0, 0.03))
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            reply = client.ask(b"get killed\r\n", b"END\r\n")
-            if reply != b"END\r\n":
-                value = reply.split(b"\r\n")[1]
-                assert value == value[:1] * (512 * 1024)
-            assert client.ask(b"set mine 0 0 2\r\n%02d\r\n" % i, b"\r\n") == b"STORED\r\n"
+            victims = subprocess.Popen([*command, str(KILLS // 2), str(1 + half * KILLS)], stdout=subprocess.PIPE, text=True, env=env)
+            number = 0
+            while victims.poll() is None:
+                number += 1
+                assert client.ask(b"set mine 0 0 6\r\n%06d\r\n" % number, b"\r\n") == b"STORED\r\n"
+                reply = client.ask(b"get killed\r\n", b"END\r\n")
+                if reply != b"END\r\n":
+                    assert reply.split(b"\r\n")[1] == b"k" * (512 * 1024)
+            assert victims.returncode == 0
+            steps = dict(line.split() for line in victims.stdout)
+            victims.stdout.close()
+            assert len(steps) == 18 and sum(map(int, steps.values())) == KILLS // 2 and "0" not in steps.values()
     wait_for(lambda: held(server) == before, f"all is free, as before: {before}")
     assert server.sockets.alive()
     # What the first half has made it keep is enough for the second, but for the store's 16 MB.
     assert memory_kb(server.sockets.pid) < memory + 24 * 1024
-    with server.sockets.connect() as sock:
-        assert ask(sock, b"get hostile\r\n", b"END\r\n") == b"END\r\n"
 
 
 @pytest.mark.parametrize("number", (9, 15))

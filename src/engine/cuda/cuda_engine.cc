@@ -92,6 +92,14 @@ MutableBytes CudaEngine::reservation_window(uint32_t id, uint32_t received, uint
   return parts_.bodies.window(id, received, after);
 }
 
+MutableBytes CudaEngine::device_window(uint32_t id, uint32_t received, uint32_t size) {
+  return parts_.bodies.device_window(id, received, size);
+}
+
+void CudaEngine::device_bytes_came(uint32_t id, uint32_t received, uint32_t size) {
+  parts_.bodies.device_bytes_came(id, received, size);
+}
+
 void CudaEngine::abandon(uint32_t id) {
   release_device();
   parts_.bodies.abandon(id);

@@ -38,6 +38,8 @@ class CudaEngine final : public Engine {
   void release(uint32_t pin) override;
   Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) override;
   MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) override;
+  MutableBytes device_window(uint32_t id, uint32_t received, uint32_t size) override;
+  void device_bytes_came(uint32_t id, uint32_t received, uint32_t size) override;
   void abandon(uint32_t id) override;
   void release_device() override;
 

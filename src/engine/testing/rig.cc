@@ -95,6 +95,13 @@ class CudaRig final : public Rig {
     for (const auto& engine : engines_) engine->release_device();
   }
   bool value_of(const store::Item&, std::string*) override { return false; }
+  bool write_device(MutableBytes to, const uint8_t* from) override {
+    gpu::CudaStream stream;  // so that no kernel that stays is waited for
+    return stream.create(gpu::CudaStream::Priority::kNormal) &&
+           cudaMemcpyAsync(to.data, from, to.size, cudaMemcpyDefault, stream.get()) ==
+               cudaSuccess &&
+           cudaStreamSynchronize(stream.get()) == cudaSuccess;
+  }
 
  private:
   RigConfig config_;

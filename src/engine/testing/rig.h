@@ -44,6 +44,8 @@ class Rig {
   virtual void rest() {}
   // The value of an item that walk() shows. False: this rig cannot read it.
   virtual bool value_of(const store::Item& item, std::string* value) = 0;
+  // Writes to an Engine::device_window(), as a transport does. False: there is no device.
+  virtual bool write_device(MutableBytes /*to*/, const uint8_t* /*from*/) { return false; }
 };
 
 // Null, with the reason in `why`, if there is no such engine here.

@@ -79,6 +79,8 @@ class AmPort {
   // At most one fetch is under way for each endpoint.
   virtual bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces,
                      uint32_t count) = 0;
+  // Whether `pieces` of a fetch() may be one piece of a GPU's memory.
+  virtual bool reaches_device() const { return false; }
   // The data is not wanted.
   virtual void drop(uint32_t endpoint, AmRemote data) = 0;
 

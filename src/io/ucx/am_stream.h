@@ -45,6 +45,7 @@ struct AmStream {
   std::unique_ptr<uint8_t[]> fetched;  // where data is fetched to; null: into the body
   uint32_t fetched_size = 0;           // of the fetch under way; 0: none
   uint32_t body_fetched = 0;           // bytes that were fetched into the body, not delivered yet
+  bool on_device = false;              // the last fetch went into a device's memory
   bool session_open = false;           // SessionObserver::closed() was not called
   MutableBytes body;                   // where the next bytes go, if not empty
   bool body_ends = false;

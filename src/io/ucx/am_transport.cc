@@ -24,7 +24,11 @@ uint32_t second_now() {
 }  // namespace
 
 AmTransport::AmTransport(const AmTransportConfig& config, AmPort& port, ConnectionBudget& budget)
-    : config_(config), port_(port), budget_(budget), now_s_(second_now()) {
+    : config_(config),
+      port_(port),
+      reaches_device_(port.reaches_device()),
+      budget_(budget),
+      now_s_(second_now()) {
   swept_at_s_ = now_s_;
   port_.attach(*this);
 }
@@ -296,7 +300,11 @@ void AmTransport::deliver(uint32_t number) {
   AmStream& stream = stream_of(number);
   stream.more_now = false;
   stream.direct = false;
-  if (stream.body_fetched != 0) return add_chunk(number, 0, std::exchange(stream.body_fetched, 0));
+  if (stream.body_fetched != 0) {
+    add_chunk(number, 0, std::exchange(stream.body_fetched, 0));
+    burst_->chunks.back().body_on_device = stream.on_device;
+    return;
+  }
   uint32_t into_body = 0;
   if (!stream.body.empty()) {
     into_body = static_cast<uint32_t>(std::min<size_t>(visible(stream), stream.body.size));
@@ -318,9 +326,16 @@ void AmTransport::take(AmStream& stream, uint64_t bytes) {
 }
 
 // The places in the store for the next `size` bytes of the body. False: the body ends before.
-bool AmTransport::collect_windows(const AmStream& stream, uint32_t size) {
+bool AmTransport::collect_windows(AmStream& stream, uint32_t size) {
   windows_.clear();
   if (stream.body.empty()) return false;
+  const MutableBytes device =
+      reaches_device_ ? observer_->device_window(stream.session, size) : MutableBytes{};
+  stream.on_device = !device.empty();
+  if (stream.on_device) {
+    windows_.push_back(device);
+    return true;
+  }
   uint32_t collected = 0;
   while (collected < size && windows_.size() < kPiecesMax) {
     MutableBytes window = observer_->body_window(stream.session, collected);
@@ -342,6 +357,7 @@ void AmTransport::fetch_next(uint32_t number) {
     windows_.assign(1, {stream.fetched.get(), next.size});
   }
   (into_body ? am_counters_.fetched_bytes : am_counters_.copied_bytes).add(next.size);
+  if (into_body && stream.on_device) am_counters_.device_bytes.add(next.size);
   stream.fetched_size = next.size;
   const bool done =
       port_.fetch(number, next.data, windows_.data(), static_cast<uint32_t>(windows_.size()));

@@ -44,6 +44,7 @@ struct alignas(64) AmCounters {
   Counter messages_received;
   Counter messages_sent;
   Counter fetched_bytes;  // by rendezvous, straight into the store
+  Counter device_bytes;   // of these: into a device's memory
   Counter copied_bytes;   // by rendezvous, through a buffer
   Counter pinned_bytes;   // sent by rendezvous from the store
   Counter refused;        // endpoints above the limit on connections (-c)
@@ -127,7 +128,7 @@ class AmTransport final : public AmReceiver {
   void add_chunk(uint32_t number, uint32_t size, uint32_t body_received);
   bool has_space() const;
   void fetch_next(uint32_t number);
-  bool collect_windows(const AmStream& stream, uint32_t size);
+  bool collect_windows(AmStream& stream, uint32_t size);
   void complete_stream(const RxBurst& burst, const Completion& completion);
   bool keep_left_over(AmStream& stream, const uint8_t* bytes, const Completion& completion);
   void take(AmStream& stream, uint64_t bytes);
@@ -162,6 +163,7 @@ class AmTransport final : public AmReceiver {
 
   AmTransportConfig config_;
   AmPort& port_;
+  const bool reaches_device_;
   ConnectionBudget& budget_;
   SessionObserver* observer_ = nullptr;
   PinReleaser* releaser_ = nullptr;

@@ -19,7 +19,7 @@ using testing::IsEmpty;
 // Plays the worker: sees chunks, completes them as a test says.
 class AmTransportTest : public testing::Test, private SessionObserver, private PinReleaser {
  protected:
-  AmTransportTest() {
+  explicit AmTransportTest(bool reaches_device = false) : port_(reaches_device) {
     for (RxBurst& burst : bursts_) burst.arena = {new uint8_t[kArena], kArena, 0};
     transport_.attach(*this, *this);
   }
@@ -75,6 +75,10 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
     }
     return {};
   }
+  MutableBytes device_window(const SessionStorage&, uint32_t size) override {
+    ++device_windows_;
+    return device_.size < size ? MutableBytes{} : MutableBytes{device_.data, size};
+  }
   void release(uint32_t pin) override { released_.push_back(pin); }
 
   static constexpr uint32_t kArena = 4 * kChunkBytesMax;
@@ -84,6 +88,8 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   AmTransport transport_{{}, port_, budget_};
   RxBurst bursts_[2];
   std::vector<MutableBytes> windows_;
+  MutableBytes device_;
+  int device_windows_ = 0;  // that were asked for
   std::vector<uint32_t> released_;
   int sessions_ = 0;
   uint32_t next_ = 1;
@@ -163,6 +169,63 @@ TEST_F(AmTransportTest, ABodyIsFetchedIntoItsWindows) {
   complete({});
   EXPECT_THAT(receive(), ElementsAre("\r\nget k\r\n"));
   EXPECT_EQ(transport_.am_counters().fetched_bytes.get(), 100'000u);
+}
+
+class AmTransportDeviceTest : public AmTransportTest {
+ protected:
+  AmTransportDeviceTest() : AmTransportTest(true) {}
+
+  // A set whose body is announced, up to the transport's fetch. Returns the chunk that follows.
+  RxChunk set(std::string* body, std::string* host) {
+    open();
+    bytes("set k 0 0 100000\r\n");
+    announce(body);
+    EXPECT_THAT(receive(), ElementsAre("set k 0 0 100000\r\n"));
+    windows_ = {{reinterpret_cast<uint8_t*>(host->data()), host->size()}};
+    complete({.consumed = 18, .body = windows_[0]});
+    EXPECT_THAT(receive(), ElementsAre(""));
+    const RxChunk came = chunk();
+    complete({});
+    return came;
+  }
+};
+
+TEST_F(AmTransportDeviceTest, ABodyGoesToTheDevicesMemory) {
+  std::string body(100'000, 'b');
+  std::string host(100'000, '.');
+  std::string device(100'000, '.');
+  device_ = {reinterpret_cast<uint8_t*>(device.data()), device.size()};
+  const RxChunk came = set(&body, &host);
+  EXPECT_EQ(came.body_received, 100'000u);
+  EXPECT_TRUE(came.body_on_device);
+  EXPECT_TRUE(device == body);
+  EXPECT_TRUE(host == std::string(100'000, '.'));
+  EXPECT_EQ(transport_.am_counters().device_bytes.get(), 100'000u);
+}
+
+TEST_F(AmTransportDeviceTest, ABodyWithoutOnePlaceThereGoesToTheWindows) {
+  std::string body(100'000, 'b');
+  std::string host(100'000, '.');
+  const RxChunk came = set(&body, &host);
+  EXPECT_EQ(came.body_received, 100'000u);
+  EXPECT_FALSE(came.body_on_device);
+  EXPECT_TRUE(host == body);
+  EXPECT_EQ(device_windows_, 1);
+  EXPECT_EQ(transport_.am_counters().device_bytes.get(), 0u);
+  EXPECT_EQ(transport_.am_counters().fetched_bytes.get(), 100'000u);
+}
+
+TEST_F(AmTransportTest, APortThatReachesNoDeviceIsNotAskedForOne) {
+  open();
+  std::string body(100'000, 'b');
+  std::string host(100'000, '.');
+  bytes("set k 0 0 100000\r\n");
+  announce(&body);
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 100000\r\n"));
+  windows_ = {{reinterpret_cast<uint8_t*>(host.data()), host.size()}};
+  complete({.consumed = 18, .body = windows_[0]});
+  EXPECT_TRUE(host == body);
+  EXPECT_EQ(device_windows_, 0);
 }
 
 TEST_F(AmTransportTest, OtherBytesByRendezvousKeepTheirPlace) {

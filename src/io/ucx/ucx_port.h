@@ -28,10 +28,13 @@ class UcxContext {
   ~UcxContext();
 
   ucp_context_h handle() const { return handle_; }
+  // Whether UCX moves data to and from the memory of CUDA's devices.
+  bool reaches_device() const { return reaches_device_; }
 
  private:
   UcxContext() = default;
   ucp_context_h handle_ = nullptr;
+  bool reaches_device_ = false;
 };
 
 class UcxPort final : public AmPort {
@@ -58,6 +61,7 @@ class UcxPort final : public AmPort {
   void wake() override;
   AmSent send(AmSend& message) override;
   bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
+  bool reaches_device() const override { return context_->reaches_device(); }
   void drop(uint32_t endpoint, AmRemote data) override;
   bool is_stuck() override;
   std::string restart() override;

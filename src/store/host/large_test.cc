@@ -2,6 +2,7 @@
 //
 // Items above half a segment, and values that arrive piece by piece.
 #include <random>
+#include <set>
 
 #include "store/testing/store_fixture.h"
 
@@ -213,6 +214,56 @@ TEST(Reservation, BecomesAnItem) {
     ASSERT_TRUE(worker.get("large", &back));
     EXPECT_TRUE(back == value);
   }
+}
+
+// Replaces "large" by way of a reservation. Returns the place of the value.
+const uint8_t* replace(Store& store, Worker& worker, const std::string& value) {
+  uint32_t id = 0;
+  EXPECT_EQ(store.reserve(5, static_cast<uint32_t>(value.size()), &id), Status::kOk);
+  fill(store, id, value);
+  worker.enter();
+  Allocation allocation;
+  EXPECT_EQ(worker.ref().allocate_reserved(worker.thread(), id, 0, allocation), Status::kOk);
+  std::memcpy(allocation.item->key_data(), "large", 5);
+  const auto* const place = reinterpret_cast<const uint8_t*>(allocation.item);
+  worker.publish(worker.ref().hash(bytes_of("large")), "large", allocation);
+  worker.leave();
+  return place;
+}
+
+// Without maintenance: a value that is replaced again and again moves between few places, which the
+// caches hold.
+TEST(Reservation, TakesAgainWhatWasReplaced) {
+  const auto store = make_store(quiet_config(1024 * kMiB));
+  Worker worker(store.get());
+  const std::string value(600'000, 'x');
+  std::set<const uint8_t*> places;
+  for (int i = 0; i < 200; ++i) places.insert(replace(*store, worker, value));
+  EXPECT_LE(places.size(), 3u);
+  EXPECT_LE(store->stats().retired_segments, 2u);
+}
+
+// But not while a reader may see it, or a pin holds it.
+TEST(Reservation, DoesNotTakeWhatIsBeingRead) {
+  const auto store = make_store(quiet_config(1024 * kMiB));
+  Worker worker(store.get());
+  Worker reader(store.get());
+  const std::string old_value = make_value(1, 1, 600'000);
+  (void)replace(*store, worker, old_value);
+  reader.enter();
+  const Item* const read = reader.find("large").item;
+  for (int i = 0; i < 20; ++i) (void)replace(*store, worker, std::string(600'000, 'x'));
+  EXPECT_TRUE(reader.value_of(*read) == old_value);
+  EXPECT_GE(store->stats().retired_segments, 20u);
+  const uint32_t pin = reader.ref().pin(*read, PinNeed::kMust);
+  ASSERT_NE(pin, 0u);
+  reader.leave();
+  for (int i = 0; i < 40; ++i) (void)replace(*store, worker, std::string(600'000, 'x'));
+  EXPECT_TRUE(reader.value_of(*read) == old_value);
+  EXPECT_LE(store->stats().retired_segments, 3u);
+  reader.ref().unpin(pin);
+  for (int i = 0; i < 3; ++i) (void)replace(*store, worker, std::string(600'000, 'x'));
+  EXPECT_LE(store->stats().retired_segments, 2u);
 }
 
 TEST(Reservation, IsBoundedAndComesBack) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "store/host/early_free.h"
 #include "store/host/maintenance.h"
 #include "store/host/memory.h"
 #include "store/host/restart_file.h"
@@ -16,7 +17,8 @@ namespace {
 // lane.
 constexpr uint32_t kOwnReaders = 3;
 constexpr uint64_t kPairsWalkedAtOnce = 8;
-constexpr uint32_t kLooksMax = 4;  // looks at a pair, before it is locked
+constexpr uint32_t kFreedForReservation = 4;  // retired segments and chains, at each reservation
+constexpr uint32_t kLooksMax = 4;             // looks at a pair, before it is locked
 
 struct PairItems {
   uint32_t count = 0;
@@ -236,6 +238,7 @@ Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
   // A reservation takes whole segments, also for a small item.
   const uint64_t bytes =
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+  free_some_retired(core_, kFreedForReservation);
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
     const Status status = reserve_item(core_, key_size, value_size, id);
     // Others hold all that may be reserved: reclaim() would not help.

@@ -69,6 +69,23 @@ MutableBytes IncomingBodies::window(uint32_t id, uint32_t received, uint32_t aft
   return piece_window(one, received + after, after != 0);
 }
 
+// In one piece only: UCX does not scatter into device memory.
+MutableBytes IncomingBodies::device_window(uint32_t id, uint32_t received, uint32_t size) {
+  const Body& one = body(id);
+  WC_ASSERT(one.reservation != 0 && received + size <= one.size);
+  if (one.on_host || faults_.failed()) return {};
+  const MutableBytes place = place_of(one, received);
+  return place.size < size ? MutableBytes{} : MutableBytes{place.data, size};
+}
+
+void IncomingBodies::device_bytes_came(uint32_t id, uint32_t received, uint32_t size) {
+  Body& one = body(id);
+  copy_until(one, received);
+  leaving_.insert(leaving_.end(), one.pieces.begin(), one.pieces.end());
+  one.pieces.clear();
+  one.copied = received + size;
+}
+
 // The bytes of a piece from `offset` on. Empty: there is no piece to look ahead.
 MutableBytes IncomingBodies::piece_window(Body& body, uint32_t offset, bool ahead) {
   const uint32_t number = offset / kPieceBytes - body.copied / kPieceBytes;

@@ -4,7 +4,8 @@
 // device memory, so it writes into pieces of pinned memory, and each full piece is copied to its
 // place by the GPU's copy engine while the next one is received. Where the whole reservation lies
 // in the host's memory, the socket writes there. The pieces are taken at the start; where they are
-// used up, a body waits for its turn.
+// used up, a body waits for its turn. A transport that can write device memory gets the place
+// itself (device_window()).
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,13 @@ class IncomingBodies {
   // Takes all memory for bodies of at most `body_size_max` bytes. Returns the error as text, or "".
   std::string start(uint32_t body_size_max);
 
-  // As Engine::reserve(), reservation_window() and abandon(); ids count from 1. reserve() and
+  // As the functions of Engine; ids count from 1. reserve() and
   // abandon() launch a kernel of the store: persistent kernels of the engine have ended. After a
   // failure of the device bodies are received all the same, and are lost.
   Status reserve(uint8_t key_size, uint32_t size, uint32_t* id);
   MutableBytes window(uint32_t id, uint32_t received, uint32_t after);
+  MutableBytes device_window(uint32_t id, uint32_t received, uint32_t size);
+  void device_bytes_came(uint32_t id, uint32_t received, uint32_t size);
   void abandon(uint32_t id);  // also what the store has used up
 
   // Starts to copy the last bytes of a body that has come completely. Returns the id of the store's
@@ -55,7 +58,7 @@ class IncomingBodies {
     std::vector<uint32_t> pieces;   // those of the bytes from `copied` on, in order
     uint32_t reservation = 0;       // 0: the place is free
     uint32_t size = 0;
-    uint32_t copied = 0;   // bytes whose copy has been started
+    uint32_t copied = 0;   // bytes whose copy has been started, or that came without one
     bool on_host = false;  // all parts are: `pieces` is not used
   };
 

@@ -25,6 +25,8 @@ class MemoryAmPort final : public AmPort {
     uint32_t endpoint;
   };
 
+  explicit MemoryAmPort(bool reaches_device = false) : reaches_device_(reaches_device) {}
+
   // --- The clients
 
   // What happens in the next progress().
@@ -107,6 +109,7 @@ class MemoryAmPort final : public AmPort {
     };
     return false;
   }
+  bool reaches_device() const override { return reaches_device_; }
   void drop(uint32_t, AmRemote) override { --held; }
   std::string peer(uint32_t) const override { return "memory"; }
   bool is_stuck() override { return std::exchange(stuck, false); }
@@ -126,6 +129,7 @@ class MemoryAmPort final : public AmPort {
   }
 
  private:
+  const bool reaches_device_;
   WakeEvent event_;
   AmReceiver* receiver_ = nullptr;
   std::deque<std::function<void()>> next_;

@@ -127,7 +127,6 @@ class Maintainer {
   WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
   WC_HD uint64_t copied_bytes() const;
   WC_HD uint32_t mean_item() const;
-  WC_HD uint32_t ghosts_a_set() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_lane_segment(SegmentId id);
   WC_HD bool seal_sparse_lanes();
@@ -219,15 +218,6 @@ WC_HD inline uint32_t Maintainer::mean_item() const {
       uint64_t{load_relaxed(&shared.young.segments)} + load_relaxed(&shared.main.segments);
   const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
   return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
-}
-
-// The ghosts that a set keeps: as many as it has items on average. Where items are large the index
-// is emptier than its least size, and would remember much more than the store could hold.
-WC_HD inline uint32_t Maintainer::ghosts_a_set() const {
-  const uint64_t items = reported_items(load_relaxed(&core_.shared->items));
-  const uint64_t pairs = load_relaxed(&core_.shared->pair_count);
-  const uint64_t mean = (items + pairs) / (2 * pairs);
-  return static_cast<uint32_t>(mean == 0 ? 1 : detail::least(mean, uint64_t{kGhostsMax}));
 }
 
 // Looks at the next segments, at most `most`, until one is dead.
@@ -337,7 +327,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min = 1 + static_cast<uint32_t>(detail::least(
                              fruitless_ / (detail::kFruitlessSegments * segment), uint64_t{3}));
-  rule.ghosts = ghosts_a_set();
+  rule.ghosts = ghosts_a_set(shared);
   if (rule.counter_min == 1) rule.mean = mean_item();
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);

@@ -31,7 +31,7 @@ struct StoreConfig {
   uint64_t memory_reach =
       0;  // the limit can be raised to this many bytes; 0: to four times the limit or the machine's
           // memory, whichever is more. It costs address space only
-  uint32_t threads = 4;         // that write; more may register, they share lanes
+  uint32_t threads = 4;         // that write; more may register, they share append points
   uint32_t readers_max = 264;   // registered at the same time: 256 workers, maintenance, inspectors
   uint32_t hash_power = 0;      // log2 of the slots that the index starts with; 0: from the limit
   uint32_t evacuators_max = 0;  // helpers of maintenance's leader: see evacuators.h

@@ -14,7 +14,7 @@ namespace warpcache::store {
 namespace {
 
 // Readers that the owner registers: for maintenance, for inspect() and for walk(). They use no
-// lane.
+// append point.
 constexpr uint32_t kOwnReaders = 3;
 constexpr uint64_t kPairsWalkedAtOnce = 8;
 constexpr uint32_t kFreedForReservation = 4;  // retired segments and chains, at each reservation
@@ -132,8 +132,8 @@ std::string Store::save() {
     unregister_thread(own);
   }
   maintenance_->seal_all();
-  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
-    for (SegmentId& open : core_.lanes[i].open) {
+  for (uint32_t i = 0; i < core_.shared->append_point_count; ++i) {
+    for (SegmentId& open : core_.append_points[i].open) {
       if (open != kNoSegment) seal_segment(core_, open);
       open = kNoSegment;
     }
@@ -209,7 +209,8 @@ Status Store::register_thread(ThreadContext* thread) {
     thread->slot = &slot;
     thread->counters = &counters_[i];
     thread->index = i;
-    thread->lane = (i < kOwnReaders ? 0 : i - kOwnReaders) % core_.shared->lane_count;
+    thread->append_point =
+        (i < kOwnReaders ? 0 : i - kOwnReaders) % core_.shared->append_point_count;
     return Status::kOk;
   }
   return Status::kOutOfMemory;

@@ -25,7 +25,7 @@ constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with one part 
                                               // the memory
 constexpr uint32_t kBaseDepthMin = 8;         // 256 pairs: the hash bits in slots begin at bit 8
 constexpr uint32_t kBaseDepthMax = 24;
-constexpr uint32_t kSegmentsPerLane =
+constexpr uint32_t kSegmentsPerAppendPoint =
     64;  // open segments take at most a sixteenth, in all classes together
 constexpr uint32_t kSegmentsForTtlClasses = 4096;
 constexpr uint64_t kReachFactor = 4;
@@ -82,7 +82,7 @@ Tables::Tables(const StoreConfig& config, const Geometry& geometry)
   shared_ = place(sizeof(Shared));
   epochs_ = place(sizeof(EpochSlot) * readers_max_);
   counters_ = place(sizeof(ThreadCounters) * readers_max_);
-  lanes_ = place(sizeof(Lane) * readers_max_);
+  append_points_ = place(sizeof(AppendPoint) * readers_max_);
   reservations_ = place(sizeof(Reservation) * kReservationsMax);
   free_words_ = place(free_words_bytes());
   segments_ = place(segments_bytes());
@@ -93,7 +93,7 @@ Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
   core.arena = arena;
   core.shared = reinterpret_cast<Shared*>(data + shared_);
   core.epochs = reinterpret_cast<EpochSlot*>(data + epochs_);
-  core.lanes = reinterpret_cast<Lane*>(data + lanes_);
+  core.append_points = reinterpret_cast<AppendPoint*>(data + append_points_);
   core.reservations = reinterpret_cast<Reservation*>(data + reservations_);
   core.free_words = reinterpret_cast<uint64_t*>(data + free_words_);
   core.segments = reinterpret_cast<SegmentEntry*>(data + segments_);
@@ -110,8 +110,8 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.segment_shift = core.segment_shift;
   shared.segments_max = geometry_.segments_max;
   shared.base_depth = core.base_depth;
-  shared.lane_count =
-      std::clamp(limit / kSegmentsPerLane, 1u, std::clamp(config.threads, 1u, readers_max_));
+  shared.append_point_count =
+      std::clamp(limit / kSegmentsPerAppendPoint, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
   shared.low_water_share = config.low_water_share;
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
@@ -169,7 +169,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   Shared& shared = *core.shared;
   std::memcpy(static_cast<void*>(&shared), from.data(), sizeof(Shared));
   // What follows from the command line, and what only a process has.
-  shared.lane_count = fresh.lane_count;
+  shared.append_point_count = fresh.append_point_count;
   shared.ttl_classes = fresh.ttl_classes;
   shared.low_water_share = fresh.low_water_share;
   shared.copy_reserve = fresh.copy_reserve;

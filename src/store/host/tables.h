@@ -54,7 +54,7 @@ class Tables {
   // Sums over the tables; other threads may use them meanwhile. Reads only their first
   // stats_bytes().
   StoreStats stats(const Core& core, const ThreadCounters* counters) const;
-  uint64_t stats_bytes() const { return lanes_; }
+  uint64_t stats_bytes() const { return append_points_; }
   // Scans every segment.
   SegmentCensus census(const Core& core) const;
 
@@ -66,7 +66,7 @@ class Tables {
   uint64_t shared_ = 0;
   uint64_t epochs_ = 0;
   uint64_t counters_ = 0;
-  uint64_t lanes_ = 0;
+  uint64_t append_points_ = 0;
   uint64_t reservations_ = 0;
   uint64_t free_words_ = 0;
   uint64_t segments_ = 0;

@@ -200,14 +200,14 @@ TEST(Growth, WaitsForAReservation) {
   check_all(worker, keys);
 }
 
-// An idle lane keeps its open segment, wherever it lies.
+// An idle append point keeps its open segment, wherever it lies.
 TEST(Growth, EndsTheOpenSegmentsOfOthers) {
   StoreConfig config = quiet_config(16 * kMiB);
   config.threads = 4;
   const auto store = make_store(config);
   Worker worker(store.get());
   Worker quiet(store.get());
-  ASSERT_NE(worker.thread().lane, quiet.thread().lane);
+  ASSERT_NE(worker.thread().append_point, quiet.thread().append_point);
   const uint64_t keys = fill_up(worker, 1000, 5);
   ASSERT_EQ(quiet.set("quiet", "1"), Status::kOk);
   for (uint64_t key = 0; key < keys; key += 2) ASSERT_TRUE(worker.erase(key_name(key)));

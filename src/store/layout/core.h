@@ -26,7 +26,7 @@ struct Core {
   uint64_t near_bytes = UINT64_MAX;
   Shared* shared = nullptr;
   SegmentEntry* segments = nullptr;
-  Lane* lanes = nullptr;
+  AppendPoint* append_points = nullptr;
   uint64_t* free_words = nullptr;       // one bit a segment, guarded by the segment lock
   EpochSlot* epochs = nullptr;          // one a reader
   Reservation* reservations = nullptr;  // kReservationsMax

@@ -5,7 +5,7 @@
 //
 //   absent     beyond the memory limit; its pages are given back to the system
 //   free       may be opened
-//   open       a lane appends to it
+//   open       an append point: items are written at its end
 //   young      sealed, in the queue of the young generation
 //   main       sealed, in the queue of the main generation
 //   chain      the head of a published large item; in the queue of a generation
@@ -44,13 +44,14 @@ inline constexpr uint32_t kNeverExpires = 0xffffffff;  // of deadline and min_ex
 
 // 64 bytes: one cache line. Words that several threads use go through base/atomic.h.
 struct alignas(64) SegmentEntry {
-  uint32_t state;       // SegmentState; changed under the segment lock or by the only owner
-  uint32_t used;        // bytes allocated; written by the holder of the lane, constant once sealed
-  uint32_t live;        // bytes of items in the index; of a chain: of the whole item, in its head
-  uint32_t deadline;    // all items are dead from this second on; kNeverExpires: some never die
-  uint32_t min_expiry;  // no item expires before it; kNeverExpires: none expires
-  uint32_t pins;        // of a chain: in its head
-  uint32_t chain_next;  // the next segment of the chain; kNoSegment: this is the last
+  uint32_t state;  // SegmentState; changed under the segment lock or by the only owner
+  uint32_t
+      used;  // bytes allocated; written by the holder of the append point, constant once sealed
+  uint32_t live;          // bytes of items in the index; of a chain: of the whole item, in its head
+  uint32_t deadline;      // all items are dead from this second on; kNeverExpires: some never die
+  uint32_t min_expiry;    // no item expires before it; kNeverExpires: none expires
+  uint32_t pins;          // of a chain: in its head
+  uint32_t chain_next;    // the next segment of the chain; kNoSegment: this is the last
   uint32_t chain_length;  // segments, in the head of a chain; 1 for others
   uint32_t queue_older;   // neighbours in the queue that the state says
   uint32_t queue_newer;

@@ -33,13 +33,13 @@ struct CopyHooks {
   void (*clock)(void* context, uint32_t now) = nullptr;         // server second
 };
 
-// Where a thread appends. A lane has one open segment for each expiry class.
-struct alignas(64) Lane {
+// Where a thread appends. An append point has one open segment for each expiry class.
+struct alignas(64) AppendPoint {
   uint32_t lock;
   SegmentId open[kTtlClassesMax];
   uint32_t reserved[11];
 };
-static_assert(sizeof(Lane) == 64);
+static_assert(sizeof(AppendPoint) == 64);
 
 struct Shared {
   // Constant after creation.
@@ -47,7 +47,7 @@ struct Shared {
   uint32_t segment_shift;
   uint32_t segments_max;  // entries of the table: the limit can be raised to this
   uint32_t base_depth;    // the index starts with 2^base_depth pairs
-  uint32_t lane_count;
+  uint32_t append_point_count;
   uint32_t ttl_classes;
   uint32_t low_water_share;
   uint32_t copy_reserve;  // segments that only maintenance may take

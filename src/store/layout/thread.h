@@ -54,7 +54,7 @@ struct ThreadContext {
   EpochSlot* slot = nullptr;
   ThreadCounters* counters = nullptr;
   uint32_t index = 0;
-  uint32_t lane = 0;
+  uint32_t append_point = 0;
   uint64_t cas_next = 0;     // next_cas() gives the ids from here ...
   uint64_t cas_end = 0;      // ... up to before this one
   int32_t new_items = 0;     // keys added minus keys removed, not yet reported to the index

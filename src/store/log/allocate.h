@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space for items that requests write: at the end of a lane's open segment, or, above half a
-// segment, in a chain of segments. An item's header is valid from the first moment on, so that a
+// Space for items that requests write: at the end of an append point's open segment, or, above half
+// a segment, in a chain of segments. An item's header is valid from the first moment on, so that a
 // later walk of the segment can step over items that were never published.
 #pragma once
 
@@ -86,9 +86,9 @@ WC_HD inline uint8_t* append(const Core& core, SegmentId open, uint32_t bytes) {
   return core.segment_data(open) + used;
 }
 
-// Returns `open`, a lane's segment, or a new one in its place, with at least `bytes` free.
-// kNoSegment: too few segments are free. REQUIRES: the lane's lock is held, `bytes` is at most
-// plain_size_max().
+// Returns `open`, an append point's segment, or a new one in its place, with at least `bytes` free.
+// kNoSegment: too few segments are free. REQUIRES: the append point's lock is held, `bytes` is at
+// most plain_size_max().
 WC_HD inline SegmentId open_segment(const Core& core, SegmentId& open, uint32_t bytes) {
   if (open != kNoSegment && load_relaxed(&core.segment(open).used) + bytes <= core.segment_size()) {
     return open;
@@ -128,9 +128,9 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
     return allocate_chain(core, shared.copy_reserve, key_size, value_size, expiry, allocation);
   }
   const uint32_t bytes = static_cast<uint32_t>(item_footprint(key_size, value_size));
-  Lane& lane = core.lanes[thread.lane];
-  SpinGuard guard(&lane.lock);
-  const SegmentId open = detail::open_segment(core, lane.open[ttl_class(shared, expiry)], bytes);
+  AppendPoint& point = core.append_points[thread.append_point];
+  SpinGuard guard(&point.lock);
+  const SegmentId open = detail::open_segment(core, point.open[ttl_class(shared, expiry)], bytes);
   if (open == kNoSegment) return Status::kDeferred;
   core.segment(open).note_expiry(expiry);
   allocation.item = detail::init_item(detail::append(core, open, bytes), key_size, value_size,
@@ -139,25 +139,25 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   return Status::kOk;
 }
 
-// Space for several neighbouring items. Threads of a warp use it: if each took the lane's lock by
-// itself, their waits would add up.
+// Space for several neighbouring items. Threads of a warp use it: if each took the append point's
+// lock by itself, their waits would add up.
 struct Run {
   uint8_t* data = nullptr;
   uint32_t space = 0;  // bytes
 };
 
-// The rest of the lane's open segment, or of a new one where fewer than `first` bytes are free.
-// `first` is the size of the first item, so the end of a segment wastes no more than with single
-// items. The caller makes items of what it uses (detail::init_item) and calls end_run(); until then
-// the lane is locked. With data null there is no free space, nothing is locked, and allocate_item()
-// says why.
+// The rest of the append point's open segment, or of a new one where fewer than `first` bytes are
+// free. `first` is the size of the first item, so the end of a segment wastes no more than with
+// single items. The caller makes items of what it uses (detail::init_item) and calls end_run();
+// until then the append point is locked. With data null there is no free space, nothing is locked,
+// and allocate_item() says why.
 WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
                            uint32_t ttl_class) {
-  Lane& lane = core.lanes[thread.lane];
-  spin_lock(&lane.lock);
-  const SegmentId open = detail::open_segment(core, lane.open[ttl_class], first);
+  AppendPoint& point = core.append_points[thread.append_point];
+  spin_lock(&point.lock);
+  const SegmentId open = detail::open_segment(core, point.open[ttl_class], first);
   if (open == kNoSegment) {
-    spin_unlock(&lane.lock);
+    spin_unlock(&point.lock);
     return {};
   }
   const uint32_t used = load_relaxed(&core.segment(open).used);
@@ -167,9 +167,9 @@ WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32
 // `bytes`: the size of the items that the caller made.
 WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
                           uint32_t ttl_class) {
-  Lane& lane = core.lanes[thread.lane];
-  (void)detail::append(core, lane.open[ttl_class], bytes);
-  spin_unlock(&lane.lock);
+  AppendPoint& point = core.append_points[thread.append_point];
+  (void)detail::append(core, point.open[ttl_class], bytes);
+  spin_unlock(&point.lock);
 }
 
 // Gives unpublished space back. A chain becomes free at once, and so do the last bytes of an open
@@ -180,8 +180,8 @@ WC_HD inline void abandon_item(const Core& core, const ThreadContext& thread,
   if (allocation.item->chained()) {
     free_chain(core, id);
   } else {
-    Lane& lane = core.lanes[thread.lane];
-    SpinGuard guard(&lane.lock);
+    AppendPoint& point = core.append_points[thread.append_point];
+    SpinGuard guard(&point.lock);
     SegmentEntry& entry = core.segment(id);
     store_relaxed(&allocation.item->dropped, 1);
     const uint64_t end = core.offset_of(allocation.item) + allocation.bytes;

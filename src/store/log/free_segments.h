@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The queues of segments, and which segments are free. The segment lock guards all of it. A thread
-// may take it while it holds the lock of a pair or of a lane, never the other way round.
+// may take it while it holds the lock of a pair or of an append point, never the other way round.
 #pragma once
 
 #include <cstdint>

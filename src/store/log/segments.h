@@ -100,8 +100,8 @@ WC_HD inline void free_chain(const Core& core, SegmentId head) {
 }
 
 // Ends appending to an open segment: it joins the queue of its generation. REQUIRES: the caller
-// owns the segment (holds its lane). Maintenance does not walk it before all current batches have
-// ended, since they may still write there.
+// owns the segment (holds its append point). Maintenance does not walk it before all current
+// batches have ended, since they may still write there.
 WC_HD inline void seal_segment(const Core& core, SegmentId id) {
   SegmentEntry& entry = core.segment(id);
   const bool young = entry.generation == static_cast<uint32_t>(Generation::kYoung);

@@ -128,8 +128,8 @@ class Maintainer {
   WC_HD uint64_t copied_bytes() const;
   WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
-  WC_HD bool seal_lane_segment(SegmentId id);
-  WC_HD bool seal_sparse_lanes();
+  WC_HD bool seal_open_segment(SegmentId id);
+  WC_HD bool seal_sparse_segments();
   WC_HD uint32_t survey_most() const {
     const uint32_t share = core_.segment_size() / detail::kSurveyShare;
     return share > detail::kSurveyMin ? share : detail::kSurveyMin;
@@ -350,17 +350,17 @@ WC_HD inline Maintainer::Step Maintainer::step() {
   const Step compacted = compact(found);
   if (compacted != Step::kNothing) return compacted;
   if (!core_.shared->keep_all) return evict();
-  return seal_sparse_lanes() || found.in_use ? Step::kWait : Step::kNothing;
+  return seal_sparse_segments() || found.in_use ? Step::kWait : Step::kNothing;
 }
 
-// Seals open segments of lanes that are mostly dead. False: there are none.
-WC_HD inline bool Maintainer::seal_sparse_lanes() {
+// Seals open segments of append points that are mostly dead. False: there are none.
+WC_HD inline bool Maintainer::seal_sparse_segments() {
   bool sealed = false;
   const uint64_t size = core_.segment_size();
-  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
-    Lane& lane = core_.lanes[i];
-    SpinGuard guard(&lane.lock);
-    for (SegmentId& open : lane.open) {
+  for (uint32_t i = 0; i < core_.shared->append_point_count; ++i) {
+    AppendPoint& point = core_.append_points[i];
+    SpinGuard guard(&point.lock);
+    for (SegmentId& open : point.open) {
       if (open == kNoSegment) continue;
       const SegmentEntry& entry = core_.segment(open);
       const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
@@ -377,12 +377,12 @@ WC_HD inline bool Maintainer::seal_sparse_lanes() {
 
 // --- The segment that the index wants next
 
-// Seals `id` if it is a lane's open segment. False: it is none.
-WC_HD inline bool Maintainer::seal_lane_segment(SegmentId id) {
-  for (uint32_t i = 0; i < core_.shared->lane_count; ++i) {
-    Lane& lane = core_.lanes[i];
-    SpinGuard guard(&lane.lock);
-    for (SegmentId& open : lane.open) {
+// Seals `id` if it is an append point's open segment. False: it is none.
+WC_HD inline bool Maintainer::seal_open_segment(SegmentId id) {
+  for (uint32_t i = 0; i < core_.shared->append_point_count; ++i) {
+    AppendPoint& point = core_.append_points[i];
+    SpinGuard guard(&point.lock);
+    for (SegmentId& open : point.open) {
       if (open != id) continue;
       seal_segment(core_, id);
       open = kNoSegment;
@@ -423,7 +423,7 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
     case SegmentState::kAbsent:
       return swap_absent(wanted) ? Step::kProgress : Step::kNothing;
     case SegmentState::kOpen:
-      return seal_lane_segment(wanted) ? Step::kProgress : Step::kWait;
+      return seal_open_segment(wanted) ? Step::kProgress : Step::kWait;
     case SegmentState::kYoung:
       rule.to = Generation::kYoung;
       return empty(wanted, rule, must_keep);

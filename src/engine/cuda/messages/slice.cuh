@@ -83,7 +83,7 @@ class SliceRunner {
     scratch_ = resources.scratch + uint64_t{reader} * kScratchBytes + threadIdx.x * kReplyFrameMax;
     thread_.slot = &resources.core.epochs[reader];
     thread_.counters = &resources.counters[reader];
-    thread_.lane = reader % resources.core.shared->lane_count;
+    thread_.append_point = reader % resources.core.shared->append_point_count;
     context_.store = {resources.core};
     context_.thread = &thread_;
     context_.input = job.input_copy;

@@ -19,7 +19,7 @@ __device__ inline store::ThreadContext thread_of_block(const BlockResources& res
   store::ThreadContext thread;
   thread.slot = &resources.core.epochs[reader];
   thread.counters = &resources.counters[reader];
-  thread.lane = reader % resources.core.shared->lane_count;
+  thread.append_point = reader % resources.core.shared->append_point_count;
   return thread;
 }
 

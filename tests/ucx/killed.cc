@@ -125,14 +125,14 @@ class Victim {
     die_at(kGetAsked);
     client_.run([&] { return client_.announced() > announced || client_.closed(); });
     die_at(kGetAnnounced);
-    if (client_.closed()) return;
+    if (client_.closed() || client_.announced() == announced) return;
     const auto all = [&] { return client_.fetched() == announced + 1 || client_.closed(); };
     client_.fetch(&first_);
     die_within(kGetMoving, all);
     client_.run(all);
     die_at(kGetFetched);
     client_.run([&] { return client_.announced() > announced + 1 || client_.closed(); });
-    if (client_.closed()) return;
+    if (client_.closed() || client_.announced() == announced + 1) return;
     client_.fetch(&second_);
     const auto both = [&] { return client_.fetched() == announced + 2 || client_.closed(); };
     die_within(kGetSecondMoving, both);

@@ -44,6 +44,7 @@
     end
     if (f_started && !rst) begin
       assert (count <= 5'd24);
+      for (int i = 0; i < 25; i++) assert (at_least[i] == (count >= 5'(i)));
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));
       if (f_have) assert (f_view_byte == f_data);

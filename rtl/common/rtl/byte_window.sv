@@ -4,7 +4,7 @@
 // the front in a cycle. A beat has 1 to 8 bytes; all but the last of a packet have 8. When the last
 // byte of a packet is taken, an EAGER window lets the next packet begin in the same cycle, else in
 // the one after. The consumer waits for `count` to be large enough, or for `tail`: all that is left
-// of the packet is in the window.
+// of the packet is in the window. Up to 24 bytes are shown.
 //
 // `take` is what the consumer decides late in a cycle. A new beat is put behind the bytes that are
 // there before it is known how many of them are taken, and all are moved together: so only the move
@@ -41,7 +41,7 @@ module byte_window #(
   logic [4:0] left, next;
   logic ends, accepts;
   logic [8*EACH-1:0] beat;
-  logic [24*EACH-1:0] held;
+  logic [WIDE-1:0] held;   // 24 bytes, without EAGER 31
   logic [WIDE-1:0] placed, moved;
   always_comb begin
     for (int i = 0; i < 8; i++) beat[EACH*i+:EACH] = 4'(i) < in_bytes ? {1'b1, in_data[BITS*i+:BITS]} : '0;
@@ -55,10 +55,10 @@ module byte_window #(
   assign next = accepts ? left + {1'b0, in_bytes} : left;
   if (EAGER) begin : g_eager
     assign in_ready = ends || (!tail && left <= 5'd16);
-    assign moved = down({{8 * EACH{1'b0}}, held}, take) | (accepts ? down(placed, take) : '0);
+    assign moved = down(held, take) | (accepts ? down(placed, take) : '0);
   end else begin : g_lazy
-    assign in_ready = !tail && !at_least[17];
-    assign moved = down({{8 * EACH{1'b0}}, held} | (accepts ? placed : '0), take);
+    assign in_ready = !tail && !at_least[24];
+    assign moved = down(held | (accepts ? placed : '0), take);
   end
 
   always_ff @(posedge clk) begin
@@ -67,7 +67,7 @@ module byte_window #(
       count <= '0;
       tail <= 1'b0;
     end else begin
-      held <= moved[24*EACH-1:0];
+      held <= moved;
       count <= next;
       if (accepts) tail <= in_last;
       else if (ends) tail <= 1'b0;

@@ -78,7 +78,19 @@ def synthesis() -> str:
         ("carry cells", cells[0]["carry"]),
         *((f"clock, MHz, seed {row['seed']}", f"{row['fmax_mhz']:.1f}") for row in clocks),
     ]
-    return table(("ECP5 85k, speed 8", "core"), lines) + "\n\n" + source(found, SYNTHESIS)
+    text = table(("ECP5 85k, speed 8", "core"), lines)
+    others = [row for row in found if row.get("device") == "UltraScale+"]
+    if others:
+        names = ("lut", "lut_ram", "ff", "bram18", "carry8")
+        head = ("UltraScale+", "LUTs", "of memories", "flip-flops", "block memories of 18 kbit", "carry cells")
+        text += "\n\n" + table(head, [("core", *(row[name] for name in names)) for row in others])
+    blocks = [row for row in found if row["what"].startswith("block ")]
+    if blocks:
+        names = ("lut4", "ff", "ebr", "lut_ram", "carry")
+        head = ("block, ECP5", "LUT4", "flip-flops", "block memories", "distributed memories", "carry cells")
+        of_block = [(f"`{row['what'].removeprefix('block ')}`", *(row[name] for name in names)) for row in blocks]
+        text += "\n\n" + table(head, of_block)
+    return text + "\n\n" + source(found, SYNTHESIS)
 
 
 @block("rtl-tests")

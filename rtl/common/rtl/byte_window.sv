@@ -4,7 +4,7 @@
 // the front in a cycle. A beat has 1 to 8 bytes; all but the last of a packet have 8. When the last
 // byte of a packet is taken, an EAGER window lets the next packet begin in the same cycle, else in
 // the one after. The consumer waits for `count` to be large enough, or for `tail`: all that is left
-// of the packet is in the window.
+// of the packet is in the window. Up to 24 bytes are shown.
 //
 // `take` is what the consumer decides late in a cycle. A new beat is put behind the bytes that are
 // there before it is known how many of them are taken, and all are moved together: so only the move
@@ -22,44 +22,53 @@ module byte_window #(
     input  logic               in_last,
     output logic [24*BITS-1:0] view,   // bytes after the packet's end are zero
     output logic [4:0]         count,
+    output logic [24:0]        at_least,  // bit n: count >= n
     output logic               tail,
     input  logic [4:0]         take    // at most count
 );
-  localparam int WIDE = 32 * BITS;
+  // A byte has a bit more here: it is there.
+  localparam int EACH = BITS + 1;
+  localparam int WIDE = 32 * EACH;
   function automatic logic [WIDE-1:0] up(logic [WIDE-1:0] bytes, logic [4:0] by);
     up = bytes;
-    for (int s = 0; s < 5; s++) if (by[s]) up = up << (BITS << s);
+    for (int s = 0; s < 5; s++) if (by[s]) up = up << (EACH << s);
   endfunction
   function automatic logic [WIDE-1:0] down(logic [WIDE-1:0] bytes, logic [4:0] by);
     down = bytes;
-    for (int s = 0; s < 5; s++) if (by[s]) down = down >> (BITS << s);
+    for (int s = 0; s < 5; s++) if (by[s]) down = down >> (EACH << s);
   endfunction
 
-  logic [4:0] left;
+  logic [4:0] left, next;
   logic ends, accepts;
-  logic [8*BITS-1:0] beat;
+  logic [8*EACH-1:0] beat;
+  logic [WIDE-1:0] held;   // 24 bytes, without EAGER 31
   logic [WIDE-1:0] placed, moved;
-  always_comb for (int i = 0; i < 8; i++) beat[BITS*i+:BITS] = 4'(i) < in_bytes ? in_data[BITS*i+:BITS] : '0;
-  assign placed = up({{24 * BITS{1'b0}}, beat}, count);
+  always_comb begin
+    for (int i = 0; i < 8; i++) beat[EACH*i+:EACH] = 4'(i) < in_bytes ? {1'b1, in_data[BITS*i+:BITS]} : '0;
+    at_least[0] = 1'b1;
+    for (int i = 0; i < 24; i++) {at_least[i+1], view[BITS*i+:BITS]} = held[EACH*i+:EACH];
+  end
+  assign placed = up({{24 * EACH{1'b0}}, beat}, count);
   assign left = count - take;
   assign ends = tail && left == 5'd0;
   assign accepts = in_valid && in_ready;
+  assign next = accepts ? left + {1'b0, in_bytes} : left;
   if (EAGER) begin : g_eager
     assign in_ready = ends || (!tail && left <= 5'd16);
-    assign moved = down({{8 * BITS{1'b0}}, view}, take) | (accepts ? down(placed, take) : '0);
+    assign moved = down(held, take) | (accepts ? down(placed, take) : '0);
   end else begin : g_lazy
-    assign in_ready = !tail && count <= 5'd16;
-    assign moved = down({{8 * BITS{1'b0}}, view} | (accepts ? placed : '0), take);
+    assign in_ready = !tail && !at_least[24];
+    assign moved = down(held | (accepts ? placed : '0), take);
   end
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      view <= '0;
+      held <= '0;
       count <= '0;
       tail <= 1'b0;
     end else begin
-      view <= moved[24*BITS-1:0];
-      count <= accepts ? left + {1'b0, in_bytes} : left;
+      held <= moved;
+      count <= next;
       if (accepts) tail <= in_last;
       else if (ends) tail <= 1'b0;
     end

@@ -15,7 +15,7 @@
     f_in_byte = '0;
     f_view_byte = '0;
     for (int i = 0; i < 8; i++) if (f_in_place == 5'(i)) f_in_byte = in_data[BITS*i+:BITS];
-    for (int i = 0; i < 24; i++) if (f_place == 5'(i)) f_view_byte = view[BITS*i+:BITS];
+    for (int i = 0; i < 31; i++) if (f_place == 5'(i)) f_view_byte = held[EACH*i+:BITS];
   end
 
   initial assume (rst);
@@ -43,11 +43,13 @@
       end
     end
     if (f_started && !rst) begin
-      assert (count <= 5'd24);
+      assert (!EAGER || count <= 5'd24);
+      for (int i = 0; i < 25; i++) assert (at_least[i] == (count >= 5'(i)));
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));
       if (f_have) assert (f_view_byte == f_data);
-      for (int i = 0; i < 24; i++) if (5'(i) >= count) assert (view[BITS*i+:BITS] == '0);
+      for (int i = 0; i < 24; i++) assert (view[BITS*i+:BITS] == held[EACH*i+:BITS]);
+      for (int i = 0; i < 32; i++) assert (5'(i) >= count ? held[EACH*i+:EACH] == '0 : held[EACH*i+BITS]);
       assert (tail == (f_last && count != 5'd0));
       // A new packet begins only when the one before it has been taken.
       if (f_takes && f_last) assert (take == count);

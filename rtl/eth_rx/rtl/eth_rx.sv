@@ -35,16 +35,17 @@ module eth_rx
 
   logic [191:0] view;
   logic [4:0] count, take;
+  logic [24:0] at_least;
   logic tail, window_ready;
   logic error_valid, error_flag, error_room;
 
   assign in_ready = window_ready && error_room;
   byte_window window (
       .clk, .rst, .in_valid(in_valid && error_room), .in_ready(window_ready), .in_data, .in_bytes,
-      .in_last, .view, .count, .tail, .take
+      .in_last, .view, .count, .at_least, .tail, .take
   );
   logic ends;
-  assign ends = tail && take == count && count != 5'd0;
+  assign ends = tail && take == count && at_least[1];
   fifo #(.W(1), .LOG(2)) errors (
       .clk, .rst, .in_valid(in_valid && in_ready && in_last), .in_ready(error_room),
       .in_data(in_error), .out_valid(error_valid), .out_ready(ends), .out_data(error_flag)
@@ -76,10 +77,10 @@ module eth_rx
     out_valid = 1'b0;
     case (state)
       S_MAC:
-      if (count >= 5'd14) begin
+      if (at_least[14]) begin
         take = 5'd12;
         drop_not_for_us = group;
-        if (!group && untagged_ip && count > 5'd14) begin
+        if (!group && untagged_ip && at_least[15]) begin
           // Without tags the whole header is taken at once.
           take = ctx_ready ? 5'd14 : 5'd0;
           begins_pass = ctx_ready;
@@ -89,11 +90,11 @@ module eth_rx
         drop_truncated = 1'b1;
       end
       S_TYPE:
-      if (count >= 5'd6 || (tail && count >= 5'd2)) begin
+      if (at_least[6] || (tail && at_least[2])) begin
         if (type_is_vlan) begin
           if (held.vlans == 2'd2) begin
             drop_unsupported = 1'b1;
-          end else if (count < 5'd6) begin
+          end else if (!at_least[6]) begin
             drop_truncated = 1'b1;
           end else begin
             take = 5'd4;
@@ -108,10 +109,10 @@ module eth_rx
         end
       end
       S_PASS: begin
-        out_valid = count >= 5'd8 || tail;
-        if (out_valid && out_ready) take = count > 5'd8 ? 5'd8 : count;
+        out_valid = at_least[8] || tail;
+        if (out_valid && out_ready) take = at_least[9] ? 5'd8 : count;
       end
-      default: if (count >= 5'd8 || tail) take = count > 5'd16 ? 5'd16 : count;
+      default: if (at_least[8] || tail) take = at_least[17] ? 5'd16 : count;
     endcase
   end
 
@@ -126,8 +127,8 @@ module eth_rx
   assign ctx_valid = begins_pass;
   assign ctx_v6 = (state == S_MAC ? type_at_12 : type_at_0) == 16'h86dd;
   assign out_data = view[63:0];
-  assign out_bytes = count > 5'd8 ? 4'd8 : count[3:0];
-  assign out_last = tail && count <= 5'd8;
+  assign out_bytes = at_least[9] ? 4'd8 : count[3:0];
+  assign out_last = tail && !at_least[9];
   assign out_error = error_flag;
 
   always_ff @(posedge clk) begin
@@ -137,7 +138,7 @@ module eth_rx
     end else begin
       case (state)
         S_MAC:
-        if ((take == 5'd12 || begins_pass) && count >= 5'd14) begin
+        if ((take == 5'd12 || begins_pass) && at_least[14]) begin
           held.dst_mac <= mac_at(view[47:0]);
           held.src_mac <= mac_at(view[95:48]);
           held.vlans <= 2'd0;

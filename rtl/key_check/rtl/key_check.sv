@@ -121,11 +121,9 @@ module key_check
   logic [5:0] key_left;
 
   result_t r;               // of the operation in progress
-  logic [31:0] new_expiry;
-  logic [31:0] new_flags;
+  logic [31:0] new_expiry, new_flags;
   logic [11:0] new_vlen;
-  logic [8:0] new_vbeats;
-  logic [8:0] vbeats_left;
+  logic [8:0] new_vbeats, vbeats_left;
   logic counts_number;      // X_DIGITS leads to a write, of an arithmetic command
 
   logic [31:0] op_expiry;  // from the cycle after X_OP on
@@ -139,8 +137,7 @@ module key_check
   outcome_t outcome;
   err_t error;
   logic [12:0] joined;     // bytes of both values, for append and prepend
-  logic fits;
-  assign fits = joined <= 13'(VALUE_MAX);
+  wire fits = joined <= 13'(VALUE_MAX);
   decision u_decision (
       .op, .alive, .cas_differs, .has_value(i_vlen != 12'd0), .fits, .what, .outcome, .error
   );
@@ -157,10 +154,8 @@ module key_check
   logic [11:0] number_left;   // bytes of the value that are left, those of number_beat included
   logic [67:0] number_wide;
   assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, number_beat[3:0]};
-  logic number_digit;
-  assign number_digit = number_beat[7:0] >= "0" && number_beat[7:0] <= "9";
-  logic number_blank;
-  assign number_blank = number_beat[7:0] == 8'h20 || (number_beat[7:0] >= 8'h09 && number_beat[7:0] <= 8'h0d);
+  wire number_digit = number_beat[7:0] >= "0" && number_beat[7:0] <= "9";
+  wire number_blank = number_beat[7:0] == 8'h20 || (number_beat[7:0] >= 8'h09 && number_beat[7:0] <= 8'h0d);
   logic [63:0] number_signed;
   assign number_signed = number_negative ? ~number + 64'd1 : number;
 
@@ -189,8 +184,7 @@ module key_check
   logic [3:0] join_bytes;
   logic from_item;      // the next piece is of the old value
   logic [11:0] old_left, add_left;  // bytes
-  logic first_is_old;
-  assign first_is_old = op.op == OP_APPEND;
+  wire first_is_old = op.op == OP_APPEND;
   assign from_item = first_is_old ? old_left != 12'd0 : add_left == 12'd0;
   logic joins;
   assign joins = state == X_W_JOIN && (old_left != 12'd0 || add_left != 12'd0);
@@ -204,9 +198,16 @@ module key_check
   logic packed_valid, packed_last;
   logic [63:0] packed_data;
   logic [3:0] packed_bytes;
+  logic piece_valid, piece_ready, piece_last;
+  logic [63:0] piece;
+  logic [3:0] piece_bytes;
+  skid_buffer #(.W(69)) joined_pieces (
+      .clk, .rst, .in_valid(join_valid), .in_ready(join_ready), .in_data({join_last, join_bytes, join_data}),
+      .out_valid(piece_valid), .out_ready(piece_ready), .out_data({piece_last, piece_bytes, piece})
+  );
   packer #(.PIECE(8)) pieces (
-      .clk, .rst, .in_valid(join_valid), .in_ready(join_ready), .in_data(join_data),
-      .in_bytes({1'b0, join_bytes}), .in_last(join_last), .out_valid(packed_valid),
+      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
+      .in_bytes({1'b0, piece_bytes}), .in_last(piece_last), .out_valid(packed_valid),
       .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
       .out_last(packed_last)
   );

@@ -39,6 +39,7 @@ module mc_parse
   logic [191:0] view;
   marks_t marks;
   logic [4:0] count, take;
+  logic [24:0] at_least;
   logic tail;
   always_comb begin
     for (int i = 0; i < 8; i++)
@@ -49,26 +50,27 @@ module mc_parse
       {marks.blank[i], marks.cr[i], marks.lf[i]} = window_view[BITS*i+8+:3];
   end
   byte_window #(.BITS(BITS), .EAGER(1'b0)) window (
-      .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .tail,
-      .take
+      .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .at_least,
+      .tail, .take
   );
   window_t w;
-  assign w.has8 = count >= 5'd8 || tail;
-  assign w.has10 = count >= 5'd10 || tail;
-  assign w.has16 = count >= 5'd16 || tail;
+  assign w.has8 = at_least[8] || tail;
+  assign w.has10 = at_least[10] || tail;
+  assign w.has16 = at_least[16] || tail;
   logic room;
   assign room = op_ready && key_ready && value_ready;
 
   // --- The datagram.
   logic [11:0] pos;         // bytes taken of it
-  logic [11:0] left;        // bytes that are not taken yet
+  logic [11:0] left, left_next;  // bytes that are not taken yet
+  logic none_left;
   logic eod_sent;
   logic first;              // nothing of it has been taken
   logic binary;             // its first byte says so
   logic discards;           // what is left of it is not read
   logic over;               // it has been read
   logic text_between, binary_between;  // no request has been begun
-  assign over = info_valid && !first && left == 12'd0 && text_between && binary_between;
+  assign over = info_valid && !first && none_left && text_between && binary_between;
   logic reads_text, reads_binary, turns_binary;
   assign reads_text = info_valid && !binary && !discards && !over && !turns_binary;
   assign turns_binary = first && view[7:0] == 8'h80 && text_between;
@@ -91,7 +93,7 @@ module mc_parse
   always_comb begin
     reading = binary ? bin : text;
     take = reading.take;
-    if (discards) take = room && left != 12'd0 && w.has8 ? (count > 5'd16 ? 5'd16 : count) : 5'd0;
+    if (discards) take = room && !none_left && w.has8 ? (at_least[16] ? 5'd16 : count) : 5'd0;
     emit = reading.emit;
     op = reading.op;
     op.eod = left == {7'd0, take} || reading.stops;
@@ -108,6 +110,7 @@ module mc_parse
   assign key_data = view[63:0] & byte_mask(reading.key_part);
   assign value_valid = reading.push_value;
   assign value_data = view[63:0] & byte_mask(reading.value_part);
+  assign left_next = (first && !binary && !discards ? info.size : left) - {7'd0, take};
   assign info_ready = over && (eod_sent || op_ready);
 
   always_ff @(posedge clk) begin
@@ -121,9 +124,10 @@ module mc_parse
       pos <= pos + {7'd0, take};
       if (take != 5'd0) first <= 1'b0;
       if (emit && op.eod) eod_sent <= 1'b1;
-      if (info_valid && turns_binary && count != 5'd0) binary <= 1'b1;
+      if (info_valid && turns_binary && at_least[1]) binary <= 1'b1;
       if (reading.stops) discards <= 1'b1;
     end
-    left <= (first && !binary && !discards ? info.size : left) - {7'd0, take};
+    left <= left_next;
+    none_left <= left_next == 12'd0;
   end
 endmodule

@@ -43,13 +43,13 @@ module text_reader
   logic [11:0] body_left;
 
   // --- The window's first word and line end.
-  logic [4:0] word, word_take, long_take;
+  logic [4:0] word, word_take;
   logic [3:0] word8, blanks;
   logic ends_word, blank_after, end_after, word_is_noreply, at_blank, at_end, at_delim, at_crlf, short_line;
-  logic [15:0] with_end;
+  logic [7:0] with_end;
   text_scan scan (
       .view(view[55:0]), .marks, .with_end, .word, .word8, .ends_word, .blank_after, .end_after, .word_take,
-      .long_take, .blanks, .word_is_noreply, .at_blank, .at_end, .at_delim, .at_crlf, .short_line
+      .blanks, .word_is_noreply, .at_blank, .at_end, .at_delim, .at_crlf, .short_line
   );
   command_t named;
   op_t named_op;
@@ -63,42 +63,51 @@ module text_reader
   assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
   logic digit;
   assign digit = view[7:0] >= "0" && view[7:0] <= "9";
-  logic number_field, is_key_field, number_signed;
-  // The type of the word `field` of the line.
-  always_comb begin
-    is_key_field = 1'b0;
-    number_field = 1'b0;
-    number_signed = 1'b0;
-    case (command)
-      C_GET: is_key_field = 1'b1;
+  // What the word `field` of the line is. Found out in the cycle before it is read.
+  typedef struct packed {
+    logic is_key;
+    logic is_number;
+    logic is_signed;
+  } field_t;
+  function automatic field_t field_of(command_t line, logic [2:0] at);
+    field_of = '0;
+    case (line)
+      C_GET: field_of.is_key = 1'b1;
       C_GAT: begin
-        number_field = field == 3'd0;
-        number_signed = field == 3'd0;
-        is_key_field = field != 3'd0;
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = at == 3'd0;
+        field_of.is_key = at != 3'd0;
       end
       C_STORE, C_CAS: begin
-        is_key_field = field == 3'd0;
-        number_field = (field >= 3'd1 && field <= 3'd3) || (field == 3'd4 && command == C_CAS);
-        number_signed = field == 3'd2 || field == 3'd3;
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = (at >= 3'd1 && at <= 3'd3) || (at == 3'd4 && line == C_CAS);
+        field_of.is_signed = at == 3'd2 || at == 3'd3;
       end
-      C_DELETE: is_key_field = field == 3'd0;
+      C_DELETE: field_of.is_key = at == 3'd0;
       C_DELTA: begin
-        is_key_field = field == 3'd0;
-        number_field = field == 3'd1;
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
       end
       C_TOUCH: begin
-        is_key_field = field == 3'd0;
-        number_field = field == 3'd1;
-        number_signed = 1'b1;
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
+        field_of.is_signed = 1'b1;
       end
       C_FLUSH: begin
-        number_field = field == 3'd0;
-        number_signed = 1'b1;
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = 1'b1;
       end
-      C_VERBOSITY: number_field = field == 3'd0;
+      C_VERBOSITY: field_of.is_number = at == 3'd0;
       default: ;
     endcase
-  end
+  endfunction
+  // The keys of a gat whose time is not a number are not looked up.
+  logic refuses_gat;
+  assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word && !at_delim;
+  logic [2:0] field_next;
+  field_t kind;
+  assign field_next = state == S_ARG && go8 && !at_delim && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
+  always_ff @(posedge clk) kind <= state == S_COMMAND ? field_of(named, 3'd0) : field_of(command, field_next);
 
   logic [63:0] number_next;
   logic [67:0] number_wide;
@@ -107,9 +116,6 @@ module text_reader
   logic number_over;
   assign number_over = number_wide[67:64] != 4'd0;
 
-  // The keys of a gat whose time is not a number are not looked up.
-  logic refuses_gat;
-  assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word && !at_delim;
   logic text_get;
   assign text_get = command == C_GET || command == C_GAT;
   logic [8:0] key_total;
@@ -119,7 +125,7 @@ module text_reader
   assign key_fits = word8 <= key_room && !key_long;
   // The line end after the last key of a get line is taken with the key.
   always_comb begin
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 8; i++)
       with_end[i] = text_get && (state == S_ARG || (state == S_KEY && !key_long && 5'(i) <= {1'b0, key_room}));
   end
 
@@ -148,7 +154,7 @@ module text_reader
           e.op = OP_ERROR;
           e.err = ERR_FORMAT;
         end else begin
-          take = long_take;
+          take = word_take;  // of a longer word the first 8 bytes
         end
       end
       S_ARG:
@@ -158,7 +164,7 @@ module text_reader
         end else if (at_blank) begin
           take = {1'b0, blanks};
         end else if (refuses_gat) begin
-        end else if (is_key_field) begin
+        end else if (kind.is_key) begin
           push_key = 1'b1;
           key_part = word8;
           take = word_take;
@@ -168,11 +174,11 @@ module text_reader
             e.kbeats = 6'd1;
             e.last_key = end_after;
           end
-        end else if (number_field) begin
+        end else if (kind.is_number) begin
           // The first character of a number.
-          if (digit || (view[7:0] == "-" && number_signed)) take = 5'd1;
+          if (digit || (view[7:0] == "-" && kind.is_signed)) take = 5'd1;
         end else begin
-          take = {1'b0, word8};
+          take = word_take;
         end
       end
       S_KEY:
@@ -191,13 +197,13 @@ module text_reader
       if (go8) begin
         if (digit || at_blank) take = 5'd1;
       end
-      S_SKIP_WORD: if (go8) take = {1'b0, word8};
+      S_SKIP_WORD: if (go8) take = word_take;
       S_REFUSE:
       // To the line's end.
       if (go8) begin
         if (at_end) take = at_crlf ? 5'd2 : 5'd1;
         else if (at_blank) take = {1'b0, blanks};
-        else take = {1'b0, word8};
+        else take = word_take;
         if (at_end) begin
           emit = 1'b1;
           e = '0;
@@ -339,11 +345,12 @@ module text_reader
           key_long <= 1'b0;
           refusal <= ERR_FORMAT;
           too_short <= short_line;
-          if (go_command && complete) state <= word[4] ? S_SKIP_WORD : S_ARG;
+          if (go_command && complete) state <= ends_word ? S_ARG : S_SKIP_WORD;
           if (word[4]) command <= C_UNKNOWN;
         end
         S_ARG:
         if (go8) begin
+          field <= field_next;
           number <= '0;
           digits <= '0;
           negative <= 1'b0;
@@ -355,8 +362,7 @@ module text_reader
             state <= S_REFUSE;
           end else if (!at_blank) begin
             last_is_noreply <= word_is_noreply;
-            if (field != 3'd7) field <= field + 3'd1;
-            if (is_key_field) begin
+            if (kind.is_key) begin
               m.klen <= {4'd0, word8};
               m.kbeats <= 6'd1;
               key_room <= 4'd8;
@@ -368,14 +374,14 @@ module text_reader
                 m.klen <= '0;
                 if (end_after) state <= S_COMMAND;
               end
-            end else if (number_field) begin
+            end else if (kind.is_number) begin
               // `field` counts the word when it begins.
               if (digit) begin
                 number <= {60'd0, view[3:0]};
                 digits <= 5'd1;
                 any_digit <= 1'b1;
                 state <= S_NUMBER;
-              end else if (view[7:0] == "-" && number_signed) begin
+              end else if (view[7:0] == "-" && kind.is_signed) begin
                 negative <= 1'b1;
                 state <= S_NUMBER;
               end else begin
@@ -388,7 +394,7 @@ module text_reader
                 end
                 state <= S_SKIP_WORD;
               end
-            end else begin
+            end else if (!ends_word) begin
               state <= S_SKIP_WORD;
             end
           end

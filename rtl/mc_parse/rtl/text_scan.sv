@@ -6,14 +6,13 @@ module text_scan
 (
     input  logic [55:0] view,
     input  marks_t      marks,
-    input  logic [15:0] with_end,     // after a word of so many bytes its line end is taken too
+    input  logic [7:0]  with_end,     // after a word of so many bytes its line end is taken too
     output logic [4:0]  word,         // bytes before the first delimiter; 16: none
     output logic [3:0]  word8,        // the same in 8 bytes
     output logic        ends_word,    // the word ends within the first 8 bytes
     output logic        blank_after,  // with a blank
     output logic        end_after,    // with the line
     output logic [4:0]  word_take,    // the word, up to 8 bytes of it, and what is taken with it
-    output logic [4:0]  long_take,    // the same of a word of up to 16 bytes
     output logic [3:0]  blanks,       // leading blanks, up to 8
     output logic        word_is_noreply,
     output logic        at_blank,     // the first byte is one
@@ -37,30 +36,27 @@ module text_scan
 
   // For each byte what is taken if it is the first delimiter, and then a tree that finds the first
   // one: the size is known as soon as the place.
-  logic [4:0] takes[16];
-  logic [4:0] tree[5][16];   // of groups of 1, 2, 4, 8, 16 bytes
-  logic [15:0] any[5];
+  logic [4:0] tree[4][8];   // of groups of 1, 2, 4, 8 bytes
+  logic [7:0] any[4];
   always_comb begin
-    for (int i = 0; i < 16; i++) begin
-      takes[i] = 5'(i);
-      if (marks.blank[i]) takes[i] = 5'(i + 1);
-      else if (with_end[i]) takes[i] = is_crlf[i] ? 5'(i + 2) : 5'(i + 1);
-    end
-    for (int l = 0; l < 5; l++) begin
+    for (int l = 0; l < 4; l++) begin
       any[l] = '0;
-      for (int i = 0; i < 16; i++) tree[l][i] = '0;
+      for (int i = 0; i < 8; i++) tree[l][i] = 5'd8;
     end
-    any[0] = is_delim;
-    for (int i = 0; i < 16; i++) tree[0][i] = takes[i];
-    for (int l = 1; l < 5; l++) begin
-      for (int i = 0; i < (16 >> l); i++) begin
+    any[0] = is_delim[7:0];
+    for (int i = 0; i < 8; i++) begin
+      if (marks.blank[i]) tree[0][i] = 5'(i + 1);
+      else if (with_end[i]) tree[0][i] = is_crlf[i] ? 5'(i + 2) : 5'(i + 1);
+      else tree[0][i] = is_delim[i] ? 5'(i) : 5'd8;
+    end
+    for (int l = 1; l < 4; l++) begin
+      for (int i = 0; i < (8 >> l); i++) begin
         any[l][i] = any[l-1][2*i] || any[l-1][2*i+1];
         tree[l][i] = any[l-1][2*i] ? tree[l-1][2*i] : tree[l-1][2*i+1];
       end
     end
   end
   assign word_take = any[3][0] ? tree[3][0] : 5'd8;
-  assign long_take = any[4][0] ? tree[4][0] : 5'd16;
   assign blank_after = marks.blank[{1'b0, word[3:0]}] && !word[4];
   assign end_after = is_end[word[3:0]] && !word[4];
 

@@ -49,12 +49,13 @@ module udp_rx
 
   logic [191:0] view;
   logic [4:0] count, take;
+  logic [24:0] at_least;
   logic tail, window_ready;
   logic error_valid, error_flag, error_room;
   assign in_ready = window_ready && error_room;
   byte_window window (
       .clk, .rst, .in_valid(in_valid && error_room), .in_ready(window_ready), .in_data, .in_bytes,
-      .in_last, .view, .count, .tail, .take
+      .in_last, .view, .count, .at_least, .tail, .take
   );
   fifo #(.W(1), .LOG(2)) errors (
       .clk, .rst, .in_valid(in_valid && in_ready && in_last), .in_ready(error_room),
@@ -79,7 +80,7 @@ module udp_rx
   ctx_t held;
 
   logic ends;
-  assign ends = tail && take == count && count != 5'd0;
+  assign ends = tail && take == count && at_least[1];
 
   // --- Fields of the window.
   logic [15:0] total_size;
@@ -99,18 +100,18 @@ module udp_rx
     take = 5'd0;
     push = 1'b0;
     case (state)
-      S_IP4: if (eth_valid && !eth_v6 && (count >= 5'd20 || tail)) take = count >= 5'd20 ? 5'd16 : count;
-      S_IP4_DST: if (count >= 5'd4) take = 5'd4;
-      S_IP4_OPTIONS: if (count >= 5'd4) take = 5'd4; else if (tail) take = count;
-      S_IP6: if (count >= 5'd8) take = 5'd8; else if (tail) take = count;
-      S_IP6_SRC, S_IP6_DST: if (count >= 5'd16) take = 5'd16; else if (tail) take = count;
-      S_UDP: if (count >= 5'd16) take = 5'd16; else if (tail) take = count;
+      S_IP4: if (eth_valid && !eth_v6 && (at_least[20] || tail)) take = at_least[20] ? 5'd16 : count;
+      S_IP4_DST: if (at_least[4]) take = 5'd4;
+      S_IP4_OPTIONS: if (at_least[4]) take = 5'd4; else if (tail) take = count;
+      S_IP6: if (at_least[8]) take = 5'd8; else if (tail) take = count;
+      S_IP6_SRC, S_IP6_DST: if (at_least[16]) take = 5'd16; else if (tail) take = count;
+      S_UDP: if (at_least[16]) take = 5'd16; else if (tail) take = count;
       S_PAYLOAD:
-      if ((count >= 5'd8 || tail) && fifo_ready) begin
+      if ((at_least[8] || tail) && fifo_ready) begin
         take = count > {1'b0, pay_take} ? {1'b0, pay_take} : count;
         push = 1'b1;
       end
-      S_DRAIN: if (count >= 5'd8 || tail) take = count > 5'd16 ? 5'd16 : count;
+      S_DRAIN: if (at_least[8] || tail) take = at_least[17] ? 5'd16 : count;
       default: ;
     endcase
   end
@@ -224,7 +225,7 @@ module udp_rx
             if (take == 5'd0) state <= S_IP6;
           end
           if (take != 5'd0 && !eth_v6) begin
-            if (count < 5'd20) begin
+            if (!at_least[20]) begin
               bad_length <= 1'b1;
               state <= S_SUM;
             end else begin
@@ -265,7 +266,7 @@ module udp_rx
         S_IP6:
         if (take != 5'd0) begin
           bad_version <= view[7:4] != 4'd6;
-          bad_length <= count < 5'd8;
+          bad_length <= !at_least[8];
           // The rest of the header, and what it says that follows.
           ip_left <= swap16(view[47:32]);
           fragment <= view[55:48] == 8'd44;
@@ -278,7 +279,7 @@ module udp_rx
         if (take != 5'd0) begin
           // The payload length does not count these bytes.
           ip_left <= ip_left;
-          if (count < 5'd16 || (ends && state == S_IP6_SRC)) bad_length <= 1'b1;
+          if (!at_least[16] || (ends && state == S_IP6_SRC)) bad_length <= 1'b1;
           if (view[7:0] == 8'hff || view[127:0] == 128'd0) not_ours <= 1'b1;
           if (state == S_IP6_SRC) held.src_ip <= {swap64(view[63:0]), swap64(view[127:64])};
           else held.dst_ip <= {swap64(view[63:0]), swap64(view[127:64])};
@@ -288,7 +289,7 @@ module udp_rx
         end
         S_UDP:
         if (take != 5'd0) begin
-          short_udp <= ip_left < 16'd8 || count < 5'd8;
+          short_udp <= ip_left < 16'd8 || !at_least[8];
           port_differs <= swap16(view[31:16]) != udp_port || view[15:0] == 16'd0;
           bad_udp_size <= udp_length < 16'd8 || udp_length > ip_left;
           too_long <= udp_length > PAYLOAD_MAX;

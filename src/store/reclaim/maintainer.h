@@ -17,6 +17,7 @@
 
 #include "store/reclaim/evacuators.h"
 #include "store/reclaim/flush.h"
+#include "store/reclaim/item_means.h"
 #include "store/reclaim/limit.h"
 #include "store/reclaim/young_share.h"
 
@@ -126,7 +127,6 @@ class Maintainer {
   WC_HD uint32_t at_once_max() const;
   WC_HD uint32_t collect(const Survey& survey, SegmentId victim, SegmentId* victims);
   WC_HD uint64_t copied_bytes() const;
-  WC_HD uint32_t mean_item() const;
   WC_HD Step free_wanted();
   WC_HD bool seal_open_segment(SegmentId id);
   WC_HD bool seal_sparse_segments();
@@ -208,16 +208,6 @@ WC_HD inline uint64_t Maintainer::copied_bytes() const {
   uint64_t sum = reclaimer_.copied_bytes();
   for (uint32_t i = 0; i < evacuators_.count; ++i) sum += evacuators_.list[i].copied_bytes();
   return sum;
-}
-
-// Bytes of memory that an item takes on average. 0: nobody knows.
-WC_HD inline uint32_t Maintainer::mean_item() const {
-  const Shared& shared = *core_.shared;
-  const uint64_t items = reported_items(load_relaxed(&shared.items));
-  const uint64_t segments =
-      uint64_t{load_relaxed(&shared.young.segments)} + load_relaxed(&shared.main.segments);
-  const uint64_t mean = items == 0 ? 0 : (segments << core_.segment_shift) / items;
-  return static_cast<uint32_t>(detail::least(mean, uint64_t{UINT32_MAX}));
 }
 
 // Looks at the next segments, at most `most`, until one is dead.
@@ -327,8 +317,8 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   const uint64_t segment = core_.segment_size();
   rule.counter_min = 1 + static_cast<uint32_t>(detail::least(
                              fruitless_ / (detail::kFruitlessSegments * segment), uint64_t{3}));
-  rule.ghosts = ghosts_a_set(shared);
-  if (rule.counter_min == 1) rule.mean = mean_item();
+  rule.ghosts = ghosts_a_set(core_);
+  if (rule.counter_min == 1) rule.mean = mean_item(core_);
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 
-#include "store/index/split.h"
 #include "store/layout/shared.h"
 
 namespace warpcache::store {
@@ -71,15 +70,6 @@ WC_HD inline void YoungShare::adapt(Shared& shared, uint64_t items) {
     lately_.evicted[i] /= 2;
     lately_.returned[i] /= 2;
   }
-}
-
-// The ghosts that a set keeps: as many as it has items on average. Where items are large the index
-// is emptier than its least size, and would remember much more than the store could hold.
-WC_HD inline uint32_t ghosts_a_set(const Shared& shared) {
-  const uint64_t items = reported_items(load_relaxed(&shared.items));
-  const uint64_t pairs = load_relaxed(&shared.pair_count);
-  const uint64_t mean = (items + pairs) / (2 * pairs);
-  return mean == 0 ? 1 : static_cast<uint32_t>(mean < kGhostsMax ? mean : kGhostsMax);
 }
 
 }  // namespace warpcache::store

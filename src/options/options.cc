@@ -343,8 +343,7 @@ const Spec kSpecs[] = {
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
      "a TAP interface through which the kernel has the frames\nof the DPDK device that are not the "
      "server's, and sends\nits own"},
-    {kFramesGpu, "frames-gpu", nullptr,
-     [](Draft& d, View) { return d.frames_gpu = true; }, "", "",
+    {kFramesGpu, "frames-gpu", nullptr, [](Draft& d, View) { return d.frames_gpu = true; }, "", "",
      "buffers of the DPDK device in the GPU's memory, which the\ndevice writes to and sends from "
      "(GPUDirect)"},
     {kUcx, "ucx", "addr", set_ucx, "an address with a port, as host:port, *:port or [ipv6]:port",

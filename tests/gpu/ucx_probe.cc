@@ -2,7 +2,7 @@
 //
 // ucx_probe [SIZE...]: what active messages of UCX cost between a client's memory and a GPU's,
 // without the server: a process with the GPU, and a client without one, one message at a time. Each
-// way is measured in turn, in rounds, and every byte is checked. Prints a line for each way and
+// way is measured once a round, and every byte is checked. Prints a line for each way and
 // size, in microseconds.
 //   set direct    the data is fetched into device memory
 //   set staged    into pinned memory, and copied from there

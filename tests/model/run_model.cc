@@ -52,7 +52,8 @@ constexpr char kUsage[] =
     "ends after --requests, or after --seconds.\n"
     "--server: a warpcached with `debugtime` is started by PROGRAM for each crowd instead, and "
     "the\n"
-    "players are its clients. --total: crowds are played until there were so many messages.\n"
+    "players are its clients. --total: crowds are played until there were that number of "
+    "messages.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"
     "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
@@ -145,12 +146,11 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     }
   }
   const bool compares = !arguments.compare.warpcached.empty();
-  const bool plays = arguments.crowd.players != 0 || !arguments.replay.empty() ||
-                     arguments.frames.has_value();
+  const bool plays =
+      arguments.crowd.players != 0 || !arguments.replay.empty() || arguments.frames.has_value();
   const bool frames_need = arguments.frames.has_value() && arguments.crowd.program.empty();
   return arguments.jobs != 0 && !frames_need && arguments.players != 0 &&
-         (!compares || !arguments.memcached.empty()) &&
-         (arguments.crowd.program.empty() || plays);
+         (!compares || !arguments.memcached.empty()) && (arguments.crowd.program.empty() || plays);
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {

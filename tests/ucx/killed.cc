@@ -2,9 +2,9 @@
 //
 // ucx_killed HOST PORT COUNT [SEED]: clients of active messages, one after the other, each of which
 // ends itself by signal 9 at a step of a rendezvous, of a value that it stores or reads. The steps
-// come in turn; within those that take time the moment is random. A last kind is killed by its
-// parent at a random moment, which may lie within the instructions that write a message. Prints how
-// many ended at each step. The server must have 512 KB under the key `large`.
+// come one after the other; within those that take time the moment is random. A last kind is killed
+// by its parent at a random moment, which may lie within the instructions that write a message.
+// Prints how many ended at each step. The server must have 512 KB under the key `large`.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -96,7 +96,7 @@ class CudaRig final : public Rig {
   }
   bool value_of(const store::Item&, std::string*) override { return false; }
   bool write_device(MutableBytes to, const uint8_t* from) override {
-    gpu::CudaStream stream;  // so that no kernel that stays is waited for
+    gpu::CudaStream stream;  // so that no persistent kernel is waited for
     return stream.create(gpu::CudaStream::Priority::kNormal) &&
            cudaMemcpyAsync(to.data, from, to.size, cudaMemcpyDefault, stream.get()) ==
                cudaSuccess &&

@@ -160,7 +160,7 @@ void PeerPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   const uint32_t sent = std::min(count, peer::kSlots - before);
   for (uint32_t i = 0; i < sent; ++i) {
     replies(area)[before + i] = {frames[i].request, static_cast<uint32_t>(frames[i].bytes.size),
-                        static_cast<uint64_t>(frames[i].bytes.data - data_)};
+                                 static_cast<uint64_t>(frames[i].bytes.data - data_)};
     counters_.sent_bytes.add(frames[i].bytes.size);
   }
   before += sent;

@@ -61,8 +61,8 @@ class PeerPort final : public FramePort {
   std::array<uint32_t, kFrameBurstsMax> area_{};
   std::array<net::PeerDoorbell, kFrameBurstsMax> bells_{};
   std::array<uint32_t, kFrameBurstsMax> replies_{};  // to it, so far
-  std::array<bool, peer::kBursts> in_use_{};  // by area
-  uint32_t rests_ = 0;                        // since something has happened
+  std::array<bool, peer::kBursts> in_use_{};         // by area
+  uint32_t rests_ = 0;                               // since something has happened
 };
 
 }  // namespace warpcache::io

@@ -77,10 +77,7 @@ struct Shared {
   alignas(64) uint64_t epoch;       // see epoch.h
   alignas(64) uint64_t cas_batch;   // the last batch of CAS ids that was given out
   alignas(64) uint32_t split_lock;  // one split at a time
-  // What eviction learns from: see reclaim/young_share.h. Atomic; by Generation.
-  alignas(64) uint64_t evicted_from[2];  // items that the index remembers or has remembered
-  uint64_t returned_from[2];             // of these, stored again while it did
-  alignas(64) uint64_t items;            // in the index, without what threads have not reported yet
+  alignas(64) uint64_t items;       // in the index, without what threads have not reported yet
 
   alignas(64) uint32_t segment_lock;  // guards what follows, states and queues
   uint32_t free_count;
@@ -90,7 +87,6 @@ struct Shared {
   uint32_t low_water;          // with fewer free segments maintenance is woken
   uint32_t reserved_segments;  // held by reservations
   uint32_t pinned_segments;    // atomic
-  uint32_t young_share;        // of the sealed segments, in 65536ths; written by maintenance
   SegmentQueue young;
   SegmentQueue main;
   SegmentQueue retired;
@@ -104,6 +100,12 @@ struct Shared {
   uint32_t flush_lock;               // one flush at a time
   uint32_t flushes_due;              // 1: some prefix has a second at which it is flushed
   FlushedPrefix flushed_prefixes[kFlushedPrefixesMax];
+
+  // What eviction learns from: see reclaim/young_share.h. Atomic; by Generation.
+  alignas(64) uint64_t evicted_from[2];  // items that the index remembers or has remembered
+  uint64_t returned_from[2];             // of these, stored again while it did
+  // What it has learnt. Written by maintenance, guarded by segment_lock.
+  alignas(64) uint32_t young_share;  // of the sealed segments, in 65536ths
 };
 
 }  // namespace warpcache::store

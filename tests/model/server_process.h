@@ -30,6 +30,8 @@ struct ProcessConfig {
   // A connection without output for this time counts as kWaits and is closed. A slow server still
   // sends all its output; kWaits is wrong only if it would have closed the connection later.
   int patience_ms = 5000;
+  // The kernel ends it when the thread that has started it ends.
+  bool ends_with_parent = false;
 };
 
 class ServerProcess final : public Server {
@@ -57,6 +59,8 @@ class ServerProcess final : public Server {
   // True for kWaits too, because its connection has been closed.
   bool closed(int stream) override { return standing(stream) != Standing::kInStep; }
   void advance(uint32_t seconds) override;
+  // Removes its files, when it is no longer needed.
+  void remove_files();
   // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;

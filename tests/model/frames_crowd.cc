@@ -37,6 +37,7 @@ ProcessConfig process_config(const FramesConfig& config, const std::string& fold
   // Root opens the link; replies of any size are the model's, too.
   process.options = {"-u", "root", "--udp-allow=0.0.0.0/0", "--udp-allow=::/0",
                      frames_option(config.link, folder)};
+  process.ends_with_parent = true;
   process.options.insert(process.options.end(), config.options.begin(), config.options.end());
   return process;
 }
@@ -53,7 +54,8 @@ class FramesCrowd::Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  ~Folder() {
+  ~Folder() { remove(); }
+  void remove() const {
     std::error_code error;
     (void)std::filesystem::remove_all(path_, error);
   }
@@ -83,6 +85,10 @@ class FramesCrowd::Link {
   };
 
   ServerProcess& process() { return process_; }
+  void remove_files() {
+    process_.remove_files();
+    folder_.remove();
+  }
 
   // Sends the requests that there are, by the player's number, and waits for their replies. Returns
   // what is wrong, or "".
@@ -303,6 +309,11 @@ void FramesCrowd::Member::end_script() {
 FramesCrowd::FramesCrowd(const FramesConfig& config)
     : config_(config), link_(std::make_unique<Link>(config_)) {}
 FramesCrowd::~FramesCrowd() = default;
+
+void FramesCrowd::exit(int status) {
+  link_->remove_files();
+  _exit(status);
+}
 
 CrowdResult FramesCrowd::play(uint64_t seed) {
   std::vector<std::unique_ptr<Member>> members;

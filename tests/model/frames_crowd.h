@@ -34,6 +34,10 @@ class FramesCrowd {
   FramesCrowd& operator=(const FramesCrowd&) = delete;
   ~FramesCrowd();
 
+  // Ends this process, and the server with it. DPDK's memif may end a process with an error when
+  // its other side goes first.
+  [[noreturn]] void exit(int status);
+
   // Plays a crowd with keys of its own. `broken` says if the server has ended, or does not answer.
   CrowdResult play(uint64_t seed);
 

@@ -320,7 +320,8 @@ int run_frames(const Arguments& arguments) {
   for (const auto& [loss, count] : losses) {
     std::cout << "given up: " << count << " for " << loss << "\n";
   }
-  return differences == 0 ? 0 : 1;
+  std::cout << std::flush;
+  crowd.exit(differences == 0 ? 0 : 1);
 }
 
 int run(const Arguments& arguments) {

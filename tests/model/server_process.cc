@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -79,6 +80,16 @@ void ServerProcess::read_clock() {
   stopped_at_ = value_of("time");
   unix_start_ = stopped_at_ - value_of("uptime") - kClockStart;
   ok_ = ok_ && stopped_at_ != 0;
+  if (!clock_moves_) return;
+  // What it makes of a date: its `time` may be that of another second.
+  constexpr int64_t kFarSeconds = 100'000;
+  const std::string date = std::to_string(stopped_at_ + kFarSeconds);
+  const std::string left = ask("ms :clock: 0 q T" + date + "\r\n\r\nmg :clock: t");
+  (void)ask("md :clock:");
+  if (!left.starts_with("HD t")) return;  // another server has no meta commands
+  const int64_t ahead = kFarSeconds - std::strtoll(left.c_str() + 4, nullptr, 10);
+  stopped_at_ += ahead;
+  unix_start_ += ahead;
 }
 
 void ServerProcess::start(const ProcessConfig& config) {
@@ -91,6 +102,7 @@ void ServerProcess::start(const ProcessConfig& config) {
   arguments.push_back(nullptr);
   pid_ = fork();
   if (pid_ != 0) return;
+  if (config.ends_with_parent) (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   // What it logs, by `verbosity` for instance, is not compared.
   const int nowhere = open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
@@ -107,9 +119,14 @@ ServerProcess::~ServerProcess() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
+  remove_files();
+}
+
+void ServerProcess::remove_files() {
   if (folder_.empty()) return;
   unlink((folder_ + "/s").c_str());
   rmdir(folder_.c_str());
+  folder_.clear();
 }
 
 int ServerProcess::connect_once() const {

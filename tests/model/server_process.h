@@ -33,6 +33,8 @@ struct ProcessConfig {
   // run() waits for nothing (Server::runs_on()): for many streams that wait for their replies
   // themselves. Then kWaits is not known.
   bool runs_on = false;
+  // The kernel ends it when the thread that has started it ends.
+  bool ends_with_parent = false;
 };
 
 class ServerProcess final : public Server {
@@ -62,6 +64,8 @@ class ServerProcess final : public Server {
   bool wait(int stream) override;
   bool runs_on() const override { return runs_on_; }
   void advance(uint32_t seconds) override;
+  // Removes its files, when it is no longer needed.
+  void remove_files();
   // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;

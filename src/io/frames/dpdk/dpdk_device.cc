@@ -155,6 +155,7 @@ std::string DpdkDevice::start() {
   error = rte_eth_dev_start(number_);
   if (error != 0 && !reconnects_) return failed("starting it", error);
   started_ = error == 0;
+  restarted_us_ = now_us();
   // The kernel has neighbours by IPv6. Not every device can; most of these receive all anyway.
   if (kernel_.is_open()) (void)rte_eth_allmulticast_enable(number_);
   return "";
@@ -162,11 +163,16 @@ std::string DpdkDevice::start() {
 
 void DpdkDevice::keep_connected(const std::atomic<bool>& stopped) {
   constexpr uint64_t kEveryUs = 500'000;
+  // Both sides agree by messages, which takes a busy machine a while: a side that gives up
+  // meanwhile may end the other's process, by an error of DPDK's.
+  constexpr uint64_t kAgreementUs = 3'000'000;
   constexpr useconds_t kStepUs = 100;
   rte_eth_link link = {};
-  if (!reconnects_ || now_us() < restarted_us_ + kEveryUs) return;
+  const uint64_t waits_us = started_ && !was_up_ ? kAgreementUs : kEveryUs;
+  if (!reconnects_ || now_us() < restarted_us_ + waits_us) return;
   (void)rte_eth_link_get_nowait(number_, &link);
-  if (link.link_status == RTE_ETH_LINK_UP) return;
+  was_up_ = link.link_status == RTE_ETH_LINK_UP;
+  if (was_up_) return;
   restarting_.store(true);
   while (paused_.load() + 1 < buffers_.size() && !stopped.load()) (void)usleep(kStepUs);
   if (!stopped.load()) {

@@ -92,6 +92,7 @@ class DpdkDevice {
   std::atomic<bool> started_{false};
   bool reconnects_ = false;  // it does not do so by itself
   uint64_t restarted_us_ = 0;
+  bool was_up_ = false;  // when keep_connected() looked last
   std::atomic<bool> restarting_{false};
   std::atomic<uint32_t> paused_{0};  // threads
   TapInterface kernel_;

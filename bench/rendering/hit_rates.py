@@ -268,33 +268,55 @@ def variant_cells(found: Rows, variant: str, share: float) -> list[str]:
     return [*(f"{100 - 100 * row['miss_ratio']:.2f}" for row in mine), f"{statistics.mean(byte_hits):.2f}"]
 
 
-@block("eviction-variants")
-def eviction_variants() -> str:
-    found = rows(FILE, experiment="store-variants")
+def variants_table(experiment: str, shares: tuple[float, float]) -> str:
+    found = rows(FILE, experiment=experiment)
     lines = [
-        (variant, *variant_cells(found, variant, 0.03), *variant_cells(found, variant, 0.1))
+        (variant, *(cell for share in shares for cell in variant_cells(found, variant, share)))
         for variant in names(found, "variant")
     ]
     columns = (*VARIANT_STREAMS, "bytes, mean")
-    head = ("hits, %", *(f"3%: {one}" for one in columns), *(f"10%: {one}" for one in columns))
+    head = ("hits, %", *(f"{100 * share:.0f}%: {one}" for share in shares for one in columns))
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
-@block("eviction-before-after")
-def before_after() -> str:
-    found = rows(FILE, experiment="streams", cache="store") + rows(FILE, experiment="streams", cache="chained:s3fifo")
-    before, now = pick(found, **NOTE), [row for row in found if row["commit"] != NOTE["commit"]]
+block("eviction-variants")(lambda: variants_table("store-variants", (0.03, 0.1)))
+block("young-share-variants")(lambda: variants_table("young-share-variants", (0.01, 0.1)))
+
+# Commits at which the store of decisions/0018 was measured.
+WITH_SIZES = ("0c75b33", "777ec77")
+
+
+def before_after(before: Rows, now: Rows) -> str:
+    found = before + now
     lines = []
     for share in SHARES:
         for name, those, cache in (
             ("before", before, "store"),
             ("now", now, "store"),
-            ("S3-FIFO", before, "chained:s3fifo"),
+            ("S3-FIFO", found, "chained:s3fifo"),
         ):
             hits = stream_hits(those, cache, share)
             lines.append((f"{100 * share:.0f}%, {name}", *hits, stream_hits(those, cache, share, "byte_miss_ratio")[-1]))
     head = ("hits, %", *sized_streams(), "mean", "mean of bytes")
     return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+def store_and_s3fifo() -> Rows:
+    return rows(FILE, experiment="streams", cache="store") + rows(FILE, experiment="streams", cache="chained:s3fifo")
+
+
+@block("eviction-before-after")
+def with_sizes() -> str:
+    found = store_and_s3fifo()
+    return before_after(pick(found, **NOTE), [row for row in found if row["commit"] in WITH_SIZES])
+
+
+@block("young-share-before-after")
+def with_young_share() -> str:
+    found = store_and_s3fifo()
+    later = [row for row in found if row["commit"] not in (*WITH_SIZES, NOTE["commit"])]
+    s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
+    return before_after([row for row in found if row["commit"] in WITH_SIZES] + s3fifo, later)
 
 
 POLICIES = {"sieve": "SIEVE", "s3fifo": "S3-FIFO", "w-tinylfu": "W-TinyLFU", "lirs": "LIRS", "gdsf": "GDSF", "lhd": "LHD"}

@@ -280,7 +280,6 @@ def variants_table(experiment: str, shares: tuple[float, float]) -> str:
 
 
 block("eviction-variants")(lambda: variants_table("store-variants", (0.03, 0.1)))
-block("young-share-variants")(lambda: variants_table("young-share-variants", (0.01, 0.1)))
 
 # Commits at which the store of decisions/0018 was measured.
 WITH_SIZES = ("0c75b33", "777ec77")

@@ -91,6 +91,17 @@ WC_HD inline T exchange_acquire(T* word, std::type_identity_t<T> value) {
                  __atomic_exchange_n(word, value, __ATOMIC_ACQUIRE));
 }
 
+// For statistics that several threads count in: says nothing of other memory.
+template <typename T>
+WC_HD inline void add_relaxed(T* word, std::type_identity_t<T> value) {
+  static_assert(detail::kIsWord<T>);
+#if defined(__CUDA_ARCH__)
+  (void)detail::device_ref(word).fetch_add(value, cuda::memory_order_relaxed);
+#else
+  (void)__atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+#endif
+}
+
 // The fetch_ functions return the value before the change. Acquire and release.
 template <typename T>
 WC_HD inline T fetch_add(T* word, std::type_identity_t<T> value) {

@@ -152,7 +152,7 @@ WC_HD inline void link_item(const Core& core, ThreadContext& thread, Set* pair, 
   // An item that was evicted and comes back has been used since.
   const Remembered remembered = pair[home_of(hash)].take_ghost(ghost_of(hash));
   const bool returns = remembered != Remembered::kNot;
-  if (returns) fetch_add(&core.shared->returned_from[remembered == Remembered::kMain ? 1 : 0], 1);
+  if (returns) add_relaxed(&core.shared->returned_from[remembered == Remembered::kMain ? 1 : 0], 1);
   fill_way(place.set, place.way, tag_of(hash), slot, returns ? 1 : 0);
   counters.add(StoreCounter::kItems, 1);
   ++thread.new_items;

@@ -88,7 +88,7 @@ WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair
 WC_HD inline void remember_item(const Core& core, Set* pair, uint64_t hash, const KeepRule& rule) {
   const uint64_t generation = rule.from == Generation::kMain ? kGhostOfMain : 0;
   pair[home_of(hash)].add_ghost(ghost_of(hash) | generation, rule.ghosts);
-  fetch_add(&core.shared->evicted_from[static_cast<uint32_t>(rule.from)], 1);
+  add_relaxed(&core.shared->evicted_from[static_cast<uint32_t>(rule.from)], 1);
 }
 
 // Decides on an item, and drops it unless it stays.

@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -294,7 +295,8 @@ class PeerServer(FrameServer):
     pads = True
 
     def __init__(self, target, folder: Path, options: tuple[str, ...]):
-        path = folder / "frames"
+        self.folder = tempfile.TemporaryDirectory(prefix="warpcache-test-", dir="/dev/shm")
+        path = Path(self.folder.name) / "frames"
         super().__init__(target, f"--frames=peer:{path},16384", options)
         self.link = PeerLink(path, lambda: self.server.process.poll() is None)
 
@@ -313,7 +315,9 @@ class PeerServer(FrameServer):
 
     def stop(self) -> int:
         self.link.close()
-        return super().stop()
+        status = super().stop()
+        self.folder.cleanup()
+        return status
 
 
 PORTS = {"pcap": PcapServer, "dpdk": DpdkServer, "memif": MemifServer, "tap": TapServer, "af_xdp": XdpServer}

@@ -8,8 +8,10 @@ import random
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 from harness.exchange import ask, ask_stats
@@ -47,18 +49,25 @@ def lines_of(link: PeerLink, commands: list[bytes]) -> list[bytes]:
 
 
 @pytest.fixture
-def server(tmp_path):
-    target = require_target("warpcached")
-    require_gpu(target)
-    made = start_server(target, (*OPTIONS, "-U", "0", f"--frames=peer:{tmp_path}/frames"), unix=True)
-    yield made
-    assert made.stop() == 0
-    assert not list(tmp_path.iterdir())
+def shared():
+    """A folder in memory: a GPU's driver takes no other files."""
+    with tempfile.TemporaryDirectory(prefix="warpcache-test-", dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
-def link(server, tmp_path):
-    return PeerLink(tmp_path / "frames", lambda: server.process.poll() is None)
+def server(shared):
+    target = require_target("warpcached")
+    require_gpu(target)
+    made = start_server(target, (*OPTIONS, "-U", "0", f"--frames=peer:{shared}/frames"), unix=True)
+    yield made
+    assert made.stop() == 0
+    assert not list(shared.iterdir())
+
+
+@pytest.fixture
+def link(server, shared):
+    return PeerLink(shared / "frames", lambda: server.process.poll() is None)
 
 
 def test_a_peer_and_a_socket_share_the_store(server, link):
@@ -120,20 +129,20 @@ def ring_and_die(path, fill: bool) -> None:
 
 
 @pytest.mark.parametrize("fill", [False, True], ids=["after ringing", "before ringing"])
-def test_peers_that_are_killed_leave_the_file_to_the_next(server, tmp_path, fill):
+def test_peers_that_are_killed_leave_the_file_to_the_next(server, shared, fill):
     context = get_context("spawn")
     for _ in range(10 if os.environ.get("WARPCACHE_LONG") else 3):
-        child = context.Process(target=ring_and_die, args=(tmp_path / "frames", fill))
+        child = context.Process(target=ring_and_die, args=(shared / "frames", fill))
         child.start()
         child.join(PATIENCE_S)
         assert child.exitcode == -signal.SIGKILL
-    link = PeerLink(tmp_path / "frames", lambda: server.process.poll() is None)
+    link = PeerLink(shared / "frames", lambda: server.process.poll() is None)
     link.take_left()
     assert lines_of(link, [b"get a\r\n"]) == [b"END\r\n"]
     assert ask(server.connect(), b"get left\r\n") == b"END\r\n"  # it was never rung
 
 
-def test_a_peer_that_writes_anything_harms_nobody(server, link, tmp_path):
+def test_a_peer_that_writes_anything_harms_nobody(server, link, shared):
     generator = random.Random(7)
     sock = server.connect()
     assert ask(sock, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
@@ -155,23 +164,23 @@ def test_a_peer_that_writes_anything_harms_nobody(server, link, tmp_path):
     assert ask(sock, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
 
 
-def test_one_file_serves_one_server(server, tmp_path):
-    options = ["-s", f"{tmp_path}/second", "-u", "root", *OPTIONS, "--engine=cuda", f"--frames=peer:{tmp_path}/frames"]
+def test_one_file_serves_one_server(server, shared):
+    options = ["-s", f"{shared}/second", "-u", "root", *OPTIONS, "--engine=cuda", f"--frames=peer:{shared}/frames"]
     second = subprocess.run([require_target("warpcached").path, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert second.returncode != 0 and "another server uses it" in second.stderr
-    assert (tmp_path / "frames").exists() and (tmp_path / "frames.doorbells").exists()
+    assert (shared / "frames").exists() and (shared / "frames.doorbells").exists()
 
 
-def test_a_killed_server_leaves_a_file_that_the_next_takes(tmp_path):
+def test_a_killed_server_leaves_a_file_that_the_next_takes(shared):
     target = require_target("warpcached")
     require_gpu(target)
-    options = (*OPTIONS, "-U", "0", f"--frames=peer:{tmp_path}/frames")
+    options = (*OPTIONS, "-U", "0", f"--frames=peer:{shared}/frames")
     first = start_server(target, options, unix=True)
-    PeerLink(tmp_path / "frames")._wait(lambda: any(PeerLink(tmp_path / "frames").state(b) == READY for b in range(8)))
+    PeerLink(shared / "frames")._wait(lambda: any(PeerLink(shared / "frames").state(b) == READY for b in range(8)))
     first.process.kill()
     first.process.wait()
     second = start_server(target, options, unix=True)
-    link = PeerLink(tmp_path / "frames", lambda: second.process.poll() is None)
+    link = PeerLink(shared / "frames", lambda: second.process.poll() is None)
     assert lines_of(link, [b"set a 0 0 1\r\nx\r\n"]) == [b"STORED\r\n"]
     assert second.stop() == 0
     first.stop()
@@ -182,10 +191,10 @@ def test_a_killed_server_leaves_a_file_that_the_next_takes(tmp_path):
     (("--engine=cuda", "--gpu-mode=launch"), "--frames=peer needs"),
     (("--engine=cuda", "--gpu-mode=edge", "--frames=peer:/dev/null/y"), "one peer"),
 ])  # fmt: skip
-def test_refusals(tmp_path, options, why):
+def test_refusals(shared, options, why):
     program = os.environ.get("SIMT_WARPCACHED") or require_target("warpcached").path
-    done = subprocess.run([program, "-u", "root", f"--frames=peer:{tmp_path}/frames", *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run([program, "-u", "root", f"--frames=peer:{shared}/frames", *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode != 0 and why in done.stderr, done.stderr
-    assert not list(tmp_path.iterdir())
+    assert not list(shared.iterdir())
 
 

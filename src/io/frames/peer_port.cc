@@ -2,8 +2,10 @@
 #include "io/frames/peer_port.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +42,13 @@ std::string PeerPort::map() {
   file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file_.get() < 0) return failed(path_);
   if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) return path_ + ": another server uses it";
+  // A GPU's driver takes no pages that the kernel may write to a disk.
+  struct statfs system = {};
+  if (fstatfs(file_.get(), &system) != 0) return failed(path_);
+  if (system.f_type != TMPFS_MAGIC && system.f_type != HUGETLBFS_MAGIC) {
+    (void)unlink(path_.c_str());
+    return path_ + ": this file system is not in memory: take /dev/shm";
+  }
   const auto bytes = static_cast<off_t>(file_bytes());
   // Nothing of an earlier server stays.
   if (ftruncate(file_.get(), 0) != 0 || ftruncate(file_.get(), bytes) != 0) {

@@ -29,7 +29,7 @@ constexpr uint32_t kSlotBytes = 128;
 class Peers : public testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/warpcache-peer-XXXXXX";
+    char folder[] = "/dev/shm/warpcache-peer-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     folder_ = folder;
     file_ = folder_ / "frames";

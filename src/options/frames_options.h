@@ -10,7 +10,8 @@
 
 namespace warpcache {
 
-// --frames: pcap:IN,OUT or tap:NAME[,ADDRESS/BITS] or dpdk:DEVICE[,ARGUMENTS]. An ApplyOption.
+// --frames: pcap:IN,OUT or tap:NAME[,ADDRESS/BITS] or dpdk:DEVICE[,ARGUMENTS] or
+// peer:FILE[,BYTES]. An ApplyOption.
 bool add_frames(OptionDraft& draft, std::string_view value);
 
 // --ucx: an address with a port. An ApplyOption.

@@ -162,6 +162,22 @@ def test_a_flush_is_kept(restarts):
     assert get(server, "b") == b"x"
 
 
+def test_a_flush_of_a_namespace_is_kept(restarts):
+    server = restarts.start()
+    set_all(server, {"a:1": b"one", "b:1": b"two", "c:1": b"three"})
+    with server.connect() as sock:
+        assert ask(sock, b"flush_prefix a:\r\n") == b"OK\r\n"
+        assert ask(sock, b"flush_prefix b: 3600\r\n") == b"OK\r\n"
+    restarts.stop()
+    server = restarts.start()
+    assert [get(server, key) for key in ("a:1", "b:1", "c:1")] == [None, b"two", b"three"]
+    set_all(server, {"a:1": b"new"})
+    with server.connect() as sock:
+        assert ask(sock, b"debugtime 3601\r\n") == b"OK\r\n"
+    assert eventually(lambda: get(server, "b:1") is None)
+    assert [get(server, key) for key in ("a:1", "c:1")] == [b"new", b"three"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_another_end_keeps_nothing(restarts, number):
     set_all(restarts.start(), {"a": b"x"})

@@ -52,6 +52,22 @@ def throughput(*lines: tuple[dict, tuple]) -> str:
 SMALL = "--threads 2 --depth 10"
 
 
+def gate_value(row: dict, name: str) -> str:
+    return f"{row[name] / 1e6:,.1f} M/s" if row["measure"] == "requests_per_s" else f"{row[name]:.1f} us"
+
+
+@block("gpu-gate")
+def gpu_gate() -> str:
+    """One build against an earlier one: `old` names its commit."""
+    found = rows("gpu_gate")
+    lines = [
+        (row["case"], f"{row['batch']:,}", gate_value(row, "old_value"), gate_value(row, "new_value"), f"{row['ratio']:.2f}")
+        for row in found
+    ]
+    earlier = ", ".join(sorted({row["old"] for row in found}))
+    return table(("what", "batch", f"commit {earlier}", "now", "ratio"), lines) + "\n\n" + source(found, "gpu_gate")
+
+
 @block("gpu-gets")
 def gpu_gets() -> str:
     return throughput(

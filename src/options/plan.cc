@@ -153,7 +153,7 @@ std::vector<uint64_t> plan_sizes(uint64_t memory_bytes, uint64_t machine_bytes) 
 std::string find_simulator() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string beside = error ? "" : (self.parent_path() / kSimulator).string();
+  std::string beside = error ? "" : (self.parent_path() / kSimulator).string();
   if (!beside.empty() && is_program(beside)) return beside;
   const char* const path = std::getenv("PATH");
   std::string_view folders = path == nullptr ? "" : path;

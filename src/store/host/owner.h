@@ -24,7 +24,7 @@ namespace warpcache::store {
 
 // How often space that was reclaimed for a reservation may be taken by others before the
 // reservation is refused.
-inline constexpr uint32_t kReserveRoundsMax = 8;
+inline constexpr uint32_t kReserveRoundsMax = 64;
 
 struct StoreConfig {
   uint64_t memory_limit = uint64_t{64} << 20;  // bytes, index and values together (-m)

@@ -69,6 +69,20 @@ class Failed(Exception):
     """A program has ended with an error, or does not start."""
 
 
+@contextlib.contextmanager
+def beside_it(command: list[str]) -> Iterator[dict]:
+    """Runs a program meanwhile, and waits for its end. What it prints, an object of JSON, is there then."""
+    printed: dict = {}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield printed
+    finally:
+        out, errors = process.communicate()
+    if process.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {errors[-2000:]}")
+    printed.update(json.loads(out))
+
+
 def stats(port: int) -> dict[str, float]:
     with socket.create_connection(("127.0.0.1", port)) as sock:
         sock.sendall(b"stats\r\n")
@@ -174,14 +188,8 @@ class Measurement:
         # As long as the measurement, which begins when the keys are stored.
         command += ["--warm-up", "1", "-s", str(self.arguments.seconds + 1), "--json", "-"]
         command += ["--cpus", words(self.others()[-1:])]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
+        with beside_it(command) as report:
             yield
-        finally:
-            out, errors = process.communicate()
-        if process.returncode != 0:
-            raise Failed(f"{' '.join(command)}: {errors[-2000:]}")
-        report = json.loads(out)
         found["tcp_sets_per_s"] = round(report["requests_per_s"])
         found["tcp_set_p50_us"] = report["latency"]["p50_us"]
         found["tcp_set_p99_us"] = report["latency"]["p99_us"]
@@ -193,14 +201,9 @@ class Measurement:
             return
         command = [self.program("warpcache-bench"), "background", "--launches", str(self.beside.background)]
         command += ["--loops", str(self.beside.background_loops), "--seconds", str(self.arguments.seconds + 2)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
+        with beside_it(command) as report:
             yield
-        finally:
-            out, errors = process.communicate()
-        if process.returncode != 0:
-            raise Failed(f"{' '.join(command)}: {errors[-2000:]}")
-        found["background_run_ms"] = json.loads(out)["run_ms"]
+        found["background_run_ms"] = report["run_ms"]
 
     # --- Both
 

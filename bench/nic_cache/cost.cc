@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "net/testing/packets.h"
 #include "nic_cache/copy_table.h"
 #include "nic_cache/program.h"
+#include "nic_cache/testing/listen.h"
 
 namespace warpcache::nic_cache {
 namespace {
@@ -37,18 +37,12 @@ class Bench {
     if (!failure.empty()) return failure;
     table_ = std::make_unique<CopyTable>(program_.memory(), 1);
     nic_control& control = *program_.memory().control;
-    const std::string frame = frame_with("get a\r\n");
     control.alive_until = UINT64_MAX;
     control.amplification = 65535;
     control.text = 1;
     control.binary = 1;
-    control.port =
-        static_cast<uint16_t>(net::testing::kTestPort << 8 | net::testing::kTestPort >> 8);
-    std::memcpy(control.mac, frame.data(), 6);
-    const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    std::memcpy(control.addresses[0].words, mapped, 12);
-    std::memcpy(reinterpret_cast<uint8_t*>(control.addresses[0].words) + 12, &frame[30], 4);
-    control.address_count = 1;
+    set_port(control, net::testing::kTestPort);
+    listen_to(control, frame_with("get a\r\n"));
     return "";
   }
 

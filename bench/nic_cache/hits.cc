@@ -17,6 +17,7 @@
 #include "net/testing/packets.h"
 #include "nic_cache/copy_table.h"
 #include "nic_cache/program.h"
+#include "nic_cache/testing/listen.h"
 #include "workload/trace.h"
 
 namespace warpcache::nic_cache {
@@ -35,18 +36,12 @@ class Replay {
     const CopyMemory memory = program_.memory();
     table_ = std::make_unique<CopyTable>(memory, 1);
     asked_ = std::make_unique<FrequencySketch>(uint64_t{memory.set_count} * kNicWays);
-    const std::string frame = net::testing::frame_of(kHeader);
     nic_control& control = *memory.control;
     control.alive_until = UINT64_MAX;
     control.amplification = 65535;
     control.text = 1;
-    control.port =
-        static_cast<uint16_t>(net::testing::kTestPort << 8 | net::testing::kTestPort >> 8);
-    std::memcpy(control.mac, frame.data(), 6);
-    const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    std::memcpy(control.addresses[0].words, mapped, 12);
-    std::memcpy(reinterpret_cast<uint8_t*>(control.addresses[0].words) + 12, &frame[30], 4);
-    control.address_count = 1;
+    set_port(control, net::testing::kTestPort);
+    listen_to(control, net::testing::frame_of(kHeader));
     return "";
   }
 

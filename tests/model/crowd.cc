@@ -115,11 +115,7 @@ void Member::end_script() {
   if (!player_.has_value()) return;
   Played played = player_->end();
   player_.reset();
-  result_.commands += played.commands;
-  if (!played.loss.empty()) ++result_.losses[played.loss];
-  if (!played.difference.has_value()) return;
-  differs_ = true;
-  result_.failures.push_back({std::move(script_), *std::move(played.difference)});
+  if (result_.add(std::move(script_), std::move(played))) differs_ = true;
 }
 
 PipelineConfig pipeline_config(const CrowdConfig& config, uint32_t jobs) {
@@ -191,6 +187,14 @@ CrowdResult Crowd::result() {
 }
 
 }  // namespace
+
+bool CrowdResult::add(Script script, Played played) {
+  commands += played.commands;
+  if (!played.loss.empty()) ++losses[played.loss];
+  if (!played.difference.has_value()) return false;
+  failures.push_back({std::move(script), *std::move(played.difference)});
+  return true;
+}
 
 CrowdResult play_crowd(const CrowdConfig& config) {
   return std::move(play_crowds({config}).front());

@@ -35,6 +35,9 @@ struct CrowdResult {
   std::vector<Failure> failures;
   std::map<std::string, size_t> losses;  // why scripts were not played to their end
   std::string broken;                    // a broken invariant at the end; empty: none
+
+  // Counts a script that has ended. True: it differs.
+  bool add(Script script, Played played);
 };
 
 // Throws std::runtime_error if there is no such engine, or the program does not start.

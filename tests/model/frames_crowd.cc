@@ -299,11 +299,7 @@ void FramesCrowd::Member::end_script() {
   if (!player_.has_value()) return;
   Played played = player_->end();
   player_.reset();
-  result_.commands += played.commands;
-  if (!played.loss.empty()) ++result_.losses[played.loss];
-  if (!played.difference.has_value()) return;
-  differs_ = true;
-  result_.failures.push_back({std::move(script_), *std::move(played.difference)});
+  if (result_.add(std::move(script_), std::move(played))) differs_ = true;
 }
 
 FramesCrowd::FramesCrowd(const FramesConfig& config)

@@ -5,8 +5,8 @@
 // peer may stand for a network device that writes by DMA. docs/edge.md describes the file byte by
 // byte; the doorbells lie in a second file, which is the engine's.
 //
-// The peer is trusted no more than a client: what it writes is frames, and numbers that are
-// checked.
+// What a peer writes to the port's own file is checked like what a client sends. The engine's file
+// also has jobs with addresses of the GPU's memory: who may write that one is trusted.
 #pragma once
 
 #include <array>

@@ -7,14 +7,13 @@
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include "net/testing/packets.h"
 #include "nic_cache/copy_table.h"
 #include "nic_cache/program.h"
+#include "nic_cache/testing/listen.h"
 
 namespace warpcache::nic_cache {
 
@@ -41,29 +40,12 @@ class LoadedProgram {
   XdpProgram& program() { return program_; }
   nic_control& control() { return *program_.memory().control; }
 
-  void set_port(uint16_t port) { control().port = static_cast<uint16_t>(port << 8 | port >> 8); }
+  void set_port(uint16_t port) { nic_cache::set_port(control(), port); }
 
   // The server's only address is that of such frames.
   void listen(const net::testing::FrameForm& form) { listen_to(net::testing::frame_of("", form)); }
   // The server's only address is that of this frame. REQUIRES: it has all headers.
-  void listen_to(const std::string& frame) {
-    const size_t l3 = net::testing::l3_offset_of(frame);
-    const size_t tags = std::min<size_t>((l3 - 14) / 4, 2);
-    auto& address = control().addresses[0];
-    address = {};
-    if ((frame[l3] & 0xf0) == 0x60) {
-      std::memcpy(address.words, &frame[l3 + 24], 16);
-    } else {
-      const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-      std::memcpy(address.words, mapped, 12);
-      std::memcpy(reinterpret_cast<uint8_t*>(address.words) + 12, &frame[l3 + 16], 4);
-    }
-    for (size_t i = 0; i < tags; ++i) {
-      address.vlan |= (net::testing::get16(frame, 14 + 4 * i) & 0xfffu) << (12 * i);
-    }
-    std::memcpy(control().mac, frame.data(), 6);
-    control().address_count = 1;
-  }
+  void listen_to(const std::string& frame) { nic_cache::listen_to(control(), frame); }
 
   // What the program sends for a frame; "" if it passes it, which is then unchanged.
   // The kernel runs no program on a frame without an Ethernet header.

@@ -99,7 +99,7 @@ inline void run_whole(const std::string& bytes, const protocol::FrameLimits& lim
         datagram ? protocol::frame_datagram(state, limits, rest, at, 0, frames, 16)
                  : protocol::frame(state, limits, rest, at, 0, frames, 16);
     WC_ASSERT(framed.consumed <= rest.size);
-    protocol::testing::check_usual_lines(frames, framed.count, limits, input.bytes());
+    protocol::testing::check_usual_lines(frames, framed.count, limits, input.bytes(), false);
     for (uint32_t i = 0; i < framed.count; ++i) {
       parse_and_compose(frames[i], input.data(), bytes.size(), result);
     }

@@ -94,6 +94,10 @@ WC_HD constexpr uint64_t queue_bytes(uint32_t depth, uint32_t words) {
   return uint64_t{depth} * (stride_for(words) + 8);
 }
 
+// The scheduler reports how far it has taken a queue's events after it has started at most this
+// many.
+inline constexpr uint32_t kTakenAtOnceMax = 8;
+
 // The event at position p of the queues has number p + 1, and uses entry p modulo depth. Numbers
 // wrap at 2^32.
 WC_HD constexpr uint32_t number_at(uint32_t position) { return position + 1; }

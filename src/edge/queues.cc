@@ -22,6 +22,7 @@ using warpcache::edge::kEventsMax;
 using warpcache::edge::kFree;
 using warpcache::edge::kMagic;
 using warpcache::edge::kQueuesOffset;
+using warpcache::edge::kTakenAtOnceMax;
 using warpcache::edge::kVersion;
 using warpcache::edge::number_at;
 using warpcache::edge::number_of;
@@ -173,21 +174,33 @@ bool edge_queues::idle(const EventEntry& queue) const {
   return true;
 }
 
-uint32_t edge_queues::complete_all(EventEntry& queue, uint32_t code, bool taken_only) {
+void edge_queues::complete_all(EventEntry& queue, uint32_t code) {
+  complete_until(queue, static_cast<uint32_t>(load_acquire(&queue.head)), code);
+}
+
+void edge_queues::complete_taken(EventEntry& queue, uint32_t code) {
+  uint32_t taken = load_acquire(&queue.taken);
+  // One that has ended already is not to start again either.
+  for (uint32_t i = 0; i < kTakenAtOnceMax; ++i) {
+    if (number_of(load_acquire(submission(queue, taken))) != number_at(taken)) break;
+    ++taken;
+  }
+  complete_until(queue, taken, code);
+  store_release(&queue.taken, taken);
+}
+
+// The events before position `end`.
+void edge_queues::complete_until(EventEntry& queue, uint32_t end, uint32_t code) {
   const auto head = static_cast<uint32_t>(load_acquire(&queue.head));
-  const uint32_t taken = load_acquire(&queue.taken);
-  uint32_t count = 0;
   for (uint32_t i = queue.depth; i != 0; --i) {
     const uint32_t position = head - i;
     uint64_t* const word = completion(queue, position);
     if (load_acquire(word) != numbered(number_at(position), kFree)) continue;
-    if (taken_only && static_cast<int32_t>(position - taken) >= 0) continue;
-    const bool self_freeing = (queue.flags & (EDGE_SELF_FREEING | EDGE_DEVICE_QUEUE)) != 0;
+    if (static_cast<int32_t>(position - end) >= 0) continue;
+    const bool self_freeing = (queue.flags & EDGE_SELF_FREEING) != 0;
     store_release(word, self_freeing ? numbered(number_at(position) + queue.depth, kFree)
                                      : numbered(number_at(position), code));
-    ++count;
   }
-  return count;
 }
 
 extern "C" {

@@ -63,11 +63,15 @@ struct edge_queues {
   void clear(warpcache::edge::EventEntry& queue);
   // No event is in flight: all that were submitted have completed. REQUIRES: `queue` is closed.
   bool idle(const warpcache::edge::EventEntry& queue) const;
-  // Gives `code` to events in flight: those that the GPU has taken, or all. Returns how many.
-  uint32_t complete_all(warpcache::edge::EventEntry& queue, uint32_t code, bool taken_only);
+  // Gives `code` to all events in flight.
+  void complete_all(warpcache::edge::EventEntry& queue, uint32_t code);
+  // Likewise to those that the GPU has taken, or may have: it reports that after it has started
+  // them. None of them runs again. REQUIRES: the GPU is gone.
+  void complete_taken(warpcache::edge::EventEntry& queue, uint32_t code);
 
  private:
   bool is_open(uint32_t id) const;
+  void complete_until(warpcache::edge::EventEntry& queue, uint32_t end, uint32_t code);
   edge_status map(int file, uint64_t bytes);
 
   uint8_t* data_ = nullptr;

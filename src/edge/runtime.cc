@@ -169,7 +169,7 @@ void edge_runtime::recover() {
     if ((load_acquire(&event.head) & kClosedBit) != 0 || (event.flags & EDGE_DEVICE_QUEUE) != 0) {
       store_release(&event.state, static_cast<uint32_t>(EventState::kUnused));
     } else {
-      (void)queues_.complete_all(event, EDGE_CODE_FAULT, true);
+      queues_.complete_taken(event, EDGE_CODE_FAULT);
     }
   }
 }
@@ -232,7 +232,7 @@ edge_status edge_runtime::close() {
     if (event.state != static_cast<uint32_t>(EventState::kOpen)) continue;
     (void)fetch_or(&event.head, kClosedBit);
     if (status == EDGE_OK && (event.flags & EDGE_DEVICE_QUEUE) == 0 && event.period_us == 0) {
-      (void)queues_.complete_all(event, EDGE_CODE_CANCELLED, false);
+      queues_.complete_all(event, EDGE_CODE_CANCELLED);
     }
   }
   return status;
@@ -389,7 +389,7 @@ edge_status edge_runtime::unregister_event(uint32_t id) {
     if (!wait_until_seen(id)) return fail(EDGE_TIMEOUT, "the scheduler does not answer");
     store_release(&event.head, kClosedBit | load_acquire(&event.taken));
   }
-  if (!runs_ && !on_device) (void)queues_.complete_all(event, EDGE_CODE_CANCELLED, false);
+  if (!runs_ && !on_device) queues_.complete_all(event, EDGE_CODE_CANCELLED);
   bool idle = false;
   while (!idle) {
     const edge_status checked = check_locked();
@@ -437,7 +437,7 @@ edge_status edge_runtime::check_locked() {
   for (uint32_t id = 0; id < kEventsMax; ++id) {
     EventEntry& event = queues_.event(id);
     if (event.state != static_cast<uint32_t>(EventState::kOpen)) continue;
-    (void)queues_.complete_all(event, EDGE_CODE_FAULT, true);
+    if ((event.flags & EDGE_DEVICE_QUEUE) == 0) queues_.complete_taken(event, EDGE_CODE_FAULT);
   }
   return EDGE_FAULT;
 }

@@ -10,6 +10,7 @@ import time
 
 UDP_HEADER = struct.Struct(">HHHH")
 UDP_MAX_DATAGRAM = 1400
+PATIENCE_S = 60.0  # with a server that takes nothing
 
 
 class ChannelTimeout(Exception):
@@ -32,7 +33,7 @@ class StreamChannel:
         self.chunk = chunk
         self.buffer = bytearray()
         self.ended = False
-        sock.settimeout(60.0)
+        sock.settimeout(PATIENCE_S)
 
     def send(self, data: bytes) -> None:
         """Sends everything; keeps reading meanwhile, so that neither side can block the other."""
@@ -50,7 +51,7 @@ class StreamChannel:
             self._send_piece(piece)
 
     def _send_piece(self, piece: memoryview) -> None:
-        deadline = time.monotonic() + 20.0
+        deadline = time.monotonic() + PATIENCE_S
         self.sock.setblocking(False)
         try:
             while piece:
@@ -60,6 +61,7 @@ class StreamChannel:
                 if writable:
                     try:
                         piece = piece[self.sock.send(piece) :]
+                        deadline = time.monotonic() + PATIENCE_S
                     except BlockingIOError:
                         pass
                 if time.monotonic() > deadline:
@@ -67,7 +69,7 @@ class StreamChannel:
         except (BrokenPipeError, ConnectionResetError):
             self.ended = True  # Earlier output of the server is still in the buffer.
         finally:
-            self.sock.settimeout(60.0)
+            self.sock.settimeout(PATIENCE_S)
 
     def _read_available(self) -> None:
         try:

@@ -162,6 +162,8 @@ def test_threads_are_bound_to_cpus():
     options = ("--frames=dpdk:net_null0", "--frames-queues=2", f"--frames-cpus={cpu},{cpu}")
     server = start_server(require_target("warpcached"), options)
     try:
+        with server.connect() as sock:  # an answer comes when all threads have begun
+            assert ask(sock, b"mn\r\n", b"\r\n") == b"MN\r\n"
         tasks = Path(f"/proc/{server.pid}/task").iterdir()
         bound = [os.sched_getaffinity(int(task.name)) for task in tasks if (task / "comm").read_text().startswith("frames-")]
         assert bound == [{cpu}, {cpu}]

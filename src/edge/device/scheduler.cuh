@@ -87,8 +87,8 @@ class Scheduler {
   }
 
  private:
-  static constexpr uint32_t kBurst = 8;  // entries of few words that are read at once
-  static constexpr uint32_t kLoads = 4;  // of each lane, for an entry of many words
+  static constexpr uint32_t kBurst = kTakenAtOnceMax;  // entries of few words, read at once
+  static constexpr uint32_t kLoads = 4;                // of each lane, for an entry of many words
   static_assert(kLoads * kWarp > kParameterWordsMax);
   static_assert(kEventsMax == kWarp, "the manager and look() have a lane for each event");
   static constexpr uint32_t kSeldom = 8;

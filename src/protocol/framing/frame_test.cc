@@ -21,6 +21,7 @@ using testing::frames_of;
 using testing::HeapCopy;
 using ::testing::IsEmpty;
 using testing::kLongKey;
+using ::testing::SizeIs;
 using testing::Stream;
 
 std::string code(Status status) { return std::to_string(static_cast<int>(status)); }
@@ -258,6 +259,13 @@ TEST(FrameKeys, FullInTheMiddleOfALine) {
   EXPECT_EQ(out[0].offset, 108u);
   EXPECT_EQ(out[0].detail, kKeyLast);
   EXPECT_EQ(result.end, FrameEnd::kNeedMore);
+}
+
+// What is left of a line need not be what it looks like.
+TEST(FrameKeys, KeysThatLookLikeALine) {
+  Stream stream(default_limits(), 3);
+  stream.feed("gets a b c get d\r\nget e f g get h\r\n");
+  EXPECT_THAT(stream.seen(), SizeIs(10));
 }
 
 TEST(FrameText, SaysWhatItNeeds) {

@@ -96,6 +96,7 @@ class Stream {
   bool step() {
     HeapCopy input(pending_);
     constexpr uint32_t kOffset = 0;
+    const bool in_line = state_.multiget != 0;
     const FrameResult result = frame(state_, limits_, input.bytes(), kOffset, 3, frames_.data(),
                                      static_cast<uint32_t>(frames_.size()));
     WC_ASSERT(result.consumed <= pending_.size());
@@ -105,7 +106,7 @@ class Stream {
       check_bounds(frames_[i], input.bytes());
       seen_.push_back(describe(frames_[i], input.data()));
     }
-    check_usual_lines(frames_.data(), result.count, limits_, input.bytes());
+    check_usual_lines(frames_.data(), result.count, limits_, input.bytes(), in_line);
     need_ = result.need;
     if (result.end == FrameEnd::kLargeBody) start_large(result, input);
     pending_.erase(0, result.consumed);

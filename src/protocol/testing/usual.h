@@ -70,13 +70,13 @@ inline void check_usual_line(const Frame& frame, const FrameLimits& limits, Byte
 }
 
 // Frame `first` of `frames` is of the first key of a line: the keys behind it must be those that
-// any line has.
+// any line has. `in_line`: the input starts between the keys of a line.
 inline void check_get_line(const Frame* frames, uint32_t count, uint32_t first,
-                           const FrameLimits& limits, Bytes input) {
+                           const FrameLimits& limits, Bytes input, bool in_line) {
   const uint32_t offset = frames[first].offset;
   if (frames[first].verdict != Verdict::kTextKey || offset < 4) return;
   if (std::memcmp(input.data + offset - 4, "get ", 4) != 0) return;
-  if (offset > 4 && input.data[offset - 5] != '\n') return;
+  if (offset == 4 ? in_line : input.data[offset - 5] != '\n') return;
   std::vector<Frame> others(count - first);
   const uint32_t found =
       frame_any_line(limits, input, offset - 4, frames[first].entry, others.data(), count - first);
@@ -90,12 +90,13 @@ inline void check_get_line(const Frame* frames, uint32_t count, uint32_t first,
             frames[end].verdict == Verdict::kInvalid);
 }
 
-// Checks `frames`, which frame() has made of `input` with `limits`.
+// Checks `frames`, which frame() has made of `input` with `limits`. `in_line`: the input starts
+// between the keys of a line.
 inline void check_usual_lines(const Frame* frames, uint32_t count, const FrameLimits& limits,
-                              Bytes input) {
+                              Bytes input, bool in_line) {
   for (uint32_t i = 0; i < count; ++i) {
     check_usual_line(frames[i], limits, input);
-    check_get_line(frames, count, i, limits, input);
+    check_get_line(frames, count, i, limits, input, in_line);
   }
 }
 

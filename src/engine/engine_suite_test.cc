@@ -204,7 +204,9 @@ TEST_P(EngineSuite, ADatagramIsAnsweredWholeOrWithAnError) {
   run(batch);
   EXPECT_EQ(batch.entry(0).frames_done, 10'000u);
   EXPECT_EQ(batch.reply(0), kDatagramTooLarge);
-  EXPECT_EQ(batch.reply(1), value_reply("a", value));
+  // A stream has its reply when there is space again.
+  const bool later = batch.entry(1).frames_done == 0;
+  EXPECT_EQ(later ? say("get a\r\n") : batch.reply(1), value_reply("a", value));
 }
 
 TEST_P(EngineSuite, SetsGoOnWhenTheStoreIsFull) {

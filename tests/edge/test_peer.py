@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_gpu, require_target
-from harness.peer import READY, PeerLink
+from harness.peer import CONTROL, CONTROL_BYTES, CONTROLS, READY, PeerLink
 from harness.servers import start_server
 
 PATIENCE_S = 120
@@ -162,6 +162,41 @@ def test_a_peer_that_writes_anything_harms_nobody(server, link, shared):
     control = generator.randbytes(8 * 128)
     link.memory[4096 : 4096 + len(control)] = control
     assert ask(sock, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+
+
+def ring_with_bad_addresses(link: PeerLink) -> None:
+    """The job's words are behind the doorbell, each with the event's number in its upper half."""
+    link._wait(link.ready)
+    burst = link.ready()[0]
+    link.fill(burst, [get_frame(0, b"get a\r\n")])
+    _, _, doorbell, value, *_ = CONTROL.unpack_from(link.memory, CONTROLS + burst * CONTROL_BYTES)
+    for word in range(1, 17):
+        struct.pack_into("<Q", link.doorbells, doorbell + 8 * word, value & ~0xFFFFFFFF | 0x7FFFFFF0)
+    link.ring(burst)
+
+
+@pytest.mark.skipif("SIMT_WARPCACHED" in os.environ, reason="a bad address ends the process that simulates a GPU")
+@pytest.mark.parametrize("on_error", ("cpu", "exit"))
+def test_a_gpu_that_fails_ends_the_peers_port(shared, on_error):
+    target = require_target("warpcached")
+    require_gpu(target)
+    server = start_server(target, (*OPTIONS, "-U", "0", f"--on-gpu-error={on_error}", f"--frames=peer:{shared}/frames"), unix=True)
+    link = PeerLink(shared / "frames")
+    assert lines_of(link, [b"set a 0 0 1\r\nx\r\n"]) == [b"STORED\r\n"]
+    ring_with_bad_addresses(link)
+    if on_error == "exit":
+        assert server.process.wait(PATIENCE_S) == 70
+        server.stop()
+        return
+    # The CPU engine goes on, with an empty cache, for all but the peer.
+    with server.connect() as sock:
+        end = time.monotonic() + PATIENCE_S
+        while ask(sock, b"get a\r\n") != b"END\r\n":
+            assert time.monotonic() < end
+        assert ask(sock, b"set a 0 0 1\r\ny\r\n") == b"STORED\r\n"
+        assert ask(sock, b"get a\r\n") == b"VALUE a 0 1\r\ny\r\nEND\r\n"
+    assert server.stop() == 0
+    assert not list(shared.iterdir())
 
 
 def test_one_file_serves_one_server(server, shared):

@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/edge/edge_jobs.h"
 #include "engine/failover_engine.h"
 #include "engine/testing/store_admin.h"
 #include "gpu/device_kernels.h"
@@ -30,6 +31,7 @@ namespace {
 
 using engine::FailoverEngine;
 using engine::cuda::CudaEngine;
+using engine::cuda::EdgeJobs;
 using gpu::CudaMemory;
 using gpu::CudaStream;
 using gpu::DeviceFacts;
@@ -38,6 +40,7 @@ using store::CudaStore;
 
 constexpr unsigned kChildSecondsMax = 60;
 constexpr uint64_t kMemoryBytes = 64 * store::kMiB;
+constexpr uint32_t kEdgeWorkers = 4;
 constexpr uint32_t kJobMsMax = 1000;                // in the test of a batch that does not end
 constexpr uint64_t kOccupiedNsMax = 8'000'000'000;  // longer than that
 constexpr auto kFaultPatience = std::chrono::seconds(10);
@@ -64,8 +67,10 @@ bool contains(const std::string& text, const char* part) {
   _exit(0);
 }
 
+enum class Mode { kLaunches, kPersistent, kEdge };  // --gpu-mode
+
 struct ServedConfig {
-  bool persistent = false;
+  Mode mode = Mode::kLaunches;
   bool has_spare = true;  // --on-gpu-error=cpu
   uint32_t job_ms_max = 10000;
 };
@@ -80,11 +85,16 @@ class Served {
     store.block_scratch_bytes = engine::cuda::block_scratch_bytes();
     store.store.memory_limit = kMemoryBytes;
     store.blocks_per_engine = 16;
+    // Before the store, as in a server.
+    if (config.mode == Mode::kEdge) {
+      require_text(EdgeJobs::create(kEdgeWorkers, "", &edge_), "", "starting the scheduler");
+    }
     require_text(CudaStore::create(store, faults_, &store_), "", "making the store");
     admin_ = std::make_unique<engine::StoreAdmin>(*store_);
     engine::cuda::CudaEngineConfig cuda;
     cuda.jobs.blocks_max = store.blocks_per_engine;
-    cuda.jobs.persistent = config.persistent;
+    cuda.jobs.persistent = config.mode == Mode::kPersistent;
+    cuda.jobs.edge = edge_.get();
     cuda.jobs.job_ms_max = config.job_ms_max;
     std::unique_ptr<CudaEngine> primary;
     require_text(CudaEngine::create(cuda, *store_, faults_, *admin_, &primary), "", "the engine");
@@ -137,6 +147,7 @@ class Served {
   DeviceFaults faults_;
   std::atomic<int> failures_{0};
   DeviceFacts device_;
+  std::unique_ptr<EdgeJobs> edge_;
   std::unique_ptr<CudaStore> store_;
   std::unique_ptr<engine::StoreAdmin> admin_;
   std::unique_ptr<store::Store> spare_store_;
@@ -169,46 +180,47 @@ class DeviceFaultTest : public testing::Test {
 
 #define EXPECT_LIFE(...) EXPECT_EXIT(live(__VA_ARGS__), testing::ExitedWithCode(0), "")
 
-void illegal_access(bool persistent) {
-  Served served({.persistent = persistent});
-  served.begin();
-  access_nothing();
-  served.require_spare("illegal memory access");
-  served.require_lost_store();
-}
-TEST_F(DeviceFaultTest, AfterAnIllegalAccessTheCpuGoesOn) {
-  EXPECT_LIFE([] { illegal_access(false); });
-}
-TEST_F(DeviceFaultTest, AfterAnIllegalAccessTheCpuGoesOnForAKernelThatStays) {
-  EXPECT_LIFE([] { illegal_access(true); });
+class DeviceFaultModeTest : public DeviceFaultTest, public testing::WithParamInterface<Mode> {};
+
+TEST_P(DeviceFaultModeTest, AfterAnIllegalAccessTheCpuGoesOn) {
+  EXPECT_LIFE([mode = GetParam()] {
+    Served served({.mode = mode});
+    served.begin();
+    access_nothing();
+    served.require_spare("illegal memory access");
+    served.require_lost_store();
+  });
 }
 
 // Batches come all the time; the GPU or the CPU answers each of them, as a whole.
-void illegal_access_under_way(bool persistent) {
-  Served served({.persistent = persistent});
-  served.begin();
-  std::thread culprit([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    access_nothing();
+TEST_P(DeviceFaultModeTest, BatchesUnderWayAreAnsweredByTheCpu) {
+  EXPECT_LIFE([mode = GetParam()] {
+    Served served({.mode = mode});
+    served.begin();
+    std::thread culprit([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      access_nothing();
+    });
+    const std::string on_gpu = "VALUE a 0 3\r\nold\r\nEND\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
+    const std::string on_cpu = "END\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
+    const auto deadline = std::chrono::steady_clock::now() + kFaultPatience;
+    std::string answer = on_gpu;
+    while (answer == on_gpu) {
+      require(std::chrono::steady_clock::now() < deadline, "the failure is noticed");
+      answer = served.say("get a\r\nset b 0 0 1\r\nx\r\nget b\r\n");
+    }
+    require_text(answer, on_cpu, "the batch that met it");
+    culprit.join();
+    served.require_spare("illegal memory access");
   });
-  const std::string on_gpu = "VALUE a 0 3\r\nold\r\nEND\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
-  const std::string on_cpu = "END\r\nSTORED\r\nVALUE b 0 1\r\nx\r\nEND\r\n";
-  const auto deadline = std::chrono::steady_clock::now() + kFaultPatience;
-  std::string answer = on_gpu;
-  while (answer == on_gpu) {
-    require(std::chrono::steady_clock::now() < deadline, "the failure is noticed");
-    answer = served.say("get a\r\nset b 0 0 1\r\nx\r\nget b\r\n");
-  }
-  require_text(answer, on_cpu, "the batch that met it");
-  culprit.join();
-  served.require_spare("illegal memory access");
 }
-TEST_F(DeviceFaultTest, BatchesUnderWayAreAnsweredByTheCpu) {
-  EXPECT_LIFE([] { illegal_access_under_way(false); });
-}
-TEST_F(DeviceFaultTest, BatchesUnderWayAreAnsweredByTheCpuForAKernelThatStays) {
-  EXPECT_LIFE([] { illegal_access_under_way(true); });
-}
+
+INSTANTIATE_TEST_SUITE_P(Modes, DeviceFaultModeTest,
+                         testing::Values(Mode::kLaunches, Mode::kPersistent, Mode::kEdge),
+                         [](const testing::TestParamInfo<Mode>& info) {
+                           constexpr const char* kNames[] = {"Launches", "Persistent", "Edge"};
+                           return kNames[static_cast<size_t>(info.param)];
+                         });
 
 TEST_F(DeviceFaultTest, WithoutASpareConnectionsAreClosedAndNothingIsSaid) {
   EXPECT_LIFE([] {

@@ -125,8 +125,9 @@ class EngineSuite : public testing::TestWithParam<RigKind> {
   std::vector<uint8_t*> inputs_;
 };
 
-inline const auto kAllEngines = testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
-                                                RigKind::kCudaPersistent, RigKind::kCudaHostValues);
+inline const auto kAllEngines =
+    testing::Values(RigKind::kCpu, RigKind::kCudaLaunch, RigKind::kCudaPersistent,
+                    RigKind::kCudaHostValues, RigKind::kCudaEdge);
 inline std::string name_of(const testing::TestParamInfo<RigKind>& info) {
   return rig_name(info.param);
 }

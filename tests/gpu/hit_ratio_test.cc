@@ -65,7 +65,7 @@ TEST_P(HitRatioTest, IsThatOfTheCpuEngine) {
 // The CPU engine against itself shows whether the measurement repeats.
 INSTANTIATE_TEST_SUITE_P(Engines, HitRatioTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
-                                         RigKind::kCudaPersistent),
+                                         RigKind::kCudaPersistent, RigKind::kCudaEdge),
                          [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace

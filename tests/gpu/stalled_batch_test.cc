@@ -272,7 +272,7 @@ TEST_P(StalledBatchTest, OutsideAnEpochItSeesOtherBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, StalledBatchTest,
                          testing::Values(RigKind::kCpu, RigKind::kCudaLaunch,
-                                         RigKind::kCudaPersistent),
+                                         RigKind::kCudaPersistent, RigKind::kCudaEdge),
                          [](const auto& made) { return engine::rig_name(made.param); });
 
 }  // namespace

@@ -68,6 +68,10 @@ bool contains(const std::string& text, const char* part) {
 }
 
 enum class Mode { kLaunches, kPersistent, kEdge };  // --gpu-mode
+std::string mode_name(Mode mode) {
+  if (mode == Mode::kLaunches) return "Launches";
+  return mode == Mode::kPersistent ? "Persistent" : "Edge";
+}
 
 struct ServedConfig {
   Mode mode = Mode::kLaunches;
@@ -217,10 +221,7 @@ TEST_P(DeviceFaultModeTest, BatchesUnderWayAreAnsweredByTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, DeviceFaultModeTest,
                          testing::Values(Mode::kLaunches, Mode::kPersistent, Mode::kEdge),
-                         [](const testing::TestParamInfo<Mode>& info) {
-                           constexpr const char* kNames[] = {"Launches", "Persistent", "Edge"};
-                           return kNames[static_cast<size_t>(info.param)];
-                         });
+                         [](const auto& made) { return mode_name(made.param); });
 
 TEST_F(DeviceFaultTest, WithoutASpareConnectionsAreClosedAndNothingIsSaid) {
   EXPECT_LIFE([] {

@@ -136,15 +136,13 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
   if (place.set != nullptr) {
     const uint32_t needed = accesses_needed(rule, item_bytes(item->key_size, item->value_size));
     judged.counter = place.set->counter(place.way);
-    if (!detail::is_alive_locked(core, *item)) {
-      detail::drop_locked(core, thread, pair, place, item, false);
-    } else if (judged.counter < needed) {
-      judged.fate = Fate::kEvicted;
-      if (rule.ghosts != 0) remember_item(core, pair, hash, rule);
-      detail::drop_locked(core, thread, pair, place, item, true);
-    } else {
-      judged.fate = Fate::kStays;
+    if (detail::is_alive_locked(core, *item)) {
+      judged.fate = judged.counter < needed ? Fate::kEvicted : Fate::kStays;
     }
+    const bool evicted = judged.fate == Fate::kEvicted;
+    if (evicted && rule.ghosts != 0) remember_item(core, pair, hash, rule);
+    // In one place: a device has the code only once.
+    if (judged.fate != Fate::kStays) detail::drop_locked(core, thread, pair, place, item, evicted);
   }
   unlock_pair(pair);
   return judged;

@@ -102,6 +102,14 @@ WC_HD inline void add_relaxed(T* word, std::type_identity_t<T> value) {
 #endif
 }
 
+// Likewise, and returns the value before: for taking numbers.
+template <typename T>
+WC_HD inline T fetch_add_relaxed(T* word, std::type_identity_t<T> value) {
+  static_assert(detail::kIsWord<T>);
+  WC_ATOMIC_BODY(detail::device_ref(word).fetch_add(value, cuda::memory_order_relaxed),
+                 __atomic_fetch_add(word, value, __ATOMIC_RELAXED));
+}
+
 // The fetch_ functions return the value before the change. Acquire and release.
 template <typename T>
 WC_HD inline T fetch_add(T* word, std::type_identity_t<T> value) {

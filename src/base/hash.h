@@ -31,12 +31,22 @@ inline constexpr uint64_t kHashMix3 = 0xa5a3564e27f8862b;
 
 }  // namespace detail
 
-WC_HD inline uint64_t hash_key(uint64_t seed, Bytes key) {
+// A seed, and what follows from it alone: made once for many keys.
+struct HashSeed {
+  uint64_t value = 0;
+  uint64_t salt = 0;
+};
+
+WC_HD inline HashSeed make_hash_seed(uint64_t value) {
+  return {value, detail::multiply_fold(value ^ detail::kHashMix2, detail::kHashMix1) | 1};
+}
+
+WC_HD inline uint64_t hash_key(const HashSeed& seed, Bytes key) {
   using detail::multiply_fold;
   const uint8_t* data = key.data;
   size_t left = key.size;
-  const uint64_t salt = multiply_fold(seed ^ detail::kHashMix2, detail::kHashMix1) | 1;
-  uint64_t state = seed ^ (key.size * detail::kHashMix1);
+  const uint64_t salt = seed.salt;
+  uint64_t state = seed.value ^ (key.size * detail::kHashMix1);
   while (left > 16) {
     state = multiply_fold(load_as<uint64_t>(data) ^ salt, load_as<uint64_t>(data + 8) ^ state);
     data += 16;
@@ -55,6 +65,10 @@ WC_HD inline uint64_t hash_key(uint64_t seed, Bytes key) {
   }
   state = multiply_fold(first ^ salt ^ detail::kHashMix3, second ^ state);
   return multiply_fold(state ^ detail::kHashMix2, salt ^ detail::kHashMix3);
+}
+
+WC_HD inline uint64_t hash_key(uint64_t seed, Bytes key) {
+  return hash_key(make_hash_seed(seed), key);
 }
 
 }  // namespace warpcache

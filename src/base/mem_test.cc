@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -21,6 +22,22 @@ TEST(Mem, EqualFindsEveryDifferingByte) {
       b[at] ^= 1;
       EXPECT_FALSE(mem_equal(a.data(), b.data(), size)) << size << " at " << at;
       b[at] ^= 1;
+    }
+  }
+}
+
+TEST(Mem, CopiesOfEverySizeAreWhole) {
+  std::mt19937 random(1);
+  for (size_t size = 0; size <= 300; ++size) {
+    std::vector<uint8_t> from(size);
+    for (uint8_t& byte : from) byte = static_cast<uint8_t>(random());
+    using Copy = void (*)(void*, const void*, size_t);
+    for (const Copy copy : {Copy{mem_copy_short}, Copy{mem_copy_often_short}}) {
+      std::vector<uint8_t> to(size + 2, 0xa5);
+      copy(to.data() + 1, from.data(), size);
+      EXPECT_EQ(to.front(), 0xa5) << size;
+      EXPECT_EQ(to.back(), 0xa5) << size;
+      EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1)) << size;
     }
   }
 }

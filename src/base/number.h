@@ -156,8 +156,32 @@ WC_HD inline uint64_t digits_of(uint32_t value) {
   return tens | (pairs - 10 * tens) << 8;
 }
 
-// REQUIRES: 10 <= value < 1000. 205 / 2048 and 41 / 4096 are a tenth and a hundredth, rounded down.
+#if !defined(__CUDA_ARCH__)
+// The digits of all numbers below 1000, the first in the lowest byte, and their count in the
+// highest.
+struct SmallNumbers {
+  uint32_t text[1000] = {};
+
+  constexpr SmallNumbers() {
+    for (uint32_t i = 0; i < 1000; ++i) {
+      const uint32_t digits[3] = {'0' + i / 100, '0' + i / 10 % 10, '0' + i % 10};
+      const uint32_t count = i >= 100 ? 3 : i >= 10 ? 2 : 1;
+      for (uint32_t j = 0; j < count; ++j) text[i] |= digits[3 - count + j] << (8 * j);
+      text[i] |= count << 24;
+    }
+  }
+};
+inline constexpr SmallNumbers kSmallNumbers;
+#endif
+
+// REQUIRES: 10 <= value < 1000; 4 bytes at `out`. 205 / 2048 and 41 / 4096 are a tenth and a
+// hundredth, rounded down.
 WC_HD inline uint8_t* put_small(uint32_t value, uint8_t* out) {
+#if !defined(__CUDA_ARCH__)
+  const uint32_t text = kSmallNumbers.text[value];
+  store_as(out, text);
+  return out + (text >> 24);
+#else
   const uint32_t tens = value * 205 >> 11;
   const uint32_t hundreds = value * 41 >> 12;
   *out = static_cast<uint8_t>('0' + hundreds);
@@ -165,6 +189,7 @@ WC_HD inline uint8_t* put_small(uint32_t value, uint8_t* out) {
   out[0] = static_cast<uint8_t>('0' + (tens - 10 * hundreds));
   out[1] = static_cast<uint8_t>('0' + (value - 10 * tens));
   return out + 2;
+#endif
 }
 
 inline constexpr uint64_t kAsciiZeros = 0x3030303030303030;

@@ -23,8 +23,9 @@ WC_HD inline bool is_administrative(protocol::Op op) {
   return op >= protocol::Op::kMetaDebug && op <= protocol::Op::kSasl;
 }
 
-// Parses a frame, hashes the key, and prefetches the first line of the index set.
-WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
+// Parses a frame, hashes the key, and prefetches the first line of the index set. `pairs`: of the
+// index, now or earlier (StoreRef::pairs()); the same for many frames saves loads.
+WC_HD inline void decode(const Context& context, const protocol::Frame& frame, uint32_t pairs,
                          RequestState& state) {
   protocol::parse_request(frame, context.input, state.request);
   state.hint = {};
@@ -34,7 +35,18 @@ WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
   if (!acts_on_key(state.request.op)) return;
   state.request.hash = context.store.hash(context.key(state.request));
 #if !defined(__CUDA_ARCH__)
-  state.hint = context.store.prefetch_home(state.request.hash);
+  state.hint = context.store.prefetch_home(state.request.hash, pairs);
+#else
+  (void)pairs;
+#endif
+}
+
+WC_HD inline void decode(const Context& context, const protocol::Frame& frame,
+                         RequestState& state) {
+#if !defined(__CUDA_ARCH__)
+  decode(context, frame, context.store.pairs(), state);
+#else
+  decode(context, frame, 0, state);
 #endif
 }
 

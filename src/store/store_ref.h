@@ -66,9 +66,13 @@ struct StoreRef {
   // A hint for find(). Prefetches the memory that find() will read.
   WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
 
-  // The same in two steps: the first fetches more than the second usually reads.
-  WC_HD Candidate prefetch_home(uint64_t hash) const {
-    const Candidate hint = home_hint(core, hash);
+  // Of the index now. It only grows.
+  WC_HD uint32_t pairs() const { return load_acquire(&core.shared->pair_count); }
+
+  // The same in two steps: the first fetches more than the second usually reads. `pairs`: what
+  // pairs() says or has said.
+  WC_HD Candidate prefetch_home(uint64_t hash, uint32_t pairs) const {
+    const Candidate hint = home_hint(core, hash, pairs);
     prefetch(hint.set);
     prefetch(&hint.set->slots[0]);
     prefetch(&hint.set->slots[kWays / 2]);

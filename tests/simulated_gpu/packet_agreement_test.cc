@@ -203,7 +203,7 @@ class GpuPackets {
 
   void advance(uint32_t seconds) { store_->set_clock(store_->clock().now + seconds); }
   store::Clock clock() const { return store_->clock(); }
-  uint64_t hash_seed() const { return store_->resources().core.seed; }
+  uint64_t hash_seed() const { return store_->resources().core.seed.value; }
 
   void run(const std::vector<std::string>& frames) {
     uint32_t used = 0;

@@ -141,6 +141,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   if (!has_space()) return 0;
   const protocol::Frame* const all = batch.frames.data();
   const BatchEntry* const entries = batch.entries.data();
+  const uint32_t pairs = context_.store.pairs();
   uint32_t last_entry = kNoEntry;
   bool prepares = false;  // sets of that entry
   uint32_t count = 0;
@@ -150,7 +151,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     protocol::Request& request = slot.state.request;
     slot.entry = frame.entry;
     slot.kind = request::PlainKind::kNone;
-    request::decode(context_, frame, slot.state);
+    request::decode(context_, frame, pairs, slot.state);
     if (WC_UNLIKELY(request::is_administrative(request.op))) break;
     if (frame.entry != last_entry) {
       const BatchEntry& entry = entries[frame.entry];

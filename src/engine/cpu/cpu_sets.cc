@@ -46,7 +46,7 @@ void CpuSets::fill(const request::Context& context, uint32_t index) const {
   const protocol::Request& request = *requests_[index];
   store::Item& item = *items_[index];
   mem_copy_short(item.key_data(), context.input + request.key_offset, request.key_size);
-  mem_copy(item.value_data(), context.input + request.value_offset, request.value_size);
+  mem_copy_often_short(item.value_data(), context.input + request.value_offset, request.value_size);
 }
 
 void CpuSets::drop_ready(const request::Context& context) {

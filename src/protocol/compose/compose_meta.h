@@ -175,7 +175,7 @@ WC_HD inline bool is_plain_meta_get(const Request& request) {
 
 WC_HD inline uint8_t* compose_plain_meta_hit(Bytes value, uint8_t* out) {
   out = put_crlf(format_u64(value.size, put(out, "VA ")));
-  return put_crlf(put(out, value));
+  return put_crlf(put_often_short(out, value));
 }
 
 WC_HD inline uint8_t* compose_plain_meta_miss(const Request& request, uint8_t* out) {

@@ -75,7 +75,7 @@ WC_HD inline uint8_t* compose_plain_hit(const Request& request, Bytes key, uint3
                                         Bytes value, uint8_t* out) {
   const auto size = static_cast<uint32_t>(value.size);
   out = put_crlf(text_detail::put_value_words(key, client_flags, size, out));
-  out = put_crlf(put(out, value));
+  out = put_crlf(put_often_short(out, value));
   return (request.bits & kLastKey) != 0 ? put(out, "END\r\n") : out;
 }
 

@@ -125,27 +125,31 @@ WC_HD inline void start_multiget(Framer& framer, Command command, int32_t exptim
 // full; nothing was taken, and take_get_line() or take_long_line() does the same and more.
 WC_HD inline bool take_get_at_once(Framer& framer) {
   constexpr uint32_t kCommand = 4;  // bytes, with the blank
-  const uint32_t count = framer.count();
+  const uint8_t* const begin = framer.begin();
+  const uint8_t* const end = framer.end();
+  Frame* out = framer.out();
+  Frame* const out_end = out + framer.room();
   const uint8_t* key = framer.at() + kCommand;
-  for (const uint8_t* at = key; at < framer.end(); at += 16) {
-    const scan_detail::Masks masks = scan_detail::masks_at(framer.begin(), at, framer.end());
-    for (uint32_t both = masks.blanks | masks.newlines; both != 0; both &= both - 1) {
-      const uint8_t* const delimiter = at + lowest_bit(both);
-      const bool last = *delimiter == '\n';
-      auto size = static_cast<uint64_t>(delimiter - key);
-      if (last && size != 0 && delimiter[-1] == '\r') --size;
-      if (WC_UNLIKELY(size - 1 >= kKeySizeMax || framer.full())) {
-        framer.rewind(count);
-        return false;
-      }
-      framer.emit(key, size, 0, Verdict::kTextKey, last ? kKeyLast : 0);
+  for (const uint8_t* at = key; at < end; at += 16) {
+    const scan_detail::Masks masks = scan_detail::masks_at(begin, at, end);
+    const uint32_t before_end = masks.newlines != 0 ? masks.newlines ^ (masks.newlines - 1) : ~0u;
+    for (uint32_t blanks = masks.blanks & before_end; blanks != 0; blanks &= blanks - 1) {
+      const uint8_t* const delimiter = at + lowest_bit(blanks);
+      const auto size = static_cast<uint64_t>(delimiter - key);
+      if (WC_UNLIKELY(size - 1 >= kKeySizeMax || out == out_end)) return false;
+      *out++ = framer.make_head(key, size, Verdict::kTextKey, 0);
       key = delimiter + 1;
-      if (!last) continue;
-      framer.pass_to(key);
-      return true;
     }
+    if (WC_LIKELY(masks.newlines == 0)) continue;
+    const uint8_t* const newline = at + lowest_bit(masks.newlines);
+    auto size = static_cast<uint64_t>(newline - key);
+    if (size != 0 && newline[-1] == '\r') --size;
+    if (WC_UNLIKELY(size - 1 >= kKeySizeMax || out == out_end)) return false;
+    *out++ = framer.make_head(key, size, Verdict::kTextKey, kKeyLast);
+    framer.add(static_cast<uint32_t>(out - framer.out()));
+    framer.pass_to(newline + 1);
+    return true;
   }
-  framer.rewind(count);
   return false;
 }
 

@@ -153,6 +153,51 @@ std::string keys(int count) {
   return text;
 }
 
+// Runs of usual lines are framed by a loop of their own. Byte by byte nothing is ever long enough
+// for it.
+TEST(FrameText, RunsOfUsualLinesAreFramedLikeSingleOnes) {
+  const std::string key(30, 'k');
+  const std::vector<std::string> usual = {
+      "get " + key + "\r\n",           "mg " + key + " v\r\n",
+      "mg " + key + " v k O123\r\n",   "set " + key + " 0 0 5\r\nhello\r\n",
+      "ms " + key + " 5\r\nhello\r\n", "ms " + key + " 0\r\n\r\n",
+  };
+  const std::vector<std::string> others = {
+      "",
+      "get a " + key + "\r\n",
+      "get " + key + "\n",
+      "get\r\n",
+      "mn\r\n",
+      "touch " + key + " 0\r\n",
+      "set " + key + " 0 0 5\r\nhel\r\n\r\n",
+      "set " + key + " 0 0 90000\r\n" + std::string(90000, 'v') + "\r\n",
+      "ms " + key + " 2000000\r\n" + std::string(2000000, 'v') + "\r\n",
+      "mg " + kLongKey + " v\r\nget " + key + "\r\n",
+      "set " + key + " 0 0 99999999\r\n",
+      std::string(70, ' ') + "\r\n",
+  };
+  for (const std::string& other : others) {
+    std::string text;
+    for (size_t round = 0; round < 4; ++round) {
+      for (size_t i = 0; i < usual.size(); ++i) text += usual[(i + round) % usual.size()];
+      if (round == 1) text += other;
+    }
+    Stream single(default_limits());
+    for (size_t at = 0; at < text.size();) {  // bodies in one piece: else it takes long
+      const size_t piece =
+          text[at] == 'v' && text.compare(at, 100, std::string(100, 'v')) == 0 ? 100 : 1;
+      single.feed(text.substr(at, piece));
+      at += piece;
+    }
+    for (const uint32_t capacity : {1u, 7u, 100u}) {
+      Stream whole(default_limits(), capacity);
+      whole.feed(text);
+      EXPECT_EQ(whole.seen(), single.seen()) << other.substr(0, 60) << " by " << capacity;
+      EXPECT_EQ(whole.pending(), single.pending());
+    }
+  }
+}
+
 TEST(FrameKeys, TenThousandKeysInPieces) {
   const std::string line = "gats 30" + keys(10000) + "\r\n";
   std::vector<std::string> expected;

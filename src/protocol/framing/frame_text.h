@@ -157,38 +157,51 @@ WC_HD inline Bytes single_key(const Framer& framer, const LineScan& scan, Bytes 
 // and nothing was taken.
 WC_HD inline bool take_usual_line(Framer& framer, const LineScan& scan, FrameStep& step) {
   const uint8_t* const line = framer.at();
-  if (scan.size - kUsualLineMin > kUsualLineMax - kUsualLineMin) return false;
-  if (WC_UNLIKELY(line[scan.size - 2] != '\r')) return false;
-  const uint32_t command = load_as<uint32_t>(line);
+  const UsualMessage usual = usual_message(line, scan);
   step = FrameStep::kTaken;
-  if (command == literal_word<uint32_t>("get ", 0)) {
-    if (scan.blanks != 8) return take_get_at_once(framer);
-    framer.emit(line + 4, scan.size - 6, 0, Verdict::kTextKey, kKeyLast);
-    framer.pass(scan.size);
+  if (usual.head_size == 0) {
+    return scan.size >= kUsualLineMin &&
+           load_as<uint32_t>(line) == literal_word<uint32_t>("get ", 0) && take_get_at_once(framer);
+  }
+  if (usual.has_body()) {
+    const bool meta = usual.verdict == Verdict::kMetaStore;
+    step = take_body(framer, scan.size, usual.body_size, meta ? Command::kMetaSet : Command::kSet,
+                     usual.detail);
     return true;
   }
-  if (command == literal_word<uint32_t>("set ", 0)) {
-    const UsualStore store = usual_set(line, scan);
-    if (store.key_size == 0) return false;
-    step = take_body(framer, scan.size, store.body_size, Command::kSet,
-                     static_cast<uint8_t>(store.key_size));
-    return true;
-  }
-  if ((scan.blanks & 7) != 4 || line[0] != 'm') return false;
-  if (line[1] == 'g') {
-    const uint32_t key_size = usual_meta_get(scan);
-    if (key_size == 0) return false;
-    framer.emit(line, scan.size, 0, Verdict::kMetaLine, static_cast<uint8_t>(key_size));
-    framer.pass(scan.size);
-    return true;
-  }
-  if (line[1] != 's') return false;
-  const UsualStore store = usual_meta_set(line, scan);
-  if (store.key_size == 0) return false;
-  step = take_body(framer, scan.size, store.body_size, Command::kMetaSet,
-                   static_cast<uint8_t>(store.key_size));
+  framer.emit(line + usual.head, usual.head_size, 0, usual.verdict, usual.detail);
+  framer.pass(scan.size);
   return true;
 }
+
+#if !defined(__CUDA_ARCH__)
+// Takes messages with usual lines, as take_usual_line() does one by one, while there is nothing to
+// decide: up to the first that has another form, is not whole or must be looked at closer, and not
+// those near the end of the input. Flattened, so that the walk stays in registers.
+__attribute__((flatten)) inline void take_usual_lines(Framer& framer) {
+  Framer walk = framer;
+  const FrameLimits limits = framer.limits();
+  while (walk.left() >= kUsualLineMax && !walk.full()) {
+    const uint8_t* const line = walk.at();
+    const LineScan scan = scan_line_start(walk.begin(), line, walk.end());
+    if (scan.size == 0) break;
+    const UsualMessage usual = usual_message(line, scan);
+    if (usual.head_size == 0) break;
+    uint64_t size = scan.size;
+    if (usual.has_body()) {
+      if (usual.body_size > limits.inline_body_max ||
+          !item_fits(limits, kKeySizeMax, 1, usual.body_size)) {
+        break;
+      }
+      size += uint64_t{usual.body_size} + 2;
+      if (walk.left() < size || line[size - 2] != '\r' || line[size - 1] != '\n') break;
+    }
+    walk.emit(line + usual.head, usual.head_size, usual.body_size, usual.verdict, usual.detail);
+    walk.pass(size);
+  }
+  framer.continue_from(walk);
+}
+#endif
 
 // Takes a line of any form.
 WC_HD inline FrameStep take_any_line(Framer& framer, const LineScan& scan) {
@@ -210,7 +223,12 @@ WC_HD inline FrameStep take_text(Framer& framer) {
   LineScan scan = scan_line_start(framer.begin(), framer.at(), framer.end());
   if (WC_LIKELY(scan.size != 0)) {
     FrameStep step;
-    if (WC_LIKELY(take_usual_line(framer, scan, step))) return step;
+    if (WC_LIKELY(take_usual_line(framer, scan, step))) {
+#if !defined(__CUDA_ARCH__)
+      if (step == FrameStep::kTaken && framer.left() >= kUsualLineMax) take_usual_lines(framer);
+#endif
+      return step;
+    }
     return take_any_line(framer, scan);
   }
   if (framer.left() < kUsualLineMax) return FrameStep::kMore;

@@ -51,8 +51,23 @@ class Framer {
   WC_HD void pass(uint64_t bytes) { at_ += bytes; }
   WC_HD void pass_to(const uint8_t* to) { at_ = to; }
 
-  // Forgets the frames after the first `count`.
-  WC_HD void rewind(uint32_t count) { count_ = count; }
+  // Continues where a copy of this walk has come to. (The compiler keeps a copy in registers while
+  // no function that it does not inline gets its address.)
+  WC_HD void continue_from(const Framer& copy) {
+    at_ = copy.at_;
+    count_ = copy.count_;
+  }
+
+  // Where the next frames go, and how many there is room for: for a step that makes many.
+  WC_HD Frame* out() const { return out_ + count_; }
+  WC_HD uint32_t room() const { return capacity_ - count_; }
+  // The frame of a head without a body.
+  WC_HD Frame make_head(const uint8_t* head, uint64_t head_size, Verdict verdict,
+                        uint8_t detail) const {
+    return make(head, head_size, 0, verdict, detail);
+  }
+  // `count` frames were written from out() on.
+  WC_HD void add(uint32_t count) { count_ += count; }
 
   // REQUIRES: !full().
   WC_HD void emit(const uint8_t* head, uint64_t head_size, uint32_t body_size, Verdict verdict,

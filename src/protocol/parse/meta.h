@@ -286,29 +286,47 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   meta_detail::parse_flags(base, command, words, store ? 3 : 2, flags, request);
 }
 
+// Parses "mg <key> v" whose key frame() has found, as parse_meta_line() does. False: the line is
+// another one. REQUIRES: frame.detail is the size of the key, the line is an mg.
+WC_HD inline bool parse_usual_value_get(const uint8_t* base, const Frame& frame, Request& request) {
+  constexpr uint32_t kCommand = 3;  // bytes, with the blank
+  const uint32_t key_end = frame.offset + kCommand + frame.detail;
+  constexpr uint32_t kAround = kCommand + 4;  // and " v", CRLF
+  if (frame.head_size != kAround + frame.detail || base[key_end] != ' ' ||
+      base[key_end + 1] != 'v') {
+    return false;
+  }
+  request.protocol = Protocol::kMeta;
+  request.op = Op::kGet;
+  request.bits = kReturnValue;
+  request.delta = 1;
+  request.key_offset = frame.offset + kCommand;
+  request.key_size = frame.detail;
+  request.meta_offset = key_end + 1;
+  request.meta_size = 1;
+  return true;
+}
+
 // Parses a line "mg <key> <flags>" or "ms <key> <bytes>" whose key frame() has found, as
 // parse_meta_line() does. REQUIRES: frame.detail is the size of the key.
 WC_HD inline void parse_usual_meta(const uint8_t* base, const Frame& frame, Request& request) {
   constexpr uint32_t kCommand = 3;  // bytes, with the blank
-  request.protocol = Protocol::kMeta;
   const uint32_t key_end = frame.offset + kCommand + frame.detail;
   const uint32_t line_end = frame.offset + frame.head_size - 2;
-  const bool store = frame.verdict == Verdict::kMetaStore;
-  const bool value_only =
-      line_end - key_end == 2 && base[key_end] == ' ' && base[key_end + 1] == 'v';
-  if (!store && !value_only) {
+  if (frame.verdict != Verdict::kMetaStore) {
+    if (parse_usual_value_get(base, frame, request)) return;
+    request.protocol = Protocol::kMeta;
     meta_detail::Flags flags;
     flags.key = {base + frame.offset + kCommand, frame.detail};
     const Words words({base + key_end, line_end - key_end});
     return meta_detail::parse_flags(base, Command::kMetaGet, words, 2, flags, request);
   }
-  request.op = store ? Op::kSet : Op::kGet;
-  if (!store) request.bits = kReturnValue;
+  request.protocol = Protocol::kMeta;
+  request.op = Op::kSet;
   request.delta = 1;
   request.key_offset = frame.offset + kCommand;
   request.key_size = frame.detail;
-  request.meta_offset = store ? line_end : line_end - 1;
-  request.meta_size = store ? 0 : 1;
+  request.meta_offset = line_end;
 }
 
 // Decodes a base64 key in place.

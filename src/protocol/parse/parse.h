@@ -93,6 +93,12 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
 WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
   request = Request{};
   if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
+#if !defined(__CUDA_ARCH__)
+  if (frame.verdict == Verdict::kMetaLine && frame.detail != 0 &&
+      parse_usual_value_get(base, frame, request)) {
+    return;
+  }
+#endif
   parse_detail::parse_message(frame, base, request);
 }
 

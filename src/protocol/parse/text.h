@@ -302,8 +302,8 @@ WC_HD inline void parse_text_key(const Frame& frame, Request& request) {
   request.op = Op::kGet;
   request.key_offset = frame.offset;
   request.key_size = static_cast<uint8_t>(frame.head_size);
-  request.bits = kReturnValue;
-  if ((frame.detail & kKeyLast) != 0) request.bits |= kLastKey;
+  request.bits = kReturnValue | ((frame.detail & kKeyLast) != 0 ? uint32_t{kLastKey} : 0);
+  if (WC_LIKELY((frame.detail & (kKeyOfGets | kKeyOfGat)) == 0)) return;
   if ((frame.detail & kKeyOfGets) != 0) request.bits |= kReturnCas;
   if ((frame.detail & kKeyOfGat) != 0) {
     request.bits |= kTouchBit;

@@ -334,7 +334,7 @@ StoreStats CudaStore::stats() const {
       !faults_.check(cudaStreamSynchronize(stats_stream_.get()), "reading the store's tables")) {
     return {};
   }
-  const Core copy = tables_.core_at(stats_copy_.data(), arena_.data(), core_.seed);
+  const Core copy = tables_.core_at(stats_copy_.data(), arena_.data(), core_.seed.value);
   copy.shared->segment_lock = 0;  // the copy may show it as held
   return tables_.stats(copy, tables_.counters_at(stats_copy_.data()));
 }

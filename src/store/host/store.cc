@@ -146,7 +146,7 @@ std::string Store::save() {
   Geometry geometry = geometry_of(config_);
   geometry.segments_max = geometry.segments_limit;
   RestartHeader header = header_for(config_, geometry);
-  header.seed = core_.seed;
+  header.seed = core_.seed.value;
   header.unix_start = shared.unix_start;
   header.now = shared.now;
   header.flush_at = flush_at();

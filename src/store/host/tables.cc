@@ -97,7 +97,7 @@ Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
   core.reservations = reinterpret_cast<Reservation*>(data + reservations_);
   core.free_words = reinterpret_cast<uint64_t*>(data + free_words_);
   core.segments = reinterpret_cast<SegmentEntry*>(data + segments_);
-  core.seed = seed;
+  core.seed = make_hash_seed(seed);
   core.segment_shift = static_cast<uint32_t>(std::bit_width(geometry_.segment_size)) - 1;
   core.base_depth = geometry_.base_depth;
   return core;
@@ -106,7 +106,7 @@ Core Tables::core_at(uint8_t* data, uint8_t* arena, uint64_t seed) const {
 void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_start) const {
   const uint32_t limit = geometry_.segments_limit;
   Shared& shared = *core.shared;
-  shared.seed = core.seed;
+  shared.seed = core.seed.value;
   shared.segment_shift = core.segment_shift;
   shared.segments_max = geometry_.segments_max;
   shared.base_depth = core.base_depth;

@@ -268,10 +268,13 @@ WC_HD inline Set* home_set(const Core& core, uint64_t hash) {
   return pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
 }
 
-// The home set of a hash, as a hint that says nothing more.
-WC_HD inline Candidate home_hint(const Core& core, uint64_t hash) {
-  const PairNumber pair = pair_of(hash, load_acquire(&core.shared->pair_count));
+// The home set of a hash, as a hint that says nothing more. `pairs`: of the index, now or earlier.
+WC_HD inline Candidate home_hint(const Core& core, uint64_t hash, uint32_t pairs) {
+  const PairNumber pair = pair_of(hash, pairs);
   return {pair_at(core, pair) + home_of(hash), 0, 0, pair};
+}
+WC_HD inline Candidate home_hint(const Core& core, uint64_t hash) {
+  return home_hint(core, hash, load_acquire(&core.shared->pair_count));
 }
 
 // Looks for tag and slot only, and prefetches what the comparison will read. REQUIRES: `hint` is a

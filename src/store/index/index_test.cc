@@ -217,7 +217,7 @@ TEST(Split, LooksAtItemsWhereSlotsKnowTooLittle) {
   alignas(64) uint8_t memory[4096] = {};
   Core core;
   core.arena = memory;
-  core.seed = 42;
+  core.seed = make_hash_seed(42);
   uint64_t moved = 0;
   for (uint64_t i = 0; i < 100; ++i) {
     const std::string key = key_name(i);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/hash.h"
 #include "base/hd.h"
 #include "store/layout/item.h"
 #include "store/layout/segment.h"
@@ -30,7 +31,7 @@ struct Core {
   uint64_t* free_words = nullptr;       // one bit a segment, guarded by the segment lock
   EpochSlot* epochs = nullptr;          // one a reader
   Reservation* reservations = nullptr;  // kReservationsMax
-  uint64_t seed = 0;
+  HashSeed seed = {};                   // of keys
   uint32_t segment_shift = 0;
   uint32_t base_depth = 0;
 

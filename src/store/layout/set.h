@@ -192,6 +192,15 @@ WC_HD inline uint32_t match_tag(const Set& set, uint16_t tag) {
   return match_tag(tags, tag);
 }
 
+// Likewise, for a holder of the pair's lock, under which no tag changes: a device issues all loads
+// before the first has arrived.
+WC_HD inline uint32_t match_tag_locked(const Set& set, uint16_t tag) {
+  Tags tags;
+  WC_UNROLL
+  for (uint32_t i = 0; i < kWays / 4; ++i) tags.words[i] = load_relaxed(&set.tags[i]);
+  return match_tag(tags, tag);
+}
+
 // The lowest way in `mask`. REQUIRES: mask != 0.
 WC_HD inline uint32_t first_way(uint32_t mask) { return lowest_bit(mask); }
 

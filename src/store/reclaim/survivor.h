@@ -56,17 +56,26 @@ struct Judged {
 
 namespace detail {
 
-// The way that points to this very item. REQUIRES: the pair's lock is held.
-WC_HD inline Way locate(const Core& core, Set* pair, const Item* item, uint64_t hash) {
+// The way of a set that points to this very item. REQUIRES: the pair's lock is held.
+WC_HD inline Way locate_in(const Core& core, Set* set, const Item* item, uint64_t hash) {
   const uint64_t offset = core.offset_of(item);
-  const PairSets sets = sets_of(core, pair);
-  for (uint32_t i = 0; i < sets.count; ++i) {
-    for (uint32_t mask = match_tag(*sets.set[i], tag_of(hash)); mask != 0; mask &= mask - 1) {
-      const uint32_t way = first_way(mask);
-      if (slot_offset(load_relaxed(&sets.set[i]->slots[way])) == offset) return {sets.set[i], way};
-    }
+  for (uint32_t mask = match_tag_locked(*set, tag_of(hash)); mask != 0; mask &= mask - 1) {
+    const uint32_t way = first_way(mask);
+    if (slot_offset(load_relaxed(&set->slots[way])) == offset) return {set, way};
   }
   return {};
+}
+
+// Likewise, of a pair and its overflow sets.
+WC_HD inline Way locate(const Core& core, Set* pair, const Item* item, uint64_t hash) {
+  Set* const home = pair + home_of(hash);
+  Way place = locate_in(core, home, item, hash);
+  if (place.set != nullptr || (load_relaxed(&home->state) & kStateSpilled) == 0) return place;
+  const PairSets sets = sets_of(core, pair);
+  for (uint32_t i = 0; i < sets.count && place.set == nullptr; ++i) {
+    if (sets.set[i] != home) place = locate_in(core, sets.set[i], item, hash);
+  }
+  return place;
 }
 
 // Removes a located item, as dead or as evicted. REQUIRES: the pair's lock is held.
@@ -80,6 +89,33 @@ WC_HD inline void drop_locked(const Core& core, ThreadContext& thread, Set* pair
     if ((item->load_bits() & kItemFetched) == 0) counters.add(StoreCounter::kExpiredUnfetched, 1);
   }
   remove_item(core, thread, pair, {item, place.set, place.way});
+}
+
+// is_alive() for a holder of the pair's lock. Expiry and generation change only under it, so the
+// loads need no order among themselves.
+WC_HD inline bool is_alive_locked(const Core& core, const Item& item) {
+  const Shared& shared = *core.shared;
+  if (has_expired(load_relaxed(&item.expiry), load_relaxed(&shared.now))) return false;
+  if (WC_LIKELY(item.load_flush_generation() == load_relaxed(&shared.flush_generation))) {
+    return true;
+  }
+  return !is_flushed(core, item);
+}
+
+// Copies the words that may have changed while the body was copied. Nobody can find the copy yet:
+// what publishes it orders these stores.
+WC_HD inline void copy_words(Item* to, const Item* from) {
+  to->init_words(load_relaxed(&from->cas), load_relaxed(&from->expiry), load_relaxed(&from->bits));
+  to->store_access_time(from->load_access_time());
+  to->store_flush_generation(from->load_flush_generation());
+}
+
+// The slot of `from`, in one piece, points to its copy now. Only maintenance asks for these words,
+// and not before this thread has given the pair's lock back.
+WC_HD inline void forget_moved(const Core& core, Item* from) {
+  const uint32_t footprint = static_cast<uint32_t>(item_footprint(*from));
+  add_relaxed(&core.segment(core.segment_of(from)).live, ~footprint + 1);
+  store_relaxed(&from->dropped, 1);
 }
 
 }  // namespace detail
@@ -100,15 +136,13 @@ WC_HD inline Judged judge_item(const Core& core, ThreadContext& thread, Item* it
   if (place.set != nullptr) {
     const uint32_t needed = accesses_needed(rule, item_bytes(item->key_size, item->value_size));
     judged.counter = place.set->counter(place.way);
-    if (!is_alive(core, *item, load_relaxed(&core.shared->now))) {
-      detail::drop_locked(core, thread, pair, place, item, false);
-    } else if (judged.counter < needed) {
-      judged.fate = Fate::kEvicted;
-      if (rule.ghosts != 0) remember_item(core, pair, hash, rule);
-      detail::drop_locked(core, thread, pair, place, item, true);
-    } else {
-      judged.fate = Fate::kStays;
+    if (detail::is_alive_locked(core, *item)) {
+      judged.fate = judged.counter < needed ? Fate::kEvicted : Fate::kStays;
     }
+    const bool evicted = judged.fate == Fate::kEvicted;
+    if (evicted && rule.ghosts != 0) remember_item(core, pair, hash, rule);
+    // In one place: a device has the code only once.
+    if (judged.fate != Fate::kStays) detail::drop_locked(core, thread, pair, place, item, evicted);
   }
   unlock_pair(pair);
   return judged;
@@ -121,33 +155,33 @@ WC_HD inline void evict_item(const Core& core, ThreadContext& thread, Item* item
   judge_item(core, thread, item, hash, none);
 }
 
-// Replaces the original by its copy, unless the original is gone. Words that may have changed while
-// the body was copied are copied now, under the lock.
+// Replaces the original by its copy, unless the original is gone. A device waits at each store with
+// release for all stores before it, so there is one: that of the slot.
 WC_HD inline bool swap_item(const Core& core, ThreadContext& thread, Item* from, Item* to,
                             uint64_t hash, const KeepRule& rule) {
   Set* pair = lock_pair(core, hash);
   const Way place = detail::locate(core, pair, from, hash);
   if (place.set != nullptr) {
-    to->store_cas(from->load_cas());
-    to->store_expiry(from->load_expiry());
-    to->store_access_time(from->load_access_time());
-    to->store_bits(from->load_bits());
-    to->store_flush_generation(from->load_flush_generation());
+    detail::copy_words(to, from);
     SegmentEntry& entry = core.segment(core.segment_of(to));
-    entry.note_expiry(to->load_expiry());
+    entry.note_expiry(load_relaxed(&to->expiry));
     const uint64_t bytes = item_bytes(to->key_size, to->value_size);
     if (to->chained()) {
       store_relaxed(&entry.live, static_cast<uint32_t>(bytes));
       enqueue_chain(core, core.segment_of(to));
     } else {
-      fetch_add(&entry.live, static_cast<uint32_t>(item_footprint(*to)));
+      add_relaxed(&entry.live, static_cast<uint32_t>(item_footprint(*to)));
     }
     const uint32_t counter = place.set->counter(place.way);
     const uint32_t left = counter_after(rule, counter);
     if (left != counter) place.set->set_counter(place.way, left);
     store_release(&place.set->slots[place.way], make_slot(core.offset_of(to), bytes, hash));
-    thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() subtracts them again
-    forget_item(core, *thread.counters, from);
+    if (from->chained()) {
+      thread.counters->add(StoreCounter::kBytes, bytes);  // forget_item() subtracts them again
+      forget_item(core, *thread.counters, from);
+    } else {
+      detail::forget_moved(core, from);
+    }
   }
   unlock_pair(pair);
   return place.set != nullptr;

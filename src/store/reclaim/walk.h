@@ -114,7 +114,7 @@ WC_HD inline void judge_share(const Core& core, ThreadContext& thread, Walk& wal
     const uint64_t hash = hash_key(core.seed, item->key());
     if (judge_item(core, thread, item, hash, walk.rule).fate != Fate::kStays) continue;
     const uint32_t bytes = static_cast<uint32_t>(item_footprint(*item));
-    const uint64_t before = fetch_add(&walk.stays, uint64_t{1} << 32 | bytes);
+    const uint64_t before = fetch_add_relaxed(&walk.stays, uint64_t{1} << 32 | bytes);
     Stay& stay = walk.stay[before >> 32];
     stay = {hash, walk.items[i], static_cast<uint32_t>(before), bytes};
     if (detail::is_long(stay, share)) store_relaxed(&walk.long_bodies, 1);
@@ -157,7 +157,7 @@ WC_HD inline void move_share(const Core& core, ThreadContext& thread, Walk& walk
     thread.counters->add(StoreCounter::kMovedBytes, stay.bytes);
     copied += stay.bytes;
   }
-  if (copied != 0) fetch_add(&walk.copied, copied);
+  if (copied != 0) add_relaxed(&walk.copied, copied);
 }
 
 }  // namespace warpcache::store

@@ -37,7 +37,8 @@ enum class Task : uint32_t {
 
 class WorkerGroup {
  public:
-  // Before the first run(), and before any worker calls serve(). 0 workers: the leader works alone.
+  // Before the first run(), and before any worker calls serve(). 0 workers: the leader works alone,
+  // on the host only.
   // `sizes` has kWindowGranules entries; a leader alone does not need it.
   WC_HD void start(uint32_t workers, uint16_t* sizes) {
     workers_ = workers;
@@ -46,7 +47,14 @@ class WorkerGroup {
     new_items_ = 0;
     walk.sizes = sizes;
   }
-  WC_HD bool has_workers() const { return workers_ != 0; }
+  // Always on a device: code for a leader alone would stand there at every call of run().
+  WC_HD bool has_workers() const {
+#if defined(__CUDA_ARCH__)
+    return true;
+#else
+    return workers_ != 0;
+#endif
+  }
 
   // Does a task with the arguments in the fields below; returns when it is done. Leader only.
   // `thread` is the leader's.

@@ -39,7 +39,7 @@ struct Owner {
     uint64_t cas = 0;
   };
 
-  store::CopyHooks hooks() {
+  store::CopyHooks make_hooks() {
     store::CopyHooks hooks;
     hooks.context = this;
     hooks.drop = [](void* context, Bytes key) {
@@ -48,15 +48,15 @@ struct Owner {
       self.copies.erase(text_of(key));
       self.dropped.push_back(text_of(key));
     };
-    hooks.flush = [](void* context, uint32_t generation) {
+    hooks.flush = [](void* context, uint32_t next) {
       auto& self = *static_cast<Owner*>(context);
       const std::lock_guard guard(self.mutex);
-      self.generation = generation;
+      self.generation = next;
     };
-    hooks.clock = [](void* context, uint32_t now) {
+    hooks.clock = [](void* context, uint32_t second) {
       auto& self = *static_cast<Owner*>(context);
       const std::lock_guard guard(self.mutex);
-      self.now = now;
+      self.now = second;
     };
     return hooks;
   }
@@ -86,7 +86,7 @@ class CopiesOfGpu : public testing::TestWithParam<RigKind> {
     config.store.memory_limit = config.store.memory_reach = memory;
     config.store.manual_clock = true;
     config.store.maintenance_thread = false;
-    config.store.copies = owner_.hooks();
+    config.store.copies = owner_.make_hooks();
     std::string why;
     config.engines = 2;
     rig_ = engine::make_rig(GetParam(), config, &why);

@@ -37,6 +37,7 @@ constexpr auto kAddressesEvery = milliseconds(1000);
 constexpr auto kPauseMin = milliseconds(1);
 constexpr auto kPauseMax = milliseconds(32);
 constexpr uint32_t kSourcesMax = 65536;  // whose rates are known; the least recent goes
+constexpr size_t kChangedMax = 4096;     // keys that wait for the end of a change
 constexpr uint32_t kTouchedParts = 64;   // a look at the hits takes this number of rounds
 
 uint64_t nanoseconds(SteadyTime time) {
@@ -84,7 +85,7 @@ class XdpNicCache final : public NicCache {
   void beat();
   bool take_wanted();
   bool refill_changed();
-  void copy(Bytes key);
+  bool copy(Bytes key);
   bool admits(Bytes key);
   void note_touched();
   void reuse_memory();
@@ -101,6 +102,7 @@ class XdpNicCache final : public NicCache {
   std::optional<FrequencySketch> asked_;   // misses of keys, with admit_frequent
   std::atomic<uint64_t> rare_{0};          // keys that were not copied for it
   StoreAccess* store_ = nullptr;
+  std::vector<std::vector<uint8_t>> changed_;  // keys that are copied again, with refill_changed
   std::atomic<uint64_t> lost_writes_{0};
   std::thread thread_;
   std::mutex mutex_;  // guards `stopping_`
@@ -281,12 +283,13 @@ void XdpNicCache::watch_interface() {
 }
 
 // A write that the program accepts after the version was read makes the copy a dead one; the item
-// has all earlier ones.
-void XdpNicCache::copy(Bytes key) {
+// has all earlier ones. False: the item is being changed.
+bool XdpNicCache::copy(Bytes key) {
   beat();
   const uint32_t version = table_->version_of(key);
   settle();
-  store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item, version); });
+  return store_->visit_locked(
+      key, [&](const store::Item& item) { copy_item(*table_, item, version); });
 }
 
 // Copies the items of keys that were missed, each once however often it was. The keys are taken
@@ -298,7 +301,7 @@ bool XdpNicCache::take_wanted() {
   });
   std::unordered_set<std::string_view> copied;
   for (const std::string& key : wanted) {
-    if (admits(bytes_of(key)) && copied.insert(key).second) copy(bytes_of(key));
+    if (admits(bytes_of(key)) && copied.insert(key).second) (void)copy(bytes_of(key));
   }
   return !wanted.empty();
 }
@@ -312,12 +315,15 @@ bool XdpNicCache::admits(Bytes key) {
   return false;
 }
 
-// Copies the items again whose copies were taken back. What was removed is not there any more.
+// Copies the items again whose copies were taken back. What was removed is not there any more; what
+// is still being changed is tried again.
 bool XdpNicCache::refill_changed() {
-  std::vector<std::vector<uint8_t>> keys;
-  table_->take_dropped(&keys);
-  for (const std::vector<uint8_t>& key : keys) copy({key.data(), key.size()});
-  return !keys.empty();
+  table_->take_dropped(&changed_);
+  if (changed_.empty()) return false;
+  std::erase_if(changed_,
+                [this](const std::vector<uint8_t>& key) { return copy({key.data(), key.size()}); });
+  if (changed_.size() > kChangedMax) changed_.resize(kChangedMax);
+  return true;
 }
 
 // Tells the store which items were hit, so that it does not evict them as unused.

@@ -58,8 +58,9 @@ class StoreAccess {
  public:
   virtual ~StoreAccess() = default;
   // Calls visit(item) if the key has an item that can be copied now: nobody changes it before
-  // `visit` has returned. The value is there if a copy can hold it.
-  virtual void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
+  // `visit` has returned. The value is there if a copy can hold it. False: it is being changed; ask
+  // again later.
+  virtual bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
   // The keys were read elsewhere.
   virtual void note_read(const std::vector<std::vector<uint8_t>>& keys) = 0;
   // Sets an item without a time to live, with a CAS id above `cas` if the store gave that; where

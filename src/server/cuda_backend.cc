@@ -37,8 +37,8 @@ constexpr uint32_t kBlocksPerEngineMax = 132;
 class DeviceStoreAccess final : public nic_cache::StoreAccess {
  public:
   explicit DeviceStoreAccess(CudaStore& store) : store_(store) {}
-  void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
-    (void)store_.visit_item(key, visit);
+  bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+    return store_.visit_item(key, visit) != Status::kDeferred;
   }
   void note_read(const std::vector<std::vector<uint8_t>>& keys) override { store_.note_read(keys); }
   // --nic-cache-write=back is refused.

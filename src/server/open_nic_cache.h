@@ -26,8 +26,9 @@ namespace warpcache::server {
 class HostStoreAccess final : public nic_cache::StoreAccess {
  public:
   explicit HostStoreAccess(store::Store& store) : store_(store) {}
-  void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+  bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
     (void)store_.visit_locked(key, visit);
+    return true;
   }
   void note_read(const std::vector<std::vector<uint8_t>>& keys) override {
     for (const std::vector<uint8_t>& key : keys) store_.note_read({key.data(), key.size()});

@@ -335,16 +335,20 @@ void CudaStore::flush_copies_before(ServiceOp op, uint64_t argument) {
   }
 }
 
-bool CudaStore::visit_item(Bytes key, const std::function<void(const Item&)>& visit) {
-  if (key.size == 0 || key.size > UINT8_MAX) return false;
+Status CudaStore::visit_item(Bytes key, const std::function<void(const Item&)>& visit) {
+  if (key.size == 0 || key.size > UINT8_MAX) return Status::kOk;
   const std::lock_guard guard(service_mutex_);
-  if (faults_.failed() || !faults_.check(gpu::attach_thread(), "reading an item")) return false;
+  if (faults_.failed() || !faults_.check(gpu::attach_thread(), "reading an item")) {
+    return Status::kOk;
+  }
   const CopyGuard::Seen seen = copies_.look(key);
-  if (seen.changing || !call_locked(ServiceOp::kRead, 0, key, nullptr)) return false;
+  if (seen.changing) return Status::kDeferred;
+  if (!call_locked(ServiceOp::kRead, 0, key, nullptr)) return Status::kOk;
   ServiceCall& message = *call_.as<ServiceCall>();
-  if (message.result == 0) return false;
+  if (message.result == 0) return Status::kOk;
   message.item.store_flush_generation(copies_.generation());
-  return copies_.fill(seen, [&] { visit(message.item); });
+  const bool filled = copies_.fill(seen, [&] { visit(message.item); });
+  return filled ? Status::kOk : Status::kDeferred;
 }
 
 void CudaStore::note_read(const std::vector<std::vector<uint8_t>>& keys) {

@@ -64,9 +64,10 @@ class CudaStore final : public StoreOwner {
   // called, except copies().
 
   CopyGuard& copies() { return copies_; }
-  // Calls visit(item) if the key has an item that can be copied now, with its header, key and, up to
-  // kReadValueMax bytes, value; nobody changes it before `visit` has returned. From any thread.
-  bool visit_item(Bytes key, const std::function<void(const Item&)>& visit);
+  // Calls visit(item) if the key has an item, with its header, key and, up to kReadValueMax bytes,
+  // value; nobody changes it before `visit` has returned. kDeferred: a batch under way may change it;
+  // try again later. From any thread.
+  Status visit_item(Bytes key, const std::function<void(const Item&)>& visit);
   // The keys were read elsewhere, from copies. Drops copies of what is not there.
   void note_read(const std::vector<std::vector<uint8_t>>& keys);
   // Answers a kernel that evicts an item with a copy. Whoever waits for a kernel calls it, again and

@@ -288,8 +288,8 @@ bool XdpNicCache::copy(Bytes key) {
   beat();
   const uint32_t version = table_->version_of(key);
   settle();
-  return store_->visit_locked(
-      key, [&](const store::Item& item) { copy_item(*table_, item, version); });
+  return store_->visit_locked(key,
+                              [&](const store::Item& item) { copy_item(*table_, item, version); });
 }
 
 // Copies the items of keys that were missed, each once however often it was. The keys are taken
@@ -320,8 +320,9 @@ bool XdpNicCache::admits(Bytes key) {
 bool XdpNicCache::refill_changed() {
   table_->take_dropped(&changed_);
   if (changed_.empty()) return false;
-  std::erase_if(changed_,
-                [this](const std::vector<uint8_t>& key) { return copy({key.data(), key.size()}); });
+  std::erase_if(changed_, [this](const std::vector<uint8_t>& key) {
+    return copy({key.data(), key.size()});
+  });
   if (changed_.size() > kChangedMax) changed_.resize(kChangedMax);
   return true;
 }

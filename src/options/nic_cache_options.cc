@@ -62,9 +62,9 @@ std::string finish_nic_cache(const OptionDraft& draft) {
            "has accepted in the host's memory.";
   }
   // Copies are taken back by the requests, before the GPU runs them.
-  const bool has_peer = std::any_of(options.frames.begin(), options.frames.end(), [](const auto& one) {
-    return one.kind == FramesOptions::Kind::kPeer;
-  });
+  const bool has_peer =
+      std::any_of(options.frames.begin(), options.frames.end(),
+                  [](const auto& one) { return one.kind == FramesOptions::Kind::kPeer; });
   if (has_peer || draft.frames_gpu) {
     return std::string("--nic-cache cannot be had with ") +
            (has_peer ? "--frames=peer" : "--frames-gpu") +

@@ -147,8 +147,7 @@ std::string Server::open_sockets() {
 }
 
 std::string Server::open_backend() {
-  const store::CopyHooks copies =
-      nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks();
+  const store::CopyHooks copies = nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks();
   if (options_.server.engine == EngineChoice::kCuda) {
     const auto stop = [this] {
       failed_.store(true);

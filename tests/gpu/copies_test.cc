@@ -24,9 +24,7 @@ namespace {
 
 using engine::RigKind;
 
-std::string text_of(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data), bytes.size};
-}
+std::string text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
 
 // An owner of copies, called from any thread.
 struct Owner {
@@ -219,10 +217,11 @@ TEST_P(CopiesOfGpu, StayThroughReadsAndChangesOfOthers) {
   ASSERT_EQ(say(set("k", "5")), "STORED\r\n");
   ASSERT_TRUE(copy("k"));
   for (const std::string& text :
-       {std::string("get k\r\n"), std::string("gets k other\r\n"), std::string("mg k v f t h l\r\n"),
-        std::string("mg aw== b v\r\n"), std::string("mn\r\n"), std::string("version\r\n"),
-        set("other", "k"), std::string("delete kk\r\n"), std::string("no such command\r\n"),
-        binary_request(0x00, "", "k", ""), binary_request(0x0d, "", "k", "")}) {
+       {std::string("get k\r\n"), std::string("gets k other\r\n"),
+        std::string("mg k v f t h l\r\n"), std::string("mg aw== b v\r\n"), std::string("mn\r\n"),
+        std::string("version\r\n"), set("other", "k"), std::string("delete kk\r\n"),
+        std::string("no such command\r\n"), binary_request(0x00, "", "k", ""),
+        binary_request(0x0d, "", "k", "")}) {
     SCOPED_TRACE(text);
     EXPECT_NE(say(text), "");
     EXPECT_NE(owner_.find("k"), nullptr);
@@ -271,8 +270,8 @@ TEST_P(CopiesOfGpu, OfFramesAreTakenBackTheSame) {
   burst.reply_bytes = kReplyBytes;
   burst.results =
       reinterpret_cast<net::PacketResult*>(frames.packet_memory(kFramesMax * sizeof(uint32_t)));
-  auto* const slots =
-      reinterpret_cast<net::PacketSlot*>(frames.packet_memory(kFramesMax * sizeof(net::PacketSlot)));
+  auto* const slots = reinterpret_cast<net::PacketSlot*>(
+      frames.packet_memory(kFramesMax * sizeof(net::PacketSlot)));
   burst.slots = slots;
   const auto run = [&](const std::vector<std::string>& texts) {
     burst.count = 0;
@@ -390,8 +389,7 @@ TEST_P(CopiesOfGpu, AreGoneWhenTheItemIsEvicted) {
       ++gone;
       EXPECT_EQ(owner_.find(key), nullptr) << key;
       const std::lock_guard guard(owner_.mutex);
-      EXPECT_NE(std::find(owner_.dropped.begin(), owner_.dropped.end(), key),
-                owner_.dropped.end());
+      EXPECT_NE(std::find(owner_.dropped.begin(), owner_.dropped.end(), key), owner_.dropped.end());
     }
   }
   EXPECT_EQ(gone, kKeys);

@@ -139,8 +139,8 @@ std::string CudaStore::take_memory(const Geometry& geometry) {
       !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
     return "the system does not give pinned memory";
   }
-  if (copies_.on() && (!mail_.allocate(host, sizeof(EvictedMail)) ||
-                       !noted_.allocate(host, sizeof(NotedKeys)))) {
+  if (copies_.on() &&
+      (!mail_.allocate(host, sizeof(EvictedMail)) || !noted_.allocate(host, sizeof(NotedKeys)))) {
     return "the system does not give pinned memory";
   }
   return take_arena(geometry);

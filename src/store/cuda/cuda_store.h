@@ -65,13 +65,13 @@ class CudaStore final : public StoreOwner {
 
   CopyGuard& copies() { return copies_; }
   // Calls visit(item) if the key has an item, with its header, key and, up to kReadValueMax bytes,
-  // value; nobody changes it before `visit` has returned. kDeferred: a batch under way may change it;
-  // try again later. From any thread.
+  // value; nobody changes it before `visit` has returned. kDeferred: a batch under way may change
+  // it; try again later. From any thread.
   Status visit_item(Bytes key, const std::function<void(const Item&)>& visit);
   // The keys were read elsewhere, from copies. Drops copies of what is not there.
   void note_read(const std::vector<std::vector<uint8_t>>& keys);
-  // Answers a kernel that evicts an item with a copy. Whoever waits for a kernel calls it, again and
-  // again: the kernel waits for the answer.
+  // Answers a kernel that evicts an item with a copy. Whoever waits for a kernel calls it, again
+  // and again: the kernel waits for the answer.
   void answer_evictions() {
     if (copies_.on()) answer_mail();
   }
@@ -149,8 +149,8 @@ class CudaStore final : public StoreOwner {
   mutable std::mutex service_mutex_;  // guards what follows
   gpu::CudaStream stream_;
   gpu::CudaMemory call_;
-  gpu::CudaMemory noted_;         // pinned: NotedKeys; empty: there are no copies
-  uint32_t next_flush_due_ = 0;   // the next second at which a prefix is flushed; 0: none
+  gpu::CudaMemory noted_;        // pinned: NotedKeys; empty: there are no copies
+  uint32_t next_flush_due_ = 0;  // the next second at which a prefix is flushed; 0: none
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;

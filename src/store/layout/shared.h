@@ -61,10 +61,10 @@ struct Shared {
   uint32_t append_point_count;
   uint32_t ttl_classes;
   uint32_t low_water_share;
-  uint32_t copy_reserve;  // segments that only maintenance may take
-  bool keep_all;          // -M: nothing alive is evicted
-  Observer* observer;     // null: none; device code never calls it
-  Faults* faults;         // likewise
+  uint32_t copy_reserve;      // segments that only maintenance may take
+  bool keep_all;              // -M: nothing alive is evicted
+  Observer* observer;         // null: none; device code never calls it
+  Faults* faults;             // likewise
   CopyHooks copies;           // likewise
   EvictedMail* evicted_mail;  // of a device whose items have copies; else null
   // Called by any thread, with locks held: must not block for long. May be null.

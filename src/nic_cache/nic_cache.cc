@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <unordered_set>
 
 #include "base/atomic.h"
 #include "base/frequency_sketch.h"
@@ -36,6 +37,7 @@ constexpr auto kAddressesEvery = milliseconds(1000);
 constexpr auto kPauseMin = milliseconds(1);
 constexpr auto kPauseMax = milliseconds(32);
 constexpr uint32_t kSourcesMax = 65536;  // whose rates are known; the least recent goes
+constexpr size_t kChangedMax = 4096;     // keys that wait for the end of a change
 constexpr uint32_t kTouchedParts = 64;   // a look at the hits takes this number of rounds
 
 uint64_t nanoseconds(SteadyTime time) {
@@ -80,9 +82,10 @@ class XdpNicCache final : public NicCache {
   void refresh_addresses();
   bool listens_at(const IpAddress& address) const;
   void run();
+  void beat();
   bool take_wanted();
   bool refill_changed();
-  void copy(Bytes key);
+  bool copy(Bytes key);
   bool admits(Bytes key);
   void note_touched();
   void reuse_memory();
@@ -99,6 +102,7 @@ class XdpNicCache final : public NicCache {
   std::optional<FrequencySketch> asked_;   // misses of keys, with admit_frequent
   std::atomic<uint64_t> rare_{0};          // keys that were not copied for it
   StoreAccess* store_ = nullptr;
+  std::vector<std::vector<uint8_t>> changed_;  // keys that are copied again, with refill_changed
   std::atomic<uint64_t> lost_writes_{0};
   std::thread thread_;
   std::mutex mutex_;  // guards `stopping_`
@@ -106,6 +110,7 @@ class XdpNicCache final : public NicCache {
   bool stopping_ = false;
   std::atomic<bool> attached_{false};
   bool waits_for_interface_ = false;  // another server's program is on it
+  SteadyTime next_beat_{};
   std::atomic<bool> reuses_memory_{true};
 };
 
@@ -239,18 +244,13 @@ void XdpNicCache::settle() {
 }
 
 void XdpNicCache::run() {
-  SteadyTime next_beat{};
   SteadyTime next_addresses{};
   milliseconds pause = kPauseMin;
   std::unique_lock guard(mutex_);
   while (!stopping_) {
     guard.unlock();
+    beat();
     const SteadyTime now = std::chrono::steady_clock::now();
-    if (now >= next_beat) {
-      store_release(&control().alive_until, nanoseconds(now + kAliveFor));
-      next_beat = now + kBeatEvery;
-      watch_interface();
-    }
     if (now >= next_addresses) {
       if (waits_for_interface_) take_interface();
       refresh_addresses();
@@ -266,6 +266,15 @@ void XdpNicCache::run() {
   }
 }
 
+// Also between copies: an item of a device takes its time.
+void XdpNicCache::beat() {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (now < next_beat_) return;
+  store_release(&control().alive_until, nanoseconds(now + kAliveFor));
+  next_beat_ = now + kBeatEvery;
+  watch_interface();
+}
+
 void XdpNicCache::watch_interface() {
   if (!attached_ || program_.attached()) return;
   attached_ = false;
@@ -274,21 +283,27 @@ void XdpNicCache::watch_interface() {
 }
 
 // A write that the program accepts after the version was read makes the copy a dead one; the item
-// has all earlier ones.
-void XdpNicCache::copy(Bytes key) {
+// has all earlier ones. False: the item is being changed.
+bool XdpNicCache::copy(Bytes key) {
+  beat();
   const uint32_t version = table_->version_of(key);
   settle();
-  store_->visit_locked(key, [&](const store::Item& item) { copy_item(*table_, item, version); });
+  return store_->visit_locked(key,
+                              [&](const store::Item& item) { copy_item(*table_, item, version); });
 }
 
-// Copies the items of keys that were missed.
+// Copies the items of keys that were missed, each once however often it was. The keys are taken
+// first: while items are copied there may come more, without end.
 bool XdpNicCache::take_wanted() {
-  bool any = false;
-  program_.take_wanted([&](Bytes key) {
-    any = true;
-    if (admits(key)) copy(key);
+  std::vector<std::string> wanted;
+  program_.take_wanted([&wanted](Bytes key) {
+    wanted.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
   });
-  return any;
+  std::unordered_set<std::string_view> copied;
+  for (const std::string& key : wanted) {
+    if (admits(bytes_of(key)) && copied.insert(key).second) (void)copy(bytes_of(key));
+  }
+  return !wanted.empty();
 }
 
 // Of keys that are asked for once, copies only put others out.
@@ -300,19 +315,23 @@ bool XdpNicCache::admits(Bytes key) {
   return false;
 }
 
-// Copies the items again whose copies were taken back. What was removed is not there any more.
+// Copies the items again whose copies were taken back. What was removed is not there any more; what
+// is still being changed is tried again.
 bool XdpNicCache::refill_changed() {
-  std::vector<std::vector<uint8_t>> keys;
-  table_->take_dropped(&keys);
-  for (const std::vector<uint8_t>& key : keys) copy({key.data(), key.size()});
-  return !keys.empty();
+  table_->take_dropped(&changed_);
+  if (changed_.empty()) return false;
+  std::erase_if(changed_, [this](const std::vector<uint8_t>& key) {
+    return copy({key.data(), key.size()});
+  });
+  if (changed_.size() > kChangedMax) changed_.resize(kChangedMax);
+  return true;
 }
 
 // Tells the store which items were hit, so that it does not evict them as unused.
 void XdpNicCache::note_touched() {
   std::vector<std::vector<uint8_t>> keys;
   table_->take_touched(std::max(memory_.set_count / kTouchedParts, 1u), &keys);
-  for (const std::vector<uint8_t>& key : keys) store_->note_read({key.data(), key.size()});
+  if (!keys.empty()) store_->note_read(keys);
 }
 
 void XdpNicCache::reuse_memory() {

@@ -57,10 +57,12 @@ struct NicCacheConfig {
 class StoreAccess {
  public:
   virtual ~StoreAccess() = default;
-  // Calls visit(item) with the key's pair locked, if it has an item.
-  virtual void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
-  // The key was read elsewhere.
-  virtual void note_read(Bytes key) = 0;
+  // Calls visit(item) if the key has an item that can be copied now: nobody changes it before
+  // `visit` has returned. The value is there if a copy can hold it. False: it is being changed; ask
+  // again later.
+  virtual bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
+  // The keys were read elsewhere.
+  virtual void note_read(const std::vector<std::vector<uint8_t>>& keys) = 0;
   // Sets an item without a time to live, with a CAS id above `cas` if the store gave that; where
   // there is no memory, removes it and returns false. By one thread at a time, outside batches.
   virtual bool set(Bytes key, uint32_t client_flags, Bytes value, uint64_t cas) = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options/nic_cache_options.h"
 
+#include <algorithm>
+
 #include "options/option_values.h"
 
 namespace warpcache {
@@ -54,9 +56,19 @@ std::string finish_nic_cache(const OptionDraft& draft) {
   const Options& options = draft.options;
   if (options.nic_cache.interface.empty()) return "";
   if (options.listen.udp.empty()) return "--nic-cache answers UDP only: give -U with a port.";
-  if (options.server.engine == EngineChoice::kCuda) {
-    return "--nic-cache cannot be had with --engine=cuda: what runs on a GPU cannot take copies "
-           "back before it answers a change.";
+  if (options.server.engine != EngineChoice::kCuda) return "";
+  if (options.nic_cache.write == NicCacheOptions::Write::kBack) {
+    return "--nic-cache-write=back cannot be had with --engine=cuda: the NIC cache stores what it "
+           "has accepted in the host's memory.";
+  }
+  // Copies are taken back by the requests, before the GPU runs them.
+  const bool has_peer =
+      std::any_of(options.frames.begin(), options.frames.end(),
+                  [](const auto& one) { return one.kind == FramesOptions::Kind::kPeer; });
+  if (has_peer || draft.frames_gpu) {
+    return std::string("--nic-cache cannot be had with ") +
+           (has_peer ? "--frames=peer" : "--frames-gpu") +
+           ": the server does not see such requests before the GPU has run them.";
   }
   return "";
 }

@@ -67,8 +67,21 @@ TEST(NicCacheOptions, AreRefused) {
   EXPECT_THAT(refusal({"--nic-cache-rate=-1"}), HasSubstr("from 0 to 4294967295"));
   EXPECT_THAT(refusal({"--nic-cache-rate=4294967296"}), HasSubstr("from 0 to 4294967295"));
   EXPECT_THAT(refusal({"--nic-cache=eth0"}), HasSubstr("give -U"));
-  EXPECT_THAT(refusal({"--nic-cache=eth0", "-U", "11211", "--engine=cuda"}),
-              HasSubstr("cannot be had with --engine=cuda"));
+  const std::vector<std::string> cuda = {"--nic-cache=eth0", "-U", "11211", "--engine=cuda"};
+  EXPECT_EQ(nic_options(cuda).interface, "eth0");
+  const auto with = [&cuda](const std::vector<std::string>& more) {
+    std::vector<std::string> all = cuda;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  EXPECT_EQ(nic_options(with({"--nic-cache-write=through"})).write,
+            NicCacheOptions::Write::kThrough);
+  EXPECT_THAT(refusal(with({"--nic-cache-write=back"})),
+              HasSubstr("--nic-cache-write=back cannot be had with --engine=cuda"));
+  EXPECT_THAT(refusal(with({"--gpu-mode=edge", "--frames=peer:/dev/shm/frames"})),
+              HasSubstr("cannot be had with --frames=peer"));
+  EXPECT_THAT(refusal(with({"--frames=dpdk:0000:03:00.0", "--frames-gpu", "--on-gpu-error=exit"})),
+              HasSubstr("cannot be had with --frames-gpu"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "admin/watchers.h"
 #include "engine/engine.h"
+#include "nic_cache/nic_cache.h"
 #include "options/options.h"
 #include "request/counters.h"
 #include "store/host/active_store.h"
@@ -39,8 +40,9 @@ class Backend {
   virtual std::string save() { return ""; }
 
   const store::ActiveStore& store() const { return active_; }
-  // The store in host memory; null: requests run elsewhere.
-  virtual store::Store* host_store() { return nullptr; }
+  // The store as a NIC cache sees it; the backend outlives it. REQUIRES: the backend was made with
+  // the cache's hooks, and has started.
+  virtual std::unique_ptr<nic_cache::StoreAccess> nic_cache_access() = 0;
 
  protected:
   store::ActiveStore active_;
@@ -52,8 +54,9 @@ std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watcher
                                           const store::CopyHooks& copies);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
-// without CUDA.
+// without CUDA. `copies`: likewise, until the GPU fails.
 std::unique_ptr<Backend> make_cuda_backend(const Options& options,
-                                           const std::function<void()>& stop);
+                                           const std::function<void()>& stop,
+                                           const store::CopyHooks& copies);
 
 }  // namespace warpcache::server

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "options/version.h"
+#include "server/open_nic_cache.h"
 #include "store/host/memory.h"
 
 namespace warpcache::server {
@@ -45,6 +46,10 @@ std::string CpuBackend::save() {
   std::string failure = store_->save();
   if (failure.empty()) spdlog::info("-e {}: the items are kept", options_.store.memory_file);
   return failure;
+}
+
+std::unique_ptr<nic_cache::StoreAccess> CpuBackend::nic_cache_access() {
+  return std::make_unique<HostStoreAccess>(*store_);
 }
 
 std::string CpuBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* out) {

@@ -24,7 +24,7 @@ class CpuBackend final : public Backend {
   std::string save() override;
   std::string describe() const override { return "cpu"; }
   uint64_t memory_bytes() const override { return options_.store.memory_bytes; }
-  store::Store* host_store() override { return store_.get(); }
+  std::unique_ptr<nic_cache::StoreAccess> nic_cache_access() override;
 
  private:
   const Options& options_;

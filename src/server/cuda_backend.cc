@@ -33,10 +33,26 @@ constexpr uint32_t kBatchesByLaunches = 2;
 constexpr uint32_t kBlocksPerEngineMin = 4;
 constexpr uint32_t kBlocksPerEngineMax = 132;
 
+// The GPU's store as a NIC cache sees it.
+class DeviceStoreAccess final : public nic_cache::StoreAccess {
+ public:
+  explicit DeviceStoreAccess(CudaStore& store) : store_(store) {}
+  bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+    return store_.visit_item(key, visit) != Status::kDeferred;
+  }
+  void note_read(const std::vector<std::vector<uint8_t>>& keys) override { store_.note_read(keys); }
+  // --nic-cache-write=back is refused.
+  bool set(Bytes, uint32_t, Bytes, uint64_t) override { return false; }
+
+ private:
+  CudaStore& store_;
+};
+
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const Options& options, std::function<void()> stop)
+  CudaBackend(const Options& options, std::function<void()> stop, const store::CopyHooks& copies)
       : options_(options), stop_(std::move(stop)) {
+    config_.store.copies = copies;
     faults_.listen([this](const std::string& why) { failed(why); });
   }
 
@@ -44,6 +60,9 @@ class CudaBackend final : public Backend {
   std::string make_engine(engine::AdminHandler& admin, WorkerEngine* out) override;
   std::string describe() const override;
   uint64_t memory_bytes() const override { return config_.store.memory_limit; }
+  std::unique_ptr<nic_cache::StoreAccess> nic_cache_access() override {
+    return std::make_unique<DeviceStoreAccess>(*store_);
+  }
 
  private:
   CudaEngineConfig engine_config() const;
@@ -165,6 +184,7 @@ std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& ad
 }
 
 void CudaBackend::start_spare() {
+  store_->stop_copies();  // they are not of the spare's items
   auto spare = std::make_unique<CpuBackend>(options_);
   const std::string failure = spare->start();
   if (failure.empty()) {
@@ -179,8 +199,9 @@ void CudaBackend::start_spare() {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const Options& options,
-                                           const std::function<void()>& stop) {
-  return std::make_unique<CudaBackend>(options, stop);
+                                           const std::function<void()>& stop,
+                                           const store::CopyHooks& copies) {
+  return std::make_unique<CudaBackend>(options, stop, copies);
 }
 
 }  // namespace warpcache::server

@@ -26,10 +26,13 @@ namespace warpcache::server {
 class HostStoreAccess final : public nic_cache::StoreAccess {
  public:
   explicit HostStoreAccess(store::Store& store) : store_(store) {}
-  void visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+  bool visit_locked(Bytes key, const std::function<void(const store::Item&)>& visit) override {
     (void)store_.visit_locked(key, visit);
+    return true;
   }
-  void note_read(Bytes key) override { store_.note_read(key); }
+  void note_read(const std::vector<std::vector<uint8_t>>& keys) override {
+    for (const std::vector<uint8_t>& key : keys) store_.note_read({key.data(), key.size()});
+  }
   bool set(Bytes key, uint32_t client_flags, Bytes value, uint64_t cas) override {
     if (!writer_.has_value()) writer_.emplace(store_);
     if (writer_->set(key, client_flags, value, cas)) return true;

@@ -147,15 +147,16 @@ std::string Server::open_sockets() {
 }
 
 std::string Server::open_backend() {
+  const store::CopyHooks copies = nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks();
   if (options_.server.engine == EngineChoice::kCuda) {
-    backend_ = make_cuda_backend(options_, [this] {
+    const auto stop = [this] {
       failed_.store(true);
       stop_request_.ask(admin::StopKind::kNow);
-    });
+    };
+    backend_ = make_cuda_backend(options_, stop, copies);
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
-    backend_ = make_cpu_backend(options_, watchers_.get(),
-                                nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks());
+    backend_ = make_cpu_backend(options_, watchers_.get(), copies);
   }
   std::string failure = backend_->start();
   state_.memory_limit_bytes.store(backend_->memory_bytes());
@@ -240,7 +241,7 @@ void Server::serve() {
   }
   attached_->wait();
   if (nic_cache_ != nullptr) {
-    nic_cache_store_.emplace(*backend_->host_store());
+    nic_cache_store_ = backend_->nic_cache_access();
     nic_cache_->start(*nic_cache_store_);
   }
   if (handshakes_ != nullptr) handshakes_->start(sinks);

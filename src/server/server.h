@@ -154,7 +154,7 @@ class Server {
   std::vector<BoundPort> ports_;
   bool inherited_ = false;                     // the sockets were open when the process started
   std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
-  std::optional<HostStoreAccess> nic_cache_store_;
+  std::unique_ptr<nic_cache::StoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z

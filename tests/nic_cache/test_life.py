@@ -161,7 +161,14 @@ def test_refusals():
     name = "1 to 15 characters"
     for options, text in [
         (["--nic-cache=x0", "-U", "0"], "--nic-cache answers UDP only"),
-        (["--nic-cache=x0", "-U", "11311", "--engine=cuda"], "--nic-cache cannot be had with --engine=cuda"),
+        (
+            ["--nic-cache=x0", "-U", "11311", "--engine=cuda", "--nic-cache-write=back"],
+            "--nic-cache-write=back cannot be had with --engine=cuda",
+        ),
+        (
+            ["--nic-cache=x0", "-U", "11311", "--engine=cuda", "--gpu-mode=edge", "--frames=peer:/dev/shm/none0"],
+            "--nic-cache cannot be had with --frames=peer",
+        ),
         (["--nic-cache=", "-U", "11311"], name),
         (["--nic-cache=x0,other", "-U", "11311"], "native or generic"),
         (["--nic-cache-memory=0"], "a number from 1 to 65536"),

@@ -147,6 +147,7 @@ def test_with_write_through_a_change_costs_no_miss(link):
         assert server.stats()["copies"] == copies - 1
 
 
+@pytest.mark.not_on_gpu(reason="accepted sets go to a store in the host's memory")
 @MODES
 @in_own_network
 def test_with_write_back_a_set_is_answered_before_the_stack_and_seen_by_all(link, mode):
@@ -164,6 +165,7 @@ def test_with_write_back_a_set_is_answered_before_the_stack_and_seen_by_all(link
         assert server.stats()["lost_writes"] == 0
 
 
+@pytest.mark.not_on_gpu(reason="accepted sets go to a store in the host's memory")
 @in_own_network
 def test_a_server_that_stops_has_taken_over_what_was_accepted(link, tmp_path):
     """The next server finds it in the memory file."""

@@ -291,6 +291,18 @@ TEST(Checker, AnEvictedItemIsGoneUnlessTheEvictionIsOptional) {
   }
 }
 
+TEST(Checker, AnUnseenEvictionTakesWhateverItemThereIsAndItDoesNotComeBack) {
+  for (const bool back : {false, true}) {
+    HistoryBuilder history;
+    history.set(0, 0, 1, "a", 7);
+    history.set(0, 2, 3, "b", 8);
+    history.miss(0, 4, 5);
+    if (back) history.hit(0, 6, 7, "b", 8);
+    history.evict(0, 10, kAnyItem).options |= kOptional;
+    back ? history.expect_bad() : history.expect_good();
+  }
+}
+
 TEST(Checker, ExpiryIsJudgedByTheClockThatTheOperationSaw) {
   HistoryBuilder good;
   good.set(0, 0, 1, "a").exptime = 2;

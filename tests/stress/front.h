@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "store/host/store.h"
+#include "engine/testing/rig.h"
 
 namespace warpcache::stress {
 
@@ -15,8 +15,8 @@ class Front {
 
   // For the store of the next run.
   virtual store::CopyHooks hooks() = 0;
-  // From now on items of this store are copied; until stop().
-  virtual void start(store::Store& store) = 0;
+  // From now on items of this rig's store are copied; until stop().
+  virtual void start(engine::Rig& rig) = 0;
   virtual void stop() = 0;
 
   // It answers sets before the store has them.

@@ -25,9 +25,9 @@ store::CopyHooks NicFront::hooks() {
   return nic_cache::hooks_of(program_->table());
 }
 
-void NicFront::start(store::Store& store) {
-  store_ = &store;
-  writer_.emplace(store);
+void NicFront::start(engine::Rig& rig) {
+  rig_ = &rig;
+  if (write_back_on_) writer_.emplace(dynamic_cast<store::Store&>(rig.store()));
   stopping_ = false;
   thread_ = std::thread([this] {
     std::vector<std::vector<uint8_t>> dropped;
@@ -47,7 +47,7 @@ void NicFront::start(store::Store& store) {
 void NicFront::copy(Bytes key) {
   const uint32_t version = program_->table().version_of(key);
   settle();
-  store_->visit_locked(key, [&](const store::Item& item) {
+  rig_->visit_item(key, [&](const store::Item& item) {
     nic_cache::copy_item(program_->table(), item, version);
   });
 }

@@ -26,7 +26,7 @@ class NicFront final : public Front {
   std::string load();
 
   store::CopyHooks hooks() override;
-  void start(store::Store& store) override;
+  void start(engine::Rig& rig) override;
   void stop() override;
   bool writes() const override { return write_back_on_; }
   void settle() override;
@@ -44,7 +44,7 @@ class NicFront final : public Front {
   std::unique_ptr<nic_cache::LoadedProgram> program_;  // a new one for each run
   std::unique_ptr<nic_cache::WriteBack> write_back_;
   std::optional<nic_cache::StoreWriter> writer_;
-  store::Store* store_ = nullptr;
+  engine::Rig* rig_ = nullptr;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> answered_{0};

@@ -22,7 +22,7 @@ enum class Kind : uint8_t {
   kDecr,
   kTouch,
   kFlush,  // of all keys, so it is in the history of every key
-  kEvict,  // logged by the server: the item with `cas_compare` is evicted
+  kEvict,  // logged by the server: the item with `cas_compare`, or kAnyItem, is evicted
 };
 
 enum class Outcome : uint8_t {
@@ -40,6 +40,8 @@ enum class Outcome : uint8_t {
   kNonNumeric,
   kNoMemory,
 };
+
+inline constexpr uint64_t kAnyItem = 0;  // in place of a CAS id
 
 // Bits of Operation::options: flags of the request.
 enum Option : uint32_t {

@@ -201,7 +201,8 @@ bool apply_touch(const Operation& op, const Choice& choice, const CasBook& book,
 }
 
 bool apply_evict(const Operation& op, const CasBook& book, State* state) {
-  if (!state->present || !bind_cas(op.cas_compare, book, state)) return false;
+  if (!state->present) return false;
+  if (op.cas_compare != kAnyItem && !bind_cas(op.cas_compare, book, state)) return false;
   *state = {};
   return true;
 }

@@ -22,6 +22,7 @@ namespace warpcache::stress {
 
 namespace {
 
+constexpr size_t kUnseenMax = 16;     // evictions of a key in a round
 constexpr size_t kBookMax = 200'000;  // CAS ids kept for each key
 
 // Advances the time, does maintenance if the store has no thread for it, and changes limits.
@@ -72,6 +73,11 @@ class Run {
   void note_upkeep();
   void add_to_histories(const Operation& op);
   void add_evictions(int64_t stopped, int64_t read);
+  void add_unseen_evictions(int64_t stopped);
+  bool may_evict_unseen() const {
+    return effort_.engine != engine::RigKind::kCpu && effort_.front != nullptr &&
+           !scenario_.keep_all && !scenario_.maintenance_thread;
+  }
   void check_keys();
   void check_key(uint32_t key);
   void fail(const std::string& what);
@@ -179,6 +185,27 @@ void Run::add_evictions(int64_t stopped, int64_t read) {
   late_evictions_ = std::move(late);
 }
 
+// Of each key as many as there were replies without an item, in this round before the last reads:
+// nobody evicts meanwhile.
+void Run::add_unseen_evictions(int64_t stopped) {
+  for (uint32_t key = 0; key < histories_.size(); ++key) {
+    std::vector<Operation>& history = histories_[key];
+    const auto shows_none = [](const Operation& op) {
+      return op.outcome != Outcome::kHit && op.kind != Kind::kFlush;
+    };
+    const auto count = std::count_if(history.begin(), history.end(), shows_none);
+    Operation op;
+    op.kind = Kind::kEvict;
+    op.outcome = Outcome::kOk;
+    op.session = kEvictSession;
+    op.key = key;
+    op.options = kOptional;
+    op.cas_compare = kAnyItem;
+    op.responded = stopped;
+    history.insert(history.end(), std::min<size_t>(static_cast<size_t>(count), kUnseenMax), op);
+  }
+}
+
 // Ends the round. REQUIRES: all other clients wait.
 void Run::gather() {
   const int64_t stopped = now_ns();
@@ -192,6 +219,7 @@ void Run::gather() {
     for (const std::string& failure : client->failures()) report_.failures.push_back(failure);
   }
   add_evictions(stopped, read);
+  if (may_evict_unseen()) add_unseen_evictions(stopped);
   next_key_ = 0;
   ++report_.rounds;
   note_upkeep();
@@ -253,7 +281,7 @@ void Run::work(uint32_t thread) {
 Report Run::go() {
   start_ = now_ns();
   keeper_ = std::make_unique<Keeper>(scenario_, *rig_);
-  if (effort_.front != nullptr) effort_.front->start(dynamic_cast<store::Store&>(rig_->store()));
+  if (effort_.front != nullptr) effort_.front->start(*rig_);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < scenario_.threads; ++i) threads.emplace_back([this, i] { work(i); });
   for (std::thread& thread : threads) thread.join();

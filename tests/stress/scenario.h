@@ -50,10 +50,11 @@ struct Effort {
   uint64_t operations = 0;  // stop after this number of checked ones; 0: no such limit
   double seconds = 2;       // stop after this time
   uint64_t seed = 1;
-  // On a GPU evictions are not seen, so the eviction of a checked key is a failure of the run; and
-  // no allocations can be made to fail.
+  // On a GPU evictions are not seen, so the eviction of a checked key is a failure of the run,
+  // unless there is a front and the keeper does maintenance: then an item may have been evicted at
+  // any time of a round, some times. No allocations can be made to fail.
   engine::RigKind engine = engine::RigKind::kCpu;
-  // Reads go to it too; null: none. For the CPU engine.
+  // Reads go to it too; null: none. One that writes is for the CPU engine.
   Front* front = nullptr;
 };
 

@@ -39,6 +39,9 @@ class CpuRig final : public Rig {
     }
     return true;
   }
+  void visit_item(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+    (void)store_->visit_locked(key, visit);
+  }
 
  private:
   RigConfig config_;
@@ -95,6 +98,9 @@ class CudaRig final : public Rig {
     for (const auto& engine : engines_) engine->release_device();
   }
   bool value_of(const store::Item&, std::string*) override { return false; }
+  void visit_item(Bytes key, const std::function<void(const store::Item&)>& visit) override {
+    (void)store_->visit_item(key, visit);
+  }
   bool write_device(MutableBytes to, const uint8_t* from) override {
     gpu::CudaStream stream;  // so that no persistent kernel is waited for
     return stream.create(gpu::CudaStream::Priority::kNormal) &&

@@ -3,6 +3,7 @@
 // A store and engines on it, for tests that check all engines by the same rules.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -44,6 +45,9 @@ class Rig {
   virtual void rest() {}
   // The value of an item that walk() shows. False: this rig cannot read it.
   virtual bool value_of(const store::Item& item, std::string* value) = 0;
+  // Calls visit(item) if the key has an item that can be copied now (StoreConfig::copies); nobody
+  // changes it meanwhile.
+  virtual void visit_item(Bytes key, const std::function<void(const store::Item&)>& visit) = 0;
   // Writes to an Engine::device_window(), as a transport does. False: there is no device.
   virtual bool write_device(MutableBytes /*to*/, const uint8_t* /*from*/) { return false; }
 };

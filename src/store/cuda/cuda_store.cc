@@ -42,7 +42,12 @@ uint64_t free_bytes(gpu::DeviceFaults& faults) {
 }  // namespace
 
 CudaStore::CudaStore(const CudaStoreConfig& config, gpu::DeviceFaults& faults)
-    : StoreOwner(config.store.manual_clock), config_(config), faults_(faults) {}
+    : StoreOwner(config.store.manual_clock),
+      config_(config),
+      faults_(faults),
+      copies_(config.store.copies) {
+  config_.store.copies = {};  // device code has no use for them
+}
 
 std::string CudaStore::create(const CudaStoreConfig& config, gpu::DeviceFaults& faults,
                               std::unique_ptr<CudaStore>* store) {
@@ -102,6 +107,7 @@ std::string CudaStore::start() {
   if (is_split) shadow.near_bytes = arena_.bytes();
   tables_.fill(config, shadow, unix_start());
   shadow.shared->epoch_slots = config.readers_max;
+  shadow.shared->evicted_mail = mail_.as<EvictedMail>();
   core_ = tables_.core_at(device_tables_.data(), arena_.data(), seed);
   if (is_split) {
     core_.near_bytes = arena_.bytes();
@@ -131,6 +137,10 @@ std::string CudaStore::take_memory(const Geometry& geometry) {
   if (!stats_copy_.allocate(host, tables_.stats_bytes()) ||
       !call_.allocate(host, sizeof(ServiceCall)) || !walk_call_.allocate(host, sizeof(WalkCall)) ||
       !walk_buffer_.allocate(host, uint64_t{kWalkedBytes} * kWalkedMax)) {
+    return "the system does not give pinned memory";
+  }
+  if (copies_.on() &&
+      (!mail_.allocate(host, sizeof(EvictedMail)) || !noted_.allocate(host, sizeof(NotedKeys)))) {
     return "the system does not give pinned memory";
   }
   return take_arena(geometry);
@@ -230,15 +240,32 @@ void CudaStore::maintain() {
   } while (result.result != 0 && !is_stopping());
 }
 
-bool CudaStore::wait(const char* what) const {
-  return faults_.check(cudaGetLastError(), what) &&
-         faults_.check(cudaStreamSynchronize(stream_.get()), what);
+bool CudaStore::wait(const char* what) {
+  if (!faults_.check(cudaGetLastError(), what)) return false;
+  if (mail_.bytes() != 0) {
+    cudaError_t state = cudaErrorNotReady;
+    for (uint32_t round = 0; state == cudaErrorNotReady; ++round) {
+      if (round != 0) detail::wait_round(round);
+      answer_mail();
+      state = cudaStreamQuery(stream_.get());
+    }
+    if (!faults_.check(state, what)) return false;
+  }
+  return faults_.check(cudaStreamSynchronize(stream_.get()), what);
 }
 
 bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes key,
                      MutableBytes* parts) {
   const std::lock_guard guard(service_mutex_);
+  if (!call_locked(op, argument, key, parts)) return false;
+  if (result != nullptr) *result = *call_.as<ServiceCall>();
+  return true;
+}
+
+// REQUIRES: service_mutex_ is held.
+bool CudaStore::call_locked(ServiceOp op, uint64_t argument, Bytes key, MutableBytes* parts) {
   if (faults_.failed()) return false;
+  if (copies_.on()) flush_copies_before(op, argument);
   ServiceCall& message = *call_.as<ServiceCall>();
   message.op = op;
   message.argument = argument;
@@ -249,7 +276,7 @@ bool CudaStore::call(ServiceOp op, uint64_t argument, ServiceCall* result, Bytes
   launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
                  launch_number_, evacuators_, stream_.get());
   if (!wait("maintaining the store")) return false;
-  if (result != nullptr) *result = message;
+  if (op == ServiceOp::kFlushPrefix || op == ServiceOp::kClock) next_flush_due_ = message.next_due;
   return true;
 }
 
@@ -282,7 +309,11 @@ void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 
 // The clock of the host, not the copy on the device: that one may be seconds old while others keep
 // the device busy.
-Clock CudaStore::clock() const { return {read_clock(), unix_start()}; }
+Clock CudaStore::clock() const {
+  const uint32_t now = read_clock();
+  if (copies_.on()) copies_.tell_clock(now);
+  return {now, unix_start()};
+}
 
 bool CudaStore::set_memory_limit(uint64_t bytes) {
   const uint64_t segments = std::min<uint64_t>(bytes >> core_.segment_shift, UINT32_MAX);
@@ -290,6 +321,75 @@ bool CudaStore::set_memory_limit(uint64_t bytes) {
   if (!call(ServiceOp::kSetTarget, segments, &result) || result.result == 0) return false;
   wake();
   return true;
+}
+
+// --- Copies
+
+// What the operation flushes. Items are not read for copies meanwhile: that is an operation too.
+void CudaStore::flush_copies_before(ServiceOp op, uint64_t argument) {
+  const bool due = next_flush_due_ != 0 && next_flush_due_ <= argument;
+  if (op == ServiceOp::kClock) copies_.tell_clock(static_cast<uint32_t>(argument));
+  if (op == ServiceOp::kFlush || (op == ServiceOp::kFlushPrefix && argument == 0) ||
+      (op == ServiceOp::kClock && due)) {
+    copies_.flush();
+  }
+}
+
+Status CudaStore::visit_item(Bytes key, const std::function<void(const Item&)>& visit) {
+  if (key.size == 0 || key.size > UINT8_MAX) return Status::kOk;
+  const std::lock_guard guard(service_mutex_);
+  if (faults_.failed() || !faults_.check(gpu::attach_thread(), "reading an item")) {
+    return Status::kOk;
+  }
+  const CopyGuard::Seen seen = copies_.look(key);
+  if (seen.changing) return Status::kDeferred;
+  if (!call_locked(ServiceOp::kRead, 0, key, nullptr)) return Status::kOk;
+  ServiceCall& message = *call_.as<ServiceCall>();
+  if (message.result == 0) return Status::kOk;
+  message.item.store_flush_generation(copies_.generation());
+  const bool filled = copies_.fill(seen, [&] { visit(message.item); });
+  return filled ? Status::kOk : Status::kDeferred;
+}
+
+void CudaStore::note_read(const std::vector<std::vector<uint8_t>>& keys) {
+  for (size_t first = 0; first < keys.size(); first += kNotedMax) {
+    const std::lock_guard guard(service_mutex_);
+    if (faults_.failed() || !faults_.check(gpu::attach_thread(), "noting reads")) return;
+    NotedKeys& noted = *noted_.as<NotedKeys>();
+    noted.count = static_cast<uint32_t>(std::min<size_t>(keys.size() - first, kNotedMax));
+    for (uint32_t i = 0; i < noted.count; ++i) {
+      const std::vector<uint8_t>& key = keys[first + i];
+      WC_ASSERT(key.size() <= sizeof noted.keys[i].text);
+      noted.keys[i].size = static_cast<uint32_t>(key.size());
+      std::copy(key.begin(), key.end(), noted.keys[i].text);
+    }
+    launch_note_read(core_, &noted, stream_.get());
+    if (!wait("noting reads")) return;
+    for (uint32_t i = 0; i < noted.count; ++i) {
+      const NotedKeys::Key& key = noted.keys[i];
+      if (key.found == 0) copies_.drop({key.text, key.size});
+    }
+  }
+}
+
+void CudaStore::answer_mail() {
+  EvictedMail& mail = *mail_.as<EvictedMail>();
+  const uint32_t sent = load_acquire(&mail.sent);
+  if (WC_LIKELY(sent == load_relaxed(&mail.answered)) || !spin_try_lock(&mail_lock_)) return;
+  const uint32_t answered = load_relaxed(&mail.answered);
+  if (answered != EvictedMail::kClosed && answered != load_acquire(&mail.sent)) {
+    const uint32_t number = load_acquire(&mail.sent);
+    copies_.drop({mail.key, mail.key_size});
+    store_release(&mail.answered, number);
+  }
+  spin_unlock(&mail_lock_);
+}
+
+void CudaStore::stop_copies() {
+  if (!copies_.on()) return;
+  copies_.flush();
+  const SpinGuard guard(&mail_lock_);
+  store_release(&mail_.as<EvictedMail>()->answered, EvictedMail::kClosed);
 }
 
 // --- Reservations

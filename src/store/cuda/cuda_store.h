@@ -17,6 +17,7 @@
 
 #include "gpu/device.h"
 #include "store/cuda/block_resources.h"
+#include "store/cuda/copy_guard.h"
 #include "store/cuda/service_kernels.h"
 #include "store/host/owner.h"
 #include "store/host/tables.h"
@@ -59,6 +60,24 @@ class CudaStore final : public StoreOwner {
     if (free_segments < low_water) wake();
   }
 
+  // --- Copies of items outside of the store (StoreConfig::copies). Without them nothing of this is
+  // called, except copies().
+
+  CopyGuard& copies() { return copies_; }
+  // Calls visit(item) if the key has an item, with its header, key and, up to kReadValueMax bytes,
+  // value; nobody changes it before `visit` has returned. kDeferred: a batch under way may change
+  // it; try again later. From any thread.
+  Status visit_item(Bytes key, const std::function<void(const Item&)>& visit);
+  // The keys were read elsewhere, from copies. Drops copies of what is not there.
+  void note_read(const std::vector<std::vector<uint8_t>>& keys);
+  // Answers a kernel that evicts an item with a copy. Whoever waits for a kernel calls it, again
+  // and again: the kernel waits for the answer.
+  void answer_evictions() {
+    if (copies_.on()) answer_mail();
+  }
+  // The device has failed: no copy can be read any more, and none is made.
+  void stop_copies();
+
   // --- Reservations. The caller writes the value. reserve() also gives the parts of its place, in
   // device memory or in pinned memory of the host: the rest of a segment, whole segments, and the
   // start of one. `parts` is pinned memory for reserved_parts_max() of the largest size. kDeferred:
@@ -95,11 +114,17 @@ class CudaStore final : public StoreOwner {
   // failed.
   bool call(ServiceOp op, uint64_t argument, ServiceCall* result = nullptr, Bytes key = {},
             MutableBytes* parts = nullptr);
-  bool wait(const char* what) const;
+  bool call_locked(ServiceOp op, uint64_t argument, Bytes key, MutableBytes* parts);
+  void flush_copies_before(ServiceOp op, uint64_t argument);
+  bool wait(const char* what);
+  void answer_mail();
   bool is_stopping();
 
   CudaStoreConfig config_;
   gpu::DeviceFaults& faults_;
+  mutable CopyGuard copies_;
+  gpu::CudaMemory mail_;    // pinned: EvictedMail; empty: there are no copies
+  uint32_t mail_lock_ = 0;  // held by the thread that answers
   Tables tables_;
   Core core_;
   gpu::CudaMemory arena_;
@@ -124,6 +149,8 @@ class CudaStore final : public StoreOwner {
   mutable std::mutex service_mutex_;  // guards what follows
   gpu::CudaStream stream_;
   gpu::CudaMemory call_;
+  gpu::CudaMemory noted_;        // pinned: NotedKeys; empty: there are no copies
+  uint32_t next_flush_due_ = 0;  // the next second at which a prefix is flushed; 0: none
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;

@@ -47,6 +47,41 @@ __device__ void inspect(const Core& core, ServiceCall& call) {
   call.result = 1;
 }
 
+// The value is copied without the lock: the reader's epoch keeps its bytes. Whether the item is
+// still the same is the host's to know (copy_guard.h).
+__device__ void read(const Core& core, ServiceCall& call) {
+  const StoreRef store{core};
+  uint8_t key[256];
+  for (uint32_t i = 0; i < call.key_size; ++i) key[i] = call.key[i];
+  const Bytes bytes = {key, call.key_size};
+  const Item* item = nullptr;
+  {
+    LockedPair pair(store, store.hash(bytes));
+    const Found found = pair.find(bytes);
+    call.result = found && pair.alive(*found.item, store.clock().now) ? 1 : 0;
+    if (call.result == 0) return;
+    found.item->store_bits(static_cast<uint8_t>(found.item->load_bits() | kItemCopied));
+    call.item = *found.item;
+    item = found.item;
+  }
+  if (item->chained()) return;
+  const uint32_t size = item->value_size < kReadValueMax ? item->value_size : kReadValueMax;
+  for (uint32_t i = 0; i < size; ++i) call.key[call.key_size + i] = item->value_data()[i];
+}
+
+// The next second at which a prefix is flushed; 0: none.
+__device__ uint32_t next_flush_due(const Core& core) {
+  Shared& shared = *core.shared;
+  uint32_t next = 0;
+  if (load_relaxed(&shared.flushes_due) == 0) return next;
+  const SpinGuard flushes(&shared.flush_lock);
+  for (uint32_t i = 0; i < load_relaxed(&shared.flushed_prefix_count); ++i) {
+    const uint32_t due = load_relaxed(&shared.flushed_prefixes[i].due);
+    if (due != 0 && (next == 0 || due < next)) next = due;
+  }
+  return next;
+}
+
 __device__ void reserve(const Core& core, ServiceCall& call) {
   uint32_t id = 0;
   call.status = reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
@@ -80,10 +115,12 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kFlushPrefix:
       call.status =
           flush_prefix(core, {call.key, call.key_size}, static_cast<uint32_t>(call.argument));
+      call.next_due = next_flush_due(core);
       break;
     case ServiceOp::kClock:
       store_relaxed(&core.shared->now, static_cast<uint32_t>(call.argument));
       flush_due_prefixes(core, static_cast<uint32_t>(call.argument));
+      call.next_due = next_flush_due(core);
       break;
     case ServiceOp::kExpire:
       for (uint32_t i = 0; i < Maintainer::kExpireStepsMax && maintainer.expire(); ++i) {
@@ -103,13 +140,16 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kInspect:
       inspect(core, call);
       break;
+    case ServiceOp::kRead:
+      read(core, call);
+      break;
   }
 }
 
 // The leader's work. Reader 0 is maintenance's; it enters an epoch only to inspect.
 __device__ void lead(const Core& core, DeviceMaintainer& state, ServiceCall& call) {
   const StoreRef store{core};
-  const bool reads = call.op == ServiceOp::kInspect;
+  const bool reads = call.op == ServiceOp::kInspect || call.op == ServiceOp::kRead;
   if (reads) store.enter_batch(state.thread);
   serve(core, state.maintainer, call);
   if (reads) store.leave_batch(state.thread);
@@ -220,6 +260,22 @@ __global__ void __launch_bounds__(kWalkWarps* gpu::kWarpSize, kServiceBlocksMin)
   call->count = count;
 }
 
+// A warp notes one key at a time. Like the walk's it must fit beside the persistent kernel.
+__global__ void __launch_bounds__(kWalkWarps* gpu::kWarpSize, kServiceBlocksMin)
+    note_read_kernel(Core core, NotedKeys* noted) {
+  if (gpu::lane_id() != 0) return;
+  const StoreRef store{core};
+  const uint32_t now = store.clock().now;
+  for (uint32_t i = gpu::warp_id(); i < noted->count; i += kWalkWarps) {
+    NotedKeys::Key& key = noted->keys[i];
+    const Bytes text = {key.text, key.size};
+    LockedPair pair(store, store.hash(text));
+    const Found found = pair.find(text);
+    key.found = found && pair.alive(*found.item, now) ? 1 : 0;
+    if (key.found != 0) record_hit(found, now);
+  }
+}
+
 }  // namespace
 
 uint64_t maintainer_bytes(uint32_t evacuators) {
@@ -237,6 +293,10 @@ void launch_service(const Core& core, ThreadCounters* counters, void* maintainer
   gpu::start_kernel(service_kernel, {frees ? 1 + evacuators : 1, kServiceThreads}, 0, stream, core,
                     counters, static_cast<DeviceMaintainer*>(maintainer), call, launch_number,
                     evacuators);
+}
+
+void launch_note_read(const Core& core, NotedKeys* noted, cudaStream_t stream) {
+  gpu::start_kernel(note_read_kernel, {1, kWalkWarps * gpu::kWarpSize}, 0, stream, core, noted);
 }
 
 void launch_walk(const Core& core, WalkCall* call, uint8_t* buffer, cudaStream_t stream) {

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "store/host/owner.h"
@@ -27,7 +28,11 @@ enum class ServiceOp : uint32_t {
                // more
   kAbandon,    // argument: the id
   kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
+  kRead,       // likewise, and the item is marked as copied: `key` and the value follow `item`
 };
+
+// Bytes of a value that kRead copies at most.
+inline constexpr uint32_t kReadValueMax = 1536;
 
 // In pinned host memory.
 struct ServiceCall {
@@ -39,11 +44,13 @@ struct ServiceCall {
   Status status;
   uint32_t free_segments;
   uint32_t low_water;
+  uint32_t next_due;  // of kFlushPrefix and kClock: the next second at which a prefix is flushed; 0
   uint64_t segment_limit;
   Clock clock;
   alignas(16) Item item;
-  uint8_t key[256];
+  uint8_t key[256 + kReadValueMax];  // of an item in one piece the value follows the key
 };
+static_assert(offsetof(ServiceCall, key) == offsetof(ServiceCall, item) + sizeof(Item));
 
 // Makes the driver allocate the local memory that kernels need when their threads have too few
 // registers: hundreds of megabytes. Without this call the driver allocates it at the first launch,
@@ -55,6 +62,20 @@ void take_kernel_memory(cudaStream_t stream);
 uint64_t maintainer_bytes(uint32_t evacuators);
 void launch_service(const Core& core, ThreadCounters* counters, void* maintainer, ServiceCall* call,
                     uint32_t launch_number, uint32_t evacuators, cudaStream_t stream);
+
+// Keys whose items were read elsewhere.
+inline constexpr uint32_t kNotedMax = 512;
+struct NotedKeys {
+  struct Key {
+    uint32_t size;
+    uint32_t found;  // out: 1: the item is there
+    uint8_t text[256];
+  };
+  uint32_t count;
+  Key keys[kNotedMax];
+};
+// `noted`: pinned.
+void launch_note_read(const Core& core, NotedKeys* noted, cudaStream_t stream);
 
 // Copies header and key of the live items in the pairs from `first_pair` on, until the buffer is
 // full or some milliseconds have passed.

@@ -45,7 +45,7 @@ struct StoreConfig {
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
   Observer* observer = nullptr;         // outlives the store; host stores only; null: none
   Faults* faults = nullptr;             // likewise; tests
-  CopyHooks copies;                     // of the owner of copies; host stores only
+  CopyHooks copies;                     // of the owner of copies
   uint32_t flushed_prefixes_max = 64;   // flushed and not yet swept; at most kFlushedPrefixesMax
   std::string
       file;  // -e: the store lies in this file, and outlives the process; empty: it does not

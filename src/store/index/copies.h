@@ -10,7 +10,18 @@
 //   tell_clock()    before the store's clock advances
 //
 // So whoever has seen a change in the store finds no copy from before it.
+//
+// A store in a device's memory cannot call its owner. There the host takes the copies of all keys
+// away that a batch may change, before the batch begins (cuda/copy_guard.h); of what the device
+// does by itself, flushes and the clock come from the host, which calls the hooks before, and
+// evictions are told to the host one by one:
+//
+//   report_eviction()  before an item with a copy is evicted; returns when there is none any more
 #pragma once
+
+#if defined(__CUDA_ARCH__)
+#include <cuda/atomic>
+#endif
 
 #include <cstdint>
 
@@ -40,6 +51,27 @@ WC_HD inline void flush_copies(const Core& core, uint32_t generation) {
   (void)generation;
 #endif
 }
+
+#if defined(__CUDA_ARCH__)
+// The lock of the item's pair is held. The host answers while it waits for any kernel
+// (CudaStore::answer_evictions()).
+__device__ inline void report_eviction(const Core& core, const Item& item) {
+  if ((item.load_bits() & kItemCopied) == 0) return;
+  const SpinGuard guard(&core.shared->evicted_mail_lock);
+  EvictedMail& mail = *core.shared->evicted_mail;
+  mail.key_size = item.key_size;
+  for (uint32_t i = 0; i < item.key_size; ++i) mail.key[i] = item.key_data()[i];
+  using Word = ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_system>;
+  uint32_t number = Word(mail.sent).load(::cuda::memory_order_relaxed) + 1;
+  if (number == EvictedMail::kClosed) number = 0;
+  Word(mail.sent).store(number, ::cuda::memory_order_release);
+  uint32_t answered = 0;
+  for (uint32_t tries = 0; answered != number && answered != EvictedMail::kClosed; ++tries) {
+    if (tries != 0) spin_wait(tries);
+    answered = Word(mail.answered).load(::cuda::memory_order_acquire);
+  }
+}
+#endif
 
 inline void tell_clock(const Core& core, uint32_t now) {
   const CopyHooks& copies = core.shared->copies;

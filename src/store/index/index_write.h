@@ -83,6 +83,8 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
   if (core.shared->observer != nullptr) {
     core.shared->observer->evicted(item, load_relaxed(&core.shared->now));
   }
+#else
+  if (WC_UNLIKELY(core.shared->evicted_mail != nullptr)) report_eviction(core, item);
 #endif
 }
 

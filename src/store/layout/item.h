@@ -34,6 +34,7 @@ enum ItemBit : uint8_t {
   kItemTokenSent = 1u << 1,  // one client has the recache token
   kItemFetched = 1u << 2,    // read since it was stored
   kItemBinaryKey = 1u << 3,  // the key came base64-encoded
+  kItemCopied = 1u << 4,     // of a device: a copy of it may be outside of the store (copies.h)
 };
 
 // How the item lies in memory. Constant from allocation on.

@@ -33,6 +33,17 @@ struct CopyHooks {
   void (*clock)(void* context, uint32_t now) = nullptr;         // server second
 };
 
+// How a device says that it evicts an item with a copy, and waits until that is taken away. In
+// pinned host memory. Device code fills it with Shared::evicted_mail_lock held.
+struct EvictedMail {
+  static constexpr uint32_t kClosed = UINT32_MAX;  // `answered`: nobody answers any more
+
+  alignas(64) uint32_t sent;  // counts them; never kClosed
+  uint32_t key_size;
+  uint8_t key[256];
+  alignas(64) uint32_t answered;  // the last of `sent` whose copy is gone. The host writes it
+};
+
 // Where a thread appends. An append point has one open segment for each expiry class.
 struct alignas(64) AppendPoint {
   uint32_t lock;
@@ -50,11 +61,12 @@ struct Shared {
   uint32_t append_point_count;
   uint32_t ttl_classes;
   uint32_t low_water_share;
-  uint32_t copy_reserve;  // segments that only maintenance may take
-  bool keep_all;          // -M: nothing alive is evicted
-  Observer* observer;     // null: none; device code never calls it
-  Faults* faults;         // likewise
-  CopyHooks copies;
+  uint32_t copy_reserve;      // segments that only maintenance may take
+  bool keep_all;              // -M: nothing alive is evicted
+  Observer* observer;         // null: none; device code never calls it
+  Faults* faults;             // likewise
+  CopyHooks copies;           // likewise
+  EvictedMail* evicted_mail;  // of a device whose items have copies; else null
   // Called by any thread, with locks held: must not block for long. May be null.
   void (*low_on_segments)(void* context);
   void* low_on_segments_context;
@@ -99,6 +111,7 @@ struct Shared {
   uint32_t flushed_prefix_limit;     // slots that may be used; constant after creation
   uint32_t flush_lock;               // one flush at a time
   uint32_t flushes_due;              // 1: some prefix has a second at which it is flushed
+  uint32_t evicted_mail_lock;        // guards `evicted_mail`; taken last
   FlushedPrefix flushed_prefixes[kFlushedPrefixesMax];
 
   // What eviction learns from: see reclaim/young_share.h. Atomic; by Generation.

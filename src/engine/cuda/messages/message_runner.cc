@@ -34,6 +34,7 @@ MessageRunner::MessageRunner(EngineParts& parts, uint32_t number)
       config_(parts.config),
       faults_(parts.faults),
       admin_(parts.admin),
+      changes_(parts.store.copies(), kFramesMax),
       first_pin_(number * kLargeBuffers + 1),
       runner_(parts.config.jobs, parts.store, parts.faults) {}
 
@@ -80,6 +81,7 @@ uint64_t MessageRunner::device_bytes(const CudaEngineConfig& config) {
 void MessageRunner::begin(Batch* batch) {
   WC_ASSERT(batch_ == nullptr && batch->entries.size() <= kBatchEntriesMax);
   batch_ = batch;
+  if (changes_.on()) changes_.begin(*batch);
   begin_batch(*batch);
   begin_round();
 }
@@ -344,6 +346,7 @@ void MessageRunner::fail_datagram(const BatchEntry& entry, Bytes error) {
 // Turns answers into spans. Neighbouring bytes in memory share a span.
 void MessageRunner::finish() {
   Batch& batch = *batch_;
+  if (changes_.on()) changes_.end();
   for (uint32_t index = 0; index < batch.entries.size(); ++index) {
     BatchEntry& entry = batch.entries[index];
     entry.first_span = static_cast<uint32_t>(batch.spans.size());

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cuda/changed_keys.h"
 #include "engine/cuda/engine_parts.h"
 #include "engine/cuda/runtime/job_runner.h"
 
@@ -93,6 +94,7 @@ class MessageRunner {
   const CudaEngineConfig& config_;
   gpu::DeviceFaults& faults_;
   AdminHandler& admin_;
+  ChangedKeys changes_;
   uint32_t first_pin_;  // of those for this runner's large buffers
 
   gpu::CudaMemory frames_;                // pinned: protocol::Frame

@@ -58,6 +58,10 @@ std::string PacketRunner::start() {
   return runner_.start();
 }
 
+protocol::FrameLimits PacketRunner::limits() const {
+  return {config_.item_size_max, UINT32_MAX, config_.cas_enabled, config_.protocol};
+}
+
 bool PacketRunner::run(const net::PacketBurst& batch) {
   begin(batch);
   return finish();
@@ -76,6 +80,7 @@ void PacketRunner::take(const net::PacketBurst& batch) {
 
 bool PacketRunner::begin_for_peer(const net::PacketBurst& batch, net::PeerDoorbell* doorbell) {
   WC_ASSERT(batch.slots == nullptr && batch.count > 1 && batch.input_bytes == 0);
+  if (changes_.on()) return false;  // what the peer will write is not known
   take(batch);
   copied_ = false;
   (void)prepare_job(batch_);
@@ -87,6 +92,7 @@ bool PacketRunner::begin_for_peer(const net::PacketBurst& batch, net::PeerDoorbe
 void PacketRunner::begin(const net::PacketBurst& batch) {
   take(batch);
   if (stage_ == Stage::kEnded) return;
+  if (changes_.on()) changes_.begin(batch, config_.udp_port, limits());
   copied_ = is_copied(batch);
   if (copied_) {
     begin_copied();
@@ -108,6 +114,12 @@ bool PacketRunner::ended() {
 bool PacketRunner::finish() {
   while (!ended()) {
   }
+  const bool done = finish_rounds();
+  if (changes_.on()) changes_.end();
+  return done;
+}
+
+bool PacketRunner::finish_rounds() {
   stage_ = Stage::kNone;
   if (faults_.failed()) return false;
   if (batch_.count == 0) return true;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cuda/changed_keys.h"
 #include "engine/cuda/runtime/job_runner.h"
 #include "request/counters.h"
 
@@ -77,8 +78,10 @@ class PacketRunner {
         store_(store),
         faults_(faults),
         counters_(counters),
+        changes_(store.copies(), kPacketsMax),
         runner_(config.jobs, store, faults) {}
   std::string start();
+  protocol::FrameLimits limits() const;
   void take(const net::PacketBurst& batch);
   PacketJob& prepare_job(const net::PacketBurst& batch);
   uint32_t next_combine_round();
@@ -88,6 +91,7 @@ class PacketRunner {
   void begin_copying_back();
   bool copies_ended();
   bool finish_copies();
+  bool finish_rounds();
   bool run_again();
   void collect();
   uint32_t hand_back();
@@ -99,6 +103,7 @@ class PacketRunner {
   store::CudaStore& store_;
   gpu::DeviceFaults& faults_;
   request::Counters& counters_;
+  ChangedKeys changes_;
   net::PacketBurst batch_;  // the latest
   Stage stage_ = Stage::kNone;
   bool copied_ = false;  // the batch crosses the bus by copy engines

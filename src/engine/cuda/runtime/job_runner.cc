@@ -188,6 +188,7 @@ bool JobRunner<JobKind>::takes_too_long() const {
 
 template <typename JobKind>
 bool JobRunner<JobKind>::ended() {
+  store_.answer_evictions();
   if (waits_for_peer()) return ++polls_ % kPollsPerLook == 0 && !config_.edge->check();
   if (load_acquire(&bell().done) == number_) return true;
   return ++polls_ % kPollsPerLook == 0 && look_at_kernel();

@@ -149,6 +149,16 @@ def test_a_killed_client_frees_what_it_held(server, level, scenario):
     assert server.sockets.alive()
 
 
+@pytest.mark.long
+def test_who_does_not_read_does_not_end_others(server, level):
+    """Its messages fill what UCX has for them between the two processes. That is no message that stands before all others."""
+    restarts = server.stats()["ucx_restarts"]
+    with others(server), hostile(server, "no-reading"):
+        time.sleep(6)  # the server looks once a second, and decides after a few looks
+        assert server.stats()["ucx_restarts"] == restarts
+    wait_freed(server, level)
+
+
 def test_commands_by_rendezvous_work(server, level):
     with hostile(server, "rendezvous-of-commands"), server.sockets.connect() as sock:
         assert ask(sock, b"get by-rendezvous\r\n", b"END\r\n") == b"VALUE by-rendezvous 0 2\r\nok\r\nEND\r\n"

@@ -342,8 +342,10 @@ std::string UcxPort::restart() {
   stop_listening();
   if (worker_ != nullptr) {
     const std::lock_guard lock(wake_mutex_);
+    retired_.note("/ucx_shm");
     ucp_worker_destroy(std::exchange(worker_, nullptr));
     echo_ = nullptr;  // ended with its worker
+    retired_.hold();
   }
   report_news();
   for (auto& endpoint : endpoints_) {

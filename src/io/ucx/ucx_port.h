@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/ucx/am_port.h"
+#include "io/ucx/retired_fds.h"
 #include "io/ucx/ucx_module.h"
 
 namespace warpcache::io {
@@ -123,6 +124,7 @@ class UcxPort final : public AmPort {
   uint32_t stuck_checks_ = 0;    // calls of is_stuck() in a row that found it so
   ucp_ep_h echo_ = nullptr;      // to this port itself; made when is_stuck() first needs it
   bool echo_came_ = false;
+  RetiredFds retired_;     // of the worker before the last restart
   std::mutex wake_mutex_;  // for worker_ in wake() and restart()
   bool busy_ = false;      // a handler ran since progress() began
 

@@ -10,9 +10,11 @@ import contextlib
 import os
 import random
 import socket
+import struct
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from harness.exchange import ask
@@ -147,6 +149,47 @@ def test_a_killed_client_frees_what_it_held(server, level, scenario):
         assert held(server)["ucx_endpoints"] > level["ucx_endpoints"]
     wait_freed(server, level)
     assert server.sockets.alive()
+
+
+@pytest.mark.long
+def test_who_does_not_read_does_not_end_others(server, level):
+    """Its messages fill what UCX has for them between the two processes. That is no message that stands before all others."""
+    restarts = server.stats()["ucx_restarts"]
+    with others(server), hostile(server, "no-reading"):
+        time.sleep(6)  # the server looks once a second, and decides after a few looks
+        assert server.stats()["ucx_restarts"] == restarts
+    wait_freed(server, level)
+
+
+def begin_a_message(pid: int) -> list[str]:
+    """Reserves the next place of a process's queue in shared memory, as who is killed there leaves it; UCX 1.13's layout: the queue
+    is the small file, and begins with how many places were taken. Returns all files of that memory in /proc."""
+    files = [path for path in Path(f"/proc/{pid}/fd").iterdir() if "/ucx_shm" in os.readlink(path)]
+    queues = [path for path in files if path.stat().st_size < 1 << 20]
+    if len(queues) != 1 or len(files) < 2:
+        pytest.skip("UCX lays its shared memory out in another way")
+    with open(queues[0], "r+b", buffering=0) as memory:
+        (taken,) = struct.unpack("<Q", memory.read(8))
+        assert 0 < taken % (1 << 63) < 10_000
+        memory.seek(0)
+        memory.write(struct.pack("<Q", taken + 1))
+    return [str(path) for path in files]
+
+
+def test_half_a_message_stands_before_others_for_seconds(server):
+    """The thread's UCX starts anew. Who still knows the old memory by its number does not get another file."""
+    if server.transports != "shm":
+        pytest.skip("messages wait for each other in shared memory only")
+    with UcxServer("-t", "1", transports=server.transports) as own:
+        with own.server.connect() as sock:
+            assert ask(sock, b"set a 0 0 1\r\nx\r\n", b"\r\n") == b"STORED\r\n"
+            files = begin_a_message(own.sockets.pid)
+            sock.sendall(b"get a\r\n")
+            assert sock.recv(100) == b""
+        assert own.stats()["ucx_restarts"] == "1"
+        assert {os.readlink(path) for path in files} == {"/dev/null"}
+        with own.server.connect() as sock:
+            assert ask(sock, b"get a\r\n", b"END\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
 
 
 def test_commands_by_rendezvous_work(server, level):

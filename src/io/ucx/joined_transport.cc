@@ -50,12 +50,19 @@ bool JoinedTransport::receive(RxBurst& burst, int timeout_ms) {
     if (now < sockets_due_) return true;
     timeout_ms = 0;
   } else if (timeout_ms != 0) {
-    timeout_ms = messages_.arm() ? std::min(timeout_ms, messages_.sleep_ms_max()) : 0;
+    timeout_ms = sleep_ms(timeout_ms, now);
   }
   sockets_due_ = now + kSocketsEvery;
   if (sockets_.receive(burst, timeout_ms)) return true;
   sockets_over_ = true;
   return receive_last(burst);
+}
+
+// How long the thread may sleep when no message has come for kPollFor.
+int JoinedTransport::sleep_ms(int timeout_ms, Clock::time_point now) {
+  if (messages_.arm()) return std::min(timeout_ms, messages_.sleep_ms_max());
+  if (now < poll_until_ + kPollUnarmedFor) return 0;
+  return timeout_ms < 0 ? kUnarmedSleepMs : std::min(timeout_ms, kUnarmedSleepMs);
 }
 
 // After the end of the sockets.

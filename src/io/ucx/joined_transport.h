@@ -2,7 +2,8 @@
 //
 // Sockets and active messages as one transport of a worker. While messages come, the thread polls
 // their port and looks at the sockets every kSocketsEvery; after kPolls without one it sleeps until
-// either has something.
+// either has something. While a client of messages does not read, UCX cannot wake the thread: then
+// it polls for kPollUnarmedFor, and after that looks at messages every kUnarmedSleepMs.
 #pragma once
 
 #include <chrono>
@@ -27,10 +28,13 @@ class JoinedTransport final : public Transport {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::microseconds kPollFor{50};
   static constexpr std::chrono::microseconds kSocketsEvery{20};
+  static constexpr std::chrono::milliseconds kPollUnarmedFor{100};
+  static constexpr int kUnarmedSleepMs = 1;
   static constexpr int kPolls = 16;
 
   bool poll_messages(RxBurst& burst);
   bool receive_last(RxBurst& burst);
+  int sleep_ms(int timeout_ms, Clock::time_point now);
 
   SocketTransport& sockets_;
   AmTransport& messages_;

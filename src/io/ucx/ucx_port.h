@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/ucx/am_port.h"
+#include "io/ucx/retired_fds.h"
 #include "io/ucx/ucx_module.h"
 
 namespace warpcache::io {
@@ -70,6 +71,7 @@ class UcxPort final : public AmPort {
 
  private:
   static constexpr unsigned kAmId = 1;
+  static constexpr unsigned kEchoId = 2;  // without data; a peer's does no harm
   static constexpr uint32_t kStuckChecks = 3;
   static constexpr int kProgressMax = 32;  // so that a busy port gives others a chance
 
@@ -98,10 +100,13 @@ class UcxPort final : public AmPort {
   void report_news();
   void accept_new();
   void end_one(Endpoint& endpoint);
+  void send_echo();
 
   static void on_request(ucp_conn_request_h request, void* port);
   static ucs_status_t on_message(void* port, const void* header, size_t header_size, void* data,
                                  size_t size, const ucp_am_recv_param_t* param);
+  static ucs_status_t on_echo(void* port, const void* header, size_t header_size, void* data,
+                              size_t size, const ucp_am_recv_param_t* param);
   static void on_failure(void* endpoint, ucp_ep_h ep, ucs_status_t status);
   static void on_sent(void* request, ucs_status_t status, void* message);
   static void on_fetched(void* request, ucs_status_t status, size_t size, void* endpoint);
@@ -117,8 +122,11 @@ class UcxPort final : public AmPort {
   Endpoint* last_ = nullptr;     // that a message came from
   std::vector<Endpoint*> news_;  // failed, or nothing is under way any more
   uint32_t stuck_checks_ = 0;    // calls of is_stuck() in a row that found it so
-  std::mutex wake_mutex_;        // for worker_ in wake() and restart()
-  bool busy_ = false;            // a handler ran since progress() began
+  ucp_ep_h echo_ = nullptr;      // to this port itself; made when is_stuck() first needs it
+  bool echo_came_ = false;
+  RetiredFds retired_;     // of the worker before the last restart
+  std::mutex wake_mutex_;  // for worker_ in wake() and restart()
+  bool busy_ = false;      // a handler ran since progress() began
 
   ucp_listener_h listener_ = nullptr;
   std::string host_;  // of listen(), as the next two

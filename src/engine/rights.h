@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "base/bytes.h"
 #include "protocol/message.h"
 
@@ -17,5 +19,13 @@ class Rights {
   // Administrative commands.
   virtual bool allows_administration() const = 0;
 };
+
+// What an engine asks before it runs a request whose offsets count from `input`. Requests without a
+// key that are not administrative are allowed, and so are those that the AdminHandler judges.
+bool are_enough(const Rights& rights, const protocol::Request& request, const uint8_t* input);
+
+// Writes the reply to a request for which the rights are not enough, at most kReplyFrameMax bytes,
+// and returns its end. An item that may not be read is answered like one that does not exist.
+uint8_t* compose_denial(const protocol::Request& request, const uint8_t* input, uint8_t* out);
 
 }  // namespace warpcache::engine

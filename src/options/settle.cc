@@ -119,8 +119,6 @@ std::string settle(OptionDraft& draft) {
       return "--access needs logins: give -Y, or -S with MEMCACHED_SASL_PWDB.";
     if (options.server.sasl && options.server.sasl_password_file.empty())
       return "--access needs MEMCACHED_SASL_PWDB with -S: libsasl2 does not say who logs in.";
-    if (options.server.engine == EngineChoice::kCuda)
-      return "--access cannot be had with --engine=cuda: only the CPU engine checks rights.";
   }
   if (std::string failure = settle_filter(options); !failure.empty()) return failure;
   if (options.process.daemonize) {

@@ -120,7 +120,7 @@ def test_binary_clients(serve, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [((), "needs logins"), (("-S",), "needs MEMCACHED_SASL_PWDB"), (("-Y", "x", "--engine=cuda"), "cannot be had with --engine=cuda")],
+    [((), "needs logins"), (("-S",), "needs MEMCACHED_SASL_PWDB")],
 )
 def test_what_cannot_be_had(target, options, why):  # noqa: F811
     done = subprocess.run([target.path, "--access=rules", *options], capture_output=True, text=True, timeout=START_TIMEOUT_S)

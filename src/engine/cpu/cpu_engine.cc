@@ -221,8 +221,9 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   const protocol::Op op = slot.state.request.op;
   if (WC_UNLIKELY(!entry.authenticated)) {
     run_admin(batch, entry, index, count);
-  } else if (WC_UNLIKELY(rights_ != nullptr) && !is_allowed(slot.state)) {
-    deny(entry, slot.state);
+  } else if (WC_UNLIKELY(rights_ != nullptr) &&
+             !are_enough(*rights_, slot.state.request, batch.input)) {
+    deny(entry, slot.state.request);
   } else if (WC_UNLIKELY(request::is_administrative(op))) {
     if (!may_run_admin(entry, group_[index].state.request)) {
       if (entry.datagram) return fail_datagram(batch, entry, bytes_of(kDatagramBusy));
@@ -241,6 +242,16 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   }
   ++entry.frames_done;
   if (WC_UNLIKELY(op == protocol::Op::kQuit)) entry.close = true;
+}
+
+// --access does not allow it.
+void CpuEngine::deny(const BatchEntry& entry, const protocol::Request& request) {
+  admin_.denied();
+  if ((request.bits & protocol::kReserved) != 0) store_.abandon_reservation(entry.reservation);
+  uint8_t* const start = writer_.cursor();
+  uint8_t* const end = compose_denial(request, context_.input, start);
+  writer_.advance(end);
+  entry_reply_bytes_ += static_cast<uint32_t>(end - start);
 }
 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {

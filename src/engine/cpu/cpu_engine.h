@@ -112,8 +112,7 @@ class CpuEngine final : public Engine {
   KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
                     const protocol::Result& result, const KeyBefore& before);
-  bool is_allowed(const request::RequestState& state) const;
-  void deny(BatchEntry& entry, const request::RequestState& state);
+  void deny(const BatchEntry& entry, const protocol::Request& request);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);
   bool may_run_admin(const BatchEntry& entry, const protocol::Request& request);

@@ -3,6 +3,7 @@
 // An administration for tests of engines: it answers everything, and remembers what it was shown.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ class FakeAdmin : public AdminHandler {
   void authenticate(const protocol::Request& request, const uint8_t*, BatchEntry& entry,
                     std::string& reply) override {
     entry.authenticated = request.op == protocol::Op::kSet;
+    if (entry.authenticated) entry.user = login_user;
     reply += entry.authenticated ? "STORED\r\n" : "CLIENT_ERROR unauthenticated\r\n";
   }
+  std::shared_ptr<const Rights> rights_of(uint16_t) const override { return rights; }
+  void denied() override { ++refused; }
   bool wants_keys() const override { return wants_keys_now; }
   void saw_key(protocol::Op, Bytes key, bool hit) override {
     seen.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
@@ -46,6 +50,9 @@ class FakeAdmin : public AdminHandler {
   std::vector<uint32_t> sizes;
   std::vector<uint32_t> ttls;
   int hits = 0;
+  std::shared_ptr<const Rights> rights;  // of every user
+  uint16_t login_user = 0;
+  uint32_t refused = 0;  // for want of rights
 };
 
 }  // namespace warpcache::engine

@@ -107,7 +107,12 @@ void MessageRunner::begin_batch(Batch& batch) {
     entry.long_reply = nullptr;
     entry.waits = false;
     authenticate(entry);
-    if (!entry.close && entry.frames_done < entry.frame_count) again_.push_back(i);
+    if (entry.close || entry.frames_done == entry.frame_count) continue;
+    if (WC_UNLIKELY(entry.user != 0)) {
+      mark_denied(entry);
+      if (next_of(i) == EntryNext::kFinished) continue;
+    }
+    again_.push_back(i);
   }
   finish_bodies();
 }
@@ -185,7 +190,7 @@ void MessageRunner::add_entry(uint32_t index) {
   auto* frames = frames_.as<protocol::Frame>();
   for (uint32_t i = entry.frames_done; i < entry.frame_count && origin_.size() < kFramesMax; ++i) {
     const uint32_t frame = entry.first_frame + i;
-    if (answers_[frame].answered) continue;
+    if (answers_[frame].answered || answers_[frame].denied) continue;
     const auto place = static_cast<uint32_t>(origin_.size());
     if (i == 0 && bodies_[index] != 0) {
       info.reserved_frame = place;
@@ -282,6 +287,10 @@ MessageRunner::EntryNext MessageRunner::next_of(uint32_t index) {
       ++entry.frames_done;
     }
     if (entry.close || entry.frames_done == entry.frame_count) return EntryNext::kFinished;
+    if (answers_[entry.first_frame + entry.frames_done].denied) {
+      deny(index, entry.first_frame + entry.frames_done);
+      continue;
+    }
     const uint32_t first = entry.first_frame + entry.frames_done;
     bool has_hole = false;
     for (uint32_t i = entry.frames_done; i < entry.frame_count && !has_hole; ++i) {

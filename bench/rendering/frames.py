@@ -221,6 +221,27 @@ def buffers() -> str:
     return varied("buffers", "buffers", lambda row: names[row["buffers"]])
 
 
+@block("frames-ring")
+def ring() -> str:
+    names = {"zero-copy": "memif, no copies in the server", "ring": "DPDK's rings, no copies"}
+    found = rows(FILE, part="ring")
+    if not found:
+        return missing("ring")
+    lines = [
+        (
+            ENGINES[row["engine"]],
+            names[row["buffers"]],
+            asked(row),
+            millions(row["requests_per_s"]),
+            *quantiles(row),
+            loss(row),
+            f"{row['server_cpu_us']:.3f}",
+        )
+        for row in found
+    ]
+    return rendered(("engine", "between server and load", "M/s asked", "M/s", "p50 us", "p95", "p99", "loss", "CPU us"), lines, found)
+
+
 @block("frames-sockets")
 def sockets() -> str:
     """Figure 4.9 of the dissertation: past the kernel, by threads."""

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace warpcache::io {
@@ -50,12 +52,54 @@ class LogCapture {
   std::FILE* stream_;
 };
 
-// Memory in free huge pages of 2 MB.
+// Memory in free huge pages of 2 MB, without those that others have reserved.
 uint64_t free_huge_megabytes() {
-  std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
-  uint64_t pages = 0;
-  file >> pages;
-  return 2 * pages;
+  const std::string folder = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+  uint64_t free = 0;
+  uint64_t reserved = 0;
+  std::ifstream(folder + "free_hugepages") >> free;
+  std::ifstream(folder + "resv_hugepages") >> reserved;
+  return 2 * (free - std::min(free, reserved));
+}
+
+// Where file systems of huge pages are mounted.
+std::vector<std::filesystem::path> huge_folders() {
+  std::ifstream mounts("/proc/mounts");
+  std::vector<std::filesystem::path> found;
+  std::string device;
+  std::string folder;
+  std::string type;
+  std::string rest;
+  while (mounts >> device >> folder >> type && std::getline(mounts, rest)) {
+    if (type == "hugetlbfs") found.emplace_back(folder);
+  }
+  return found;
+}
+
+// Of all processes of a prefix: what rte_eal_get_runtime_dir() says later.
+std::filesystem::path runtime_folder(const std::string& prefix) {
+  const char* folder = std::getenv("RUNTIME_DIRECTORY");
+  if (folder == nullptr && getuid() == 0) folder = "/var/run";
+  if (folder == nullptr) folder = std::getenv("XDG_RUNTIME_DIR");
+  return std::filesystem::path(folder == nullptr ? "/tmp" : folder) / "dpdk" / prefix;
+}
+
+// Those whose names have `part`; after a number in it no further digit follows.
+void remove_files_in(const std::filesystem::path& folder, const std::string& part) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    const size_t at = name.find(part);
+    if (at == std::string::npos) continue;
+    const size_t after = at + part.size();
+    const bool goes_on = after < name.size() && name[after] >= '0' && name[after] <= '9';
+    if (!goes_on || part.back() == '_') {
+      found.push_back(file->path());
+    }
+  }
+  for (const std::filesystem::path& path : found) (void)std::filesystem::remove(path, error);
 }
 
 std::string error_text(const char* what, LogCapture& log) {
@@ -66,27 +110,15 @@ std::string error_text(const char* what, LogCapture& log) {
 
 bool huge_pages = false;
 
-}  // namespace
-
-std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
-  static bool started = false;
-  if (started) return "";
-  huge_pages = free_huge_megabytes() >= megabytes;
+// The calling thread keeps its CPUs.
+std::string initialize(std::vector<std::string> words) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   (void)sched_getaffinity(0, sizeof cpus, &cpus);
   size_t first = 0;
   while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &cpus)) ++first;
-  std::vector<std::string> words = {"warpcached", "--no-telemetry", "--log-level=*:error"};
-  words.insert(words.end(), {"--lcores", "0@" + std::to_string(first)});
-  words.insert(words.end(), {"-m", std::to_string(megabytes)});
-  words.push_back("--file-prefix=warpcached" + std::to_string(getpid()));
-  if (is_virtual) words.push_back("--iova-mode=va");
-  if (huge_pages) {
-    words.insert(words.end(), {"--in-memory", "--single-file-segments"});
-  } else {
-    words.insert(words.end(), {"--no-huge", "--no-shconf"});
-  }
+  words.insert(words.begin(), {"warpcached", "--no-telemetry", "--log-level=*:error", "--lcores",
+                               "0@" + std::to_string(first)});
   std::vector<char*> arguments;
   arguments.reserve(words.size());
   for (std::string& word : words) arguments.push_back(word.data());
@@ -94,7 +126,31 @@ std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
   const int result = rte_eal_init(static_cast<int>(arguments.size()), arguments.data());
   // It has bound this thread, whose children would inherit that.
   (void)sched_setaffinity(0, sizeof cpus, &cpus);
-  if (result < 0) return error_text("starting DPDK", log);
+  return result < 0 ? error_text("starting DPDK", log) : "";
+}
+
+// What both kinds of processes must say alike.
+std::vector<std::string> shared_words(const std::string& prefix, const char* kind) {
+  return {"--file-prefix=" + prefix, std::string("--proc-type=") + kind, "--single-file-segments",
+          "--iova-mode=va", "--no-pci"};
+}
+
+}  // namespace
+
+std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
+  static bool started = false;
+  if (started) return "";
+  huge_pages = free_huge_megabytes() >= megabytes;
+  std::vector<std::string> words = {"-m", std::to_string(megabytes)};
+  words.push_back("--file-prefix=warpcached" + std::to_string(getpid()));
+  if (is_virtual) words.push_back("--iova-mode=va");
+  if (huge_pages) {
+    words.insert(words.end(), {"--in-memory", "--single-file-segments"});
+  } else {
+    words.insert(words.end(), {"--no-huge", "--no-shconf"});
+  }
+  std::string failure = initialize(std::move(words));
+  if (!failure.empty()) return failure;
   // Other processes do not attach to this one. Its folder would stay behind when it is killed.
   std::error_code error;
   const std::filesystem::path folder = rte_eal_get_runtime_dir();
@@ -105,6 +161,43 @@ std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
   (void)rte_log_set_level_pattern("pmd.net.tap", RTE_LOG_CRIT);
   started = true;
   return "";
+}
+
+std::string shared_dpdk_prefix(const std::string& name) { return "warpcache-ring-" + name; }
+
+std::string start_shared_dpdk(const std::string& prefix, uint32_t megabytes) {
+  remove_shared_dpdk(prefix);
+  if (huge_folders().empty()) {
+    return "it needs a file system of huge pages: mount -t hugetlbfs none /dev/hugepages";
+  }
+  if (const uint64_t free = free_huge_megabytes(); free < megabytes) {
+    return "it needs " + std::to_string(megabytes) + " MB in huge pages of 2 MB, and " +
+           std::to_string(free) + " MB are free: raise /proc/sys/vm/nr_hugepages";
+  }
+  huge_pages = true;
+  std::vector<std::string> words = shared_words(prefix, "primary");
+  words.insert(words.end(), {"-m", std::to_string(megabytes)});
+  std::string failure = initialize(std::move(words));
+  if (!failure.empty()) remove_shared_dpdk(prefix);
+  return failure;
+}
+
+std::string join_shared_dpdk(const std::string& prefix) {
+  huge_pages = true;
+  return initialize(shared_words(prefix, "secondary"));
+}
+
+void remove_shared_dpdk(const std::string& prefix) {
+  std::error_code error;
+  for (const std::filesystem::path& folder : huge_folders())
+    remove_files_in(folder, prefix + "map_");
+  const std::filesystem::path folder = runtime_folder(prefix);
+  (void)std::filesystem::remove_all(folder, error);
+  (void)std::filesystem::remove(folder.parent_path(), error);  // if it is empty
+}
+
+void forget_secondary(int process) {
+  remove_files_in(rte_eal_get_runtime_dir(), "_" + std::to_string(process));
 }
 
 bool dpdk_has_huge_pages() { return huge_pages; }

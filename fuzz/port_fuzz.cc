@@ -53,11 +53,16 @@ std::string request_of(uint8_t choices, uint16_t id, std::string_view text) {
   return net::testing::frame_of(header + std::string(text), form);
 }
 
+// REQUIRES: the record has its head.
+size_t size_of_record(std::string_view bytes) {
+  return size_t{static_cast<uint8_t>(bytes[1])} | size_t{static_cast<uint8_t>(bytes[2])} << 8;
+}
+
 std::vector<std::string> frames_of(std::string_view bytes) {
   std::vector<std::string> frames;
   for (uint16_t id = 1; bytes.size() >= kRecordHead && frames.size() < kFramesMax; ++id) {
     const auto choices = static_cast<uint8_t>(bytes[0]);
-    const size_t size = static_cast<uint8_t>(bytes[1]) | static_cast<uint8_t>(bytes[2]) << 8;
+    const size_t size = size_of_record(bytes);
     bytes.remove_prefix(kRecordHead);
     const std::string_view part = bytes.substr(0, size);
     bytes.remove_prefix(part.size());
@@ -131,7 +136,7 @@ fuzz::Units split_records(std::string_view bytes) {
   while (!bytes.empty()) {
     size_t size = bytes.size();
     if (size >= kRecordHead) {
-      const size_t body = static_cast<uint8_t>(bytes[1]) | static_cast<uint8_t>(bytes[2]) << 8;
+      const size_t body = size_of_record(bytes);
       size = std::min(size, kRecordHead + body);
     }
     units.emplace_back(bytes.substr(0, size));

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/frames/dpdk/dpdk_eal.h"
 
+#include <fcntl.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
+#include <rte_memory.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "io/unique_fd.h"
 
 namespace warpcache::io {
 namespace {
@@ -110,6 +117,26 @@ std::string error_text(const char* what, LogCapture& log) {
 
 bool huge_pages = false;
 
+// Of memory that DPDK's processes share, and what was there.
+struct Piece {
+  uint8_t* data;
+  std::vector<uint8_t> copy;
+};
+std::vector<Piece> remembered;
+
+// DPDK's own data of all processes: its heap and locks.
+Piece map_config() {
+  const std::string path = std::string(rte_eal_get_runtime_dir()) + "/config";
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat facts = {};
+  if (!file.valid() || fstat(file.get(), &facts) != 0) return {};
+  const auto size = static_cast<size_t>(facts.st_size);
+  void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) return {};
+  auto* const bytes = static_cast<uint8_t*>(data);
+  return {bytes, {bytes, bytes + size}};
+}
+
 // The calling thread keeps its CPUs.
 std::string initialize(std::vector<std::string> words) {
   cpu_set_t cpus;
@@ -196,7 +223,29 @@ void remove_shared_dpdk(const std::string& prefix) {
   (void)std::filesystem::remove(folder.parent_path(), error);  // if it is empty
 }
 
+void remember_shared_dpdk(const void* zone, uint64_t zone_bytes) {
+  const auto* const begin = static_cast<const uint8_t*>(zone);
+  remembered.clear();
+  remembered.push_back(map_config());
+  struct Walk {
+    const uint8_t* begin;
+    const uint8_t* end;
+  } walk = {begin, begin + zone_bytes};
+  (void)rte_memseg_walk(
+      [](const rte_memseg_list*, const rte_memseg* segment, void* argument) {
+        const auto& kept = *static_cast<const Walk*>(argument);
+        auto* const data = static_cast<uint8_t*>(segment->addr);
+        const bool in_zone = data >= kept.begin && data + segment->len <= kept.end;
+        if (!in_zone) remembered.push_back({data, {data, data + segment->len}});
+        return 0;
+      },
+      &walk);
+}
+
 void forget_secondary(int process) {
+  for (const Piece& piece : remembered) {
+    if (piece.data != nullptr) std::memcpy(piece.data, piece.copy.data(), piece.copy.size());
+  }
   remove_files_in(rte_eal_get_runtime_dir(), "_" + std::to_string(process));
 }
 

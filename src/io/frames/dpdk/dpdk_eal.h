@@ -24,7 +24,11 @@ std::string start_shared_dpdk(const std::string& prefix, uint32_t megabytes);
 std::string join_shared_dpdk(const std::string& prefix);
 // Removes the files. Processes that have joined still have the memory.
 void remove_shared_dpdk(const std::string& prefix);
-// Removes what a secondary process that has ended has left in the primary one's folder.
+// A secondary process takes memory of the primary one's heap, and locks, which nobody gives back
+// when it is killed. So the primary one remembers how DPDK's memory is, but for `zone`, when it has
+// all that it needs. forget_secondary() brings that back when a secondary process has ended, and
+// removes its files. REQUIRES: there is no secondary process; nobody uses DPDK's heap meanwhile.
+void remember_shared_dpdk(const void* zone, uint64_t zone_bytes);
 void forget_secondary(int process);
 
 // Whether DPDK's memory is in huge pages. REQUIRES: it has been started.

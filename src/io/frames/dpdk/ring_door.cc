@@ -58,15 +58,14 @@ std::string RingDoor::open(uint32_t queues, uint32_t ports) {
 }
 
 pid_t RingDoor::look() {
-  pid_t gone = 0;
   if (inside_.valid() && has_ended(inside_.get())) {
     peer_.store(0, std::memory_order_release);
     inside_.reset();
-    gone = std::exchange(process_, 0);
+    return std::exchange(process_, 0);  // the next one comes in when all that it has left is gone
   }
   UniqueFd peer(accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (peer.valid()) let_in(std::move(peer));
-  return gone;
+  return 0;
 }
 
 void RingDoor::let_in(UniqueFd peer) {

@@ -40,6 +40,7 @@ std::string open_server(const DpdkSettings& settings,
   header.magic = ring::kMagic;
   header.queues = layout.queues();
   header.ports = layout.ports();
+  remember_shared_dpdk(zone->addr, zone->len);
   failure = server->door.open(layout.queues(), layout.ports());
   if (!failure.empty()) return failure;
   for (uint32_t port = 0; port < count; ++port) {

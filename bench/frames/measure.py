@@ -222,7 +222,11 @@ class Measurement:
             server = stack.enter_context(self.served())
             row = self.loaded(server.pid)
             if self.beside.transport == "frames":
-                counters = stats(self.port)
+                try:
+                    counters = stats(self.port)
+                except OSError as error:
+                    server.wait(START_S_MAX)
+                    raise Failed(f"the server has ended with {server.returncode}: {error}: {self.log.read_text()}") from error
                 lost = ("receive_missed", "send_failed", "replies_dropped")
                 row["lost_in_server"] = sum(counters[f"frames_{name}"] for name in lost)
                 row["copied_bytes"] = counters["frames_copied_bytes"]

@@ -8,6 +8,7 @@ import shutil
 import socket
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,20 @@ def huge_pages(megabytes: int = HUGE_MEGABYTES, exactly: bool = False) -> Iterat
         yield
     finally:
         HUGE_PAGES.write_text(before)
+
+
+@contextlib.contextmanager
+def huge_files() -> Iterator[None]:
+    """A file system of huge pages, where DPDK's primary process has memory that a secondary one shares."""
+    if any(line.split()[2] == "hugetlbfs" for line in Path("/proc/mounts").read_text().splitlines()):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="warpcache-huge-") as folder:
+        subprocess.run(["mount", "-t", "hugetlbfs", "none", folder], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def free_port() -> int:

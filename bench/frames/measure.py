@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import Cores, CpuPower, GpuPower, free_port, huge_pages, words
+from machine import Cores, CpuPower, GpuPower, free_port, huge_files, huge_pages, words
 
 START_S_MAX = 60
 ENGINES = {
@@ -58,7 +59,8 @@ class Beside:
     server: str = "warpcached"  # or memcached
     transport: str = "frames"  # or udp: the kernel's sockets
     sizes: str = ""  # for warpcache-load; empty: those of the setup
-    buffers: str = "zero-copy"  # zero-copy, copies: memif's, in huge pages; ordinary: copies, no huge pages
+    # zero-copy, copies: memif's, in huge pages; ordinary: copies, no huge pages; ring: DPDK's rings, which share all buffers
+    buffers: str = "zero-copy"
     tcp_sets: float = 0  # sets/s by TCP, of other keys
     background: int = 0  # launches of a run of other work on the GPU; 0: none
     background_loops: int = 0
@@ -103,6 +105,7 @@ class Measurement:
     def __init__(self, arguments: argparse.Namespace, cores: Cores, setup: Setup, beside: Beside, folder: Path):
         self.arguments, self.cores, self.setup, self.beside = arguments, cores, setup, beside
         self.port, self.log = free_port(), folder / "log"
+        self.ring = f"bench{os.getpid()}"
         self.memif = f"socket={folder}/memif,socket-abstract=no,rsize=11"
         self.program = lambda name: f"{arguments.programs}/{name}"
 
@@ -110,8 +113,10 @@ class Measurement:
 
     def frames(self) -> list[str]:
         setup = self.setup
+        ring = self.beside.buffers == "ring"
         copies = "" if self.beside.buffers != "zero-copy" else "zero-copy=yes,"
-        options = [f"--frames=dpdk:net_memif0,role=client,{copies}{self.memif}", f"--frames-burst={setup.burst}"]
+        device = f"ring:{self.ring}" if ring else f"dpdk:net_memif0,role=client,{copies}{self.memif}"
+        options = [f"--frames={device}", f"--frames-burst={setup.burst}"]
         options += [f"--frames-queues={setup.load_threads}", f"--frames-threads={setup.server_threads}"]
         return [
             *options,
@@ -162,7 +167,8 @@ class Measurement:
         if beside.transport == "udp":
             command += ["--udp"]
         else:
-            command += [f"--frames=dpdk:net_memif0,role=server,{self.memif}"]
+            ring = self.beside.buffers == "ring"
+            command += [f"--frames=ring:{self.ring}" if ring else f"--frames=dpdk:net_memif0,role=server,{self.memif}"]
             command += ["--verify-share", str(self.arguments.verify_share)]
         command += ["-c", str(connections * setup.load_threads), "-P", str(setup.window // connections)]
         command += ["--sizes", beside.sizes or f"fixed:{setup.key_bytes}:{setup.value_bytes}", "-d", setup.distribution]
@@ -211,10 +217,16 @@ class Measurement:
         with contextlib.ExitStack() as stack:
             if self.beside.buffers == "ordinary":
                 stack.enter_context(huge_pages(0, exactly=True))
+            if self.beside.buffers == "ring":
+                stack.enter_context(huge_files())
             server = stack.enter_context(self.served())
             row = self.loaded(server.pid)
             if self.beside.transport == "frames":
-                counters = stats(self.port)
+                try:
+                    counters = stats(self.port)
+                except OSError as error:
+                    server.wait(START_S_MAX)
+                    raise Failed(f"the server has ended with {server.returncode}: {error}: {self.log.read_text()}") from error
                 lost = ("receive_missed", "send_failed", "replies_dropped")
                 row["lost_in_server"] = sum(counters[f"frames_{name}"] for name in lost)
                 row["copied_bytes"] = counters["frames_copied_bytes"]

@@ -66,7 +66,8 @@ void add_requests(CLI::App* app, Options* options) {
   app->add_option(
       "--frames", options->frames,
       "dpdk:DEVICE[,ARGUMENTS]: UDP in Ethernet frames of this device, with a queue for "
-      "each thread; or peer:FILE: this process writes frames to memory that it shares with the "
+      "each thread; or ring:NAME: DPDK's rings in the memory of a server with --frames=ring; "
+      "or peer:FILE: this process writes frames to memory that it shares with the "
       "server, and rings its GPU (--frames=peer of the server); implies --udp");
   app->add_option("--frames-source", options->frames_source,
                   "the IPv4 address that frames come from");
@@ -113,8 +114,9 @@ std::string contradiction(const Options& options) {
   if (options.sets + options.deletes > 1) return "--sets and --deletes are more than 1 together";
   if (options.connections < options.threads) return "each thread needs a connection";
   const bool is_peer = options.frames.starts_with(kPeerPrefix);
-  if (!options.frames.empty() && !is_peer && !options.frames.starts_with(kDpdkPrefix)) {
-    return "--frames accepts dpdk:DEVICE[,ARGUMENTS] and peer:FILE";
+  if (!options.frames.empty() && !is_peer && !options.frames.starts_with(kDpdkPrefix) &&
+      !options.frames.starts_with(kRingPrefix)) {
+    return "--frames accepts dpdk:DEVICE[,ARGUMENTS], ring:NAME and peer:FILE";
   }
   if (is_peer && options.threads != 1) return "--frames=peer:FILE has one thread";
   if (!options.frames.empty() && options.connections / options.threads > kFrameConnectionsMax) {

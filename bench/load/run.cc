@@ -86,7 +86,10 @@ bool Run::connect_by_frames(const Address& address, std::string* why) {
     *why = io::PeerClient::open(options_.frames.substr(kPeerPrefix.size()), &ports.emplace_back());
   } else {
     io::DpdkSettings settings;
-    settings.device = options_.frames.substr(kDpdkPrefix.size());
+    settings.is_ring_peer = options_.frames.starts_with(kRingPrefix);
+    static_assert(kRingPrefix.size() == kDpdkPrefix.size());
+    (settings.is_ring_peer ? settings.ring : settings.device) =
+        options_.frames.substr(kDpdkPrefix.size());
     settings.queues = settings.threads = options_.threads;
     settings.link_wait_ms = kLinkWaitMs;
     *why = io::open_dpdk_ports(settings, &ports);

@@ -24,6 +24,7 @@ inline constexpr uint32_t kMultigetMax = 1000;
 // Of Options::frames.
 inline constexpr std::string_view kDpdkPrefix = "dpdk:";
 inline constexpr std::string_view kPeerPrefix = "peer:";
+inline constexpr std::string_view kRingPrefix = "ring:";
 
 // The options of the command line.
 struct Options {

@@ -221,6 +221,27 @@ def buffers() -> str:
     return varied("buffers", "buffers", lambda row: names[row["buffers"]])
 
 
+@block("frames-ring")
+def ring() -> str:
+    names = {"zero-copy": "memif, no copies in the server", "ring": "DPDK's rings, no copies"}
+    found = rows(FILE, part="ring")
+    if not found:
+        return missing("ring")
+    lines = [
+        (
+            ENGINES[row["engine"]],
+            names[row["buffers"]],
+            asked(row),
+            millions(row["requests_per_s"]),
+            *quantiles(row),
+            loss(row),
+            f"{row['server_cpu_us']:.3f}",
+        )
+        for row in found
+    ]
+    return rendered(("engine", "between server and load", "M/s asked", "M/s", "p50 us", "p95", "p99", "loss", "CPU us"), lines, found)
+
+
 @block("frames-sockets")
 def sockets() -> str:
     """Figure 4.9 of the dissertation: past the kernel, by threads."""
@@ -253,13 +274,28 @@ def at_13() -> str:
 
 
 def hit_shares() -> str:
-    whole = only(rows(FILE, part="keys", engine="cuda-persistent", key_bytes=16))
-    part = only(rows(FILE, part="mixes", engine="cuda-persistent", hits=0.85))
-    return f"{millions(whole['requests_per_s'])}, {millions(part['requests_per_s'])} M/s"
+    found = [only(rows(FILE, part="mixtures", engine="cuda-persistent", sizes="fixed:16:2", rate=0, hits=hits)) for hits in (1, 0.85)]
+    return ", ".join(millions(row["requests_per_s"]) for row in found) + " M/s"
 
 
-def few_sets() -> str:
-    return f"{millions(only(rows(FILE, part='mixes', engine='cuda-persistent', sets=0.01))['requests_per_s'])} M/s, 1% SET"
+def tcp_sets_beside() -> str:
+    row = only(rows(FILE, part="tcp-sets", engine="cuda-persistent", tcp_set_share=0.5))
+    return f"{millions(row['requests_per_s'])} M/s, {millions(row['tcp_sets_per_s'])} M/s SET"
+
+
+def power_at_peak() -> str:
+    row = only(rows(FILE, part="power", engine="cuda-persistent", rate=0))
+    return f"{row['requests_per_s'] / row['gpu_watts'] / 1e3:.0f} k/J, GPU alone"
+
+
+def beside_other_work() -> str:
+    found = [only(rows(FILE, part="background", engine="cuda-persistent", background_launches=count)) for count in (1, 16)]
+    return ", ".join(f"{row['mean_us'] / 1e3:.1f}" for row in found) + " ms (1, 16)"
+
+
+def past_the_kernel() -> str:
+    found = [rows(FILE, part="sockets", server=server, transport=transport)[-1] for server, transport in (("memcached", "udp"), ("warpcached", "frames"))]
+    return ", ".join(f"{row['requests_per_s'] / 1e6:.2f}" for row in found) + " M/s"
 
 
 def best() -> str:

@@ -13,7 +13,7 @@ from rendering.rows import only, rows
 
 # What is missing, by the letter that a row shows.
 MISSING = {
-    "N": "more runs through DPDK on a machine with a GPU: caps of a batch, other work, sets by TCP",
+    "N": "more runs through DPDK on a machine with a GPU: caps of a batch, TCP sets at the peak, fewer threads",
     "W": "power at the wall, prices",
     "A": "two hosts with RDMA cards, for the active messages of UCX",
     "R": "more of the pipeline in RTL: the NIC cache, an allocator, the clock of 156.25 MHz",
@@ -57,11 +57,6 @@ def beside(cut: str, launches: int, way: str) -> dict:
         and (row.get("background_cut"), row.get("background_launches")) == (cut, launches)
     ]
     return found[0]
-
-
-def windows() -> str:
-    one, many = beside("blocks", 1, "normal"), beside("blocks", 16, "normal")
-    return f"{microseconds(one['batch_mean_us'])}, {microseconds(many['batch_mean_us'])} (1, 16)"
 
 
 def cutting() -> str:
@@ -164,10 +159,10 @@ MEMCACHEDGPU = (
     Shown("figure 2", "misses by ways, 8 M entries", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
     Shown("table 3", "GET, keys of 16 to 128 B", "12.9, 11.1, 8.7, 6.0 M/s", frames.rates_by_key, FRAMES.format("keys")),
     Shown("figure 3", "latency by rate", "p95 1.1 ms at 13 M/s", frames.at_13, FRAMES.format("rates"), "N"),
-    Shown("figure 4", "power by rate", "62 k/J, the machine", energy, RUN.format("get"), "WS"),
-    Shown("figure 5", "keys; 100, 85% hits", "1% below the peak", frames.hit_shares, FRAMES.format("keys mixes")),
-    Shown("table 4", "GET and SET at once", "7 M/s, 0.3% SET", frames.few_sets, FRAMES.format("mixes"), "N"),
-    Shown("figure 6", "mean, beside other work", "under 1.5 ms (16)", windows, RUN.format("consolidation"), "NS"),
+    Shown("figure 4", "power by rate", "62 k/J, the machine", frames.power_at_peak, FRAMES.format("power"), "W"),
+    Shown("figure 5", "keys; 100, 85% hits", "1% below the peak", frames.hit_shares, FRAMES.format("mixtures")),
+    Shown("table 4", "GET and SET at once", "7 M/s, 0.3% SET", frames.tcp_sets_beside, FRAMES.format("tcp-sets"), "N"),
+    Shown("figure 6", "mean, beside other work", "under 1.5 ms (16)", frames.beside_other_work, FRAMES.format("background")),
     Shown("figure 7", "its cost, 16 launches", "+50%, 18 times shorter", cutting, RUN.format("consolidation")),
     Shown("table 5", "offline study", "27.5 to 28.3 M/s, 264 us", offline, RUN.format("get batches"), "WO"),
     Shown("table 6", "against other work", "13 M/s, 28.3 offline", best_rate, RUN.format("get"), "W"),
@@ -197,13 +192,13 @@ DISSERTATION = (
     Shown("figure 4.7b", "the same, Latest", "", lambda: tables("latest-updates"), HIT.format("tables")),
     Shown("figure 4.7c", "the same, uniform", "96.6% at least", lambda: tables("uniform"), HIT.format("tables poisson")),
     Shown("figure 4.8", "misses by ways", "21.2, 10.4% (1, 16)", ways, HIT.format("ways")),
-    Shown("figure 4.9", "kernel bypass", "0.93 to 1.82 M/s", "", "", "NW"),
+    Shown("figure 4.9", "kernel bypass", "0.93 to 1.82 M/s", frames.past_the_kernel, FRAMES.format("sockets"), "N"),
     Shown("table 4.3", "as table 3 of 2015", "", frames.rates_by_key, FRAMES.format("keys")),
     Shown("figure 4.10", "as figure 3 of 2015", "", frames.at_13, FRAMES.format("rates"), "N"),
-    Shown("figure 4.11", "as figure 4 of 2015", "", energy, RUN.format("get"), "WS"),
-    Shown("figure 4.12", "as figure 5 of 2015", "", frames.hit_shares, FRAMES.format("keys mixes")),
-    Shown("table 4.4", "as table 4 of 2015", "", frames.few_sets, FRAMES.format("mixes"), "N"),
-    Shown("figure 4.13", "as figure 6 of 2015", "", windows, RUN.format("consolidation"), "NS"),
+    Shown("figure 4.11", "as figure 4 of 2015", "", frames.power_at_peak, FRAMES.format("power"), "W"),
+    Shown("figure 4.12", "as figure 5 of 2015", "", frames.hit_shares, FRAMES.format("mixtures")),
+    Shown("table 4.4", "as table 4 of 2015", "", frames.tcp_sets_beside, FRAMES.format("tcp-sets"), "N"),
+    Shown("figure 4.13", "as figure 6 of 2015", "", frames.beside_other_work, FRAMES.format("background")),
     Shown("figure 4.14", "as figure 7 of 2015", "", cutting, RUN.format("consolidation")),
     Shown("figure 4.15", "offline: GET, network only", "28.3 and 39 M/s", with_ping, RUN.format("get ping")),
     Shown("figure 4.16", "its latency", "mean 264 to 353 us", ping_latency, RUN.format("get ping"), "O"),

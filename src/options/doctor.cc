@@ -187,9 +187,10 @@ class Examination {
     } else if (driver) {
       note("GPU", "there is one, which --engine=cuda would use", "warpcached --selftest");
     }
-    const bool dpdk = std::any_of(
-        options_.frames.begin(), options_.frames.end(),
-        [](const FramesOptions& one) { return one.kind == FramesOptions::Kind::kDpdk; });
+    const bool dpdk =
+        std::any_of(options_.frames.begin(), options_.frames.end(), [](const FramesOptions& one) {
+          return one.kind == FramesOptions::Kind::kDpdk || one.kind == FramesOptions::Kind::kRing;
+        });
     if (!dpdk) return;
     add(meminfo("HugePages_Total").value_or(0) > 0, "reserved huge pages",
         fmt::format("{} are reserved; DPDK takes its memory from them",

@@ -7,6 +7,18 @@
 #include "options/option_values.h"
 
 namespace warpcache {
+namespace {
+
+// It becomes a part of files' names.
+bool is_ring_name(std::string_view name) {
+  constexpr size_t kSizeMax = 32;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !name.empty() && name.size() <= kSizeMax &&
+         name.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+}  // namespace
 
 bool add_frames(OptionDraft& draft, std::string_view value) {
   const size_t colon = value.find(':');
@@ -28,6 +40,10 @@ bool add_frames(OptionDraft& draft, std::string_view value) {
     frames.address = second;
   } else if (kind == "dpdk") {
     frames.kind = FramesOptions::Kind::kDpdk;
+    frames.name = rest;
+  } else if (kind == "ring") {
+    if (!is_ring_name(rest)) return false;
+    frames.kind = FramesOptions::Kind::kRing;
     frames.name = rest;
   } else if (kind == "peer") {
     frames.kind = FramesOptions::Kind::kPeer;
@@ -72,8 +88,8 @@ std::string finish_frames(OptionDraft& draft) {
   uint32_t peers = 0;
   for (FramesOptions& frames : draft.options.frames) {
     if (frames.kind == Kind::kPeer && ++peers > 1) return "--frames accepts one peer.";
-    if (frames.kind != Kind::kDpdk) continue;
-    if (device != nullptr) return "--frames accepts one DPDK device.";
+    if (frames.kind != Kind::kDpdk && frames.kind != Kind::kRing) continue;
+    if (device != nullptr) return "--frames accepts one DPDK device, or one ring.";
     device = &frames;
   }
   const Options& options = draft.options;
@@ -88,11 +104,14 @@ std::string finish_frames(OptionDraft& draft) {
     return "--frames-queues, --frames-threads, --frames-cpus, --frames-kernel and --frames-gpu "
            "need --frames=dpdk:DEVICE.";
   }
+  if (device->kind == Kind::kRing && (!given.kernel_interface.empty() || draft.frames_gpu)) {
+    return "--frames-kernel and --frames-gpu need --frames=dpdk:DEVICE.";
+  }
   if (draft.frames_threads_given && given.threads > given.queues) {
     return "--frames-threads is at most the number of --frames-queues.";
   }
   if (draft.options.process.daemonize) {
-    return "-d cannot be had with --frames=dpdk: DPDK's threads would be lost.";
+    return "-d cannot be had with --frames=dpdk and =ring: DPDK's threads would be lost.";
   }
   device->queues = given.queues;
   device->threads = draft.frames_threads_given ? given.threads : given.queues;

@@ -11,7 +11,7 @@
 namespace warpcache {
 
 // --frames: pcap:IN,OUT or tap:NAME[,ADDRESS/BITS] or dpdk:DEVICE[,ARGUMENTS] or
-// peer:FILE[,BYTES]. An ApplyOption.
+// ring:NAME or peer:FILE[,BYTES]. An ApplyOption.
 bool add_frames(OptionDraft& draft, std::string_view value);
 
 // --ucx: an address with a port. An ApplyOption.

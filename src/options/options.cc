@@ -314,10 +314,13 @@ const Spec kSpecs[] = {
      "all "
      "pass)"},
     {kFrames, "frames", "port", add_frames,
-     "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS or peer:FILE[,BYTES]", "",
+     "pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS, ring:NAME or "
+     "peer:FILE[,BYTES]",
+     "",
      "serve UDP from Ethernet frames beside the sockets, may\nbe given again: pcap:IN,OUT (files), "
      "tap:NAME[,ADDRESS/\nBITS] (a TAP interface; needs CAP_NET_ADMIN),\n"
-     "dpdk:DEVICE[,ARGUMENTS] (as 0000:3b:00.0 or\nnet_memif0,role=client), "
+     "dpdk:DEVICE[,ARGUMENTS] (as 0000:3b:00.0 or\nnet_memif0,role=client), ring:NAME (DPDK's "
+     "rings, shared\nwith another process), "
      "peer:FILE[,BYTES]\n(another process "
      "writes frames to slots of BYTES there, 256\nby default, and rings the GPU; --gpu-mode=edge)"},
     {kFramesQueues, "frames-queues", "num",

@@ -66,18 +66,21 @@ inline constexpr uint32_t kPeerSlotBytesMax = 16 * 1024;
 
 // A port of Ethernet frames, beside the sockets (--frames).
 struct FramesOptions {
-  enum class Kind : uint8_t { kPcap, kTap, kDpdk, kPeer };
+  enum class Kind : uint8_t { kPcap, kTap, kDpdk, kPeer, kRing };
 
   Kind kind = Kind::kPcap;
   std::string input;   // kPcap: the file that frames are read from
   std::string output;  // kPcap: the file that replies are written to
-  // kTap: the interface; kDpdk: the device, with its arguments; kPeer: the file of the frames.
+  // kTap: the interface; kDpdk: the device, with its arguments; kPeer: the file of the frames;
+  // kRing: the rings' name.
   std::string name;
   uint32_t slot_bytes = 256;   // kPeer: the longest frame
   std::string address;         // kTap: as in 10.9.0.1/24, added to the interface; empty: none
-  uint32_t queues = 1;         // kDpdk: pairs of queues (--frames-queues)
-  uint32_t threads = 1;        // that serve it. kDpdk: they share the queues (--frames-threads)
-  std::vector<uint32_t> cpus;  // kDpdk: the CPU of each thread (--frames-cpus); empty: any
+  // kDpdk, kRing: pairs of queues (--frames-queues), and the CPU of each thread that serves them
+  // (--frames-cpus); empty: any.
+  uint32_t queues = 1;
+  std::vector<uint32_t> cpus;
+  uint32_t threads = 1;  // that serve it. kDpdk, kRing: they share the queues (--frames-threads)
   // kDpdk: the TAP interface for what is the kernel's (--frames-kernel), and an address as above.
   std::string kernel_interface;
   std::string kernel_address;

@@ -27,23 +27,26 @@ std::string open_pcap_port(const FramesOptions& options, std::unique_ptr<io::Fra
 
 std::string open_frame_ports(const FramesOptions& options,
                              std::vector<std::unique_ptr<io::FramePort>>* ports) {
-  if (options.kind == FramesOptions::Kind::kDpdk) {
-    const std::string failure = io::open_dpdk_ports({.device = options.name,
-                                                     .queues = options.queues,
-                                                     .threads = options.threads,
-                                                     .kernel_interface = options.kernel_interface,
-                                                     .kernel_address = options.kernel_address,
-                                                     .gpu = options.gpu},
-                                                    ports);
-    return failure.empty() ? "" : "dpdk:" + options.name + ": " + failure;
+  using Kind = FramesOptions::Kind;
+  if (options.kind == Kind::kDpdk || options.kind == Kind::kRing) {
+    const bool is_ring = options.kind == Kind::kRing;
+    io::DpdkSettings settings;
+    (is_ring ? settings.ring : settings.device) = options.name;
+    settings.queues = options.queues;
+    settings.threads = options.threads;
+    settings.kernel_interface = options.kernel_interface;
+    settings.kernel_address = options.kernel_address;
+    settings.gpu = options.gpu;
+    const std::string failure = io::open_dpdk_ports(settings, ports);
+    return failure.empty() ? "" : (is_ring ? "ring:" : "dpdk:") + options.name + ": " + failure;
   }
   std::unique_ptr<io::FramePort> port;
   std::string failure;
   switch (options.kind) {
-    case FramesOptions::Kind::kTap:
+    case Kind::kTap:
       failure = io::TapPort::open(options.name, options.address, &port);
       break;
-    case FramesOptions::Kind::kPeer:
+    case Kind::kPeer:
       failure = io::PeerPort::open(options.name, options.slot_bytes, &port);
       break;
     default:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import select
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from harness.exchange import ask_stats
 from harness.fixtures import require_dpdk
+from harness.huge_pages import huge_pages
 from harness.network import enter_new_network
 from harness.peer import PeerLink
 from harness.programs import find_program
@@ -26,6 +28,7 @@ TIME_S_MAX = 60.0
 ETHERNET = 1
 # As in linux/if_ether.h, linux/if_packet.h and asm-generic/socket.h.
 ETH_P_ALL, SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID, SO_RCVBUFFORCE = 3, 263, 8, 0x10, 33
+RING_MEGABYTES = 50  # of a server with one queue
 XDP_MTU = 3000  # the kernel's own buffers for AF_XDP take less
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
 FRAME_HEAD = struct.Struct("<IIII")
@@ -166,17 +169,16 @@ class PcapServer(FrameServer):
         return super().stop()
 
 
-class MemifServer(FrameServer):
+class RelayedServer(FrameServer):
     """Memory shared with another process, which sends what a capture holds: tests/frames/frames_relay.cc."""
 
     frame_bytes_min = 1
 
-    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+    def start(self, target, folder: Path, frames: str, other_side: str, options: tuple[str, ...]) -> None:
         relay = require_frames_relay()
-        memif = f"socket={folder}/memif,socket-abstract=no"
-        super().__init__(target, f"--frames=dpdk:net_memif0,role=client,{memif}", options)
+        super().__init__(target, f"--frames={frames}", options)
         self.pipes = Pipes(folder)
-        command = [str(relay), f"net_memif0,role=server,{memif}", str(self.pipes.to_server), str(self.pipes.from_server)]
+        command = [str(relay), other_side, str(self.pipes.to_server), str(self.pipes.from_server)]
         self.relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.relay.stdout.readline() == "ready\n"
         self.pipes.open()
@@ -193,6 +195,34 @@ class MemifServer(FrameServer):
         self.relay.stdout.close()
         self.pipes.close()
         return super().stop()
+
+
+class MemifServer(RelayedServer):
+    """DPDK's memif."""
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+        memif = f"socket={folder}/memif,socket-abstract=no"
+        self.start(target, folder, f"dpdk:net_memif0,role=client,{memif}", f"net_memif0,role=server,{memif}", options)
+
+
+class RingServer(RelayedServer):
+    """DPDK's rings."""
+
+    def __init__(self, target, folder: Path, options: tuple[str, ...]):
+        require_dpdk()
+        self.pages = contextlib.ExitStack()
+        self.pages.enter_context(huge_pages(RING_MEGABYTES))
+        name = f"ring:test{os.getpid()}"
+        try:
+            self.start(target, folder, name, name, options)
+        except BaseException:
+            self.pages.close()
+            raise
+
+    def stop(self) -> int:
+        status = super().stop()
+        self.pages.close()
+        return status
 
 
 class LinkServer(FrameServer):
@@ -321,3 +351,4 @@ class PeerServer(FrameServer):
 
 
 PORTS = {"pcap": PcapServer, "dpdk": DpdkServer, "memif": MemifServer, "tap": TapServer, "af_xdp": XdpServer}
+PORTS["ring"] = RingServer

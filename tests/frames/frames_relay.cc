@@ -4,6 +4,9 @@
 // long they are, and writes what comes back to another capture. Both may be named pipes.
 //
 //   frames_relay DEVICE[,ARGUMENTS] IN OUT
+//   frames_relay ring:NAME IN OUT
+//
+// The second is the peer of a server with --frames=ring.
 //
 // Prints `ready` when the device's other side is there. Ends with the input, or by a signal.
 #include <algorithm>
@@ -11,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mem.h"
@@ -49,8 +53,13 @@ struct Burst {
 
 class Relay {
  public:
-  Relay(io::FramePort& device, io::FramePort& capture)
-      : device_(device), capture_(capture), from_device_(device), from_capture_(capture) {}
+  // `has_blocks`: the device sends frames of any length from a block of its memory.
+  Relay(io::FramePort& device, bool has_blocks, io::FramePort& capture)
+      : device_(device),
+        has_blocks_(has_blocks),
+        capture_(capture),
+        from_device_(device),
+        from_capture_(capture) {}
 
   // False: the input has ended, or a frame was lost here.
   bool run_once() {
@@ -67,6 +76,10 @@ class Relay {
     from_capture_.buffer.clear();
     const bool more = capture_.receive(from_capture_.buffer, 0);
     const uint32_t count = from_capture_.buffer.count;
+    if (!has_blocks_) {
+      for (uint32_t i = 0; i < count; ++i) send_one(from_capture_.frame(i));
+      return more;
+    }
     // A frame is longer than one of the device's buffers, perhaps: it is sent from such a block.
     for (uint32_t i = 0; i < count;) {
       const MutableBytes block = device_.reply_memory(0);
@@ -96,6 +109,13 @@ class Relay {
     }
   }
 
+  // One that is too long is dropped and counted.
+  void send_one(Bytes bytes) {
+    const io::TxFrame frame = {bytes, 0};
+    if (bytes.size <= kRoom) return send_all({frame});
+    device_.send(0, &frame, 1);
+  }
+
   void to_capture() {
     from_device_.buffer.clear();
     (void)device_.receive(from_device_.buffer, 1);
@@ -107,7 +127,10 @@ class Relay {
     device_.take_back(from_device_.buffer);
   }
 
+  static constexpr uint32_t kRoom = 2048;  // of a ring's buffers
+
   io::FramePort& device_;
+  const bool has_blocks_;
   io::FramePort& capture_;
   Burst from_device_;
   Burst from_capture_;
@@ -115,7 +138,10 @@ class Relay {
 
 std::string relay(const std::string& device, const std::string& in, const std::string& out) {
   io::DpdkSettings settings;
-  settings.device = device;
+  constexpr std::string_view kRing = "ring:";
+  settings.is_ring_peer = device.starts_with(kRing);
+  (settings.is_ring_peer ? settings.ring : settings.device) =
+      settings.is_ring_peer ? device.substr(kRing.size()) : device;
   settings.link_wait_ms = kLinkWaitMs;
   std::vector<std::unique_ptr<io::FramePort>> ports;
   std::string failure = io::open_dpdk_ports(settings, &ports);
@@ -124,7 +150,7 @@ std::string relay(const std::string& device, const std::string& in, const std::s
   if (!failure.empty()) return failure;
   (void)std::puts("ready");
   (void)std::fflush(stdout);
-  Relay relay(*ports[0], *capture);
+  Relay relay(*ports[0], !settings.is_ring_peer, *capture);
   while (relay.run_once()) {
   }
   return capture->failure();
@@ -134,7 +160,7 @@ std::string relay(const std::string& device, const std::string& in, const std::s
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    (void)std::fputs("usage: frames_relay DEVICE[,ARGUMENTS] IN OUT\n", stderr);
+    (void)std::fputs("usage: frames_relay DEVICE[,ARGUMENTS]|ring:NAME IN OUT\n", stderr);
     return 2;
   }
   const std::string failure = relay(argv[1], argv[2], argv[3]);

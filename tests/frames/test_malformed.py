@@ -36,7 +36,7 @@ COUNTED = {
 }
 
 
-@pytest.fixture(params=["memif", "tap", "af_xdp"])
+@pytest.fixture(params=["memif", "ring", "tap", "af_xdp"])
 def server(request, tmp_path):
     started = PORTS[request.param](require_target("warpcached"), tmp_path, ("-m", "64"))
     yield started

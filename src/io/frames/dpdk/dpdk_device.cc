@@ -19,6 +19,8 @@
 #include "base/bits.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "io/frames/dpdk/dpdk_pools.h"
+#include "io/frames/dpdk/polling.h"
+#include "io/frames/dpdk/ring_open.h"
 
 namespace warpcache::io {
 namespace {
@@ -65,10 +67,7 @@ class KnownThread {
   bool known_;
 };
 
-uint64_t now_us() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
-}
+uint64_t now_us() { return polling_now_us(); }
 
 }  // namespace
 
@@ -252,23 +251,10 @@ std::string DpdkPort::describe() const {
          (dpdk_has_huge_pages() ? "" : " (without huge pages)");
 }
 
-// Polls. A thread that finds nothing for a while sleeps in between: the CPU may be another's.
 bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
-  constexpr uint64_t kSpinUs = 200;
-  constexpr useconds_t kSleepUs = 50;
   thread_local const KnownThread known;
-  if (receive_now(buffer) != 0 || timeout_ms == 0) return !stopped_.load(std::memory_order_relaxed);
-  now_and_then();
-  const uint64_t begin = now_us();
-  const uint64_t end = begin + static_cast<uint64_t>(timeout_ms) * 1000;
-  uint64_t now = begin;
-  while (!stopped_.load(std::memory_order_relaxed) && now < end) {
-    if (receive_now(buffer) != 0) break;
-    now = now_us();
-    if (now > begin + kSpinUs) (void)usleep(kSleepUs);
-    if (now > next_look_us_) now_and_then();
-  }
-  return !stopped_.load(std::memory_order_relaxed);
+  return poll_frames(
+      stopped_, timeout_ms, [&] { return receive_now(buffer) != 0; }, [this] { now_and_then(); });
 }
 
 // From the next queue that has frames: a burst's replies leave by the queue that it came from.
@@ -488,6 +474,7 @@ namespace {
 std::string open_ports(const DpdkSettings& settings,
                        std::vector<std::unique_ptr<FramePort>>* ports) {
   const SignalsElsewhere signals;
+  if (!settings.ring.empty()) return open_ring_ports(settings, ports);
   constexpr uint32_t kOtherMegabytes = 64;  // DPDK's own, and the rings of devices
   constexpr const char* kVirtual = "net_";  // how DPDK's names of virtual devices begin
   const uint32_t ports_count = std::min(settings.threads, settings.queues);

@@ -25,6 +25,10 @@ struct DpdkSettings {
   std::string kernel_address;  // added to it, as in 10.9.0.1/24; empty: none
   // The frames are in the memory of this one of the GPUs that DPDK knows; none: in the host's.
   std::optional<uint32_t> gpu;
+  // Instead of a device: DPDK's rings in memory that two processes share, under this name. The
+  // server makes them, and its peer uses them.
+  std::string ring;
+  bool is_ring_peer = false;
   uint32_t link_wait_ms = 0;  // wait at most so long for the other side; 0: do not wait
 };
 

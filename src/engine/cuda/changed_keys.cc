@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/changed_keys.h"
 
-#include <algorithm>
-
 #include "engine/datagram.h"
 #include "net/packet.h"
+#include "protocol/framing/get_line.h"
 #include "protocol/framing/udp_frame.h"
 #include "request/stages.h"
 
@@ -30,14 +29,6 @@ bool may_be_decoded(Verdict verdict) {
 
 bool is_read(const Frame& frame) {
   return frame.verdict == Verdict::kTextKey && (frame.detail & protocol::kKeyOfGat) == 0;
-}
-
-// One line of get or gets.
-bool is_get_line(Bytes message) {
-  constexpr char kGet[] = {'g', 'e', 't'};
-  return message.size > sizeof kGet && std::equal(kGet, kGet + sizeof kGet, message.data) &&
-         std::find(message.data, message.data + message.size, '\n') ==
-             message.data + message.size - 1;
 }
 
 }  // namespace
@@ -68,7 +59,7 @@ void ChangedKeys::begin(const net::PacketBurst& burst, uint16_t udp_port,
     const Bytes payload = frame.sub(packet.payload_offset, packet.payload_size);
     if (payload.size <= protocol::kUdpHeaderSize) continue;
     const Bytes message = payload.from(protocol::kUdpHeaderSize);
-    if (is_get_line(message)) continue;
+    if (protocol::is_get_line(message)) continue;
     datagram_.frames.clear();
     datagram_.entries.clear();
     BatchEntry entry;

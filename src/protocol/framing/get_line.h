@@ -57,6 +57,14 @@ WC_HD inline GetLine open_get_line(Bytes payload) {
   return line;
 }
 
+// The whole payload is one such line.
+WC_HD inline bool is_get_line(Bytes payload) {
+  const GetLine line = open_get_line(payload);
+  uint32_t at = line.begin;
+  while (at < line.end && payload[at] != '\n') ++at;
+  return line.end != 0 && at >= line.end;
+}
+
 // Marks the keys of the line [begin, end) in the 16 bytes from `at` on. REQUIRES: `at` is a
 // multiple of 4, at < end, at + 16 > begin; [at - 1, at + 17) can be read.
 WC_HD inline KeyMarks mark_keys(const uint8_t* at, const uint8_t* begin, const uint8_t* end) {

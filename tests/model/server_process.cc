@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace warpcache::model {
@@ -124,8 +126,9 @@ ServerProcess::~ServerProcess() {
 
 void ServerProcess::remove_files() {
   if (folder_.empty()) return;
-  unlink((folder_ + "/s").c_str());
-  rmdir(folder_.c_str());
+  // A program between may have files of its own there: tests/ucx.
+  std::error_code failure;
+  std::filesystem::remove_all(folder_, failure);
   folder_.clear();
 }
 

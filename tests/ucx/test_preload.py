@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.servers import free_port
+from harness.servers import free_port, is_sanitized
 from harness.ucx import UcxServer, environment, find_ucx_program
 
 TIME_S_MAX = 120
@@ -55,7 +55,7 @@ def run(server, command: list[str], ucx_port: int | None = None) -> tuple[str, i
     before = int(server.stats()["ucx_opened"])
     routes = f"127.0.0.1:{server.sockets.port}={ucx_port or server.ucx_port}"
     env = {**os.environ, **environment(server.transports), "LD_PRELOAD": str(preload()), "WARPCACHE_UCX": routes}
-    if "asan" in str(preload()) or "tsan" in str(preload()):
+    if is_sanitized(str(preload())):
         pytest.skip("a program without the sanitizers cannot load this build")
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIME_S_MAX)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -146,7 +146,6 @@ void write_files(const Options& options, const Server& server, PidFile& pid_file
 
 FilterNeeds filter_needs(const Options& options) {
   FilterNeeds needs;
-  needs.frames = !options.nic_cache.interface.empty();
   needs.ucx = options.listen.ucx.has_value();
   for (const FramesOptions& frames : options.frames) {
     needs.frames = needs.frames || frames.kind == FramesOptions::Kind::kDpdk;

@@ -88,7 +88,8 @@ std::string settle(OptionDraft& draft) {
   if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
   if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
   if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
-    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
+    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process; "
+           "warpcache-dump and warpcache-restore keep them over a restart.";
   }
   if (options.server.authentication()) {
     const std::string option = options.server.sasl ? "-S" : "-Y";

@@ -43,9 +43,7 @@ std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, 
 std::string settle_filter(const Options& options) {
   if (!options.process.drop_privileges) return "";
   const char* const other = options.server.engine == EngineChoice::kCuda ? "--engine=cuda"
-                            : !options.frames.empty()                    ? "--frames"
                             : !options.nic_cache.interface.empty()       ? "--nic-cache"
-                            : options.listen.ucx.has_value()             ? "--ucx"
                             : options.server.sasl && options.server.sasl_password_file.empty()
                                 ? "-S with the users of libsasl2"
                                 : nullptr;
@@ -90,7 +88,8 @@ std::string settle(OptionDraft& draft) {
   if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
   if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
   if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {
-    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process.";
+    return "-e cannot be had with --engine=cuda: items in a GPU's memory end with the process; "
+           "warpcache-dump and warpcache-restore keep them over a restart.";
   }
   if (options.server.authentication()) {
     const std::string option = options.server.sasl ? "-S" : "-Y";

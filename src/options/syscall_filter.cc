@@ -2,11 +2,16 @@
 #include "options/syscall_filter.h"
 
 #include <linux/audit.h>
+#include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -147,6 +152,29 @@ constexpr uint32_t kAllowed[] = {
 #endif
 };
 
+// DPDK's drivers: memif finds its other side again and shares new memory with it; AF_XDP takes its
+// program from the interface at the end.
+constexpr uint32_t kAllowedForFrames[] = {
+    SYS_connect,      SYS_bind,  SYS_memfd_create,
+    SYS_mkdirat,  // libxdp's lock
+    SYS_statfs,
+#ifdef SYS_epoll_create
+    SYS_epoll_create, SYS_mkdir,
+#endif
+};
+constexpr uint32_t kDomainsForFrames[] = {AF_UNIX, AF_NETLINK};
+constexpr uint32_t kRequestsForFrames[] = {SIOCGIFFLAGS};  // of ioctl(): whether a link is up
+constexpr uint32_t kBpfForFrames[] = {BPF_MAP_LOOKUP_ELEM,   BPF_MAP_UPDATE_ELEM,
+                                      BPF_MAP_DELETE_ELEM,   BPF_OBJ_GET_INFO_BY_FD,
+                                      BPF_PROG_GET_FD_BY_ID, BPF_LINK_DETACH};
+
+// UCX reaches each new client by sockets and memory of its own.
+constexpr uint32_t kAllowedForUcx[] = {SYS_connect,         SYS_bind,
+                                       SYS_listen,          SYS_timerfd_create,
+                                       SYS_timerfd_settime, SYS_process_vm_readv};
+constexpr uint32_t kDomainsForUcx[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
+constexpr uint32_t kRequestsForUcx[] = {SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFFLAGS, SIOCETHTOOL};
+
 // Calls with which something else begins to run.
 constexpr uint32_t kDeadly[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_writev,
@@ -165,6 +193,10 @@ class Program {
   void give_if(uint32_t value, uint32_t verdict) {
     add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
     give(verdict);
+  }
+  template <size_t kCount>
+  void give_if_one_of(const uint32_t (&values)[kCount], uint32_t verdict) {
+    for (const uint32_t value : values) give_if(value, verdict);
   }
   void give_if_any_bit(uint32_t bits, uint32_t verdict) {
     add(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
@@ -193,14 +225,35 @@ constexpr uint32_t kNoPermission = SECCOMP_RET_ERRNO | EPERM;
 // The C library then uses clone(), whose flags can be seen here.
 constexpr uint32_t kNoSuchCall = SECCOMP_RET_ERRNO | ENOSYS;
 
-Program make_program() {
+// `number` is allowed with these values of an argument only.
+template <size_t kCount>
+void allow_with(Program& program, uint32_t number, uint32_t argument,
+                const uint32_t (&values)[kCount]) {
+  program.only_for(number, static_cast<uint8_t>(2 * kCount + 2));
+  program.load_low_word(argument);
+  program.give_if_one_of(values, kAllow);
+  program.give(kNoPermission);
+}
+
+Program make_program(const FilterNeeds& needs) {
   Program program;
   program.load(offsetof(seccomp_data, arch));
   program.only_for(kArchitecture, 1);
   program.load(offsetof(seccomp_data, nr));
   program.give_if_not_below(kNumberEnd, kKill);  // or the number of another architecture
-  for (const uint32_t number : kAllowed) program.give_if(number, kAllow);
-  for (const uint32_t number : kDeadly) program.give_if(number, kKill);
+  program.give_if_one_of(kAllowed, kAllow);
+  if (needs.ucx) {
+    program.give_if_one_of(kAllowedForUcx, kAllow);
+    allow_with(program, SYS_socket, 0, kDomainsForUcx);
+    allow_with(program, SYS_ioctl, 1, kRequestsForUcx);
+  }
+  if (needs.frames) {
+    program.give_if_one_of(kAllowedForFrames, kAllow);
+    allow_with(program, SYS_socket, 0, kDomainsForFrames);
+    allow_with(program, SYS_ioctl, 1, kRequestsForFrames);
+    allow_with(program, SYS_bpf, 0, kBpfForFrames);
+  }
+  program.give_if_one_of(kDeadly, kKill);
   program.give_if(SYS_clone3, kNoSuchCall);
   program.only_for(SYS_clone, 4);
   program.load_low_word(0);
@@ -222,13 +275,13 @@ Program make_program() {
 
 }  // namespace
 
-std::string install_syscall_filter() {
+std::string install_syscall_filter(const FilterNeeds& needs) {
   if (kArchitecture == 0) {
     return "-o drop_privileges: the system calls of this processor are not listed.";
   }
   const std::string what = "-o drop_privileges: the kernel takes no system-call filter: ";
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return what + std::strerror(errno) + ".";
-  Program program = make_program();
+  Program program = make_program(needs);
   const sock_fprog code = program.get();
   const long result =
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &code);

@@ -2,7 +2,10 @@
 #include "options/syscall_filter.h"
 
 #include <gtest/gtest.h>
+#include <linux/bpf.h>
+#include <net/if.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,9 +21,9 @@ namespace warpcache {
 namespace {
 
 // How a child ends that runs `body` under the filter: its exit status, or minus the signal.
-int end_of_child(const std::function<int()>& body) {
+int end_of_child(const std::function<int()>& body, const FilterNeeds& needs = {}) {
   const pid_t child = fork();
-  if (child == 0) _exit(install_syscall_filter().empty() ? body() : 99);
+  if (child == 0) _exit(install_syscall_filter(needs).empty() ? body() : 99);
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
@@ -46,6 +49,54 @@ TEST(SyscallFilter, MemoryIsNotExecutable) {
   };
   EXPECT_EQ(end_of_child([&] { return map(PROT_READ | PROT_WRITE); }), 0);
   EXPECT_EQ(end_of_child([&] { return map(PROT_READ | PROT_EXEC); }), EPERM);
+}
+
+int error_of_socket(int domain, int kind = SOCK_STREAM) {
+  return socket(domain, kind, 0) < 0 ? errno : 0;
+}
+
+TEST(SyscallFilter, FramesHaveUnixSockets) {
+  const FilterNeeds frames = {.frames = true, .ucx = false};
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_UNIX, SOCK_SEQPACKET); }, frames), 0);
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, frames), EPERM);
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_PACKET, SOCK_RAW); }, frames), EPERM);
+  EXPECT_EQ(end_of_child([] { return memfd_create("m", 0) < 0 ? errno : 0; }, frames), 0);
+}
+
+TEST(SyscallFilter, UcxHasSockets) {
+  const FilterNeeds ucx = {.frames = false, .ucx = true};
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, ucx), 0);
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_PACKET, SOCK_RAW); }, ucx), EPERM);
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, {.frames = true, .ucx = true}),
+            0);
+}
+
+// Of ioctl() and bpf() only what asks.
+TEST(SyscallFilter, OtherRequestsAreRefused) {
+  const auto ask = [](unsigned long request) {
+    ifreq interface = {};
+    return ioctl(0, request, &interface) < 0 ? errno : 0;
+  };
+  for (const FilterNeeds& needs : {FilterNeeds{}, FilterNeeds{.frames = true, .ucx = false},
+                                   FilterNeeds{.frames = false, .ucx = true}}) {
+    EXPECT_EQ(end_of_child([&] { return ask(SIOCSIFFLAGS); }, needs), EPERM);
+    EXPECT_EQ(end_of_child([&] { return ask(TIOCSTI); }, needs), EPERM);
+    const bool asks = needs.frames || needs.ucx;
+    EXPECT_EQ(end_of_child([&] { return ask(SIOCGIFFLAGS) != EPERM; }, needs), asks ? 1 : 0);
+    EXPECT_EQ(
+        end_of_child([] { return syscall(SYS_bpf, BPF_PROG_LOAD, 0, 0) < 0 ? errno : 0; }, needs),
+        EPERM);
+    EXPECT_EQ(end_of_child([] { return fork() == 0 ? 0 : 1; }, needs), -SIGSYS);
+    EXPECT_EQ(end_of_child(
+                  [] {
+                    return mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+                                -1, 0) == MAP_FAILED
+                               ? errno
+                               : 0;
+                  },
+                  needs),
+              EPERM);
+  }
 }
 
 TEST(SyscallFilter, ThreadsStart) {

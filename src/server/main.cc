@@ -144,6 +144,15 @@ void write_files(const Options& options, const Server& server, PidFile& pid_file
   if (!failure.empty()) spdlog::warn("{}", failure);
 }
 
+FilterNeeds filter_needs(const Options& options) {
+  FilterNeeds needs;
+  needs.ucx = options.listen.ucx.has_value();
+  for (const FramesOptions& frames : options.frames) {
+    needs.frames = needs.frames || frames.kind == FramesOptions::Kind::kDpdk;
+  }
+  return needs;
+}
+
 int serve(const Options& options) {
   for (const std::string& note : options.notes) spdlog::info("{}", note);
   std::string failure = prepare_process(options);
@@ -170,7 +179,7 @@ int serve(const Options& options) {
   server.serve();
   notify_ready();
   if (options.process.drop_privileges) {
-    failure = install_syscall_filter();
+    failure = install_syscall_filter(filter_needs(options));
     if (!failure.empty()) return fail(failure);
   }
   announce(options, server);

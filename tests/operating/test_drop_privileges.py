@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import re
 import signal
 import subprocess
@@ -12,7 +14,10 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.exchange import ask, ask_stats, receive_until
+from harness.frame_servers import PORTS
 from harness.servers import START_TIMEOUT_S, start_server
+from harness.ucx import Bridge, UcxServer
+from packets import frames
 
 FILTERED = "2"
 
@@ -102,8 +107,47 @@ def test_a_filtered_server_keeps_its_items(target, tmp_path):  # noqa: F811
             server.stop()
 
 
+def links(network: int) -> str:
+    look = ["nsenter", f"--net=/proc/self/fd/{network}", "ip", "link", "show"]
+    return subprocess.run(look, capture_output=True, text=True, timeout=START_TIMEOUT_S, pass_fds=[network], check=True).stdout
+
+
+@pytest.mark.parametrize("port", ["pcap", "tap", "dpdk", "memif", "af_xdp"])
+def test_ports_of_frames(target, tmp_path, port):  # noqa: F811
+    server = PORTS[port](target, tmp_path, ("-m", "64", "-o", "drop_privileges"))
+    try:
+        assert eventually(lambda: filtered(server.server))
+        for number, (text, reply) in enumerate(((b"set a 0 0 1\r\nx\r\n", b"STORED\r\n"), (b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n"))):
+            server.send([frames.request(text, frames.PLAIN, number)])
+            assert server.replies(1) == frames.replies(reply, frames.PLAIN, number)
+        assert fetch(server.sock, b"a") == b"x"
+        network = os.open(f"/proc/{server.server.pid}/ns/net", os.O_RDONLY)
+        assert "xdp" in links(network) or port != "af_xdp"
+    finally:
+        status = server.stop()
+    assert status == 0
+    assert "xdp" not in links(network)  # the program has left its interface
+    os.close(network)
+
+
+@pytest.mark.parametrize("transports", ["shm", "tcp"])
+def test_active_messages(transports):
+    """Clients that come after the filter, large values both ways, and one that is killed."""
+    with UcxServer("-m", "64", "-o", "drop_privileges", transports=transports) as served:
+        assert eventually(lambda: filtered(served.sockets))
+        for _ in range(2):
+            with served.server.connect() as sock:
+                for size in (10, 20_000, 1_000_000):
+                    value = random.randbytes(size)
+                    store(sock, b"key%d" % size, value)
+                    assert fetch(sock, b"key%d" % size) == value
+            served.bridge.kill()
+            served.bridge = Bridge(served.ucx_port, transports)
+            served.server = served.reached_by(served.bridge)
+
+
 @pytest.mark.parametrize(
-    "options", [("--engine=cuda",), ("--frames=tap:none",), ("--ucx=127.0.0.1:1",), ("--nic-cache=none", "-U", "11211")]
+    "options", [("--engine=cuda",), ("--nic-cache=none", "-U", "11211")]
 )
 def test_what_cannot_be_filtered_is_refused(target, options):  # noqa: F811
     done = subprocess.run(

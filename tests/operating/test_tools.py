@@ -8,13 +8,14 @@ import pty
 import random
 import re
 import subprocess
+import threading
 import time
 
 import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
-from harness.exchange import ask
-from harness.servers import REPO_ROOT, START_TIMEOUT_S, Server, find_target, start_server
+from harness.exchange import ask, ask_stats
+from harness.servers import REPO_ROOT, START_TIMEOUT_S, Server, ServerError, find_target, start_server
 
 TOOLS = REPO_ROOT / "src" / "tools"
 
@@ -108,6 +109,76 @@ def test_through_a_pipe_and_a_unix_socket_with_cas_ids(servers):
     run("warpcache-restore", second, "--cas", stdin=items)
     with second.connect() as sock:
         assert ask(sock, b"mg key c\r\n") == cas
+
+
+def pipeline(server: Server, requests: list[bytes], read) -> list:
+    """What `read` makes of each reply. A GPU takes all of them together."""
+    with server.connect() as sock, sock.makefile("rb") as replies:
+        sender = threading.Thread(target=sock.sendall, args=(b"".join(requests),))
+        sender.start()
+        found = [read(replies) for _ in requests]
+        sender.join()
+    return found
+
+
+def items_of(server: Server, keys: list[bytes]) -> dict[bytes, tuple[bytes, bytes, int, bytes]]:
+    """Flags, CAS id, seconds to live and value of each item."""
+
+    def read(replies):
+        words = replies.readline().split()
+        assert words[0] == b"VA", words
+        return words[2], words[3], int(words[4][1:]), replies.read(int(words[1]) + 2)[:-2]
+
+    requests = [b"mg %s f c t v%s\r\n" % (key, b" b" if key.endswith(b"=") else b"") for key in keys]
+    return dict(zip(keys, pipeline(server, requests, read), strict=True))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("source", "sink"), [("cuda", "cuda"), ("cpu", "cuda"), ("cuda", "cpu")])
+def test_items_outlive_a_server_on_a_gpu(target, tmp_path, source, sink):  # noqa: F811
+    """What stands for -e there: dump, end, start, restore. On the simulated GPU, where the server is built for it."""
+
+    def start(engine: str) -> Server:
+        try:
+            return start_server(target, (f"--engine={engine}", "-m", "64"), env={"SIMT_GPU": "1"})
+        except ServerError as error:
+            if "GPU" in str(error) or "CUDA" in str(error):
+                pytest.skip("the server has no GPU")
+            raise
+
+    first, file = start(source), tmp_path / "items"
+    try:
+        random.seed(7)
+        keys, sets = [b"k%d" % i for i in range(400)], []
+        for i, key in enumerate(keys):
+            value = random.randbytes(random.choice((0, 1, 10, 100, 5000)))
+            exptime = (0, 3600, int(time.time()) + 60 * 24 * 3600)[i % 3]
+            sets.append(b"set %s %d %d %d\r\n%s\r\n" % (key, i * 11_000_003 % 2**32, exptime, len(value), value))
+        sets.append(b"set large 1 0 900000\r\n%s\r\n" % random.randbytes(900_000))
+        sets += [b"ms AAEgCv8= 3 b F9\r\nbin\r\n", b"set gone 0 -1 1\r\nx\r\n"]  # a key that no text line can hold
+        keys += [b"large", b"AAEgCv8="]
+        assert pipeline(first, sets, lambda replies: replies.readline()) == [b"STORED\r\n"] * 401 + [b"HD\r\n", b"STORED\r\n"]
+        began = time.monotonic()
+        before = items_of(first, keys)
+        assert len({item[1] for item in before.values()}) == len(keys)  # the CAS ids differ
+        assert b"402 items" in run("warpcache-dump", first, "-o", str(file)).stderr
+    finally:
+        assert first.stop() == 0
+    second = start(sink)
+    try:
+        assert b"402 items stored, 0 had expired, 0 refused" in run("warpcache-restore", second, "--cas", "-i", str(file)).stderr
+        after = items_of(second, keys)
+        lasted = time.monotonic() - began
+        for key, (flags, cas, ttl, value) in before.items():
+            assert after[key][:2] == (flags, cas) and after[key][3] == value, key
+            assert (ttl == -1) == (after[key][2] == -1) and (ttl == -1 or -1 <= ttl - after[key][2] <= 2 + lasted), key
+        with second.connect() as sock:
+            assert ask_stats(sock)["curr_items"] == "402"
+            # A client that has read before may change the item afterwards, once.
+            for answer in (b"STORED\r\n", b"EXISTS\r\n"):
+                assert ask(sock, b"cas k1 0 0 1 %s\r\ny\r\n" % before[b"k1"][1][1:]) == answer
+    finally:
+        assert second.stop() == 0
 
 
 def test_what_expired_is_left_out_and_what_is_there_is_kept(servers):

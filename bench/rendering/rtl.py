@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from rendering.markdown import table
-from rendering.registry import block
+from rendering.registry import block, value
 from rendering.rows import Rows, only, rows, source
 
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
 TESTS = "rtl_tests"
 LANES = "rtl_lanes"
+HITS = "rtl_hits"
 
 
 def name(row: dict) -> str:
@@ -87,6 +88,27 @@ def goals() -> str:
     ]
     texts = [(what, goal, measured, "yes" if figure <= bound else "no") for what, goal, (measured, figure), bound in lines]
     return table(("6 B keys, 6 B values", "goal", "measured", "met"), texts) + "\n\n" + source(found, CYCLES)
+
+
+def workload_and_size(row: dict) -> tuple:
+    return row["workload"], row["part"]
+
+
+@block("rtl-hits")
+def hits() -> str:
+    found: Rows = sorted(rows(HITS), key=workload_and_size)
+    parts = sorted({row["part"] for row in found}, reverse=True)
+    lines = []
+    for workload in sorted({row["workload"] for row in found}):
+        of = {row["part"]: row for row in found if row["workload"] == workload}
+        lines.append((workload.upper(), *(f"{of[part]['hit_ratio']:.2%} ({of[part]['simulated']:.2%})" for part in parts)))
+    head = ("gets that hit (simulated); of the items fit:", *(f"1/{part}" for part in parts))
+    return table(head, lines) + "\n\n" + source(found, HITS)
+
+
+@value("rtl-hits-difference")
+def hits_difference() -> str:
+    return f"{100 * max(abs(row['hit_ratio'] - row['simulated']) for row in rows(HITS)):.2f}"
 
 
 @block("rtl-lanes")

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -284,6 +285,20 @@ class DefaultStream {
   Stream stream_;
 };
 
+// Has ended when the work is done that a stream had when it was recorded last.
+class Event {
+ public:
+  void record(Stream& stream) {
+    const uint64_t number = ++recorded_;
+    stream.add([this, number] { reached_.store(number); });
+  }
+  bool has_ended() const { return reached_.load() == recorded_.load(); }
+
+ private:
+  std::atomic<uint64_t> recorded_{0};
+  std::atomic<uint64_t> reached_{0};
+};
+
 cudaError_t enqueue(cudaStream_t stream, const dim3& grid, const dim3& block,
                     std::function<void()> body) {
   if (!stream->takes_kernels()) return last_error() = cudaErrorInvalidResourceHandle;
@@ -423,6 +438,12 @@ cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t st
   return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  simt::DefaultStream::instance().wait();
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   stream->add([to, from, bytes] { std::memcpy(to, from, bytes); });
@@ -458,6 +479,27 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (stream->idle()) return cudaSuccess;
   // Hosts poll memory and ask this now and then. The blocks need the processor that such a host
   // keeps busy.
+  std::this_thread::sleep_for(simt::kQueryPause);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+  *event = new simt::Event();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->record(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->has_ended()) return cudaSuccess;
   std::this_thread::sleep_for(simt::kQueryPause);
   return cudaErrorNotReady;
 }

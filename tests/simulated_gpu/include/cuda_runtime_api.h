@@ -34,6 +34,7 @@ inline constexpr int cudaSharedmemCarveoutMaxShared = 100;
 inline constexpr unsigned int cudaHostAllocPortable = 1;
 inline constexpr unsigned int cudaHostRegisterPortable = 1;
 inline constexpr unsigned int cudaStreamNonBlocking = 1;
+inline constexpr unsigned int cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
   char name[256];
@@ -48,8 +49,10 @@ struct dim3 {
 
 namespace simt {
 class Stream;
-}
+class Event;
+}  // namespace simt
 using cudaStream_t = simt::Stream*;
+using cudaEvent_t = simt::Event*;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;
@@ -78,6 +81,7 @@ cudaError_t cudaHostUnregister(void* data);
 
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 
@@ -86,3 +90,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
+// REQUIRES: the work before it has ended.
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);

@@ -74,8 +74,8 @@ struct FramesOptions {
   // kTap: the interface; kDpdk: the device, with its arguments; kPeer: the file of the frames;
   // kRing: the rings' name.
   std::string name;
-  uint32_t slot_bytes = 256;   // kPeer: the longest frame
-  std::string address;         // kTap: as in 10.9.0.1/24, added to the interface; empty: none
+  uint32_t slot_bytes = 256;  // kPeer: the longest frame
+  std::string address;        // kTap: as in 10.9.0.1/24, added to the interface; empty: none
   // kDpdk, kRing: pairs of queues (--frames-queues), and the CPU of each thread that serves them
   // (--frames-cpus); empty: any.
   uint32_t queues = 1;

@@ -94,10 +94,12 @@ class Side : protected io::AmReceiver {
   void ended(uint32_t) override {}
 
   // Fetches what was announced.
-  void fetch(uint8_t* to) {
+  void fetch(uint8_t* to, bool on_device = false) {
     const MutableBytes piece = {to, remote_size_};
     fetched_ = false;
-    if (port_->fetch(endpoint_, std::exchange(remote_, nullptr), &piece, 1)) fetched_ = true;
+    io::AmRemote const data = std::exchange(remote_, nullptr);
+    fetched_ = on_device ? port_->fetch_to_device(endpoint_, data, piece)
+                         : port_->fetch(endpoint_, data, &piece, 1);
     wait([this] { return fetched_; });
   }
   void wait(const std::function<bool()>& until) {
@@ -151,7 +153,7 @@ class Holder final : private Side {
     const auto way = static_cast<Way>(header_.sequence);
     const auto size = static_cast<size_t>(header_.taken);
     if (way == kSetDirect) {
-      fetch(device_.data());
+      fetch(device_.data(), true);
     } else if (way == kSetStaged) {
       fetch(pinned_.data());
       copy(device_.data(), pinned_.data(), size);

@@ -79,8 +79,12 @@ class AmPort {
   // At most one fetch is under way for each endpoint.
   virtual bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces,
                      uint32_t count) = 0;
-  // Whether `pieces` of a fetch() may be one piece of a GPU's memory.
+  // Whether fetch_to_device() may be called.
   virtual bool reaches_device() const { return false; }
+  // As fetch(), to one piece of a GPU's memory. The thread has its CUDA context.
+  virtual bool fetch_to_device(uint32_t endpoint, AmRemote data, MutableBytes place) {
+    return fetch(endpoint, data, &place, 1);
+  }
   // The data is not wanted.
   virtual void drop(uint32_t endpoint, AmRemote data) = 0;
 

@@ -359,8 +359,10 @@ void AmTransport::fetch_next(uint32_t number) {
   (into_body ? am_counters_.fetched_bytes : am_counters_.copied_bytes).add(next.size);
   if (into_body && stream.on_device) am_counters_.device_bytes.add(next.size);
   stream.fetched_size = next.size;
-  const bool done =
-      port_.fetch(number, next.data, windows_.data(), static_cast<uint32_t>(windows_.size()));
+  const auto count = static_cast<uint32_t>(windows_.size());
+  const bool done = into_body && stream.on_device
+                        ? port_.fetch_to_device(number, next.data, windows_.front())
+                        : port_.fetch(number, next.data, windows_.data(), count);
   if (done) fetched(number, true);
 }
 

@@ -13,6 +13,9 @@ std::string open_ucx_ports(const UcxSettings& settings,
   // its warnings are about what the server handles: peers that end.
   (void)setenv("UCX_HANDLE_ERRORS", "none", 0);
   (void)setenv("UCX_LOG_LEVEL", "fatal", 0);
+  // The store has its memory already. UCX's list of CUDA's memory has only what is allocated after
+  // UCX was loaded, and it takes the rest for the host's; without the list it asks the driver.
+  if (std::getenv("WARPCACHE_UCX_GPU") != nullptr) (void)setenv("UCX_MEMTYPE_CACHE", "n", 0);
   std::string failure;
   void* const open = load_from_module(kUcxModule, "warpcache_open_ucx_ports", "UCX", &failure);
   if (open == nullptr) return failure;

@@ -61,10 +61,12 @@ void set_defaults(ucp_config_t* config) {
   (void)ucp_config_modify(config, "TLS", chosen_transports(transports).c_str());
 }
 
-// An experiment: see docs/ucx.md.
-bool reaches_device_memory() {
+// An experiment: see docs/ucx.md. The simulated GPU's memory is the host's, which every UCX
+// reaches.
+bool reaches_device_memory(bool knows_cuda) {
   const char* const said = std::getenv("WARPCACHE_UCX_GPU");
-  return said != nullptr && std::strcmp(said, "yes") == 0;
+  if (said == nullptr) return false;
+  return std::strcmp(said, "simulated") == 0 || (knows_cuda && std::strcmp(said, "yes") == 0);
 }
 
 // Returns the error as text, or "".
@@ -114,7 +116,12 @@ std::string UcxContext::open(std::shared_ptr<UcxContext>* context) {
   status = ucp_init(&params, config, &made->handle_);
   ucp_config_release(config);
   if (status != UCS_OK) return failed("starting UCX", status);
-  made->reaches_device_ = reaches_device_memory();
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  status = ucp_context_query(made->handle_, &attributes);
+  if (status != UCS_OK) return failed("asking UCX for memory types", status);
+  made->knows_cuda_ = (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+  made->reaches_device_ = reaches_device_memory(made->knows_cuda_);
   *context = std::move(made);
   return "";
 }
@@ -452,20 +459,29 @@ void UcxPort::on_sent(void* request, ucs_status_t status, void* message) {
 bool UcxPort::fetch(uint32_t number, AmRemote data, const MutableBytes* pieces, uint32_t count) {
   Endpoint& endpoint = *endpoints_[number];
   ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  if (count == 1) return start_fetch(endpoint, data, pieces[0].data, pieces[0].size, param);
+  endpoint.pieces.clear();
+  for (uint32_t i = 0; i < count; ++i) endpoint.pieces.push_back({pieces[i].data, pieces[i].size});
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+  param.datatype = ucp_dt_make_iov();
+  return start_fetch(endpoint, data, endpoint.pieces.data(), count, param);
+}
+
+// UCX is told the kind of memory: it takes what was allocated before it was started for the host's.
+bool UcxPort::fetch_to_device(uint32_t number, AmRemote data, MutableBytes place) {
+  ucp_request_param_t param{};
+  if (context_->knows_cuda()) {
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.memory_type = UCS_MEMORY_TYPE_CUDA;
+  }
+  return start_fetch(*endpoints_[number], data, place.data, place.size, param);
+}
+
+bool UcxPort::start_fetch(Endpoint& endpoint, AmRemote data, void* buffer, size_t size,
+                          ucp_request_param_t& param) {
+  param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.recv_am = on_fetched;
   param.user_data = &endpoint;
-  void* buffer = pieces[0].data;
-  size_t size = pieces[0].size;
-  if (count > 1) {
-    endpoint.pieces.clear();
-    for (uint32_t i = 0; i < count; ++i)
-      endpoint.pieces.push_back({pieces[i].data, pieces[i].size});
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    param.datatype = ucp_dt_make_iov();
-    buffer = endpoint.pieces.data();
-    size = count;
-  }
   ucs_status_ptr_t const request = ucp_am_recv_data_nbx(worker_, data, buffer, size, &param);
   if (request == nullptr) return true;
   if (UCS_PTR_IS_ERR(request)) {

@@ -29,12 +29,14 @@ class UcxContext {
   ~UcxContext();
 
   ucp_context_h handle() const { return handle_; }
-  // Whether UCX moves data to and from the memory of CUDA's devices.
+  // Whether UCX can move data to and from the memory of CUDA's devices, and whether it is to.
+  bool knows_cuda() const { return knows_cuda_; }
   bool reaches_device() const { return reaches_device_; }
 
  private:
   UcxContext() = default;
   ucp_context_h handle_ = nullptr;
+  bool knows_cuda_ = false;
   bool reaches_device_ = false;
 };
 
@@ -63,6 +65,7 @@ class UcxPort final : public AmPort {
   AmSent send(AmSend& message) override;
   bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
   bool reaches_device() const override { return context_->reaches_device(); }
+  bool fetch_to_device(uint32_t endpoint, AmRemote data, MutableBytes place) override;
   void drop(uint32_t endpoint, AmRemote data) override;
   bool is_stuck() override;
   std::string restart() override;
@@ -101,6 +104,8 @@ class UcxPort final : public AmPort {
   void accept_new();
   void end_one(Endpoint& endpoint);
   void send_echo();
+  bool start_fetch(Endpoint& endpoint, AmRemote data, void* buffer, size_t size,
+                   ucp_request_param_t& param);
 
   static void on_request(ucp_conn_request_h request, void* port);
   static ucs_status_t on_message(void* port, const void* header, size_t header_size, void* data,

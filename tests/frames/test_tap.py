@@ -148,9 +148,9 @@ def test_many_clients():
 def test_refusals():
     target = require_target("warpcached")
     for option, text in [
-        ("--frames=tap:", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS or peer:FILE"),
-        ("--frames=pcap:a", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS or peer:FILE"),
-        ("--frames=eth0", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS or peer:FILE"),
+        ("--frames=tap:", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS, ring:NAME or peer:FILE"),
+        ("--frames=pcap:a", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS, ring:NAME or peer:FILE"),
+        ("--frames=eth0", "give pcap:IN,OUT, tap:NAME, tap:NAME,ADDRESS/BITS, dpdk:DEVICE,ARGUMENTS, ring:NAME or peer:FILE"),
         ("--frames=pcap:/nothing/here,/tmp/x", "/nothing/here: No such file or directory"),
         ("--frames=tap:a-name-that-is-too-long", "1 to 15 characters"),
         ("--frames=dpdk:", "give pcap:IN,OUT, tap:NAME"),

@@ -46,6 +46,7 @@ void AmTransport::close_broken() {
 void AmTransport::close_stream(uint32_t number) {
   AmStream& stream = stream_of(number);
   stream.state = AmStream::State::kClosed;
+  stream.closed_at_s = now_s_;
   streams_[number]->open_id.store(0, std::memory_order_relaxed);
   if (stream.long_reply != nullptr) std::exchange(stream.long_reply, nullptr)->leave();
   for (std::vector<uint32_t>* list : {&ready_, &later_, &broken_, &long_replies_}) {
@@ -97,9 +98,19 @@ void AmTransport::release_forgotten() {
   forgotten_pins_.clear();
 }
 
+// UCX 1.13 sometimes never ends an endpoint whose client was killed while it read by rendezvous.
+bool AmTransport::has_endless_stream() const {
+  constexpr uint32_t kEndsIn = 5;
+  return std::any_of(streams_.begin(), streams_.end(), [this](const auto& slot) {
+    const AmStream& stream = slot->stream;
+    return stream.state == AmStream::State::kClosed && now_s_ - stream.closed_at_s > kEndsIn;
+  });
+}
+
 void AmTransport::check_port() {
   constexpr uint32_t kEndIn = 2;
-  if (restarting_ || stream_count_ == 0 || !port_.is_stuck()) return;
+  if (restarting_ || stream_count_ == 0) return;
+  if (!port_.is_stuck() && !has_endless_stream()) return;
   restarting_ = true;
   restart_by_s_ = now_s_ + kEndIn;
   am_counters_.restarts.add(1);

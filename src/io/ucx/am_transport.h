@@ -49,7 +49,7 @@ struct alignas(64) AmCounters {
   Counter pinned_bytes;   // sent by rendezvous from the store
   Counter refused;        // endpoints above the limit on connections (-c)
   Counter broken_rules;   // closed because a client broke the rules of am_layout.h
-  Counter restarts;       // of the port, which was stuck
+  Counter restarts;       // of the port, which was stuck or did not end an endpoint
   Counter failed;         // endpoints whose client went without a word
 };
 
@@ -157,6 +157,7 @@ class AmTransport final : public AmReceiver {
   void drain_idle();
   void close_all();
   void check_port();
+  bool has_endless_stream() const;
   void restart_port();
   void release_forgotten();
   AmStream& stream_of(uint32_t number) { return streams_[number]->stream; }

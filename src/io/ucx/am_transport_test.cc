@@ -367,6 +367,18 @@ TEST_F(AmTransportTest, AStuckPortStartsAnew) {
   complete({.consumed = 7});
 }
 
+TEST_F(AmTransportTest, AnEndpointThatNeverEndsIsEndedByARestart) {
+  open();
+  port_.never_ends = true;
+  port_.fail(0);
+  for (int i = 0; i < 600 && port_.restarts == 0; ++i) {
+    EXPECT_THAT(receive(), IsEmpty());
+    EXPECT_EQ(transport_.stream_count(), port_.restarts == 0 ? 1u : 0u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(port_.restarts, 1u);
+}
+
 TEST_F(AmTransportTest, WhatAStuckPortForgetsIsLetGo) {
   const std::string value(20'000, 'v');
   open();

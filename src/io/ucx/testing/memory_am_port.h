@@ -56,8 +56,9 @@ class MemoryAmPort final : public AmPort {
   bool done_at_once = true;  // else sends and fetches are under way until finish()
   uint32_t held = 0;         // announced, neither fetched nor dropped
   std::vector<uint32_t> closed;
-  bool stuck = false;    // what is_stuck() says next
-  bool forgets = false;  // messages that are under way when their endpoint is closed
+  bool stuck = false;       // what is_stuck() says next
+  bool forgets = false;     // messages that are under way when their endpoint is closed
+  bool never_ends = false;  // an endpoint that is closed, before a restart
   uint32_t restarts = 0;
 
   // Completes what is under way in the next progress().
@@ -115,10 +116,12 @@ class MemoryAmPort final : public AmPort {
   bool is_stuck() override { return std::exchange(stuck, false); }
   std::string restart() override {
     ++restarts;
+    for (const uint32_t endpoint : std::exchange(endless_, {})) receiver_->ended(endpoint);
     return "";
   }
   void close(uint32_t endpoint) override {
     closed.push_back(endpoint);
+    if (never_ends) return endless_.push_back(endpoint);
     next_.push_back([this, endpoint] {
       for (AmSend* message : std::exchange(under_way_, {})) {
         if (!forgets) receiver_->sent(*message, false);
@@ -133,6 +136,7 @@ class MemoryAmPort final : public AmPort {
   WakeEvent event_;
   AmReceiver* receiver_ = nullptr;
   std::deque<std::function<void()>> next_;
+  std::vector<uint32_t> endless_;
   std::vector<AmSend*> under_way_;
   std::function<void(bool)> fetch_;
 };

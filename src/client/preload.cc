@@ -265,12 +265,7 @@ bool connect_by_messages(int fd, const Route& route) {
   return done;
 }
 
-}  // namespace
-}  // namespace warpcache::client
-
-extern "C" __attribute__((visibility("default"))) int connect(int fd, const sockaddr* address,
-                                                              socklen_t size) {
-  using namespace warpcache::client;
+int connect_socket(int fd, const sockaddr* address, socklen_t size) {
   static auto* const next = next_of<int(int, const sockaddr*, socklen_t)>("connect");
   if (connects_as_ever || address == nullptr || size < sizeof(sockaddr_in)) {
     return next(fd, address, size);
@@ -283,11 +278,22 @@ extern "C" __attribute__((visibility("default"))) int connect(int fd, const sock
 }
 
 // A program sets options of TCP before or after it connects.
-extern "C" __attribute__((visibility("default"))) int setsockopt(int fd, int level, int option,
-                                                                 const void* value,
-                                                                 socklen_t size) {
-  using namespace warpcache::client;
+int set_option(int fd, int level, int option, const void* value, socklen_t size) {
   static auto* const next = next_of<int(int, int, int, const void*, socklen_t)>("setsockopt");
   if (level == IPPROTO_TCP && !connects_as_ever && option_of(fd, SO_DOMAIN) == AF_UNIX) return 0;
   return next(fd, level, option, value, size);
+}
+
+}  // namespace
+}  // namespace warpcache::client
+
+extern "C" __attribute__((visibility("default"))) int connect(int fd, const sockaddr* addr,
+                                                              socklen_t len) {
+  return warpcache::client::connect_socket(fd, addr, len);
+}
+
+extern "C" __attribute__((visibility("default"))) int setsockopt(int fd, int level, int optname,
+                                                                 const void* optval,
+                                                                 socklen_t optlen) {
+  return warpcache::client::set_option(fd, level, optname, optval, optlen);
 }

@@ -63,13 +63,13 @@ class UcxPort final : public AmPort {
   int event_fd() const override { return event_fd_; }
   void wake() override;
   AmSent send(AmSend& message) override;
-  bool fetch(uint32_t endpoint, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
+  bool fetch(uint32_t number, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
   bool reaches_device() const override { return context_->reaches_device(); }
-  bool fetch_to_device(uint32_t endpoint, AmRemote data, MutableBytes place) override;
-  void drop(uint32_t endpoint, AmRemote data) override;
+  bool fetch_to_device(uint32_t number, AmRemote data, MutableBytes place) override;
+  void drop(uint32_t number, AmRemote data) override;
   bool is_stuck() override;
   std::string restart() override;
-  void close(uint32_t endpoint) override;
+  void close(uint32_t number) override;
   std::string peer(uint32_t endpoint) const override { return endpoints_[endpoint]->peer; }
 
  private:

@@ -148,7 +148,8 @@ FilterNeeds filter_needs(const Options& options) {
   FilterNeeds needs;
   needs.ucx = options.listen.ucx.has_value();
   for (const FramesOptions& frames : options.frames) {
-    needs.frames = needs.frames || frames.kind == FramesOptions::Kind::kDpdk;
+    using Kind = FramesOptions::Kind;
+    needs.frames = needs.frames || frames.kind == Kind::kDpdk || frames.kind == Kind::kRing;
   }
   return needs;
 }

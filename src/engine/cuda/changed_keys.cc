@@ -21,12 +21,6 @@ bool may_change(const protocol::Request& request) {
          (request.op != protocol::Op::kGet || (request.bits & kChanges) != 0);
 }
 
-// Keys of such messages may be decoded in place, and a message can be parsed only once.
-bool may_be_decoded(Verdict verdict) {
-  return verdict == Verdict::kMetaLine || verdict == Verdict::kMetaStore ||
-         verdict == Verdict::kRefusedStore;
-}
-
 bool is_read(const Frame& frame) {
   return frame.verdict == Verdict::kTextKey && (frame.detail & protocol::kKeyOfGat) == 0;
 }
@@ -36,7 +30,6 @@ bool is_read(const Frame& frame) {
 ChangedKeys::ChangedKeys(store::CopyGuard& guard, uint32_t requests_max) : guard_(guard) {
   if (!on()) return;
   rows_.reserve(requests_max);
-  head_.reserve(UINT16_MAX);
   datagram_.frames.reserve(kDatagramFramesMax);
   datagram_.entries.reserve(1);
 }
@@ -76,15 +69,8 @@ void ChangedKeys::end() {
 
 void ChangedKeys::add(const Frame& frame, uint8_t* input) {
   if (is_read(frame)) return;
-  Frame parsed = frame;
-  uint8_t* base = input;
-  if (may_be_decoded(frame.verdict)) {
-    head_.assign(input + frame.offset, input + frame.offset + frame.head_size);
-    parsed.offset = 0;
-    base = head_.data();
-  }
   protocol::Request request;
-  protocol::parse_request(parsed, base, request);
+  const uint8_t* const base = peek_.parse(frame, input, request);
   if (!may_change(request)) return;
   rows_.push_back(guard_.begin_change({base + request.key_offset, request.key_size}));
 }

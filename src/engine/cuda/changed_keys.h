@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cuda/request_peek.h"
 #include "engine/engine.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame_types.h"
@@ -36,8 +37,8 @@ class ChangedKeys {
 
   store::CopyGuard& guard_;
   std::vector<uint32_t> rows_;  // of the guard
-  std::vector<uint8_t> head_;   // of one message
-  Batch datagram_;              // of one Ethernet frame
+  RequestPeek peek_;
+  Batch datagram_;  // of one Ethernet frame
 };
 
 }  // namespace warpcache::engine::cuda

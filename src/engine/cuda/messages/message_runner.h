@@ -17,6 +17,7 @@
 
 #include "engine/cuda/changed_keys.h"
 #include "engine/cuda/engine_parts.h"
+#include "engine/cuda/request_peek.h"
 #include "engine/cuda/runtime/job_runner.h"
 
 namespace warpcache::engine::cuda {
@@ -78,7 +79,6 @@ class MessageRunner {
   void authenticate(BatchEntry& entry);
   void mark_denied(const BatchEntry& entry);
   void deny(uint32_t index, uint32_t frame);
-  const uint8_t* peek(uint32_t frame, protocol::Request& request);
   EntryNext fetch_large(BatchEntry& entry, uint32_t frame);
   void fetch_apart(uint32_t frame);
   void run_alone(uint32_t frame, const gpu::CudaMemory& reply);
@@ -117,15 +117,15 @@ class MessageRunner {
   Batch* batch_ = nullptr;
   FrameJob* job_ = nullptr;  // of the current round
   bool under_way_ = false;
-  std::vector<Answer> answers_;             // by frame of the batch
-  std::vector<uint32_t> entry_bytes_;       // reply bytes so far
-  std::vector<uint32_t> entry_admin_;       // administrative commands so far
-  std::vector<uint32_t> origin_;            // by frame of the job: the frame of the batch
-  std::vector<uint32_t> bodies_;            // by entry: the store's reservation, 0 if none
-  uint8_t peeked_[protocol::kLineSizeMax];  // see peek()
-  std::vector<uint32_t> again_;             // entries of the next round
-  std::vector<uint32_t> round_;             // entries of the last one
-  std::deque<std::string> texts_;           // replies that the host made
+  std::vector<Answer> answers_;        // by frame of the batch
+  std::vector<uint32_t> entry_bytes_;  // reply bytes so far
+  std::vector<uint32_t> entry_admin_;  // administrative commands so far
+  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;       // by entry: the store's reservation, 0 if none
+  RequestPeek peek_;                   // for --access
+  std::vector<uint32_t> again_;        // entries of the next round
+  std::vector<uint32_t> round_;        // entries of the last one
+  std::deque<std::string> texts_;      // replies that the host made
   uint32_t arena_used_ = 0;
   uint64_t space_wanted_ = 0;   // of the largest deferred request; 0: none
   uint64_t space_missing_ = 0;  // of all deferred requests

@@ -41,24 +41,6 @@ void MessageRunner::authenticate(BatchEntry& entry) {
   }
 }
 
-// Parses a frame that may be parsed again, since the input stays as it is: a base64 key is decoded
-// in a copy of the line. Returns where the request's offsets count from. Not for values.
-const uint8_t* MessageRunner::peek(uint32_t frame, protocol::Request& request) {
-  protocol::Frame head = batch_->frames[frame];
-  const bool is_meta = head.verdict == protocol::Verdict::kMetaLine ||
-                       head.verdict == protocol::Verdict::kMetaStore ||
-                       head.verdict == protocol::Verdict::kRefusedStore;
-  uint8_t* base = batch_->input;
-  if (is_meta) {
-    WC_ASSERT(head.head_size <= sizeof peeked_);
-    mem_copy(peeked_, base + head.offset, head.head_size);
-    head.offset = 0;
-    base = peeked_;
-  }
-  protocol::parse_request(head, base, request);
-  return base;
-}
-
 // The kernel does not know of users. So the requests that --access does not allow are found before
 // the first round, and no round has them.
 void MessageRunner::mark_denied(const BatchEntry& entry) {
@@ -66,14 +48,15 @@ void MessageRunner::mark_denied(const BatchEntry& entry) {
   if (rights == nullptr) return;
   for (uint32_t i = entry.frames_done; i < entry.frame_count; ++i) {
     protocol::Request request;
-    const uint8_t* const input = peek(entry.first_frame + i, request);
+    const protocol::Frame& frame = batch_->frames[entry.first_frame + i];
+    const uint8_t* const input = peek_.parse(frame, batch_->input, request);
     answers_[entry.first_frame + i].denied = !are_enough(*rights, request, input);
   }
 }
 
 void MessageRunner::deny(uint32_t index, uint32_t frame) {
   protocol::Request request;
-  const uint8_t* const input = peek(frame, request);
+  const uint8_t* const input = peek_.parse(batch_->frames[frame], batch_->input, request);
   uint8_t text[kReplyFrameMax];
   const uint8_t* const end = compose_denial(request, input, text);
   admin_.denied();

@@ -153,13 +153,13 @@ constexpr uint32_t kAllowed[] = {
 };
 
 // DPDK's drivers: memif finds its other side again and shares new memory with it; AF_XDP takes its
-// program from the interface at the end.
+// program from the interface at the end; a ring removes its folder.
 constexpr uint32_t kAllowedForFrames[] = {
     SYS_connect,      SYS_bind,  SYS_memfd_create,
     SYS_mkdirat,  // libxdp's lock
     SYS_statfs,
 #ifdef SYS_epoll_create
-    SYS_epoll_create, SYS_mkdir,
+    SYS_epoll_create, SYS_mkdir, SYS_rmdir,
 #endif
 };
 constexpr uint32_t kDomainsForFrames[] = {AF_UNIX, AF_NETLINK};

@@ -8,9 +8,10 @@ import socket
 import struct
 import time
 
+from .patience import PATIENCE_S
+
 UDP_HEADER = struct.Struct(">HHHH")
 UDP_MAX_DATAGRAM = 1400
-PATIENCE_S = 60.0  # with a server that takes nothing
 
 
 class ChannelTimeout(Exception):

@@ -30,6 +30,7 @@ VERBS = {
     "?": True,
     "?!": True,
     "sleep": True,
+    "pass": True,
     "silence": False,
     "closed": False,
     "close": False,
@@ -41,7 +42,7 @@ VERBS = {
 SENDS = frozenset({">", ">-", ">b", ">h"})
 
 _HEADER = re.compile(
-    r"(title|options|transports|server|only|reason|barrier|env|file\.[\w.-]+):\s*(.*)"
+    r"(title|options|transports|server|clock|only|reason|barrier|env|file\.[\w.-]+):\s*(.*)"
 )
 _STEP = re.compile(
     r"(?:@(?P<conn>\w+)\s*)?"
@@ -75,6 +76,7 @@ class Transcript:
     files: dict[str, str] = field(default_factory=dict)
     transports: tuple[str, ...] = DEFAULT_TRANSPORTS
     fresh: bool = False
+    clock_stands: bool = False
     only: str | None = None
     barrier: bool = True
     groups: list[list[Step]] = field(default_factory=list)
@@ -147,6 +149,8 @@ def parse(path: Path) -> Transcript:
         fail(1, "no 'title:'")
     if not transcript.groups:
         fail(1, "no steps")
+    if transcript.clock_stands and not transcript.fresh:
+        fail(1, "'clock: stands' needs 'server: fresh'")
     return transcript
 
 
@@ -163,6 +167,10 @@ def _set_header(transcript: Transcript, key: str, value: str, fail) -> None:
         if value not in ("fresh", "shared"):
             fail("server: fresh or shared")
         transcript.fresh = value == "fresh"
+    elif key == "clock":
+        if value not in ("stands", "runs"):
+            fail("clock: stands or runs")
+        transcript.clock_stands = value == "stands"
     elif key == "only":
         if value not in TARGETS:
             fail(f"only: one of {TARGETS}")

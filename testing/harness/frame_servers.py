@@ -20,11 +20,11 @@ from harness.exchange import ask_stats
 from harness.fixtures import require_dpdk
 from harness.huge_pages import huge_pages
 from harness.network import enter_new_network
+from harness.patience import PATIENCE_S
 from harness.peer import PeerLink
 from harness.programs import find_program
 from harness.servers import start_server
 
-TIME_S_MAX = 60.0
 ETHERNET = 1
 # As in linux/if_ether.h, linux/if_packet.h and asm-generic/socket.h.
 ETH_P_ALL, SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID, SO_RCVBUFFORCE = 3, 263, 8, 0x10, 33
@@ -77,7 +77,7 @@ class FrameServer:
 
     def settled(self, received: int, sent: int) -> dict[str, int]:
         """The counters when that many frames were received and sent and all of them are counted."""
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             stats = self.stats()
             judged = sum(stats[name] for name in VERDICTS)
@@ -88,13 +88,13 @@ class FrameServer:
 
     def wait_for(self, count, number: int) -> int:
         """What `count` makes of the counters, when it has reached the number or does not within the time."""
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while (found := count(self.stats())) < number and time.monotonic() < deadline:
             time.sleep(0.01)
         return found
 
     def on_gpu(self) -> bool:
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while "  frames    " not in self.server.log() and time.monotonic() < deadline:
             time.sleep(0.01)  # it says what it is when it serves, which is after it listens
         return "  engine    cuda" in self.server.log()
@@ -134,7 +134,7 @@ class Pipes:
 
     def read(self, size: int, what: str) -> bytes:
         data = b""
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while len(data) < size:
             ready, _, _ = select.select([self.out], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"{len(data)} of {size} bytes came; {what}"
@@ -244,7 +244,7 @@ class LinkServer(FrameServer):
         self.link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.link.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         self.link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-        self.link.settimeout(TIME_S_MAX)
+        self.link.settimeout(PATIENCE_S)
         self.link.bind((self.interface, 0))
         self.take_mtu()
 

@@ -17,13 +17,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from harness import exchange
+from harness.patience import PATIENCE_S
 from harness.programs import find_replay_client
 from harness.servers import Server, Target, start_server
 
 MIB = 1 << 20
 CLIENT_TIMEOUT_S = 900  # ends a client that hangs
 ROUND = 4096  # requests of a client, of several at a time
-SETTLE_S_MAX = 15.0
 KEYS = 2_000_000  # of the hit ratio's request stream, over all clients
 ITEM_OVERHEAD = 50  # bytes that a server may well add to an item: only to choose how many to offer
 
@@ -130,7 +130,7 @@ def allowed_kib(
     return int(memory + overhead + clients + copies)
 
 
-def eventually(check, time_s_max: float = SETTLE_S_MAX) -> bool:
+def eventually(check, time_s_max: float = PATIENCE_S) -> bool:
     deadline = time.monotonic() + time_s_max
     while not check():
         if time.monotonic() > deadline:

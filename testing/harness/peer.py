@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE_S = 60.0
+from .patience import PATIENCE_S
+
 MAGIC = b"WAPPEER1"
 HEADER = struct.Struct("<8sIIQII")
 CONTROLS, CONTROL_BYTES = 4096, 128

@@ -18,9 +18,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .patience import PATIENCE_S
+
 REPO_ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 60.0
 
 
 class ServerError(Exception):
@@ -115,7 +115,7 @@ class Server:
         sock.connect((self.host, self.port))
         return sock
 
-    def wait_exit(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+    def wait_exit(self, timeout_s: float = PATIENCE_S) -> int:
         """Waits until the process has ended by itself; its exit status."""
         return self.process.wait(timeout_s)
 
@@ -131,7 +131,7 @@ class Server:
         if self.alive():
             self.ask_to_stop()
             try:
-                self.process.wait(STOP_TIMEOUT_S)
+                self.process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -214,7 +214,7 @@ def start_server(
 
 
 def _wait_listening(server: Server) -> bool:
-    deadline = time.monotonic() + START_TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if not server.alive():
             return False

@@ -85,7 +85,7 @@ def test_right_answers_pass(tmp_path):
     ],
 )
 def test_wrong_answers_fail(tmp_path, reply, monkeypatch):
-    monkeypatch.setattr("harness.player.REPLY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("harness.player.PATIENCE_S", 0.3)
     with pytest.raises(Mismatch):
         play(tmp_path, "> get a\n< END\n", [reply])
 
@@ -104,7 +104,7 @@ def test_wrong_answers_fail(tmp_path, reply, monkeypatch):
     ],
 )
 def test_other_expectations_fail_too(tmp_path, steps, replies, monkeypatch):
-    monkeypatch.setattr("harness.player.REPLY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("harness.player.PATIENCE_S", 0.3)
     with pytest.raises(Mismatch):
         play(tmp_path, steps, replies)
 
@@ -131,7 +131,7 @@ def test_udp_replies_are_put_together_in_order(tmp_path):
     ],
 )
 def test_wrong_udp_frames_fail(tmp_path, datagrams, monkeypatch):
-    monkeypatch.setattr("harness.player.REPLY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("harness.player.PATIENCE_S", 0.3)
     with pytest.raises(Mismatch):
         play(tmp_path, "> a\n<- abc\n", [datagrams], "udp")
 

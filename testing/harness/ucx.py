@@ -14,10 +14,10 @@ import pytest
 
 from harness.exchange import ask
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.programs import find_program
 from harness.servers import Server, free_port, start_server
 
-STOP_TIMEOUT_S = 60.0
 
 
 def require_ucx() -> None:
@@ -62,7 +62,7 @@ class Bridge:
     def kill(self) -> None:
         """Ends it without a word to the server, and all its endpoints with it."""
         self.process.kill()
-        self.process.wait(STOP_TIMEOUT_S)
+        self.process.wait(PATIENCE_S)
         self.process.stdout.close()
 
 

@@ -15,6 +15,7 @@ import threading
 import pytest
 
 from harness.network import enter_new_network
+from harness.patience import PATIENCE_S
 
 NEAR, FAR = "near0", "far0"
 HOST, CLIENT = "10.8.0.1", "10.8.0.2"
@@ -23,7 +24,6 @@ VLAN_HOST, VLAN_CLIENT = "10.8.7.1", "10.8.7.2"
 SYS_BPF = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), -1)
 BPF_PROG_LOAD, BPF_LINK_CREATE = 5, 28
 BPF_PROG_TYPE_XDP, BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_PASS = 6, 37, 4, 2
-SOCKET_TIME_S_MAX = 10.0
 
 
 def ip(*words: str) -> None:
@@ -92,7 +92,7 @@ class Link:
         """A client's socket."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self.in_far(socket.socket, family, socket.SOCK_DGRAM)
-        sock.settimeout(SOCKET_TIME_S_MAX)
+        sock.settimeout(PATIENCE_S)
         sock.connect((host, port))
         return sock
 

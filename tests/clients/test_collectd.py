@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.servers import STOP_TIMEOUT_S
 
 from clients.support import dialogue
+from harness.patience import PATIENCE_S
 
-TIMEOUT_S = 60.0
 CONFIG = """\
 Hostname "here"
 BaseDir "{folder}"
@@ -63,7 +62,7 @@ def collected(server, tmp_path):
     )
     yield tmp_path / "csv" / "here" / "memcached-cache"
     process.terminate()
-    process.wait(STOP_TIMEOUT_S)
+    process.wait(PATIENCE_S)
     log = (tmp_path / "log").read_text()
     assert "error" not in log.lower(), log
 
@@ -77,8 +76,8 @@ def last_value(folder: Path, name: str) -> list[str]:
 
 def test_what_collectd_reads(server, collected):
     request = b"".join(b"set key:%d 0 0 5\r\nvalue\r\n" % i for i in range(10)) + b"get key:1\r\nget none\r\nmn\r\n"
-    assert dialogue(server, request, b"MN\r\n", TIMEOUT_S).endswith(b"MN\r\n")
-    end = time.monotonic() + TIMEOUT_S
+    assert dialogue(server, request, b"MN\r\n", PATIENCE_S).endswith(b"MN\r\n")
+    end = time.monotonic() + PATIENCE_S
     wanted = {
         "memcached_items-current": lambda value: float(value[0]) == 10,
         "memcached_ops-hits": lambda value: float(value[0]) == 1,

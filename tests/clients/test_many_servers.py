@@ -24,18 +24,18 @@ import pylibmc
 import pymemcache
 import pytest
 from harness.exchange import ask
-from harness.servers import REPO_ROOT, START_TIMEOUT_S
+from harness.patience import PATIENCE_S
+from harness.servers import REPO_ROOT
 from pymemcache.exceptions import MemcacheError
 
 FOLDER = REPO_ROOT / "examples" / "many_servers"
 CLUSTER = FOLDER / "cluster"
 PROXY = os.environ.get("MEMCACHED_PROXY", "memcached")
 KEYS = [f"key-{number}" for number in range(300)]
-TIMEOUT_S = 60.0
 
 
 def eventually(condition, what: str):
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not (result := condition()):
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
@@ -95,7 +95,7 @@ class Cluster:
 
     def call(self, *words: str):
         command = [sys.executable, CLUSTER, words[0], f"--folder={self.folder}", *words[1:]]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=TIMEOUT_S)
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE_S)
 
     def change(self, *words: str) -> None:
         done = self.call(*words)
@@ -106,7 +106,7 @@ class Cluster:
 
     def client(self, port: int | None = None):
         address = ("127.0.0.1", port or self.port)
-        return closing(pymemcache.Client(address, timeout=TIMEOUT_S, connect_timeout=TIMEOUT_S, default_noreply=False))
+        return closing(pymemcache.Client(address, timeout=PATIENCE_S, connect_timeout=PATIENCE_S, default_noreply=False))
 
     def held(self, number: int, keys=None) -> set[str]:
         """The keys that a server has, asked directly."""
@@ -118,7 +118,7 @@ class Cluster:
         pids = self.pids()
         if self.process.poll() is None:
             self.process.send_signal(number)
-        assert self.process.wait(TIMEOUT_S) == 0, self.said()
+        assert self.process.wait(PATIENCE_S) == 0, self.said()
         assert not [name for name, pid in pids.items() if runs(pid)], self.said()
         assert not self.folder.exists()
 
@@ -141,7 +141,7 @@ def cluster(target, tmp_path):
 @functools.cache
 def has_proxy() -> bool:
     try:
-        return "routelib" in subprocess.run([PROXY, "-h"], capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+        return "routelib" in subprocess.run([PROXY, "-h"], capture_output=True, text=True, timeout=PATIENCE_S).stdout
     except OSError:
         return False
 
@@ -184,7 +184,7 @@ def test_a_server_that_is_stopped_stays_away(cluster):
     running.change("stop", "2")
     assert "server2    stopped" in running.call("status").stdout
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", running.ports[1]), TIMEOUT_S).close()
+        socket.create_connection(("127.0.0.1", running.ports[1]), PATIENCE_S).close()
     running.change("stop", "2")  # again
     running.change("start", "2")
     running.change("start", "2")
@@ -216,7 +216,7 @@ def test_nothing_is_left_when_the_script_is_killed(target, tmp_path):
 def test_one_cluster_a_folder(cluster, target):
     running = cluster(1)
     done = subprocess.run(
-        [CLUSTER, "up", f"--folder={running.folder}", f"--program={target.path}"], capture_output=True, text=True, timeout=TIMEOUT_S
+        [CLUSTER, "up", f"--folder={running.folder}", f"--program={target.path}"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 1 and "runs" in done.stderr
     assert running.process.poll() is None and len(running.pids()) == 1
@@ -247,7 +247,7 @@ def test_what_is_refused(target, tmp_path, words, status, why):
     own = [] if any(word.startswith("--program") for word in words) else [f"--program={target.path}"]
     first = [] if any(word.startswith(("--first-port", "--port", "--front=proxy")) for word in words) else [f"--first-port={free_ports(8)}"]
     done = subprocess.run(
-        [CLUSTER, "up", f"--folder={tmp_path}/cluster", *own, *first, *words], capture_output=True, text=True, timeout=START_TIMEOUT_S
+        [CLUSTER, "up", f"--folder={tmp_path}/cluster", *own, *first, *words], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == status and why in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
@@ -259,7 +259,7 @@ def test_a_folder_with_other_files(target, tmp_path):
         pytest.skip("the scripts start warpcached")
     (tmp_path / "server1.log").write_text("mine")
     command = [CLUSTER, "up", f"--folder={tmp_path}", f"--program={target.path}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1 and "has other files" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["server1.log"]
 
@@ -271,7 +271,7 @@ def test_a_port_that_is_taken(target, tmp_path):
     with socket.create_server(("127.0.0.1", first + 1)):
         done = subprocess.run(
             [CLUSTER, "up", f"--folder={tmp_path}/cluster", f"--program={target.path}", "--servers=2", f"--first-port={first}"],
-            capture_output=True, text=True, timeout=START_TIMEOUT_S,
+            capture_output=True, text=True, timeout=PATIENCE_S,
         )  # fmt: skip
     assert done.returncode == 1 and f"server2 cannot have 127.0.0.1:{first + 1}" in done.stderr
 
@@ -294,7 +294,7 @@ def test_without_a_gpu(target, tmp_path):
     if target.name != "warpcached":
         pytest.skip("the scripts start warpcached")
     command = [sys.executable, CLUSTER, "up", f"--folder={tmp_path}/cluster", f"--program={target.path}", "--engine=cuda"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env={**os.environ, "PATH": "/nowhere"})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, "PATH": "/nowhere"})
     assert done.returncode == 1 and "nvidia-smi finds no GPU" in done.stderr
 
 
@@ -345,7 +345,7 @@ def test_clients_ketama(cluster):
     running = cluster(8)
     servers = [f"127.0.0.1:{port}" for port in running.ports]
     done = subprocess.run(
-        [sys.executable, FOLDER / "ketama", *servers, "--without", servers[2]], capture_output=True, text=True, timeout=TIMEOUT_S
+        [sys.executable, FOLDER / "ketama", *servers, "--without", servers[2]], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
     moved = int(re.search(r"(\d+) keys have moved", done.stdout)[1])
@@ -355,7 +355,7 @@ def test_clients_ketama(cluster):
         ([*servers, "--without", "127.0.0.1:1"], "is none of the servers"),
         (["127.0.0.1:1", "127.0.0.1:2", "--without", "127.0.0.1:2"], "does not answer"),
     ):
-        done = subprocess.run([sys.executable, FOLDER / "ketama", *words], capture_output=True, text=True, timeout=TIMEOUT_S)
+        done = subprocess.run([sys.executable, FOLDER / "ketama", *words], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode != 0 and why in done.stderr and "Traceback" not in done.stderr
 
 
@@ -482,17 +482,17 @@ def test_a_cold_pool_is_warmed_up(proxied):
         assert client.get("warmup:0") == b"new"
         client.delete("warmup:1")  # one of the two answers
         assert warm.get("warmup:1") is None and client.get("warmup:1") is None
-        with closing(socket.create_connection(("127.0.0.1", running.port), TIMEOUT_S)) as sock:
+        with closing(socket.create_connection(("127.0.0.1", running.port), PATIENCE_S)) as sock:
             assert ask(sock, b"mg warmup:2 v k\r\n", b"value of warmup:2\r\n") == b"VA 17 kwarmup:2\r\nvalue of warmup:2\r\n"
             assert ask(sock, b"mg warmup:1 v\r\n") == b"EN\r\n"
         # The tools copy the rest, and leave what is newer.
         tools = REPO_ROOT / "src" / "tools"
-        items = subprocess.run([tools / "warpcache-dump", f"127.0.0.1:{running.ports[0]}"], capture_output=True, timeout=TIMEOUT_S, check=True)
+        items = subprocess.run([tools / "warpcache-dump", f"127.0.0.1:{running.ports[0]}"], capture_output=True, timeout=PATIENCE_S, check=True)
         subprocess.run(
-            [tools / "warpcache-restore", f"127.0.0.1:{running.port}", "--keep"], input=items.stdout, capture_output=True, timeout=TIMEOUT_S, check=True
+            [tools / "warpcache-restore", f"127.0.0.1:{running.port}", "--keep"], input=items.stdout, capture_output=True, timeout=PATIENCE_S, check=True
         )
         assert running.held(2, keys) == set(keys) - {"warmup:1"} and cold.get("warmup:0") == b"new"
-        with closing(socket.create_connection(("127.0.0.1", running.ports[1]), TIMEOUT_S)) as sock:
+        with closing(socket.create_connection(("127.0.0.1", running.ports[1]), PATIENCE_S)) as sock:
             flags, ttl = re.fullmatch(rb"HD f(\d+) t(\d+)\r\n", ask(sock, b"mg warmup:2 f t\r\n")).groups()
         assert flags == b"7" and 0 < int(ttl) <= 1000
     running.change("stop", "1")  # the warm pool is not needed any more
@@ -506,7 +506,7 @@ def test_a_cold_pool_is_warmed_up(proxied):
 def test_the_compose_file_agrees_with_the_other_files(target, start_server):
     """No containers run here: what the file names is there, and servers take the options that it gives them."""
     reader = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
-    done = subprocess.run(["/usr/bin/python3", "-c", reader], input=(FOLDER / "compose.yaml").read_bytes(), capture_output=True, timeout=TIMEOUT_S)
+    done = subprocess.run(["/usr/bin/python3", "-c", reader], input=(FOLDER / "compose.yaml").read_bytes(), capture_output=True, timeout=PATIENCE_S)
     if b"No module named 'yaml'" in done.stderr:
         pytest.skip("needs Debian's python3-yaml")
     services = json.loads(done.stdout)["services"]

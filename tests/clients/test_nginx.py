@@ -15,11 +15,11 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from harness.servers import STOP_TIMEOUT_S, free_port
+from harness.patience import PATIENCE_S
+from harness.servers import free_port
 
 from clients.support import dialogue, spec
 
-TIMEOUT_S = 60.0
 CONFIG = """\
 daemon off;
 pid {folder}/pid;
@@ -70,7 +70,7 @@ class Nginx:
         self.process = subprocess.Popen(
             [program, "-c", config, "-p", folder], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -86,7 +86,7 @@ class Nginx:
         """Status and body."""
         url = f"http://127.0.0.1:{self.port}{urllib.parse.quote(path)}"
         try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as reply:
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
                 return reply.status, reply.read()
         except urllib.error.HTTPError as failure:
             return failure.code, failure.read()
@@ -94,7 +94,7 @@ class Nginx:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.wait(STOP_TIMEOUT_S)
+        self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def nginx(server, tmp_path):
 
 def keep(server, path, page, flags=0):
     request = b"set page:%b %d 0 %d\r\n%b\r\n" % (path.encode(), flags, len(page), page)
-    assert dialogue(server, request, b"\r\n", TIMEOUT_S) == b"STORED\r\n"
+    assert dialogue(server, request, b"\r\n", PATIENCE_S) == b"STORED\r\n"
 
 
 def test_pages_come_from_the_cache(nginx, server):

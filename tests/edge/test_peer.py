@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_gpu, require_target
+from harness.patience import PATIENCE_S
 from harness.peer import CONTROL, CONTROL_BYTES, CONTROLS, READY, PeerLink
 from harness.servers import start_server
 
-PATIENCE_S = 120
 PORT = 11211
 OPTIONS = ("--gpu-mode=edge", "--udp-allow=0.0.0.0/0")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import PATIENCE_S
 from harness.programs import find_program
 
-PATIENCE_S = 120
 
 # The document's numbers.
 MAGIC = b"WAPEDGE1"

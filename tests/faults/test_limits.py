@@ -13,6 +13,7 @@ import time
 
 import pytest
 from harness.exchange import ask, receive_all
+from harness.patience import PATIENCE_S
 from harness.servers import free_port
 
 from faults.hostile import say_and_listen
@@ -34,7 +35,6 @@ from faults.support import (
 )
 
 TOO_MANY = b"ERROR Too many open connections\r\n"
-START_S_MAX = 60.0
 CONNECTIONS = 100
 
 
@@ -206,10 +206,10 @@ def start_and_end(target, *options: str, before=None) -> tuple[bool, int, str]:
             served = port_answers(port)
             return served or process.poll() is not None
 
-        assert eventually(settled, START_S_MAX), "neither served nor gave up"
+        assert eventually(settled, PATIENCE_S), "neither served nor gave up"
         if served:
             process.terminate()
-        text = process.communicate(timeout=START_S_MAX)[0]
+        text = process.communicate(timeout=PATIENCE_S)[0]
     finally:
         if process.poll() is None:
             process.kill()
@@ -421,7 +421,7 @@ def test_log_that_cannot_be_written(target, where, tmp_path):
     assert eventually(lambda: pid_path.exists() and pid_path.read_text().strip())
     pid = int(pid_path.read_text())
     try:
-        assert eventually(lambda: port_answers(port), START_S_MAX)
+        assert eventually(lambda: port_answers(port), PATIENCE_S)
         socks = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(30)]
         for _ in range(20):
             for sock in socks:
@@ -440,7 +440,7 @@ def test_log_that_cannot_be_written(target, where, tmp_path):
             sock.close()
     finally:
         os.kill(pid, 15)
-        shell.wait(START_S_MAX)
+        shell.wait(PATIENCE_S)
     if "|" not in where:
         assert shell.returncode == 0
     assert not port_answers(port)
@@ -451,7 +451,7 @@ def test_log_whose_reader_does_not_read(target):
     port = free_port()
     process = run_server(target, "-p", str(port), "-t", "2", "-vvv")
     try:
-        assert eventually(lambda: port_answers(port), START_S_MAX)
+        assert eventually(lambda: port_answers(port), PATIENCE_S)
         with socket.create_connection(("127.0.0.1", port), 60) as sock:
             for i in range(300):
                 sock.sendall(b"set k%d 0 0 3\r\nabc\r\nbogus %d\r\nget k\r\n" % (i, i) * 10)
@@ -465,7 +465,7 @@ def test_log_whose_reader_does_not_read(target):
             assert port_answers(port)
     finally:
         process.terminate()
-        text = process.communicate(timeout=START_S_MAX)[0]
+        text = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 0, text[-2000:]
 
 
@@ -488,7 +488,7 @@ def test_port_that_is_taken(target):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         process = run_server(target, "-p", str(taken.getsockname()[1]))
-        text = process.communicate(timeout=START_S_MAX)[0]
+        text = process.communicate(timeout=PATIENCE_S)[0]
         assert process.returncode > 0
         assert str(taken.getsockname()[1]) in text
 

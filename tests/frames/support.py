@@ -8,8 +8,8 @@ import struct
 import time
 
 from harness.exchange import ask_stats
+from harness.patience import PATIENCE_S
 
-TIME_S_MAX = 10.0
 
 
 def say(sock: socket.socket, text: bytes, request_id: int = 1) -> bytes:
@@ -27,7 +27,7 @@ def say(sock: socket.socket, text: bytes, request_id: int = 1) -> bytes:
 
 def udp_to(host: str, port: int) -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
-    sock.settimeout(TIME_S_MAX)
+    sock.settimeout(PATIENCE_S)
     sock.connect((host, port))
     return sock
 
@@ -42,7 +42,7 @@ def checksum(data: bytes) -> int:
 def ping(host: str, size: int) -> None:
     """Sends an ICMP echo with `size` bytes and checks the reply."""
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
-        raw.settimeout(TIME_S_MAX)
+        raw.settimeout(PATIENCE_S)
         head, data = struct.pack(">BBHHH", 8, 0, 0, 77, 1), bytes(size)
         raw.sendto(head[:2] + struct.pack(">H", checksum(head + data)) + head[4:] + data, (host, 0))
         while True:
@@ -54,7 +54,7 @@ def ping(host: str, size: int) -> None:
 
 def frames_stats(sock: socket.socket, name: str, value: int) -> dict[str, int]:
     """The counters of frames, when `name` has reached `value`: a reply may come before it is counted."""
-    deadline = time.monotonic() + TIME_S_MAX
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         stats = {k: int(v) for k, v in ask_stats(sock).items() if k.startswith("frames_")}
         if stats[name] >= value or time.monotonic() > deadline:

@@ -20,10 +20,11 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_dpdk, require_target
 from harness.network import enter_new_network, in_own_network
+from harness.patience import PATIENCE_S
 from harness.programs import find_load_generator
 from harness.servers import Server, start_server
 
-from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
+from .support import frames_stats, ping, say, udp_to
 
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 DEVICE = "net_tap0,iface=frames0"
@@ -71,7 +72,7 @@ class DpdkServer:
         self.client.take("frames0")
 
     def __enter__(self):
-        self.sock = socket.create_connection((SERVER, self.server.port), TIME_S_MAX)
+        self.sock = socket.create_connection((SERVER, self.server.port), PATIENCE_S)
         return self
 
     def __exit__(self, *_):
@@ -105,7 +106,7 @@ def with_server(*options: str):
 def test_udp_by_frames_and_tcp_by_the_kernel(server):
     def as_client():
         port = server.server.port
-        with udp_to(SERVER, port) as udp, socket.create_connection((SERVER, port), TIME_S_MAX) as tcp:
+        with udp_to(SERVER, port) as udp, socket.create_connection((SERVER, port), PATIENCE_S) as tcp:
             assert say(udp, b"set a 5 0 3\r\nabc\r\n") == b"STORED\r\n"
             assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 5 3\r\nabc\r\nEND\r\n"
             large = b"x" * 3000

@@ -156,15 +156,17 @@ def test_reordered_and_repeated(server):
 def test_jumbo_frames(server):
     """A port whose buffers hold them answers; the others drop and count them, and go on."""
     sizes = (2100, 4000, 8900) if server.interface != "far0" else (XDP_MTU - 100, XDP_MTU - 20)
-    frames = [made.request(b"set a 0 0 %d\r\n%s\r\n" % (size - 100, b"v" * (size - 100))) for size in sizes]
+    frames = [made.request(b"set a%d 0 0 %d\r\n%s\r\n" % (size, size - 100, b"v" * (size - 100))) for size in sizes]
     server.send(frames)
     if server.takes_jumbo:
         assert server.replies(len(frames)) == made.replies(b"STORED\r\n") * len(frames)
-        assert len(ask(server.sock, b"get a\r\n", b"END\r\n")) > sizes[-1] - 100
+        for size in sizes:
+            value = b"VALUE a%d 0 %d\r\n%s\r\nEND\r\n" % (size, size - 100, b"v" * (size - 100))
+            assert ask(server.sock, b"get a%d\r\n" % size, b"END\r\n") == value
         return
     dropped = server.wait_for(lambda stats: stats["frames_receive_failed"] + stats["frames_receive_missed"], len(frames))
     assert dropped == len(frames)
-    server.send([made.request(b"get a\r\n", request_id=2)])
+    server.send([made.request(b"get a%d\r\n" % sizes[0], request_id=2)])
     assert server.replies(1) == made.replies(b"END\r\n", request_id=2)
 
 

@@ -14,9 +14,10 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.network import in_own_network
+from harness.patience import PATIENCE_S
 from harness.servers import start_server
 
-from .support import TIME_S_MAX, frames_stats, ping, say, udp_to
+from .support import frames_stats, ping, say, udp_to
 
 INTERFACE = "frames0"
 KERNEL, SERVER, OTHER = "10.9.0.1", "10.9.0.2", "10.9.0.77"
@@ -52,7 +53,7 @@ class TapServer:
 @in_own_network
 def test_udp_and_tcp_have_one_store():
     with TapServer() as server:
-        with server.udp() as udp, socket.create_connection((SERVER, server.server.port), TIME_S_MAX) as tcp:
+        with server.udp() as udp, socket.create_connection((SERVER, server.server.port), PATIENCE_S) as tcp:
             assert say(udp, b"set a 5 0 3\r\nabc\r\n") == b"STORED\r\n"
             assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 5 3\r\nabc\r\nEND\r\n"
             assert ask(tcp, b"set b 0 0 1\r\nx\r\n") == b"STORED\r\n"
@@ -78,7 +79,7 @@ def test_ipv6():
         with server.udp(SERVER6) as udp:
             assert say(udp, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
             assert say(udp, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
-        with socket.create_connection((SERVER6, server.server.port), TIME_S_MAX) as tcp:
+        with socket.create_connection((SERVER6, server.server.port), PATIENCE_S) as tcp:
             assert ask(tcp, b"get a\r\n", b"END\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
 
 
@@ -96,8 +97,8 @@ def test_other_ports_are_the_kernels():
             socket.AF_INET, socket.SOCK_DGRAM
         ) as client:
             service.bind((KERNEL, 0))
-            service.settimeout(TIME_S_MAX)
-            client.settimeout(TIME_S_MAX)
+            service.settimeout(PATIENCE_S)
+            client.settimeout(PATIENCE_S)
             port = service.getsockname()[1]
             client.connect((SERVER, port))
             client.send(b"question")

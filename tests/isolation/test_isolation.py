@@ -23,11 +23,11 @@ from faults.support import (
 )
 from harness.channels import UDP_HEADER
 from harness.exchange import ask, begin_watch, receive_all, receive_until
+from harness.patience import PATIENCE_S
 from harness.servers import start_server as start
 
 ITEMS = 100_000
 DUMP = b"lru_crawler metadump all\r\n"
-DEADLINE_S = 60.0  # generous: it ends a test that would otherwise never end
 WALK_MIB_MAX = 1
 THREADS = 2
 
@@ -66,7 +66,7 @@ def is_unread(sock: socket.socket) -> bool:
 
 def others_are_answered(server, attack, count: int = 200) -> None:
     """The others, on all workers, are answered `count` times after the attack has been sent."""
-    others = [server.connect(DEADLINE_S) for _ in range(4 * THREADS)]
+    others = [server.connect(PATIENCE_S) for _ in range(4 * THREADS)]
     for other in others:
         assert ask(other, b"mn\r\n") == b"MN\r\n"
     attack()
@@ -79,12 +79,12 @@ def others_are_answered(server, attack, count: int = 200) -> None:
 @pytest.mark.not_on_gpu("fetchers are watched on the CPU engine alone")
 def test_watchers_that_do_not_read_hold_nobody_up(server):
     """Each misses lines; the others are answered, and memory is bounded by the pipes and buffers."""
-    deaf = [server.connect(DEADLINE_S) for _ in range(20)]
+    deaf = [server.connect(PATIENCE_S) for _ in range(20)]
     for sock in deaf:
         begin_watch(sock, "fetchers mutations rawcmds connevents")
     before = resident_mib(server)
     keys = b" ".join(b"%0200d" % i for i in range(9))
-    with server.connect(DEADLINE_S) as busy:
+    with server.connect(PATIENCE_S) as busy:
         while int(stats(server)["log_watcher_skipped"]) < 100_000:
             busy.sendall((b"get " + keys + b"\r\n") * 200 + b"mn\r\n")
             receive_until(busy, b"MN\r\n")
@@ -112,12 +112,12 @@ def test_others_are_answered_while_dumps_are_unread(server, closing):
 
     def attack():
         for _ in range(100):
-            closing.append(server.connect(DEADLINE_S))
+            closing.append(server.connect(PATIENCE_S))
             say(closing[-1], DUMP * 30)
 
     before = resident_mib(server)
     others_are_answered(server, attack)
-    assert eventually(lambda: any(is_unread(sock) for sock in closing), DEADLINE_S)
+    assert eventually(lambda: any(is_unread(sock) for sock in closing), PATIENCE_S)
     check_peak(server, before, 110)
     for sock in closing:
         reset(sock)
@@ -127,7 +127,7 @@ def test_others_are_answered_while_dumps_are_unread(server, closing):
 def test_who_does_not_read_costs_the_system_little(server, closing):
     """Not the megabytes that it would take of each reply, and the thread's time to copy them."""
     size = 500_000
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i in range(10):
             assert ask(sock, b"set big%d 0 0 %d\r\n" % (i, size) + b"b" * size + b"\r\n") == b"STORED\r\n"
     before = int(stats(server)["bytes_written"])
@@ -137,7 +137,7 @@ def test_who_does_not_read_costs_the_system_little(server, closing):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.connect(("127.0.0.1", server.port))
         sock.sendall(b"get" + b"".join(b" big%d" % i for i in range(10)) + b"\r\n")
-    assert eventually(lambda: all(is_unread(sock) for sock in closing), DEADLINE_S)
+    assert eventually(lambda: all(is_unread(sock) for sock in closing), PATIENCE_S)
     assert int(stats(server)["bytes_written"]) - before < 20 * size
 
 
@@ -146,12 +146,12 @@ def test_32_dumps_in_one_write(server, closing):
     """They are 190 MB of text: unread while the others are answered, then each has its answer."""
 
     def attack():
-        closing.append(server.connect(DEADLINE_S))
+        closing.append(server.connect(PATIENCE_S))
         say(closing[0], DUMP * 32 + b"mn\r\n")
 
     before = resident_mib(server)
     others_are_answered(server, attack)
-    closing[0].settimeout(DEADLINE_S)
+    closing[0].settimeout(PATIENCE_S)
     reply = receive_until(closing[0], b"MN\r\n")
     assert len(re.findall(rb"^(?:END|BUSY[^\r]*)\r\n", reply, re.MULTILINE)) == 32
     check_peak(server, before, 10)
@@ -159,7 +159,7 @@ def test_32_dumps_in_one_write(server, closing):
 
 def test_a_dump_that_is_read_has_every_key(server):
     """Whatever its size: what was there all the time is in it, once, and it ends with END."""
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         keys = re.findall(rb"^key=key%3A(\d{6}) ", ask(sock, DUMP, b"END\r\n"), re.MULTILINE)
         assert sorted(keys) == [b"%06d" % i for i in range(ITEMS)]
         assert ask(sock, b"mn\r\n") == b"MN\r\n"
@@ -169,7 +169,7 @@ def test_a_dump_larger_than_any_buffer_comes_whole(start_server):
     """Keys of 250 bytes make 200,000 of them a dump of more than 60 MB."""
     server = start_server("-m", "256", "-t", str(THREADS))
     items, tail = 200_000, b"k" * 243
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for start in range(0, items, 1000):
             sets = (
                 b"set %06d:%s 0 0 1 noreply\r\nx\r\n" % (i, tail)
@@ -182,37 +182,37 @@ def test_a_dump_larger_than_any_buffer_comes_whole(start_server):
 
 
 def test_a_second_dump_gets_busy_while_one_is_unread(server, closing):
-    first = server.connect(DEADLINE_S)
+    first = server.connect(PATIENCE_S)
     closing.append(first)
     say(first, DUMP)
-    assert eventually(lambda: is_unread(first), DEADLINE_S)
-    with server.connect(DEADLINE_S) as second:
+    assert eventually(lambda: is_unread(first), PATIENCE_S)
+    with server.connect(PATIENCE_S) as second:
         assert ask(second, DUMP).startswith(b"BUSY")
         assert ask(second, b"mn\r\n") == b"MN\r\n"
-        first.settimeout(DEADLINE_S)
+        first.settimeout(PATIENCE_S)
         assert receive_until(first, b"\nEND\r\n").count(b"\n") > ITEMS
         assert ask(second, DUMP, b"\nEND\r\n").count(b"\n") > ITEMS
 
 
 def test_a_dump_ends_with_its_connection(server):
-    first = server.connect(DEADLINE_S)
+    first = server.connect(PATIENCE_S)
     say(first, DUMP)
-    assert eventually(lambda: is_unread(first), DEADLINE_S)
+    assert eventually(lambda: is_unread(first), PATIENCE_S)
     reset(first)
 
     def dumped() -> bool:
-        with server.connect(DEADLINE_S) as sock:
+        with server.connect(PATIENCE_S) as sock:
             sock.sendall(DUMP + b"mn\r\n")
             return receive_until(sock, b"MN\r\n").count(b"\n") > ITEMS
 
-    assert eventually(dumped, DEADLINE_S)
+    assert eventually(dumped, PATIENCE_S)
 
 
 def test_no_dump_by_datagram(server):
     """100 dumps in one datagram: none is made, the next datagram is answered."""
     before = resident_mib(server)
     with server.connect_udp() as sock:
-        sock.settimeout(DEADLINE_S)
+        sock.settimeout(PATIENCE_S)
         sock.send(UDP_HEADER.pack(1, 0, 1, 0) + DUMP * 100)
         sock.send(UDP_HEADER.pack(2, 0, 1, 0) + b"mn\r\n")
         received = 0
@@ -235,7 +235,7 @@ def test_no_dump_by_datagram(server):
 )
 def test_others_are_answered_while_statistics_are_unread(server, closing, prepare, command):
     """20 connections ask for the same 1,000 times and read nothing."""
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         if prepare:
             ask(sock, prepare)
         for start in range(0, 20_000, 1000):
@@ -244,7 +244,7 @@ def test_others_are_answered_while_statistics_are_unread(server, closing, prepar
 
     def attack():
         for _ in range(20):
-            closing.append(server.connect(DEADLINE_S))
+            closing.append(server.connect(PATIENCE_S))
             say(closing[-1], command * 1000)
 
     before = resident_mib(server)
@@ -261,7 +261,7 @@ def test_failed_logins_of_one_address_keep_no_other_out(target):
     done = threading.Event()
 
     def connect(source: str) -> socket.socket:
-        return socket.create_connection((server.host, server.port), DEADLINE_S, (source, 0))
+        return socket.create_connection((server.host, server.port), PATIENCE_S, (source, 0))
 
     def guess() -> None:
         while not done.is_set():
@@ -285,7 +285,7 @@ def test_failed_logins_of_one_address_keep_no_other_out(target):
 
 def stats_cpu_s(server) -> float:
     """The server's CPU time for 200 `stats`; the least of some, since others run meanwhile."""
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         found = []
         for _ in range(5):
             used = cpu_seconds(server)
@@ -298,7 +298,7 @@ def stats_cpu_s(server) -> float:
 def test_stats_costs_the_same_after_the_memory_limit_was_high(server):
     """What `stats` costs does not grow with the segments that there ever were."""
     before, cost = resident_mib(server), stats_cpu_s(server)
-    with server.connect(DEADLINE_S) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for _ in range(5):
             assert ask(sock, b"cache_memlimit 20000\r\n") == b"OK\r\n"
             assert ask(sock, b"cache_memlimit 64\r\n") == b"OK\r\n"
@@ -312,13 +312,13 @@ def test_connections_that_clients_closed_are_gone(server, closing):
     """Half of the clients go while the other half keep the server busy with dumps and statistics."""
     opened = int(stats(server)["curr_connections"])
     for i in range(200):
-        sock = server.connect(DEADLINE_S)
+        sock = server.connect(PATIENCE_S)
         say(sock, (DUMP if i % 2 else b"stats sizes\r\n") * 10)
         closing.append(sock)
     for sock in closing[:100]:
         sock.close()
     del closing[:100]
-    assert eventually(lambda: int(stats(server)["curr_connections"]) <= opened + 100, DEADLINE_S)
+    assert eventually(lambda: int(stats(server)["curr_connections"]) <= opened + 100, PATIENCE_S)
 
 
 def test_the_server_ends_while_it_is_asked_for_statistics(target, closing):
@@ -326,7 +326,7 @@ def test_the_server_ends_while_it_is_asked_for_statistics(target, closing):
     server = start(target, ["-m", "64", "-t", "1"])
     try:
         fill(server)
-        sock = server.connect(DEADLINE_S)
+        sock = server.connect(PATIENCE_S)
         closing.append(sock)
         ask(sock, b"stats sizes_enable\r\n", b"END\r\n")
         sock.sendall(b"stats sizes\r\n" * 4000)
@@ -337,6 +337,6 @@ def test_the_server_ends_while_it_is_asked_for_statistics(target, closing):
             while data := sock.recv(1 << 20):
                 replies += data.count(b"END\r\n")
         assert replies < 4000
-        assert server.wait_exit(DEADLINE_S) == 0
+        assert server.wait_exit(PATIENCE_S) == 0
     finally:
         server.stop()

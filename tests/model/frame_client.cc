@@ -27,7 +27,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr uint32_t kLinkWaitMs = 60'000;
 constexpr uint32_t kFramesAtATime = 256;
 constexpr size_t kSentAtATime = 64;  // of which a port sends the first ones
-constexpr auto kTakenMax = std::chrono::seconds(60);
+constexpr auto kTakenMax = std::chrono::minutes(5);
 constexpr size_t kPipeReadBytes = 65536;
 
 std::string text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }

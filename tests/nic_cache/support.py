@@ -10,10 +10,10 @@ import time
 import pytest
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.servers import ServerError, start_server
 from harness.veth import HOST, HOST6, NEAR, Link
 
-TIME_S_MAX = 10.0
 
 
 class NicServer:
@@ -56,7 +56,7 @@ class NicServer:
 
     def copy(self, udp: socket.socket, key: bytes) -> int:
         """Asks for a key until the program answers. Returns the hits so far."""
-        hits, deadline = self.count("hits"), time.monotonic() + TIME_S_MAX
+        hits, deadline = self.count("hits"), time.monotonic() + PATIENCE_S
         while self.count("hits") == hits:
             assert time.monotonic() < deadline, self.stats()
             udp.send(request(b"get " + key + b"\r\n"))
@@ -72,14 +72,14 @@ class NicServer:
 
     def wait_for(self, name: str, value: int) -> None:
         """Waits until a statistic is at least `value`."""
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while self.stats()[name] < value:
             assert time.monotonic() < deadline, self.stats()
             time.sleep(0.005)
 
     def wait_until(self, name: str, value: int) -> None:
         """Waits until a statistic is `value`."""
-        deadline = time.monotonic() + TIME_S_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while self.stats()[name] != value:
             assert time.monotonic() < deadline, self.stats()
             time.sleep(0.005)

@@ -12,7 +12,8 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually
 from harness.exchange import ask, ask_stats
-from harness.servers import START_TIMEOUT_S, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import start_server
 
 USERS = "ann:1\nbob:2\nroot:3\n"
 RULES = "* r public:\nann rw app:\nbob r app:\nroot rwa\n"
@@ -123,7 +124,7 @@ def test_binary_clients(serve, tmp_path):
     [((), "needs logins"), (("-S",), "needs MEMCACHED_SASL_PWDB")],
 )
 def test_what_cannot_be_had(target, options, why):  # noqa: F811
-    done = subprocess.run([target.path, "--access=rules", *options], capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run([target.path, "--access=rules", *options], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 64 and why in done.stderr
 
 

@@ -21,10 +21,10 @@ import pytest
 from harness.binary import HEADER
 from harness.exchange import ask, ask_stats, begin_watch, receive_exactly, receive_until
 from harness.fixtures import require_target
-from harness.servers import START_TIMEOUT_S, STOP_TIMEOUT_S, Server, ServerError, free_port, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import Server, ServerError, free_port, start_server
 
 VERSION = "memcached 1.6.45"
-TIMEOUT_S = 60.0
 # The number of threads, and of requests of a connection in a row, differ by default.
 LISTED_SETTINGS = {"num_threads", "num_threads_per_udp", "reqs_per_event"}
 
@@ -33,7 +33,7 @@ LISTED_SETTINGS = {"num_threads", "num_threads_per_udp", "reqs_per_event"}
 def both():
     """Ours and memcached's programs."""
     memcached = require_target("memcached")
-    said = subprocess.run([memcached.path, "-V"], capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+    said = subprocess.run([memcached.path, "-V"], capture_output=True, text=True, timeout=PATIENCE_S).stdout
     if said.strip() != VERSION:
         pytest.skip(f"{memcached.path} is {said.strip()}, not {VERSION}")
     return require_target("warpcached"), memcached
@@ -55,7 +55,7 @@ class Started:
                 stderr=log,
                 env={**os.environ, "MEMCACHED_PORT_FILENAME": str(self.port_file)},
             )
-        end = time.monotonic() + START_TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while not self._has_begun() and self.process.poll() is None:
             assert time.monotonic() < end, options
             time.sleep(0.005)
@@ -82,7 +82,7 @@ class Started:
         found = re.search(r"TCP INET: (\d+)", self.port_file.read_text() if self.port_file.exists() else "")
         if found is None or {"-S", "binary"} & set(self.process.args):
             return None
-        with socket.create_connection(("127.0.0.1", int(found[1])), TIMEOUT_S) as sock:
+        with socket.create_connection(("127.0.0.1", int(found[1])), PATIENCE_S) as sock:
             sock.sendall(b"stats settings\r\n")
             text = receive_until(sock, b"END\r\n").decode()
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("STAT "))
@@ -90,7 +90,7 @@ class Started:
     def end(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(STOP_TIMEOUT_S)
+        self.process.wait(PATIENCE_S)
 
 
 LOCAL = "-p -1 -l 127.0.0.1"
@@ -448,7 +448,7 @@ def test_states_of_connections(servers):
         with server.connect() as idle, server.connect() as body, server.connect() as asks:
             assert ask(idle, b"mn\r\n") == b"MN\r\n"
             body.sendall(b"set k 0 0 10\r\nabc")
-            end = time.monotonic() + TIMEOUT_S
+            end = time.monotonic() + PATIENCE_S
             while "conn_nread" not in (values := ask_stats(asks, "conns")).values():
                 assert time.monotonic() < end, values
             pairs = ((name.split(":")[1], value) for name, value in values.items())
@@ -466,7 +466,7 @@ def test_ages_of_items(servers):
     for server in servers("-t", "1"):
         with server.connect() as sock:
             ask(sock, b"set k 0 0 1\r\nx\r\n")
-            end = time.monotonic() + TIMEOUT_S
+            end = time.monotonic() + PATIENCE_S
             age = -1
             while age < 1:
                 assert time.monotonic() < end, age

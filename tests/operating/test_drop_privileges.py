@@ -15,7 +15,8 @@ from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.exchange import ask, ask_stats, receive_until
 from harness.frame_servers import PORTS
-from harness.servers import START_TIMEOUT_S, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import start_server
 from harness.ucx import Bridge, UcxServer
 from packets import frames
 
@@ -71,7 +72,7 @@ def test_a_filtered_server_does_all_its_work(started, tmp_path):
             assert ask(sock, b"cache_memlimit %d\r\n" % megabytes) == b"OK\r\n"
         assert ask_stats(sock)["curr_items"] == "2"
     with server.connect_udp() as udp:
-        udp.settimeout(START_TIMEOUT_S)
+        udp.settimeout(PATIENCE_S)
         udp.send(b"\0\1\0\0\0\1\0\0get small\r\n")
         assert udp.recv(2048)[8:] == b"VALUE small 0 1\r\nx\r\nEND\r\n"
 
@@ -109,7 +110,7 @@ def test_a_filtered_server_keeps_its_items(target, tmp_path):  # noqa: F811
 
 def links(network: int) -> str:
     look = ["nsenter", f"--net=/proc/self/fd/{network}", "ip", "link", "show"]
-    return subprocess.run(look, capture_output=True, text=True, timeout=START_TIMEOUT_S, pass_fds=[network], check=True).stdout
+    return subprocess.run(look, capture_output=True, text=True, timeout=PATIENCE_S, pass_fds=[network], check=True).stdout
 
 
 @pytest.mark.parametrize("port", ["pcap", "tap", "dpdk", "memif", "af_xdp"])
@@ -151,7 +152,7 @@ def test_active_messages(transports):
 )
 def test_what_cannot_be_filtered_is_refused(target, options):  # noqa: F811
     done = subprocess.run(
-        [target.path, "-o", "drop_privileges", *options], capture_output=True, text=True, timeout=START_TIMEOUT_S
+        [target.path, "-o", "drop_privileges", *options], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 64
     assert "-o drop_privileges cannot be had with" in done.stderr

@@ -14,7 +14,8 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually
 from harness.exchange import ask
-from harness.servers import START_TIMEOUT_S, free_port
+from harness.patience import PATIENCE_S
+from harness.servers import free_port
 
 # With its number in a shell, the socket becomes descriptor 3; the shell's process becomes the server.
 WITH_SOCKETS = 'exec env LISTEN_FDS=1 LISTEN_PID=$$ "$@" 3<&$SOCKET'
@@ -38,7 +39,7 @@ class Processes:
             command = ["/bin/bash", "-c", WITH_SOCKETS, "bash", *command]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(ready_path)
-            ready.settimeout(START_TIMEOUT_S)
+            ready.settimeout(PATIENCE_S)
             log = open(self.folder / f"log{len(self.all)}", "wb")
             with log:
                 self.all.append(
@@ -51,7 +52,7 @@ class Processes:
         for process in self.all:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        return [process.wait(START_TIMEOUT_S) for process in self.all]
+        return [process.wait(PATIENCE_S) for process in self.all]
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def pid_of(address) -> int | None:
 
     None: the server has closed it, which the one that ends does with clients that are silent for a second.
     """
-    with socket.create_connection(address, START_TIMEOUT_S) as sock:
+    with socket.create_connection(address, PATIENCE_S) as sock:
         try:
             reply = ask(sock, b"stats\r\n", b"END\r\n").decode()
         except ConnectionError:
@@ -114,7 +115,7 @@ def test_two_servers_share_a_port_while_one_follows_the_other(processes):
             assert eventually(lambda pid=old.pid: pid in answered)
             old.send_signal(signal.SIGUSR1)
             # While the old one still accepts what had begun, all new connections are the new one's.
-            assert old.wait(START_TIMEOUT_S) == 0
+            assert old.wait(PATIENCE_S) == 0
             seen = len(answered)
             assert eventually(lambda start=seen: len(answered) > start + 20)
             assert set(answered[seen + 10 :]) == {new.pid}
@@ -128,7 +129,7 @@ def test_without_the_word_a_port_has_one_server(processes):
         [processes.program, "-u", "root", "-l", "127.0.0.1", "-p", port, "-o", "share_ports"],
         capture_output=True,
         text=True,
-        timeout=START_TIMEOUT_S,
+        timeout=PATIENCE_S,
     )
     assert second.returncode == 71
     assert "Address already in use" in second.stderr
@@ -145,7 +146,7 @@ def test_a_socket_that_outlives_the_server(processes, tmp_path):
         with clients_in_a_loop(address) as answered:
             assert eventually(lambda: first.pid in answered)
             first.send_signal(signal.SIGUSR1)
-            assert first.wait(START_TIMEOUT_S) == 0
+            assert first.wait(PATIENCE_S) == 0
             time.sleep(0.2)  # clients wait now
             second = processes.start("-e", items, inherited=listening)
             assert eventually(lambda: second.pid in answered)
@@ -163,13 +164,13 @@ def test_unix_and_udp_sockets_are_taken_too(processes, tmp_path):
             sock.connect(path)
             assert ask(sock, b"mn\r\n") == b"MN\r\n"
         process.send_signal(signal.SIGTERM)
-        process.wait(START_TIMEOUT_S)
+        process.wait(PATIENCE_S)
         assert (tmp_path / "socket").exists()  # it is not the server's
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))
         processes.start(inherited=bound)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.settimeout(START_TIMEOUT_S)
+            sock.settimeout(PATIENCE_S)
             for number in range(20):
                 sock.sendto(b"\0%c\0\0\0\1\0\0mn\r\n" % number, bound.getsockname())
                 assert sock.recv(100)[8:] == b"MN\r\n"
@@ -192,7 +193,7 @@ def test_a_socket_that_cannot_be_served_is_refused(processes, tmp_path):
             pass_fds=(unbound.fileno(),),
             capture_output=True,
             text=True,
-            timeout=START_TIMEOUT_S,
+            timeout=PATIENCE_S,
         )
     assert done.returncode == 71
     assert "LISTEN_FDS: descriptor 3 cannot be served" in done.stderr

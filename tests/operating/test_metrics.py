@@ -17,7 +17,8 @@ from faults.support import eventually, fetch, store
 from harness.browser import Browser, require_chromium
 from harness.exchange import ask, ask_stats, receive_all
 from harness.fixtures import require_module
-from harness.servers import START_TIMEOUT_S, free_port, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import free_port, start_server
 from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as open_metrics
 
@@ -34,7 +35,7 @@ class Served:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}", headers={"Accept": accept} if accept else {}, method=method
         )
-        return urllib.request.urlopen(request, timeout=START_TIMEOUT_S)
+        return urllib.request.urlopen(request, timeout=PATIENCE_S)
 
     def families(self, accept: str = OPEN_METRICS) -> dict:
         text = self.get("/metrics", accept).read().decode()
@@ -152,7 +153,7 @@ def test_a_client_that_takes_all_connections_shuts_nobody_out(serve):
     with contextlib.ExitStack() as stack:
         held = []
         for _ in range(100):
-            held.append(stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S)))
+            held.append(stack.enter_context(socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)))
         done = threading.Event()
 
         def dribble(line: bytes) -> None:
@@ -178,10 +179,10 @@ def test_a_client_that_takes_all_connections_shuts_nobody_out(serve):
 def test_a_reader_stays_where_another_address_takes_all_connections(serve):
     served = serve()
     with contextlib.ExitStack() as stack:
-        reader = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S))
+        reader = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), PATIENCE_S))
         for _ in range(100):
             other = stack.enter_context(
-                socket.create_connection(("127.0.0.1", served.port), START_TIMEOUT_S, ("127.0.0.2", 0))
+                socket.create_connection(("127.0.0.1", served.port), PATIENCE_S, ("127.0.0.2", 0))
             )
             with contextlib.suppress(ConnectionError):
                 other.sendall(b"GET /metrics HT")
@@ -211,7 +212,7 @@ def test_without_the_option_nothing_is_loaded(target):  # noqa: F811
 
 @pytest.mark.parametrize("text", ["11212", "127.0.0.1", "127.0.0.1:0", "noadmin:127.0.0.1:9", "x:99999", ""])
 def test_wrong_addresses_are_refused(target, text):  # noqa: F811
-    done = subprocess.run([target.path, f"--metrics={text}"], capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run([target.path, f"--metrics={text}"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 64 and "--metrics" in done.stderr
 
 

@@ -9,11 +9,12 @@ import subprocess
 import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
-from harness.servers import START_TIMEOUT_S, Target, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import Target, start_server
 
 
 def text_of(program, *options: str) -> str:
-    done = subprocess.run([program, *options], capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run([program, *options], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

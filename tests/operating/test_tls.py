@@ -18,7 +18,7 @@ from faults.support import eventually
 from harness.certificates import Certificates
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_target
-from harness.servers import START_TIMEOUT_S
+from harness.patience import PATIENCE_S
 from pymemcache.client.base import Client
 
 from operating.tls_servers import VERSIONS, errors, exchange, other_ports, tls_options, works
@@ -316,7 +316,7 @@ def test_an_expired_certificate(tls):
 
 def failure_of(*options: str) -> tuple[int, str]:
     command = [require_target("warpcached").path, "-u", "root", "-l", "127.0.0.1", "-p", "-1", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stderr
 
 

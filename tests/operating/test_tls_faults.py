@@ -13,9 +13,10 @@ import time
 import pytest
 from faults.support import eventually
 from harness.exchange import ask, ask_stats, receive_all, receive_exactly
+from harness.patience import PATIENCE_S
 from harness.servers import Server
 
-from operating.tls_servers import TIMEOUT_S, VERSIONS, errors, other_ports, works
+from operating.tls_servers import VERSIONS, errors, other_ports, works
 
 HANDSHAKE_LIMIT_S = 10
 
@@ -78,7 +79,7 @@ def test_tls_to_a_plain_port(tls):
             tls.connect(server, plain)
         assert works(other)
         assert errors(other) == before
-    with socket.create_connection((server.host, plain), TIMEOUT_S) as sock:
+    with socket.create_connection((server.host, plain), PATIENCE_S) as sock:
         assert works(sock)
 
 
@@ -90,7 +91,7 @@ def test_bytes_that_are_no_tls_after_the_handshake(tls, version):
         with tls.connect(server, version=version) as sock:
             assert works(sock)
             with socket.socket(fileno=sock.detach()) as raw:
-                raw.settimeout(TIMEOUT_S)
+                raw.settimeout(PATIENCE_S)
                 raw.sendall(b"version\r\nversion\r\n")
                 assert b"VERSION" not in receive_all(raw)
         assert eventually(lambda: errors(other) == (before[0], before[1] + 1))
@@ -110,7 +111,7 @@ def test_a_client_that_renegotiates(tls, version, letter):
             text=True,
         )
 
-        hurry = threading.Timer(TIMEOUT_S, client.kill)
+        hurry = threading.Timer(PATIENCE_S, client.kill)
         hurry.start()
 
         def say(line: str, expected: str) -> None:

@@ -15,7 +15,8 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.exchange import ask, ask_stats
-from harness.servers import REPO_ROOT, START_TIMEOUT_S, Server, ServerError, find_target, start_server
+from harness.patience import PATIENCE_S
+from harness.servers import REPO_ROOT, Server, ServerError, find_target, start_server
 
 TOOLS = REPO_ROOT / "src" / "tools"
 
@@ -43,7 +44,7 @@ def address(server: Server) -> str:
 
 def run(tool: str, server: Server, *options: str, stdin: bytes | None = None, status: int = 0) -> subprocess.CompletedProcess:
     done = subprocess.run(
-        [TOOLS / tool, address(server), *options], input=stdin, capture_output=True, timeout=START_TIMEOUT_S, check=False
+        [TOOLS / tool, address(server), *options], input=stdin, capture_output=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == status, done.stderr
     return done

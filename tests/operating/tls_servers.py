@@ -18,9 +18,9 @@ from faults.support import eventually
 from harness.certificates import Certificates
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.servers import Server, free_port, start_server
 
-TIMEOUT_S = 60.0
 VERSIONS = ("1.2", "1.3")
 
 
@@ -51,7 +51,7 @@ class TlsServers:
 
     def connect(self, server: Server, port: int | None = None, **how) -> ssl.SSLSocket:
         """A client of the server, or of another of its ports; how: see Certificates.client()."""
-        sock = socket.create_connection((server.host, port or server.port), TIMEOUT_S)
+        sock = socket.create_connection((server.host, port or server.port), PATIENCE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return self.certificates.client(**how).wrap_socket(sock, server_hostname="localhost")
@@ -95,7 +95,7 @@ def exchange(sock: ssl.SSLSocket, pieces: Iterable[bytes], size: int) -> bytes:
     received = bytearray()
     unsent = deque(pieces)
     sock.setblocking(False)
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while (unsent or len(received) < size) and time.monotonic() < deadline:
             moved = False
@@ -115,7 +115,7 @@ def exchange(sock: ssl.SSLSocket, pieces: Iterable[bytes], size: int) -> bytes:
             if not moved:
                 select.select([sock], [sock] if unsent else [], [], 1)
     finally:
-        sock.settimeout(TIMEOUT_S)
+        sock.settimeout(PATIENCE_S)
     assert len(received) == size
     return bytes(received)
 

@@ -12,9 +12,9 @@ import time
 
 import pytest
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.servers import Server, free_port, start_server
 
-OPTION_TIMEOUT_S = 60.0
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -258,7 +258,7 @@ def test_udp_is_off_by_default(start):
 
 def run_to_end(target, *options: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [target.path, *options], capture_output=True, text=True, timeout=OPTION_TIMEOUT_S
+        [target.path, *options], capture_output=True, text=True, timeout=PATIENCE_S
     )
 
 

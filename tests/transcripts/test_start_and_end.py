@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.servers import free_port, is_sanitized
 
-TIMEOUT_S = 60.0
 EXIT_REFUSED = 71
 
 
@@ -39,7 +39,7 @@ class Process:
 
     def status(self) -> int:
         """The exit status of a process that ends by itself."""
-        return self.process.wait(TIMEOUT_S)
+        return self.process.wait(PATIENCE_S)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -64,7 +64,7 @@ def begin(tmp_path):
 
 
 def wait_until(condition, process: Process) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert process.process.poll() is None, process.log()
         assert time.monotonic() < deadline, process.log()
@@ -139,7 +139,7 @@ def test_a_socket_file_answers_when_it_appears(begin, tmp_path):
     for attempt in range(5):
         path = tmp_path / f"s{attempt}"
         process = begin("-s", str(path))
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while not os.path.lexists(path):
             assert time.monotonic() < deadline, process.log()
         with socket.socket(socket.AF_UNIX) as sock:

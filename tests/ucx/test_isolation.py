@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 from harness.exchange import ask
+from harness.patience import PATIENCE_S
 from harness.ucx import Bridge, UcxServer, environment, find_ucx_program
 
 FREED_S = 10.0  # of a client that has gone: at once; UCX looks after silent ones every second
-PATIENCE_S = 30.0  # for what takes longer only on a busy machine
 
 # Ended by the server, which says why.
 BREAKS_RULES = {

@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "io/frames/dpdk/dpdk_pools.h"
+#include "io/frames/dpdk/memif_guard.h"
 #include "io/frames/dpdk/polling.h"
 #include "io/frames/dpdk/ring_open.h"
 
@@ -74,7 +75,11 @@ uint64_t now_us() { return polling_now_us(); }
 DpdkDevice::~DpdkDevice() {
   rte_eth_dev_info info = {};
   const bool known = rte_eth_dev_info_get(number_, &info) == 0;
-  if (started_) (void)rte_eth_dev_stop(number_);
+  if (started_) {
+    MemifUser user;
+    const AtMemif alone(&user);
+    (void)rte_eth_dev_stop(number_);
+  }
   if (known) (void)rte_dev_remove(info.device);
   for (const Buffers& buffers : buffers_) {
     rte_mempool_free(buffers.received);
@@ -123,6 +128,8 @@ std::string DpdkDevice::allocate(const DpdkSettings& settings) {
 }
 
 std::string DpdkDevice::start() {
+  MemifUser user;  // the other side may be there already
+  const AtMemif alone(&user);
   rte_eth_dev_info info;
   int error = rte_eth_dev_info_get(number_, &info);
   if (error != 0) return failed("its properties", error);
@@ -150,9 +157,9 @@ std::string DpdkDevice::start() {
     error = rte_eth_tx_queue_setup(number_, queue, sent, kAnySocket, nullptr);
     if (error != 0) return failed("a queue for frames to be sent", error);
   }
-  reconnects_ = std::strcmp(info.driver_name, "net_memif") == 0;
+  is_memif_ = std::strcmp(info.driver_name, "net_memif") == 0;
   error = rte_eth_dev_start(number_);
-  if (error != 0 && !reconnects_) return failed("starting it", error);
+  if (error != 0 && !is_memif_) return failed("starting it", error);
   started_ = error == 0;
   restarted_us_ = now_us();
   // The kernel has neighbours by IPv6. Not every device can; most of these receive all anyway.
@@ -160,21 +167,22 @@ std::string DpdkDevice::start() {
   return "";
 }
 
-void DpdkDevice::keep_connected(const std::atomic<bool>& stopped) {
+void DpdkDevice::keep_connected(const std::atomic<bool>& stopped, MemifUser* user) {
   constexpr uint64_t kEveryUs = 500'000;
   // Both sides agree by messages, which takes a busy machine a while: a side that gives up
-  // meanwhile may end the other's process, by an error of DPDK's.
+  // meanwhile makes the other begin anew.
   constexpr uint64_t kAgreementUs = 3'000'000;
   constexpr useconds_t kStepUs = 100;
   rte_eth_link link = {};
   const uint64_t waits_us = started_ && !was_up_ ? kAgreementUs : kEveryUs;
-  if (!reconnects_ || now_us() < restarted_us_ + waits_us) return;
+  if (!is_memif_ || now_us() < restarted_us_ + waits_us) return;
   (void)rte_eth_link_get_nowait(number_, &link);
   was_up_ = link.link_status == RTE_ETH_LINK_UP;
   if (was_up_) return;
   restarting_.store(true);
   while (paused_.load() + 1 < buffers_.size() && !stopped.load()) (void)usleep(kStepUs);
   if (!stopped.load()) {
+    const AtMemif alone(user);
     if (started_.exchange(false)) (void)rte_eth_dev_stop(number_);
     started_ = rte_eth_dev_start(number_) == 0;
   }
@@ -227,6 +235,7 @@ DpdkPort::DpdkPort(std::shared_ptr<DpdkDevice> device, uint16_t number)
     : device_(std::move(device)),
       number_(number),
       next_queue_(number),
+      memif_(device_->is_memif() ? std::make_unique<MemifUser>() : nullptr),
       blocks_(*device_->buffers(number).blocks) {
   const DpdkDevice::Buffers& buffers = device_->buffers(number);
   memory_ = buffers.memory;
@@ -281,6 +290,7 @@ uint32_t DpdkPort::receive_from(uint16_t queue, FrameBuffer& buffer) {
   buffer.frame_room = kFrameRoom;
   rte_mbuf* frames[kAtOnce];
   uint32_t count;
+  const AtMemif alone(memif_.get());
   do {
     const uint32_t room = std::min(buffer.frames_max - buffer.count, kAtOnce);
     count = rte_eth_rx_burst(device_->number(), queue, frames, static_cast<uint16_t>(room));
@@ -394,8 +404,12 @@ uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
   uint32_t sent = 0;
   uint64_t deadline_us = 0;
   while (sent < count && device_->is_started()) {
-    const uint16_t taken = rte_eth_tx_burst(device_->number(), queue, frames + sent,
-                                            static_cast<uint16_t>(count - sent));
+    uint16_t taken = 0;
+    {
+      const AtMemif alone(memif_.get());
+      taken = rte_eth_tx_burst(device_->number(), queue, frames + sent,
+                               static_cast<uint16_t>(count - sent));
+    }
     sent += taken;
     if (taken != 0) continue;
     const uint64_t now = now_us();
@@ -466,7 +480,7 @@ void DpdkPort::now_and_then() {
   if (now_us() < next_look_us_) return;
   next_look_us_ = now_us() + kEveryUs;
   counters_.receive_missed.add(device_->take_missed());
-  device_->keep_connected(stopped_);
+  device_->keep_connected(stopped_, memif_.get());
 }
 
 namespace {
@@ -481,6 +495,7 @@ std::string open_ports(const DpdkSettings& settings,
   const uint32_t queues = divided_up(settings.queues, ports_count);  // of a port
   const uint32_t megabytes =
       ports_count * (DpdkPort::kMegabytes + queues * DpdkPort::kQueueMegabytes);
+  guard_memif();
   std::string failure =
       start_dpdk(kOtherMegabytes + megabytes, settings.device.starts_with(kVirtual));
   if (!failure.empty()) return failure;

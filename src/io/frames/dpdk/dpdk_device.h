@@ -18,6 +18,7 @@
 #include "io/frames/dpdk/dpdk_gpu.h"
 #include "io/frames/dpdk/dpdk_pools.h"
 #include "io/frames/dpdk/dpdk_ports.h"
+#include "io/frames/dpdk/memif_guard.h"
 #include "io/frames/frame_port.h"
 #include "io/frames/tap_interface.h"
 
@@ -61,8 +62,8 @@ class DpdkDevice {
   std::string start();
 
   // By the thread of port 0, when there are no frames: connects a memif again whose other side has
-  // gone. Other ports' threads must call pause_if_asked() regularly.
-  void keep_connected(const std::atomic<bool>& stopped);
+  // gone. `user`: the port's. Other ports' threads must call pause_if_asked() regularly.
+  void keep_connected(const std::atomic<bool>& stopped, MemifUser* user);
   // By the thread of another port: while the device restarts, it waits here.
   void pause_if_asked(const std::atomic<bool>& stopped);
   // Waits until the link is up. As allocate().
@@ -75,6 +76,7 @@ class DpdkDevice {
   uint16_t queues() const { return queues_; }
   uint16_t ports() const { return ports_; }
   uint16_t number() const { return number_; }
+  bool is_memif() const { return is_memif_; }
   const std::string& text() const { return text_; }
   const TapInterface& kernel() const { return kernel_; }
   // Frames that the device has dropped since the last call, because queues or buffers were full.
@@ -90,7 +92,7 @@ class DpdkDevice {
   uint16_t ports_;
   std::vector<Buffers> buffers_;  // of each port
   std::atomic<bool> started_{false};
-  bool reconnects_ = false;  // it does not do so by itself
+  bool is_memif_ = false;  // it does not connect again by itself
   uint64_t restarted_us_ = 0;
   bool was_up_ = false;  // when keep_connected() looked last
   std::atomic<bool> restarting_{false};
@@ -147,9 +149,10 @@ class DpdkPort final : public FramePort {
   void now_and_then();
 
   std::shared_ptr<DpdkDevice> device_;
-  uint16_t number_;      // of the port
-  uint16_t next_queue_;  // to be asked for frames
-  FrameMemory memory_;   // the buffers of received frames
+  uint16_t number_;                   // of the port
+  uint16_t next_queue_;               // to be asked for frames
+  std::unique_ptr<MemifUser> memif_;  // nullptr: the device is none
+  FrameMemory memory_;                // the buffers of received frames
   bool is_on_gpu_;
   rte_mempool* sent_;
   std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst

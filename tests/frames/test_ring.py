@@ -99,7 +99,10 @@ def test_queues(server):
         loaded(server, "-t", threads, "--keys", "1000")
 
 
-@pytest.mark.parametrize("server", [(), ("-o", "drop_privileges")], ids=["", "filtered"], indirect=True)
+FILTERED = pytest.param(("-o", "drop_privileges"), id="filtered", marks=pytest.mark.not_on_gpu)
+
+
+@pytest.mark.parametrize("server", [pytest.param((), id=""), FILTERED], indirect=True)
 def test_peer_killed_and_restarted(server, pages):
     """However often it is killed, the next one is served, and its predecessors' files are gone."""
     with server.connect() as sock:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -58,6 +59,9 @@ class Run {
       } else {
         for (std::string& reply : answers_of(engine_, sent.frame)) want.push_back(std::move(reply));
       }
+      // All copies are ended before such a frame goes to the host, but a get right behind it may
+      // have been looked up before: nobody knows yet that the write is done.
+      if (is_tcp(sent.frame)) pass_on();
       for (uint32_t i = random_.below(4) == 0 ? random_.below(400) : 0; i > 0; --i) {
         sim_.step();
         host_.step(sim_);
@@ -69,10 +73,14 @@ class Run {
     std::sort(want.begin(), want.end());
     std::sort(got.begin(), got.end());
     if (want != got) {
-      const auto [at_want, at_got] =
-          std::mismatch(want.begin(), want.end(), got.begin(), got.end());
-      if (at_want != want.end()) std::printf("  want %s\n", readable(*at_want).c_str());
-      if (at_got != got.end()) std::printf("  got  %s\n", readable(*at_got).c_str());
+      std::vector<std::string> lacks;
+      std::vector<std::string> more;
+      std::set_difference(want.begin(), want.end(), got.begin(), got.end(),
+                          std::back_inserter(lacks));
+      std::set_difference(got.begin(), got.end(), want.begin(), want.end(),
+                          std::back_inserter(more));
+      for (const std::string& reply : lacks) std::printf("  want %s\n", readable(reply).c_str());
+      for (const std::string& reply : more) std::printf("  got  %s\n", readable(reply).c_str());
       return fail("a reply differs");
     }
     const uint64_t answered = sim_.counter(kAnswered);
@@ -109,6 +117,15 @@ class Run {
     config.seed = options.seed;
     config.hold_percent = options.hold;
     return config;
+  }
+
+  // Until the cache has nothing more to do; the host may have.
+  void pass_on() {
+    constexpr int kQuietCycles = 60;
+    for (int quiet = 0; quiet < kQuietCycles; quiet = sim_.idle() ? quiet + 1 : 0) {
+      sim_.step();
+      host_.step(sim_);
+    }
   }
 
   NicOptions options_;

@@ -5,7 +5,7 @@ import sys
 
 from pyslang.driver import Driver
 
-TOPS = "--top mc_core --top mc_lanes"
+TOPS = "--top mc_core --top mc_lanes --top nic_cache"
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ SYNTHESIS = "rtl_synthesis"
 TESTS = "rtl_tests"
 LANES = "rtl_lanes"
 HITS = "rtl_hits"
+NIC = "rtl_nic"
 
 
 def name(row: dict) -> str:
@@ -119,6 +120,28 @@ def lanes() -> str:
         for row in found
     ]
     return table(("requests", "cycles", "M/s, core"), lines) + "\n\n" + source(found, LANES)
+
+
+@block("rtl-nic")
+def nic() -> str:
+    found: Rows = rows(NIC)
+    alone = [row for row in found if "cycles_mean" in row]
+    streams = [row for row in found if "cycles_a_request" in row]
+    lines = [(r["what"], f"{r['cycles_mean']:.1f}", f"{r['cycles_min']} to {r['cycles_max']}") for r in alone]
+    text = table(("a frame alone", "cycles, mean", "range"), lines)
+    head = ("a stream of frames", "cycles", "of the wire", "M/s", "M/s, at 10 Gb/s", "answered")
+    more = [
+        (
+            row["what"],
+            f"{row['cycles_a_request']:.2f}",
+            f"{row['wire_cycles']:.2f}",
+            millions(row["rate_156mhz"]),
+            millions(row["rate_at_10g_156mhz"]),
+            f"{row['answered'] / row['requests']:.1%}",
+        )
+        for row in streams
+    ]
+    return text + "\n\n" + table(head, more) + "\n\n" + source(found, NIC)
 
 
 @block("rtl-synthesis")

@@ -75,7 +75,7 @@ def test_lanes_against_the_cpu_engine(seed, hold):
     assert done >= 8000 and 2000 < together < done - 1000 and flushes > 0, out
 
 
-@pytest.mark.parametrize("top", ["mc_core", "mc_lanes"])
+@pytest.mark.parametrize("top", ["mc_core", "mc_lanes", "nic_cache"])
 def test_lint(top):
     verilator = rtl_tools.verilator()
     package = ROOT / "rtl/common/rtl/wc_pkg.sv"
@@ -92,7 +92,7 @@ def test_lint_by_other_tools():
     if "No matching distribution found" in done.stderr or "Could not install packages" in done.stderr:
         pytest.skip("PyPI cannot be reached")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert done.stdout.count(": passed") == 4, done.stdout
+    assert done.stdout.count(": passed") == 5, done.stdout
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/byte_pipe.h"
+#include "base/testing/patience.h"
 #include "io/testing/transport_links.h"
 #include "io/transport.h"
 
@@ -23,8 +24,6 @@ namespace warpcache::io {
 namespace {
 
 using std::chrono::steady_clock;
-
-constexpr auto kPatience = std::chrono::seconds(10);  // only a failing test waits that long
 
 std::string pattern(size_t size) {
   std::string bytes(size, ' ');

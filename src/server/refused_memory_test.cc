@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/testing/effort.h"
+#include "base/testing/patience.h"
 #include "io/unique_fd.h"
 #include "options/options.h"
 #include "server/server.h"
@@ -23,7 +24,6 @@
 namespace warpcache::server {
 namespace {
 
-constexpr int kPatienceMs = 60000;
 constexpr uint32_t kLargeBytes = 200 * 1024;
 
 // The CUDA engine is tested only if it is built for the simulated GPU, which every machine has.

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 from harness.exchange import ask
+from harness.patience import PATIENCE_S
 
 TOOL_TIMEOUT_S = 30
 
@@ -50,7 +51,7 @@ def run_tool(*command, timeout_s=TOOL_TIMEOUT_S, text_in=None, cwd=None):
     )
 
 
-def dialogue(server, request, end, timeout_s=5.0):
+def dialogue(server, request, end, timeout_s=PATIENCE_S):
     """Sends raw text and reads until `end` (bytes) ends what came back."""
     with server.connect(timeout_s) as sock:
         return ask(sock, request, end)

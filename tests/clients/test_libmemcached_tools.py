@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command-line tools of libmemcached (Debian's libmemcached-tools), text and binary."""
 
+from harness.patience import PATIENCE_S
 import os
 import re
 import time
@@ -88,7 +89,7 @@ def test_memccp_over_udp(server, tmp_path):
     (tmp_path / "file").write_text("sent over UDP")
     result = run_tool("memccp", "-U", "-s", spec(server), "file", cwd=tmp_path)
     assert result.returncode == 0, result.stdout
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while fetch(server, "file") is None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert fetch(server, "file") == (b"sent over UDP", 0)
@@ -179,7 +180,7 @@ def test_memcdump(server):
     keys = {f"dump-{size}" for size in (1, 10, 100, 1000, 10_000)}
     for key in keys:
         put(server, key, b"x" * int(key.split("-")[1]))
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         result = run_tool("memcdump", "-s", spec(server))
         assert result.returncode == 0, result.stdout

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pylibmc (libmemcached): text and binary protocol, and the behaviours that change the wire."""
 
+from harness.patience import PATIENCE_S
 import os
 import threading
 import time
@@ -265,7 +266,7 @@ def test_udp(server):
         client.set(f"udp-{i}", f"value-{i}")
     reader = make_client(spec(server))
     keys = {f"udp-{i}": f"value-{i}" for i in range(20)}
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while (seen := reader.get_multi(list(keys))) != keys and time.monotonic() < deadline:
         time.sleep(0.02)
     assert seen == keys

@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+from harness.patience import PATIENCE_S
 from harness.servers import free_port
 
 from clients.support import dialogue, spec, stats
@@ -167,7 +168,7 @@ def test_the_exporter_itself(server):
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -179,7 +180,7 @@ def test_the_exporter_itself(server):
             text = reply.read().decode()
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_S)
     metrics = dict(re.findall(r"^(memcached_\S+) (\S+)$", text, re.MULTILINE))
     assert float(metrics["memcached_up"]) == 1
     for name, count in EXPECTED_COUNTS.items():

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 
 import pymemcache
 import pytest
+from harness.patience import PATIENCE_S
 from harness.servers import free_port
 from pymemcache.exceptions import MemcacheError
 
@@ -81,7 +82,7 @@ class Proxy:
     def stop(self):
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGTERM)
-        self.process.wait(10)
+        self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def test_one_server_is_killed(proxy, servers):
         victim.process.wait()
 
         # Until the proxy has ejected the server its keys give errors; then they are misses.
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         left = set(KEYS)
         while left and time.monotonic() < deadline:
             for key in sorted(left):
@@ -207,7 +208,7 @@ def test_the_proxy_sees_no_protocol_error(proxy, servers):
             client.set_many({key: value_of(key) * round_number for key in KEYS})
             client.get_many(KEYS)
             client.delete_many(KEYS[::3])
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while (pool := proxy.statistics())["client_connections"] and time.monotonic() < deadline:
         time.sleep(0.1)
     assert pool["client_err"] == 0 and pool["server_ejects"] == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from harness.binary import HEADER_SIZE
 from harness.exchange import ask, receive_exactly, receive_until
+from harness.patience import PATIENCE_S
 
 from faults.killed_client import REQUESTS
 from faults.support import (
@@ -421,7 +422,7 @@ def test_pipeline_of_100000_commands(server):
         reply = bytearray()
         sent = 0
         sock.setblocking(False)
-        finish = time.monotonic() + 60
+        finish = time.monotonic() + PATIENCE_S
         expected = b"".join(
             b"STORED\r\n%d\r\nVALUE p 0 4\r\nabcd\r\nEND\r\nHD s4\r\nTOUCHED\r\n" % (i + 1)
             for i in range(rounds)
@@ -447,7 +448,7 @@ def test_binary_pipeline_of_100000_commands(server):
         noops = request.count(packet("noop", opaque=77))
         sock.setblocking(False)
         sent, reply = 0, bytearray()
-        finish = time.monotonic() + 60
+        finish = time.monotonic() + PATIENCE_S
         while len(reply) < noops * HEADER_SIZE and time.monotonic() < finish:
             try:
                 sent += sock.send(request[sent : sent + 65536])

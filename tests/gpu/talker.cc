@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/testing/patience.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::gpu_tests {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr uint32_t kFramesMax = 64 * 1024;
 constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 20, true, protocol::kProtocolAuto};
-constexpr auto kPatience = std::chrono::seconds(30);  // longer than an engine waits for its device
 
 }  // namespace
 

@@ -56,7 +56,9 @@ ServerProcess::ServerProcess(const ProcessConfig& config)
   start(config);
   for (int i = 0; i < kStartTriesMax && control_ < 0 && folder_ != ""; ++i) {
     control_ = connect_once();
-    if (control_ < 0) usleep(1000);
+    if (control_ >= 0) break;
+    if (has_ended()) return;
+    usleep(1000);
   }
   if (control_ < 0) return;
   version_ = ask("version");
@@ -141,6 +143,12 @@ int ServerProcess::connect_once() const {
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
   close(fd);
   return -1;
+}
+
+bool ServerProcess::has_ended(int* status) {
+  if (pid_ <= 0 || waitpid(pid_, status, WNOHANG) != pid_) return false;
+  pid_ = -1;
+  return true;
 }
 
 int64_t ServerProcess::now() const {
@@ -305,8 +313,7 @@ std::string ServerProcess::take_output(int stream) {
 
 std::string ServerProcess::finish() {
   int status = 0;
-  if (pid_ <= 0 || waitpid(pid_, &status, WNOHANG) != pid_) return {};
-  pid_ = -1;
+  if (!has_ended(&status)) return {};
   return "the server has ended by itself, status " + std::to_string(status);
 }
 

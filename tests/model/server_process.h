@@ -88,6 +88,8 @@ class ServerProcess final : public Server {
   void start(const ProcessConfig& config);
   void read_clock();
   int connect_once() const;
+  // True once, with its status as waitpid() gives it, if that is asked for.
+  bool has_ended(int* status = nullptr);
   bool barrier_seen(const Connection& connection) const;
   bool read_some(Connection& connection, int wait_ms) const;
   // False: it neither answers nor closes.

@@ -12,6 +12,7 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.network import in_own_network
+from harness.patience import PATIENCE_S
 from harness.servers import ServerError
 from harness.veth import HOST, NEAR, ip
 
@@ -65,7 +66,7 @@ def test_a_stopped_server_is_not_answered_for(link):
             pass
         finally:
             server.server.process.send_signal(signal.SIGCONT)
-        udp.settimeout(10.0)
+        udp.settimeout(PATIENCE_S)
         assert set(answers) <= {request(b"VALUE a 0 1\r\nx\r\nEND\r\n")}
         assert udp.recv(100) == request(b"VALUE a 0 1\r\nx\r\nEND\r\n")  # the one that waited
         assert server.count("asleep") >= 1

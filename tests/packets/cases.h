@@ -97,12 +97,12 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Runs commands of the text protocol, not as frames; returns all replies so far.
+  // Runs commands of the text protocol, not as frames; returns their replies.
   std::string set_up(const std::string& commands) {
     constexpr int kIterationsMax = 1000;
     stream_.input += commands;
     for (int i = 0; i < kIterationsMax && !setup_.idle(); ++i) (void)setup_loop_.run_once(0);
-    return stream_.output;
+    return std::exchange(stream_.output, {});
   }
   void add(const std::string& frame) { port_.add(frame); }
   // Runs the added frames; returns the replies since the last call.

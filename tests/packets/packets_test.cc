@@ -47,7 +47,7 @@ void play_in_bursts(Server& server, const Json& steps) {
 
 using Parameters = std::tuple<engine::RigKind, std::string>;
 
-// The cases of a topic on an engine, each with a new store.
+// The cases of a topic on an engine, each with an empty store.
 class PacketsTest : public testing::TestWithParam<Parameters> {
  protected:
   template <typename Play>
@@ -56,16 +56,17 @@ class PacketsTest : public testing::TestWithParam<Parameters> {
     std::ifstream stream(folder() + "/cases/" + topic + ".json");
     const Json file = Json::parse(stream);
     ASSERT_FALSE(file.at("cases").empty());
+    engine::RigConfig config;
+    config.store = store::quiet_config(uint64_t{64} << 20);
+    config.engines = 2;
+    config.gpu_blocks = 4;
+    std::string why;
+    const auto rig = engine::make_rig(kind, config, &why);
+    if (rig == nullptr) GTEST_SKIP() << why;
+    Server server(*rig, file.at("udp_port").get<uint16_t>());
     for (const Json& content : file.at("cases")) {
       SCOPED_TRACE(content.at("name").get<std::string>());
-      engine::RigConfig config;
-      config.store = store::quiet_config(uint64_t{64} << 20);
-      config.engines = 2;
-      config.gpu_blocks = 4;
-      std::string why;
-      const auto rig = engine::make_rig(kind, config, &why);
-      if (rig == nullptr) GTEST_SKIP() << why;
-      Server server(*rig, file.at("udp_port").get<uint16_t>());
+      rig->store().flush_all(0);
       for (const Json& command : content.at("setup")) {
         const std::string text = bytes_of_text(command.get<std::string>());
         const std::string replies = server.set_up(text);

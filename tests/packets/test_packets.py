@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness.exchange import ask
-from harness.fixtures import require_gpu, require_target
+from harness.fixtures import require_gpu, require_target, runs_on_gpu
 from harness.frame_servers import PORTS, FrameServer, PeerServer
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
@@ -32,18 +34,62 @@ SETTINGS = [(port, mode) for port in PORTS for mode in ENGINES if mode == "launc
 SETTINGS.append(("peer", "edge"))
 
 
-@pytest.fixture(params=SETTINGS, ids="-".join)
-def frame_server(request, tmp_path):
+class Kept:
+    """The server of the last test, for the next one if that asks for the same and nothing has failed."""
+
+    def __init__(self) -> None:
+        self.setting: tuple[str, str] | None = None
+        self.server: FrameServer | None = None
+
+    def get(self, setting: tuple[str, str], folder: Path) -> FrameServer:
+        if self.server is None or self.setting != setting:
+            self.stop()
+            port, mode = self.setting = setting
+            made = {**PORTS, "peer": PeerServer}[port]
+            self.server = made(require_target("warpcached"), folder, ENGINES[mode])
+        return self.server
+
+    @contextlib.contextmanager
+    def playing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            server, self.server = self.server, None
+            server.stop()
+            raise
+
+    def stop(self) -> None:
+        server, self.server = self.server, None
+        assert server is None or server.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def kept():
+    kept = Kept()
+    yield kept
+    kept.stop()
+
+
+@pytest.fixture(scope="module", params=SETTINGS, ids="-".join)
+def setting(request) -> tuple[str, str]:
     port, mode = request.param
     target = require_target("warpcached")
     if port == "peer":
         require_gpu(target)
-    made = {**PORTS, "peer": PeerServer}[port](target, tmp_path, ENGINES[mode])
-    if mode != "launch" and not made.on_gpu():
-        made.stop()
+    if mode != "launch" and not runs_on_gpu(target):
         pytest.skip("the CPU engine has one mode")
-    yield made
-    assert made.stop() == 0
+    return port, mode
+
+
+@pytest.fixture(scope="module")
+def in_order() -> None:
+    if runs_on_gpu(require_target("warpcached")):
+        pytest.skip("a GPU orders nothing within a burst")
+
+
+@pytest.fixture
+def frame_server(kept, setting, tmp_path_factory) -> FrameServer:
+    return kept.get(setting, tmp_path_factory.mktemp("frames"))
 
 
 def matches(want: str, got: bytes) -> bool:
@@ -66,26 +112,32 @@ def check(server: FrameServer, want: list[str], at: str) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_one_by_one(frame_server, path):
-    received = sent = 0
+def test_one_by_one(kept, frame_server, path):
+    with kept.playing():
+        play_one_by_one(frame_server, path)
+
+
+def play_one_by_one(server: FrameServer, path: Path) -> None:
+    before = server.stats()
+    received, sent = before["frames_received"], before["frames_sent"]
     for case in json.loads(path.read_text())["cases"]:
-        set_up(frame_server, case)
+        set_up(server, case)
         for number, step in enumerate(case["steps"], 1):
             at = f"{case['name']}, step {number}"
             if "advance_s" in step:
-                advance(frame_server, step["advance_s"])
+                advance(server, step["advance_s"])
                 continue
-            before = frame_server.stats()
-            if not frame_server.takes(step):
+            if not server.takes(step):
                 continue
-            frame_server.send([bytes.fromhex(step["in"])])
-            check(frame_server, step["out"], at)
+            server.send([bytes.fromhex(step["in"])])
+            check(server, step["out"], at)
             received += 1
             sent += len(step["out"])
-            after = frame_server.settled(received, sent)
+            after = server.settled(received, sent)
             assert after["frames_sent"] == sent, at
             name = COUNTERS[step["verdict"]]
             assert after[name] == before[name] + 1, f"{at} is not {step['verdict']}"
+            before = after
 
 
 def advance(server: FrameServer, seconds: int) -> None:
@@ -95,21 +147,30 @@ def advance(server: FrameServer, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_in_one_burst(frame_server, path):
+def test_in_one_burst(in_order, kept, frame_server, path):
     """The server takes what is there: in bursts of any number. Datagrams have no order on a GPU."""
-    if frame_server.on_gpu():
-        pytest.skip("a GPU orders nothing within a burst")
+    with kept.playing():
+        play_in_bursts(frame_server, path)
+
+
+def play_in_bursts(server: FrameServer, path: Path) -> None:
+    before = server.stats()
+    received, sent = before["frames_received"], before["frames_sent"]
     for case in json.loads(path.read_text())["cases"]:
-        set_up(frame_server, case)
+        set_up(server, case)
         frames, want = [], []
         for step in [*case["steps"], {"advance_s": 0}]:
             if "advance_s" not in step:
-                if frame_server.takes(step):
+                if server.takes(step):
                     frames.append(bytes.fromhex(step["in"]))
                     want += step["out"]
                 continue
-            frame_server.send(frames)
-            check(frame_server, want, f"{case['name']}, a burst of {len(frames)}")
+            server.send(frames)
+            check(server, want, f"{case['name']}, a burst of {len(frames)}")
+            received += len(frames)
+            sent += len(want)
             frames, want = [], []
             if step["advance_s"]:
-                advance(frame_server, step["advance_s"])
+                advance(server, step["advance_s"])
+    after = server.settled(received, sent)
+    assert (after["frames_received"], after["frames_sent"]) == (received, sent)

@@ -17,9 +17,10 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 * 1024;
-constexpr uint32_t kPassChance = 16;     // one of this number of possible switches is made
-constexpr uint32_t kIdleRoundsMax = 64;  // rounds in which all poll before the host's thread sleeps
-constexpr uint32_t kSleepUsMax = 500;    // longer with each round
+constexpr uint32_t kPassChance = 16;    // one of this number of possible switches is made
+constexpr uint32_t kIdleRoundsMax = 8;  // rounds in which all poll before the host's thread sleeps
+constexpr uint32_t kSleepUsMin = 10;    // doubled with each round, up to ...
+constexpr uint32_t kSleepUsMax = 640;   // ... this
 constexpr uint32_t kPauseUsMax = 200;
 constexpr uint32_t kPollTurns = 32;  // between two rests of a thread that polls, more than it takes
 
@@ -131,14 +132,18 @@ void BlockRunner::run(const Place& shape, uint32_t block, const std::function<vo
   body_ = &body;
   start(shape, block);
   uint32_t idle_rounds = 0;
+  uint32_t sleep_us = kSleepUsMin;
   while (left_ != 0) {
     worked_ = false;
     if (!take_turns()) give_up("its threads wait for each other in vain");
-    idle_rounds = worked_ ? 0 : idle_rounds + 1;
-    if (idle_rounds > kIdleRoundsMax) {
-      const uint32_t sleep_us = std::min(idle_rounds - kIdleRoundsMax, kSleepUsMax / 5) * 5;
+    if (worked_) {
+      idle_rounds = 0;
+      sleep_us = kSleepUsMin;
+    } else if (++idle_rounds > kIdleRoundsMax) {
+      // Not only yielding: that takes half of a processor from a thread that computes.
       std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
-    } else if (!worked_) {
+      sleep_us = std::min(2 * sleep_us, kSleepUsMax);
+    } else {
       std::this_thread::yield();
     }
   }

@@ -79,7 +79,7 @@ def serve_once(port: int, log: Path) -> bool:
         assert listens, log.read_text()
         assert version_reply(port, process).startswith(b"VERSION ")
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=RUN_TIME_S_MAX) == 0
         return True
     finally:
         if process.poll() is None:

@@ -85,7 +85,7 @@ def test_connection_limit(start):
         for sock in accepted[-2:]:
             sock.close()
         del accepted[-2:]
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             sock = server.connect()
             try:
@@ -108,7 +108,7 @@ def test_port_file(start, tmp_path):
     """MEMCACHED_PORT_FILENAME names a file that lists the bound ports."""
     path = tmp_path / "ports"
     server = start(env={"MEMCACHED_PORT_FILENAME": str(path)}, udp=True)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     lines = path.read_text().splitlines()
@@ -184,7 +184,7 @@ def test_daemon_and_pid_file(launch, tmp_path):
     path = tmp_path / "pid"
     port = free_port()
     parent = launch("-d", "-P", str(path), "-l", "127.0.0.1", "-p", str(port))
-    assert parent.wait(60) == 0
+    assert parent.wait(PATIENCE_S) == 0
     wait_until(lambda: path.exists() and path.read_text().strip(), "no pid file")
     pid = int(path.read_text())
     try:

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/testing/patience.h"
 #include "client/am_channel.h"
 #include "ucx/raw_client.h"
 
@@ -105,7 +106,7 @@ int move_values(const std::string& host, uint16_t port, const std::string& key) 
   using client::Channel;
   std::string failure;
   const auto connector = client::make_am_connector(&failure);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::unique_ptr<Channel> channel;
   if (connector == nullptr || !connector->connect(host, port, deadline, &channel).empty()) return 1;
   std::printf("ready\n");

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/patience.h"
 #include "io/ucx/ucx_port.h"
 
 namespace warpcache {
@@ -44,7 +45,7 @@ class RawClient final : private io::AmReceiver {
   // Handles messages until `until` is true.
   template <typename Until>
   void run(Until until) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (!until() && std::chrono::steady_clock::now() < deadline) (void)port_->progress();
   }
   void greet() {

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.servers import free_port
 from harness.ucx import UcxServer, environment, find_ucx_program, require_ucx
 
@@ -156,7 +157,7 @@ class Steady:
         self.sock = server.server.connect()
 
     def ask(self, request: bytes, end: bytes) -> bytes:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 return ask(self.sock, request, end)
@@ -216,7 +217,7 @@ def test_a_server_that_ends_is_noticed(server, number):
             own.sockets.process.send_signal(number)
             assert sock.recv(100) == b""
             assert other.stdout.readline().startswith("closed")
-            assert own.sockets.process.wait(60) == (-9 if number == 9 else 0)
+            assert own.sockets.process.wait(PATIENCE_S) == (-9 if number == 9 else 0)
             if number == 9:
                 own.sockets.process = subprocess.Popen(["true"])
                 own.sockets.process.wait()  # so that the signal of stop() does not end it
@@ -233,4 +234,4 @@ def test_a_graceful_stop_answers_first(server):
             sock.sendall(b"x" * 96 + b"\r\n")
             assert sock.recv(100) == b"STORED\r\n"
             assert sock.recv(100) == b""
-        assert own.sockets.process.wait(60) == 0
+        assert own.sockets.process.wait(PATIENCE_S) == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from harness.exchange import ask
+from harness.patience import PATIENCE_S
 from harness.servers import REPO_ROOT, free_port, is_sanitized
 from harness.ucx import UcxServer, environment, find_ucx_program
 
@@ -148,7 +149,7 @@ def test_a_server_that_goes_and_comes_back(server, monkeypatch):
         program = other.sockets.command
         process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ})
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_S
             while True:
                 try:
                     assert client.get("a") is None
@@ -158,7 +159,7 @@ def test_a_server_that_goes_and_comes_back(server, monkeypatch):
                     time.sleep(0.05)
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE_S) == 0
         other.sockets.process = subprocess.Popen(["true"])
         other.sockets.process.wait()  # so that the signal of stop() does not end it
 

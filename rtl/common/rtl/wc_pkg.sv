@@ -105,6 +105,26 @@ package wc_pkg;
     logic [15:0] request_id;
   } ctx_t;
 
+  // Who waits for the reply to a request, and how he knows it.
+  typedef struct packed {
+    logic v6;
+    logic [127:0] ip;
+    logic [15:0] port;
+    logic [15:0] request_id;
+  } asker_t;
+
+  // What the network blocks find out about frames: eth_rx of each frame, and udp_rx of each that
+  // eth_rx has passed on, both in the order of the frames.
+  typedef struct packed {
+    logic eth_dropped;
+    logic eth_passed;
+    logic eth_may_change;  // with eth_dropped: another reader may find requests in it
+    logic udp_dropped;
+    logic udp_passed;
+    logic udp_may_change;  // with udp_dropped: likewise
+    asker_t asker;         // with udp_passed
+  } sorting_t;
+
   // What mc_parse must know of a datagram in advance.
   typedef struct packed {
     logic [11:0] size;     // bytes
@@ -123,6 +143,7 @@ package wc_pkg;
     logic cas_cmp;
     logic vivify;
     logic last_key;
+    logic own_cas;   // the item that is stored gets `cas` as its id
     logic eod;       // the last operation of its datagram
     logic [7:0] opcode;
     logic [31:0] opaque;
@@ -198,6 +219,23 @@ package wc_pkg;
     logic miss;
     logic hit;
   } store_events_t;
+
+  typedef struct packed {
+    logic flushed;       // all copies, for a frame that may change anything
+    logic fill_dead;     // a reply that came too late to be copied
+    logic filled;
+    logic forwarded;     // a frame, to the host
+    logic answered;      // a request
+  } nic_events_t;
+
+  // The slot of fill_table.
+  localparam int FILL_LOG = 6;
+  function automatic logic [FILL_LOG-1:0] slot_of(asker_t asker);
+    logic [167:0] bits;
+    bits = {7'd0, asker};
+    slot_of = '0;
+    for (int i = 0; i < 28; i++) slot_of ^= bits[FILL_LOG*i+:FILL_LOG];
+  endfunction
 
   function automatic logic is_write(op_t op, logic touch);
     case (op)

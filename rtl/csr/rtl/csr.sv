@@ -9,7 +9,7 @@
 //   3        1: ready for requests         next CAS id, high 32 bits; sets both
 //   16 + i   counter i
 module csr #(
-    parameter int COUNTERS = 16
+    parameter int COUNTERS = 16   // at most 48
 ) (
     input  logic                clk,
     input  logic                rst,

@@ -27,7 +27,8 @@ module eth_rx
     output logic        out_error,
     output logic        drop_not_for_us,
     output logic        drop_truncated,
-    output logic        drop_unsupported
+    output logic        drop_unsupported,
+    output logic        drop_may_change   // with a drop: whoever reads more of it may find requests
 );
   typedef enum logic [1:0] {S_MAC, S_TYPE, S_PASS, S_DROP} state_t;
   state_t state;
@@ -63,7 +64,9 @@ module eth_rx
   assign group = view[0] || view[48];
 
   logic begins_pass;
-  logic untagged_ip;
+  logic untagged_ip, has_tag;
+  assign has_tag = type_at_12 == 16'h8100 || type_at_12 == 16'h88a8;
+  assign drop_may_change = drop_unsupported || (drop_not_for_us && state == S_MAC && (untagged_ip || has_tag));
   assign untagged_ip = type_at_12 == 16'h0800 || type_at_12 == 16'h86dd;
   logic is_ip;
   assign is_ip = type_at_0 == 16'h0800 || type_at_0 == 16'h86dd;

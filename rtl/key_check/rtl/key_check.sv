@@ -268,7 +268,7 @@ module key_check
       end
       X_W_CAS: begin
         data_valid = 1'b1;
-        data = next_cas;
+        data = op.own_cas ? op.cas : next_cas;
       end
       X_W_FLAGS: begin
         data_valid = 1'b1;

@@ -63,6 +63,7 @@ module mc_core
   front_events_t front_events, front_events_too;
   store_events_t store_events;
   logic front_idle, store_idle;
+  sorting_t sorting;  // for nic_cache
   mc_front u_front (
       .clk, .rst, .udp_port, .hold({hold[11:9], hold[6:0]}), .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last,
       .rx_error, .tx_valid, .tx_ready, .tx_data, .tx_bytes, .tx_last, .op_valid(o_v), .op_ready(o_r),
@@ -70,7 +71,7 @@ module mc_core
       .key_data(k_d), .value_valid(v_v), .value_ready(v_r), .value_data(v_d), .result_valid(rs_v),
       .result_ready(rs_r), .result(rs), .key_in_valid(ko_v), .key_in_ready(ko_r), .key_in_data(ko_d),
       .value_in_valid(vo_v), .value_in_ready(vo_r), .value_in_data(vo_d), .events(front_events),
-      .events_too(front_events_too), .idle(front_idle)
+      .events_too(front_events_too), .sorting, .idle(front_idle)
   );
 
   logic set_clock, set_cas_valid, ready;

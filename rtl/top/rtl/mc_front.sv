@@ -47,6 +47,7 @@ module mc_front
     // For the counters.
     output front_events_t    events,
     output front_events_t    events_too,
+    output sorting_t         sorting,
     output logic             idle
 );
   // --- Ethernet, IP, UDP.
@@ -55,13 +56,13 @@ module mc_front
   logic l3_v, l3_r, l3_last, l3_err;
   logic [63:0] l3_d;
   logic [3:0] l3_b;
-  logic d_eth_nfu, d_eth_trunc, d_eth_unsup;
+  logic d_eth_nfu, d_eth_trunc, d_eth_unsup, d_eth_may;
   eth_rx u_eth_rx (
       .clk, .rst, .in_valid(rx_valid), .in_ready(rx_ready), .in_data(rx_data), .in_bytes(rx_bytes),
       .in_last(rx_last), .in_error(rx_error), .ctx_valid(ec_v), .ctx_ready(ec_r), .ctx(ec), .ctx_v6(ec_v6),
       .out_valid(l3_v), .out_ready(l3_r), .out_data(l3_d), .out_bytes(l3_b), .out_last(l3_last),
       .out_error(l3_err), .drop_not_for_us(d_eth_nfu), .drop_truncated(d_eth_trunc),
-      .drop_unsupported(d_eth_unsup)
+      .drop_unsupported(d_eth_unsup), .drop_may_change(d_eth_may)
   );
   logic ec2_v, ec2_r, ec2_v6;
   eth_ctx_t ec2;
@@ -84,14 +85,15 @@ module mc_front
   logic p_v, p_r, p_last, pg_v, pg_r;
   logic [63:0] p_d;
   logic [3:0] p_b;
-  logic e_pass, e_nfu, e_trunc, e_sum, e_frag, e_unsup, e_mal;
+  logic e_pass, e_nfu, e_trunc, e_sum, e_frag, e_unsup, e_mal, e_may;
   udp_rx u_udp_rx (
       .clk, .rst, .udp_port, .eth_valid(ec2_v), .eth_ready(ec2_r), .eth(ec2), .eth_v6(ec2_v6),
       .in_valid(l3g_v), .in_ready(l3g_r), .in_data(l3s_d), .in_bytes(l3s_b), .in_last(l3s_last),
       .in_error(l3s_err), .ctx_valid(cx_v), .ctx_ready(cx_r), .ctx(cx), .info_valid(in_v),
       .info_ready(in_r), .info, .out_valid(p_v), .out_ready(p_r), .out_data(p_d), .out_bytes(p_b),
       .out_last(p_last), .passed(e_pass), .drop_not_for_us(e_nfu), .drop_truncated(e_trunc),
-      .drop_checksum(e_sum), .drop_fragment(e_frag), .drop_unsupported(e_unsup), .drop_malformed(e_mal)
+      .drop_checksum(e_sum), .drop_fragment(e_frag), .drop_unsupported(e_unsup), .drop_malformed(e_mal),
+      .drop_may_change(e_may)
   );
   // Contexts wait here for their replies, which come in order.
   packet_fifo #(.W($bits(ctx_t)), .LOG(7)) f_ctx (
@@ -223,6 +225,18 @@ module mc_front
     events_too.not_for_us = d_eth_nfu;
     events_too.truncated = d_eth_trunc;
     events_too.unsupported = d_eth_unsup;
+  end
+  always_comb begin
+    sorting.eth_dropped = d_eth_nfu || d_eth_trunc || d_eth_unsup;
+    sorting.eth_passed = ec_v && ec_r;
+    sorting.eth_may_change = d_eth_may;
+    sorting.udp_dropped = e_nfu || e_trunc || e_sum || e_frag || e_unsup || e_mal;
+    sorting.udp_passed = e_pass;
+    sorting.udp_may_change = e_may;
+    sorting.asker.v6 = cx.v6;
+    sorting.asker.ip = cx.src_ip;
+    sorting.asker.port = cx.src_port;
+    sorting.asker.request_id = cx.request_id;
   end
   assign idle = !(cx2_v || in2_v || o2_v || f2_v || u2_v || tx_valid || k2_v || k4_v || v2_v || et2_v || op_valid);
 endmodule

@@ -86,6 +86,7 @@ module mc_lanes
   for (genvar i = 0; i < LANES; i++) begin : g_lane
     front_events_t front_events, front_events_too;
     store_events_t store_events;
+    sorting_t sorting;  // for nic_cache
     mc_front u_front (
         .clk, .rst, .udp_port, .hold({hold[i][11:9], hold[i][6:0]}), .rx_valid(rx_valid[i]),
         .rx_ready(rx_ready[i]), .rx_data(rx_data[i]), .rx_bytes(rx_bytes[i]), .rx_last(rx_last[i]),
@@ -96,7 +97,7 @@ module mc_lanes
         .value_data(v_d[i]), .result_valid(fr_v[i]), .result_ready(fr_r[i]), .result(fr[i]),
         .key_in_valid(fk_v[i]), .key_in_ready(fk_r[i]), .key_in_data(fk_d[i]),
         .value_in_valid(fv_v[i]), .value_in_ready(fv_r[i]), .value_in_data(fv_d[i]),
-        .events(front_events), .events_too(front_events_too), .idle(front_idle[i])
+        .events(front_events), .events_too(front_events_too), .sorting, .idle(front_idle[i])
     );
 
     // What the switch gives the store.

@@ -5,7 +5,9 @@
 // effect. The order of the checks is that of src/net/packet.h.
 module udp_rx
   import wc_pkg::*;
-(
+#(
+    parameter bit REPLIES = 1'b0   // datagrams that come from the port, not those that go there
+) (
     input  logic        clk,
     input  logic        rst,
     input  logic [15:0] udp_port,
@@ -37,7 +39,8 @@ module udp_rx
     output logic        drop_checksum,
     output logic        drop_fragment,
     output logic        drop_unsupported,
-    output logic        drop_malformed
+    output logic        drop_malformed,
+    output logic        drop_may_change   // with a drop: whoever reads more of it may find requests
 );
   localparam logic [15:0] PAYLOAD_MAX = 16'd4000;
 
@@ -77,6 +80,7 @@ module udp_rx
   logic [11:0] pos, lf_end;
   logic bad_version, bad_length, fragment, extension, not_ours, short_udp, port_differs;
   logic bad_udp_size, no_header, multi_part, too_long, done;
+  logic is_udp, is_tcp, to_port, tcp_data;
   ctx_t held;
 
   logic ends;
@@ -87,8 +91,9 @@ module udp_rx
   logic [3:0] ihl;
   assign ihl = view[3:0];
   assign total_size = swap16(view[31:16]);
-  logic [15:0] udp_length;
+  logic [15:0] udp_length, served_port;
   assign udp_length = swap16(view[47:32]);
+  assign served_port = REPLIES ? swap16(view[15:0]) : swap16(view[31:16]);
 
   function automatic logic host4(logic [7:0] first);
     host4 = first != 8'd0 && first < 8'd224;
@@ -158,6 +163,10 @@ module udp_rx
       else good = 1'b1;
     end
   end
+  // A damaged frame is read by nobody. What is surely for another port or protocol changes nothing
+  // here, and a TCP segment without data neither.
+  assign drop_may_change = state == S_END && !good && !error_flag &&
+                           !(drop_not_for_us && !(to_port && (is_udp || (is_tcp && tcp_data))));
   assign ends_good = good && ctx_ready && info_ready;
   assign passed = ends_good;
   assign ctx_valid = good && info_ready;
@@ -213,6 +222,10 @@ module udp_rx
           no_header <= 1'b0;
           multi_part <= 1'b0;
           too_long <= 1'b0;
+          is_udp <= 1'b0;
+          is_tcp <= 1'b0;
+          to_port <= 1'b0;
+          tcp_data <= 1'b0;
           pos <= '0;
           lf_end <= '0;
           sum <= '0;
@@ -237,6 +250,8 @@ module udp_rx
               option_words <= ihl - 4'd5;
               fragment <= (swap16(view[63:48]) & 16'h3fff) != 16'd0;
               not_ours <= view[79:72] != 8'd17 || !host4(view[103:96]);
+              is_udp <= view[79:72] == 8'd17;
+              is_tcp <= view[79:72] == 8'd6;
               held.src_ip[31:0] <= swap32(view[127:96]);
               state <= (view[7:4] != 4'd4 || ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size) ? S_DRAIN
                        : S_IP4_DST;
@@ -272,6 +287,8 @@ module udp_rx
           fragment <= view[55:48] == 8'd44;
           extension <= view[55:48] == 8'd0 || view[55:48] == 8'd43 || view[55:48] == 8'd60;
           not_ours <= view[55:48] != 8'd17;
+          is_udp <= view[55:48] == 8'd17;
+          is_tcp <= view[55:48] == 8'd6;
           state <= ends ? S_SUM : S_IP6_SRC;
           if (ends) bad_length <= 1'b1;
         end
@@ -290,7 +307,9 @@ module udp_rx
         S_UDP:
         if (take != 5'd0) begin
           short_udp <= ip_left < 16'd8 || !at_least[8];
-          port_differs <= swap16(view[31:16]) != udp_port || view[15:0] == 16'd0;
+          port_differs <= served_port != udp_port || view[15:0] == 16'd0;
+          to_port <= swap16(view[31:16]) == udp_port;
+          tcp_data <= ip_left > {10'd0, view[103:100], 2'd0};
           bad_udp_size <= udp_length < 16'd8 || udp_length > ip_left;
           too_long <= udp_length > PAYLOAD_MAX;
           no_header <= udp_length <= 16'd16;
@@ -308,7 +327,7 @@ module udp_rx
           udp_taken <= 1'b1;
           if (ends) state <= S_SUM;
           else if (udp_length <= 16'd16 || udp_length > ip_left || udp_length > PAYLOAD_MAX ||
-                   swap16(view[31:16]) != udp_port)
+                   served_port != udp_port)
             state <= S_DRAIN;
           else state <= S_PAYLOAD;
         end

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/patience.h"
 #include "engine/testing/fake_admin.h"
 #include "engine/testing/rig.h"
 #include "engine/testing/test_batch.h"
@@ -43,7 +44,6 @@ inline std::string pattern(uint32_t seed, uint32_t size) {
 class EngineSuite : public testing::TestWithParam<RigKind> {
  protected:
   static constexpr uint32_t kInputBytes = 1 << 20;
-  static constexpr auto kPatience = std::chrono::seconds(60);
 
   void SetUp() override {
     RigConfig config;

@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/patience.h"
 #include "io/frames/tap_port.h"
 #if defined(WARPCACHE_HAVE_DPDK)
 #include "io/frames/dpdk/dpdk_ports.h"
@@ -37,8 +38,6 @@
 
 namespace warpcache::io {
 namespace {
-
-constexpr int kWaitMs = 10'000;  // only a failing test waits that long
 
 // The other side of a port.
 class Link {
@@ -53,7 +52,7 @@ class Link {
 
 bool is_readable(int fd) {
   pollfd poll_fd = {fd, POLLIN, 0};
-  return poll(&poll_fd, 1, kWaitMs) == 1;
+  return poll(&poll_fd, 1, kPatienceMs) == 1;
 }
 
 #if defined(WARPCACHE_HAVE_PCAP)
@@ -198,7 +197,7 @@ class FramePortTest : public testing::TestWithParam<LinkKind> {
   // The next frames of the test's own type.
   std::vector<std::string> receive(size_t count, FrameMemory& memory) {
     std::vector<std::string> frames;
-    while (frames.size() < count && port_->receive(memory.empty(), kWaitMs)) {
+    while (frames.size() < count && port_->receive(memory.empty(), kPatienceMs)) {
       std::vector<ReceivedFrame> all;
       memory.take(all);
       if (all.empty()) break;
@@ -248,11 +247,11 @@ TEST_P(FramePortTest, StopWakesIt) {
   });
   FrameMemory memory(*port_, 4);
   const auto begin = std::chrono::steady_clock::now();
-  while (port_->receive(memory.empty(), kWaitMs)) {
+  while (port_->receive(memory.empty(), kPatienceMs)) {
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kWaitMs));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kPatienceMs));
   stopper.join();
-  EXPECT_FALSE(port_->receive(memory.empty(), kWaitMs));
+  EXPECT_FALSE(port_->receive(memory.empty(), kPatienceMs));
   EXPECT_EQ(port_->failure(), "");
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/patience.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -415,7 +416,7 @@ TEST(Maintenance, AFlushAndANewLimitDoNotWaitForAStepOfIt) {
       store->flush_all();
       return store->set_memory_limit(6 * kMiB);
     });
-    EXPECT_EQ(asked.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(asked.wait_for(kPatience), std::future_status::ready);
   };
   Worker worker(store.get());
   for (uint64_t key = 0; key < 10'000; ++key)

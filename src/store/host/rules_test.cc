@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/testing/patience.h"
 #include "store/reclaim/reclaim.h"
 #include "store/testing/store_fixture.h"
 
@@ -239,7 +240,7 @@ TEST(Copying, TakesTheExpiryUnderTheLock) {
     WorkerGroup worker_group;
     Reclaimer reclaimer(core, &copier, &worker_group);
     const auto moved = [&] { return store->stats().get(StoreCounter::kMovedItems); };
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
     while (moved() < 2000 && std::chrono::steady_clock::now() < end) {
       for (SegmentId id = 1; id < core.shared->segment_top; ++id) {
         const SegmentState state = core.segment(id).load_state();

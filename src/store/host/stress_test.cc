@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "base/testing/effort.h"
 #include "store/testing/worker_group_fixture.h"
 
 namespace warpcache::store {
@@ -13,7 +14,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kEffort = 1;
 #else
-constexpr uint64_t kEffort = 8;
+const uint64_t kEffort = testing_effort<uint64_t>(2, 8);
 #endif
 
 // Keys that are never removed must be found at any time, while the index grows.
@@ -49,7 +50,7 @@ TEST(Stress, NoHitIsLostWhileTheIndexGrows) {
     });
   }
   std::vector<std::thread> writers;
-  constexpr uint64_t kNew = 30'000 * kEffort;
+  const uint64_t kNew = 30'000 * kEffort;
   for (uint64_t t = 0; t < 2; ++t) {
     writers.emplace_back([&, t] {
       Worker worker(store.get());

@@ -10,6 +10,7 @@
 #include <new>
 #include <thread>
 
+#include "base/testing/patience.h"
 #include "store/reclaim/maintainer.h"
 #include "store/testing/store_fixture.h"
 
@@ -111,8 +112,7 @@ class WorkerGroupMaintenance {
 
   Status reclaim(uint64_t bytes) {
     using SteadyClock = std::chrono::steady_clock;
-    const auto patience = std::chrono::seconds(10);
-    SteadyClock::time_point deadline = SteadyClock::now() + patience;
+    SteadyClock::time_point deadline = SteadyClock::now() + kPatience;
     while (SteadyClock::now() < deadline) {
       Maintainer::Space space = Maintainer::Space::kNone;
       {
@@ -121,7 +121,7 @@ class WorkerGroupMaintenance {
       }
       if (space == Maintainer::Space::kReady) return Status::kOk;
       if (space == Maintainer::Space::kNone) break;
-      if (space == Maintainer::Space::kProgress) deadline = SteadyClock::now() + patience;
+      if (space == Maintainer::Space::kProgress) deadline = SteadyClock::now() + kPatience;
       if (space == Maintainer::Space::kWait)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

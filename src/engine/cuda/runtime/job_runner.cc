@@ -2,16 +2,13 @@
 #include "engine/cuda/runtime/job_runner.h"
 
 #include "base/atomic.h"
+#include "gpu/host_polls.h"
 
 namespace warpcache::engine::cuda {
 
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-// A query of the driver takes longer than reading the doorbell, and delays launches of other
-// threads: one about every 0.1 milliseconds.
-constexpr uint32_t kPollsPerLook = 1 << 17;
 
 }  // namespace
 
@@ -183,15 +180,18 @@ void JobRunner<JobKind>::release_device() {
 
 template <typename JobKind>
 bool JobRunner<JobKind>::takes_too_long() const {
-  return SteadyClock::now() - began_ > std::chrono::milliseconds(config_.job_ms_max);
+  const uint32_t ms_max = config_.job_ms_max == 0 ? gpu::kJobMsMax : config_.job_ms_max;
+  return SteadyClock::now() - began_ > std::chrono::milliseconds(ms_max);
 }
 
 template <typename JobKind>
 bool JobRunner<JobKind>::ended() {
   store_.answer_evictions();
-  if (waits_for_peer()) return ++polls_ % kPollsPerLook == 0 && !config_.edge->check();
-  if (load_acquire(&bell().done) == number_) return true;
-  return ++polls_ % kPollsPerLook == 0 && look_at_kernel();
+  const bool waits = waits_for_peer();
+  if (!waits && load_acquire(&bell().done) == number_) return true;
+  gpu::between_polls(++polls_);
+  if (polls_ % gpu::kPollsPerLook != 0) return false;
+  return waits ? !config_.edge->check() : look_at_kernel();
 }
 
 template <typename JobKind>

@@ -23,8 +23,8 @@ struct JobRunnerConfig {
   uint32_t resident = 0;
   // Of the kernels, relative to others on the device.
   gpu::CudaStream::Priority priority = gpu::CudaStream::Priority::kNormal;
-  // If a job takes longer, the device counts as failed.
-  uint32_t job_ms_max = 10000;
+  // If a job takes longer, the device counts as failed. 0: kJobMsMax of gpu/host_polls.h.
+  uint32_t job_ms_max = 0;
   // Jobs are events of these; it outlives the runner. `persistent` is false then.
   EdgeJobs* edge = nullptr;
 

@@ -17,13 +17,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/patience.h"
 #include "io/frames/dpdk/dpdk_ports.h"
 #include "io/unique_fd.h"
 
 namespace warpcache::io {
 namespace {
 
-constexpr int kWaitMs = 30'000;  // only a failing test waits that long
 constexpr int kNothingMs = 100;  // what is not allowed would come sooner, mostly
 
 class MemifGuardTest : public testing::Test {
@@ -59,7 +59,7 @@ class MemifGuardTest : public testing::Test {
     return poll(&wait, 1, wait_ms) == 1;
   }
   static bool becomes(unsigned handlers) {
-    for (int ms = 0; ms < kWaitMs && guarded_memif_handlers() != handlers; ++ms) usleep(1000);
+    for (int ms = 0; ms < kPatienceMs && guarded_memif_handlers() != handlers; ++ms) usleep(1000);
     return guarded_memif_handlers() == handlers;
   }
 
@@ -77,7 +77,7 @@ TEST_F(MemifGuardTest, HandlersRunWhileNoThreadIsAtTheDevice) {
     peer = connect_peer();
     EXPECT_FALSE(has_message(peer, kNothingMs));
   }
-  EXPECT_TRUE(has_message(peer, kWaitMs));  // the driver greets
+  EXPECT_TRUE(has_message(peer, kPatienceMs));  // the driver greets
   EXPECT_TRUE(becomes(2));
   {
     const AtMemif at_device(&user);
@@ -98,7 +98,7 @@ TEST_F(MemifGuardTest, HandlersRunWhileNoThreadIsAtTheDevice) {
   }
   for (int i = 0; i < 20; ++i) {
     peer = connect_peer();
-    EXPECT_TRUE(has_message(peer, kWaitMs));
+    EXPECT_TRUE(has_message(peer, kPatienceMs));
     peer = UniqueFd();
     EXPECT_TRUE(becomes(1));
   }

@@ -12,13 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/patience.h"
 #include "io/frames/dpdk/ring_peer.h"
 #include "io/frames/testing/received.h"
 
 namespace warpcache::io {
 namespace {
-
-constexpr int kWaitMs = 10'000;  // only a failing test waits that long
 
 std::string unique_name() { return "test-" + std::to_string(getpid()); }
 
@@ -59,14 +58,14 @@ class RingTest : public testing::TestWithParam<std::pair<uint32_t, uint32_t>> {
   void enter() {
     const auto peer = std::make_shared<RingPeer>();
     peer->name = unique_name();
-    std::thread visitor([&peer] { EXPECT_EQ(peer->visit.enter(peer->name, kWaitMs), ""); });
+    std::thread visitor([&peer] { EXPECT_EQ(peer->visit.enter(peer->name, kPatienceMs), ""); });
     while (server_->door.peer() == 0) look();
     visitor.join();
     look();
     ASSERT_EQ(peer->visit.hello().queues, layout().queues());
     peer->layout = layout();
     peer->shared = server_->shared;
-    ASSERT_EQ(await_rings(*peer, layout().queues(), kWaitMs), "");
+    ASSERT_EQ(await_rings(*peer, layout().queues(), kPatienceMs), "");
     for (uint32_t queue = 0; queue < layout().queues(); ++queue) {
       peers_.push_back(std::make_unique<RingPeerPort>(peer, queue));
       peer_memories_.push_back(std::make_unique<FrameMemory>(*peers_.back(), 256));
@@ -262,7 +261,7 @@ TEST_P(RingTest, OnePeerAndOneServer) {
   EXPECT_EQ(RingVisit().enter(unique_name() + "-none", 1), "there is no server with it");
   end_server();
   FrameMemory& memory = *peer_memories_[0];
-  EXPECT_FALSE(peers_[0]->receive(memory.empty(), kWaitMs));
+  EXPECT_FALSE(peers_[0]->receive(memory.empty(), kPatienceMs));
   EXPECT_EQ(peers_[0]->failure(), "the server has ended");
 }
 

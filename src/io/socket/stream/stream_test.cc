@@ -18,15 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-bool eventually(const std::function<bool()>& condition) {
-  constexpr int kTriesMax = 6000;  // a minute: no machine is as slow as that
-  for (int i = 0; i < kTriesMax; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
-
 std::string pattern(size_t size) {
   std::string text(size, '\0');
   for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + (i * 7 + i / 251) % 26);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/testing/patience.h"
 
 namespace warpcache::io {
 namespace {
@@ -218,12 +219,12 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  constexpr int kTriesMax = 1000;
-  for (int i = 0; i < kTriesMax; ++i) {
-    if (condition()) return true;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return false;
+  return true;
 }
 
 LineServer::LineServer(const LineServerConfig& config) {

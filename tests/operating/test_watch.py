@@ -532,10 +532,9 @@ def told(server, closing) -> list[str]:  # noqa: F811
     return events
 
 
-@pytest.mark.not_on_gpu(reason="it starts a server on the CPU, too")
 def test_a_gpu_tells_what_a_cpu_tells(start_server, closing, gpu_options):  # noqa: F811
     ours = told(start_server(*gpu_options), closing)
-    assert ours == told(start_server("-m", "64", "-t", "2"), closing)
+    assert ours == told(start_server("--engine=cpu", "-m", "64", "-t", "2"), closing)
 
 
 def test_frames(target, closing, gpu_options, tmp_path):  # noqa: F811

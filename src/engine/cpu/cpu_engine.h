@@ -104,6 +104,7 @@ class CpuEngine final : public Engine {
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void run_prepared_set(const request::RequestState& state, store::Item* item);
+  request::KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
                     const protocol::Result& result, const request::KeyBefore& before);
   void deny(const BatchEntry& entry, const protocol::Request& request);

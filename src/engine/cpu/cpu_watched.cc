@@ -5,6 +5,11 @@
 
 namespace warpcache::engine {
 
+// Apart from the requests' code, which it would only lengthen.
+request::KeyBefore CpuEngine::look_before(const request::RequestState& state) const {
+  return request::look_before(context_, state);
+}
+
 void CpuEngine::show_request(const BatchEntry& entry, const request::RequestState& state,
                              const protocol::Result& result, const request::KeyBefore& before) {
   const protocol::Request& request = state.request;

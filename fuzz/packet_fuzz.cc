@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "fuzz/frames.h"
 #include "fuzz/mutate.h"
@@ -60,7 +61,8 @@ void mutate_parts(std::string& frame, std::mt19937& random) {
   const size_t l3 = std::min(net::testing::l3_offset_of(frame), frame.size());
   const size_t l4 = std::min(net::testing::l4_offset_of(frame), frame.size());
   const size_t payload = std::min(l4 + net::kUdpProtocolHeaderSize, frame.size());
-  switch (random() % 6) {
+  const bool ipv6 = l3 + net::kIpv6HeaderSize <= frame.size() && (frame[l3] & 0xf0) == 0x60;
+  switch (random() % 7) {
     case 0:
       frame.insert(std::min<size_t>(net::kEtherTypeOffset, frame.size()),
                    std::string(random() % 2 == 0 ? "\x81\x00\x00\x05" : "\x88\xa8\x20\x06", 4));
@@ -75,7 +77,18 @@ void mutate_parts(std::string& frame, std::mt19937& random) {
     case 3:
       frame.resize(payload + random() % (frame.size() - payload + 1));
       break;
-    case 4:
+    case 4: {  // an IPv6 extension header before the others
+      if (!ipv6) break;
+      const uint8_t types[] = {net::kIpv6HopByHop, net::kIpv6Routing, net::kIpv6DestinationOptions,
+                               net::kIpv6Fragment};
+      const auto made =
+          net::testing::extension_of(types[random() % 4], static_cast<uint8_t>(1 + random() % 3));
+      const char next =
+          std::exchange(frame[l3 + net::kIpv6NextHeaderOffset], static_cast<char>(made.type));
+      frame.insert(l3 + net::kIpv6HeaderSize, next + made.rest);
+      break;
+    }
+    case 5:
       frame += std::string(1 + random() % 32, static_cast<char>(random()));
       break;
     default: {

@@ -34,12 +34,12 @@ constexpr uint64_t kStoreBytes = uint64_t{16} << 20;
 constexpr size_t kFramesMax = 256;  // of an input, with those that come again
 
 // The choices.
-constexpr uint8_t kTimes = 3;   // how often it comes again
-constexpr uint8_t kMend = 4;    // its lengths and checksums are put right
-constexpr uint8_t kIsText = 8;  // of a request, which gets headers
-constexpr uint8_t kIpv6 = 16;   // of those headers
-constexpr uint8_t kTags = 32;   // two VLAN tags
-constexpr uint8_t kOptions = 64;
+constexpr uint8_t kTimes = 3;     // how often it comes again
+constexpr uint8_t kMend = 4;      // its lengths and checksums are put right
+constexpr uint8_t kIsText = 8;    // of a request, which gets headers
+constexpr uint8_t kIpv6 = 16;     // of those headers
+constexpr uint8_t kTags = 32;     // two VLAN tags
+constexpr uint8_t kOptions = 64;  // of IPv4, or extension headers of IPv6
 constexpr uint8_t kNoChecksum = 128;
 
 std::string request_of(uint8_t choices, uint16_t id, std::string_view text) {
@@ -47,6 +47,10 @@ std::string request_of(uint8_t choices, uint16_t id, std::string_view text) {
   form.ipv6 = (choices & kIpv6) != 0;
   if ((choices & kTags) != 0) form.vlan_tags = {0x88a8, 0x8100};
   if ((choices & kOptions) != 0 && !form.ipv6) form.ip_options = "\x01\x01\x01\x01";
+  if ((choices & kOptions) != 0 && form.ipv6) {
+    form.extensions = {net::testing::extension_of(net::kIpv6HopByHop),
+                       net::testing::extension_of(net::kIpv6Routing, 2)};
+  }
   form.checksum = form.ipv6 || (choices & kNoChecksum) == 0;
   std::string header(protocol::kUdpHeaderSize, '\0');
   protocol::compose_udp_header({id, 0, 1}, reinterpret_cast<uint8_t*>(header.data()));

@@ -114,7 +114,7 @@ int serve(const std::string& interface, const std::string& address, uint16_t udp
       wc::net::Packet packet;
       // What is no request the core drops, and the kernel gets.
       sim.send({reinterpret_cast<const char*>(frame), slots[i].size});
-      if (wc::net::parse_packet({frame, slots[i].size}, udp_port, packet) !=
+      if (wc::net::parse_packet_without_extensions({frame, slots[i].size}, udp_port, packet) !=
           wc::net::PacketVerdict::kRequest) {
         others.push_back({frame, slots[i].size});
       }

@@ -253,7 +253,7 @@ void Admin::reply_later(LongReplies::Kind kind, std::unique_ptr<LongReply> long_
 
 void Admin::saw_request(const engine::SeenRequest& seen) {
   saw_key(seen.request.op, seen.key, seen.hit);
-  if ((watchers_.wanted() & engine::kWatchRequests) != 0) watchers_.saw_request(seen);
+  if (watches_requests()) watchers_.saw_request(seen);
 }
 
 void Admin::saw_key(protocol::Op op, Bytes key, bool hit) {

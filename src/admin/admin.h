@@ -46,8 +46,10 @@ class Admin final : public engine::AdminHandler {
   void denied() override { state_.access_denied.fetch_add(1, std::memory_order_relaxed); }
   bool wants_keys() const override {
     const bool sampled = inspection_.hot_keys.enabled() && inspection_.hot_keys.takes_batch();
-    return sampled || inspection_.prefixes.enabled() ||
-           (watchers_.wanted() & engine::kWatchRequests) != 0;
+    return sampled || inspection_.prefixes.enabled() || watches_requests();
+  }
+  bool watches_requests() const override {
+    return (watchers_.wanted() & engine::kWatchRequests) != 0;
   }
   void saw_key(protocol::Op op, Bytes key, bool hit) override;
   void saw_request(const engine::SeenRequest& seen) override;

@@ -50,6 +50,18 @@ bool is_i32(std::string_view word) {
   return parse_i32_strict({reinterpret_cast<const uint8_t*>(word.data()), word.size()}, number);
 }
 
+// Why the host does not see some of these kinds, as a reply; empty: it sees all.
+std::string_view why_hidden(const Options& options, uint32_t kinds) {
+  if (options.server.engine != EngineChoice::kCuda) return "";
+  if ((kinds & engine::kWatchEvictions) != 0) {
+    return "CLIENT_ERROR evictions on a GPU cannot be watched\r\n";
+  }
+  if ((kinds & engine::kWatchRequests) != 0 && options.frames_are_hidden()) {
+    return "CLIENT_ERROR requests in frames that the GPU alone sees cannot be watched\r\n";
+  }
+  return "";
+}
+
 // The argument of `lru tune`: two percentages and two factors.
 std::string lru_tune(std::string_view hot, std::string_view words) {
   const std::optional<int64_t> hot_percent = read_number(hot, 0, UINT32_MAX);
@@ -124,8 +136,7 @@ void Admin::watch(std::string_view words, engine::BatchEntry& entry, std::string
     known = found != std::end(kWatchWords);
     if (known) kinds |= found->second;
   }
-  const bool of_gpu = options_.server.engine == EngineChoice::kCuda;
-  const uint32_t not_on_gpu = engine::kWatchRequests | engine::kWatchEvictions;
+  const std::string_view hidden = why_hidden(options_, kinds);
   if (!options_.server.watch_enabled) {
     reply += "CLIENT_ERROR watch commands not allowed\r\n";
   } else if (entry.datagram) {
@@ -134,8 +145,8 @@ void Admin::watch(std::string_view words, engine::BatchEntry& entry, std::string
     reply += "ERROR cannot pipeline other commands before watch\r\n";
   } else if (!known) {
     reply += kError;
-  } else if (of_gpu && (kinds & not_on_gpu) != 0) {
-    reply += "CLIENT_ERROR on a GPU only connevents and rawcmds can be watched\r\n";
+  } else if (!hidden.empty()) {
+    reply += hidden;
   } else {
     switch (watchers_.add(kinds, &entry.long_reply)) {
       case Watchers::Added::kYes:

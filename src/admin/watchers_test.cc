@@ -101,7 +101,7 @@ TEST_F(WatchersTest, LinesOfRequests) {
   BytePipe* const pipe = add(engine::kWatchRequests);
   get("a%b~", KeyState::kFound, 5);
   EXPECT_EQ(event(pipe), "type=item_get key=a%25b~ status=found clsid=1 cfd=7 size=5");
-  get("a", KeyState::kExpired);
+  get("a", KeyState::kTimedOut);
   EXPECT_EQ(event(pipe), "type=item_get key=a status=expired clsid=1 cfd=7 size=0");
   protocol::Request set = {};
   set.op = protocol::Op::kSet;

@@ -103,6 +103,8 @@ class AdminHandler {
 
   // `stats detail on`, or a watcher of requests. Usually false; asked once per batch.
   virtual bool wants_keys() const = 0;
+  // Of these: a watcher of requests, who must be told all that SeenRequest has.
+  virtual bool watches_requests() const { return false; }
   // Only while wants_keys().
   virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
   // The same by an engine that can tell more.

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "protocol/message.h"
+#include "request/key_state.h"
 
 namespace warpcache::engine {
 
@@ -25,8 +26,7 @@ enum WatchKind : uint32_t {
 // What is told of each request.
 inline constexpr uint32_t kWatchRequests = kWatchFetchers | kWatchMutations | kWatchDeletions;
 
-// What a request finds at its key, before it runs.
-enum class KeyState : uint8_t { kNotFound, kFound, kFlushed, kExpired };
+using request::KeyState;
 
 // A request on a key that has run. Valid during the call that passes it.
 struct SeenRequest {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are skipped; frames
-// with IPv6 extension headers are dropped.
+// IPv4 (RFC 791) and IPv6 (RFC 8200) headers of UDP datagrams. IPv4 options are skipped; for IPv6's
+// extension headers see ipv6_extensions.h.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +83,23 @@ WC_HD inline PacketVerdict parse_ipv4(Bytes frame, Packet& packet, uint32_t& pay
   return PacketVerdict::kRequest;
 }
 
-// The same for IPv6.
+// Whether a header of this kind may lie between IPv6's and UDP's.
+WC_HD constexpr bool is_ipv6_extension(uint8_t next) {
+  return next == kIpv6HopByHop || next == kIpv6Routing || next == kIpv6DestinationOptions;
+}
+
+// Whether the packet with this IPv6 header carries UDP from one host to another. `next`: what
+// follows its last extension header.
+WC_HD inline PacketVerdict check_ipv6_payload(const uint8_t* header, uint8_t next) {
+  if (next == kIpv6Fragment) return PacketVerdict::kFragment;
+  const uint8_t* source = header + kIpv6SourceOffset;
+  if (next != kIpProtocolUdp || !is_ipv6_host(source) || !is_ipv6_host(source + kIpv6AddressSize)) {
+    return PacketVerdict::kNotForUs;
+  }
+  return PacketVerdict::kRequest;
+}
+
+// The same for IPv6. kExtensions: l4_offset is that of the first extension header.
 WC_HD inline PacketVerdict parse_ipv6(Bytes frame, Packet& packet, uint32_t& payload_size) {
   const uint8_t* header = frame.data + packet.l3_offset;
   const size_t left = frame.size - packet.l3_offset;
@@ -91,18 +107,11 @@ WC_HD inline PacketVerdict parse_ipv6(Bytes frame, Packet& packet, uint32_t& pay
   if (header[0] >> 4 != 6) return PacketVerdict::kUnsupported;
   payload_size = load_big16(header + kIpv6LengthOffset);
   if (payload_size > left - kIpv6HeaderSize) return PacketVerdict::kTruncated;
-  const uint8_t next = header[kIpv6NextHeaderOffset];
-  if (next == kIpv6Fragment) return PacketVerdict::kFragment;
-  if (next == kIpv6HopByHop || next == kIpv6Routing || next == kIpv6DestinationOptions) {
-    return PacketVerdict::kUnsupported;
-  }
-  const uint8_t* source = header + kIpv6SourceOffset;
-  if (next != kIpProtocolUdp || !is_ipv6_host(source) || !is_ipv6_host(source + kIpv6AddressSize)) {
-    return PacketVerdict::kNotForUs;
-  }
   packet.ip_version = 6;
   packet.l4_offset = static_cast<uint16_t>(packet.l3_offset + kIpv6HeaderSize);
-  return PacketVerdict::kRequest;
+  const uint8_t next = header[kIpv6NextHeaderOffset];
+  if (is_ipv6_extension(next)) return PacketVerdict::kExtensions;
+  return check_ipv6_payload(header, next);
 }
 
 // Writes the header of the reply to `request`: addresses swapped, no options, a payload of

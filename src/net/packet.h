@@ -16,6 +16,7 @@
 #include "base/hd.h"
 #include "net/ethernet.h"
 #include "net/ip.h"
+#include "net/ipv6_extensions.h"
 #include "net/packet_types.h"
 #include "net/udp.h"
 
@@ -32,7 +33,7 @@ inline constexpr uint32_t kReplyUdpPayloadMax =
 namespace packet_detail {
 
 // `parse_transport(frame, size, packet)` reads the UDP header.
-template <typename ParseTransport>
+template <bool kSkipsExtensions, typename ParseTransport>
 WC_HD inline PacketVerdict parse_headers(Bytes frame, Packet& packet,
                                          const ParseTransport& parse_transport) {
   packet = Packet{};
@@ -44,6 +45,11 @@ WC_HD inline PacketVerdict parse_headers(Bytes frame, Packet& packet,
     verdict = parse_ipv4(frame, packet, size);
   } else if (ether_type == kEtherTypeIpv6) {
     verdict = parse_ipv6(frame, packet, size);
+    if constexpr (kSkipsExtensions) {
+      if (verdict == PacketVerdict::kExtensions) {
+        verdict = skip_ipv6_extensions(frame, packet, size);
+      }
+    }
   } else {
     verdict = PacketVerdict::kNotForUs;
   }
@@ -57,15 +63,33 @@ WC_HD inline PacketVerdict parse_headers(Bytes frame, Packet& packet,
 // after kRequest. Bytes after the IP datagram are padding. Any unicast address is accepted as the
 // destination; source and destination must both be single hosts.
 WC_HD inline PacketVerdict parse_packet(Bytes frame, uint16_t udp_port, Packet& packet) {
-  return packet_detail::parse_headers(frame, packet,
-                                      [udp_port](Bytes whole, uint32_t size, Packet& parts) {
-                                        return parse_udp(whole, size, udp_port, parts);
-                                      });
+  return packet_detail::parse_headers<true>(frame, packet,
+                                            [udp_port](Bytes whole, uint32_t size, Packet& parts) {
+                                              return parse_udp(whole, size, udp_port, parts);
+                                            });
 }
 
 // The same without UDP's checksum: see udp_is_intact().
 WC_HD inline PacketVerdict parse_packet_headers(Bytes frame, uint16_t udp_port, Packet& packet) {
-  return packet_detail::parse_headers(
+  return packet_detail::parse_headers<true>(
+      frame, packet, [udp_port](Bytes whole, uint32_t size, Packet& parts) {
+        return parse_udp_header_fields(whole, size, udp_port, parts);
+      });
+}
+
+// For kernels, which leave rare forms to the host: as the functions above, but a frame with IPv6
+// extension headers is kExtensions, whatever else it is.
+WC_HD inline PacketVerdict parse_packet_without_extensions(Bytes frame, uint16_t udp_port,
+                                                           Packet& packet) {
+  return packet_detail::parse_headers<false>(frame, packet,
+                                             [udp_port](Bytes whole, uint32_t size, Packet& parts) {
+                                               return parse_udp(whole, size, udp_port, parts);
+                                             });
+}
+
+WC_HD inline PacketVerdict parse_packet_headers_without_extensions(Bytes frame, uint16_t udp_port,
+                                                                   Packet& packet) {
+  return packet_detail::parse_headers<false>(
       frame, packet, [udp_port](Bytes whole, uint32_t size, Packet& parts) {
         return parse_udp_header_fields(whole, size, udp_port, parts);
       });
@@ -78,13 +102,15 @@ WC_HD inline Packet packet_of_request(Bytes frame) {
   uint16_t ether_type = 0;
   uint32_t size = 0;
   (void)parse_ethernet(frame, packet, ether_type);
-  (void)(ether_type == kEtherTypeIpv4 ? parse_ipv4(frame, packet, size)
-                                      : parse_ipv6(frame, packet, size));
+  const PacketVerdict verdict = ether_type == kEtherTypeIpv4 ? parse_ipv4(frame, packet, size)
+                                                             : parse_ipv6(frame, packet, size);
+  if (verdict == PacketVerdict::kExtensions) (void)skip_ipv6_extensions(frame, packet, size);
   place_udp_payload(frame, packet);
   return packet;
 }
 
-// Bytes of a reply's headers before the UDP payload. A reply has no IP options.
+// Bytes of a reply's headers before the UDP payload. A reply has no IP options or extension
+// headers.
 WC_HD constexpr uint32_t reply_headers_size(const Packet& request) {
   return ethernet_header_size(request.vlan_count) + ip_reply_header_size(request.ip_version) +
          kUdpProtocolHeaderSize;

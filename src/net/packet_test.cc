@@ -316,9 +316,8 @@ TEST(Packet, Ipv6HeadersThatAreRefused) {
     frame.replace(at, bytes.size(), bytes);
     return verdict_of(mended(frame));
   };
-  EXPECT_EQ(with(kIpv4At + 6, {0}), PacketVerdict::kUnsupported);
-  EXPECT_EQ(with(kIpv4At + 6, {43}), PacketVerdict::kUnsupported);
-  EXPECT_EQ(with(kIpv4At + 6, {60}), PacketVerdict::kUnsupported);
+  EXPECT_EQ(with(kIpv4At + 6, {50}), PacketVerdict::kNotForUs);
+  EXPECT_EQ(with(kIpv4At + 6, {51}), PacketVerdict::kNotForUs);
   EXPECT_EQ(with(kIpv4At + 6, {44}), PacketVerdict::kFragment);
   EXPECT_EQ(with(kIpv4At + 6, {58}), PacketVerdict::kNotForUs);
   EXPECT_EQ(with(kIpv4At + 8, std::string(16, '\0')), PacketVerdict::kNotForUs);
@@ -329,6 +328,134 @@ TEST(Packet, Ipv6HeadersThatAreRefused) {
   frame = frame_of(kPayload, form);
   frame[kIpv4At] = '\x45';
   EXPECT_EQ(verdict_of(frame), PacketVerdict::kUnsupported);
+}
+
+using Chain = std::vector<testing::Ipv6Extension>;
+
+constexpr uint8_t kHop = kIpv6HopByHop;
+constexpr uint8_t kRoute = kIpv6Routing;
+constexpr uint8_t kTarget = kIpv6DestinationOptions;
+
+FrameForm with_chain(const Chain& chain) {
+  FrameForm form;
+  form.ipv6 = true;
+  form.extensions = chain;
+  return form;
+}
+
+PacketVerdict verdict_of_chain(const Chain& chain) {
+  return verdict_of(frame_of(kPayload, with_chain(chain)));
+}
+
+// Eight bytes of options: `bytes` and then zeros.
+testing::Ipv6Extension options_of(uint8_t type, const std::string& bytes) {
+  testing::Ipv6Extension made{type, std::string(1, '\0') + bytes};
+  made.rest.resize(7);
+  return made;
+}
+
+TEST(Packet, Ipv6ExtensionHeadersAreSkipped) {
+  using testing::extension_of;
+  const std::vector<Chain> chains = {
+      {extension_of(kHop)},
+      {extension_of(kTarget)},
+      {extension_of(kRoute)},
+      {extension_of(kRoute, 4)},
+      {extension_of(kHop), extension_of(kTarget), extension_of(kRoute), extension_of(kTarget)},
+      {extension_of(kTarget, 8), extension_of(kTarget, 8), extension_of(kRoute, 16)},
+      {extension_of(kHop, 32)},
+      {options_of(kHop, std::string("\5\2\0\0", 4))},  // a router may look at it
+      {options_of(kTarget, std::string("\x3e\4abcd", 6))},
+      {options_of(kTarget, "")}};
+  const std::string plain = frame_of(kPayload, with_chain({}));
+  const std::string reply = reply_to(plain, "END\r\n");
+  for (const Chain& chain : chains) {
+    for (const bool tagged : {false, true}) {
+      FrameForm form = with_chain(chain);
+      if (tagged) form.vlan_tags = {0x88a8, 0x8100};
+      form.padding = "p";
+      const std::string frame = frame_of(kPayload, form);
+      Packet packet;
+      const HeapCopy copy(frame);
+      ASSERT_EQ(parse_packet(copy.bytes(), kTestPort, packet), PacketVerdict::kRequest);
+      EXPECT_EQ(frame.substr(packet.payload_offset, packet.payload_size), kPayload);
+      const Packet again = packet_of_request(copy.bytes());
+      EXPECT_EQ(again.payload_offset, packet.payload_offset);
+      EXPECT_EQ(again.payload_size, packet.payload_size);
+      EXPECT_EQ(parse_packet_without_extensions(copy.bytes(), kTestPort, packet),
+                PacketVerdict::kExtensions);
+      EXPECT_EQ(parse_packet_headers_without_extensions(copy.bytes(), kTestPort, packet),
+                PacketVerdict::kExtensions);
+      if (!tagged) {
+        EXPECT_EQ(reply_to(frame, "END\r\n"), reply);
+      }
+    }
+  }
+}
+
+TEST(Packet, Ipv6ChainsThatAreLeftToOthers) {
+  using testing::extension_of;
+  // Too many, too long.
+  EXPECT_EQ(verdict_of_chain(Chain(kIpv6ExtensionsMax, extension_of(kTarget))),
+            PacketVerdict::kRequest);
+  EXPECT_EQ(verdict_of_chain(Chain(kIpv6ExtensionsMax + 1, extension_of(kTarget))),
+            PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain(Chain(60, extension_of(kTarget))), PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({extension_of(kTarget, 33)}), PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({extension_of(kHop, 16), extension_of(kTarget, 17)}),
+            PacketVerdict::kUnsupported);
+  // Options for all hops come first, and once.
+  EXPECT_EQ(verdict_of_chain({extension_of(kTarget), extension_of(kHop)}),
+            PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({extension_of(kHop), extension_of(kHop)}),
+            PacketVerdict::kUnsupported);
+  // A route that goes on; options that are not to be ignored: jumbo payload, home address.
+  Chain route = {extension_of(kRoute)};
+  route[0].rest[2] = 1;
+  EXPECT_EQ(verdict_of_chain(route), PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({options_of(kHop, std::string("\xc2\4\0\1\0\0", 6))}),
+            PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({options_of(kTarget, std::string("\xc9\4abcd", 6))}),
+            PacketVerdict::kUnsupported);
+  EXPECT_EQ(verdict_of_chain({options_of(kTarget, std::string("\x40\4abcd", 6))}),
+            PacketVerdict::kUnsupported);
+  // Options that do not fit into their header.
+  EXPECT_EQ(verdict_of_chain({options_of(kTarget, std::string("\1\5abcd", 6))}),
+            PacketVerdict::kTruncated);
+  EXPECT_EQ(verdict_of_chain({options_of(kTarget, std::string("\1\3abc\1", 6))}),
+            PacketVerdict::kTruncated);
+  EXPECT_EQ(verdict_of_chain({options_of(kHop, std::string("\1\xff", 2))}),
+            PacketVerdict::kTruncated);
+}
+
+// What follows the chain is as without it.
+TEST(Packet, WhatFollowsAnIpv6Chain) {
+  const Chain chain = {testing::extension_of(kHop), testing::extension_of(kTarget)};
+  const std::string frame = frame_of(kPayload, with_chain(chain));
+  const auto with = [&frame](size_t at, const std::string& bytes) {
+    std::string changed = frame;
+    changed.replace(at, bytes.size(), bytes);
+    return verdict_of(changed);
+  };
+  constexpr size_t kChainAt = kIpv4At + 40;
+  EXPECT_EQ(with(kChainAt + 8, {44}), PacketVerdict::kFragment);
+  EXPECT_EQ(with(kChainAt, {44}), PacketVerdict::kFragment);
+  EXPECT_EQ(with(kChainAt + 8, {58}), PacketVerdict::kNotForUs);
+  EXPECT_EQ(with(kChainAt + 8, {59}), PacketVerdict::kNotForUs);
+  EXPECT_EQ(with(kChainAt + 8, {60}), PacketVerdict::kTruncated);  // ports make up its length
+  EXPECT_EQ(with(kChainAt + 1, "\xff"), PacketVerdict::kTruncated);
+  EXPECT_EQ(with(kIpv4At + 8, std::string(16, '\0')), PacketVerdict::kNotForUs);
+  EXPECT_EQ(with(kChainAt + 16 + 6, {0, 0}), PacketVerdict::kBadChecksum);
+  EXPECT_EQ(with(frame.size() - 3, "x"), PacketVerdict::kBadChecksum);
+  EXPECT_EQ(verdict_of(frame, 11212), PacketVerdict::kNotForUs);
+  for (size_t size = 0; size < frame.size(); ++size) {
+    ASSERT_EQ(verdict_of(frame.substr(0, size)), PacketVerdict::kTruncated) << size;
+    // IPv6's length agrees with where the frame ends.
+    if (size < kChainAt) continue;
+    std::string cut = frame.substr(0, size);
+    set16(cut, kIpv4At + 4, static_cast<uint16_t>(size - kChainAt));
+    ASSERT_EQ(verdict_of(cut), PacketVerdict::kTruncated) << size;
+  }
 }
 
 TEST(Packet, FramesThatAreNotForUs) {

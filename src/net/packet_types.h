@@ -14,9 +14,11 @@ enum class PacketVerdict : uint8_t {
   kTruncated,    // shorter than its headers say, or lengths that contradict each other
   kBadChecksum,  // the IPv4 header's or UDP's
   kFragment,     // a part of a larger IP datagram; fragments are never reassembled
-  kUnsupported,  // more than two VLAN tags, IPv6 extension headers, an unknown IP version
+  kUnsupported,  // more than two VLAN tags, an unknown IP version, IPv6 extension headers that are
+                 // not skipped
+  kExtensions    // IPv6 extension headers; only from functions that do not look at them
 };
-inline constexpr uint32_t kPacketVerdicts = 6;
+inline constexpr uint32_t kPacketVerdicts = 7;
 
 // Where the parts of a frame lie. Offsets are in bytes from the start of the frame.
 struct Packet {

@@ -157,6 +157,22 @@ TEST_F(ProgramTest, AnswersEveryFormOfHeaders) {
   }
 }
 
+// The host's network stack answers those.
+TEST_F(ProgramTest, PassesIpv6ExtensionHeadersOn) {
+  fill("a", "xyz");
+  net::testing::FrameForm form;
+  form.ipv6 = true;
+  loaded_.listen(form);
+  EXPECT_NE(ask("get a\r\n", form), "");
+  for (const uint8_t type : {uint8_t{0}, uint8_t{43}, uint8_t{60}}) {
+    form.extensions = {net::testing::extension_of(type)};
+    EXPECT_EQ(ask("get a\r\n", form), "") << int{type};
+  }
+  // Whose first bytes look like a request's UDP header.
+  form.extensions = {{60, std::string("\x40\x2b\xcb\0\x17\0\0", 7)}};
+  EXPECT_EQ(ask("get a\r\n", form), "");
+}
+
 TEST_F(ProgramTest, KeysOfEveryLength) {
   for (size_t size = 1; size <= kNicKeyMax; ++size) {
     const std::string key = std::string(size - 1, 'k') + 'e';

@@ -242,6 +242,13 @@ struct Options {
     }
     return "";
   }
+  // Some requests come in frames that the host does not see before a GPU has answered them.
+  bool frames_are_hidden() const {
+    for (const FramesOptions& one : frames) {
+      if (one.kind == FramesOptions::Kind::kPeer || one.gpu.has_value()) return true;
+    }
+    return false;
+  }
   NicCacheOptions nic_cache;
   UdpGuardOptions udp_guard;
   StoreOptions store;

@@ -42,8 +42,7 @@ std::vector<ListenAddress> resolve_listen(const std::vector<ListenSpec>& specs, 
 // them.
 std::string settle_filter(const Options& options) {
   if (!options.process.drop_privileges) return "";
-  const char* const other = options.server.engine == EngineChoice::kCuda ? "--engine=cuda"
-                            : !options.nic_cache.interface.empty()       ? "--nic-cache"
+  const char* const other = !options.nic_cache.interface.empty() ? "--nic-cache"
                             : options.server.sasl && options.server.sasl_password_file.empty()
                                 ? "-S with the users of libsasl2"
                                 : nullptr;

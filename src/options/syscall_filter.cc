@@ -175,6 +175,18 @@ constexpr uint32_t kAllowedForUcx[] = {SYS_connect,         SYS_bind,
 constexpr uint32_t kDomainsForUcx[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
 constexpr uint32_t kRequestsForUcx[] = {SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFFLAGS, SIOCETHTOOL};
 
+// CUDA's driver. Kernels are started through mapped memory, without a system call. What is called
+// are the driver's device files, which are opened and mapped as any other, when a kernel is loaded
+// at its first launch or needs more memory, and at the end; pipes and memory that its threads
+// share.
+constexpr uint32_t kAllowedForCuda[] = {SYS_memfd_create, SYS_pipe2};
+// Of ioctl(): requests to /dev/nvidiactl and /dev/nvidia0 and so on have this type in their second
+// byte; those to /dev/nvidia-uvm are small numbers, and these two.
+constexpr uint32_t kTypeMask = 0xff00;
+constexpr uint32_t kTypeOfNvidia = 'F' << 8;
+constexpr uint32_t kUvmRequestEnd = 0x100;
+constexpr uint32_t kUvmRequests[] = {0x30000001, 0x30000002};  // begin and end
+
 // Calls with which something else begins to run.
 constexpr uint32_t kDeadly[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_writev,
@@ -202,6 +214,11 @@ class Program {
     add(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
     give(verdict);
   }
+  void give_if_below(uint32_t value, uint32_t verdict) {
+    add(BPF_JMP | BPF_JGE | BPF_K, value, 1, 0);
+    give(verdict);
+  }
+  void mask(uint32_t bits) { add(BPF_ALU | BPF_AND | BPF_K, bits, 0, 0); }
   void give_if_not_below(uint32_t value, uint32_t verdict) {
     add(BPF_JMP | BPF_JGE | BPF_K, value, 0, 1);
     give(verdict);
@@ -235,6 +252,18 @@ void allow_with(Program& program, uint32_t number, uint32_t argument,
   program.give(kNoPermission);
 }
 
+// Requests to the files of CUDA's driver; other calls of ioctl() are decided on by what follows.
+void allow_cuda_requests(Program& program) {
+  constexpr uint8_t kInstructions = 11;
+  program.only_for(SYS_ioctl, kInstructions);
+  program.load_low_word(1);
+  program.give_if_below(kUvmRequestEnd, kAllow);
+  program.give_if_one_of(kUvmRequests, kAllow);
+  program.mask(kTypeMask);
+  program.give_if(kTypeOfNvidia, kAllow);
+  program.load(offsetof(seccomp_data, nr));
+}
+
 Program make_program(const FilterNeeds& needs) {
   Program program;
   program.load(offsetof(seccomp_data, arch));
@@ -242,6 +271,10 @@ Program make_program(const FilterNeeds& needs) {
   program.load(offsetof(seccomp_data, nr));
   program.give_if_not_below(kNumberEnd, kKill);  // or the number of another architecture
   program.give_if_one_of(kAllowed, kAllow);
+  if (needs.cuda) {
+    program.give_if_one_of(kAllowedForCuda, kAllow);
+    allow_cuda_requests(program);
+  }
   if (needs.ucx) {
     program.give_if_one_of(kAllowedForUcx, kAllow);
     allow_with(program, SYS_socket, 0, kDomainsForUcx);

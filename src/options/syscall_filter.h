@@ -12,6 +12,7 @@ namespace warpcache {
 struct FilterNeeds {
   bool frames = false;  // DPDK: Unix sockets to processes that share memory with its driver
   bool ucx = false;     // UCX: sockets of its own to and from its clients
+  bool cuda = false;    // CUDA's driver: its device files
 };
 
 // Installs the filter for all threads of the process, permanently. From then on a call that starts

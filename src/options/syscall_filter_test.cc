@@ -56,7 +56,7 @@ int error_of_socket(int domain, int kind = SOCK_STREAM) {
 }
 
 TEST(SyscallFilter, FramesHaveUnixSockets) {
-  const FilterNeeds frames = {.frames = true, .ucx = false};
+  const FilterNeeds frames = {.frames = true, .ucx = false, .cuda = false};
   EXPECT_EQ(end_of_child([] { return error_of_socket(AF_UNIX, SOCK_SEQPACKET); }, frames), 0);
   EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, frames), EPERM);
   EXPECT_EQ(end_of_child([] { return error_of_socket(AF_PACKET, SOCK_RAW); }, frames), EPERM);
@@ -64,11 +64,39 @@ TEST(SyscallFilter, FramesHaveUnixSockets) {
 }
 
 TEST(SyscallFilter, UcxHasSockets) {
-  const FilterNeeds ucx = {.frames = false, .ucx = true};
+  const FilterNeeds ucx = {.frames = false, .ucx = true, .cuda = false};
   EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, ucx), 0);
   EXPECT_EQ(end_of_child([] { return error_of_socket(AF_PACKET, SOCK_RAW); }, ucx), EPERM);
-  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); }, {.frames = true, .ucx = true}),
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_INET); },
+                         {.frames = true, .ucx = true, .cuda = false}),
             0);
+}
+
+// The driver's requests, but to no other device and with no other kind of server.
+TEST(SyscallFilter, CudaAsksItsDriver) {
+  const FilterNeeds cuda = {.frames = false, .ucx = false, .cuda = true};
+  const auto error_of = [](unsigned long request, const FilterNeeds& needs) {
+    return end_of_child([request] { return ioctl(-1, request, nullptr) < 0 ? errno : 0; }, needs);
+  };
+  constexpr unsigned long kControl = _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32);
+  constexpr unsigned long kUvmInitialize = 0x30000001;
+  constexpr unsigned long kUvmFree = 34;
+  for (const unsigned long request : {kControl, kUvmInitialize, kUvmFree}) {
+    EXPECT_EQ(error_of(request, cuda), EBADF) << request;
+    EXPECT_EQ(error_of(request, {}), EPERM) << request;
+    for (const bool other : {false, true}) {
+      EXPECT_EQ(error_of(request, {.frames = other, .ucx = !other, .cuda = true}), EBADF);
+      EXPECT_EQ(error_of(request, {.frames = other, .ucx = !other, .cuda = false}), EPERM);
+    }
+  }
+  constexpr unsigned long kBeyondUvm = 0x30000003;
+  for (const unsigned long request : {kBeyondUvm, 0x100ul, static_cast<unsigned long>(TIOCSTI)}) {
+    EXPECT_EQ(error_of(request, cuda), EPERM) << request;
+  }
+  EXPECT_EQ(error_of(SIOCGIFFLAGS, {.frames = true, .ucx = false, .cuda = true}), EBADF);
+  EXPECT_EQ(end_of_child([] { return error_of_socket(AF_UNIX); }, cuda), EPERM);
+  EXPECT_EQ(end_of_child([] { return memfd_create("m", 0) < 0 ? errno : 0; }, cuda), 0);
+  EXPECT_EQ(end_of_child([] { return fork() == 0 ? 0 : 1; }, cuda), -SIGSYS);
 }
 
 // Of ioctl() and bpf() only what asks.
@@ -77,8 +105,10 @@ TEST(SyscallFilter, OtherRequestsAreRefused) {
     ifreq interface = {};
     return ioctl(0, request, &interface) < 0 ? errno : 0;
   };
-  for (const FilterNeeds& needs : {FilterNeeds{}, FilterNeeds{.frames = true, .ucx = false},
-                                   FilterNeeds{.frames = false, .ucx = true}}) {
+  for (const FilterNeeds& needs :
+       {FilterNeeds{}, FilterNeeds{.frames = true, .ucx = false, .cuda = false},
+        FilterNeeds{.frames = false, .ucx = true, .cuda = false},
+        FilterNeeds{.frames = false, .ucx = false, .cuda = true}}) {
     EXPECT_EQ(end_of_child([&] { return ask(SIOCSIFFLAGS); }, needs), EPERM);
     EXPECT_EQ(end_of_child([&] { return ask(TIOCSTI); }, needs), EPERM);
     const bool asks = needs.frames || needs.ucx;

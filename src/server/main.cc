@@ -147,6 +147,7 @@ void write_files(const Options& options, const Server& server, PidFile& pid_file
 FilterNeeds filter_needs(const Options& options) {
   FilterNeeds needs;
   needs.ucx = options.listen.ucx.has_value();
+  needs.cuda = options.server.engine == EngineChoice::kCuda;
   for (const FramesOptions& frames : options.frames) {
     using Kind = FramesOptions::Kind;
     needs.frames = needs.frames || frames.kind == Kind::kDpdk || frames.kind == Kind::kRing;

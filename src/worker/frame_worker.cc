@@ -172,6 +172,7 @@ void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {
       counters.fragments.add(1);
       break;
     case net::PacketVerdict::kUnsupported:
+    case net::PacketVerdict::kExtensions:
       counters.unsupported.add(1);
       break;
   }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.servers import Server, Target, find_target, start_server
+from harness.servers import Server, ServerError, Target, find_target, start_server
 
 MAX_SHARED_SERVERS = 8
 
@@ -44,6 +44,25 @@ def runs_on_gpu(target: Target) -> bool:
 def require_gpu(target: Target) -> None:
     if not runs_on_gpu(target):
         pytest.skip("needs the CUDA engine")
+
+
+def on_gpu(target: Target, mode: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The options of a server on a GPU: the simulated one, where the server is built for it. Without any the test is skipped."""
+    monkeypatch.setenv("SIMT_GPU", "1")
+    if not starts_on_gpu(target):
+        pytest.skip("the server has no GPU")
+    return ("--engine=cuda", f"--gpu-mode={mode}", "-m", "64")
+
+
+@cache
+def starts_on_gpu(target: Target) -> bool:
+    try:
+        start_server(target, ("--engine=cuda", "-m", "64"), unix=True).stop()
+    except ServerError as error:
+        if "GPU" in str(error) or "CUDA" in str(error):
+            return False
+        raise
+    return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -96,12 +96,24 @@ def malformed_frames() -> list[tuple[str, bytes]]:
     # First, middle and last fragments, and floods of them with the same number.
     found += [("fragment", made.frame(get, plain.with_(fragment=number))) for number in (0x2000, 0x2001, 1, 185, 0x1FFF)]
     found += [("fragment", made.frame(get, plain.with_(fragment=0x2000 | at, identification=7))) for at in range(0, 64, 8)]
-    # Options: as many as IPv4 has room for are answered; chains of IPv6's are not.
+    # Options: as many as IPv4 has room for are answered; of IPv6's extension headers four, with options for all hops first.
     for options in (b"\1" * 40, b"\x44\x28\x05\0" + bytes(36), b"\0" * 40, b"\x07\x27" + bytes(38)):
         found.append((GOOD, made.frame(get, plain.with_(options=options))))
-    for count in (1, 4, 60):
-        chain = (b"\0\0\1\4" + bytes(4)) * (count - 1) + b"\x11\0\1\4" + bytes(4)
-        found.append(("unsupported", made.frame(get, made.Form(version=6, extension=chain, protocol=0))))
+    hops, target = b"\0\0\1\4" + bytes(4), b"\x3c\0\1\4" + bytes(4)
+    last = b"\x11" + target[1:]
+    for first, chain in ((0, b""), (60, b""), (60, target), (60, target * 3), (0, target * 3)):
+        found.append((GOOD, made.frame(get, made.Form(version=6, extension=chain + last, protocol=first))))
+    for first, chain in ((0, hops), (0, hops * 59), (60, hops), (60, target * 4), (60, target * 59)):
+        found.append(("unsupported", made.frame(get, made.Form(version=6, extension=chain + last, protocol=first))))
+    for route in (b"\x11\0\0\1", b"\x11\0\3\xff"):
+        found.append(("unsupported", made.frame(get, made.Form(version=6, extension=route + bytes(4), protocol=43))))
+    for options in (b"\0\1\5", b"\x0f\1\4", b"\xff\1\4", b"\0\x1e\xff"):
+        form = made.Form(version=6, extension=(b"\x11" + options).ljust(8, b"\0"), protocol=0)
+        found.append(("truncated", made.frame(get, form)))
+    chained = made.Form(version=6, extension=target * 2 + last, protocol=60)
+    found += [("truncated", made.frame(get, chained.with_(ip_size=size))) for size in (0, 7, 8, 20, 24, 31)]
+    found += [("truncated", made.frame(get, chained)[:size]) for size in range(54, 86)]
+    found.append(("fragment", made.frame(get, chained.with_(extension=b"\x2c" + last[1:] + b"\x11" + bytes(7)))))
     for count in (3, 4, 30, 300):
         found.append(("unsupported", made.frame(get, plain.with_(tags=((0x8100, 5),) * count))))
     found += [("malformed", made.frame(payload)) for payload in (b"", b"\0" * 4, made.memcached_header(1))]

@@ -76,7 +76,6 @@ def others_are_answered(server, attack, count: int = 200) -> None:
         other.close()
 
 
-@pytest.mark.not_on_gpu("fetchers are watched on the CPU engine alone")
 def test_watchers_that_do_not_read_hold_nobody_up(server):
     """Each misses lines; the others are answered, and memory is bounded by the pipes and buffers."""
     deaf = [server.connect(PATIENCE_S) for _ in range(20)]

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.exchange import ask, ask_stats, receive_until
+from harness.fixtures import on_gpu
 from harness.frame_servers import PORTS
 from harness.patience import PATIENCE_S
+from harness.refused_calls import refused_calls
 from harness.servers import start_server
 from harness.ucx import Bridge, UcxServer
 from packets import frames
@@ -147,12 +152,72 @@ def test_active_messages(transports):
             served.server = served.reached_by(served.bridge)
 
 
-@pytest.mark.parametrize(
-    "options", [("--engine=cuda",), ("--nic-cache=none", "-U", "11211")]
-)
-def test_what_cannot_be_filtered_is_refused(target, options):  # noqa: F811
+def work_on_gpu(server) -> None:
+    """Gets, sets and values of all sizes, a watcher, a dump, a flush, another memory limit, a pause, and a stop."""
+    with server.connect() as sock, server.connect() as watcher:
+        assert ask(watcher, b"watch mutations\r\n") == b"OK\r\n"
+        sizes = (1, 4000, 70_000, 900_000)
+        for size in sizes:
+            store(sock, b"key%d" % size, bytes(size))
+            assert f"key=key{size} ".encode() in receive_until(watcher, b"\n")
+        for size in sizes:
+            assert fetch(sock, b"key%d" % size) == bytes(size)
+        many = b"".join(b"set many%d 0 0 100 noreply\r\n%b\r\n" % (i, bytes(100)) for i in range(2000))
+        sock.sendall(many + b"mn\r\n")
+        receive_until(sock, b"MN\r\n")
+        dump = ask(sock, b"lru_crawler metadump all\r\n", b"END\r\n")
+        assert dump.count(b"key=many") == 2000
+        assert ask_stats(sock)["curr_items"] == str(2000 + len(sizes))
+        assert ask(sock, b"cache_memlimit 32\r\n") == b"OK\r\n"
+        time.sleep(3)  # a persistent kernel ends meanwhile
+        assert fetch(sock, b"key1") == bytes(1)
+        assert ask(sock, b"flush_all\r\n") == b"OK\r\n"
+        assert fetch(sock, b"key1") is None
+    server.process.send_signal(signal.SIGUSR1)
+    assert server.wait_exit() == 0, server.log()
+
+
+@pytest.mark.parametrize("mode", ["launch", "persistent", "edge"])
+def test_on_a_gpu(target, monkeypatch, mode):  # noqa: F811
+    """What the filter has refused is told if something does not work."""
+    options = (*on_gpu(target, mode, monkeypatch), "-t", "2", "-o", "drop_privileges")
+    server = start_server(target, options)
+    try:
+        assert eventually(lambda: filtered(server))
+        work_on_gpu(server)
+    except BaseException as failure:
+        server.stop()
+        server = start_server(target, options)
+        with refused_calls(server.pid) as calls, contextlib.suppress(Exception):
+            work_on_gpu(server)
+        raise AssertionError(f"system calls that failed with EPERM: {calls}\n{server.log()}") from failure
+    finally:
+        server.stop()
+
+
+def test_refused_calls_are_seen(tmp_path):
+    """By which call number; also of a thread that begins later."""
+    program = f"""
+import contextlib, os, threading
+def fail():
+    with contextlib.suppress(PermissionError):
+        os.link({str(tmp_path)!r}, {str(tmp_path / "other")!r})  # there are no links to folders
+input()
+fail()
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as process:
+        with refused_calls(process.pid) as calls:
+            process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
+    assert sum(int(line.split()[-1]) for line in calls) == 2, calls
+
+
+def test_what_cannot_be_filtered_is_refused(target):  # noqa: F811
     done = subprocess.run(
-        [target.path, "-o", "drop_privileges", *options], capture_output=True, text=True, timeout=PATIENCE_S
+        [target.path, "-o", "drop_privileges", "--nic-cache=none", "-U", "11211"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 64
     assert "-o drop_privileges cannot be had with" in done.stderr

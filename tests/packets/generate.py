@@ -8,7 +8,7 @@ import json
 import struct
 from pathlib import Path
 
-from frames import PLAIN, Form, frame, memcached_header, replies, request
+from frames import PLAIN, UDP, Form, frame, memcached_header, replies, request
 
 CASES = Path(__file__).resolve().parent / "cases"
 IPV6 = Form(version=6)
@@ -226,6 +226,11 @@ def binary_cases():
     yield case("delete", asks(says(4, b"k"), hears(4)), asks(says(4, b"k"), hears(4, 1)), setup=[k])
 
 
+def options(next_header: int = UDP) -> bytes:
+    """An IPv6 extension header with eight bytes of padding options."""
+    return bytes([next_header]) + b"\0\1\4\0\0\0\0"
+
+
 def form_cases():
     k = stored("k", "hello")
     hit = value("k", "hello") + END
@@ -250,6 +255,14 @@ def form_cases():
         "padding": small_padded,
         "padding that is not zero": PLAIN.with_(padding=b"\xff" * 9),
         "IPv6, padding": IPV6.with_(padding=bytes(3)),
+        "IPv6 hop-by-hop options are not repeated": IPV6.with_(protocol=0, extension=options()),
+        "IPv6 destination options": IPV6.with_(protocol=60, extension=options()),
+        "IPv6 routing header, no segments left": IPV6.with_(protocol=43, extension=b"\x11" + bytes(7)),
+        "four IPv6 extension headers in two VLANs": Form(
+            version=6, tags=QINQ.tags, protocol=0, extension=options(60) + options(43) + b"\x3c\1" + bytes(14) + options()
+        ),
+        "IPv6 extension headers of 256 bytes": IPV6.with_(protocol=60, extension=b"\x11\x1f\1\xfc" + bytes(252)),
+        "IPv6 options that may be ignored": IPV6.with_(protocol=0, extension=b"\x11\1\5\2\0\0\x3e\x08optional"),
         "bytes between the ends of UDP and IP": PLAIN.with_(udp_rest=b"options"),
         "fragments allowed": PLAIN.with_(fragment=0),
         "the reserved flag": PLAIN.with_(fragment=0x8000),
@@ -300,8 +313,23 @@ def dropped_frames():
     yield "first fragment", *changed("fragment", fragment=0x2000)
     yield "later fragment", *changed("fragment", fragment=0x0003)
     yield "IPv6 fragment", *changed("fragment", IPV6, protocol=44, extension=b"\x11\0\0\0\0\0\0\1")
-    yield "IPv6 hop-by-hop options", *changed("unsupported", IPV6, protocol=0, extension=b"\x11\0\1\4\0\0\0\0")
-    yield "IPv6 destination options", *changed("unsupported", IPV6, protocol=60, extension=b"\x11\0\1\4\0\0\0\0")
+    yield "IPv6 fragment behind options", *changed("fragment", IPV6, protocol=0, extension=options(44) + b"\x11\0\0\0\0\0\0\1")
+    yield "IPv6 segments left", *changed("unsupported", IPV6, protocol=43, extension=b"\x11\0\0\1\0\0\0\0")
+    yield "IPv6 hop-by-hop options twice", *changed("unsupported", IPV6, protocol=0, extension=options(0) + options())
+    yield (
+        "IPv6 hop-by-hop options behind others",
+        *changed("unsupported", IPV6, protocol=60, extension=options(0) + options()),
+    )
+    yield "five IPv6 extension headers", *changed("unsupported", IPV6, protocol=60, extension=options(60) * 4 + options())
+    yield (
+        "IPv6 extension headers of 264 bytes",
+        *changed("unsupported", IPV6, protocol=0, extension=options(60) + b"\x11\x1f\1\xfc" + bytes(252)),
+    )
+    for name, option in (("jumbo payload", b"\xc2\4\0\1\0\0"), ("home address", b"\xc9\4home"), ("to be discarded", b"\x7e\4drop")):
+        yield f"IPv6 option: {name}", *changed("unsupported", IPV6, protocol=60, extension=b"\x11\0" + option)
+    yield "IPv6 option beyond its header", *changed("truncated", IPV6, protocol=60, extension=b"\x11\0\1\5\0\0\0\0")
+    yield "IPv6 extension header beyond the datagram", *changed("truncated", IPV6, protocol=0, extension=b"\x11\x20\1\4\0\0\0\0")
+    yield "nothing behind IPv6 options", *(frame(b"", IPV6.with_(protocol=0, extension=options(), ip_size=8)), "truncated")
     yield "IPv4 EtherType with IP version 6", *changed("unsupported", ip_first=0x65)
     yield "IPv6 EtherType with IP version 4", *changed("unsupported", IPV6, ip_first=0x45)
     yield "three VLAN tags", *changed("unsupported", tags=QINQ.tags + VLAN.tags)
@@ -310,6 +338,7 @@ def dropped_frames():
     yield "source port 0 cannot be answered", *changed("not_for_us", client_port=0)
     yield "TCP", *changed("not_for_us", protocol=6)
     yield "ICMPv6", *changed("not_for_us", IPV6, protocol=58)
+    yield "ICMPv6 behind options", *changed("not_for_us", IPV6, protocol=0, extension=options(58))
     yield "ARP", *changed("not_for_us", ether_type=0x0806)
     yield "a length where the EtherType is", *changed("not_for_us", ether_type=0x0031)
     yield "Ethernet broadcast", *changed("not_for_us", to_mac=b"\xff" * 6)

@@ -40,6 +40,7 @@ class RandomFrames {
     form.ipv6 = one_in(12);
     if (one_in(12)) form.vlan_tags.push_back(0x8100);
     if (one_in(12) && !form.ipv6) form.ip_options = std::string(4, '\1');
+    if (form.ipv6 && one_in(3)) form.extensions = extensions();
     if (one_in(6)) form.padding = std::string(below(8), 'p');
     return net::testing::frame_of(protocol::testing::kHeader + payload, form);
   }
@@ -70,6 +71,18 @@ class RandomFrames {
   std::string time() { return one_of({"0", "0", "0", "1", "3", "100", "-1"}); }
   std::string flags() { return one_in(2) ? "0" : std::to_string(dice_() % 4294967296); }
   std::string noreply() { return one_in(8) ? " noreply" : ""; }
+
+  // Of IPv6, some of them more or longer than what is answered.
+  std::vector<net::testing::Ipv6Extension> extensions() {
+    std::vector<net::testing::Ipv6Extension> all;
+    for (uint32_t count = 1 + below(5); count > 0; --count) {
+      const uint8_t types[] = {0, 43, 60};
+      const uint8_t type = all.empty() ? types[below(3)] : types[1 + below(2)];
+      all.push_back(net::testing::extension_of(type, static_cast<uint8_t>(1 + below(3))));
+      if (one_in(8)) damage(all.back().rest);
+    }
+    return all;
+  }
 
   void damage(std::string& bytes) {
     const char kBytes[] = {'\0', ' ', '\r', '\n', '0', '9', '-', 'k', '\x80', '\xff'};

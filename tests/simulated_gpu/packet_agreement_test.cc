@@ -299,6 +299,11 @@ class Unordered {
 bool is_for_host(const std::string& bytes, uint8_t protocol) {
   if (bytes.size() > kFrameMax) return true;
   Aligned frame(bytes);
+  net::Packet packet;
+  if (net::parse_packet_without_extensions({frame.data(), frame.size}, net::testing::kTestPort,
+                                           packet) == net::PacketVerdict::kExtensions) {
+    return true;
+  }
   const Opened opened = open(frame, protocol);
   if (opened.kind == Opened::Kind::kMultiget) return opened.commands.size() > kKeysMax;
   if (opened.kind != Opened::Kind::kOne) return opened.kind == Opened::Kind::kSeveral;

@@ -261,7 +261,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   }
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
-  KeyBefore before;
+  request::KeyBefore before;
   if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);

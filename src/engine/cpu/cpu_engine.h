@@ -22,6 +22,7 @@
 #include "engine/host_packets.h"
 #include "engine/replies.h"
 #include "request/stages.h"
+#include "request/watched.h"
 #include "store/host/store.h"
 
 namespace warpcache::engine {
@@ -103,15 +104,9 @@ class CpuEngine final : public Engine {
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
   void run_prepared_set(const request::RequestState& state, store::Item* item);
-  struct KeyBefore {
-    KeyState state = KeyState::kNotFound;
-    uint32_t value_size = 0;
-    uint32_t expiry = 0;
-    uint64_t cas = 0;
-  };
-  KeyBefore look_before(const request::RequestState& state) const;
+  request::KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
-                    const protocol::Result& result, const KeyBefore& before);
+                    const protocol::Result& result, const request::KeyBefore& before);
   void deny(const BatchEntry& entry, const protocol::Request& request);
   void refuse_for_memory(const protocol::Request& request);
   void write(Bytes bytes);

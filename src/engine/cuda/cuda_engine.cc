@@ -150,8 +150,12 @@ void CudaEngine::submit_packets(net::PacketBurst* burst) {
   burst->doorbell = {};
   PacketRunner* const runner = idle_packet_runners_.back();
   idle_packet_runners_.pop_back();
-  packets_running_.push_back({burst, runner});
-  if (!burst->rung_by_peer) {
+  const bool seen_by_host = !burst->on_device && !burst->rung_by_peer;
+  const bool on_host = seen_by_host && WC_UNLIKELY(parts_.admin.watches_requests());
+  packets_running_.push_back({burst, runner, on_host});
+  if (on_host) {
+    runner->begin(net::PacketBurst{});
+  } else if (!burst->rung_by_peer) {
     runner->begin(*burst);
   } else if (!runner->begin_for_peer(*burst, &burst->doorbell)) {
     burst->drop_all();
@@ -174,7 +178,9 @@ net::PacketBurst* CudaEngine::poll_packets() {
 
 void CudaEngine::finish_packets(const PacketsRunning& running) {
   net::PacketBurst& burst = *running.burst;
-  if (!running.runner->finish() || !running.runner->has_host_packets()) return;
+  if (!running.runner->finish()) return;
+  if (WC_UNLIKELY(running.on_host)) return host_packets_->run_all(*this, burst);
+  if (!running.runner->has_host_packets()) return;
   for_host_.clear();
   for (uint32_t i = 0; i < burst.count; ++i) {
     if (burst.results[i].state() != PacketState::kHost) continue;

@@ -13,6 +13,12 @@ namespace warpcache::net::testing {
 
 inline constexpr uint16_t kTestPort = 11211;
 
+// An IPv6 extension header.
+struct Ipv6Extension {
+  uint8_t type;
+  std::string rest;  // after the byte that names the next header: its length in units, and the rest
+};
+
 struct FrameForm {
   bool ipv6 = false;
   std::vector<uint16_t> vlan_tags;  // EtherTypes of the tags, the outermost first
@@ -21,7 +27,20 @@ struct FrameForm {
   bool checksum = true;    // of UDP
   std::string ip_options;  // IPv4; a multiple of four bytes
   std::string padding;     // after the IP datagram
+  std::vector<Ipv6Extension> extensions{};
 };
+
+// A header of `units` times eight bytes with options of padding, or a route that has ended.
+inline Ipv6Extension extension_of(uint8_t type, uint8_t units = 1) {
+  constexpr uint8_t kRouting = 43;
+  std::string rest(units * size_t{8} - 1, '\0');
+  rest[0] = static_cast<char>(units - 1);
+  if (type != kRouting) {  // PadN, as long as one can be, and Pad1
+    rest[1] = 1;
+    rest[2] = static_cast<char>(std::min<size_t>(rest.size() - 3, 255));
+  }
+  return {type, rest};
+}
 
 inline uint8_t byte_at(const std::string& bytes, size_t at) {
   return static_cast<uint8_t>(bytes[at]);
@@ -66,8 +85,14 @@ inline size_t l3_offset_of(const std::string& frame) {
 inline size_t l4_offset_of(const std::string& frame) {
   const size_t l3 = l3_offset_of(frame);
   if (l3 >= frame.size()) return frame.size();
-  const bool ipv6 = byte_at(frame, l3) >> 4 == 6;
-  return l3 + (ipv6 ? 40 : (byte_at(frame, l3) & 15u) * 4);
+  if (byte_at(frame, l3) >> 4 != 6) return l3 + (byte_at(frame, l3) & 15u) * 4;
+  size_t at = l3 + 40;
+  uint8_t next = at <= frame.size() ? byte_at(frame, l3 + 6) : 17;
+  while ((next == 0 || next == 43 || next == 60) && at + 2 <= frame.size()) {
+    next = byte_at(frame, at);
+    at += 8 * (byte_at(frame, at + 1) + size_t{1});
+  }
+  return at;
 }
 
 // The UDP checksum that belongs to the lengths in the frame's headers.
@@ -116,9 +141,16 @@ inline std::string frame_of(const std::string& payload, const FrameForm& form = 
   }
   append16(form.ipv6 ? 0x86dd : 0x0800);
   if (form.ipv6) {
+    const size_t l3 = frame.size();
     frame += std::string("\x60\x01\x23\x45\x00\x00\x11\x05", 8);
     frame += std::string("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x0a", 16);
     frame += std::string("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x0b", 16);
+    size_t named_at = l3 + 6;  // where the next header's type goes
+    for (const Ipv6Extension& extension : form.extensions) {
+      frame[named_at] = static_cast<char>(extension.type);
+      named_at = frame.size();
+      frame += '\x11' + extension.rest;
+    }
   } else {
     frame += static_cast<char>(0x45 + form.ip_options.size() / 4);
     frame += std::string("\x10\x00\x00\x12\x34\x00\x00\x05\x11\x00\x00", 11);

@@ -9,6 +9,7 @@
 #include "engine/replies.h"
 #include "protocol/framing/frame.h"
 #include "request/stages.h"
+#include "request/watched.h"
 
 namespace warpcache::engine::cuda {
 
@@ -49,12 +50,13 @@ std::string MessageRunner::create(EngineParts& parts, uint32_t number,
 std::string MessageRunner::start() {
   const auto device = gpu::CudaMemory::Place::kDevice;
   const auto host = gpu::CudaMemory::Place::kHost;
-  bool taken = frames_.allocate(host, sizeof(protocol::Frame) * kFramesMax) &&
-               entries_.allocate(host, sizeof(EntryInfo) * kBatchEntriesMax) &&
-               groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
-               frame_replies_.allocate(host, sizeof(FrameReply) * kFramesMax) &&
-               reply_arena_.allocate(host, config_.reply_arena_bytes) &&
-               reply_copy_.allocate(device, config_.reply_arena_bytes);
+  bool taken =
+      frames_.allocate(host, sizeof(protocol::Frame) * kFramesMax) &&
+      entries_.allocate(host, sizeof(EntryInfo) * kBatchEntriesMax) &&
+      groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
+      frame_replies_.allocate(host, (sizeof(FrameReply) + sizeof(FrameTold)) * kFramesMax) &&
+      reply_arena_.allocate(host, config_.reply_arena_bytes) &&
+      reply_copy_.allocate(device, config_.reply_arena_bytes);
   const uint64_t bytes = large_bytes(config_);
   taken = taken && apart_.allocate(host, bytes);
   if (has_large_buffers(config_)) {
@@ -67,6 +69,7 @@ std::string MessageRunner::start() {
   }
   origin_.reserve(kFramesMax);
   answers_.reserve(kFramesMax);
+  told_.reserve(kFramesMax);
   for (auto* by_entry : {&entry_bytes_, &entry_admin_, &bodies_, &again_, &round_})
     by_entry->reserve(kBatchEntriesMax);
   return runner_.start();
@@ -100,7 +103,8 @@ void MessageRunner::begin_batch(Batch& batch) {
   arena_used_ = 0;
   defers_ = 0;
   out_of_memory_ = false;
-  wants_keys_ = admin_.wants_keys();
+  told_.clear();
+  ask_watchers();
   for (uint32_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
     entry.frames_done = entry.first_span = entry.span_count = 0;
@@ -115,6 +119,12 @@ void MessageRunner::begin_batch(Batch& batch) {
     again_.push_back(i);
   }
   finish_bodies();
+}
+
+void MessageRunner::ask_watchers() {
+  wants_keys_ = admin_.wants_keys();
+  tells_ = wants_keys_ && admin_.watches_requests();
+  if (WC_UNLIKELY(tells_)) told_.resize(batch_->frames.size());
 }
 
 // Bodies that were received into reservations of the store.
@@ -218,6 +228,7 @@ FrameJob& MessageRunner::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, ui
   job.clock = parts_.store.clock();
   job.cas_enabled = config_.cas_enabled;
   job.out_of_memory = out_of_memory_;
+  job.tells = tells_;
   return job;
 }
 
@@ -239,6 +250,7 @@ Batch* MessageRunner::poll() {
 // Reads the results of the job. Returns the bytes of the arena at `reply_out` that hold replies.
 uint32_t MessageRunner::take_results(const uint8_t* reply_out) {
   const auto* replies = frame_replies_.as<FrameReply>();
+  const bool tells = job_->tells;
   uint32_t used = 0;
   for (uint32_t i = 0; i < origin_.size(); ++i) {
     const FrameReply& reply = replies[i];
@@ -251,6 +263,10 @@ uint32_t MessageRunner::take_results(const uint8_t* reply_out) {
     answer.size = reply.size;
     used = std::max(used, reply.offset + reply.size);
     entry_bytes_[batch_->frames[origin_[i]].entry] += reply.size;
+    if (WC_UNLIKELY(tells)) {
+      answer.told = true;
+      told_[origin_[i]] = job_->told()[i];
+    }
   }
   runner_.take_counts(parts_.counters);
   return aligned(used);
@@ -377,19 +393,51 @@ void MessageRunner::finish() {
       runner_.release_device();
       parts_.bodies.abandon(entry.reservation);
     }
-    if (WC_UNLIKELY(wants_keys_)) show_keys(entry);
+    if (WC_UNLIKELY(wants_keys_)) show_requests(entry);
   }
 }
 
-void MessageRunner::show_keys(const BatchEntry& entry) {
+// Of what the GPU has done and nobody was told of.
+void MessageRunner::show_requests(const BatchEntry& entry) {
   for (uint32_t i = 0; i < entry.frames_done; ++i) {
-    const Answer& answer = answers_[entry.first_frame + i];
-    if (!is_done(answer.state)) continue;
-    const protocol::Request request = parse(entry.first_frame + i);
+    const uint32_t frame = entry.first_frame + i;
+    Answer& answer = answers_[frame];
+    if (answer.shown || (!is_done(answer.state) && !answer.told)) continue;
+    answer.shown = true;
+    protocol::Request request;
+    const uint8_t* const input = peek_.parse(batch_->frames[frame], batch_->input, request);
     if (!request::acts_on_key(request.op)) continue;
-    admin_.saw_key(request.op, {batch_->input + request.key_offset, request.key_size},
-                   counts_as_hit(static_cast<protocol::Outcome>(answer.bytes)));
+    const Bytes key = {input + request.key_offset, request.key_size};
+    if (answer.told) {
+      show(entry, request, key, frame);
+    } else {
+      admin_.saw_key(request.op, key, counts_as_hit(static_cast<protocol::Outcome>(answer.bytes)));
+    }
   }
+}
+
+void MessageRunner::show(const BatchEntry& entry, const protocol::Request& request, Bytes key,
+                         uint32_t frame) {
+  const FrameTold& told = told_[frame];
+  protocol::Result result = {};
+  result.outcome = static_cast<protocol::Outcome>(answers_[frame].bytes);
+  result.status = told.status;
+  result.number = told.number;
+  result.value_size = told.value_size;
+  request::KeyBefore before;
+  before.state = told.before;
+  before.value_size = told.value_size_before;
+  before.expiry = told.expiry_before;
+  before.cas = told.cas_before;
+  const store::Clock clock = parts_.store.clock();
+  admin_.saw_request({.request = request,
+                      .result = result,
+                      .key = key,
+                      .hit = counts_as_hit(result.outcome),
+                      .fd = entry.fd,
+                      .before = before.state,
+                      .value_size_before = before.value_size,
+                      .ttl = request::ttl_of_stored(request, result.outcome, before, clock)});
 }
 
 }  // namespace warpcache::engine::cuda

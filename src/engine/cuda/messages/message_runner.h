@@ -59,6 +59,8 @@ class MessageRunner {
     uint32_t bytes = 0;
     bool answered = false;
     bool denied = false;  // its user may not; answered when the frames before it are
+    bool told = false;    // told_ has more of it
+    bool shown = false;   // whoever wants to know of it has been told
   };
   enum class EntryNext : uint8_t { kFinished, kAgain };
 
@@ -66,6 +68,7 @@ class MessageRunner {
   std::string start();
 
   void begin_batch(Batch& batch);
+  void ask_watchers();
   void begin_round();
   void add_entry(uint32_t entry);
   void add_group(uint32_t first, uint32_t count);
@@ -92,7 +95,8 @@ class MessageRunner {
   bool waited_too_long();
   void finish_bodies();
   void finish();
-  void show_keys(const BatchEntry& entry);
+  void show_requests(const BatchEntry& entry);
+  void show(const BatchEntry& entry, const protocol::Request& request, Bytes key, uint32_t frame);
 
   EngineParts& parts_;
   const CudaEngineConfig& config_;
@@ -106,7 +110,7 @@ class MessageRunner {
   gpu::CudaMemory reply_arena_;           // pinned
   gpu::CudaMemory reply_copy_;            // device
   gpu::CudaMemory groups_;                // pinned: Group
-  gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job
+  gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job, and FrameTold
   gpu::CudaMemory large_[kLargeBuffers];  // pinned
   gpu::CudaMemory large_copy_;            // device
   gpu::CudaMemory apart_;                 // pinned: one reply of any size, to be copied to a text
@@ -122,7 +126,8 @@ class MessageRunner {
   std::vector<uint32_t> entry_admin_;  // administrative commands so far
   std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
   std::vector<uint32_t> bodies_;       // by entry: the store's reservation, 0 if none
-  RequestPeek peek_;                   // for --access
+  std::vector<FrameTold> told_;        // by frame of the batch; empty: there was no watcher
+  RequestPeek peek_;                   // for --access and watchers
   std::vector<uint32_t> again_;        // entries of the next round
   std::vector<uint32_t> round_;        // entries of the last one
   std::deque<std::string> texts_;      // replies that the host made
@@ -132,6 +137,7 @@ class MessageRunner {
   uint32_t defers_ = 0;         // successive rounds in which a request was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
+  bool tells_ = false;         // somebody watches requests
   bool pins_refused_ = false;  // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;
 };

@@ -78,12 +78,13 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
   }
   ++entry_admin_[index];
   parts_.admin_budget.count(entry.datagram);
+  if (WC_UNLIKELY(wants_keys_)) show_requests(entry);  // in order: the command may tell of itself
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(entry, request, frame,
             [&](std::string& text) { admin_.run(request, batch_->input, entry, text); });
   entry_bytes_[index] += answers_[frame].size;
-  wants_keys_ = admin_.wants_keys();
+  ask_watchers();
   // After a logout the next batch begins with a login.
   if (entry.long_reply == nullptr && entry.authenticated) return true;
   ++entry.frames_done;
@@ -111,7 +112,10 @@ void MessageRunner::run_admin(BatchEntry& entry, const protocol::Request& reques
   }
 }
 
+// A watcher is told that the value is there.
 void MessageRunner::answer_miss(uint32_t frame) {
+  const uint32_t value_size =
+      answers_[frame].state == FrameState::kLargeValue ? answers_[frame].bytes : 0;
   const protocol::Request request = parse(frame);
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kMiss;
@@ -120,6 +124,12 @@ void MessageRunner::answer_miss(uint32_t frame) {
   end = protocol::compose_tail(request, result, batch_->input, end);
   parts_.counters.add(request::Counter::kLargeMissed);
   answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
+  if (!tells_ || value_size == 0) return;
+  answers_[frame].told = true;
+  answers_[frame].bytes = static_cast<uint32_t>(result.outcome);
+  told_[frame] = {};
+  told_[frame].before = request::KeyState::kFound;
+  told_[frame].value_size_before = value_size;
 }
 
 // --- Values that are too long for the arena

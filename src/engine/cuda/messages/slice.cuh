@@ -24,6 +24,7 @@
 #include "engine/replies.h"
 #include "protocol/framing/frame_types.h"
 #include "request/stages.h"
+#include "request/watched.h"
 
 namespace warpcache::engine::cuda {
 

@@ -10,8 +10,10 @@ namespace warpcache::engine::cuda {
 // Reads the headers and parses the command; most packets have one command. False: `result_` says
 // why not. Called by one lane.
 __device__ inline bool GeneralPackets::open() {
-  const net::PacketVerdict verdict = net::parse_packet(frame_, job_.udp_port, packet_);
-  result_ = PacketResult::dropped(verdict);
+  const net::PacketVerdict verdict =
+      net::parse_packet_without_extensions(frame_, job_.udp_port, packet_);
+  result_ = verdict == net::PacketVerdict::kExtensions ? PacketResult::not_done(PacketState::kHost)
+                                                       : PacketResult::dropped(verdict);
   if (verdict != net::PacketVerdict::kRequest) return false;
   const Bytes datagram = {frame_.data + packet_.payload_offset, packet_.payload_size};
   if (protocol::parse_udp_header(datagram, udp_header_) != protocol::UdpVerdict::kRequest)

@@ -12,9 +12,9 @@ __device__ inline bool GetLines::run(Bytes frame, uint32_t offset, bool here,
   frame_ = frame;
   bool waits = false;
   if (here) {
-    waits =
-        net::parse_packet_headers(frame, job_.udp_port, packet_) == net::PacketVerdict::kRequest &&
-        open();
+    waits = net::parse_packet_headers_without_extensions(frame, job_.udp_port, packet_) ==
+                net::PacketVerdict::kRequest &&
+            open();
   }
   waits = verify(waits);
   bool settled = false;

@@ -14,9 +14,11 @@
 
 #include "base/atomic.h"
 #include "base/hd.h"
+#include "base/status.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame_types.h"
 #include "request/counters.h"
+#include "request/key_state.h"
 #include "store/layout/clock.h"
 
 namespace warpcache::engine::cuda {
@@ -72,6 +74,19 @@ struct FrameReply {
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
+// What the host is told of a frame that was done, while a watcher wants to know.
+struct FrameTold {
+  uint64_t cas_before;  // of the item, with kFound
+  uint32_t value_size_before;
+  uint32_t expiry_before;  // server second
+  uint64_t number;         // of the protocol::Result, as what follows
+  uint32_t value_size;
+  request::KeyState before;
+  Status status;
+  uint16_t reserved;
+};
+static_assert(sizeof(FrameTold) == 32 && std::is_trivially_copyable_v<FrameTold>);
+
 using net::FrameRun;
 using net::PacketResult;
 using net::PacketSlot;
@@ -113,6 +128,7 @@ struct Job {
   store::Clock clock;
   bool cas_enabled;
   bool out_of_memory;  // reclaim() has failed: answer instead of deferring
+  bool tells;          // of a FrameJob: see FrameJob::told()
 };
 
 // The host's buffers are pinned. Frames are numbered as in the batch; the job reads only those of
@@ -122,7 +138,7 @@ struct FrameJob : Job {
   const protocol::Frame* frames;  // host
   const Group* groups;            // host
   const EntryInfo* entries;       // host, by entry
-  FrameReply* replies;            // host, by frame
+  FrameReply* replies;            // host, by frame; FrameTold by frame follow kFramesMax of them
   uint8_t* reply_out;             // host: the reply arena
   uint8_t* input_copy;            // device: mirror of the input
   uint8_t* reply_copy;            // device: mirror of the reply arena
@@ -130,6 +146,8 @@ struct FrameJob : Job {
   uint32_t value_size_max;        // longer values get kLargeValue
 
   WC_HD bool reads_host() const { return true; }  // data besides the job itself
+  // Written by the device if `tells`: of each frame that is done. Host.
+  WC_HD FrameTold* told() const { return reinterpret_cast<FrameTold*>(replies + kFramesMax); }
 };
 static_assert(std::is_trivially_copyable_v<FrameJob>);
 

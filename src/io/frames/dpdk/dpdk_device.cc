@@ -75,10 +75,11 @@ uint64_t now_us() { return polling_now_us(); }
 DpdkDevice::~DpdkDevice() {
   rte_eth_dev_info info = {};
   const bool known = rte_eth_dev_info_get(number_, &info) == 0;
-  if (started_) {
+  {
     MemifUser user;
     const AtMemif alone(&user);
-    (void)rte_eth_dev_stop(number_);
+    if (started_) (void)rte_eth_dev_stop(number_);
+    end_memif_handlers();
   }
   if (known) (void)rte_dev_remove(info.device);
   for (const Buffers& buffers : buffers_) {

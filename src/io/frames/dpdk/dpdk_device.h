@@ -30,7 +30,7 @@ class DpdkDevice {
   // A block of memory for the replies of a burst. It is used until the device has sent them all.
   struct ReplyBlock {
     rte_mbuf_ext_shared_info sharing;
-    bool used = false;
+    std::atomic<bool> used{false};  // DPDK's interrupt thread frees it, too
   };
   static constexpr uint32_t kReplyBlocks = 6;
   using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;

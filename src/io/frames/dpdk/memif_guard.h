@@ -29,7 +29,7 @@ class MemifUser {
   bool is_at_device() const { return at_device_.load(); }
 
  private:
-  std::atomic<bool> at_device_{false};
+  alignas(64) std::atomic<bool> at_device_{false};  // a cache line, since each burst writes it
 };
 
 // While it lives, no handler runs. `user` may be nullptr: then it does nothing.
@@ -50,6 +50,10 @@ class AtMemif {
 
 // To be called before DPDK starts, since it loads its drivers then.
 void guard_memif();
+
+// No handler runs any more, since the driver would leave some to DPDK when its device goes.
+// REQUIRES: called between enter() and leave() of a user.
+void end_memif_handlers();
 
 // How many handlers of memif devices are registered. None although there is such a device: the
 // driver has not found this file's functions.

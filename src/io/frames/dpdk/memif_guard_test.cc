@@ -44,13 +44,15 @@ class MemifGuardTest : public testing::Test {
   }
 
   std::string socket_path() const { return folder_ + "/memif"; }
+  std::string other_path() const { return folder_ + "/other"; }
 
   // Another process, as far as the driver sees.
-  UniqueFd connect_peer() const {
+  UniqueFd connect_peer() const { return connect_peer(socket_path()); }
+  static UniqueFd connect_peer(const std::string& path) {
     UniqueFd peer(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, socket_path().c_str(), sizeof address.sun_path - 1);
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
     EXPECT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return peer;
   }
@@ -104,6 +106,28 @@ TEST_F(MemifGuardTest, HandlersRunWhileNoThreadIsAtTheDevice) {
   }
   done = true;
   for (std::thread& thread : threads) thread.join();
+
+  // Peers that have gone before the driver greets them.
+  for (int i = 0; i < 20; ++i) {
+    {
+      const AtMemif at_device(&user);
+      (void)connect_peer();
+    }
+    peer = connect_peer();
+    EXPECT_TRUE(has_message(peer, kWaitMs));
+    ASSERT_TRUE(becomes(2));  // none is left of the one before
+    peer = UniqueFd();
+    EXPECT_TRUE(becomes(1));
+  }
+
+  // One that comes when the device has gone, and the driver's memory for it.
+  peer = connect_peer();
+  EXPECT_TRUE(has_message(peer, kWaitMs));
+  ASSERT_EQ(link(socket_path().c_str(), other_path().c_str()), 0);
+  ports_.clear();
+  EXPECT_TRUE(becomes(0));
+  peer = connect_peer(other_path());
+  EXPECT_FALSE(has_message(peer, kNothingMs));
 }
 
 }  // namespace

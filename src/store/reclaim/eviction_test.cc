@@ -181,6 +181,48 @@ TEST_F(YoungShareTest, ShrinksWhileMainEvictsNothing) {
   EXPECT_LT(shared_.young_share, kYoungShareStart);
 }
 
+// Where the young generation has grown to most of what it may have, what was used long ago goes.
+TEST(Eviction, MainForgetsWhileKeysChange) {
+  EXPECT_EQ(main_spend(kYoungShareMin), Spend::kOne);
+  EXPECT_EQ(main_spend(kYoungShareStart), Spend::kOne);
+  EXPECT_EQ(main_spend(kYoungShareOfDrift - 1), Spend::kOne);
+  EXPECT_EQ(main_spend(kYoungShareOfDrift), Spend::kAll);
+  EXPECT_EQ(main_spend(kYoungShareMax), Spend::kAll);
+}
+
+// How many of 500 keys in main with three accesses each are still there when new ones have passed
+// through main between two and three times.
+uint64_t left_of_used(uint32_t young_share) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  Shared& shared = *store->ref().core.shared;
+  constexpr uint64_t kOld = 500;
+  for (uint64_t key = 0; key < kOld; ++key) {
+    EXPECT_EQ(worker.set(key_name(key), std::string(200, 'v')), Status::kOk);
+    EXPECT_TRUE(worker.get(key_name(key)));
+  }
+  pass_by(worker, 0, 16'000);
+  for (int i = 0; i < 3; ++i) {
+    for (uint64_t key = 0; key < kOld; ++key) EXPECT_TRUE(worker.get(key_name(key)));
+  }
+  for (uint64_t i = 0; i < 50'000; ++i) {
+    shared.young_share = young_share;
+    const std::string key = "n" + std::to_string(i);
+    EXPECT_EQ(worker.set(key, std::string(200, 'n')), Status::kOk);
+    if (i % 2 == 0) {
+      EXPECT_TRUE(worker.get(key));
+    }
+  }
+  uint64_t left = 0;
+  for (uint64_t key = 0; key < kOld; ++key) left += worker.get(key_name(key)) ? 1u : 0u;
+  return left;
+}
+
+TEST(Eviction, MainForgetsFasterWhileKeysChange) {
+  EXPECT_GT(left_of_used(kYoungShareOfDrift - 1), 450u);
+  EXPECT_EQ(left_of_used(kYoungShareOfDrift), 0u);
+}
+
 TEST(Eviction, CountsWhatComesBack) {
   const auto store = make_store(quiet_config(4 * kMiB));
   Worker worker(store.get());

@@ -10,7 +10,7 @@
 // 3. segments of which little is alive: compaction, which keeps all that is alive
 // 4. with keep_all: any compaction that gains something. Without it eviction: the oldest segment of
 // the young generation while that has more than its share (items used since they were stored move
-// to main), else the oldest of main (items used stay, and lose one access)
+// to main), else the oldest of main (items used stay, and lose one access, or all: young_share.h)
 #pragma once
 
 #include <cstdint>
@@ -299,7 +299,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
     const SegmentQueue& queue =
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
     rule.from = &queue == &shared.young ? Generation::kYoung : Generation::kMain;
-    rule.spend = rule.from == Generation::kYoung ? Spend::kAll : Spend::kOne;
+    rule.spend = rule.from == Generation::kYoung ? Spend::kAll : main_spend(shared.young_share);
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
       // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;

@@ -15,7 +15,7 @@ namespace warpcache::store {
 enum class Spend : uint8_t {
   kNothing,
   kOne,  // one of its counted accesses
-  kAll,  // all: it begins in main as one that nobody has used
+  kAll,  // all: to stay once more it must be used again
 };
 
 // Which live items stay when a segment is emptied.

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "store/layout/shared.h"
+#include "store/reclaim/survivor.h"
 
 namespace warpcache::store {
 
@@ -17,6 +18,14 @@ WC_HD constexpr uint32_t young_share_of_percent(uint32_t percent) { return perce
 inline constexpr uint32_t kYoungShareStart = young_share_of_percent(8);
 inline constexpr uint32_t kYoungShareMin = young_share_of_percent(4);
 inline constexpr uint32_t kYoungShareMax = young_share_of_percent(40);
+// From this share on the keys that are asked for change fast: accesses that were counted long ago
+// say little about the next ones.
+inline constexpr uint32_t kYoungShareOfDrift = young_share_of_percent(30);
+
+// What an item pays to stay in main for another round.
+WC_HD inline Spend main_spend(uint32_t young_share) {
+  return young_share >= kYoungShareOfDrift ? Spend::kAll : Spend::kOne;
+}
 
 // For maintenance alone: one thread at a time.
 class YoungShare {

@@ -361,7 +361,8 @@ const Spec kSpecs[] = {
      "or "
      "sends (default: a 16th of\n-m, but -I at least)"},
     {kUcxOneSided, "ucx-one-sided", "num", set_ucx_one_sided, "a number from 1 to 1048576", "",
-     "an experiment: so many copies of small items in memory that\nUCX clients read by themselves"},
+     "an experiment: the number of copies of small items in memory\nthat UCX clients read by "
+     "themselves"},
     {kAccess, "access", "file",
      [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
      "the path of a file", "",

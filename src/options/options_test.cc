@@ -142,23 +142,6 @@ TEST(Options, ListenAddresses) {
 
 TEST(Options, ActiveMessages) {
   EXPECT_EQ(accept({"--ucx=noadmin:*:5", "-p", "0"}).listen.ucx, (ListenAddress{"", 5, false}));
-  EXPECT_EQ(accept({"--ucx=*:5"}).listen.ucx_client_bytes, 4u << 20);  // a 16th of 64 MB
-  EXPECT_EQ(accept({"--ucx=*:5", "-I", "8m"}).listen.ucx_client_bytes, 8u << 20);
-  EXPECT_EQ(accept({"--ucx=*:5", "-m", "1024"}).listen.ucx_client_bytes, 64u << 20);
-  EXPECT_EQ(accept({"--ucx-client-memory=3", "--ucx=*:5"}).listen.ucx_client_bytes, 3u << 20);
-  refuse_value("--ucx-client-memory", {"", "0", "-1", "x", "1048577"}, "1 to 1048576");
-  refuse({"--ucx-client-memory=3"}, "--ucx-client-memory", "needs", "--ucx");
-  EXPECT_EQ(accept({"--ucx=*:5"}).listen.ucx_slots, 0u);
-  EXPECT_EQ(accept({"--ucx=*:5", "--ucx-one-sided=1000"}).listen.ucx_slots, 1024u);
-  refuse_value("--ucx-one-sided", {"", "0", "-1", "x", "1048577"}, "1 to 1048576");
-  refuse({"--ucx-one-sided=8"}, "--ucx-one-sided", "needs", "--ucx");
-  for (const std::vector<std::string>& others : std::vector<std::vector<std::string>>{
-           {"-Y", "users"}, {"-S"}, {"--engine=cuda"}, {"--nic-cache=eth0", "-U", "5"}}) {
-    std::vector<std::string> arguments = {"--ucx=*:5", "--ucx-one-sided=8"};
-    arguments.insert(arguments.end(), others.begin(), others.end());
-    refuse(arguments, "--ucx-one-sided", "cannot be had with",
-           others[0].substr(0, others[0].find('=')));
-  }
   refuse_value("--ucx", {"", "host", "host:0", "host:x", "[::1]", "host:99999"}, "host:port");
 }
 

@@ -144,7 +144,7 @@ std::string run(const Job& job, AmConnector* connector) {
 
 int serve() {
   std::string failure;
-  const std::unique_ptr<AmConnector> connector = client::make_am_connector(&failure);
+  const std::unique_ptr<AmConnector> connector = client::make_am_connector(false, &failure);
   std::string line;
   while (std::getline(std::cin, line)) {
     Job job;

@@ -61,6 +61,13 @@ WARPCACHE_API const char* warpcache_status_text(warpcache_status status);
 WARPCACHE_API const char* warpcache_transport(warpcache_client* client, const char* key,
                                               size_t key_size);
 
+/* An experiment, off by default, before the first request: with a server that has
+ * --ucx-one-sided, small values are read from its memory where it has a copy there, without asking
+ * it. A value that warpcache_get() returns so was the key's during the call (docs/ucx.md). */
+WARPCACHE_API warpcache_status warpcache_use_one_sided(warpcache_client* client, int on);
+/* How many values were read so. */
+WARPCACHE_API uint64_t warpcache_one_sided_reads(const warpcache_client* client);
+
 /* The value goes into `buffer`; large ones by UCX straight from the server's memory. `size` is set
  * on OK and NO_SPACE. `flags` and `cas` may be NULL; without `cas` the server is not asked for it.
  */

@@ -61,7 +61,7 @@ StoreWord store_word(const protocol::Result& result) {
     case Outcome::kNotFound:
       return StoreWord::kNotFound;
     case Outcome::kError:
-      return result.status == Status::kTooLarge ? StoreWord::kTooLarge : StoreWord::kNoMemory;
+      return result.status == Status::kOutOfMemory ? StoreWord::kNoMemory : StoreWord::kTooLarge;
     default:
       return StoreWord::kNotStored;
   }
@@ -243,7 +243,10 @@ void Watchers::saw_request(const SeenRequest& seen) {
   }
   // Before a refused value comes no look-up; what was stored is then looked up, to be removed.
   const Status status = seen.result.status;
-  if (failed && status != Status::kTooLarge && status != Status::kOutOfMemory) return;
+  if (failed && status != Status::kTooLarge && status != Status::kOutOfMemory &&
+      status != Status::kOverShare) {
+    return;
+  }
   if (failed) store(seen);
   look_up(seen);
   if (!failed) store(seen);

@@ -40,6 +40,8 @@ enum class [[nodiscard]] Status : uint8_t{
     // Inside the server only; never composed.
     kDeferred,  // nothing took effect: try again after Store::reclaim(), or, where the function
                 // says so, later
+    // Composed, but after the others, whose numbers stay.
+    kOverShare,  // SERVER_ERROR value exceeds the memory of one client; binary: 0x03
 };
 
 }  // namespace warpcache

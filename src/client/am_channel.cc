@@ -95,7 +95,33 @@ class AmChannel final : public Channel {
     return Result::kOk;
   }
 
+  bool read_item(Bytes key, Item* item, Deadline deadline) override {
+    if (!stream_->has_slots() || stream_->is_reading()) return false;
+    for (int tries = 0; tries < kTornMax; ++tries) {
+      if (stream_->state() != AmStream::State::kOpen) return false;
+      stream_->begin_read(key);
+      while (stream_->is_reading()) {
+        if (!wait(deadline)) return false;
+      }
+      io::SlotItem found;
+      if (stream_->slot() == nullptr) return false;
+      const io::SlotState state = io::read_slot(stream_->slot(), key, &found);
+      if (state == io::SlotState::kTorn) continue;
+      if (state == io::SlotState::kAbsent) return false;
+      *item = {found.value.data, static_cast<uint32_t>(found.value.size), found.client_flags,
+               found.cas};
+      return true;
+    }
+    return false;
+  }
+
+  void ask_copy(Bytes key) override {
+    if (stream_->has_slots() && stream_->state() == AmStream::State::kOpen) stream_->ask_copy(key);
+  }
+
  private:
+  static constexpr int kTornMax = 3;  // reads of a slot that is being written
+
   Result failed() const {
     return stream_->state() == AmStream::State::kEnded ? Result::kClosed : Result::kTimeout;
   }
@@ -165,9 +191,9 @@ class UcxConnector final : public AmConnector {
 
 }  // namespace
 
-std::unique_ptr<AmConnector> make_am_connector(std::string* failure) {
+std::unique_ptr<AmConnector> make_am_connector(bool one_sided, std::string* failure) {
   std::unique_ptr<AmClient> client;
-  *failure = AmClient::open(&client);
+  *failure = AmClient::open(&client, one_sided);
   if (!failure->empty()) return nullptr;
   return std::make_unique<UcxConnector>(std::move(client));
 }

@@ -17,7 +17,8 @@ class AmConnector {
                               std::unique_ptr<Channel>* channel) = 0;
 };
 
-// Null, with the reason, where UCX cannot be used.
-std::unique_ptr<AmConnector> make_am_connector(std::string* failure);
+// Null, with the reason, where UCX cannot be used. `one_sided`: channels ask servers for slots, for
+// Channel::read_item().
+std::unique_ptr<AmConnector> make_am_connector(bool one_sided, std::string* failure);
 
 }  // namespace warpcache::client

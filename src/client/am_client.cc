@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
@@ -60,6 +61,20 @@ void AmStream::send_in_place(Bytes bytes) {
   client_.send_out(*this, out);
 }
 
+void AmStream::begin_read(Bytes key) {
+  const MutableBytes buffer = {slot_.get(), io::kSlotBytes};
+  client_.port_->read(endpoint_, bytes_of(std::string_view(region_key_)),
+                      region_.address + io::slot_offset(region_, key), buffer, &read_);
+}
+
+void AmStream::ask_copy(Bytes key) {
+  if (under_way_ >= kOutUnderWayMax) return;
+  AmClient::Out& out = client_.new_out(*this, io::AmHandler::kCopy);
+  std::memcpy(out.bytes, key.data, key.size);
+  out.data = {out.bytes, key.size};
+  client_.send_out(*this, out);
+}
+
 void AmStream::half_close() {
   if (state_ != State::kOpen || std::exchange(half_closed_, true)) return;
   client_.send_out(*this, client_.new_out(*this, io::AmHandler::kBye));
@@ -80,10 +95,11 @@ void AmStream::fetch_more() {
 
 // --- Client
 
-std::string AmClient::open(std::unique_ptr<AmClient>* client) {
+std::string AmClient::open(std::unique_ptr<AmClient>* client, bool one_sided) {
   std::unique_ptr<AmClient> made(new AmClient);
   std::shared_ptr<io::UcxContext> context;
-  std::string failure = io::UcxContext::open(&context);
+  made->one_sided_ = one_sided;
+  std::string failure = io::UcxContext::open(&context, one_sided);
   if (failure.empty()) failure = io::UcxPort::open(context, &made->port_);
   if (!failure.empty()) return failure;
   made->port_->attach(*made);
@@ -107,7 +123,12 @@ std::string AmClient::connect(const std::string& host, uint16_t port, AmStream**
   while (streams_.size() <= endpoint) streams_.emplace_back();
   streams_[endpoint].reset(new AmStream(*this, endpoint));
   *stream = streams_[endpoint].get();
-  send_out(**stream, new_out(**stream, io::AmHandler::kHello));
+  Out& hello = new_out(**stream, io::AmHandler::kHello);
+  if (one_sided_) {
+    hello.bytes[0] = io::kAmAsksForSlots;
+    hello.data.size = 1;
+  }
+  send_out(**stream, hello);
   return "";
 }
 
@@ -188,16 +209,32 @@ void AmClient::received(uint32_t endpoint, Bytes header, Bytes data) {
       if (!stream->input_.append(data)) end(*stream, "no memory for a reply");
       return;
     case io::AmHandler::kWelcome:
-      if (data.size < sizeof stream->welcome_) return end(*stream, "the server's welcome is short");
-      std::memcpy(&stream->welcome_, data.data, sizeof stream->welcome_);
-      stream->state_ = AmStream::State::kOpen;
-      return;
+      return take_welcome(*stream, data);
     case io::AmHandler::kBye:
       return end(*stream, std::string(reinterpret_cast<const char*>(data.data), data.size));
     case io::AmHandler::kTaken:
     case io::AmHandler::kHello:
+    case io::AmHandler::kCopy:
       return;
   }
+}
+
+void AmClient::take_welcome(AmStream& stream, Bytes data) {
+  if (data.size < sizeof stream.welcome_) return end(stream, "the server's welcome is short");
+  std::memcpy(&stream.welcome_, data.data, sizeof stream.welcome_);
+  stream.state_ = AmStream::State::kOpen;
+  const Bytes more = data.from(sizeof stream.welcome_);
+  io::SlotRegion region;
+  if (!one_sided_ || more.size <= sizeof region) return;
+  std::memcpy(&region, more.data, sizeof region);
+  const bool is_known = region.slot_bytes == io::kSlotBytes && region.slots != 0 &&
+                        (region.slots & (region.slots - 1)) == 0;
+  if (!is_known) return;
+  stream.slot_.reset(new (std::nothrow) uint8_t[io::kSlotBytes]);
+  if (stream.slot_ == nullptr) return;
+  const Bytes key = more.from(sizeof region);
+  stream.region_key_.assign(reinterpret_cast<const char*>(key.data), key.size);
+  stream.region_ = region;
 }
 
 bool AmClient::announced(uint32_t endpoint, Bytes header, uint64_t size, io::AmRemote data) {

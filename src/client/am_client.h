@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/ucx/am_input.h"
+#include "io/ucx/item_slots.h"
 #include "io/ucx/ucx_port.h"
 
 namespace warpcache::client {
@@ -48,6 +49,19 @@ class AmStream {
   void fetch_more();
   bool is_fetching() const { return fetching_; }
 
+  // Reads of one side (io/ucx/item_slots.h), where the client was opened for them and the server
+  // has slots. begin_read() starts to read the key's slot, slot() is what was read. REQUIRES:
+  // kOpen, has_slots(), !is_reading().
+  bool has_slots() const { return region_.slots != 0; }
+  void begin_read(Bytes key);
+  bool is_reading() const { return read_.state == io::UcxPort::Read::State::kUnderWay; }
+  // Null: it could not be read. REQUIRES: !is_reading().
+  const uint8_t* slot() const {
+    return read_.state == io::UcxPort::Read::State::kDone ? slot_.get() : nullptr;
+  }
+  // Asks the server to copy the key's item. REQUIRES: kOpen, has_slots(), a valid key.
+  void ask_copy(Bytes key);
+
   // Says that no request follows; the server answers what it has and ends the stream.
   void half_close();
 
@@ -67,6 +81,10 @@ class AmStream {
   State state_ = State::kConnecting;
   std::string reason_;
   io::AmWelcome welcome_;
+  io::SlotRegion region_;  // slots 0: none
+  std::string region_key_;
+  std::unique_ptr<uint8_t[]> slot_;
+  io::UcxPort::Read read_;
   io::AmInput input_;
   size_t readable_max_ = SIZE_MAX;  // bytes before those that were lost
   uint64_t not_eager_ = 0;          // of the input's first bytes: came by rendezvous
@@ -88,8 +106,8 @@ class AmClient final : private io::AmReceiver {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Returns the error as text, or "".
-  static std::string open(std::unique_ptr<AmClient>* client);
+  // Returns the error as text, or "". `one_sided`: its streams ask servers for slots.
+  static std::string open(std::unique_ptr<AmClient>* client, bool one_sided = false);
   AmClient(const AmClient&) = delete;
   AmClient& operator=(const AmClient&) = delete;
   ~AmClient() override;
@@ -122,6 +140,7 @@ class AmClient final : private io::AmReceiver {
   void send_out(AmStream& stream, Out& out);
   void end(AmStream& stream, std::string reason);
   void lose_rest(AmStream& stream, size_t gone, const char* reason);
+  void take_welcome(AmStream& stream, Bytes data);
 
   bool admits() override { return false; }
   void not_opened() override {}
@@ -137,6 +156,7 @@ class AmClient final : private io::AmReceiver {
   std::vector<std::unique_ptr<AmStream>> streams_;  // by endpoint; null: closed
   std::vector<std::unique_ptr<Out>> spare_;
   uint32_t closing_ = 0;
+  bool one_sided_ = false;
 };
 
 }  // namespace warpcache::client

@@ -28,6 +28,18 @@ class Channel {
   // Reads exactly `size` bytes; null: to nowhere.
   virtual Result read(uint8_t* data, size_t size, Deadline deadline) = 0;
 
+  // A read of one side (io/ucx/item_slots.h) of a copy of the key's item. False: there is none to
+  // be had, so the server must be asked. The value is valid until the next call.
+  struct Item {
+    const uint8_t* value = nullptr;
+    uint32_t value_size = 0;
+    uint32_t client_flags = 0;
+    uint64_t cas = 0;
+  };
+  virtual bool read_item(Bytes /*key*/, Item* /*item*/, Deadline /*deadline*/) { return false; }
+  // Tells the server that a key that was not found so is worth a copy.
+  virtual void ask_copy(Bytes /*key*/) {}
+
   static constexpr size_t kLineMax = 4096;
 };
 

@@ -2,6 +2,7 @@
 #include "warpcache/client.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -65,6 +66,8 @@ struct warpcache_client {
   // Before the servers, whose channels it made.
   std::unique_ptr<AmConnector> connector;
   bool connector_tried = false;
+  bool one_sided = false;
+  uint64_t one_sided_reads = 0;
   std::vector<Server> servers;
   Ketama ketama;
   std::chrono::milliseconds timeout{1000};
@@ -89,7 +92,7 @@ struct warpcache_client {
   std::string connect_ucx(Server& server, Channel::Deadline until) {
     std::string failure;
     if (!std::exchange(connector_tried, true)) {
-      connector = warpcache::client::make_am_connector(&failure);
+      connector = warpcache::client::make_am_connector(one_sided, &failure);
     } else if (connector == nullptr) {
       failure = "UCX cannot be used";
     }
@@ -190,8 +193,29 @@ struct warpcache_client {
     return WARPCACHE_OK;
   }
 
+  // By a read of one side. False: the server must be asked.
+  bool get_by_read(const char* key, size_t key_size, void* buffer, size_t capacity, size_t* size,
+                   uint32_t* flags, uint64_t* cas) {
+    Server* server = nullptr;
+    if (find(key, key_size, &server) != WARPCACHE_OK) return false;
+    Channel::Item item;
+    const Bytes bytes = {reinterpret_cast<const uint8_t*>(key), key_size};
+    if (!server->channel->read_item(bytes, &item, deadline()) || item.value_size > capacity) {
+      return false;
+    }
+    if (item.value_size > 0) std::memcpy(buffer, item.value, item.value_size);
+    *size = item.value_size;
+    if (flags != nullptr) *flags = item.client_flags;
+    if (cas != nullptr) *cas = item.cas;
+    ++one_sided_reads;
+    return true;
+  }
+
   warpcache_status get(const char* key, size_t key_size, void* buffer, size_t capacity,
                        size_t* size, uint32_t* flags, uint64_t* cas) {
+    if (one_sided && get_by_read(key, key_size, buffer, capacity, size, flags, cas)) {
+      return WARPCACHE_OK;
+    }
     Server* server = nullptr;
     warpcache_status status = simple(cas != nullptr ? "gets" : "get", key, key_size, {}, &server);
     if (status != WARPCACHE_OK) return status;
@@ -212,6 +236,7 @@ struct warpcache_client {
     if (std::string_view(reinterpret_cast<char*>(end), sizeof end) != "\r\nEND\r\n") {
       return broken(*server, Result::kClosed);
     }
+    if (one_sided) channel.ask_copy({reinterpret_cast<const uint8_t*>(key), key_size});
     return fits ? WARPCACHE_OK : fail(WARPCACHE_NO_SPACE, "the value is larger than the buffer");
   }
 
@@ -311,6 +336,18 @@ warpcache_status warpcache_add_server(warpcache_client* client, const char* host
 
 void warpcache_set_timeout_ms(warpcache_client* client, uint32_t timeout_ms) {
   client->timeout = std::chrono::milliseconds(timeout_ms);
+}
+
+warpcache_status warpcache_use_one_sided(warpcache_client* client, int on) {
+  if (client->connector_tried) {
+    return client->fail(WARPCACHE_BAD_ARGUMENT, "the client has used UCX already");
+  }
+  client->one_sided = on != 0;
+  return WARPCACHE_OK;
+}
+
+uint64_t warpcache_one_sided_reads(const warpcache_client* client) {
+  return client->one_sided_reads;
 }
 
 const char* warpcache_last_error(const warpcache_client* client) { return client->error.c_str(); }

@@ -3,7 +3,7 @@
 
 namespace warpcache::client {
 
-std::unique_ptr<AmConnector> make_am_connector(std::string* failure) {
+std::unique_ptr<AmConnector> make_am_connector(bool /*one_sided*/, std::string* failure) {
   *failure = "this client was built without UCX";
   return nullptr;
 }

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 
 OK, NOT_FOUND, NOT_STORED, EXISTS, BAD_ARGUMENT, NO_SERVER, TIMEOUT, SERVER_ERROR, NO_SPACE, NO_MEMORY = range(10)
 USUAL_MAX = 64 * 1024  # a larger value is asked for twice
@@ -32,6 +32,7 @@ _ARGUMENTS = {
     "decr": _COUNT,
     "delete": (c_void_p, c_char_p, c_size_t),
     "touch": (c_void_p, c_char_p, c_size_t, c_uint32),
+    "use_one_sided": (c_void_p, c_int),
 }
 
 
@@ -54,6 +55,8 @@ class Client:
         self._library.warpcache_last_error.argtypes = (c_void_p,)
         self._library.warpcache_transport.argtypes = (c_void_p, c_char_p, c_size_t)
         self._library.warpcache_free.argtypes = (c_void_p,)
+        self._library.warpcache_one_sided_reads.argtypes = (c_void_p,)
+        self._library.warpcache_one_sided_reads.restype = c_uint64
         self._library.warpcache_set_timeout_ms.argtypes = (c_void_p, c_uint32)
         for name, arguments in _ARGUMENTS.items():
             getattr(self._library, f"warpcache_{name}").argtypes = arguments
@@ -85,6 +88,13 @@ class Client:
 
     def set_timeout_ms(self, timeout_ms: int) -> None:
         self._library.warpcache_set_timeout_ms(self._client, timeout_ms)
+
+    def use_one_sided(self, on: bool = True) -> None:
+        """An experiment, before the first request: see the header."""
+        self._call("use_one_sided", on)
+
+    def one_sided_reads(self) -> int:
+        return self._library.warpcache_one_sided_reads(self._client)
 
     def transport(self, key: str | bytes) -> str:
         """How the key's server is reached: "ucx", "tcp" or ""."""

@@ -43,19 +43,23 @@ struct BatchEntry {
   bool admin = true;  // its commands may change the server
   bool authenticated =
       true;  // in: false while a -Y or -S connection has not logged in; out: true after a login
-  uint8_t failed_logins = 0;   // in and out: of the connection, with -Y or -S
-  uint64_t connection_id = 0;  // for logs and the AdminHandler
-  uint64_t source = 0;         // with -Y or -S: the client's address, as io::source_of()
-  int fd = -1;                 // of the connection, or of the datagram's socket; -1: of frames
+  uint8_t failed_logins = 0;      // in and out: of the connection, with -Y or -S
+  uint64_t connection_id = 0;     // for logs and the AdminHandler
+  uint64_t source = 0;            // with -Y or -S: the client's address, as io::source_of()
+  int fd = -1;                    // of the connection, or of the datagram's socket; -1: of frames
+  uint64_t value_memory_max = 0;  // bytes of the store that values of one batch's replies may hold
+                                  // until they are sent; 0: no limit but the store's own
   // Filled by the engine.
   uint32_t frames_done = 0;  // below frame_count: reply space ran out; the caller submits
                              // the rest in a later batch
   uint32_t first_span = 0;  // replies in order: Batch::spans[first_span .. first_span + span_count)
   uint32_t span_count = 0;
-  bool waits = false;    // with frames_done below frame_count: other streams go first
-  bool close = false;    // quit, or a stream out of step: send the spans, then close
-  bool refused = false;  // with close: no quit, but a client that broke a rule; for watchers
-  uint16_t user = 0;     // in and out: who has logged in, with --access; 0: may do all
+  bool waits = false;           // with frames_done below frame_count: other streams go first
+  bool values_wait = false;     // likewise: the next value exceeds value_memory_max
+  uint16_t values_refused = 0;  // values that exceed it alone
+  bool close = false;           // quit, or a stream out of step: send the spans, then close
+  bool refused = false;         // with close: no quit, but a client that broke a rule; for watchers
+  uint16_t user = 0;            // in and out: who has logged in, with --access; 0: may do all
   // The reply to the last frame done comes through this pipe, after the spans. The worker that gets
   // the entry back becomes its reader. Streams only.
   BytePipe* long_reply = nullptr;

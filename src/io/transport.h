@@ -115,7 +115,9 @@ struct RxChunk {
   bool body_on_device = false;  // these went into SessionObserver::device_window() instead
   uint32_t announced = 0;       // bytes after the chunk that the client holds ready to be fetched
   bool datagram = false;
-  bool admin = true;                  // from a listener whose clients may change the server
+  bool admin = true;              // from a listener whose clients may change the server
+  uint64_t value_memory_max = 0;  // bytes of the store that values which this client is sent may
+                                  // hold, and a value that it sends; 0: no limit but the store's
   SessionStorage* session = nullptr;  // null for datagrams
   uint64_t connection_id = 0;         // unique over all streams of the process; 0 for datagrams
   int udp_fd = -1;                    // the socket that a datagram came from
@@ -139,6 +141,8 @@ struct RxNext {
                           // milliseconds, and need not
   bool close = false;     // close when the spans are sent
   bool refused = false;   // with close: CloseReason::kError, the client has not asked for it
+  bool values_wait = false;     // what follows waits for RxChunk::value_memory_max
+  uint32_t values_refused = 0;  // values that exceed it alone
   // If not empty, the stream's next bytes go directly here; RxChunk::body_received is their number.
   // Valid until the next complete(), cancel_body() or closed(). REQUIRES: the whole chunk is
   // consumed.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options/frames_options.h"
 
+#include <algorithm>
+#include <bit>
+#include <string>
 #include <utility>
 
 #include "base/cpu_list.h"
@@ -65,6 +68,44 @@ bool set_ucx(OptionDraft& draft, std::string_view value) {
   if (!spec || spec->port.value_or(0) == 0) return false;
   draft.options.listen.ucx = ListenAddress{spec->host, *spec->port, spec->admin};
   return true;
+}
+
+bool set_ucx_client_memory(OptionDraft& draft, std::string_view value) {
+  constexpr int64_t kMegabytesMax = 1 << 20;
+  const auto number = read_number(value, 1, kMegabytesMax);
+  if (number) draft.options.listen.ucx_client_bytes = static_cast<uint64_t>(*number) << 20;
+  return number.has_value();
+}
+
+bool set_ucx_one_sided(OptionDraft& draft, std::string_view value) {
+  constexpr int64_t kSlotsMax = 1 << 20;
+  const auto number = read_number(value, 1, kSlotsMax);
+  if (number) draft.options.listen.ucx_slots = std::bit_ceil(static_cast<uint32_t>(*number));
+  return number.has_value();
+}
+
+std::string finish_ucx(OptionDraft& draft) {
+  Options& options = draft.options;
+  uint64_t& bytes = options.listen.ucx_client_bytes;
+  if (!options.listen.ucx.has_value()) {
+    if (options.listen.ucx_slots != 0) return "--ucx-one-sided needs --ucx.";
+    return bytes == 0 ? "" : "--ucx-client-memory needs --ucx.";
+  }
+  if (options.listen.ucx_slots != 0) {
+    // Reads of one side ask nobody who it is; and the store tells of changes to one owner of
+    // copies.
+    const char* const other = options.server.authentication()                ? "-Y and -S"
+                              : options.server.engine == EngineChoice::kCuda ? "--engine=cuda"
+                              : !options.nic_cache.interface.empty()         ? "--nic-cache"
+                                                                             : nullptr;
+    if (other != nullptr) return std::string("--ucx-one-sided cannot be had with ") + other + ".";
+  }
+  // So that one client can hold no more than a part of what all may, but any value.
+  constexpr uint64_t kShare = 16;
+  if (bytes == 0) {
+    bytes = std::max(options.store.memory_bytes / kShare, options.store.item_size_max_bytes);
+  }
+  return "";
 }
 
 bool set_frames_cpus(OptionDraft& draft, std::string_view value) {

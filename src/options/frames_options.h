@@ -17,6 +17,15 @@ bool add_frames(OptionDraft& draft, std::string_view value);
 // --ucx: an address with a port. An ApplyOption.
 bool set_ucx(OptionDraft& draft, std::string_view value);
 
+// --ucx-client-memory: megabytes. An ApplyOption.
+bool set_ucx_client_memory(OptionDraft& draft, std::string_view value);
+
+// --ucx-one-sided: a number of items. An ApplyOption.
+bool set_ucx_one_sided(OptionDraft& draft, std::string_view value);
+
+// Chooses what was not given, when all options are read. Returns an error or "".
+std::string finish_ucx(OptionDraft& draft);
+
 // --frames-cpus: as 1,4-7. An ApplyOption.
 bool set_frames_cpus(OptionDraft& draft, std::string_view value);
 

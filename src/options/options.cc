@@ -49,6 +49,8 @@ enum LongOnly : int {
   kFramesCpus,
   kFramesKernel,
   kUcx,
+  kUcxClientMemory,
+  kUcxOneSided,
   kMetrics,
   kAccess,
   kDoctor,
@@ -353,6 +355,14 @@ const Spec kSpecs[] = {
      "",
      "serve active messages by UCX beside the sockets, at\nhost:port; with noadmin: before it, as "
      "-l"},
+    {kUcxClientMemory, "ucx-client-memory", "num", set_ucx_client_memory,
+     "a number from 1 to 1048576", "",
+     "megabytes of the store that one endpoint may hold by large\nvalues that it does not fetch, "
+     "or "
+     "sends (default: a 16th of\n-m, but -I at least)"},
+    {kUcxOneSided, "ucx-one-sided", "num", set_ucx_one_sided, "a number from 1 to 1048576", "",
+     "an experiment: the number of copies of small items in memory\nthat UCX clients read by "
+     "themselves"},
     {kAccess, "access", "file",
      [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
      "the path of a file", "",

@@ -58,6 +58,8 @@ struct ListenOptions {
   bool share_ports = false;              // -o share_ports
   std::string port_filename;             // MEMCACHED_PORT_FILENAME; empty: none
   std::optional<ListenAddress> ucx;      // --ucx: active messages
+  uint64_t ucx_client_bytes = 0;         // --ucx-client-memory; 0: settle() chooses
+  uint32_t ucx_slots = 0;                // --ucx-one-sided, a power of two; 0: none
   std::optional<ListenAddress> metrics;  // --metrics
 };
 

@@ -567,6 +567,8 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --frames-kernel=<name>",
                                  "    --frames-gpu",
                                  "    --ucx=<addr>",
+                                 "    --ucx-client-memory=<num>",
+                                 "    --ucx-one-sided=<num>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

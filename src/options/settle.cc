@@ -84,6 +84,7 @@ std::string settle(OptionDraft& draft) {
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;
+  if (std::string failure = finish_ucx(draft); !failure.empty()) return failure;
   if (std::string failure = finish_nic_cache(draft); !failure.empty()) return failure;
   if (std::string failure = finish_tls(draft); !failure.empty()) return failure;
   if (!options.store.memory_file.empty() && options.server.engine == EngineChoice::kCuda) {

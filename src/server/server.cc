@@ -147,7 +147,12 @@ std::string Server::open_sockets() {
 }
 
 std::string Server::open_backend() {
-  const store::CopyHooks copies = nic_cache_ == nullptr ? store::CopyHooks{} : nic_cache_->hooks();
+  store::CopyHooks copies;
+  if (nic_cache_ != nullptr) copies = nic_cache_->hooks();
+  if (options_.listen.ucx_slots != 0) {
+    one_sided_ = std::make_unique<OneSided>(options_.listen.ucx_slots);
+    copies = one_sided_->hooks();
+  }
   if (options_.server.engine == EngineChoice::kCuda) {
     const auto stop = [this] {
       failed_.store(true);
@@ -197,6 +202,7 @@ std::string Server::start() {
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,
                                          tls_.get(), handshakes_.get());
   stats_->set_nic_cache(nic_cache_.get());
+  stats_->set_slots(one_sided_ == nullptr ? nullptr : &one_sided_->slots());
   admin::Access* access = options_.server.access_file.empty() ? nullptr : &access_;
   const AuthFile* auth = options_.server.auth_file.empty() ? nullptr : &auth_;
   admin_ = std::make_unique<admin::Admin>(
@@ -316,10 +322,8 @@ std::string Server::make_workers() {
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.input_bytes_max = options_.server.read_buffer_bytes_max / options_.server.threads;
   config.unix_path = options_.listen.unix_path;
-  if (const auto& ucx = options_.listen.ucx; ucx.has_value()) {
-    std::string failure =
-        io::open_ucx_ports({ucx->host, ucx->port, options_.server.threads}, &message_ports_);
-    if (!failure.empty()) return "--ucx=" + ucx_text() + ": " + failure + ".";
+  if (std::string failure = open_messages(); !failure.empty()) {
+    return "--ucx=" + ucx_text() + ": " + failure + ".";
   }
   workers_.reserve(options_.server.threads);
   for (uint32_t i = 0; i < options_.server.threads; ++i) {
@@ -362,13 +366,28 @@ std::unique_ptr<engine::Engine> Server::settled(std::unique_ptr<engine::Engine> 
   return std::make_unique<SettledEngine>(std::move(engine), *nic_cache_);
 }
 
+std::string Server::open_messages() {
+  const auto& ucx = options_.listen.ucx;
+  if (!ucx.has_value()) return "";
+  std::string failure = io::open_ucx_ports(
+      {ucx->host, ucx->port, options_.server.threads, one_sided_ != nullptr}, &message_ports_);
+  if (!failure.empty() || one_sided_ == nullptr) return failure;
+  one_sided_->start(backend_->nic_cache_access());
+  return one_sided_->open(*message_ports_[0]);
+}
+
 // The worker serves active messages too.
 void Server::join_messages(WorkerThread& worker, io::AmPort& port) {
   io::AmTransportConfig config;
   config.idle_timeout_s = options_.server.idle_timeout_s;
   config.stall_timeout_s = options_.server.stall_timeout_s;
   config.admin = options_.listen.ucx->admin;
+  config.client_memory_max = options_.listen.ucx_client_bytes;
   config.address = ucx_text();
+  if (one_sided_ != nullptr) {
+    config.slots = one_sided_->description();
+    config.copy = [this](Bytes key) { one_sided_->copy(key); };
+  }
   worker.messages = std::make_unique<io::AmTransport>(config, port, acceptor_->budget());
   worker.joined = std::make_unique<io::JoinedTransport>(*worker.transport, *worker.messages);
 }
@@ -472,6 +491,7 @@ void Server::finish_stop() {
   for (WorkerThread& worker : workers_) {
     if (worker.thread.joinable()) worker.thread.join();
   }
+  if (one_sided_ != nullptr) one_sided_->stop();
   nic_cache_store_.reset();  // the cache has stopped, and the store's users leave it
   long_replies_.stop();
   watchers_->stop();

@@ -34,6 +34,7 @@
 #include "options/process.h"
 #include "server/backend.h"
 #include "server/metrics.h"
+#include "server/one_sided.h"
 #include "server/open_nic_cache.h"
 #include "server/stats_source.h"
 #include "worker/frame_worker.h"
@@ -128,6 +129,7 @@ class Server {
   std::string open_sockets();
   std::string open_backend();
   std::string make_workers();
+  std::string open_messages();
   void join_messages(WorkerThread& worker, io::AmPort& port);
   std::string make_frame_worker(FrameThread& frames);
   uint16_t frames_udp_port() const;
@@ -156,6 +158,7 @@ class Server {
   std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
   std::unique_ptr<nic_cache::StoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
+  std::unique_ptr<OneSided> one_sided_;             // likewise
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<io::TlsServer> tls_;  // null without -Z
   std::unique_ptr<io::Acceptor> acceptor_;

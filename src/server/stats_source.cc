@@ -236,16 +236,29 @@ void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
       {"ucx_broken_rules", &io::AmCounters::broken_rules},
       {"ucx_failed", &io::AmCounters::failed},
       {"ucx_restarts", &io::AmCounters::restarts},
+      {"ucx_values_waited", &io::AmCounters::values_waited},
+      {"ucx_values_refused", &io::AmCounters::values_refused},
   };
   uint64_t endpoints = 0;
   uint64_t opened = 0;
+  uint64_t unread = 0;
+  uint64_t unread_most = 0;
   for (const Worker& worker : workers_) {
+    unread += worker.messages->unread_bytes();
+    unread_most = std::max(unread_most, worker.messages->am_counters().unread_most.get());
     endpoints += worker.messages->stream_count();
     opened += worker.messages->counters().connections_opened.get();
   }
   snapshot.counters[admin::StatCounter::kTotalConnections] += opened;
   snapshot.own.emplace_back("ucx_endpoints", endpoints);
   snapshot.own.emplace_back("ucx_opened", opened);
+  snapshot.own.emplace_back("ucx_client_memory", workers_[0].messages->client_memory_max());
+  snapshot.own.emplace_back("ucx_unread_bytes", unread);
+  snapshot.own.emplace_back("ucx_unread_most", unread_most);
+  if (slots_ != nullptr) {
+    snapshot.own.emplace_back("ucx_slots_filled", slots_->fills());
+    snapshot.own.emplace_back("ucx_slots_dropped", slots_->drops());
+  }
   for (const auto& [name, counter] : kNames) {
     uint64_t sum = 0;
     for (const Worker& worker : workers_) sum += (worker.messages->am_counters().*counter).get();

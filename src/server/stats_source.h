@@ -16,6 +16,7 @@
 #include "io/socket/tls/handshakes.h"
 #include "io/socket/tls/tls.h"
 #include "io/ucx/am_transport.h"
+#include "io/ucx/item_slots.h"
 #include "nic_cache/nic_cache.h"
 #include "request/counters.h"
 #include "server/backend.h"
@@ -37,6 +38,9 @@ class ServerStats final : public admin::StatsSource {
 
   // The NIC cache, if there is one.
   void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
+
+  // The copies of --ucx-one-sided, or null.
+  void set_slots(const io::ItemSlots* slots) { slots_ = slots; }
 
   // The same for a port of Ethernet frames.
   void add_frames(const request::Counters& counters, const io::FramePort& port);
@@ -79,6 +83,7 @@ class ServerStats final : public admin::StatsSource {
   const io::Handshakes* handshakes_;
   const uint32_t started_at_;  // server second; with -e not the first one
   const nic_cache::NicCache* nic_cache_ = nullptr;
+  const io::ItemSlots* slots_ = nullptr;
   std::vector<Worker> workers_;
   std::vector<Frames> frames_;
 };

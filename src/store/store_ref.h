@@ -189,6 +189,8 @@ struct StoreRef {
   // Keeps the memory of an item unchanged, beyond the batch, until unpin(). 0: too much is pinned;
   // the caller copies the value or waits. REQUIRES: inside the epoch in which `item` was found.
   WC_HD uint32_t pin(const Item& item, PinNeed need) const { return pin_item(core, item, need); }
+  // Bytes of the store that a pin of the item keeps. REQUIRES: as pin().
+  WC_HD uint64_t pinned_by(const Item& item) const { return pinned_by_item(core, item); }
   // pin() would refuse now, except for items in segments that are pinned already.
   WC_HD bool pins_are_exhausted() const { return pins_exhausted(core); }
   // From any thread, inside an epoch or not; once for each pin().

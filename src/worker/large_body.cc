@@ -16,12 +16,16 @@ using io::RxChunk;
 
 // Starts to receive a body. Returns false if it cannot be stored: its refused frame is then in the
 // batch, and frame() discards the body.
-bool Worker::begin_body(Session& session, protocol::Frame frame, const Plan& plan) {
+bool Worker::begin_body(const RxChunk& chunk, Session& session, protocol::Frame frame, Plan& plan) {
   frame.entry = plan.entry;
   WC_ASSERT(session.incoming_body == 0 && frame.head_size <= kLargeHeadMax);
   // A client that has not logged in gets no memory of the store.
   if (config_.authentication && !session.authenticated) {
     return refuse_body(session, frame, Status::kTooLarge);
+  }
+  if (WC_UNLIKELY(chunk.value_memory_max != 0 && frame.body_size > chunk.value_memory_max)) {
+    ++plan.bodies_refused;
+    return refuse_body(session, frame, Status::kOverShare);
   }
   try {
     session.incoming_body = body_pool_.take();

@@ -303,6 +303,7 @@ void Worker::open_entry(const RxChunk& chunk, const Session& session, Plan& plan
   entry.first_frame = plan.first_frame;
   entry.datagram = chunk.datagram;
   entry.admin = chunk.admin;
+  entry.value_memory_max = chunk.value_memory_max;
   if (WC_UNLIKELY(config_.authentication)) {
     entry.authenticated = session.authenticated;
     entry.failed_logins = session.failed_logins;
@@ -394,7 +395,10 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
         session.closing = session.refused = true;
         return;
       case protocol::FrameEnd::kLargeBody:
-        if (begin_body(session, result.large, plan) && !continue_body(chunk, session, plan)) return;
+        if (begin_body(chunk, session, result.large, plan) &&
+            !continue_body(chunk, session, plan)) {
+          return;
+        }
         break;
     }
   }
@@ -487,6 +491,12 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next.close = true;
     plan.next.refused = session.refused;
     plan.next.long_reply = long_reply;
+  }
+  plan.next.values_refused = plan.bodies_refused;
+  if (WC_UNLIKELY(chunk.value_memory_max != 0 && plan.entry != kNoEntry)) {
+    const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];
+    plan.next.values_wait = entry.values_wait;
+    plan.next.values_refused += entry.values_refused;
   }
   // A body can be received directly into the store only if all input before it is consumed.
   if (plan.next.consumed < chunk.size && !plan.next.body.empty()) {

@@ -84,10 +84,11 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   struct Plan {
     io::RxNext next;
     uint32_t entry = kNoEntry;
-    uint32_t first_frame = 0;  // index in the batch, after the frame of a large body
-    uint32_t framed_end = 0;   // bytes of the chunk that are consumed if all frames are done
-    uint32_t body = 0;         // id of the LargeBody whose frame is the entry's first; 0: none
-    bool secret = false;       // the client had not logged in (-Y): not for the log
+    uint32_t first_frame = 0;     // index in the batch, after the frame of a large body
+    uint32_t framed_end = 0;      // bytes of the chunk that are consumed if all frames are done
+    uint32_t body = 0;            // id of the LargeBody whose frame is the entry's first; 0: none
+    uint32_t bodies_refused = 0;  // that exceed RxChunk::value_memory_max
+    bool secret = false;          // the client had not logged in (-Y): not for the log
     bool not_reached = false;  // the batch was full before the chunk's end (a datagram: before it)
   };
 
@@ -119,7 +120,7 @@ class Worker final : private io::SessionObserver, private io::PinReleaser {
   void open_entry(const io::RxChunk& chunk, const Session& session, Plan& plan);
   void close_entry(Plan& plan);
   void note_body(const io::RxChunk& chunk, const Session& session);
-  bool begin_body(Session& session, protocol::Frame frame, const Plan& plan);
+  bool begin_body(const io::RxChunk& chunk, Session& session, protocol::Frame frame, Plan& plan);
   bool refuse_body(Session& session, protocol::Frame frame, Status why);
   uint32_t key_size_of(LargeBody& body);
   bool reserve_body(Session& session, size_t present, Plan& plan);

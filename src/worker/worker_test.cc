@@ -257,6 +257,19 @@ TEST_F(WorkerTest, WithoutSpaceALargeBodyIsSwallowed) {
             "ERROR " + std::to_string(static_cast<int>(Status::kOutOfMemory)) + "\r\nVERSION\r\n");
 }
 
+TEST_F(WorkerTest, ABodyAboveWhatTheClientMayHoldIsSwallowed) {
+  start();
+  const std::string big(3 * Worker::kInlineBodyMax, 'b');
+  transport_.value_memory_max = big.size();
+  EXPECT_EQ(ask(set("big", big) + "get big\r\n"), "STORED\r\n" + value("big", big) + "END\r\n");
+  EXPECT_EQ(transport_.values_refused, 0u);
+  const std::string error =
+      "ERROR " + std::to_string(static_cast<int>(Status::kOverShare)) + "\r\n";
+  EXPECT_EQ(ask("version\r\n" + set("more", big + "b") + set("big", big) + "get more\r\n"),
+            "VERSION\r\n" + error + "STORED\r\nEND\r\n");
+  EXPECT_EQ(transport_.values_refused, 1u);
+}
+
 TEST_F(WorkerTest, ALargeBodyReservesNothingBeforeMuchOfItHasCome) {
   start();
   const std::string big(3 * Worker::kInlineBodyMax, 'b');

@@ -93,6 +93,10 @@ bool play(RawClient& client, std::string_view scenario) {
   } else if (scenario == "get-announced") {  // values wait to be fetched, and never are
     client.bytes("get large large large large\r\n");
     client.run([&] { return client.announced() > 0 || client.closed(); });
+  } else if (scenario == "get-many") {  // much more than a client may hold; it fetches nothing
+    for (int i = 0; i < 50; ++i)
+      client.bytes("get large large large large large large large large large large\r\n");
+    client.run([&] { return client.announced() > 0 || client.closed(); });
   } else if (scenario == "no-reading") {  // asks for much and never looks at replies
     for (int i = 0; i < 30; ++i) client.bytes("get small small small small small small small\r\n");
   } else {
@@ -105,7 +109,7 @@ bool play(RawClient& client, std::string_view scenario) {
 int move_values(const std::string& host, uint16_t port, const std::string& key) {
   using client::Channel;
   std::string failure;
-  const auto connector = client::make_am_connector(&failure);
+  const auto connector = client::make_am_connector(false, &failure);
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::unique_ptr<Channel> channel;
   if (connector == nullptr || !connector->connect(host, port, deadline, &channel).empty()) return 1;

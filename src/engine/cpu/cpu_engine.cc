@@ -162,6 +162,11 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     }
     slot.kind = request::plain_kind(request);
     if (slot.kind == request::PlainKind::kSet && prepares) sets_.add(count - 1, request);
+    // Those before it in a group could not wait.
+    if (WC_UNLIKELY((request.bits & protocol::kKeyIsBase64) != 0) &&
+        entries[frame.entry].value_memory_max != 0) {
+      break;
+    }
   }
   return count;
 }
@@ -233,6 +238,9 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
       return;
     }
     run_admin(batch, entry, index, count);
+  } else if (WC_UNLIKELY(waits_for_share(entry, index, count))) {
+    stopped_ = entry.values_wait = true;
+    return;
   } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
     stopped_ = true;
     batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
@@ -386,13 +394,37 @@ bool CpuEngine::must_wait(const BatchEntry& entry, uint32_t index, uint32_t coun
   const request::RequestState& state = group_[index].state;
   if (WC_LIKELY(store::slot_lines(state.hint.slot) < store::kSlotLinesMax)) return false;
   if (state.request.op != protocol::Op::kGet || !context_.store.pins_are_exhausted()) return false;
-  for (uint32_t i = index; i < count && group_[i].entry == open_entry_; ++i) {
-    if ((group_[i].state.request.bits & protocol::kKeyIsBase64) != 0) return false;
-  }
-  if (entry.datagram) return false;
+  if (entry.datagram || !may_wait(index, count)) return false;
   const store::Item& item = *context_.store.core.item_in(state.hint.slot);
   if (item.value_size <= kHeapValueMax) return heap_bytes_ >= kBatchHeapBytesMax;
   return !waited_too_long();
+}
+
+// No later request of the entry in the group has a key that has been decoded.
+bool CpuEngine::may_wait(uint32_t index, uint32_t count) const {
+  for (uint32_t i = index; i < count && group_[i].entry == open_entry_; ++i) {
+    if ((group_[i].state.request.bits & protocol::kKeyIsBase64) != 0) return false;
+  }
+  return true;
+}
+
+// A pin of the item would exceed what the entry's client may hold. The first value of a reply
+// counts by its own size, so that one as large as the limit can be read whatever the segments are.
+bool CpuEngine::exceeds_share(const BatchEntry& entry, const store::Item& item) const {
+  if (WC_LIKELY(entry.value_memory_max == 0)) return false;
+  if (entry_value_memory_ == 0) return item.value_size > entry.value_memory_max;
+  return entry_value_memory_ + context_.store.pinned_by(item) > entry.value_memory_max;
+}
+
+// The request at `index` reads a value that would exceed the share of the entry's client, but not
+// any more when the client has taken those before it: the next batch comes then.
+bool CpuEngine::waits_for_share(const BatchEntry& entry, uint32_t index, uint32_t count) const {
+  if (WC_LIKELY(entry.value_memory_max == 0 || entry_value_memory_ == 0)) return false;
+  const request::RequestState& state = group_[index].state;
+  if (store::slot_lines(state.hint.slot) < store::kSlotLinesMax) return false;
+  return state.request.op == protocol::Op::kGet &&
+         exceeds_share(entry, *context_.store.core.item_in(state.hint.slot)) &&
+         may_wait(index, count);
 }
 
 bool CpuEngine::waited_too_long() {
@@ -405,12 +437,17 @@ bool CpuEngine::waited_too_long() {
 void CpuEngine::answer_pinned(BatchEntry& entry, const request::RequestState& state,
                               protocol::Result& result) {
   uint32_t pin = state.pin;
+  if (WC_UNLIKELY(exceeds_share(entry, *state.item))) {
+    if (pin != 0) context_.store.unpin(pin);
+    return answer_over_share(entry, state, result);
+  }
   if (pin == 0) {
     const bool may = result.value_size <= kInlineValueMax;
     pin = context_.store.pin(*state.item, may ? store::PinNeed::kMay : store::PinNeed::kMust);
   }
   if (pin == 0) return answer_unpinned(entry, state, result);
   if (result.value_size > kHeapValueMax) pins_refused_ = false;
+  entry_value_memory_ += context_.store.pinned_by(*state.item);
   writer_.advance(protocol::compose_head(state.request, result, context_.input, writer_.cursor()));
   store::ValuePieces pieces = context_.store.pieces(*state.item);
   uint32_t left = result.value_size;
@@ -432,6 +469,26 @@ void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& 
   counters_.add(request::Counter::kLargeMissed);
   result = {};
   result.outcome = protocol::Outcome::kMiss;
+  answer_copied(state, result);
+}
+
+// The value would exceed what the client may hold, and cannot wait: it is longer than that alone,
+// or has become large since the request was decoded. A copy counts as unsent output. Between the
+// values of a multiget the answer is a miss, as above.
+void CpuEngine::answer_over_share(BatchEntry& entry, const request::RequestState& state,
+                                  protocol::Result& result) {
+  if (result.value_size <= kInlineValueMax) return answer_copied(state, result);
+  const bool fits = result.value_size <= entry.value_memory_max;
+  if (fits && result.value_size <= kHeapValueMax && heap_bytes_ < kBatchHeapBytesMax) {
+    return answer_from_heap(entry, state, result);
+  }
+  const protocol::Request& request = state.request;
+  const bool between =
+      request.protocol == protocol::Protocol::kText && (request.bits & protocol::kLastKey) == 0;
+  ++entry.values_refused;
+  result = {};
+  result.outcome = between ? protocol::Outcome::kMiss : protocol::Outcome::kError;
+  result.status = Status::kOverShare;
   answer_copied(state, result);
 }
 
@@ -461,6 +518,7 @@ void CpuEngine::answer_from_heap(BatchEntry& entry, const request::RequestState&
 void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   open_entry_ = entry;
   entry_reply_bytes_ = 0;
+  entry_value_memory_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
   const uint16_t user = batch.entries[entry].user;

@@ -127,6 +127,11 @@ class CpuEngine final : public Engine {
   void close_entry(Batch& batch);
   void fail_datagram(Batch& batch, BatchEntry& entry, Bytes error);
   bool must_wait(const BatchEntry& entry, uint32_t index, uint32_t count);
+  bool exceeds_share(const BatchEntry& entry, const store::Item& item) const;
+  bool waits_for_share(const BatchEntry& entry, uint32_t index, uint32_t count) const;
+  bool may_wait(uint32_t index, uint32_t count) const;
+  void answer_over_share(BatchEntry& entry, const request::RequestState& state,
+                         protocol::Result& result);
   bool waited_too_long();
   void drop_hints(uint32_t from, uint32_t count);
 
@@ -147,7 +152,8 @@ class CpuEngine final : public Engine {
   uint32_t open_entry_;             // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;  // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;
-  uint32_t entry_admin_ = 0;  // administrative commands of the open entry that have run
+  uint64_t entry_value_memory_ = 0;  // that the pins of the open entry's replies hold, in bytes
+  uint32_t entry_admin_ = 0;         // administrative commands of the open entry that have run
   AdminBudget admin_budget_;
   uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
   bool wants_keys_ = false;

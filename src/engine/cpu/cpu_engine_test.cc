@@ -316,5 +316,115 @@ TEST_F(CpuEngineTest, WhereNothingCanBeReclaimedTheAnswerIsAnError) {
   EXPECT_EQ(say("get a\r\n"), "END\r\n");
 }
 
+// What a client may hold by values that it does not take (BatchEntry::value_memory_max). A value of
+// kShared bytes is longer than a segment.
+constexpr uint32_t kShared = 100'000;
+constexpr uint64_t kHeldByOne = store::item_footprint(1, kShared);
+
+class CpuEngineShareTest : public CpuEngineTest {
+ protected:
+  void SetUp() override {
+    CpuEngineTest::SetUp();
+    for (const char* key : {"a", "b", "c", "d"}) say(set(key, std::string(kShared, *key)));
+  }
+
+  void run_with(TestBatch& batch, const std::string& text, uint64_t value_memory_max) {
+    batch.add(text);
+    batch.entry(0).value_memory_max = value_memory_max;
+    run(batch);
+    for (uint32_t pin : batch.pins()) engine_->release(pin);
+  }
+
+  static std::string values(const std::string& keys) {
+    std::string text;
+    for (const char key : keys) {
+      text += std::string("VALUE ") + key + " 0 " + std::to_string(kShared) + "\r\n" +
+              std::string(kShared, key) + "\r\n";
+    }
+    return text;
+  }
+  static constexpr char kRefused[] = "SERVER_ERROR value exceeds the memory of one client\r\n";
+};
+
+TEST_F(CpuEngineShareTest, ValuesWaitForThoseBeforeThem) {
+  TestBatch exact;
+  run_with(exact, "get a b c\r\nget d\r\n", 3 * kHeldByOne);
+  EXPECT_EQ(exact.reply(0), values("abc") + "END\r\n");
+  EXPECT_EQ(exact.entry(0).frames_done, 3u);
+  EXPECT_TRUE(exact.entry(0).values_wait);
+  EXPECT_EQ(exact.pins().size(), 3u);
+  EXPECT_EQ(exact.entry(0).values_refused, 0u);
+  TestBatch less;
+  run_with(less, "get a b c\r\n", 3 * kHeldByOne - 1);
+  EXPECT_EQ(less.reply(0), values("ab"));
+  EXPECT_TRUE(less.entry(0).values_wait);
+  TestBatch none_waits;
+  run_with(none_waits, "get a b\r\nget x\r\n", 2 * kHeldByOne);
+  EXPECT_EQ(none_waits.reply(0), values("ab") + "END\r\nEND\r\n");
+  EXPECT_FALSE(none_waits.entry(0).values_wait);
+}
+
+TEST_F(CpuEngineShareTest, OthersInTheBatchAreNotConcerned) {
+  TestBatch batch;
+  batch.add("get a b c\r\n");
+  batch.add("get a b c\r\n");
+  batch.entry(0).value_memory_max = kHeldByOne;
+  run(batch);
+  for (uint32_t pin : batch.pins()) engine_->release(pin);
+  EXPECT_EQ(batch.reply(0), values("a"));
+  EXPECT_EQ(batch.reply(1), values("abc") + "END\r\n");
+  EXPECT_FALSE(batch.entry(1).values_wait);
+}
+
+// Only those could be read never.
+TEST_F(CpuEngineShareTest, AValueAboveTheLimitIsRefused) {
+  TestBatch exact;
+  run_with(exact, "get a\r\nget b\r\n", kShared);
+  EXPECT_EQ(exact.reply(0), values("a") + "END\r\n");
+  TestBatch above;
+  run_with(above, "get a\r\nmg a v\r\ngat 0 a\r\nget x\r\n", kShared - 1);
+  EXPECT_EQ(above.reply(0), std::string(kRefused) + kRefused + kRefused + "END\r\n");
+  EXPECT_EQ(above.entry(0).values_refused, 3u);
+  EXPECT_TRUE(above.pins().empty());
+  say("set s 0 0 1\r\ns\r\n");
+  TestBatch between;  // an error there would not be understood
+  run_with(between, "get a s\r\nget s a\r\nmg a s\r\n", kShared - 1);
+  EXPECT_EQ(between.reply(0), "VALUE s 0 1\r\ns\r\nEND\r\nVALUE s 0 1\r\ns\r\n" +
+                                  std::string(kRefused) + "HD s100000\r\n");
+  EXPECT_EQ(between.entry(0).values_refused, 2u);
+}
+
+// A decoded key cannot wait; its value is copied, and a copy counts as unsent output.
+TEST_F(CpuEngineShareTest, ValuesThatCannotWaitAreCopied) {
+  const std::string value = "VA 100000\r\n" + std::string(kShared, 'a') + "\r\n";
+  std::string asked;
+  for (int i = 0; i < 8; ++i) asked += "mg YQ== b v\r\n";
+  TestBatch batch;
+  run_with(batch, asked, kHeldByOne);
+  EXPECT_EQ(batch.pins().size(), 1u);
+  EXPECT_EQ(batch.entry(0).frames_done, 3u);  // a stream's slice of 256 KB
+  EXPECT_EQ(batch.reply(0), value + value + value);
+}
+
+TEST_F(CpuEngineShareTest, ValuesThatFitTheReplyAreCopied) {
+  const std::string small(kInlineValueMax - 1000, 's');
+  say(set("s", small));
+  const std::string value = "VALUE s 0 " + std::to_string(small.size()) + "\r\n" + small + "\r\n";
+  TestBatch batch;
+  run_with(batch, "get s s s\r\n", 64 * 1024);
+  EXPECT_EQ(batch.reply(0), value + value + value + "END\r\n");
+  EXPECT_EQ(batch.pins().size(), 1u);
+}
+
+// A set before it in the same group has made the value large.
+TEST_F(CpuEngineShareTest, AValueThatHasBecomeLargeIsCopied) {
+  TestBatch batch;
+  const std::string value(60'000, 'v');
+  run_with(batch, "get a\r\n" + set("new", value) + "get new\r\n", kHeldByOne);
+  EXPECT_EQ(batch.reply(0),
+            values("a") + "END\r\nSTORED\r\nVALUE new 0 60000\r\n" + value + "\r\nEND\r\n");
+  EXPECT_EQ(batch.pins().size(), 1u);
+}
+
 }  // namespace
 }  // namespace warpcache::engine

@@ -14,12 +14,14 @@ inline constexpr uint8_t kAmVersion = 1;
 
 // The header's handler: what the receiver does with the message.
 enum class AmHandler : uint8_t {
-  kHello = 1,    // client, first message; no data
-  kWelcome = 2,  // server, its answer; data: AmWelcome
+  kHello = 1,    // client, first message; no data, or kAmAsksForSlots
+  kWelcome = 2,  // server, its answer; data: AmWelcome; and SlotRegion (item_slots.h) and a key,
+                 // where the client has asked and the server has slots
   kBytes = 3,    // data: the next bytes of the stream
   kTaken = 4,    // no data: reports AmHeader::taken
   kBye = 5,      // last message of its sender; data: why, as text, or nothing. A server answers
                  // a client's requests first, then it says so too, and the client closes
+  kCopy = 6,     // client that was given a SlotRegion; data: a key whose item is to be copied
 };
 
 struct AmHeader {
@@ -39,6 +41,8 @@ struct AmWelcome {
 };
 static_assert(sizeof(AmWelcome) == 16);
 static_assert(std::endian::native == std::endian::little);
+
+inline constexpr uint8_t kAmAsksForSlots = 1;  // one byte
 
 // With UCX's own headers, an eager message of this size fits into one buffer of shared memory.
 inline constexpr uint32_t kAmEagerMax = 8000;

@@ -31,6 +31,8 @@ void AmTransport::complete_stream(const RxBurst& burst, const Completion& comple
   stream.need = next.need;
   stream.more_now = next.more_now;
   if (next.more_now) counters_.yields.add(1);
+  if (WC_UNLIKELY(next.values_wait)) am_counters_.values_waited.add(1);
+  if (WC_UNLIKELY(next.values_refused != 0)) am_counters_.values_refused.add(next.values_refused);
   stream.closing = next.close || stream.ends;
   const bool kept = keep_left_over(stream, burst.arena.data + chunk.offset, completion);
   streams_[number]->in_body.store(stream.need != 0 || !stream.body.empty(),
@@ -112,6 +114,7 @@ void AmTransport::send_out(AmOut& out) {
       counters_.replies_deferred.add(1);
       if (out.rendezvous) {
         ++stream.pinned;
+        count_unread(stream, out.size);
       } else {
         output_bytes_ += sizeof(AmOut);
       }
@@ -167,6 +170,14 @@ void AmTransport::release_later(uint32_t number, const ReplySpan& span) {
   if (stream.pinned == 0) release_all(stream);
 }
 
+// `more` may be the negative of a number.
+void AmTransport::count_unread(AmStream& stream, uint64_t more) {
+  stream.unread += more;
+  unread_bytes_.store(unread_bytes() + more, std::memory_order_relaxed);
+  const uint64_t most = am_counters_.unread_most.get();
+  if (stream.unread > most) am_counters_.unread_most.add(stream.unread - most);
+}
+
 void AmTransport::release_all(AmStream& stream) {
   for (const uint32_t pin : stream.pins) releaser_->release(pin);
   stream.pins.clear();
@@ -185,6 +196,7 @@ void AmTransport::sent(AmSend& message, bool whole) {
   const uint32_t number = out.endpoint;
   AmStream& stream = stream_of(number);
   if (out.rendezvous) {
+    count_unread(stream, 0 - uint64_t{out.size});
     if (--stream.pinned == 0) release_all(stream);
   } else {
     output_bytes_ -= sizeof(AmOut);

@@ -88,6 +88,13 @@ class AmPort {
   // The data is not wanted.
   virtual void drop(uint32_t endpoint, AmRemote data) = 0;
 
+  // Lets clients of this and all ports of the process read `memory` by themselves until the ports'
+  // end, without this thread where the transport can: an experiment. `key`: what they need for it.
+  // Returns the error as text, or "".
+  virtual std::string expose(MutableBytes /*memory*/, std::string* /*key*/) {
+    return "the port has no reads of one side";
+  }
+
   // The address of the other side, as text.
   virtual std::string peer(uint32_t endpoint) const = 0;
 

@@ -59,6 +59,7 @@ struct AmStream {
   bool closing = false;      // ends as soon as nothing is unsent
   bool half_closed = false;  // its kBye has come: ends when its requests are answered
   bool greeted = false;      // its kHello has come
+  bool has_slots = false;    // it knows where copies lie
   const char* why = "";      // said with the last message
   bool ends = false;         // broke the rules: nothing more is taken
   bool broken = false;       // is in AmTransport::broken_
@@ -71,6 +72,7 @@ struct AmStream {
   uint32_t under_way = 0;      // messages that are not sent yet
   std::vector<AmOut*> unsent;  // these
   uint32_t pinned = 0;         // of these messages: from the store
+  uint64_t unread = 0;         // bytes of these messages
   std::vector<uint32_t> pins;  // to be released when `pinned` is 0
   BytePipe* long_reply = nullptr;
   uint32_t active_at = 0;  // second of the last progress

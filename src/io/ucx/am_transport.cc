@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
@@ -144,7 +145,9 @@ void AmTransport::received(uint32_t endpoint, Bytes header, Bytes data) {
     case AmHandler::kBytes:
       return take_bytes(endpoint, stream, data);
     case AmHandler::kHello:
-      return greet(endpoint, stream);
+      return greet(endpoint, stream, data);
+    case AmHandler::kCopy:
+      return copy_item(endpoint, stream, data);
     case AmHandler::kTaken:
       return;
     case AmHandler::kBye:
@@ -156,11 +159,21 @@ void AmTransport::received(uint32_t endpoint, Bytes header, Bytes data) {
   break_rules(endpoint, "there is no such handler");
 }
 
-void AmTransport::greet(uint32_t number, AmStream& stream) {
+void AmTransport::greet(uint32_t number, AmStream& stream, Bytes hello) {
   stream.greeted = true;
-  const AmWelcome welcome = {kAmWindow, kAmEagerMax, kAmRendezvousMax, kAmAnnouncedMax};
-  send_control(number, AmHandler::kWelcome,
-               {reinterpret_cast<const uint8_t*>(&welcome), sizeof welcome});
+  const AmWelcome numbers = {kAmWindow, kAmEagerMax, kAmRendezvousMax, kAmAnnouncedMax};
+  std::string welcome(reinterpret_cast<const char*>(&numbers), sizeof numbers);
+  stream.has_slots = !config_.slots.empty() && hello.size == 1 && hello[0] == kAmAsksForSlots;
+  if (stream.has_slots) welcome += config_.slots;
+  send_control(number, AmHandler::kWelcome, bytes_of(std::string_view(welcome)));
+}
+
+void AmTransport::copy_item(uint32_t number, AmStream& stream, Bytes key) {
+  constexpr size_t kKeyMax = 250;
+  if (!stream.has_slots || key.size == 0 || key.size > kKeyMax) {
+    return break_rules(number, "a key to be copied that is none, or without slots");
+  }
+  config_.copy(key);
 }
 
 void AmTransport::take_bytes(uint32_t number, AmStream& stream, Bytes data) {
@@ -221,6 +234,7 @@ void AmTransport::add_chunk(uint32_t number, uint32_t size, uint32_t body_receiv
   chunk.size = size;
   chunk.body_received = body_received;
   chunk.admin = config_.admin;
+  chunk.value_memory_max = config_.client_memory_max;
   chunk.session = &stream.session;
   chunk.connection_id = stream.id;
   if (!stream.announced.empty() && size == visible(stream)) {

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,21 +37,29 @@ struct AmTransportConfig {
   uint32_t stall_timeout_s = 0;                    // likewise
   uint64_t output_bytes_max = uint64_t{64} << 20;  // likewise
   bool admin = true;                               // see RxChunk
+  uint64_t client_memory_max = 0;                  // RxChunk::value_memory_max, of each endpoint
   std::string address = {};                        // --ucx, for list_connections()
+  // For clients that read copies by themselves (item_slots.h): a SlotRegion and a key, and who
+  // copies an item. Empty: there are none.
+  std::string slots = {};
+  std::function<void(Bytes key)> copy = {};
 };
 
 // Counters beside those of every transport.
 struct alignas(64) AmCounters {
   Counter messages_received;
   Counter messages_sent;
-  Counter fetched_bytes;  // by rendezvous, straight into the store
-  Counter device_bytes;   // of these: into a device's memory
-  Counter copied_bytes;   // by rendezvous, through a buffer
-  Counter pinned_bytes;   // sent by rendezvous from the store
-  Counter refused;        // endpoints above the limit on connections (-c)
-  Counter broken_rules;   // closed because a client broke the rules of am_layout.h
-  Counter restarts;       // of the port, which was stuck or did not end an endpoint
-  Counter failed;         // endpoints whose client went without a word
+  Counter fetched_bytes;   // by rendezvous, straight into the store
+  Counter device_bytes;    // of these: into a device's memory
+  Counter copied_bytes;    // by rendezvous, through a buffer
+  Counter pinned_bytes;    // sent by rendezvous from the store
+  Counter refused;         // endpoints above the limit on connections (-c)
+  Counter broken_rules;    // closed because a client broke the rules of am_layout.h
+  Counter restarts;        // of the port, which was stuck or did not end an endpoint
+  Counter failed;          // endpoints whose client went without a word
+  Counter values_waited;   // times that values waited for those of the same client before them
+  Counter values_refused;  // values above what a client may hold
+  Counter unread_most;     // the most bytes that an endpoint had not fetched at a time
 };
 
 class AmTransport final : public AmReceiver {
@@ -89,6 +98,9 @@ class AmTransport final : public AmReceiver {
 
   const TransportCounters& counters() const { return counters_; }
   const AmCounters& am_counters() const { return am_counters_; }
+  // Any thread: bytes of values that wait to be fetched by clients, by rendezvous from the store.
+  uint64_t unread_bytes() const { return unread_bytes_.load(std::memory_order_relaxed); }
+  uint64_t client_memory_max() const { return config_.client_memory_max; }
   uint32_t stream_count() const { return stream_count_.load(std::memory_order_relaxed); }
 
   // Any thread; as in SocketTransport.
@@ -116,7 +128,8 @@ class AmTransport final : public AmReceiver {
   enum class Mode : uint8_t { kRunning, kDraining, kStopping };
 
   bool take_header(AmStream& stream, uint32_t number, Bytes header, AmHeader& parsed);
-  void greet(uint32_t number, AmStream& stream);
+  void greet(uint32_t number, AmStream& stream, Bytes hello);
+  void copy_item(uint32_t number, AmStream& stream, Bytes key);
   void take_bytes(uint32_t number, AmStream& stream, Bytes data);
   bool deliver_direct(uint32_t number, AmStream& stream, Bytes data);
   uint32_t visible(const AmStream& stream) const;
@@ -139,6 +152,7 @@ class AmTransport final : public AmReceiver {
   void send_pinned(uint32_t number, const ReplySpan& span);
   void release_later(uint32_t number, const ReplySpan& span);
   void release_all(AmStream& stream);
+  void count_unread(AmStream& stream, uint64_t more);
   void send_control(uint32_t number, AmHandler handler, Bytes data);
   void after_sending(uint32_t number);
   void pump_long_reply(uint32_t number);
@@ -183,6 +197,7 @@ class AmTransport final : public AmReceiver {
   std::vector<MutableBytes> windows_;
   std::vector<std::unique_ptr<AmOut>> spare_;
   uint64_t output_bytes_ = 0;  // copied and under way, of all streams
+  std::atomic<uint64_t> unread_bytes_{0};
   std::atomic<uint32_t> now_s_;
   uint32_t swept_at_s_ = 0;
   uint64_t bodies_refused_before_ = 0;

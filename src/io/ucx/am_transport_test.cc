@@ -85,7 +85,8 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   MemoryAmPort port_;
   WakeEvent freed_;
   ConnectionBudget budget_{8, freed_};
-  AmTransport transport_{{}, port_, budget_};
+  static constexpr uint64_t kClientMemory = 12'345'678;
+  AmTransport transport_{{.client_memory_max = kClientMemory}, port_, budget_};
   RxBurst bursts_[2];
   std::vector<MutableBytes> windows_;
   MutableBytes device_;
@@ -341,6 +342,33 @@ TEST_F(AmTransportTest, AfterAByeWhatCameIsAnsweredFirst) {
   EXPECT_EQ(port_.sent[1].header.handler, AmHandler::kBye);
 }
 
+TEST_F(AmTransportTest, ValuesThatAreNotFetchedAreCounted) {
+  const std::string value(20'000, 'v');
+  open();
+  bytes("get a b\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get a b\r\n"));
+  EXPECT_EQ(chunk().value_memory_max, kClientMemory);
+  port_.done_at_once = false;
+  complete({.consumed = 9, .values_wait = true, .values_refused = 2},
+           {span(value, 5), span(value, 6)});
+  EXPECT_EQ(transport_.unread_bytes(), 40'000u);
+  EXPECT_EQ(transport_.am_counters().values_waited.get(), 1u);
+  EXPECT_EQ(transport_.am_counters().values_refused.get(), 2u);
+  port_.finish();
+  EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_EQ(transport_.unread_bytes(), 0u);
+  EXPECT_EQ(transport_.am_counters().unread_most.get(), 40'000u);
+  bytes("get c\r\n");
+  EXPECT_THAT(receive(), ElementsAre("get c\r\n"));
+  complete({.consumed = 7}, {span(value, 7)});
+  EXPECT_EQ(transport_.unread_bytes(), 20'000u);
+  port_.fail(0);
+  port_.finish(false);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(receive(), IsEmpty());
+  EXPECT_EQ(transport_.unread_bytes(), 0u);
+  EXPECT_EQ(transport_.am_counters().unread_most.get(), 40'000u);
+}
+
 TEST_F(AmTransportTest, TheLimitOnConnectionsHolds) {
   for (uint32_t i = 0; i < 10; ++i) port_.open(i);
   EXPECT_THAT(receive(), IsEmpty());
@@ -395,6 +423,7 @@ TEST_F(AmTransportTest, WhatAStuckPortForgetsIsLetGo) {
   }
   EXPECT_EQ(port_.restarts, 1u);
   EXPECT_THAT(released_, IsEmpty());  // the client may still read
+  EXPECT_EQ(transport_.unread_bytes(), 0u);
   for (int i = 0; i < 600 && released_.empty(); ++i) {
     EXPECT_THAT(receive(), IsEmpty());
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -16,7 +16,8 @@ namespace warpcache::io {
 struct UcxSettings {
   std::string host;  // empty: every interface of IPv4
   uint16_t port = 0;
-  uint32_t ports = 1;  // of active messages, each for one thread
+  uint32_t ports = 1;      // of active messages, each for one thread
+  bool one_sided = false;  // AmPort::expose() will be called
 };
 
 // Opens the ports and listens with the first one, which must be destroyed first: each endpoint is

@@ -103,14 +103,14 @@ std::string peer_of(ucp_conn_request_h request) {
 
 }  // namespace
 
-std::string UcxContext::open(std::shared_ptr<UcxContext>* context) {
+std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_sided) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed("reading UCX's configuration", status);
   set_defaults(config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (one_sided ? UCP_FEATURE_RMA : 0);
   params.mt_workers_shared = 1;
   std::shared_ptr<UcxContext> made(new UcxContext);
   status = ucp_init(&params, config, &made->handle_);
@@ -127,7 +127,26 @@ std::string UcxContext::open(std::shared_ptr<UcxContext>* context) {
 }
 
 UcxContext::~UcxContext() {
+  for (const ucp_mem_h memory : exposed_) (void)ucp_mem_unmap(handle_, memory);
   if (handle_ != nullptr) ucp_cleanup(handle_);
+}
+
+std::string UcxContext::expose(MutableBytes memory, std::string* key) {
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = memory.data;
+  params.length = memory.size;
+  ucp_mem_h mapped = nullptr;
+  ucs_status_t status = ucp_mem_map(handle_, &params, &mapped);
+  if (status != UCS_OK) return failed("memory for reads of one side", status);
+  exposed_.push_back(mapped);
+  void* packed = nullptr;
+  size_t size = 0;
+  status = ucp_rkey_pack(handle_, mapped, &packed, &size);
+  if (status != UCS_OK) return failed("a key for reads of one side", status);
+  key->assign(static_cast<const char*>(packed), size);
+  ucp_rkey_buffer_release(packed);
+  return "";
 }
 
 std::string UcxPort::open(std::shared_ptr<UcxContext> context, std::unique_ptr<UcxPort>* port) {
@@ -392,6 +411,8 @@ void UcxPort::report_news() {
 }
 
 void UcxPort::end_one(Endpoint& endpoint) {
+  if (endpoint.remote != nullptr && worker_ != nullptr) ucp_rkey_destroy(endpoint.remote);
+  endpoint.remote = nullptr;
   endpoint.ended = true;
   free_.push_back(endpoint.number);
   receiver_->ended(endpoint.number);
@@ -503,6 +524,38 @@ void UcxPort::on_fetched(void* request, ucs_status_t status, size_t, void* endpo
     one.port->list_news(one);
   }
   one.port->receiver_->fetched(one.number, status == UCS_OK);
+}
+
+void UcxPort::read(uint32_t number, Bytes key, uint64_t address, MutableBytes buffer, Read* read) {
+  Endpoint& endpoint = *endpoints_[number];
+  *read = {Read::State::kFailed, &endpoint};
+  if (endpoint.has_failed || endpoint.closed) return;
+  if (endpoint.remote == nullptr &&
+      ucp_ep_rkey_unpack(endpoint.ep, key.data, &endpoint.remote) != UCS_OK) {
+    endpoint.remote = nullptr;
+    return;
+  }
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = on_read;
+  param.user_data = read;
+  ucs_status_ptr_t const request =
+      ucp_get_nbx(endpoint.ep, buffer.data, buffer.size, address, endpoint.remote, &param);
+  if (request == nullptr) {
+    read->state = Read::State::kDone;
+  } else if (!UCS_PTR_IS_ERR(request)) {
+    read->state = Read::State::kUnderWay;
+    ++endpoint.under_way;
+  }
+}
+
+void UcxPort::on_read(void* request, ucs_status_t status, void* read) {
+  ucp_request_free(request);
+  Read& one = *static_cast<Read*>(read);
+  Endpoint& endpoint = *one.endpoint;
+  endpoint.port->busy_ = true;
+  one.state = status == UCS_OK ? Read::State::kDone : Read::State::kFailed;
+  if (--endpoint.under_way == 0 && endpoint.closed) endpoint.port->list_news(endpoint);
 }
 
 void UcxPort::drop(uint32_t, AmRemote data) { ucp_am_data_release(worker_, data); }

@@ -22,8 +22,8 @@ namespace warpcache::io {
 // UCX's own state, which the ports of a process share.
 class UcxContext {
  public:
-  // Returns the error as text, or "".
-  static std::string open(std::shared_ptr<UcxContext>* context);
+  // Returns the error as text, or "". `one_sided`: for UcxPort::expose() and read().
+  static std::string open(std::shared_ptr<UcxContext>* context, bool one_sided = false);
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;
   ~UcxContext();
@@ -32,15 +32,20 @@ class UcxContext {
   // Whether UCX can move data to and from the memory of CUDA's devices, and whether it is to.
   bool knows_cuda() const { return knows_cuda_; }
   bool reaches_device() const { return reaches_device_; }
+  // As UcxPort::expose().
+  std::string expose(MutableBytes memory, std::string* key);
 
  private:
   UcxContext() = default;
+  std::vector<ucp_mem_h> exposed_;
   ucp_context_h handle_ = nullptr;
   bool knows_cuda_ = false;
   bool reaches_device_ = false;
 };
 
 class UcxPort final : public AmPort {
+  struct Endpoint;
+
  public:
   // Returns the error as text, or "".
   static std::string open(std::shared_ptr<UcxContext> context, std::unique_ptr<UcxPort>* port);
@@ -67,10 +72,24 @@ class UcxPort final : public AmPort {
   bool reaches_device() const override { return context_->reaches_device(); }
   bool fetch_to_device(uint32_t number, AmRemote data, MutableBytes place) override;
   void drop(uint32_t number, AmRemote data) override;
+  std::string expose(MutableBytes memory, std::string* key) override {
+    return context_->expose(memory, key);
+  }
   bool is_stuck() override;
   std::string restart() override;
   void close(uint32_t number) override;
   std::string peer(uint32_t endpoint) const override { return endpoints_[endpoint]->peer; }
+
+  // A read of one side that is under way, and its end. `state` is changed by progress().
+  struct Read {
+    enum class State : uint8_t { kUnderWay, kDone, kFailed };
+    State state = State::kDone;
+    Endpoint* endpoint = nullptr;
+  };
+  // Reads `buffer.size` bytes at `address` in memory that the peer has exposed. `key`: as it gave
+  // it, the same for all reads of an endpoint. `read` and the buffer stay in place while it is
+  // under way, or until the endpoint has ended.
+  void read(uint32_t number, Bytes key, uint64_t address, MutableBytes buffer, Read* read);
 
  private:
   static constexpr unsigned kAmId = 1;
@@ -91,6 +110,7 @@ class UcxPort final : public AmPort {
     bool fetch_failed = false;
     std::string peer;
     std::vector<ucp_dt_iov_t> pieces;  // of the fetch
+    ucp_rkey_h remote = nullptr;       // of read()
   };
 
   explicit UcxPort(std::shared_ptr<UcxContext> context) : context_(std::move(context)) {}
@@ -114,6 +134,7 @@ class UcxPort final : public AmPort {
                               size_t size, const ucp_am_recv_param_t* param);
   static void on_failure(void* endpoint, ucp_ep_h ep, ucs_status_t status);
   static void on_sent(void* request, ucs_status_t status, void* message);
+  static void on_read(void* request, ucs_status_t status, void* read);
   static void on_fetched(void* request, ucs_status_t status, size_t size, void* endpoint);
   static void on_closed(void* request, ucs_status_t status, void* endpoint);
 

@@ -98,6 +98,8 @@ WC_HD inline Answer error_answer(Op op, Status status) {
       return answer(kBinaryUnknownCommand, "Unknown command");
     case Status::kTooLarge:
       return answer(kBinaryTooLarge, "Too large.");
+    case Status::kOverShare:
+      return answer(kBinaryTooLarge, "Value exceeds the memory of one client");
     case Status::kOutOfMemory:
       return out_of_memory(op);
     case Status::kNonNumeric:

@@ -77,6 +77,8 @@ WC_HD inline Bytes error_text(Op op, Status status) {
       return literal("SERVER_ERROR object too large for cache");
     case Status::kOutOfMemory:
       return error_detail::out_of_memory_text(op);
+    case Status::kOverShare:
+      return literal("SERVER_ERROR value exceeds the memory of one client");
     case Status::kNotSupported:
       return literal("SERVER_ERROR not supported");
     case Status::kUnauthenticated:

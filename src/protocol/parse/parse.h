@@ -32,7 +32,10 @@ WC_HD inline void set_refusal(const Frame& frame, Request& request) {
   if (request.op == Op::kInvalid) return;
   request.status = static_cast<Status>(frame.detail);
   request.value_size = frame.body_size;
-  if (request.status != Status::kTooLarge && request.status != Status::kOutOfMemory) return;
+  if (request.status != Status::kTooLarge && request.status != Status::kOutOfMemory &&
+      request.status != Status::kOverShare) {
+    return;
+  }
   const bool plain_set = request.op == Op::kSet && (request.bits & kCasCompare) == 0;
   const bool binary_set = request.protocol == Protocol::kBinary &&
                           (request.binary_opcode == kOpSet || request.binary_opcode == kOpSetQ);

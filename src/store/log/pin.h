@@ -42,6 +42,15 @@ WC_HD inline uint32_t pin_item(const Core& core, const Item& item, PinNeed need)
   return kNoSegment;
 }
 
+// Bytes of the store that a pin of the item keeps from being reused: its segments, and the end of a
+// chain, which lies in a segment of ends.
+WC_HD inline uint64_t pinned_by_item(const Core& core, const Item& item) {
+  const SegmentEntry& entry = core.segment(core.segment_of(&item));
+  const uint64_t segments = uint64_t{load_relaxed(&entry.chain_length)} << core.segment_shift;
+  const uint64_t bytes = item_footprint(item);
+  return bytes > segments ? bytes : segments;
+}
+
 WC_HD inline void unpin_item(const Core& core, uint32_t pin) {
   SegmentEntry& entry = core.segment(pin);
   const uint32_t length =

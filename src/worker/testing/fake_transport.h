@@ -41,6 +41,8 @@ class FakeTransport final : public io::Transport {
   std::function<size_t(size_t available)> cut = [](size_t available) { return available; };
 
   uint32_t bodies_refused = 0;
+  uint64_t value_memory_max = 0;  // of each chunk
+  uint32_t values_refused = 0;    // that the worker has told
 
   // The most streams and datagrams of one receive().
   size_t streams_per_burst = SIZE_MAX;
@@ -134,6 +136,7 @@ class FakeTransport final : public io::Transport {
     WC_ASSERT(stream.delivered && next.consumed <= chunk.size);
     WC_ASSERT(next.need <= io::kChunkBytesMax);
     stream.delivered = false;
+    values_refused += next.values_refused;
     stream.output += reply;
     WC_ASSERT(next.long_reply == nullptr);  // test engines make no long reply
     stream.kept.assign(
@@ -165,6 +168,7 @@ class FakeTransport final : public io::Transport {
     chunk.handle = index;
     chunk.session = &stream.session;
     chunk.connection_id = index + 1;
+    chunk.value_memory_max = value_memory_max;
     if (!stream.more_now && !receive_bytes(stream, chunk)) return;
     stream.delivered = true;
     put(arena, chunk, stream.kept);

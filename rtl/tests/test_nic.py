@@ -25,7 +25,7 @@ def counts(out):
     return {name: int(re.search(rf"(\d+) {name}", out).group(1)) for name in ("answered", "forwarded", "filled", "fills dead", "flushes")}
 
 
-@pytest.mark.parametrize("hold", [0, 30], ids=lambda percent: f"held {percent}%")
+@pytest.mark.parametrize("hold", [0, pytest.param(30, marks=pytest.mark.long)], ids=lambda percent: f"held {percent}%")
 def test_the_client_sees_the_same_bytes(hold):
     """Cases of tests/packets; whether the cache or the host answers, each twice over."""
     out = run("packets", "--hold", hold, "--delay", 300, *CASES)
@@ -36,15 +36,15 @@ def test_the_client_sees_the_same_bytes(hold):
 @pytest.mark.parametrize("seed, hold, delay", [(1, 0, 2000), (2, 20, 300)])
 def test_a_get_finds_what_the_last_write_before_it_left(seed, hold, delay):
     """Gets and writes race: TCP, several requests in a datagram, damaged frames, flushes among them."""
-    out = run("operations", "--count", 8000, "--seed", seed, "--hold", hold, "--delay", delay)
+    out = run("operations", "--count", 5000, "--seed", seed, "--hold", hold, "--delay", delay)
     found = counts(out)
-    assert found["answered"] > 500 and found["forwarded"] > 2000 and found["filled"] > 100, out
+    assert found["answered"] > 300 and found["forwarded"] > 2000 and found["filled"] > 100, out
     assert found["fills dead"] > 10 and found["flushes"] > 10, out
 
 
 @pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
 def test_damaged_frames(seed, hold):
     """Each is passed on as it came, or answered, and no reply differs from the host's."""
-    out = run("damaged", "--count", 4000, "--seed", seed, "--hold", hold, "--delay", 300, *CASES)
+    out = run("damaged", "--count", 2000, "--seed", seed, "--hold", hold, "--delay", 300, *CASES)
     found = counts(out)
-    assert found["forwarded"] > 3000 and found["flushes"] > 100, out
+    assert found["forwarded"] > 1500 and found["flushes"] > 100, out

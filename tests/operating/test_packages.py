@@ -36,6 +36,7 @@ mount -t tmpfs none "$FOLDER/root/tmp"
 mount -t tmpfs none "$FOLDER/root/run"
 ip link set lo up
 rm -f "$FOLDER/root/usr/bin/memcached" "$FOLDER/root/etc/alternatives/memcached"
+rm -f "$FOLDER/root/var/lib/man-db/auto-update"  # dpkg makes no index of all pages
 """
 IN_ROOT = 'chroot "$FOLDER/root" /bin/bash -euc "$INSIDE"\n'
 # Files that are there afterwards, but for those of dpkg itself. c: what was removed from the copy.

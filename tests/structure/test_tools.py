@@ -50,6 +50,31 @@ def test_lint_checks_again_what_has_changed(lint):
     assert checked(lint) == ("", False)
 
 
+def test_lint_needs_no_compiler_for_what_is_as_it_was(lint, monkeypatch):
+    assert checked(lint) == ("", True)
+    monkeypatch.setattr(lint, "CLANG", "false")
+    assert checked(lint) == ("", False)
+    (lint.ROOT / "a.h").write_text("int a();  // NOLINT\n")
+    assert checked(lint) == ("", True)
+
+
+def test_lint_of_another_checkout_is_known(lint, monkeypatch):
+    (lint.ROOT / "a.h").write_text("int a();\ninline const char* name() { return __FILE__; }\n")
+    assert checked(lint) == ("", True)
+    other = lint.ROOT / "other"
+    other.mkdir()
+    for name in ("a.h", "a.cc", ".clang-tidy"):
+        (other / name).write_text((lint.ROOT / name).read_text())
+    for name in ("ROOT", "DATABASE"):
+        monkeypatch.setattr(lint, name, other)
+    assert checked(lint) == ("", False)
+    for parts in lint.CACHE.glob("*.parts"):
+        parts.unlink()
+    assert checked(lint) == ("", False)  # by its text
+    (other / "a.cc").write_text('#include "a.h"\nint a() { return 2; }\n')
+    assert checked(lint) == ("", True)
+
+
 def test_lint_does_not_forget_what_is_wrong(lint):
     (lint.ROOT / "found").write_text("a.cc: wrong")
     assert checked(lint) == ("a.cc: wrong", True)

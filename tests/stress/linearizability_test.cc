@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every scenario for two seconds; under ThreadSanitizer, which sees the most, and at night
+// Every scenario for a second; under ThreadSanitizer, which sees the most, and at night
 // (tests/nightly) for longer. The long form is the program stress_run.
 #include <gtest/gtest.h>
 

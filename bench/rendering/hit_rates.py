@@ -280,9 +280,12 @@ def variants_table(experiment: str, shares: tuple[float, float]) -> str:
 
 
 block("eviction-variants")(lambda: variants_table("store-variants", (0.03, 0.1)))
+block("eviction-variants-by-size")(lambda: variants_table("store-variants-by-size", (0.01, 0.1)))
 
 # Commits at which the store of decisions/0018 was measured.
 WITH_SIZES = ("0c75b33", "777ec77")
+# The commit at which that of decisions/0020 was.
+WITH_YOUNG_SHARE = ("86f91e7",)
 
 
 def before_after(before: Rows, now: Rows) -> str:
@@ -313,9 +316,34 @@ def with_sizes() -> str:
 @block("young-share-before-after")
 def with_young_share() -> str:
     found = store_and_s3fifo()
-    later = [row for row in found if row["commit"] not in (*WITH_SIZES, NOTE["commit"])]
     s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
-    return before_after([row for row in found if row["commit"] in WITH_SIZES] + s3fifo, later)
+    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_SIZES, WITH_YOUNG_SHARE))
+    return before_after(before + s3fifo, now)
+
+
+@block("main-forgets-before-after")
+def with_main_that_forgets() -> str:
+    found = store_and_s3fifo()
+    s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
+    before = [row for row in found if row["commit"] in WITH_YOUNG_SHARE]
+    earlier = (*WITH_SIZES, *WITH_YOUNG_SHARE, NOTE["commit"])
+    return before_after(before + s3fifo, [row for row in found if row["commit"] not in earlier])
+
+
+@block("store-beside-gdsf")
+def beside_gdsf() -> str:
+    """Objects and bytes of the newest store beside those of GDSF and S3-FIFO, means over the streams."""
+    found = rows(FILE, experiment="streams")
+    lines = []
+    for share in SHARES:
+        cells = [
+            stream_hits(found, cache, share, field)[-1]
+            for field in ("miss_ratio", "byte_miss_ratio")
+            for cache in ("store", "chained:gdsf", "chained:s3fifo")
+        ]
+        lines.append((f"{100 * share:.0f}%", *cells))
+    head = ("hits, %, mean of the streams", "store", "GDSF", "S3-FIFO", "bytes: store", "GDSF", "S3-FIFO")
+    return table(head, lines) + "\n\n" + source(found, FILE)
 
 
 POLICIES = {"sieve": "SIEVE", "s3fifo": "S3-FIFO", "w-tinylfu": "W-TinyLFU", "lirs": "LIRS", "gdsf": "GDSF", "lhd": "LHD"}

@@ -300,6 +300,9 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
     rule.from = &queue == &shared.young ? Generation::kYoung : Generation::kMain;
     rule.spend = rule.from == Generation::kYoung ? Spend::kAll : main_spend(shared.young_share);
+    if (rule.from == Generation::kYoung && is_drift(shared.young_share)) {
+      rule.small_divisor = kSmallDivisorOfDrift;
+    }
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
       // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;

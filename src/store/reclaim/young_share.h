@@ -22,9 +22,11 @@ inline constexpr uint32_t kYoungShareMax = young_share_of_percent(40);
 // say little about the next ones.
 inline constexpr uint32_t kYoungShareOfDrift = young_share_of_percent(30);
 
+WC_HD inline bool is_drift(uint32_t young_share) { return young_share >= kYoungShareOfDrift; }
+
 // What an item pays to stay in main for another round.
 WC_HD inline Spend main_spend(uint32_t young_share) {
-  return young_share >= kYoungShareOfDrift ? Spend::kAll : Spend::kOne;
+  return is_drift(young_share) ? Spend::kAll : Spend::kOne;
 }
 
 // For maintenance alone: one thread at a time.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -216,6 +217,49 @@ def test_each_package_says_what_it_consists_of(packages, tmp_path):
         assert len(ids) == len(set(ids))
         ends = {relation["relatedSpdxElement"] for relation in bill["relationships"]}
         assert ends == set(ids)
+
+
+def test_the_server_for_a_gpu_takes_the_others_place(packages, tmp_path):
+    """packaging/build --cuda, of a program with or without a GPU."""
+    programs = Path(os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)).parent
+    command = [REPO_ROOT / "packaging" / "build", "--cuda", "--programs", programs, "--output", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+    assert done.returncode == 0, done.stderr
+    made = {deb.name.split("_")[0]: deb for deb in tmp_path.glob("*.deb")}
+    usual = {deb.name.split("_")[0]: deb for deb in packages.glob("*.deb")}
+    assert set(made) == set(usual) - {"warpcached"} | {"warpcached-cuda"}
+
+    def read(deb: Path, option: str, *fields: str) -> str:
+        return subprocess.run(["dpkg-deb", option, deb, *fields], capture_output=True, text=True, check=True).stdout
+
+    version = read(usual["warpcached"], "-f", "Version").strip()
+    control = read(made["warpcached-cuda"], "-f")
+    for field in (f"Provides: warpcached (= {version})", "Conflicts: warpcached", "Replaces: warpcached"):
+        assert field in control.splitlines(), control
+    places = [
+        {line.split()[-1].replace("/doc/warpcached-cuda", "/doc/warpcached") for line in read(deb, "-c").splitlines()}
+        for deb in (usual["warpcached"], made["warpcached-cuda"])
+    ]
+    assert places[0] == places[1]
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "Containerfile.cuda"])
+def test_what_a_container_file_names_is_there(name):
+    """No containers run here: presets, targets and options exist, and the server ends as it is asked to."""
+    text = (REPO_ROOT / "packaging" / name).read_text().replace("\\\n", " ")
+    words = text.split()
+    presets = {preset["name"] for preset in json.loads((REPO_ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+    assert {after for before, after in zip(words, words[1:]) if before == "--preset"} <= presets
+    assert "packaging/build" in words and "STOPSIGNAL SIGUSR1" in text
+    build = re.search(r"packaging/build ([^\n&]*)", text)[1].split()
+    help_text = subprocess.run([REPO_ROOT / "packaging" / "build", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(word in help_text for word in build if word.startswith("--"))
+    made = re.search(r"--from=build /tree/build/packages/(\S+)_\*\.deb", text)[1]
+    assert made == ("warpcached-cuda" if "--cuda" in build else "warpcached")
+    program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
+    options = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
+    refused = subprocess.run([program, *options, "--no-such-option"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 64 and "--no-such-option" in refused.stderr
 
 
 def test_completion_and_pages(packages):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
+import random
 import shutil
 import socket
 import struct
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -197,12 +199,12 @@ def memif(role: str, folder: Path) -> str:
     return f"--frames=dpdk:net_memif0,role={role},socket={folder}/memif,socket-abstract=no"
 
 
-def generator(server: Server, folder: Path, *options: str) -> list[str]:
+def generator(server: Server, folder: Path, *options: str, role: str = "server") -> list[str]:
     program = find_load_generator()
     if program is None:
         pytest.skip("warpcache-load is not built")
     where = f"127.0.0.1:{server.port}"
-    return [str(program), where, memif("server", folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
+    return [str(program), where, memif(role, folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
 
 
 @pytest.fixture
@@ -274,3 +276,27 @@ def test_peer_killed_and_restarted(memif_server, tmp_path):
             (tmp_path / "memif").unlink()
             assert after >= before + 1000
         assert ask(sock, b"version\r\n").startswith(b"VERSION ")
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_peer_killed_while_it_connects(tmp_path, role):
+    """Whoever listens, and however far a peer has come: the server serves the next one."""
+    require_dpdk()
+    chance = random.Random(role)
+    options = ("--frames-queues=2", "--frames-threads=2")
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif(role, tmp_path), *options))
+    other = "client" if role == "server" else "server"
+    for _ in range(KILLS):
+        with subprocess.Popen(
+            generator(server, tmp_path, "-t", "2", "--seconds", "1000", "--keys", "100", "--no-verify", role=other),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as peer:
+            time.sleep(chance.random())
+            peer.kill()
+        if other == "server":
+            (tmp_path / "memif").unlink(missing_ok=True)
+    command = generator(server, tmp_path, "-t", "2", "--seconds", "1", "--keys", "100", "--timeout", "20", role=other)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert server.stop() == 0, server.log()

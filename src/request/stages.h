@@ -6,6 +6,7 @@
 // execute() uses their results only as hints.
 #pragma once
 
+#include "base/assert.h"
 #include "protocol/compose/compose.h"
 #include "protocol/parse/parse.h"
 #include "request/change.h"
@@ -176,6 +177,7 @@ WC_HD inline uint8_t* answer_plain_get(const Context& context, const RequestStat
     if (kMeta) return protocol::compose_plain_meta_miss(request, out);
     return (request.bits & protocol::kLastKey) != 0 ? put(out, "END\r\n") : out;
   }
+  WC_DASSERT(found);
   const store::Item& item = *found.item;
   const Bytes value = {item.value_data(), item.value_size};
   if (kMeta) return protocol::compose_plain_meta_hit(value, out);

@@ -114,7 +114,7 @@ TEST_F(MemifGuardTest, HandlersRunWhileNoThreadIsAtTheDevice) {
       (void)connect_peer();
     }
     peer = connect_peer();
-    EXPECT_TRUE(has_message(peer, kWaitMs));
+    EXPECT_TRUE(has_message(peer, kPatienceMs));
     ASSERT_TRUE(becomes(2));  // none is left of the one before
     peer = UniqueFd();
     EXPECT_TRUE(becomes(1));
@@ -122,7 +122,7 @@ TEST_F(MemifGuardTest, HandlersRunWhileNoThreadIsAtTheDevice) {
 
   // One that comes when the device has gone, and the driver's memory for it.
   peer = connect_peer();
-  EXPECT_TRUE(has_message(peer, kWaitMs));
+  EXPECT_TRUE(has_message(peer, kPatienceMs));
   ASSERT_EQ(link(socket_path().c_str(), other_path().c_str()), 0);
   ports_.clear();
   EXPECT_TRUE(becomes(0));

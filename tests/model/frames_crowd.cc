@@ -26,9 +26,9 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kSilenceMax = std::chrono::minutes(5);  // no server needs so long
-constexpr uint16_t kFirstPort = 20'000;                 // each player has one
-constexpr uint32_t kHeaderBytes = 8;                    // memcached's, of a datagram
-constexpr uint32_t kRequestBytesMax = 1400;             // that fit into a frame
+constexpr uint16_t kFirstPort = 20'000;                // each player has one
+constexpr uint32_t kHeaderBytes = 8;                   // memcached's, of a datagram
+constexpr uint32_t kRequestBytesMax = 1400;            // that fit into a frame
 constexpr uint64_t kBytesPerScript = uint64_t{4} << 20;
 
 ProcessConfig process_config(const FramesConfig& config, const std::string& folder) {

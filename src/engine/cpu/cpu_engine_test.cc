@@ -276,7 +276,8 @@ TEST_F(CpuEngineTest, ARequestIsShownWithWhatItFound) {
   admin_.wants_keys_now = true;
   say("get a\r\nset a 0 100 3\r\nxyz\r\nappend a 0 0 1\r\n!\r\nset a 0 -1 1\r\nx\r\nget a\r\n");
   using enum KeyState;
-  EXPECT_EQ(admin_.states, (std::vector<KeyState>{kNotFound, kNotFound, kFound, kFound, kTimedOut}));
+  EXPECT_EQ(admin_.states,
+            (std::vector<KeyState>{kNotFound, kNotFound, kFound, kFound, kTimedOut}));
   EXPECT_EQ(admin_.sizes, (std::vector<uint32_t>{0, 0, 3, 4, 0}));
   EXPECT_EQ(admin_.ttls[1], 100u);
   EXPECT_EQ(admin_.ttls[2], 100u);  // what is appended to keeps its time

@@ -27,7 +27,7 @@ BPF_PROG_TYPE_XDP, BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_PASS = 6, 37, 4, 2
 
 
 def ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE_S)
     if done.returncode != 0:
         pytest.skip(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
@@ -72,8 +72,9 @@ class Link:
 
     def set_up(self, interface: str, *addresses: str) -> None:
         for address in addresses:
-            bits = 64 if ":" in address else 24
-            ip("address", "add", f"{address}/{bits}", "dev", interface)
+            # An address is looked for elsewhere first, and cannot be used until that has ended.
+            kind = ("64", "nodad") if ":" in address else ("24",)
+            ip("address", "add", f"{address}/{kind[0]}", "dev", interface, *kind[1:])
         ip("link", "set", interface, "up")
 
     def add_vlan(self, tag: int) -> None:
@@ -86,7 +87,7 @@ class Link:
         self.in_far(add, FAR, VLAN_CLIENT)
 
     def in_far(self, function, *arguments):
-        return self.executor.submit(function, *arguments).result(60)
+        return self.executor.submit(function, *arguments).result(PATIENCE_S)
 
     def udp(self, host: str, port: int) -> socket.socket:
         """A client's socket."""
@@ -99,4 +100,4 @@ class Link:
     def close(self) -> None:
         os.close(self.passing)
         self.executor.shutdown()
-        subprocess.run(["ip", "link", "del", NEAR], capture_output=True, timeout=60)
+        subprocess.run(["ip", "link", "del", NEAR], capture_output=True, timeout=PATIENCE_S)

@@ -120,7 +120,7 @@ def user_option() -> list[str]:
     return ["-u", "root"] if os.geteuid() == 0 else []
 
 
-def wait_until(condition, what: str, seconds: float = 10.0) -> None:
+def wait_until(condition, what: str, seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what

@@ -6,36 +6,15 @@
 // afterwards is answered as ever.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "case_files.h"
 #include "frames.h"
 #include "sim.h"
 
 namespace warpcache::rtl {
 namespace {
-
-using Json = nlohmann::json;
-
-std::vector<std::string> frames_of(const std::vector<std::string>& files) {
-  std::vector<std::string> frames;
-  for (const std::string& file : files) {
-    const Json topic = Json::parse(std::ifstream(file));
-    for (const Json& test : topic.at("cases")) {
-      for (const Json& step : test.at("steps")) {
-        if (!step.contains("in")) continue;
-        const auto hex = step.at("in").get<std::string>();
-        std::string frame;
-        for (size_t i = 0; i + 1 < hex.size(); i += 2)
-          frame += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-        if (!frame.empty()) frames.push_back(frame);
-      }
-    }
-  }
-  return frames;
-}
 
 // Recomputes IPv4's and UDP's checksums, so that changed payloads reach the parser.
 void repair(std::string& frame) {

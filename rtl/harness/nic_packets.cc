@@ -6,55 +6,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "case_files.h"
 #include "nic_host.h"
 
 namespace warpcache::rtl {
 namespace {
 
-using Json = nlohmann::json;
-
 enum class Way { kSingle, kRepeated, kBurst };
 constexpr size_t kSetUpMax = 1400;  // bytes of a command in one datagram
-
-std::string bytes_of_text(const std::string& utf8) {
-  std::string bytes;
-  for (size_t i = 0; i < utf8.size(); ++i) {
-    const auto lead = static_cast<uint8_t>(utf8[i]);
-    bytes += lead < 0x80
-                 ? utf8[i]
-                 : static_cast<char>((lead & 3) << 6 | (static_cast<uint8_t>(utf8[++i]) & 0x3f));
-  }
-  return bytes;
-}
-
-std::string bytes_of_hex(const std::string& hex) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
-std::string hex_of(const std::string& bytes) {
-  std::string hex;
-  for (const char byte : bytes) {
-    char two[3];
-    std::snprintf(two, sizeof(two), "%02x", static_cast<uint8_t>(byte));
-    hex += two;
-  }
-  return hex;
-}
-
-bool matches(const std::string& want, const std::string& got) {
-  if (want.size() != got.size()) return false;
-  for (size_t i = 0; i < want.size(); ++i)
-    if (want[i] != 'x' && want[i] != got[i]) return false;
-  return true;
-}
 
 struct Player {
   NicSim& sim;

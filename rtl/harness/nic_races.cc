@@ -5,20 +5,17 @@
 // the last write before it has left.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "case_files.h"
 #include "datagrams.h"
 #include "nic_host.h"
 
 namespace warpcache::rtl {
 namespace {
-
-using Json = nlohmann::json;
 
 std::string readable(const std::string& bytes) {
   std::string text;
@@ -252,20 +249,7 @@ int run_operations(const NicOptions& options) {
 int run_damaged(const NicOptions& options) {
   Run run(options);
   Random& random = run.random();
-  std::vector<std::string> known;
-  for (const std::string& file : options.files) {
-    const Json topic = Json::parse(std::ifstream(file));
-    for (const Json& test : topic.at("cases")) {
-      for (const Json& step : test.at("steps")) {
-        if (!step.contains("in")) continue;
-        const auto hex = step.at("in").get<std::string>();
-        std::string frame;
-        for (size_t i = 0; i + 1 < hex.size(); i += 2)
-          frame += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-        if (!frame.empty()) known.push_back(frame);
-      }
-    }
-  }
+  const std::vector<std::string> known = frames_of(options.files);
   if (known.empty()) return run.fail("no frames") ? 0 : 1;
   while (run.frames() < options.count) {
     std::vector<Sent> frames;

@@ -14,7 +14,7 @@
 
 namespace warpcache::io {
 
-// Where a thread tells that it is at a memif device. One thread uses it; it outlives no thread.
+// Where one thread, and no other, tells that it is at a memif device.
 class MemifUser {
  public:
   MemifUser();

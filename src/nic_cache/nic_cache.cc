@@ -215,6 +215,7 @@ void XdpNicCache::refresh_addresses() {
 
 void XdpNicCache::start(StoreAccess& store) {
   store_ = &store;
+  beat();  // what comes before the thread has run is answered too
   thread_ = std::thread([this] { run(); });
 }
 

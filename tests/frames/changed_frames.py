@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
 import struct
 from pathlib import Path
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted((REPO_ROOT / "tests" / "packets" / "cases").glob("*.json"))
-# What the fuzzer of frames begins with, and what fuzz/run has learnt on this machine.
-CORPORA = (REPO_ROOT / "fuzz" / "corpus" / "packet", REPO_ROOT / "build" / "fuzz" / "corpus" / "packet")
+# What the fuzzer of frames begins with; in the long form also what fuzz/run has learnt on this machine.
+LEARNT = REPO_ROOT / "build" / "fuzz" / "corpus" / "packet"
+CORPORA = (REPO_ROOT / "fuzz" / "corpus" / "packet", *([LEARNT] if "WARPCACHE_LONG_TESTS" in os.environ else []))
 FUZZ_TAIL = 2
 FRAME_BYTES_MAX = 1514
+VLAN_TAGS = (b"\x81\x00", b"\x88\xa8")
+UNIQUE_OF_VALUE = re.compile(rb"^(VALUE \S+ \d+ \d+ )\d+(?=\r\n)", re.MULTILINE)
+UNIQUE_OF_META = re.compile(rb"^((?:VA|HD|EN|NS|EX|NF)\b[^\r]*? c)\d+", re.MULTILINE)
 
 
 def known_frames() -> list[bytes]:
@@ -57,3 +63,21 @@ def changed(frame: bytes, chance: random.Random) -> bytes:
     if chance.random() < 0.7:
         put_checksums_right(data)
     return bytes(data[:FRAME_BYTES_MAX])
+
+
+def without_unique(reply: bytes) -> bytes:
+    """A reply without the unique number of its item and without its UDP checksum.
+
+    How an engine numbers items depends on the batches that it made of its requests, so two servers need not agree.
+    """
+    at = 12
+    while reply[at : at + 2] in VLAN_TAGS:
+        at += 4
+    udp = at + 2 + (40 if reply[at + 2] >> 4 == 6 else 4 * (reply[at + 2] & 15))
+    payload = udp + 8 + 8  # memcached's own header comes after UDP's
+    data = reply[payload:]
+    if data[:1] == b"\x81":
+        data = data[:16] + bytes(8) + data[24:]
+    else:
+        data = UNIQUE_OF_META.sub(rb"\1", UNIQUE_OF_VALUE.sub(rb"\1", data))
+    return reply[: udp + 6] + b"\0\0" + reply[udp + 8 : payload] + data

@@ -4,9 +4,8 @@
 // and which half of its slot holds the item. A row never holds the same tag twice, so at most one
 // item has to be read and compared; a key that meets another key's tag in its row replaces it.
 //
-// Three stages: a row is read, its tags are compared, a way is chosen. Whether there is an operation
-// is known late; so a row is read without one, too. REQUIRES: a row does not change while an operation
-// on it is here (ht_lookup's scoreboard).
+// Three stages: a row is read, its tags are compared, a way is chosen. REQUIRES: a row does not
+// change while an operation on it is here (ht_lookup's scoreboard).
 module ht_index #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
@@ -62,14 +61,14 @@ module ht_index #(
   logic [W-1:0] s1_data;
   logic [ENTRY-1:0] entries[WAYS];
   for (genvar w = 0; w < WAYS; w++) begin : g_way
-    // A row that is read for an operation does not change in that cycle. The register is the memory's own: of an array of
+    // No row is read in the cycle in which it changes. The register is the memory's own: of an array of
     // them synthesis makes a memory, and of this one distributed memory.
     (* no_rw_check *) logic [ENTRY-1:0] mem[2**ROW_BITS];
     logic [ENTRY-1:0] entry;
     logic write;
     assign write = !ready || (update_valid && update_way == 3'(w));
     always_ff @(posedge clk) begin
-      if (in_ready) entry <= mem[in_row];
+      if (in_valid) entry <= mem[in_row];
       if (write)
         mem[ready?update_row : clear_row[ROW_BITS-1:0]] <=
             ready ? {update_live, update_tag, update_half, update_beats} : '0;
@@ -84,7 +83,7 @@ module ht_index #(
   logic [ROW_BITS-1:0] touch_row_q;
   logic [2:0] touch_way_q;
   always_ff @(posedge clk) begin
-    if (in_ready) s1_lru <= lru[in_row];
+    if (in_valid) s1_lru <= lru[in_row];
     if (touch_valid) touch_lru <= lru[touch_row];
     touch_pending <= touch_valid && !rst;
     touch_row_q <= touch_row;
@@ -168,7 +167,7 @@ module ht_index #(
     end
   end
   always_ff @(posedge clk) begin
-    if (in_ready) begin
+    if (in_valid) begin
       s1_data <= in_data;
       s1_row <= in_row;
       s1_tag <= in_tag;

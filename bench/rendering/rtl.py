@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rendering.markdown import table
 from rendering.registry import block, value
-from rendering.rows import Rows, only, rows, source
+from rendering.rows import Rows, only, pick, rows, source
 
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
@@ -156,10 +156,11 @@ def nic() -> str:
 
 # What the papers say of their cores: 003's table 3, and 004's section on resources, which gives round numbers.
 PAPERS = (
-    ("Fukuda et al. (003, table 3), with network interface and PCIe", "Virtex-5", "60,314", "64,505", "238 of 36 kbit"),
+    ("Fukuda et al. (003), with MAC and PCIe", "Virtex-5", "60,314", "64,505", "238 of 36 kbit"),
     ("Blott et al. (004)", "Virtex-6", "about 80,000", "about 63,000", "not said"),
 )
 CELLS = {"ECP5": ("lut4", "ff", "ebr", "lut_ram", "carry"), "UltraScale+": ("lut", "lut_ram", "ff", "bram18", "carry8")}
+NO_BLOCKS = ("joints", "FIFOs between blocks")  # what is between them
 HEADS = {
     "ECP5": ("LUT4", "flip-flops", "block memories", "distributed memories", "carry cells"),
     "UltraScale+": ("LUTs", "of memories", "flip-flops", "block memories", "carry cells"),
@@ -173,7 +174,8 @@ def counts(row: dict) -> list[str]:
 def cells_of_blocks(found: Rows, device: str, top: str) -> str:
     """Of each block, and of all together."""
     of = [row for row in found if row["device"] == device and row["top"] == top]
-    blocks = [(f"`{row['what'].removeprefix('block ')}`", *counts(row)) for row in of if row["what"].startswith("block ")]
+    names = [(row["what"].removeprefix("block "), row) for row in of if row["what"].startswith("block ")]
+    blocks = [(name if name in NO_BLOCKS else f"`{name}`", *counts(row)) for name, row in names]
     sums = [("together", *counts(row)) for row in of if row["what"] == f"{top}, sum of blocks"]
     return table((f"blocks of `{top}`, {device}", *HEADS[device]), blocks + sums)
 
@@ -186,19 +188,25 @@ def clock(found: Rows, top: str) -> str:
     return f"{min(clocks):.1f} to {max(clocks):.1f} MHz, {seeds}" if len(clocks) > 1 else f"{clocks[0]:.1f} MHz, {seeds}"
 
 
+@value("rtl-clock")
+def core_clock() -> str:
+    return clock(rows(SYNTHESIS), "mc_core")
+
+
 @block("rtl-synthesis")
 def synthesis() -> str:
     """The designs beside the papers', then the clock of each seed, then blocks."""
     found: Rows = rows(SYNTHESIS)
     tops = list(dict.fromkeys(row["top"] for row in found))
     beside = []
-    for row in found:
-        if row["what"] == row["top"]:
-            beside.append((f"`{row['top']}`", "ECP5", f"{row['lut4']:,}", f"{row['ff']:,}", f"{row['ebr']} of 18 kbit", clock(found, row["top"])))
-        elif row["what"] == f"{row['top']}, sum of blocks" and row["device"] == "UltraScale+":
-            beside.append((f"`{row['top']}`", row["device"], f"{row['lut']:,}", f"{row['ff']:,}", f"{row['bram18']} of 18 kbit", "not placed"))
+    for top in tops:
+        for row in pick(found, what=top, top=top):
+            beside.append((f"`{top}`", "ECP5", f"{row['lut4']:,}", f"{row['ff']:,}", f"{row['ebr']} of 18 kbit", clock(found, top)))
+        for row in pick(found, what=f"{top}, sum of blocks", top=top, device="UltraScale+"):
+            cells = (f"{row['lut']:,}", f"{row['ff']:,}", f"{row['bram18']} of 18 kbit")
+            beside.append((f"`{top}`", "UltraScale+", *cells, "not placed"))
     beside += [(*paper, "not said") for paper in PAPERS]
-    parts = [table(("", "family", "LUTs", "flip-flops", "block memories", "clock"), sorted(beside, key=lambda line: line[0]))]
+    parts = [table(("", "family", "LUTs", "flip-flops", "block memories", "clock"), beside)]
     clocks = [(f"`{r['top']}`", r["seed"], f"{r['fmax_mhz']:.1f}") for r in found if r["what"] == "place and route"]
     if clocks:
         parts.append(table(("ECP5 85k, speed 8", "seed", "clock, MHz"), clocks))

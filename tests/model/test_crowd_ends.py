@@ -51,8 +51,8 @@ class Run:
                 with contextlib.suppress(OSError, ValueError):
                     words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
                     path = words[words.index(b"-s") + 1].decode()
-                    sockets = [line for line in Path("/proc/net/unix").read_text().splitlines() if line.endswith(f" {path}")]
-                    if len(sockets) > 2:  # beside the listener and the stream that asks for its clock
+                    sockets = [line for line in Path("/proc/net/unix").read_text().splitlines() if f" {path}" in line]
+                    if len(sockets) > 2:  # of that name and more: beside the listener and the stream that asks for its clock
                         return number
             time.sleep(0.001)
 

@@ -16,10 +16,11 @@ AmPump::~AmPump() {
   for (const Connection& one : connections_) end(one);
 }
 
-void AmPump::add(int fd, AmStream* stream) {
+void AmPump::add(int fd, AmStream* stream, std::function<AmStream*()> again) {
   Connection& made = connections_.emplace_back();
   made.fd = fd;
   made.stream = stream;
+  made.again = std::move(again);
 }
 
 bool AmPump::run_once(int wake_fd, int timeout_ms) {
@@ -53,7 +54,10 @@ bool AmPump::sleep(int wake_fd, int timeout_ms) {
 bool AmPump::serve(Connection& one) {
   AmStream& stream = *one.stream;
   if (one.wants_input() && !receive(one)) return false;
-  if (stream.state() == AmStream::State::kOpen && !one.out.empty() && send(one)) moved_ = true;
+  if (stream.state() == AmStream::State::kOpen) {
+    one.opened = true;
+    if (!one.out.empty() && send(one)) moved_ = true;
+  }
   if (one.input_ended && one.out.empty()) stream.half_close();
   const Bytes bytes = stream.readable();
   if (bytes.size > 0) {
@@ -67,11 +71,24 @@ bool AmPump::serve(Connection& one) {
     stream.fetch_more();
     moved_ = true;
   } else if (stream.state() == AmStream::State::kEnded && !stream.is_fetching()) {
+    if (connect_again(one)) return true;
     if (!stream.reason().empty()) {
       std::fprintf(stderr, "active messages: %s\n", stream.reason().c_str());
     }
     return false;
   }
+  return true;
+}
+
+// A server closes an endpoint whose client does not greet in time, which a client on a busy machine
+// may be too slow for.
+bool AmPump::connect_again(Connection& one) {
+  if (one.opened || !one.again || one.tries == kTriesMax) return false;
+  AmStream* const next = one.again();
+  if (next == nullptr) return false;
+  client_.close(std::exchange(one.stream, next));
+  ++one.tries;
+  moved_ = true;
   return true;
 }
 

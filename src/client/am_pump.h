@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "client/am_client.h"
@@ -19,8 +20,10 @@ class AmPump {
   ~AmPump();
 
   // Takes a socket that does not block, and closes it when one side has ended and the other has all
-  // that was said. The stream may still be connecting.
-  void add(int fd, AmStream* stream);
+  // that was said. The stream may still be connecting. `again`: makes another stream if this one
+  // ends before the server has answered, which has then seen nothing of the socket; null from it,
+  // or the kTriesMax-th end, ends the socket, too.
+  void add(int fd, AmStream* stream, std::function<AmStream*()> again = {});
 
   // Moves what can be moved. When there is nothing, sleeps until there is, until `wake_fd` is
   // readable, or for `timeout_ms`. Returns whether `wake_fd` is readable, where it has looked.
@@ -34,6 +37,7 @@ class AmPump {
   // fetches those that have only bytes of one value straight into its store.
   static constexpr size_t kInPlaceMin = 32 * 1024;
   static constexpr size_t kInPlaceMax = 64 * 1024;
+  static constexpr int kTriesMax = 20;
 
   struct Connection {
     int fd = -1;
@@ -41,6 +45,9 @@ class AmPump {
     std::vector<uint8_t> out;    // from the socket, not sent yet
     std::vector<uint8_t> flown;  // sent by rendezvous: stays in place until the stream is_sent()
     bool input_ended = false;
+    bool opened = false;  // the server has answered: `again` is over
+    int tries = 1;        // to connect
+    std::function<AmStream*()> again;
 
     bool wants_input() const { return !input_ended && out.size() < kBufferMax; }
     bool wants_output() const {
@@ -49,6 +56,7 @@ class AmPump {
   };
 
   bool serve(Connection& one);
+  bool connect_again(Connection& one);
   bool receive(Connection& one);
   bool send(Connection& one);
   void end(const Connection& one);

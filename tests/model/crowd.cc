@@ -108,7 +108,10 @@ void Member::send_round(uint32_t round) {
 }
 
 void Member::compare_round(bool ran) {
-  if (player_.has_value() && !player_->compare_round(ran)) end_script();
+  if (!player_.has_value() || player_->compare_round(ran)) return;
+  // What is missing was not waited for.
+  if (config_.stops()) return player_.reset();
+  end_script();
 }
 
 void Member::end_script() {
@@ -134,6 +137,8 @@ std::unique_ptr<Server> start(const CrowdConfig& config, uint32_t jobs) {
   process.options = {"-M", "-m", std::to_string(config.players * kMemoryPerPlayer >> 20)};
   process.cuts = config.seed;
   process.runs_on = true;
+  process.ends_with_parent = true;
+  process.stop = config.stop;
   auto server = std::make_unique<ServerProcess>(process);
   if (!server->ok()) throw std::runtime_error(config.program + " does not start");
   if (!server->clock_moves()) throw std::runtime_error(config.program + " has no debugtime");
@@ -157,11 +162,12 @@ class Crowd {
   const CrowdConfig config_;
   const std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Member>> members_;
+  bool cut_short_ = false;
 };
 
 void Crowd::play() {
   bool runs = true;
-  for (uint32_t round = 1; round <= config_.rounds && runs; ++round) {
+  for (uint32_t round = 1; round <= config_.rounds && runs && !cut_short_; ++round) {
     uint32_t seconds = 0;
     for (const auto& member : members_) {
       member->send_round(round);
@@ -170,6 +176,7 @@ void Crowd::play() {
     if (seconds != 0) server_->advance(seconds);
     runs = server_->run();
     for (const auto& member : members_) member->compare_round(runs);
+    cut_short_ = config_.stops();
   }
 }
 
@@ -182,7 +189,8 @@ CrowdResult Crowd::result() {
     for (const auto& [loss, count] : one.losses) all.losses[loss] += count;
     for (CrowdResult::Failure& failure : one.failures) all.failures.push_back(std::move(failure));
   }
-  all.broken = server_->finish();
+  all.cut_short = cut_short_;
+  if (!cut_short_) all.broken = server_->finish();
   return all;
 }
 

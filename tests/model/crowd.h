@@ -5,6 +5,7 @@
 // compared. In each round all players send, then the requests run, then all players compare.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -24,6 +25,11 @@ struct CrowdConfig {
   uint64_t seed = 1;           // the same seed plays the same crowd
   engine::RigKind engine = engine::RigKind::kCpu;
   std::string program = {};  // a server that is started instead; it has `debugtime`
+  // Set, at any time and by a signal's handler, when the crowd is to end. Null: it plays to its
+  // end.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool stops() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
 struct CrowdResult {
@@ -35,6 +41,7 @@ struct CrowdResult {
   std::vector<Failure> failures;
   std::map<std::string, size_t> losses;  // why scripts were not played to their end
   std::string broken;                    // a broken invariant at the end; empty: none
+  bool cut_short = false;                // it was ended by `stop`, in the middle of its rounds
 
   // Counts a script that has ended. True: it differs.
   bool add(Script script, Played played);

@@ -102,8 +102,11 @@ bool Player::compare_stream(uint32_t round, int number, Stream& stream) {
   const bool settled = !stream.session.waits();
   if (settled && stream.session.closed && !server_.closed(number)) (void)server_.wait(number);
   if (!right || (settled && !stream.matcher.even())) {
-    differ(round, number, right ? "one says more than the other" : "the replies differ",
-           stream.matcher.missing(), stream.matcher.surplus());
+    const char* const short_of = server_.closed(number)
+                                     ? "the stream has ended before all was answered"
+                                     : "one says more than the other";
+    differ(round, number, right ? short_of : "the replies differ", stream.matcher.missing(),
+           stream.matcher.surplus());
     return false;
   }
   if (settled && stream.session.closed != server_.closed(number)) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The long form of model_test, and the tool for single scripts. See usage().
+#include <signal.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,12 +57,17 @@ constexpr char kUsage[] =
     "the\n"
     "players are its clients. --total: crowds are played until there were that number of "
     "messages.\n"
+    "SIGTERM, SIGINT and SIGHUP end crowds: what was compared until then is told, and the crowd "
+    "that\n"
+    "is ended in its middle does not count. The status is then 3, or 1 if something differs.\n"
     "--replay prints a script with its answers.\n"
     "--compare sends the same random commands to warpcached, given by its program, and to\n"
     "memcached, and compares all answers; only what docs/compatibility.md lists may differ.\n";
 
 const std::vector<std::string> kMemcachedOptions = {"-m", "128", "-o",
                                                     "no_lru_maintainer,no_lru_crawler"};
+
+constexpr int kEndedEarly = 3;  // by a signal; nothing differed
 
 struct Arguments {
   double seconds = 10;
@@ -236,7 +244,10 @@ size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult&
   if (result.failures.empty()) return result.broken.empty() ? 0 : 1;
   if (!arguments.details.empty()) write_details(arguments.details, seed, result);
   const CrowdResult::Failure& first = result.failures.front();
-  if (play_on(arguments, first.script).difference.has_value()) {
+  std::cout << std::flush;
+  if (result.cut_short) {
+    std::cout << "not played again\n";
+  } else if (play_on(arguments, first.script).difference.has_value()) {
     print_small(arguments, first.script, first.difference);
   } else {
     std::cout << "not in a single script\n";
@@ -244,17 +255,31 @@ size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult&
   return result.failures.size() + (result.broken.empty() ? 0 : 1);
 }
 
+std::atomic<bool> ended{false};
+
+void end_by_signal(int) { ended.store(true, std::memory_order_relaxed); }
+
+void handle_signals(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) (void)sigaction(number, &action, nullptr);
+}
+
 int run_crowds(const Arguments& arguments) {
+  handle_signals(end_by_signal);
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
   CrowdConfig config = arguments.crowd;
   if (arguments.messages != 0) config.messages_max = arguments.messages;
   config.engine = arguments.engine;
   config.seed = arguments.first;
+  config.stop = &ended;
   uint64_t commands = 0;
+  uint64_t crowds = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
   const auto goes_on = [&] {
+    if (ended) return false;
     return arguments.total != 0 ? commands < arguments.total
                                 : std::chrono::steady_clock::now() < end;
   };
@@ -263,17 +288,26 @@ int run_crowds(const Arguments& arguments) {
     for (size_t job = 0; job < arguments.jobs; ++job, ++config.seed) configs.push_back(config);
     const std::vector<CrowdResult> results = play_crowds(configs);
     for (size_t job = 0; job < arguments.jobs; ++job) {
-      commands += results[job].commands;
+      if (results[job].cut_short) {
+        std::cout << "crowd " << configs[job].seed << " was ended by a signal: not counted\n";
+      } else {
+        ++crowds;
+        commands += results[job].commands;
+      }
       for (const auto& [loss, count] : results[job].losses) losses[loss] += count;
+      // A script that differs is played again, which a signal ends at once.
+      if (!results[job].failures.empty()) handle_signals(SIG_DFL);
       differences += print_crowd(arguments, configs[job].seed, results[job]);
+      handle_signals(end_by_signal);
     }
   }
-  std::cout << config.seed - arguments.first << " crowds, " << commands << " messages, "
-            << differences << " differences\n";
+  std::cout << crowds << " crowds, " << commands << " messages, " << differences
+            << " differences\n";
   for (const auto& [loss, count] : losses) {
     std::cout << "given up: " << count << " for " << loss << "\n";
   }
-  return differences == 0 ? 0 : 1;
+  if (differences != 0) return 1;
+  return ended ? kEndedEarly : 0;
 }
 
 // The options of a server with this engine.

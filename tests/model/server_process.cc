@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -19,12 +20,15 @@
 #include <system_error>
 #include <utility>
 
+#include "base/testing/patience.h"
+
 namespace warpcache::model {
 
 namespace {
 
 constexpr int kStartTriesMax = 60'000;  // of 1 ms
 constexpr int kSilenceMs = 20'000;      // no server needs so long to answer or to close
+constexpr int kSilentAgainMs = 1000;    // of another stream, when one was silent for so long
 constexpr int kPatienceToEnd = 50;      // of an ended connection, beside one that may say more
 constexpr useconds_t kPieceGapUs = 20;
 
@@ -52,7 +56,11 @@ std::vector<std::string> command_line(const ProcessConfig& config, const std::st
 }  // namespace
 
 ServerProcess::ServerProcess(const ProcessConfig& config)
-    : patience_ms_(config.patience_ms), runs_on_(config.runs_on), cuts_(config.cuts) {
+    : patience_ms_(config.patience_ms),
+      runs_on_(config.runs_on),
+      stop_(config.stop),
+      silence_ms_(config.stop != nullptr ? kPatienceMs : kSilenceMs),
+      cuts_(config.cuts) {
   start(config);
   for (int i = 0; i < kStartTriesMax && control_ < 0 && folder_ != ""; ++i) {
     control_ = connect_once();
@@ -107,6 +115,7 @@ void ServerProcess::start(const ProcessConfig& config) {
   pid_ = fork();
   if (pid_ != 0) return;
   if (config.ends_with_parent) (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (config.stop != nullptr) (void)setpgid(0, 0);
   // What it logs, by `verbosity` for instance, is not compared.
   const int nowhere = open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
@@ -240,7 +249,11 @@ bool ServerProcess::barrier_seen(const Connection& connection) const {
 // False: nothing came for so long.
 bool ServerProcess::read_some(Connection& connection, int wait_ms) const {
   pollfd wait = {connection.fd, POLLIN, 0};
-  if (poll(&wait, 1, wait_ms) <= 0) return false;
+  int ready = 0;
+  do {
+    ready = poll(&wait, 1, wait_ms);
+  } while (ready < 0 && errno == EINTR && !stops());
+  if (ready <= 0) return false;
   char buffer[65536];
   const ssize_t got = recv(connection.fd, buffer, sizeof buffer, 0);
   if (got > 0) {
@@ -304,7 +317,10 @@ bool ServerProcess::closed(int stream) {
 
 bool ServerProcess::wait(int stream) {
   Connection& connection = connections_[stream];
-  return connection.fd >= 0 && read_some(connection, kSilenceMs);
+  if (connection.fd < 0 || stops()) return false;
+  if (read_some(connection, silence_ms_)) return true;
+  silence_ms_ = std::min(silence_ms_, kSilentAgainMs);
+  return false;
 }
 
 std::string ServerProcess::take_output(int stream) {
@@ -313,8 +329,12 @@ std::string ServerProcess::take_output(int stream) {
 
 std::string ServerProcess::finish() {
   int status = 0;
-  if (!has_ended(&status)) return {};
-  return "the server has ended by itself, status " + std::to_string(status);
+  if (has_ended(&status)) {
+    return "the server has ended by itself, status " + std::to_string(status);
+  }
+  // A program between may have lost its server, and all streams with it.
+  if (!runs_on_ || ask("version") == "VERSION " + version_) return {};
+  return "the server does not answer any more on the stream that was opened first";
 }
 
 }  // namespace warpcache::model

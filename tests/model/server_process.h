@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -35,6 +36,9 @@ struct ProcessConfig {
   bool runs_on = false;
   // The kernel ends it when the thread that has started it ends.
   bool ends_with_parent = false;
+  // Set when the caller is to end: then nothing is waited for any more. With it the program has a
+  // process group of its own, so that a signal to the caller's group does not end it first.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 class ServerProcess final : public Server {
@@ -92,6 +96,7 @@ class ServerProcess final : public Server {
   bool has_ended(int* status = nullptr);
   bool barrier_seen(const Connection& connection) const;
   bool read_some(Connection& connection, int wait_ms) const;
+  bool stops() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   // False: it neither answers nor closes.
   bool read_to_barrier(Connection& connection) const;
   void write_all(Connection& connection, const std::string& bytes) const;
@@ -99,6 +104,8 @@ class ServerProcess final : public Server {
 
   const int patience_ms_;
   const bool runs_on_;
+  const std::atomic<bool>* const stop_;
+  int silence_ms_;  // of wait()
   Cuts cuts_;
   std::string folder_;
   std::string version_;

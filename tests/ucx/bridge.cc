@@ -57,7 +57,11 @@ std::string accept_one(int listener, const std::string& host, uint16_t port, AmC
   AmStream* stream = nullptr;
   std::string failure = client.connect(host, port, &stream);
   if (failure.empty()) {
-    pump.add(fd, stream);
+    pump.add(fd, stream, [&client, host, port] {
+      AmStream* next = nullptr;
+      (void)client.connect(host, port, &next);
+      return next;
+    });
   } else {
     (void)::close(fd);
   }

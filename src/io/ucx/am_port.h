@@ -99,9 +99,9 @@ class AmPort {
   virtual std::string peer(uint32_t endpoint) const = 0;
 
   // Whether messages have come that cannot be read, and this has been so for some calls; called
-  // once a second. A client that is killed while it writes a message to shared memory leaves it so,
-  // and later messages of all clients wait after that one. A client that does not read is no
-  // reason.
+  // after each second that the thread has spent on progress() and in waiting for it. A client that
+  // is killed while it writes a message to shared memory leaves it so, and later messages of all
+  // clients wait after that one. A client that does not read is no reason.
   virtual bool is_stuck() = 0;
   // Starts anew: event_fd() is another one afterwards. Returns the error as text, or "". REQUIRES:
   // all endpoints are closed. Those that have not ended end by it.

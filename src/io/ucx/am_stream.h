@@ -77,7 +77,8 @@ struct AmStream {
   BytePipe* long_reply = nullptr;
   uint32_t active_at = 0;  // second of the last progress
   uint32_t leave_at_s = 0;
-  uint32_t closed_at_s = 0;  // in State::kClosed: when the port was told
+  // Of AmTransport::attended_ms_: when it was opened; in State::kClosed, when the port was told.
+  uint64_t since_ms = 0;
 
   bool is_open() const { return state == State::kOpen; }
 };

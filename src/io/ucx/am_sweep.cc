@@ -45,8 +45,9 @@ void AmTransport::close_broken() {
 
 void AmTransport::close_stream(uint32_t number) {
   AmStream& stream = stream_of(number);
+  if (stream.greeted) ++attended_streams_;
   stream.state = AmStream::State::kClosed;
-  stream.closed_at_s = now_s_;
+  stream.since_ms = attended_ms_;
   streams_[number]->open_id.store(0, std::memory_order_relaxed);
   if (stream.long_reply != nullptr) std::exchange(stream.long_reply, nullptr)->leave();
   for (std::vector<uint32_t>* list : {&ready_, &later_, &broken_, &long_replies_}) {
@@ -70,6 +71,7 @@ void AmTransport::close_session(AmStream& stream) {
 
 void AmTransport::ended(uint32_t endpoint) {
   AmStream& stream = stream_of(endpoint);
+  --attended_streams_;
   close_session(stream);
   // After a restart nobody is told any more of messages that were under way.
   output_bytes_ -= (stream.under_way - stream.pinned) * sizeof(AmOut);
@@ -86,11 +88,19 @@ void AmTransport::ended(uint32_t endpoint) {
   budget_.give_back();
 }
 
+// The thread may be held up for seconds, on a busy machine or by its own requests. Meanwhile it
+// neither reads what has come nor does what UCX needs to end an endpoint.
+void AmTransport::look_at_clock() {
+  const uint64_t now_ms = config_.clock_ms();
+  attended_ms_ += std::min<uint64_t>(now_ms - clock_ms_, kRoundMsMax);
+  clock_ms_ = now_ms;
+  now_s_.store(static_cast<uint32_t>(now_ms / 1000), std::memory_order_relaxed);
+}
+
 void AmTransport::once_a_second() {
   swept_at_s_ = now_s_;
   for (uint32_t number = 0; number < streams_.size(); ++number) sweep_stream(number);
   if (config_.stall_timeout_s != 0) cancel_still_bodies();
-  check_port();
   if (!forgotten_pins_.empty() && now_s_ >= forgotten_until_s_) release_forgotten();
 }
 
@@ -101,15 +111,17 @@ void AmTransport::release_forgotten() {
 
 // UCX 1.13 sometimes never ends an endpoint whose client was killed while it read by rendezvous.
 bool AmTransport::has_endless_stream() const {
-  constexpr uint32_t kEndsIn = 5;
+  constexpr uint64_t kEndsInMs = 5000;
   return std::any_of(streams_.begin(), streams_.end(), [this](const auto& slot) {
     const AmStream& stream = slot->stream;
-    return stream.state == AmStream::State::kClosed && now_s_ - stream.closed_at_s > kEndsIn;
+    return stream.state == AmStream::State::kClosed && attended_ms_ - stream.since_ms > kEndsInMs;
   });
 }
 
 void AmTransport::check_port() {
+  constexpr uint64_t kEveryMs = 1000;
   constexpr uint32_t kEndIn = 2;
+  check_at_ms_ = attended_ms_ + kEveryMs;
   if (restarting_ || stream_count_ == 0) return;
   if (!port_.is_stuck() && !has_endless_stream()) return;
   restarting_ = true;
@@ -144,7 +156,9 @@ void AmTransport::sweep_stream(uint32_t number) {
   }
   if (!stream.is_open()) return;
   const uint32_t still_s = now_s_ - stream.active_at;
-  if (!stream.greeted && still_s > kPatienceS) return set_broken(number);
+  if (!stream.greeted && attended_ms_ - stream.since_ms > kPatienceS * uint64_t{1000}) {
+    return set_broken(number);
+  }
   if (config_.idle_timeout_s != 0 && still_s > config_.idle_timeout_s) {
     counters_.idle_closed.add(1);
     return set_broken(number);

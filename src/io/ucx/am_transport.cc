@@ -16,20 +16,19 @@
 namespace warpcache::io {
 namespace {
 
-uint32_t second_now() {
+uint64_t coarse_ms() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<uint32_t>(now.tv_sec);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 }  // namespace
 
 AmTransport::AmTransport(const AmTransportConfig& config, AmPort& port, ConnectionBudget& budget)
-    : config_(config),
-      port_(port),
-      reaches_device_(port.reaches_device()),
-      budget_(budget),
-      now_s_(second_now()) {
+    : config_(config), port_(port), reaches_device_(port.reaches_device()), budget_(budget) {
+  if (!config_.clock_ms) config_.clock_ms = coarse_ms;
+  clock_ms_ = config_.clock_ms();
+  look_at_clock();
   swept_at_s_ = now_s_;
   port_.attach(*this);
 }
@@ -44,12 +43,13 @@ void AmTransport::attach(SessionObserver& observer, PinReleaser& releaser) {
 bool AmTransport::receive(RxBurst& burst) {
   const size_t chunks_before = burst.chunks.size();
   burst_ = &burst;
-  now_s_.store(second_now(), std::memory_order_relaxed);
+  look_at_clock();
   bool busy = port_.progress();
   if (WC_UNLIKELY(!broken_.empty())) close_broken();
   if (WC_UNLIKELY(!later_.empty())) ready_later();
   if (WC_UNLIKELY(!long_replies_.empty())) pump_long_replies();
   if (WC_UNLIKELY(now_s_ != swept_at_s_)) once_a_second();
+  if (WC_UNLIKELY(attended_ms_ >= check_at_ms_)) check_port();
   if (WC_UNLIKELY(mode_.load(std::memory_order_relaxed) != Mode::kRunning)) drain_idle();
   if (WC_UNLIKELY(restarting_)) restart_port();
   if (!ready_.empty()) deliver_ready();
@@ -69,6 +69,7 @@ bool AmTransport::arm() { return ready_.empty() && broken_.empty() && port_.arm(
 int AmTransport::sleep_ms_max() const {
   if (!later_.empty()) return static_cast<int>(kLaterAfter.count());
   if (mode_.load(std::memory_order_relaxed) != Mode::kRunning) return 20;
+  if (attended_streams_ != 0) return static_cast<int>(kRoundMsMax);
   return stream_count_ == 0 ? INT32_MAX : 1000;
 }
 
@@ -99,6 +100,8 @@ void AmTransport::opened(uint32_t endpoint) {
   stream.state = AmStream::State::kOpen;
   stream.id = budget_.next_id();
   stream.active_at = now_s_;
+  stream.since_ms = attended_ms_;
+  ++attended_streams_;
   stream.session_open = true;
   AmSlot& slot = *streams_[endpoint];
   slot.peer = port_.peer(endpoint);
@@ -161,6 +164,7 @@ void AmTransport::received(uint32_t endpoint, Bytes header, Bytes data) {
 
 void AmTransport::greet(uint32_t number, AmStream& stream, Bytes hello) {
   stream.greeted = true;
+  --attended_streams_;
   const AmWelcome numbers = {kAmWindow, kAmEagerMax, kAmRendezvousMax, kAmAnnouncedMax};
   std::string welcome(reinterpret_cast<const char*>(&numbers), sizeof numbers);
   stream.has_slots = !config_.slots.empty() && hello.size == 1 && hello[0] == kAmAsksForSlots;

@@ -43,6 +43,8 @@ struct AmTransportConfig {
   // copies an item. Empty: there are none.
   std::string slots = {};
   std::function<void(Bytes key)> copy = {};
+  // Milliseconds of a clock that never goes back. Empty: the system's; tests have their own.
+  std::function<uint64_t()> clock_ms = {};
 };
 
 // Counters beside those of every transport.
@@ -68,6 +70,9 @@ class AmTransport final : public AmReceiver {
   static constexpr uint32_t kHandleBit = 0x80000000u;
   // A client must greet, and leave after its last message, within this time.
   static constexpr uint32_t kPatienceS = 5;
+  // Between two rounds no more than this counts as time in which the thread waited for a client to
+  // greet, for an endpoint to end, or for a stuck port. Longer is how long it was held up itself.
+  static constexpr uint32_t kRoundMsMax = 20;
 
   // `port` and `budget` outlive the transport.
   AmTransport(const AmTransportConfig& config, AmPort& port, ConnectionBudget& budget);
@@ -164,6 +169,7 @@ class AmTransport final : public AmReceiver {
   void close_broken();
   void close_stream(uint32_t number);
   void close_session(AmStream& stream);
+  void look_at_clock();
   void once_a_second();
   void sweep_stream(uint32_t number);
   void cancel_still_bodies();
@@ -198,7 +204,11 @@ class AmTransport final : public AmReceiver {
   std::vector<std::unique_ptr<AmOut>> spare_;
   uint64_t output_bytes_ = 0;  // copied and under way, of all streams
   std::atomic<uint64_t> unread_bytes_{0};
-  std::atomic<uint32_t> now_s_;
+  std::atomic<uint32_t> now_s_{0};
+  uint64_t clock_ms_ = 0;          // as the last look at the clock
+  uint64_t attended_ms_ = 0;       // the sum of the rounds' time, each of kRoundMsMax at most
+  uint64_t check_at_ms_ = 0;       // of attended_ms_: when the port is checked
+  uint32_t attended_streams_ = 0;  // whose time is counted by attended_ms_
   uint32_t swept_at_s_ = 0;
   uint64_t bodies_refused_before_ = 0;
   std::atomic<Mode> mode_{Mode::kRunning};

@@ -59,7 +59,9 @@ class MemoryAmPort final : public AmPort {
   bool stuck = false;       // what is_stuck() says next
   bool forgets = false;     // messages that are under way when their endpoint is closed
   bool never_ends = false;  // an endpoint that is closed, before a restart
+  uint32_t ends_in = 1;     // rounds of progress() that an endpoint takes to end
   uint32_t restarts = 0;
+  uint32_t checks = 0;  // calls of is_stuck()
 
   // Completes what is under way in the next progress().
   void finish(bool whole = true) {
@@ -113,7 +115,10 @@ class MemoryAmPort final : public AmPort {
   bool reaches_device() const override { return reaches_device_; }
   void drop(uint32_t, AmRemote) override { --held; }
   std::string peer(uint32_t) const override { return "memory"; }
-  bool is_stuck() override { return std::exchange(stuck, false); }
+  bool is_stuck() override {
+    ++checks;
+    return std::exchange(stuck, false);
+  }
   std::string restart() override {
     ++restarts;
     for (const uint32_t endpoint : std::exchange(endless_, {})) receiver_->ended(endpoint);
@@ -122,7 +127,13 @@ class MemoryAmPort final : public AmPort {
   void close(uint32_t endpoint) override {
     closed.push_back(endpoint);
     if (never_ends) return endless_.push_back(endpoint);
-    next_.push_back([this, endpoint] {
+    end_in(ends_in, endpoint);
+  }
+
+ private:
+  void end_in(uint32_t rounds, uint32_t endpoint) {
+    next_.push_back([this, rounds, endpoint] {
+      if (rounds > 1) return end_in(rounds - 1, endpoint);
       for (AmSend* message : std::exchange(under_way_, {})) {
         if (!forgets) receiver_->sent(*message, false);
       }
@@ -131,7 +142,6 @@ class MemoryAmPort final : public AmPort {
     });
   }
 
- private:
   const bool reaches_device_;
   WakeEvent event_;
   AmReceiver* receiver_ = nullptr;

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crowds of run_model that are ended, or whose server is: what is told, and that nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
+
+NEVER = str(10**12)  # messages
+
+
+class Run:
+    """run_model with crowds that do not end by themselves. Each of its servers writes its process id into a file."""
+
+    def __init__(self, folder: Path):
+        target = require_target("warpcached").path
+        self.ids = folder / "ids"
+        self.ids.touch()
+        script = folder / "warpcached"
+        script.write_text(f'#!/bin/bash\necho $$ >>{self.ids}\nexec {target} "$@" -u root\n')
+        script.chmod(0o755)
+        program = Path(target).resolve().parent / "run_model"
+        command = [program, "--crowd", "4", "--rounds", "30", "--total", NEVER, "--first", "1", "--server", script]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+
+    def servers(self) -> list[int]:
+        return [int(line) for line in self.ids.read_text().splitlines()]
+
+    def wait_for_crowds(self, count: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.servers()) < count:
+            assert self.process.poll() is None and time.monotonic() < deadline, "no crowd begins"
+            time.sleep(0.01)
+
+    def playing(self) -> int:
+        """A server that players are connected to."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            assert self.process.poll() is None and time.monotonic() < deadline, "no crowd plays"
+            for number in self.servers()[-1:]:
+                with contextlib.suppress(OSError, ValueError):
+                    words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+                    path = words[words.index(b"-s") + 1].decode()
+                    sockets = [line for line in Path("/proc/net/unix").read_text().splitlines() if f" {path}" in line]
+                    if len(sockets) > 2:  # of that name and more: beside the listener and the stream that asks for its clock
+                        return number
+            time.sleep(0.001)
+
+    def output(self) -> str:
+        return self.process.communicate(timeout=PATIENCE_S)[0]
+
+    def stop(self) -> None:
+        for number in [self.process.pid, *self.servers()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def run(tmp_path):
+    started = Run(tmp_path)
+    yield started
+    started.stop()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+def test_the_end_of_a_run_is_no_difference(run, number):
+    """As `timeout` does it: the signal goes to all processes of the group, in any order."""
+    run.wait_for_crowds(2)
+    run.playing()
+    os.killpg(run.process.pid, number)
+    output = run.output()
+    assert run.process.returncode == 3, output
+    assert " 0 differences" in output, output
+    assert "was ended by a signal: not counted" in output or len(run.servers()) == int(output.split(" crowds")[0].split()[-1])
+    assert not any(is_alive(server) for server in run.servers())
+
+
+def test_a_server_that_goes_is_told(run):
+    os.kill(run.playing(), signal.SIGKILL)
+    output = run.output()
+    assert run.process.returncode == 1, output
+    assert "the server has ended by itself, status 9" in output, output
+    assert "the stream has ended before all was answered" in output, output

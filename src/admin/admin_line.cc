@@ -53,9 +53,6 @@ bool is_i32(std::string_view word) {
 // Why the host does not see some of these kinds, as a reply; empty: it sees all.
 std::string_view why_hidden(const Options& options, uint32_t kinds) {
   if (options.server.engine != EngineChoice::kCuda) return "";
-  if ((kinds & engine::kWatchEvictions) != 0) {
-    return "CLIENT_ERROR evictions on a GPU cannot be watched\r\n";
-  }
   if ((kinds & engine::kWatchRequests) != 0 && options.frames_are_hidden()) {
     return "CLIENT_ERROR requests in frames that the GPU alone sees cannot be watched\r\n";
   }
@@ -150,6 +147,7 @@ void Admin::watch(std::string_view words, engine::BatchEntry& entry, std::string
   } else {
     switch (watchers_.add(kinds, &entry.long_reply)) {
       case Watchers::Added::kYes:
+        if ((kinds & engine::kWatchEvictions) != 0) store_->watch_evictions();
         reply += kOk;
         break;
       case Watchers::Added::kTooMany:

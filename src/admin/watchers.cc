@@ -265,6 +265,18 @@ void Watchers::evicted(const store::Item& item, uint32_t now) {
   put(record, engine::kWatchEvictions, text_of(item.key()));
 }
 
+bool Watchers::takes_eviction() {
+  Buffer& buffer = buffers_[buffer_of_thread()];
+  const std::lock_guard lock(buffer.mutex);
+  return buffer.bytes.size() + sizeof(WatchRecord) + UINT8_MAX <= buffer.bytes.capacity();
+}
+
+void Watchers::missed_evictions(uint64_t count) {
+  Buffer& buffer = buffers_[buffer_of_thread()];
+  const std::lock_guard lock(buffer.mutex);
+  buffer.dropped += count;
+}
+
 void Watchers::connection_opened(int fd, const engine::PeerAddress& peer) {
   WatchRecord record;
   record.line = WatchRecord::Line::kOpened;

@@ -66,6 +66,9 @@ class Watchers final : public engine::Watch, public store::Observer {
   void saw_request(const engine::SeenRequest& seen);
   void saw_look_up(int fd, Bytes key, engine::KeyState found, uint32_t value_size);
   void evicted(const store::Item& item, uint32_t now) override;
+  bool wants_evictions() override { return (wanted() & engine::kWatchEvictions) != 0; }
+  bool takes_eviction() override;
+  void missed_evictions(uint64_t count) override;
   void connection_opened(int fd, const engine::PeerAddress& peer) override;
   void connection_closed(int fd, const engine::PeerAddress& peer, std::string_view reason) override;
   void saw_commands(std::string_view lines) override;

@@ -54,8 +54,8 @@ std::unique_ptr<Backend> make_cpu_backend(const Options& options, admin::Watcher
                                           const store::CopyHooks& copies);
 
 // Calls `stop` when the GPU has failed and --on-gpu-error=exit. Null if the server was built
-// without CUDA. `copies`: likewise, until the GPU fails.
-std::unique_ptr<Backend> make_cuda_backend(const Options& options,
+// without CUDA. `watchers`: likewise. `copies`: likewise, until the GPU fails.
+std::unique_ptr<Backend> make_cuda_backend(const Options& options, admin::Watchers* watchers,
                                            const std::function<void()>& stop,
                                            const store::CopyHooks& copies);
 

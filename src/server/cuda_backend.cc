@@ -50,9 +50,11 @@ class DeviceStoreAccess final : public nic_cache::StoreAccess {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const Options& options, std::function<void()> stop, const store::CopyHooks& copies)
-      : options_(options), stop_(std::move(stop)) {
+  CudaBackend(const Options& options, admin::Watchers* watchers, std::function<void()> stop,
+              const store::CopyHooks& copies)
+      : options_(options), watchers_(watchers), stop_(std::move(stop)) {
     config_.store.copies = copies;
+    config_.store.observer = watchers;
     faults_.listen([this](const std::string& why) { failed(why); });
   }
 
@@ -72,6 +74,7 @@ class CudaBackend final : public Backend {
   void start_spare();
 
   const Options& options_;
+  admin::Watchers* const watchers_;
   std::function<void()> stop_;
   gpu::DeviceFaults faults_;
   gpu::DeviceFacts device_;
@@ -185,7 +188,7 @@ std::unique_ptr<engine::Engine> CudaBackend::make_spare(engine::AdminHandler& ad
 
 void CudaBackend::start_spare() {
   store_->stop_copies();  // they are not of the spare's items
-  auto spare = std::make_unique<CpuBackend>(options_);
+  auto spare = std::make_unique<CpuBackend>(options_, watchers_);
   const std::string failure = spare->start();
   if (failure.empty()) {
     spare_ = std::move(spare);
@@ -198,10 +201,10 @@ void CudaBackend::start_spare() {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(const Options& options,
+std::unique_ptr<Backend> make_cuda_backend(const Options& options, admin::Watchers* watchers,
                                            const std::function<void()>& stop,
                                            const store::CopyHooks& copies) {
-  return std::make_unique<CudaBackend>(options, stop, copies);
+  return std::make_unique<CudaBackend>(options, watchers, stop, copies);
 }
 
 }  // namespace warpcache::server

@@ -3,8 +3,8 @@
 
 namespace warpcache::server {
 
-std::unique_ptr<Backend> make_cuda_backend(const Options&, const std::function<void()>&,
-                                           const store::CopyHooks&) {
+std::unique_ptr<Backend> make_cuda_backend(const Options&, admin::Watchers*,
+                                           const std::function<void()>&, const store::CopyHooks&) {
   return nullptr;
 }
 

@@ -158,7 +158,7 @@ std::string Server::open_backend() {
       failed_.store(true);
       stop_request_.ask(admin::StopKind::kNow);
     };
-    backend_ = make_cuda_backend(options_, stop, copies);
+    backend_ = make_cuda_backend(options_, watchers_.get(), stop, copies);
     if (backend_ == nullptr) return "--engine=cuda: this server was built without CUDA.";
   } else {
     backend_ = make_cpu_backend(options_, watchers_.get(), copies);

@@ -240,7 +240,38 @@ def test_the_server_for_a_gpu_takes_the_others_place(packages, tmp_path):
         {line.split()[-1].replace("/doc/warpcached-cuda", "/doc/warpcached") for line in read(deb, "-c").splitlines()}
         for deb in (usual["warpcached"], made["warpcached-cuda"])
     ]
-    assert places[0] == places[1]
+    drop_in = "./usr/lib/systemd/system/warpcached.service.d/"
+    assert places[1] - places[0] == {drop_in, f"{drop_in}gpu.conf"} and places[0] <= places[1]
+    if shutil.which("systemd-analyze") is None:
+        return
+    # The unit as it is with the drop-in: it reaches the GPU, and is sandboxed otherwise.
+    root = tmp_path / "root"
+    subprocess.run(["dpkg-deb", "-x", made["warpcached-cuda"], root], check=True)
+    units = root / "usr/lib/systemd/system"
+    unit = units / "warpcached.service"
+    unit.write_text(unit.read_text().replace("/usr/bin/", f"{root}/usr/bin/"))
+
+    def analyze(*words: str) -> str:
+        done = subprocess.run(
+            ["systemd-analyze", *words],
+            env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:", "SYSTEMD_COLORS": "0", "LC_ALL": "C.UTF-8"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+        )
+        return done.stdout
+
+    complaints = analyze("verify", "--man=no", str(unit))
+    assert "warpcached" not in complaints and "gpu.conf" not in complaints, complaints
+    text = analyze("security", "--offline=true", "--no-pager", "warpcached.service")
+    given_up = set(re.findall(r"^✗ (\S+)", text, re.MULTILINE))
+    assert re.search(r"DeviceAllow=.*char-nvidia\*:rw", text), text
+    wanted = {"PrivateDevices=", "MemoryDenyWriteExecute=", "DeviceAllow=", "SystemCallFilter=~@resources", "ProcSubset="}
+    assert wanted <= given_up, text
+    (units / "warpcached.service.d" / "gpu.conf").unlink()
+    before = set(re.findall(r"^✗ (\S+)", analyze("security", "--offline=true", "--no-pager", "warpcached.service"), re.MULTILINE))
+    assert given_up - before <= wanted | {"SupplementaryGroups="}, text
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "Containerfile.cuda"])

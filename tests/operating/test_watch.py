@@ -175,7 +175,6 @@ def test_the_binary_protocol_and_udp(watch, client, server):
         assert udp.recv(2048).endswith(b"CLIENT_ERROR not available over UDP\r\n")
 
 
-@pytest.mark.not_on_gpu(reason="evictions cannot be watched there")
 def test_evictions(start_server, closing):  # noqa: F811
     server = start_server("-m", "8", "-t", "1")
     watcher = Watcher(server, "evictions")
@@ -380,13 +379,10 @@ def gpu_options(request, target, monkeypatch):  # noqa: F811
     return on_gpu(target, request.param, monkeypatch)
 
 
-def test_what_a_gpu_does_not_tell(start_server, closing, gpu_options):  # noqa: F811
+def test_connections_and_commands_of_a_gpu(start_server, closing, gpu_options):  # noqa: F811
     server = start_server(*gpu_options)
     client = server.connect()
     closing.append(client)
-    for kinds in ("evictions", "fetchers evictions"):
-        answer = b"CLIENT_ERROR evictions on a GPU cannot be watched\r\n"
-        assert ask(client, f"watch {kinds}\r\n".encode()) == answer
     watcher = Watcher(server, "connevents rawcmds")
     closing.append(watcher)
     assert ask(client, b"set k 0 0 1\r\nx\r\n") == b"STORED\r\n"
@@ -395,6 +391,74 @@ def test_what_a_gpu_does_not_tell(start_server, closing, gpu_options):  # noqa: 
     assert watcher.event() == f"<{cfd} stats conns"
     with server.connect() as sock:
         assert "type=conn_new" in watcher.event_of(sock.getsockname()[1])
+
+
+EVICTION = re.compile(r"type=eviction key=(\S+) fetch=(no|yes) ttl=(-?\d+) la=(\d+) clsid=1 size=(\d+)")
+
+
+def store_keys(client: socket.socket, numbers: range, value: bytes, exptime: int = 0) -> None:
+    """Stores and reads every second one of them."""
+    for first in range(numbers.start, numbers.stop, 100):
+        some = range(first, min(first + 100, numbers.stop))
+        ask(
+            client,
+            b"".join(
+                b"set key%d 0 %d %d\r\n%b\r\n" % (i, exptime * (i % 2), len(value), value)
+                + (b"mg key%d\r\n" % i if i % 4 < 2 else b"")
+                for i in some
+            )
+            + b"mn\r\n",
+            b"MN\r\n",
+        )
+
+
+def there_are(client: socket.socket, numbers: range) -> set[str]:
+    """Those of the keys that are there, without being read."""
+    there = set()
+    for first in range(numbers.start, numbers.stop, 100):
+        some = range(first, min(first + 100, numbers.stop))
+        text = ask(client, b"".join(b"me key%d\r\n" % i for i in some) + b"mn\r\n", b"MN\r\n").decode()
+        there |= set(re.findall(r"^ME (\S+) ", text, re.MULTILINE))
+    return there
+
+
+def check_evictions(server, closing) -> None:  # noqa: F811
+    """What a GPU evicts is its own choice: each key that is gone was named once, and none that is there."""
+    watcher = Watcher(server, "evictions")
+    client = server.connect()
+    closing += [watcher, client]
+    numbers, value = range(10_000), bytes(1000)
+    store_keys(client, numbers, value, 5000)
+    while stats(server)["evictions"] == "0":
+        numbers = range(numbers.stop + 2000)
+        store_keys(client, range(numbers.stop - 2000, numbers.stop), value, 5000)
+    events: list[re.Match] = []
+    there: set[str] = set()
+    # Maintenance may go on meanwhile.
+    while len(events) < int(stats(server)["evictions"]):
+        while len(events) < int(stats(server)["evictions"]):
+            events.append(EVICTION.fullmatch(watcher.event()))
+        there = there_are(client, numbers)
+    values = stats(server)
+    assert values["log_worker_dropped"] == values["log_watcher_skipped"] == "0"
+    named = [event[1] for event in events]
+    assert len(named) == len(set(named))
+    assert set(named) == {f"key{i}" for i in numbers} - there
+    for key, fetched, ttl, age, size in (event.groups() for event in events):
+        number = int(key.removeprefix("key"))
+        assert fetched == ("yes" if number % 4 < 2 else "no")
+        assert 4000 < int(ttl) <= 5000 if number % 2 else ttl == "-1"
+        assert int(age) < 1000 and size == "1000"
+
+
+def test_evictions_of_a_gpu(start_server, closing, gpu_options):  # noqa: F811
+    server = start_server(*gpu_options, "-m", "8", "-t", "2", "-o", "worker_logbuf_size=16384,watcher_logbuf_size=16384")
+    check_evictions(server, closing)
+
+
+def test_evictions_of_a_cpu(start_server, closing):  # noqa: F811
+    options = "worker_logbuf_size=16384,watcher_logbuf_size=16384"
+    check_evictions(start_server("--engine=cpu", "-m", "8", "-t", "2", "-o", options), closing)
 
 
 def test_frames_that_the_gpu_alone_sees(request, start_server, closing, target, monkeypatch):  # noqa: F811

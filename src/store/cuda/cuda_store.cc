@@ -45,8 +45,10 @@ CudaStore::CudaStore(const CudaStoreConfig& config, gpu::DeviceFaults& faults)
     : StoreOwner(config.store.manual_clock),
       config_(config),
       faults_(faults),
-      copies_(config.store.copies) {
-  config_.store.copies = {};  // device code has no use for them
+      copies_(config.store.copies),
+      evictions_(config.store.observer, faults) {
+  config_.store.copies = {};  // device code has no use for them, nor for the observer
+  config_.store.observer = nullptr;
 }
 
 std::string CudaStore::create(const CudaStoreConfig& config, gpu::DeviceFaults& faults,
@@ -64,6 +66,7 @@ CudaStore::~CudaStore() {
   }
   wake_condition_.notify_one();
   if (thread_.joinable()) thread_.join();
+  evictions_.stop();
 }
 
 std::string CudaStore::start() {
@@ -119,6 +122,11 @@ std::string CudaStore::start() {
     return faults_.why();
   }
   if (!call(ServiceOp::kStart, 0)) return faults_.why();
+  if (evictions_.on()) {
+    const std::string why = evictions_.start(
+        [this](uint64_t address) { return call(ServiceOp::kLogEvictions, address); });
+    if (!why.empty()) return why;
+  }
   tick();
   if (config.maintenance_thread) start_thread();
   return faults_.failed() ? faults_.why() : "";
@@ -142,6 +150,9 @@ std::string CudaStore::take_memory(const Geometry& geometry) {
   if (copies_.on() &&
       (!mail_.allocate(host, sizeof(EvictedMail)) || !noted_.allocate(host, sizeof(NotedKeys)))) {
     return "the system does not give pinned memory";
+  }
+  if (evictions_.on() && !evictions_.take_memory()) {
+    return "the system does not give pinned memory for the log of evictions";
   }
   return take_arena(geometry);
 }
@@ -276,6 +287,7 @@ bool CudaStore::call_locked(ServiceOp op, uint64_t argument, Bytes key, MutableB
   launch_service(core_, tables_.counters_at(device_tables_.data()), maintainer_.data(), &message,
                  launch_number_, evacuators_, stream_.get());
   if (!wait("maintaining the store")) return false;
+  if (evictions_.on()) evictions_.saw_missed(message.missed_evictions);
   if (op == ServiceOp::kFlushPrefix || op == ServiceOp::kClock) next_flush_due_ = message.next_due;
   return true;
 }
@@ -466,6 +478,10 @@ bool CudaStore::inspect(Bytes key, Item* header) {
   if (!call(ServiceOp::kInspect, 0, &result, key) || result.result == 0) return false;
   *header = result.item;
   return true;
+}
+
+void CudaStore::watch_evictions() {
+  if (evictions_.on()) evictions_.begin();
 }
 
 }  // namespace warpcache::store

@@ -18,6 +18,7 @@
 #include "gpu/device.h"
 #include "store/cuda/block_resources.h"
 #include "store/cuda/copy_guard.h"
+#include "store/cuda/eviction_watch.h"
 #include "store/cuda/service_kernels.h"
 #include "store/host/owner.h"
 #include "store/host/tables.h"
@@ -95,6 +96,7 @@ class CudaStore final : public StoreOwner {
   StoreStats stats() const override;
   Status walk(uint64_t& cursor, const std::function<void(const WalkedItem&)>& visit) override;
   bool inspect(Bytes key, Item* header) override;
+  void watch_evictions() override;
   Clock clock() const override;
 
  private:
@@ -125,6 +127,7 @@ class CudaStore final : public StoreOwner {
   mutable CopyGuard copies_;
   gpu::CudaMemory mail_;    // pinned: EvictedMail; empty: there are no copies
   uint32_t mail_lock_ = 0;  // held by the thread that answers
+  EvictionWatch evictions_;
   Tables tables_;
   Core core_;
   gpu::CudaMemory arena_;

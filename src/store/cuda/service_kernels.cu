@@ -96,6 +96,11 @@ __device__ void reserve(const Core& core, ServiceCall& call) {
   }
 }
 
+__device__ void note_missed_evictions(const Core& core, ServiceCall& call) {
+  const EvictionLog* const log = eviction_log(core);
+  if (log != nullptr) call.missed_evictions = load_relaxed(&log->missed);
+}
+
 __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& call) {
   switch (call.op) {
     case ServiceOp::kStart:
@@ -137,6 +142,10 @@ __device__ void serve(const Core& core, Maintainer& maintainer, ServiceCall& cal
     case ServiceOp::kAbandon:
       abandon_reservation(core, static_cast<uint32_t>(call.argument));
       break;
+    case ServiceOp::kLogEvictions:
+      note_missed_evictions(core, call);
+      store_relaxed(&core.shared->eviction_log, call.argument);
+      break;
     case ServiceOp::kInspect:
       inspect(core, call);
       break;
@@ -157,6 +166,7 @@ __device__ void lead(const Core& core, DeviceMaintainer& state, ServiceCall& cal
   call.low_water = load_relaxed(&core.shared->low_water);
   call.segment_limit = load_relaxed(&core.shared->segment_limit);
   call.clock = store.clock();
+  note_missed_evictions(core, call);
   state.evacuators.stop();
   state.worker_group.stop();
 }

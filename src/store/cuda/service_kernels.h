@@ -28,7 +28,8 @@ enum class ServiceOp : uint32_t {
                // more
   kAbandon,    // argument: the id
   kInspect,    // `key`, `key_size`. `result` 1: `item` is the header
-  kRead,       // likewise, and the item is marked as copied: `key` and the value follow `item`
+  kLogEvictions,  // argument: the address of the EvictionLog; 0: ends it
+  kRead,          // likewise, and the item is marked as copied: `key` and the value follow `item`
 };
 
 // Bytes of a value that kRead copies at most.
@@ -44,6 +45,7 @@ struct ServiceCall {
   Status status;
   uint32_t free_segments;
   uint32_t low_water;
+  uint32_t missed_evictions;  // EvictionLog::missed; unchanged while evictions are not logged
   uint32_t next_due;  // of kFlushPrefix and kClock: the next second at which a prefix is flushed; 0
   uint64_t segment_limit;
   Clock clock;

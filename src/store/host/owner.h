@@ -43,8 +43,8 @@ struct StoreConfig {
   bool manual_clock = false;       // tests: only set_clock() moves it
   uint64_t seed = 0;               // of the hash; 0: drawn at random
   uint32_t reclaim_wait_ms_max = 1000;  // after this time reclaim() gives up
-  Observer* observer = nullptr;         // outlives the store; host stores only; null: none
-  Faults* faults = nullptr;             // likewise; tests
+  Observer* observer = nullptr;         // outlives the store; null: none
+  Faults* faults = nullptr;             // likewise; host stores only; tests
   CopyHooks copies;                     // of the owner of copies
   uint32_t flushed_prefixes_max = 64;   // flushed and not yet swept; at most kFlushedPrefixesMax
   std::string
@@ -125,6 +125,10 @@ class StoreOwner {
 
   // Copies the header of a key's item. That is no access. False: the key is not there or dead.
   virtual bool inspect(Bytes key, Item* header) = 0;
+
+  // The observer wants to be told of evictions, from the return of this function on. A store of the
+  // host tells it always. Outside batches.
+  virtual void watch_evictions() {}
 
   // --- The clock of all requests. The owner's maintenance calls tick() once a second.
   virtual Clock clock() const = 0;

@@ -154,6 +154,7 @@ std::vector<uint8_t> Tables::saved(const Core& core) const {
   shared.faults = nullptr;
   shared.copies = {};
   shared.evicted_mail = nullptr;
+  shared.eviction_log = 0;
   shared.low_on_segments = nullptr;
   shared.low_on_segments_context = nullptr;
   shared.drop_pages = nullptr;
@@ -179,6 +180,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   shared.faults = fresh.faults;
   shared.copies = fresh.copies;
   shared.evicted_mail = nullptr;
+  shared.eviction_log = 0;
   shared.flushed_prefix_limit = fresh.flushed_prefix_limit;
   shared.low_on_segments = nullptr;
   shared.drop_pages = nullptr;

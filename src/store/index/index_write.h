@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "store/index/copies.h"
+#include "store/index/eviction_log.h"
 #include "store/index/flushed.h"
 #include "store/index/overflow.h"
 #include "store/log/allocate.h"
@@ -85,6 +86,8 @@ WC_HD inline void count_eviction(const Core& core, ThreadCounters& counters, con
   }
 #else
   if (WC_UNLIKELY(core.shared->evicted_mail != nullptr)) report_eviction(core, item);
+  EvictionLog* const log = eviction_log(core);
+  if (WC_UNLIKELY(log != nullptr)) log_eviction(log, &item, load_relaxed(&core.shared->now));
 #endif
 }
 

@@ -119,6 +119,9 @@ struct Shared {
   uint64_t returned_from[2];             // of these, stored again while it did
   // What it has learnt. Written by maintenance, guarded by segment_lock.
   alignas(64) uint32_t young_share;  // of the sealed segments, in 65536ths
+  // Of a device while somebody watches evictions: the address of its EvictionLog
+  // (index/eviction_log.h); else 0. It changes while kernels run.
+  uint64_t eviction_log;
 };
 
 }  // namespace warpcache::store

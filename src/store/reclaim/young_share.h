@@ -35,11 +35,6 @@ class YoungShare {
   // Counts what was evicted and came back since the last call, and sets shared.young_share when
   // that is enough to tell. `items` are in the index.
   WC_HD void adapt(Shared& shared, uint64_t items);
-  // Bytes up to which a young item gets to main although nobody has asked for it: from an eighth to
-  // two fifths of the mean size, the more of the young ones came back lately. What is likely to be
-  // asked for after all, and takes little memory, is worth more than a large item that was asked
-  // for once.
-  WC_HD uint32_t small_max(uint32_t mean) const;
 
  private:
   struct Counts {
@@ -68,22 +63,6 @@ WC_HD inline void YoungShare::change(Shared& shared) const {
   if (share < kYoungShareMin) share = kYoungShareMin;
   if (share > kYoungShareMax) share = kYoungShareMax;
   store_relaxed(&shared.young_share, share);
-}
-
-// Four times the part that came back, of the mean; less where a greater part of main's came back:
-// there main is worth more than what nobody has asked for.
-WC_HD inline uint32_t YoungShare::small_max(uint32_t mean) const {
-  constexpr uint64_t kReturnedFactor = 4;
-  const uint64_t least = mean / kSmallDivisor;
-  const uint64_t most = uint64_t{mean} * 2 / 5;
-  const uint64_t returned = lately_.returned[0];
-  const uint64_t evicted = lately_.evicted[0] + 1;
-  uint64_t bytes = mean * kReturnedFactor * returned / evicted;
-  const uint64_t young = returned * (lately_.evicted[1] + 1);
-  const uint64_t main = lately_.returned[1] * evicted;
-  if (young < main) bytes = bytes * (young * 64 / main) / 64;
-  if (bytes < least) return static_cast<uint32_t>(least);
-  return static_cast<uint32_t>(bytes < most ? bytes : most);
 }
 
 WC_HD inline void YoungShare::adapt(Shared& shared, uint64_t items) {

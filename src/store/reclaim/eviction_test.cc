@@ -56,8 +56,8 @@ TEST(Eviction, LargerItemsNeedMoreAccesses) {
   EXPECT_EQ(accesses_needed(rule, 126), 1u);
   EXPECT_EQ(accesses_needed(rule, 125), 0u);
   rule.small_divisor = kSmallDivisorOfDrift;
-  EXPECT_EQ(accesses_needed(rule, 251), 1u);
-  EXPECT_EQ(accesses_needed(rule, 250), 0u);
+  EXPECT_EQ(accesses_needed(rule, 501), 1u);
+  EXPECT_EQ(accesses_needed(rule, 500), 0u);
 }
 
 // What is an eighth of the mean stays, but no more of it than that allows.

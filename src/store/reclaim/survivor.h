@@ -19,7 +19,7 @@ enum class Spend : uint8_t {
 };
 
 inline constexpr uint32_t kSmallDivisor = 8;
-inline constexpr uint32_t kSmallDivisorOfDrift = 4;  // for young items, while keys change fast
+inline constexpr uint32_t kSmallDivisorOfDrift = 2;  // for young items, while keys change fast
 
 // Which live items stay when a segment is emptied.
 struct KeepRule {

@@ -35,26 +35,17 @@ class YoungShare {
   // Counts what was evicted and came back since the last call, and sets shared.young_share when
   // that is enough to tell. `items` are in the index.
   WC_HD void adapt(Shared& shared, uint64_t items);
-  // Bytes up to which a young item gets to main although nobody has asked for it: from an eighth to
-  // two fifths of the mean size, the more of the young ones came back lately. What is likely to be
-  // asked for after all, and takes little memory, is worth more than a large item that was asked
-  // for once.
-  WC_HD uint32_t small_max(uint32_t mean) const;
 
  private:
   struct Counts {
     uint64_t evicted[2] = {};  // by Generation
     uint64_t returned[2] = {};
-
-    WC_HD void add(const Counts& now, const Counts& before);
-    WC_HD void halve();
   };
 
   WC_HD void change(Shared& shared) const;
 
   Counts seen_;    // the words of Shared when they were read last
   Counts lately_;  // what older words say counts half at each change
-  Counts long_;    // the same over a longer time, since main evicts little
 };
 
 // Each part begins at one of one, so while main evicts nothing the share shrinks: what main loses
@@ -74,49 +65,22 @@ WC_HD inline void YoungShare::change(Shared& shared) const {
   store_relaxed(&shared.young_share, share);
 }
 
-// Four times the part that came back, of the mean; less where a greater part of main's came back:
-// there main is worth more than what nobody has asked for.
-WC_HD inline uint32_t YoungShare::small_max(uint32_t mean) const {
-  constexpr uint64_t kReturnedFactor = 4;
-  const uint64_t least = mean / kSmallDivisor;
-  const uint64_t most = uint64_t{mean} * 2 / 5;
-  const uint64_t returned = long_.returned[0];
-  const uint64_t evicted = long_.evicted[0] + 1;
-  uint64_t bytes = mean * kReturnedFactor * returned / evicted;
-  const uint64_t young = returned * (long_.evicted[1] + 1);
-  const uint64_t main = long_.returned[1] * evicted;
-  if (young < main) bytes = bytes * (young * 64 / main) / 64;
-  if (bytes < least) return static_cast<uint32_t>(least);
-  return static_cast<uint32_t>(bytes < most ? bytes : most);
-}
-
-WC_HD inline void YoungShare::Counts::add(const Counts& now, const Counts& before) {
-  for (uint32_t i = 0; i < 2; ++i) {
-    evicted[i] += now.evicted[i] - before.evicted[i];
-    returned[i] += now.returned[i] - before.returned[i];
-  }
-}
-
-WC_HD inline void YoungShare::Counts::halve() {
-  for (uint32_t i = 0; i < 2; ++i) {
-    evicted[i] /= 2;
-    returned[i] /= 2;
-  }
-}
-
 WC_HD inline void YoungShare::adapt(Shared& shared, uint64_t items) {
   constexpr uint32_t kItemsShare = 8;  // of the items, that must have been evicted lately
-  constexpr uint32_t kLong = 2;        // times the items
   const Counts now = {
       {load_relaxed(&shared.evicted_from[0]), load_relaxed(&shared.evicted_from[1])},
       {load_relaxed(&shared.returned_from[0]), load_relaxed(&shared.returned_from[1])}};
-  lately_.add(now, seen_);
-  long_.add(now, seen_);
+  for (uint32_t i = 0; i < 2; ++i) {
+    lately_.evicted[i] += now.evicted[i] - seen_.evicted[i];
+    lately_.returned[i] += now.returned[i] - seen_.returned[i];
+  }
   seen_ = now;
-  if (long_.evicted[0] + long_.evicted[1] > kLong * items) long_.halve();
   if ((lately_.evicted[0] + lately_.evicted[1]) * kItemsShare < items) return;
   change(shared);
-  lately_.halve();
+  for (uint32_t i = 0; i < 2; ++i) {
+    lately_.evicted[i] /= 2;
+    lately_.returned[i] /= 2;
+  }
 }
 
 }  // namespace warpcache::store

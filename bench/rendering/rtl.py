@@ -193,6 +193,12 @@ def core_clock() -> str:
     return clock(rows(SYNTHESIS), "mc_core")
 
 
+@value("rtl-clock-before")
+def clock_before() -> str:
+    row = only(rows(SYNTHESIS), what="place and route, an earlier core")
+    return f"{row['fmax_mhz']:.1f} MHz"
+
+
 @block("rtl-synthesis")
 def synthesis() -> str:
     """The designs beside the papers', then the clock of each seed, then blocks."""

@@ -159,11 +159,11 @@ PAPERS = (
     ("Fukuda et al. (003), with MAC and PCIe", "Virtex-5", "60,314", "64,505", "238 of 36 kbit"),
     ("Blott et al. (004)", "Virtex-6", "about 80,000", "about 63,000", "not said"),
 )
-CELLS = {"ECP5": ("lut4", "ff", "ebr", "lut_ram", "carry"), "UltraScale+": ("lut", "lut_ram", "ff", "bram18", "carry8")}
+CELLS = {"ECP5": ("lut4", "ff", "ebr", "lut_ram", "carry"), "UltraScale+": ("lut", "lut_ram", "ff", "bram18")}
 NO_BLOCKS = ("joints", "FIFOs between blocks")  # what is between them
 HEADS = {
     "ECP5": ("LUT4", "flip-flops", "block memories", "distributed memories", "carry cells"),
-    "UltraScale+": ("LUTs", "of memories", "flip-flops", "block memories", "carry cells"),
+    "UltraScale+": ("LUTs", "of memories", "flip-flops", "block memories"),
 }
 
 
@@ -191,6 +191,12 @@ def clock(found: Rows, top: str) -> str:
 @value("rtl-clock")
 def core_clock() -> str:
     return clock(rows(SYNTHESIS), "mc_core")
+
+
+@value("rtl-clock-before")
+def clock_before() -> str:
+    row = only(rows(SYNTHESIS), what="place and route, an earlier core")
+    return f"{row['fmax_mhz']:.1f} MHz"
 
 
 @block("rtl-synthesis")

@@ -212,7 +212,6 @@ module key_check
       .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
       .out_last(packed_last)
   );
-
   // --- Handshakes.
   // The CAS id comes with the key's first word.
   logic compares, compare_first, compare_has;
@@ -229,7 +228,6 @@ module key_check
   assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
-
   // The first beat of a value goes out with the result.
   logic value_now;
   assign value_now = state == X_VALUE || (gives_value && result_ready);
@@ -238,7 +236,6 @@ module key_check
   assign item_drain = state == X_DRAIN && !item_none;
   logic takes_number_beat;
   assign takes_number_beat = state == X_NUMBER && number_bytes == 4'd0 && !item_none;
-
   always_comb begin
     case (state)
       X_OP: item_take = op_valid && reads && has_two ? 2'd2 : 2'd0;
@@ -258,7 +255,6 @@ module key_check
   end
   assign value_out_valid = value_now && has_one && !item_none;
   assign value_out_data = word;
-
   always_comb begin
     data_valid = 1'b0;
     data = '0;
@@ -298,12 +294,10 @@ module key_check
       default: ;
     endcase
   end
-
   assign write_valid = state == X_WRITE || state == X_TOUCH;
   assign write_slot = {row, way, state == X_TOUCH ? half : !half};
   assign write_beats = state == X_TOUCH ? 8'd1 : 8'(HEADER_BEATS) + {2'd0, op.kbeats} + new_vbeats[7:0];
   assign write_hazard = hazard;
-
   // Every operation ends in X_RESULT, after a publication or without one. Its result goes out
   // earlier where a value follows.
   logic ends;
@@ -315,7 +309,6 @@ module key_check
                       (item_none || (item_one && has_one && value_out_ready));
   assign result_valid = (state == X_RESULT && !result_sent) || gives_value;
   assign op_ready = ends;
-
   logic writes_started;  // the hazard ends with the memory's answer
   assign update_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_REMOVE);
   assign update_live = state == X_PUBLISH;
@@ -353,14 +346,8 @@ module key_check
       item_left <= item_left - {6'd0, item_take};
       case (item_take)
         2'd0: ;
-        2'd1: begin
-          item_none <= item_one;
-          item_one <= item_left == 8'd2;
-        end
-        default: begin
-          item_none <= item_left == 8'd2;
-          item_one <= item_left == 8'd3;
-        end
+        2'd1: {item_none, item_one} <= {item_one, item_left == 8'd2};
+        default: {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
       endcase
       joined <= {1'b0, i_vlen} + {1'b0, op.vlen};
       if (value_valid && value_ready) value_left <= value_left - 9'd1;
@@ -375,8 +362,7 @@ module key_check
           key_left <= op.kbeats;
           value_left <= op.vbeats;
           item_left <= beats - 8'd2;
-          item_none <= beats == 8'd2;
-          item_one <= beats == 8'd3;
+          {item_none, item_one} <= {beats == 8'd2, beats == 8'd3};
           i_flags <= words[31:0];
           i_expiry <= words[63:32];
           i_vlen <= words[83:72];
@@ -413,8 +399,7 @@ module key_check
             end else begin
               match <= 1'b0;
               item_left <= '0;
-              item_none <= 1'b1;
-              item_one <= 1'b0;
+              {item_none, item_one} <= 2'b10;
               state <= op.kbeats != 6'd0 ? X_KEY : X_RESULT;
             end
           end

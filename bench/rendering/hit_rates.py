@@ -359,7 +359,7 @@ def young_variants() -> str:
                     was = only(before, stream=stream, share=share)[field]
                     cells += [f"{100 * (was - row[field]):+.2f}" for row in pick(mine, stream=stream)] or [""]
             lines.append((variant, f"{100 * share:.0f}%", *cells))
-    head = ("points of hits", "memory", *TRIED_STREAMS, *(f"bytes: {stream}" for stream in TRIED_STREAMS))
+    head = ("", "at", *TRIED_STREAMS, *(f"bytes: {stream}" for stream in TRIED_STREAMS))
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 

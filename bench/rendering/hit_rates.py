@@ -284,8 +284,10 @@ block("eviction-variants-by-size")(lambda: variants_table("store-variants-by-siz
 
 # Commits at which the store of decisions/0018 was measured.
 WITH_SIZES = ("0c75b33", "777ec77")
-# The commit at which that of decisions/0020 was.
+# The commits at which those of decisions/0020, 0022 and 0023 were.
 WITH_YOUNG_SHARE = ("86f91e7",)
+WITH_FORGETTING = ("868be46",)
+WITH_HALVES = ("80a1ac3",)
 
 
 def before_after(before: Rows, now: Rows) -> str:
@@ -325,15 +327,84 @@ def with_young_share() -> str:
 def with_main_that_forgets() -> str:
     found = store_and_s3fifo()
     s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
-    before = [row for row in found if row["commit"] in WITH_YOUNG_SHARE]
-    earlier = (*WITH_SIZES, *WITH_YOUNG_SHARE, NOTE["commit"])
-    return before_after(before + s3fifo, [row for row in found if row["commit"] not in earlier])
+    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_YOUNG_SHARE, WITH_FORGETTING))
+    return before_after(before + s3fifo, now)
+
+
+@block("half-stays-before-after")
+def with_halves() -> str:
+    found = store_and_s3fifo()
+    s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
+    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_FORGETTING, WITH_HALVES))
+    return before_after(before + s3fifo, now)
+
+
+TRIED_STREAMS = ("block", "scans", "etc", "drift", "ttl")
+
+
+@block("eviction-variants-young")
+def young_variants() -> str:
+    """Differences to the store of decisions/0022; some were run on some streams only."""
+    found = rows(FILE, experiment="store-variants-small")
+    before = [row for row in rows(FILE, experiment="streams", cache="store") if row["commit"] in WITH_FORGETTING]
+    lines = []
+    for variant in names(found, "variant"):
+        for share in SHARES:
+            mine = pick(found, variant=variant, share=share)
+            if not mine:
+                continue
+            cells = []
+            for field in ("miss_ratio", "byte_miss_ratio"):
+                for stream in TRIED_STREAMS:
+                    was = only(before, stream=stream, share=share)[field]
+                    cells += [f"{100 * (was - row[field]):+.2f}" for row in pick(mine, stream=stream)] or [""]
+            lines.append((variant, f"{100 * share:.0f}%", *cells))
+    head = ("", "at", *TRIED_STREAMS, *(f"bytes: {stream}" for stream in TRIED_STREAMS))
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
+@block("store-behind-gdsf")
+def behind_gdsf() -> str:
+    """The store of decisions/0022, less GDSF and S3-FIFO, in points, by stream."""
+    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in WITH_HALVES]
+    lines = []
+    for share in (0.1, 0.3):
+        for what, other, field in (
+            ("objects, less GDSF's", "chained:gdsf", "miss_ratio"),
+            ("bytes, less GDSF's", "chained:gdsf", "byte_miss_ratio"),
+            ("bytes, less S3-FIFO's", "chained:s3fifo", "byte_miss_ratio"),
+        ):
+            mine, its = (stream_hits(found, cache, share, field) for cache in ("store", other))
+            cells = (f"{float(one) - float(two):+.2f}" for one, two in zip(mine, its, strict=True))
+            lines.append((f"{100 * share:.0f}%: {what}", *cells))
+    return table(("points", *sized_streams(), "mean"), lines) + "\n\n" + source(found, FILE)
+
+
+JUDGED_MIN = 100  # items, for a part of them to be shown
+USED_AGAIN = {"y1": "used again after one access", "y3": "used again after three or more"}
+
+
+@block("store-reuse")
+def reuse() -> str:
+    """What comes back after its eviction, and what is used again in its first round in main."""
+    found = rows(FILE, experiment="store-reuse")
+    lines = []
+    for share in sorted({row["share"] for row in found}):
+        mine = [only(found, stream=stream, share=share) for stream in sized_streams()]
+        for generation, name in enumerate(("young", "main")):
+            parts = [(row["returned_from"][generation], row["evicted_from"][generation]) for row in mine]
+            cells = (f"{100 * part / of:.1f}" if of >= JUDGED_MIN else "" for part, of in parts)
+            lines.append((f"{100 * share:.0f}%: evicted from {name}, come back", *cells))
+        for kind, text in USED_AGAIN.items():
+            cells = (f"{100 * row['used_again'][kind]:.1f}" if row["judged_again"][kind] >= JUDGED_MIN else "" for row in mine)
+            lines.append((f"{100 * share:.0f}%: {text}", *cells))
+    return table(("parts, %", *sized_streams()), lines) + "\n\n" + source(found, FILE)
 
 
 @block("store-beside-gdsf")
 def beside_gdsf() -> str:
-    """Objects and bytes of the newest store beside those of GDSF and S3-FIFO, means over the streams."""
-    found = rows(FILE, experiment="streams")
+    """Objects and bytes of the store of decisions/0022 beside those of GDSF and S3-FIFO, means over the streams."""
+    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in WITH_HALVES]
     lines = []
     for share in SHARES:
         cells = [

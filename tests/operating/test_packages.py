@@ -266,7 +266,7 @@ def test_the_server_for_a_gpu_takes_the_others_place(packages, tmp_path):
     assert "warpcached" not in complaints and "gpu.conf" not in complaints, complaints
     text = analyze("security", "--offline=true", "--no-pager", "warpcached.service")
     given_up = set(re.findall(r"^✗ (\S+)", text, re.MULTILINE))
-    assert re.search(r"DeviceAllow=.*char-nvidia\*:rw", text), text
+    assert "DeviceAllow=char-nvidia* rw" in (units / "warpcached.service.d" / "gpu.conf").read_text().splitlines()
     wanted = {"PrivateDevices=", "MemoryDenyWriteExecute=", "DeviceAllow=", "SystemCallFilter=~@resources", "ProcSubset="}
     assert wanted <= given_up, text
     (units / "warpcached.service.d" / "gpu.conf").unlink()

@@ -396,29 +396,26 @@ def test_connections_and_commands_of_a_gpu(start_server, closing, gpu_options): 
 EVICTION = re.compile(r"type=eviction key=(\S+) fetch=(no|yes) ttl=(-?\d+) la=(\d+) clsid=1 size=(\d+)")
 
 
-def store_keys(client: socket.socket, numbers: range, value: bytes, exptime: int = 0) -> None:
-    """Stores and reads every second one of them."""
+def store_keys(client: socket.socket, numbers: range, value: bytes, exptime: int = 0) -> set[str]:
+    """Stores keys and reads every second one; those that were stored. A slow machine may refuse some for want of memory."""
+    stored = set()
     for first in range(numbers.start, numbers.stop, 100):
         some = range(first, min(first + 100, numbers.stop))
-        ask(
-            client,
-            b"".join(
-                b"set key%d 0 %d %d\r\n%b\r\n" % (i, exptime * (i % 2), len(value), value)
-                + (b"mg key%d\r\n" % i if i % 4 < 2 else b"")
-                for i in some
-            )
-            + b"mn\r\n",
-            b"MN\r\n",
-        )
+        sets = [b"set key%d 0 %d %d\r\n%b\r\n" % (i, exptime * (i % 2), len(value), value) for i in some]
+        replies = ask(client, b"".join(sets) + b"mn\r\n", b"MN\r\n").decode().splitlines()
+        assert len(replies) == len(some) + 1
+        stored |= {f"key{i}" for i, reply in zip(some, replies, strict=False) if reply == "STORED"}
+        ask(client, b"".join(b"mg key%d\r\n" % i for i in some if i % 4 < 2) + b"mn\r\n", b"MN\r\n")
+    return stored
 
 
 def there_are(client: socket.socket, numbers: range) -> set[str]:
-    """Those of the keys that are there, without being read."""
+    """Those of the keys that are there; nobody notices that they are read."""
     there = set()
     for first in range(numbers.start, numbers.stop, 100):
         some = range(first, min(first + 100, numbers.stop))
-        text = ask(client, b"".join(b"me key%d\r\n" % i for i in some) + b"mn\r\n", b"MN\r\n").decode()
-        there |= set(re.findall(r"^ME (\S+) ", text, re.MULTILINE))
+        text = ask(client, b"".join(b"mg key%d k u\r\n" % i for i in some) + b"mn\r\n", b"MN\r\n").decode()
+        there |= set(re.findall(r"^HD k(\S+)", text, re.MULTILINE))
     return there
 
 
@@ -427,11 +424,11 @@ def check_evictions(server, closing) -> None:  # noqa: F811
     watcher = Watcher(server, "evictions")
     client = server.connect()
     closing += [watcher, client]
-    numbers, value = range(10_000), bytes(1000)
-    store_keys(client, numbers, value, 5000)
+    numbers, value = range(8_000), bytes(1000)
+    stored = store_keys(client, numbers, value, 5000)
     while stats(server)["evictions"] == "0":
-        numbers = range(numbers.stop + 2000)
-        store_keys(client, range(numbers.stop - 2000, numbers.stop), value, 5000)
+        numbers = range(numbers.stop + 1000)
+        stored |= store_keys(client, range(numbers.stop - 1000, numbers.stop), value, 5000)
     events: list[re.Match] = []
     there: set[str] = set()
     # Maintenance may go on meanwhile.
@@ -443,10 +440,10 @@ def check_evictions(server, closing) -> None:  # noqa: F811
     assert values["log_worker_dropped"] == values["log_watcher_skipped"] == "0"
     named = [event[1] for event in events]
     assert len(named) == len(set(named))
-    assert set(named) == {f"key{i}" for i in numbers} - there
+    assert set(named) == stored - there
     for key, fetched, ttl, age, size in (event.groups() for event in events):
         number = int(key.removeprefix("key"))
-        assert fetched == ("yes" if number % 4 < 2 else "no")
+        assert fetched == "no" or number % 4 < 2  # it may have been evicted before it was read
         assert 4000 < int(ttl) <= 5000 if number % 2 else ttl == "-1"
         assert int(age) < 1000 and size == "1000"
 

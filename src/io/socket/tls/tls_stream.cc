@@ -62,17 +62,6 @@ void OpensslStream::count_control_record() {
   SSL_set_shutdown(ssl_.get(), SSL_RECEIVED_SHUTDOWN);
 }
 
-// OpenSSL's queue of errors is empty before each call, since whoever gets an error empties it: to do
-// so before each call would cost a tenth of a request. Something else in this thread may have left
-// errors there, which SSL_get_error() would take for this stream's. So whether the stream only waits
-// is asked first.
-bool OpensslStream::waits_for_socket() const {
-  SSL* const ssl = ssl_.get();
-  if (floods_) return false;
-  if (SSL_want_read(ssl)) return BIO_should_retry(SSL_get_rbio(ssl)) != 0;
-  return SSL_want_write(ssl) && BIO_should_retry(SSL_get_wbio(ssl)) != 0;
-}
-
 // Takes record after record while there are bytes for them that were received already. So a request
 // costs one system call.
 ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
@@ -80,11 +69,12 @@ ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
   size_t received = 0;
   has_more_ = false;
   while (received < size) {
+    ERR_clear_error();
     size_t got = 0;
     const int result = SSL_read_ex(ssl, data + received, size - received, &got);
     if (result != 1) {
-      if (waits_for_socket()) break;
       const int error = floods_ ? SSL_ERROR_SSL : SSL_get_error(ssl, result);
+      if (error == SSL_ERROR_WANT_READ) break;
       has_more_ = true;  // the end, or the error again
       if (received > 0) break;
       return error == SSL_ERROR_ZERO_RETURN ? 0 : failed(error);
@@ -99,10 +89,12 @@ ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
 }
 
 ssize_t OpensslStream::send(const uint8_t* data, size_t size) {
+  ERR_clear_error();
   size_t sent = 0;
   const int result = SSL_write_ex(ssl_.get(), data, size, &sent);
   if (result == 1) return static_cast<ssize_t>(sent);
-  if (!waits_for_socket()) return failed(SSL_get_error(ssl_.get(), result));
+  const int error = SSL_get_error(ssl_.get(), result);
+  if (error != SSL_ERROR_WANT_WRITE) return failed(error);
   errno = EAGAIN;
   return -1;
 }

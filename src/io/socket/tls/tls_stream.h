@@ -39,7 +39,6 @@ class OpensslStream final : public TlsStream {
   static void saw_record(int is_write, int version, int content_type, const void* bytes,
                          size_t size, SSL* ssl, void* stream);
   void count_control_record();
-  bool waits_for_socket() const;
   ssize_t failed(int error);
 
   SslPointer ssl_;

@@ -101,6 +101,7 @@ std::map<std::string, Workload> workloads() {
   const std::string value(kValueSize, 'v');
   const auto get = [](Random& r) { return "get " + key(r) + "\r\n"; };
   const auto mg = [](Random& r) { return "mg " + key(r) + " v\r\n"; };
+  const auto mg_flags = [](Random& r) { return "mg " + key(r) + " f v\r\n"; };
   const auto set = [value](Random& r) { return "set " + key(r) + " 0 0 100\r\n" + value + "\r\n"; };
   const auto ms = [value](Random& r) { return "ms " + key(r) + " 100\r\n" + value + "\r\n"; };
   const auto missed = [](Random& r) { return "get no-" + key(r) + "\r\n"; };
@@ -118,6 +119,7 @@ std::map<std::string, Workload> workloads() {
           {"get pipelined 32", pipelined(get)},
           {"get missed, pipelined 32", pipelined(missed)},
           {"mg pipelined 32", pipelined(mg)},
+          {"mg with flags pipelined 32", pipelined(mg_flags)},
           {"multiget of 100, a key", {kKeysOfMultiget, multiget}},
           {"set pipelined 32", pipelined(set)},
           {"ms pipelined 32", pipelined(ms)},

@@ -124,14 +124,15 @@ enum class PlainRead : uint8_t {
   kOther  // execute_read() runs it: nothing took effect
 };
 
-// A get that shows value and flags only, of what a look-up has found: hits on living items in one
-// piece that are as `fits(item)` says, and keys that are not there.
-template <typename Fits>
+// A get that changes nothing, of what a look-up has found: hits on living items in one piece, and
+// keys that are not there. `look(item)` takes what the reply shows of the item before the access is
+// noted; false: the item is not as the caller needs it.
+template <typename Look>
 WC_HD inline PlainRead read_plain(const Context& context, const store::Found& found,
-                                  const Fits& fits) {
+                                  const Look& look) {
   if (found) {
     const store::Item& item = *found.item;
-    if (!context.store.alive(item, context.clock.now) || item.chained() || !fits(item)) {
+    if (!context.store.alive(item, context.clock.now) || item.chained() || !look(item)) {
       return PlainRead::kOther;
     }
     store::record_hit(found, context.clock.now);

@@ -29,16 +29,19 @@ WC_HD inline bool is_administrative(protocol::Op op) {
 WC_HD inline void decode(const Context& context, const protocol::Frame& frame, uint32_t pairs,
                          RequestState& state) {
   protocol::parse_request(frame, context.input, state.request);
-  state.hint = {};
   state.item = nullptr;
   state.bytes_wanted = 0;
   state.pin = 0;
-  if (!acts_on_key(state.request.op)) return;
+  if (!acts_on_key(state.request.op)) {
+    state.hint = {};
+    return;
+  }
   state.request.hash = context.store.hash(context.key(state.request));
 #if !defined(__CUDA_ARCH__)
   state.hint = context.store.prefetch_home(state.request.hash, pairs);
 #else
   (void)pairs;
+  state.hint = {};
 #endif
 }
 
@@ -146,41 +149,69 @@ WC_HD inline uint8_t* emit(const Context& context, const RequestState& state,
 }
 
 // Requests that are run and answered in one step, since most are of these kinds.
-enum class PlainKind : uint8_t { kNone, kTextGet, kMetaGet, kSet };
+enum class PlainKind : uint8_t {
+  kNone,
+  kTextGet,
+  kMetaValue,  // an mg that shows the value only
+  kMetaGet,    // any other that changes nothing
+  kSet
+};
 
 WC_HD inline PlainKind plain_kind(const protocol::Request& request) {
   if (request.op == protocol::Op::kGet) {
     if (protocol::is_plain_get(request)) return PlainKind::kTextGet;
-    return protocol::is_plain_meta_get(request) ? PlainKind::kMetaGet : PlainKind::kNone;
+    if (!protocol::is_plain_meta_get(request)) return PlainKind::kNone;
+    return protocol::shows_value_only(request) ? PlainKind::kMetaValue : PlainKind::kMetaGet;
   }
   return is_plain_set(request) ? PlainKind::kSet : PlainKind::kNone;
 }
 
-// execute() and emit() in one step for gets of one kind, kTextGet or kMetaGet. Null: the item has
-// recache marks, or its value is chained or above `value_size_max` bytes; nothing took effect.
+namespace detail {
+
+// Takes what an mg shows of an item, but for the value, as an unlocked execute_read() does. False:
+// its time has run out meanwhile.
+WC_HD inline bool look_at_item(const Context& context, const store::Item& item,
+                               protocol::Result& result) {
+  const ItemMoment moment(item);
+  if (moment.expired(context.clock.now)) return false;
+  fill_from_item(context, item, moment, result);
+  result.outcome = protocol::Outcome::kHit;
+  return true;
+}
+
+}  // namespace detail
+
+// execute() and emit() in one step for gets of one kind. Null: the item has recache marks, or its
+// value is chained or above `value_size_max` bytes; nothing took effect.
 template <PlainKind kKind>
 WC_HD inline uint8_t* answer_plain_get(const Context& context, const RequestState& state,
                                        uint32_t value_size_max, uint8_t* out) {
-  constexpr bool kMeta = kKind == PlainKind::kMetaGet;
+  constexpr bool kMeta = kKind == PlainKind::kMetaValue || kKind == PlainKind::kMetaGet;
   static_assert(kMeta || kKind == PlainKind::kTextGet);
   const protocol::Request& request = state.request;
   const Bytes key = context.key(request);
   const store::Found found = context.store.find(request.hash, key, state.hint);
-  const auto fits = [&](const store::Item& item) {
+  protocol::Result shown = {};  // of kMetaGet
+  const auto look = [&](const store::Item& item) {
     constexpr uint32_t kMarks = store::kItemStale | store::kItemTokenSent;
-    return item.value_size <= value_size_max && (!kMeta || (item.load_bits() & kMarks) == 0);
+    if (item.value_size > value_size_max) return false;
+    if (kMeta && (item.load_bits() & kMarks) != 0) return false;
+    return kKind != PlainKind::kMetaGet || detail::look_at_item(context, item, shown);
   };
-  const PlainRead read = read_plain(context, found, fits);
+  const PlainRead read = read_plain(context, found, look);
   if (read == PlainRead::kOther) return nullptr;
   if (kMeta) context.counters->add(Counter::kCmdMeta);
   if (read == PlainRead::kMiss) {
-    if (kMeta) return protocol::compose_plain_meta_miss(request, out);
+    if (kMeta) return protocol::compose_plain_meta_miss(request, context.input, out);
     return (request.bits & protocol::kLastKey) != 0 ? put(out, "END\r\n") : out;
   }
   WC_DASSERT(found);
   const store::Item& item = *found.item;
   const Bytes value = {item.value_data(), item.value_size};
-  if (kMeta) return protocol::compose_plain_meta_hit(value, out);
+  if (kKind == PlainKind::kMetaValue) return protocol::compose_meta_value(value, out);
+  if (kMeta) {
+    return protocol::compose_plain_meta_hit(request, shown, context.input, value, out);
+  }
   return protocol::compose_plain_hit(request, key, item.client_flags, value, out);
 }
 

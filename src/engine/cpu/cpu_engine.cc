@@ -173,7 +173,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
 
 void CpuEngine::run_group(Batch& batch, uint32_t count) {
   bool plain = open_entry_ != kNoEntry && runs_plainly(batch.entries[open_entry_]);
-  const auto run_at = [&](uint32_t i) {
+  for (uint32_t i = 0; i < count;) {
     const Slot& slot = group_[i];
     if (slot.entry != open_entry_) {
       close_entry(batch);
@@ -181,15 +181,16 @@ void CpuEngine::run_group(Batch& batch, uint32_t count) {
       plain = runs_plainly(batch.entries[slot.entry]);
     }
     BatchEntry& entry = batch.entries[slot.entry];
-    if (WC_LIKELY(plain && slot.kind != request::PlainKind::kNone) && answer_plain(slot, i)) {
-      ++entry.frames_done;
-      return;
+    if (WC_LIKELY(plain && slot.kind != request::PlainKind::kNone)) {
+      const uint32_t end = answer_plain(i, count);
+      entry.frames_done += end - i;
+      i = end;
+      if (i == count || group_[i].entry != open_entry_) continue;
     }
-    run_one(batch, i, count);
+    run_one(batch, i++, count);
     // Only a login and the last request of a group change anything else of it.
     plain = plain ? !entry.close && !stopped_ : runs_plainly(entry);
-  };
-  for (uint32_t i = 0; i < count; ++i) run_at(i);
+  }
 }
 
 // The entry's requests run, as far as they are on the store, and nobody need be asked or told.
@@ -197,26 +198,43 @@ bool CpuEngine::runs_plainly(const BatchEntry& entry) const {
   return entry.authenticated && !entry.close && !stopped_ && rights_ == nullptr && !wants_keys_;
 }
 
-// Runs and answers a request that is usual. False: it is not, and nothing took effect. Flattened,
-// because calls are a tenth of its instructions.
-__attribute__((flatten)) inline bool CpuEngine::answer_plain(const Slot& slot, uint32_t index) {
-  using request::PlainKind;
-  if (slot.kind == PlainKind::kSet) {
-    store::Item* const item = sets_.take(index);
-    if (item == nullptr) return false;
-    run_prepared_set(slot.state, item);
-    return true;
-  }
+// Runs and answers requests of the open entry from `index` on. Returns the first that is not usual,
+// or of another entry: of that nothing took effect. Flattened, because calls are a tenth of its
+// instructions.
+__attribute__((flatten)) inline uint32_t CpuEngine::answer_plain(uint32_t index, uint32_t count) {
   uint8_t* const start = writer_.cursor();
-  uint8_t* const end = slot.kind == PlainKind::kTextGet
-                           ? request::answer_plain_get<PlainKind::kTextGet>(context_, slot.state,
-                                                                            kCopiedValueMax, start)
-                           : request::answer_plain_get<PlainKind::kMetaGet>(context_, slot.state,
-                                                                            kCopiedValueMax, start);
-  if (end == nullptr) return false;
-  writer_.advance(end);
-  entry_reply_bytes_ += static_cast<uint32_t>(end - start);
-  return true;
+  uint8_t* out = start;
+  for (; index < count && group_[index].entry == open_entry_; ++index) {
+    uint8_t* const end = answer_plain_one(group_[index], index, out);
+    if (end == nullptr) break;
+    out = end;
+  }
+  writer_.advance(out);
+  entry_reply_bytes_ += static_cast<uint32_t>(out - start);
+  return index;
+}
+
+// Returns the end of the reply, or null.
+inline uint8_t* CpuEngine::answer_plain_one(const Slot& slot, uint32_t index, uint8_t* out) {
+  using request::PlainKind;
+  switch (slot.kind) {
+    case PlainKind::kTextGet:
+      return request::answer_plain_get<PlainKind::kTextGet>(context_, slot.state, kCopiedValueMax,
+                                                            out);
+    case PlainKind::kMetaValue:
+      return request::answer_plain_get<PlainKind::kMetaValue>(context_, slot.state, kCopiedValueMax,
+                                                              out);
+    case PlainKind::kMetaGet:
+      return request::answer_plain_get<PlainKind::kMetaGet>(context_, slot.state, kCopiedValueMax,
+                                                            out);
+    case PlainKind::kSet: {
+      store::Item* const item = sets_.take(index);
+      return item == nullptr ? nullptr : run_prepared_set(slot.state, item, out);
+    }
+    case PlainKind::kNone:
+      break;
+  }
+  return nullptr;
 }
 
 void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
@@ -265,7 +283,11 @@ void CpuEngine::deny(const BatchEntry& entry, const protocol::Request& request) 
 void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) {
   request::RequestState& state = group_[index].state;
   if (store::Item* const item = sets_.take(index); item != nullptr) {
-    return run_prepared_set(state, item);
+    uint8_t* const start = writer_.cursor();
+    uint8_t* const end = run_prepared_set(state, item, start);
+    writer_.advance(end);
+    entry_reply_bytes_ += static_cast<uint32_t>(end - start);
+    return;
   }
   context_.reservation = (state.request.bits & protocol::kReserved) != 0 ? entry.reservation : 0;
   protocol::Result result;
@@ -277,23 +299,20 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
 
-void CpuEngine::run_prepared_set(const request::RequestState& state, store::Item* item) {
+// Returns the end of the reply.
+inline uint8_t* CpuEngine::run_prepared_set(const request::RequestState& state, store::Item* item,
+                                            uint8_t* out) {
   const protocol::Request& request = state.request;
   const uint32_t value_size = item->value_size;
   const uint64_t cas = request::publish_prepared_set(context_, state, item);
   if (WC_LIKELY(request.protocol == protocol::Protocol::kText)) {
-    if ((request.bits & protocol::kNoReply) != 0) return;
-    uint8_t* const start = writer_.cursor();
-    uint8_t* const end = put(start, "STORED\r\n");
-    writer_.advance(end);
-    entry_reply_bytes_ += static_cast<uint32_t>(end - start);
-    return;
+    return (request.bits & protocol::kNoReply) != 0 ? out : put(out, "STORED\r\n");
   }
   protocol::Result result = {};
   result.outcome = protocol::Outcome::kStored;
   result.cas = cas;
   result.value_size = value_size;
-  answer_copied(state, result);
+  return request::emit(context_, state, result, out);
 }
 
 // A base64 key has been decoded, and would be decoded again if it waited.

@@ -100,10 +100,11 @@ class CpuEngine final : public Engine {
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
   void run_group(Batch& batch, uint32_t count);
   bool runs_plainly(const BatchEntry& entry) const;
-  bool answer_plain(const Slot& slot, uint32_t index);
+  uint32_t answer_plain(uint32_t index, uint32_t count);
+  uint8_t* answer_plain_one(const Slot& slot, uint32_t index, uint8_t* out);
   void run_one(Batch& batch, uint32_t index, uint32_t count);
   void run_on_store(BatchEntry& entry, uint32_t index, uint32_t count);
-  void run_prepared_set(const request::RequestState& state, store::Item* item);
+  uint8_t* run_prepared_set(const request::RequestState& state, store::Item* item, uint8_t* out);
   request::KeyBefore look_before(const request::RequestState& state) const;
   void show_request(const BatchEntry& entry, const request::RequestState& state,
                     const protocol::Result& result, const request::KeyBefore& before);

@@ -70,6 +70,35 @@ TEST_F(CpuEngineTest, LargeValuesAreSentFromWhereTheyLie) {
   EXPECT_EQ(store_->stats().pinned_segments, 0u);
 }
 
+// A plain mg is run and answered in one step; with u it takes the way of all commands.
+TEST_F(CpuEngineTest, PlainMetaGetsAreAnsweredAsAllOthers) {
+  say(set("plain", "five!") + "set timed 7 50 2\r\nab\r\nms YmluYXJ5 b F3 3\r\nabc\r\n");
+  say(set("long", std::string(kCopiedValueMax + 1, 'v')) + set("stale", "x") + set("empty", ""));
+  say("md stale I T30\r\nmg stale v\r\n");  // its token is with this client
+  const std::vector<std::string> keys = {"plain", "timed", "binary", "long",
+                                         "stale", "empty", "missing"};
+  const std::vector<std::string> words = {"v", "q", "f", "t",  "c",     "k", "s",
+                                          "h", "l", "O", "O1", "Oabcd", "x", "f1"};
+  const auto expect_same = [&](const std::string& key, const std::string& flags) {
+    const std::string other = say("mg " + key + " u" + flags + "\r\nmn\r\n");
+    EXPECT_EQ(say("mg " + key + flags + "\r\nmn\r\n"), other) << key << flags;
+  };
+  for (const std::string& key : keys) {
+    say("mg " + key + " v\r\n");  // for h
+    expect_same(key, "");
+    for (const std::string& a : words) {
+      expect_same(key, " " + a);
+      for (const std::string& b : words) expect_same(key, " " + a + " " + b);
+    }
+    expect_same(key, " s v t f c k h l O123456789");
+  }
+}
+
+TEST_F(CpuEngineTest, APlainMetaGetShowsTheAccessBeforeIt) {
+  say(set("k", "v"));
+  EXPECT_EQ(say("mg k h\r\nmg k h v\r\n"), "HD h0\r\nVA 1 h1\r\nv\r\n");
+}
+
 std::string large_value() { return std::string(1000 * 1000, 'v'); }
 
 TEST_F(CpuEngineTest, ValuesThatFitTheReplyAreCopiedWhereMuchIsPinned) {

@@ -166,22 +166,6 @@ WC_HD inline uint8_t* put_code(const Request& request, const Result& result, uin
 
 }  // namespace meta_detail
 
-// An mg that shows the value only. Its reply to a hit, as compose_meta_head(), the value and
-// compose_meta_tail() make it, says nothing of marks that the item may have.
-WC_HD inline bool is_plain_meta_get(const Request& request) {
-  return request.protocol == Protocol::kMeta && request.op == Op::kGet &&
-         (request.bits & ~uint32_t{kQuiet}) == kReturnValue;
-}
-
-WC_HD inline uint8_t* compose_plain_meta_hit(Bytes value, uint8_t* out) {
-  out = put_crlf(format_u64(value.size, put(out, "VA ")));
-  return put_crlf(put_often_short(out, value));
-}
-
-WC_HD inline uint8_t* compose_plain_meta_miss(const Request& request, uint8_t* out) {
-  return (request.bits & kQuiet) != 0 ? out : put(out, "EN\r\n");
-}
-
 WC_HD inline uint8_t* compose_meta_head(const Request& request, const Result& result,
                                         const uint8_t* input, uint8_t* out) {
   if (result.outcome == Outcome::kNoop) return put(out, "MN\r\n");
@@ -209,6 +193,46 @@ WC_HD inline uint8_t* compose_meta_head(const Request& request, const Result& re
 WC_HD inline uint8_t* compose_meta_tail(const Request& request, const Result& result,
                                         uint8_t* out) {
   return meta_carries_value(request, result) ? put_crlf(out) : out;
+}
+
+// An mg that changes nothing. The replies below say nothing of marks that an item may have; else
+// they are what compose_meta_head(), the value and compose_meta_tail() make.
+WC_HD inline bool is_plain_meta_get(const Request& request) {
+  constexpr uint32_t kAllowed = kQuiet | kReturnValue | kAnswersFlags;
+  return request.protocol == Protocol::kMeta && request.op == Op::kGet &&
+         (request.bits & ~kAllowed) == 0;
+}
+
+// REQUIRES: is_plain_meta_get().
+WC_HD inline bool shows_value_only(const Request& request) {
+  return (request.bits & ~uint32_t{kQuiet}) == kReturnValue;
+}
+
+// A hit of an mg that shows the value only.
+WC_HD inline uint8_t* compose_meta_value(Bytes value, uint8_t* out) {
+  out = put_crlf(format_u64(value.size, put(out, "VA ")));
+  return put_crlf(put_often_short(out, value));
+}
+
+// A hit of any plain mg. `result` need not have the value.
+WC_HD inline uint8_t* compose_plain_meta_hit(const Request& request, const Result& result,
+                                             const uint8_t* input, Bytes value, uint8_t* out) {
+  const bool shows_value = (request.bits & kReturnValue) != 0;
+  out = shows_value ? format_u64(value.size, put(out, "VA ")) : put(out, "HD");
+  out = put_crlf(meta_detail::put_answers(request, result, input, out));
+  return shows_value ? put_crlf(put_often_short(out, value)) : out;
+}
+
+WC_HD inline uint8_t* compose_plain_meta_miss(const Request& request, const uint8_t* input,
+                                              uint8_t* out) {
+  if ((request.bits & kQuiet) != 0) return out;
+  out = put(out, "EN");
+  if ((request.bits & kAnswersFlags) != 0) {
+    Result miss = {};
+    miss.outcome = Outcome::kMiss;
+    out = meta_detail::put_answers(request, miss, input, out);
+  }
+  return put_crlf(out);
 }
 
 }  // namespace warpcache::protocol

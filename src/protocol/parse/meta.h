@@ -286,24 +286,51 @@ WC_HD inline void parse_meta_line(const uint8_t* base, Bytes head, bool has_body
   meta_detail::parse_flags(base, command, words, store ? 3 : 2, flags, request);
 }
 
-// Parses "mg <key> v" whose key frame() has found, as parse_meta_line() does. False: the line is
-// another one. REQUIRES: frame.detail is the size of the key, the line is an mg.
-WC_HD inline bool parse_usual_value_get(const uint8_t* base, const Frame& frame, Request& request) {
+namespace meta_detail {
+
+// The flags of an mg that change nothing and need no number: they say what the reply shows, and
+// when there is none.
+inline constexpr uint64_t kShowing = kAnswered | letter_bit('q') | letter_bit('v');
+
+// Reads words of one letter, and opaques, with a blank before each. Returns their letters as bits;
+// 0: there is something else, or nothing.
+WC_HD inline uint64_t read_showing_flags(const uint8_t* at, const uint8_t* end) {
+  constexpr uint32_t kFirst = 64;  // of the characters that letter_bit() tells apart
+  uint64_t left = kShowing;
+  while (end - at >= 2) {
+    const uint32_t place = uint32_t{at[1]} - kFirst;
+    if (*at != ' ' || place > 63 || (left >> place & 1) == 0) return 0;
+    left ^= uint64_t{1} << place;
+    at += 2;
+    if (place != 'O' - kFirst) continue;
+    const uint8_t* const token = at;
+    while (at != end && *at != ' ') ++at;
+    if (at - token >= static_cast<int32_t>(kOpaqueTokenSizeMax)) return 0;
+  }
+  return at == end ? kShowing ^ left : 0;
+}
+
+}  // namespace meta_detail
+
+// Parses an mg that changes nothing, whose key frame() has found and whose flags are words of one
+// letter or opaques, as parse_meta_line() does. False: the line is another one. REQUIRES:
+// frame.detail is the size of the key, the line is an mg.
+WC_HD inline bool parse_showing_get(const uint8_t* base, const Frame& frame, Request& request) {
   constexpr uint32_t kCommand = 3;  // bytes, with the blank
   const uint32_t key_end = frame.offset + kCommand + frame.detail;
-  constexpr uint32_t kAround = kCommand + 4;  // and " v", CRLF
-  if (frame.head_size != kAround + frame.detail || base[key_end] != ' ' ||
-      base[key_end + 1] != 'v') {
-    return false;
-  }
+  const uint32_t line_end = frame.offset + frame.head_size - 2;
+  const uint64_t seen = meta_detail::read_showing_flags(base + key_end, base + line_end);
+  if (seen == 0) return false;
   request.protocol = Protocol::kMeta;
   request.op = Op::kGet;
-  request.bits = kReturnValue;
+  request.bits = ((seen & meta_detail::letter_bit('v')) != 0 ? uint32_t{kReturnValue} : 0) |
+                 ((seen & meta_detail::letter_bit('q')) != 0 ? uint32_t{kQuiet} : 0) |
+                 ((seen & meta_detail::kAnswered) != 0 ? uint32_t{kAnswersFlags} : 0);
   request.delta = 1;
   request.key_offset = frame.offset + kCommand;
   request.key_size = frame.detail;
   request.meta_offset = key_end + 1;
-  request.meta_size = 1;
+  request.meta_size = static_cast<uint16_t>(line_end - key_end - 1);
   return true;
 }
 
@@ -314,7 +341,7 @@ WC_HD inline void parse_usual_meta(const uint8_t* base, const Frame& frame, Requ
   const uint32_t key_end = frame.offset + kCommand + frame.detail;
   const uint32_t line_end = frame.offset + frame.head_size - 2;
   if (frame.verdict != Verdict::kMetaStore) {
-    if (parse_usual_value_get(base, frame, request)) return;
+    if (parse_showing_get(base, frame, request)) return;
     request.protocol = Protocol::kMeta;
     meta_detail::Flags flags;
     flags.key = {base + frame.offset + kCommand, frame.detail};

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/framing/frame.h"
 #include "protocol/parse/parse.h"
@@ -13,6 +15,7 @@
 namespace warpcache::protocol {
 namespace {
 
+using testing::HeapCopy;
 using testing::Parsed;
 
 void expect_error(const std::string& line, Status status) {
@@ -46,6 +49,36 @@ TEST(ParseMeta, Get) {
   EXPECT_EQ(all.vivify_exptime, 30);
   EXPECT_EQ(all.recache_ttl, 40);
   EXPECT_EQ(all.exptime, -5);
+}
+
+// Lines whose flags only say what is shown are read in another way: with the same result.
+TEST(ParseMeta, GetsThatOnlyShowAreReadAsAnyLine) {
+  std::istringstream texts(
+      "v q f t c k s h l O O1 O1234 Oooooooooooooooooooooooooooooooo "
+      "Ooooooooooooooooooooooooooooooooo "
+      "u b T5 N5 M x v2 ff F1 0 ! @ [ \xc3x \xf6");
+  std::vector<std::string> words = {"", " "};
+  for (std::string word; texts >> word;) words.push_back(word);
+  const auto check = [](const std::string& line) {
+    const HeapCopy input(line + "\r\n");
+    FrameState state = {};
+    Frame frames[2] = {};
+    const FrameLimits limits = testing::default_limits();
+    const FrameResult result = frame(state, limits, input.bytes(), 0, 0, frames, 2);
+    ASSERT_EQ(result.count, 1u) << line;
+    ASSERT_NE(frames[0].detail, 0) << line;
+    testing::check_usual_lines(frames, 1, limits, input.bytes(), false);
+  };
+  for (const std::string& a : words) {
+    check("mg k " + a);
+    for (const std::string& b : words) {
+      for (const std::string& c : words) {
+        const std::string line = "mg a " + a + " " + b + " " + c;
+        if (line.size() + 2 <= framing::kUsualLineMax) check(line);
+      }
+    }
+  }
+  check("mg key s v t f Oabc k q c h l");
 }
 
 TEST(ParseMeta, TtlIsThatOfItsPlace) {

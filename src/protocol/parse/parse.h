@@ -97,9 +97,11 @@ WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& requ
   request = Request{};
   if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
 #if !defined(__CUDA_ARCH__)
-  if (frame.verdict == Verdict::kMetaLine && frame.detail != 0 &&
-      parse_usual_value_get(base, frame, request)) {
-    return;
+  if (frame.detail != 0) {
+    if (frame.verdict == Verdict::kMetaLine && parse_showing_get(base, frame, request)) return;
+    if (frame.verdict == Verdict::kTextStore && parse_usual_set(base, frame, request)) {
+      return parse_detail::set_body(frame, request);
+    }
   }
 #endif
   parse_detail::parse_message(frame, base, request);

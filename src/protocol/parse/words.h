@@ -35,6 +35,11 @@ class Words {
   WC_HD bool next(Bytes& word) {
     skip_blanks();
     const uint8_t* const start = at_;
+    // Flags are mostly words of one letter.
+    if (at_ != end_ && (at_ + 1 == end_ || at_[1] == ' ')) {
+      word = {at_++, 1};
+      return true;
+    }
     while (at_ < end_) {
       const uint32_t blanks = scan_detail::masks_at(begin_, at_, end_).blanks;
       if (blanks != 0) {

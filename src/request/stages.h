@@ -169,11 +169,12 @@ WC_HD inline PlainKind plain_kind(const protocol::Request& request) {
 namespace detail {
 
 // Takes what an mg shows of an item, but for the value, as an unlocked execute_read() does. False:
-// its time has run out meanwhile.
+// its time has run out meanwhile, or it has recache marks. These are read last: a change that the
+// other words show has made them before.
 WC_HD inline bool look_at_item(const Context& context, const store::Item& item,
                                protocol::Result& result) {
   const ItemMoment moment(item);
-  if (moment.expired(context.clock.now)) return false;
+  if (moment.expired(context.clock.now) || moment.recaching()) return false;
   fill_from_item(context, item, moment, result);
   result.outcome = protocol::Outcome::kHit;
   return true;
@@ -195,8 +196,8 @@ WC_HD inline uint8_t* answer_plain_get(const Context& context, const RequestStat
   const auto look = [&](const store::Item& item) {
     constexpr uint32_t kMarks = store::kItemStale | store::kItemTokenSent;
     if (item.value_size > value_size_max) return false;
-    if (kMeta && (item.load_bits() & kMarks) != 0) return false;
-    return kKind != PlainKind::kMetaGet || detail::look_at_item(context, item, shown);
+    if (kKind == PlainKind::kMetaGet) return detail::look_at_item(context, item, shown);
+    return !kMeta || (item.load_bits() & kMarks) == 0;
   };
   const PlainRead read = read_plain(context, found, look);
   if (read == PlainRead::kOther) return nullptr;

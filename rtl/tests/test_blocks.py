@@ -53,7 +53,9 @@ def test_block(name):
 @pytest.mark.parametrize("name", [name for name in BENCHES if name not in WITHOUT_STREAMS])
 def test_a_fault_is_noticed(name):
     """A bit that differs, a beat that is lost or comes twice, in each output."""
+    # In its second part fill_reader may leave replies out.
+    part = 4 if name == "fill_reader" else 2
     for stream, count in beats(name).items():
         for kind in ("flip", "drop", "repeat"):
-            done = run(name, "--fault", f"{stream}:{kind}:{count // 2}")
+            done = run(name, "--fault", f"{stream}:{kind}:{count // part}")
             assert done.returncode == 1 and "cycle" in done.stdout, (stream, kind, done.stdout)

@@ -242,6 +242,29 @@ def ring() -> str:
     return rendered(("engine", "between server and load", "M/s asked", "M/s", "p50 us", "p95", "p99", "loss", "CPU us"), lines, found)
 
 
+@block("frames-yardsticks")
+def yardsticks() -> str:
+    """What the same cores carry at most, and warpcached in the same call."""
+    found = [row for part in ("floor", "testpmd") for row in rows(FILE, part=part)]
+    if not found:
+        return missing("floor testpmd peak")
+    calls = {row["commit"] for row in found}
+    ours = [row for row in rows(FILE, part="peak") if row["commit"] in calls]
+    lines = []
+    for row in found + ours:
+        match row["part"]:
+            case "floor":
+                name = "least server, " + ("GPU, persistent" if row["persistent"] else "CPU")
+            case "testpmd":
+                name = "testpmd, macswap"
+            case _:
+                name = "warpcached, " + ENGINES[row["engine"]]
+        times = quantiles(row) if "p50_us" in row else ("",) * 3
+        lines.append((row["server_threads"], row["load_threads"], name, millions(row["requests_per_s"]), *times))
+    lines.sort(key=lambda line: line[0])
+    return rendered(("threads", "load", "server", "M/s", "p50 us", "p95", "p99"), lines, found + ours)
+
+
 @block("frames-sockets")
 def sockets() -> str:
     """Figure 4.9 of the dissertation: past the kernel, by threads."""

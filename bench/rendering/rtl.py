@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rendering.markdown import table
 from rendering.registry import block, value
-from rendering.rows import Rows, only, rows, source
+from rendering.rows import Rows, only, pick, rows, source
 
 CYCLES = "rtl_cycles"
 SYNTHESIS = "rtl_synthesis"
@@ -154,32 +154,71 @@ def nic() -> str:
     return text + "\n\n" + table(head, more) + "\n\n" + source(found, NIC)
 
 
+# What the papers say of their cores: 003's table 3, and 004's section on resources, which gives round numbers.
+PAPERS = (
+    ("Fukuda et al. (003), with MAC and PCIe", "Virtex-5", "60,314", "64,505", "238 of 36 kbit"),
+    ("Blott et al. (004)", "Virtex-6", "about 80,000", "about 63,000", "not said"),
+)
+CELLS = {"ECP5": ("lut4", "ff", "ebr", "lut_ram", "carry"), "UltraScale+": ("lut", "lut_ram", "ff", "bram18")}
+NO_BLOCKS = ("joints", "FIFOs between blocks")  # what is between them
+HEADS = {
+    "ECP5": ("LUT4", "flip-flops", "block memories", "distributed memories", "carry cells"),
+    "UltraScale+": ("LUTs", "of memories", "flip-flops", "block memories"),
+}
+
+
+def counts(row: dict) -> list[str]:
+    return [f"{row[cell]:,}" for cell in CELLS[row["device"]]]
+
+
+def cells_of_blocks(found: Rows, device: str, top: str) -> str:
+    """Of each block, and of all together."""
+    of = [row for row in found if row["device"] == device and row["top"] == top]
+    names = [(row["what"].removeprefix("block "), row) for row in of if row["what"].startswith("block ")]
+    blocks = [(name if name in NO_BLOCKS else f"`{name}`", *counts(row)) for name, row in names]
+    sums = [("together", *counts(row)) for row in of if row["what"] == f"{top}, sum of blocks"]
+    return table((f"blocks of `{top}`, {device}", *HEADS[device]), blocks + sums)
+
+
+def clock(found: Rows, top: str) -> str:
+    clocks = [row["fmax_mhz"] for row in found if row["what"] == "place and route" and row["top"] == top]
+    if not clocks:
+        return "not placed"
+    seeds = f"{len(clocks)} seeds" if len(clocks) > 1 else "1 seed"
+    return f"{min(clocks):.1f} to {max(clocks):.1f} MHz, {seeds}" if len(clocks) > 1 else f"{clocks[0]:.1f} MHz, {seeds}"
+
+
+@value("rtl-clock")
+def core_clock() -> str:
+    return clock(rows(SYNTHESIS), "mc_core")
+
+
+@value("rtl-clock-before")
+def clock_before() -> str:
+    row = only(rows(SYNTHESIS), what="place and route, an earlier core")
+    return f"{row['fmax_mhz']:.1f} MHz"
+
+
 @block("rtl-synthesis")
 def synthesis() -> str:
+    """The designs beside the papers', then the clock of each seed, then blocks."""
     found: Rows = rows(SYNTHESIS)
-    cells = [row for row in found if row["what"] == "mc_core"]
-    clocks = [row for row in found if row["what"] == "place and route"]
-    lines = [
-        ("LUT4", cells[0]["lut4"]),
-        ("flip-flops", cells[0]["ff"]),
-        ("block memories (DP16KD)", cells[0]["ebr"]),
-        ("distributed memories (16 x 4)", cells[0]["lut_ram"]),
-        ("carry cells", cells[0]["carry"]),
-        *((f"clock, MHz, seed {row['seed']}", f"{row['fmax_mhz']:.1f}") for row in clocks),
-    ]
-    text = table(("ECP5 85k, speed 8", "core"), lines)
-    others = [row for row in found if row.get("device") == "UltraScale+"]
-    if others:
-        names = ("lut", "lut_ram", "ff", "bram18", "carry8")
-        head = ("UltraScale+", "LUTs", "of memories", "flip-flops", "block memories of 18 kbit", "carry cells")
-        text += "\n\n" + table(head, [("core", *(row[name] for name in names)) for row in others])
-    blocks = [row for row in found if row["what"].startswith("block ")]
-    if blocks:
-        names = ("lut4", "ff", "ebr", "lut_ram", "carry")
-        head = ("block, ECP5", "LUT4", "flip-flops", "block memories", "distributed memories", "carry cells")
-        of_block = [(f"`{row['what'].removeprefix('block ')}`", *(row[name] for name in names)) for row in blocks]
-        text += "\n\n" + table(head, of_block)
-    return text + "\n\n" + source(found, SYNTHESIS)
+    tops = list(dict.fromkeys(row["top"] for row in found))
+    beside = []
+    for top in tops:
+        for row in pick(found, what=top, top=top):
+            beside.append((f"`{top}`", "ECP5", f"{row['lut4']:,}", f"{row['ff']:,}", f"{row['ebr']} of 18 kbit", clock(found, top)))
+        for row in pick(found, what=f"{top}, sum of blocks", top=top, device="UltraScale+"):
+            cells = (f"{row['lut']:,}", f"{row['ff']:,}", f"{row['bram18']} of 18 kbit")
+            beside.append((f"`{top}`", "UltraScale+", *cells, "not placed"))
+    beside += [(*paper, "not said") for paper in PAPERS]
+    parts = [table(("", "family", "LUTs", "flip-flops", "block memories", "clock"), beside)]
+    clocks = [(f"`{r['top']}`", r["seed"], f"{r['fmax_mhz']:.1f}") for r in found if r["what"] == "place and route"]
+    if clocks:
+        parts.append(table(("ECP5 85k, speed 8", "seed", "clock, MHz"), clocks))
+    of_blocks = {(row["device"], row["top"]) for row in found if row["what"].startswith("block ")}
+    parts += [cells_of_blocks(found, device, top) for top in tops for device in CELLS if (device, top) in of_blocks]
+    return "\n\n".join([*parts, source(found, SYNTHESIS)])
 
 
 @block("rtl-tests")

@@ -77,6 +77,7 @@ package wc_pkg;
     logic [16:0] blank;
     logic [16:0] cr;
     logic [16:0] lf;
+    logic digit;    // the first byte is one
   } marks_t;
   typedef struct packed {
     logic has8;   // so many bytes, or all that is left of the datagram

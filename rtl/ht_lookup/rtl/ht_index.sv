@@ -61,19 +61,23 @@ module ht_index #(
   logic [W-1:0] s1_data;
   logic [ENTRY-1:0] entries[WAYS];
   for (genvar w = 0; w < WAYS; w++) begin : g_way
-    logic [ENTRY-1:0] mem[2**ROW_BITS];
+    // No row is read in the cycle in which it changes. The register is the memory's own: of an array of
+    // them synthesis makes a memory, and of this one distributed memory.
+    (* no_rw_check *) logic [ENTRY-1:0] mem[2**ROW_BITS];
+    logic [ENTRY-1:0] entry;
     logic write;
     assign write = !ready || (update_valid && update_way == 3'(w));
     always_ff @(posedge clk) begin
-      if (in_valid) entries[w] <= mem[in_row];
+      if (in_valid) entry <= mem[in_row];
       if (write)
         mem[ready?update_row : clear_row[ROW_BITS-1:0]] <=
             ready ? {update_live, update_tag, update_half, update_beats} : '0;
     end
+    assign entries[w] = entry;
   end
   // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a
   // worse choice.
-  logic [6:0] lru[2**ROW_BITS];
+  (* no_rw_check *) logic [6:0] lru[2**ROW_BITS];
   logic [6:0] s1_lru, touch_lru;
   logic touch_pending;
   logic [ROW_BITS-1:0] touch_row_q;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks operations up in the index (ht_index), one a cycle.
+// Looks operations up in the index (ht_index), one in two cycles: in the first the scoreboard says
+// whether it may go on, in the second it does. REQUIRES: an operation that is offered stays offered.
 //
 // Hazards: an operation waits while an operation before it that may write to its row has not
 // finished (`free_a`, `free_b`). Readers of a row need not finish before a writer starts, since
@@ -68,7 +69,11 @@ module ht_lookup
       .clk, .rst, .row, .keyed, .writer, .hazard, .take, .id(next_id), .free_a_valid, .free_a_id,
       .free_b_valid, .free_b_id
   );
-  assign op_ready = ready && !hazard && index_ready;
+  // What is found out in the first cycle holds in the second: only the operation itself adds an entry
+  // to the scoreboard or an operation to the index's first stage.
+  logic goes;
+  always_ff @(posedge clk) goes <= !rst && op_valid && ready && !hazard && index_ready && !take;
+  assign op_ready = goes;
   assign take = op_valid && op_ready;
   assign stalled = op_valid && ready && hazard;
 

@@ -100,6 +100,7 @@ module key_check
   logic [31:0] i_flags, i_expiry;
   logic [11:0] i_vlen;
   logic [7:0] item_left;
+  logic item_none, item_one;  // of item_left: 0, 1
   logic same_size;          // its key has the size of the operation's
   logic match;              // the keys are equal
   // What takes long is compared before X_DECIDE: expiry and generation in X_OP, the CAS id when it
@@ -211,7 +212,6 @@ module key_check
       .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
       .out_last(packed_last)
   );
-
   // --- Handshakes.
   // The CAS id comes with the key's first word.
   logic compares, compare_first, compare_has;
@@ -228,21 +228,19 @@ module key_check
   assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
-
   // The first beat of a value goes out with the result.
   logic value_now;
   assign value_now = state == X_VALUE || (gives_value && result_ready);
   logic value_drain, item_drain;
   assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
-  assign item_drain = state == X_DRAIN && item_left != 8'd0;
+  assign item_drain = state == X_DRAIN && !item_none;
   logic takes_number_beat;
-  assign takes_number_beat = state == X_NUMBER && number_bytes == 4'd0 && item_left != 8'd0;
-
+  assign takes_number_beat = state == X_NUMBER && number_bytes == 4'd0 && !item_none;
   always_comb begin
     case (state)
       X_OP: item_take = op_valid && reads && has_two ? 2'd2 : 2'd0;
       X_COMPARE: item_take = !compares ? 2'd0 : compare_first ? 2'd2 : 2'd1;
-      X_VALUE, X_DECIDE: item_take = {1'b0, has_one && value_now && value_out_ready && item_left != 8'd0};
+      X_VALUE, X_DECIDE: item_take = {1'b0, has_one && value_now && value_out_ready && !item_none};
       X_NUMBER: item_take = {1'b0, has_one && takes_number_beat};
       X_DRAIN: item_take = {1'b0, has_one && item_drain};
       X_W_JOIN: item_take = {1'b0, has_one && joins && from_item && join_ready};
@@ -255,9 +253,8 @@ module key_check
       default: value_ready = 1'b0;
     endcase
   end
-  assign value_out_valid = value_now && has_one && item_left != 8'd0;
+  assign value_out_valid = value_now && has_one && !item_none;
   assign value_out_data = word;
-
   always_comb begin
     data_valid = 1'b0;
     data = '0;
@@ -297,12 +294,10 @@ module key_check
       default: ;
     endcase
   end
-
   assign write_valid = state == X_WRITE || state == X_TOUCH;
   assign write_slot = {row, way, state == X_TOUCH ? half : !half};
   assign write_beats = state == X_TOUCH ? 8'd1 : 8'(HEADER_BEATS) + {2'd0, op.kbeats} + new_vbeats[7:0];
   assign write_hazard = hazard;
-
   // Every operation ends in X_RESULT, after a publication or without one. Its result goes out
   // earlier where a value follows.
   logic ends;
@@ -311,10 +306,9 @@ module key_check
   logic value_ends;
   assign ends = (state == X_RESULT && (result_ready || result_sent)) || value_ends;
   assign value_ends = value_now && !op.touch &&
-                      (item_left == 8'd0 || (item_left == 8'd1 && has_one && value_out_ready));
+                      (item_none || (item_one && has_one && value_out_ready));
   assign result_valid = (state == X_RESULT && !result_sent) || gives_value;
   assign op_ready = ends;
-
   logic writes_started;  // the hazard ends with the memory's answer
   assign update_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_REMOVE);
   assign update_live = state == X_PUBLISH;
@@ -350,6 +344,11 @@ module key_check
       next_cas <= 64'd1;
     end else begin
       item_left <= item_left - {6'd0, item_take};
+      case (item_take)
+        2'd0: ;
+        2'd1: {item_none, item_one} <= {item_one, item_left == 8'd2};
+        default: {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
+      endcase
       joined <= {1'b0, i_vlen} + {1'b0, op.vlen};
       if (value_valid && value_ready) value_left <= value_left - 9'd1;
       if (key_valid && key_ready) begin
@@ -363,6 +362,7 @@ module key_check
           key_left <= op.kbeats;
           value_left <= op.vbeats;
           item_left <= beats - 8'd2;
+          {item_none, item_one} <= {beats == 8'd2, beats == 8'd3};
           i_flags <= words[31:0];
           i_expiry <= words[63:32];
           i_vlen <= words[83:72];
@@ -399,6 +399,7 @@ module key_check
             end else begin
               match <= 1'b0;
               item_left <= '0;
+              {item_none, item_one} <= 2'b10;
               state <= op.kbeats != 6'd0 ? X_KEY : X_RESULT;
             end
           end
@@ -443,7 +444,7 @@ module key_check
               result_sent <= 1'b1;
               state <= value_ends ? X_OP : X_VALUE;
             end
-            D_STORE: state <= item_left != 8'd0 ? X_DRAIN : X_WRITE;
+            D_STORE: state <= !item_none ? X_DRAIN : X_WRITE;
             D_JOIN: begin
               new_flags <= i_flags;
               new_expiry <= i_expiry;
@@ -469,7 +470,7 @@ module key_check
           endcase
         end
         X_VALUE: begin
-          if (item_left == 8'd0 || (item_left == 8'd1 && has_one && value_out_ready))
+          if (item_none || (item_one && has_one && value_out_ready))
             state <= op.touch ? X_TOUCH : X_OP;
         end
         X_TOUCH:
@@ -482,8 +483,8 @@ module key_check
         X_DRAIN: begin
           if (r.outcome == OUT_STORED) begin
             // A storage command that replaces: its value is still needed.
-            if (item_left == 8'd0) state <= X_WRITE;
-          end else if (value_left == 9'd0 && item_left == 8'd0) begin
+            if (item_none) state <= X_WRITE;
+          end else if (value_left == 9'd0 && item_none) begin
             state <= X_RESULT;
             if (counts_number) begin
               if (number_bad) begin

@@ -31,9 +31,9 @@ module mc_parse
     input  logic        value_ready,
     output logic [63:0] value_data
 );
-  // --- The window. Bytes are marked when they come in: which ones are delimiters is needed at once
-  // when they are at its front.
-  localparam int BITS = 11;
+  // --- The window. Bytes are marked when they come in: which ones are delimiters or digits is needed at
+  // once when they are at its front.
+  localparam int BITS = 12;
   logic [8*BITS-1:0] marked;
   logic [24*BITS-1:0] window_view;
   logic [191:0] view;
@@ -43,11 +43,12 @@ module mc_parse
   logic tail;
   always_comb begin
     for (int i = 0; i < 8; i++)
-      marked[BITS*i+:BITS] = {in_data[8*i+:8] == 8'h20, in_data[8*i+:8] == 8'h0d, in_data[8*i+:8] == 8'h0a,
-                              in_data[8*i+:8]};
+      marked[BITS*i+:BITS] = {in_data[8*i+:8] >= "0" && in_data[8*i+:8] <= "9", in_data[8*i+:8] == 8'h20,
+                              in_data[8*i+:8] == 8'h0d, in_data[8*i+:8] == 8'h0a, in_data[8*i+:8]};
     for (int i = 0; i < 24; i++) view[8*i+:8] = window_view[BITS*i+:8];
     for (int i = 0; i < 17; i++)
       {marks.blank[i], marks.cr[i], marks.lf[i]} = window_view[BITS*i+8+:3];
+    marks.digit = window_view[BITS-1];
   end
   byte_window #(.BITS(BITS), .EAGER(1'b0)) window (
       .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .at_least,

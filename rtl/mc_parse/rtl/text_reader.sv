@@ -62,7 +62,7 @@ module text_reader
   logic [3:0] body_take;
   assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
   logic digit;
-  assign digit = view[7:0] >= "0" && view[7:0] <= "9";
+  assign digit = marks.digit;
   // What the word `field` of the line is. Found out in the cycle before it is read.
   typedef struct packed {
     logic is_key;

@@ -20,7 +20,7 @@ WITHOUT_STREAMS = {"byte_window", "byte_window_lazy", "csr", "expiry_clock", "fi
 
 def run(*arguments):
     return subprocess.run([rtl_tools.program("rtl_blocks"), *map(str, arguments)], capture_output=True, text=True,
-                          timeout=LIMIT_S, check=False)
+                          errors="replace", timeout=LIMIT_S, check=False)
 
 
 @functools.cache

@@ -146,6 +146,9 @@ void run(const Setup& setup) {
         ++overtaken;
       }
       bench.check(got.bits() == want.bits(), "a copy has changed");
+      bench.check(hashed.get("row_hash") == fills.front().hashed.get("row_hash") &&
+                      hashed.get("tag_hash") == fills.front().hashed.get("tag_hash"),
+                  "a copy of another key than the reply's");
       if (of != gets.end()) gets.erase(of);
       fills.pop_front();
       return send(0);
@@ -166,6 +169,9 @@ void run(const Setup& setup) {
           .set("cas_cmp", 0)
           .set("touch", 0);
     bench.check(got.bits() == want.bits(), "an operation has become another one");
+    bench.check(hashed.get("row_hash") == ask.hashed.get("row_hash") &&
+                    hashed.get("tag_hash") == ask.hashed.get("tag_hash"),
+                "an operation on another key");
     if (writes || ends_all) kill(ends_all, row_of(ask.hashed));
     bool answered = false;
     if (ask.sole) {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small index under random operations. The bench is key_check, which changes the index, and the
+// memory, which ends writes; its own index is a list of ways a row.
+#include <Vht_lookup.h>
+
+#include <algorithm>
+#include <map>
+
+#include "layouts.h"
+#include "testbench.h"
+
+namespace warpcache::rtl {
+namespace {
+
+constexpr uint32_t kRows = 8;
+constexpr uint32_t kTags = 16;
+constexpr uint32_t kHazards = 8;
+constexpr uint64_t kNever = 0;
+
+struct Way {
+  bool live = false;
+  uint32_t tag = 0;
+  uint32_t half = 0;
+  uint32_t beats = 0;
+};
+
+struct Row {
+  Way ways[8];
+  uint32_t writers = 0;  // that have come out and have not finished
+  uint32_t touched = 8;  // the way touched last; 8: none
+  uint64_t touched_at = kNever;
+};
+
+struct Asked {
+  Record op;
+  uint32_t row;
+  uint32_t tag;
+  uint64_t taken_at;
+};
+
+struct Writer {
+  uint32_t row;
+  uint32_t hazard;
+};
+
+void run(const Setup& setup) {
+  Model<Vht_lookup> model;
+  Testbench bench(*model, setup);
+  Random& random = bench.random();
+  Row rows[kRows];
+  std::deque<Asked> asked;
+  std::vector<Writer> writers;                        // whose writes are under way
+  std::deque<std::pair<uint32_t, uint32_t>> touches;  // that are to come: row, way
+  // A change of the index that has been decided on, given in the next cycle.
+  struct Update {
+    uint32_t row, way;
+    Way to;
+  };
+  std::deque<Update> updates;
+  uint64_t found_count = 0;
+  uint64_t replaced = 0;
+  uint64_t last_touch = 0;
+
+  Stream& in = bench.input("op", model->op_valid, model->op_ready,
+                           {model->op, model->row_hash, model->tag_hash});
+  Stream& out =
+      bench.output("out", model->out_valid, model->out_ready,
+                   {model->out_op, model->out_row, model->out_tag, model->out_found, model->out_way,
+                    model->out_half, model->out_beats, model->out_hazard});
+  Stream& read = bench.output("read", model->read_valid, model->read_ready,
+                              {model->read_slot, model->read_beats});
+  // An operation and the request to read its item go on together.
+  out.may_withdraw = read.may_withdraw = true;
+  out.unchecked = true;
+  in.on_beat = [&](const Beat& beat) {
+    asked.push_back({Record(kMeta, beat[0]), static_cast<uint32_t>(beat[1].low()) % kRows,
+                     static_cast<uint32_t>(beat[2].low()) % kTags, bench.cycles()});
+  };
+  out.on_beat = [&](const Beat& beat) {
+    bench.check(!asked.empty(), "an operation too many");
+    const Asked ask = asked.front();
+    asked.pop_front();
+    bench.check(beat[0] == ask.op.bits(), "another operation comes out");
+    const uint64_t op = ask.op.get("op").low();
+    if (!has_key(op)) return bench.check(beat[3].zero(), "something is found without a key");
+    Row& row = rows[ask.row];
+    bench.check(beat[1].low() == ask.row && beat[2].low() == ask.tag, "row or tag is wrong");
+    bench.check(row.writers == 0, "an operation goes on before a write to its row is over");
+    const auto way = static_cast<uint32_t>(beat[4].low());
+    const Way* held = std::find_if(row.ways, row.ways + 8,
+                                   [&](const Way& one) { return one.live && one.tag == ask.tag; });
+    const bool found = held != row.ways + 8;
+    bench.check(!beat[3].zero() == found, "found or not, wrongly");
+    if (found) {
+      ++found_count;
+      bench.check(
+          held == row.ways + way && beat[5].low() == held->half && beat[6].low() == held->beats,
+          "the item is another one");
+      const bool blind = op == kOpSet && ask.op.get("cas_cmp").zero();
+      if (!blind) read.push({(uint64_t{ask.row} << 3 | way) << 1 | held->half, held->beats});
+    } else {
+      const bool has_free =
+          std::any_of(row.ways, row.ways + 8, [](const Way& one) { return !one.live; });
+      bench.check(!has_free || !row.ways[way].live, "an item is replaced although a way is free");
+      if (!has_free) {
+        ++replaced;
+        // Not what has just been used.
+        bench.check(
+            row.touched_at == kNever || row.touched_at + 8 > ask.taken_at || row.touched != way,
+            "the item that was used last is replaced");
+      }
+    }
+    // What key_check would do, and in which order.
+    const bool writer = op != kOpGet || !ask.op.get("touch").zero();
+    if (!writer) {
+      if (found) touches.emplace_back(ask.row, way);
+      return;
+    }
+    ++row.writers;
+    writers.push_back({ask.row, static_cast<uint32_t>(beat[7].low())});
+    const uint32_t what = random.below(4);
+    if (what == 0 && found)
+      updates.push_back({ask.row, way, {false, ask.tag, row.ways[way].half, 0}});
+    if (what >= 1) {
+      const Way item = {true, ask.tag, 1 - row.ways[way].half, 4 + random.below(200)};
+      updates.push_back({ask.row, way, item});
+      touches.emplace_back(ask.row, way);
+    }
+  };
+  bench.before = [&] {
+    const bool updates_now = !updates.empty() && random.below(2) == 0;
+    set(model->update_valid, updates_now);
+    if (updates_now) {
+      const Update& update = updates.front();
+      set(model->update_row, update.row);
+      set(model->update_way, update.way);
+      set(model->update_live, update.to.live);
+      set(model->update_tag, update.to.tag);
+      set(model->update_half, update.to.half);
+      set(model->update_beats, update.to.beats);
+      rows[update.row].ways[update.way] = update.to;
+      updates.pop_front();
+    }
+    // Touches that follow each other closely may be lost; that is no fault.
+    const bool touches_now = !touches.empty() && bench.cycles() > last_touch + 3;
+    set(model->touch_valid, touches_now);
+    if (touches_now) {
+      const auto [row, way] = touches.front();
+      set(model->touch_row, row);
+      set(model->touch_way, way);
+      rows[row].touched = way;
+      rows[row].touched_at = last_touch = bench.cycles();
+      touches.pop_front();
+    }
+    // Writes end in any order, after their changes of the index.
+    for (const bool a : {true, false}) {
+      const bool frees = !writers.empty() && updates.empty() && random.below(4) == 0;
+      set(a ? Port(model->free_a_valid) : Port(model->free_b_valid), frees);
+      if (!frees) continue;
+      const auto which = writers.begin() + random.below(static_cast<uint32_t>(writers.size()));
+      set(a ? Port(model->free_a_id) : Port(model->free_b_id), which->hazard);
+      --rows[which->row].writers;
+      writers.erase(which);
+    }
+  };
+  bench.after = [&] { bench.check(writers.size() <= kHazards, "more writers than entries"); };
+  static const Op kOps[] = {kOpGet,    kOpGet,    kOpGet,  kOpSet,   kOpSet,  kOpAdd,
+                            kOpAppend, kOpDelete, kOpIncr, kOpTouch, kOpNoop, kOpFlush};
+  for (uint64_t i = bench.count(10000); i > 0; --i) {
+    Record op(kMeta, random_bits(kMeta, random));
+    op.set("op", kOps[random.below(12)]);
+    if (random.below(4) != 0) op.set("touch", 0);
+    in.push({op.bits(), random.next() >> 32, random.next() >> 32});
+  }
+  bench.run(400);
+  bench.check(asked.empty() && writers.empty(), "operations are left");
+  bench.check(found_count > 100 && replaced > 10, "too little was found or replaced");
+}
+
+const Registered registered("ht_lookup", run);
+
+}  // namespace
+}  // namespace warpcache::rtl

@@ -23,7 +23,7 @@ class Observer {
   virtual bool wants_evictions() { return true; }
   // Whether evicted() has space for one more. While it has not, the device's records wait.
   virtual bool takes_eviction() { return true; }
-  // So many evictions have happened that evicted() will not be told of.
+  // `count` evictions have happened of which evicted() will not be told.
   virtual void missed_evictions(uint64_t /*count*/) {}
 
  protected:

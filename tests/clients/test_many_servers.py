@@ -302,7 +302,7 @@ def test_without_a_gpu(target, tmp_path):
 
 
 def test_twemproxy_and_a_server_that_leaves_and_comes_back(cluster):
-    running = cluster(3, "--front=twemproxy")
+    running = cluster(3, "--front=twemproxy", f"--timeout-ms={PATIENCE_S * 1000:.0f}")
     with running.client() as client:
         assert client.set_many({key: value_of(key) for key in KEYS}) == []
         assert client.get_many(KEYS) == {key: value_of(key) for key in KEYS}

@@ -36,10 +36,10 @@ static_assert(sizeof(EvictionRecord) == 304);
 
 // In device memory. Counters may wrap.
 struct EvictionLog {
-  EvictionRecord* records;       // kEvictionRecords in pinned memory: record n is at (n - 1) % that
-  alignas(64) uint32_t claimed;  // records that kernels write or have written
-  uint32_t missed;               // evictions for which there was no place
-  alignas(64) uint32_t taken;    // records that the host has read: written by the copy engine
+  EvictionRecord* records;  // kEvictionRecords in pinned memory: record n is at (n - 1) % that
+  alignas(64) uint32_t reserved;  // records that kernels write or have written
+  uint32_t missed;                // evictions for which there was no place
+  alignas(64) uint32_t taken;     // records that the host has read: written by the copy engine
 };
 
 // Null: nobody watches.
@@ -53,14 +53,14 @@ WC_HD inline EvictionLog* eviction_log(const Core& core) {
 __device__ __noinline__ inline void log_eviction(EvictionLog* log, const Item* item, uint32_t now) {
   uint32_t before = 0;
   do {
-    before = load_relaxed(&log->claimed);
-    // Signed: `taken` may be of a later moment than `claimed`, which the exchange notices.
+    before = load_relaxed(&log->reserved);
+    // Signed: `taken` may be of a later moment than `reserved`, which the exchange notices.
     const auto waiting = static_cast<int32_t>(before - load_acquire(&log->taken));
     if (waiting >= static_cast<int32_t>(kEvictionRecords)) {
       add_relaxed(&log->missed, 1u);
       return;
     }
-  } while (!compare_exchange(&log->claimed, before, before + 1));
+  } while (!compare_exchange(&log->reserved, before, before + 1));
   EvictionRecord& record = log->records[before % kEvictionRecords];
   // Items begin and end at multiples of 16 bytes.
   mem_copy_granules(&record.item, item,

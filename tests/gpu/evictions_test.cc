@@ -80,7 +80,7 @@ class EvictionsOfGpu : public testing::TestWithParam<RigKind> {
   }
 
   uint64_t evicted() const { return rig_->store().stats().get(store::StoreCounter::kEvicted); }
-  // Stores new keys until so many items more are evicted.
+  // Stores new keys until `count` items more are evicted.
   void evict(uint64_t count) {
     const uint64_t wanted = evicted() + count;
     while (evicted() < wanted) {

@@ -62,7 +62,7 @@ void run_item_reader(const Setup& setup) {
     tags.erase(burst.tag);
     bursts.erase(bursts.begin() + static_cast<std::ptrdiff_t>(which));
   };
-  uint64_t tag = 0;  // they are used in turn
+  uint64_t tag = 0;  // they are used one after the other
   for (uint64_t i = bench.count(3000); i > 0; --i) {
     const uint64_t slot = random.below(kSlots);
     const uint64_t words = 1 + random.below(random.below(10) == 0 ? 227 : 12);

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 // How long the thread waits for records: less while there are some.
 constexpr milliseconds kEvictionPauseMin{1};
 constexpr milliseconds kEvictionPauseMax{4};
-// The device learns that records were taken after so many of them.
+// The device learns that records were taken after this number of them.
 constexpr uint32_t kRecordsPerPush = kEvictionRecords / 4;
 
 }  // namespace

@@ -199,12 +199,16 @@ def memif(role: str, folder: Path) -> str:
     return f"--frames=dpdk:net_memif0,role={role},socket={folder}/memif,socket-abstract=no"
 
 
-def generator(server: Server, folder: Path, *options: str, role: str = "server") -> list[str]:
+def require_generator() -> Path:
     program = find_load_generator()
     if program is None:
         pytest.skip("warpcache-load is not built")
+    return program
+
+
+def generator(server: Server, folder: Path, *options: str, role: str = "server") -> list[str]:
     where = f"127.0.0.1:{server.port}"
-    return [str(program), where, memif(role, folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
+    return [str(require_generator()), where, memif(role, folder), "--quiet", "-c", "16", "--warm-up", "0", *options]
 
 
 @pytest.fixture
@@ -282,6 +286,7 @@ def test_peer_killed_and_restarted(memif_server, tmp_path):
 def test_peer_killed_while_it_connects(tmp_path, role):
     """Whoever listens, and however far a peer has come: the server serves the next one."""
     require_dpdk()
+    require_generator()
     chance = random.Random(role)
     options = ("--frames-queues=2", "--frames-threads=2")
     server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", memif(role, tmp_path), *options))

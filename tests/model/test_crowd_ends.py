@@ -99,5 +99,7 @@ def test_a_server_that_goes_is_told(run):
     os.kill(run.playing(), signal.SIGKILL)
     output = run.output()
     assert run.process.returncode == 1, output
-    assert "the server has ended by itself, status 9" in output, output
+    # A killed process's sockets end before it can be waited for: the runner may look in between.
+    gone = ("the server has ended by itself, status 9", "the server does not answer any more on the stream that was opened first")
+    assert any(words in output for words in gone), output
     assert "the stream has ended before all was answered" in output, output

@@ -315,28 +315,17 @@ def with_sizes() -> str:
     return before_after(pick(found, **NOTE), [row for row in found if row["commit"] in WITH_SIZES])
 
 
-@block("young-share-before-after")
-def with_young_share() -> str:
+def between(commits: tuple[str, ...], later: tuple[str, ...]) -> str:
+    """The store at two of its states, beside S3-FIFO."""
     found = store_and_s3fifo()
     s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
-    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_SIZES, WITH_YOUNG_SHARE))
+    before, now = ([row for row in found if row["commit"] in those] for those in (commits, later))
     return before_after(before + s3fifo, now)
 
 
-@block("main-forgets-before-after")
-def with_main_that_forgets() -> str:
-    found = store_and_s3fifo()
-    s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
-    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_YOUNG_SHARE, WITH_FORGETTING))
-    return before_after(before + s3fifo, now)
-
-
-@block("half-stays-before-after")
-def with_halves() -> str:
-    found = store_and_s3fifo()
-    s3fifo = pick(found, cache="chained:s3fifo", **NOTE)
-    before, now = ([row for row in found if row["commit"] in those] for those in (WITH_FORGETTING, WITH_HALVES))
-    return before_after(before + s3fifo, now)
+block("young-share-before-after")(lambda: between(WITH_SIZES, WITH_YOUNG_SHARE))
+block("main-forgets-before-after")(lambda: between(WITH_YOUNG_SHARE, WITH_FORGETTING))
+block("half-stays-before-after")(lambda: between(WITH_FORGETTING, WITH_HALVES))
 
 
 TRIED_STREAMS = ("block", "scans", "etc", "drift", "ttl")

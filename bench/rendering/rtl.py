@@ -184,8 +184,9 @@ def clock(found: Rows, top: str) -> str:
     clocks = [row["fmax_mhz"] for row in found if row["what"] == "place and route" and row["top"] == top]
     if not clocks:
         return "not placed"
-    seeds = f"{len(clocks)} seeds" if len(clocks) > 1 else "1 seed"
-    return f"{min(clocks):.1f} to {max(clocks):.1f} MHz, {seeds}" if len(clocks) > 1 else f"{clocks[0]:.1f} MHz, {seeds}"
+    if len(clocks) == 1:
+        return f"{clocks[0]:.1f} MHz, 1 seed"
+    return f"{min(clocks):.1f} to {max(clocks):.1f} MHz, {len(clocks)} seeds"
 
 
 @value("rtl-clock")

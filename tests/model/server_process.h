@@ -36,8 +36,9 @@ struct ProcessConfig {
   bool runs_on = false;
   // The kernel ends it when the thread that has started it ends.
   bool ends_with_parent = false;
-  // Set when the caller is to end: then nothing is waited for any more. With it the program has a
-  // process group of its own, so that a signal to the caller's group does not end it first.
+  // Set when the caller is to end: then nothing is waited for any more, so silence is borne for as
+  // long as a busy machine may need. With it the program has a process group of its own, so that a
+  // signal to the caller's group does not end it first.
   const std::atomic<bool>* stop = nullptr;
 };
 

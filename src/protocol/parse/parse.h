@@ -42,6 +42,14 @@ WC_HD inline void set_refusal(const Frame& frame, Request& request) {
   if (plain_set || binary_set || request.protocol == Protocol::kMeta) request.bits |= kDropOld;
 }
 
+// The host has tried the short parsers of usual lines before parse_message(); a device, which has
+// the code only once, tries them there.
+#if defined(__CUDA_ARCH__)
+inline constexpr bool kUsualIsTried = false;
+#else
+inline constexpr bool kUsualIsTried = true;
+#endif
+
 // REQUIRES: `request` is empty.
 WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& request) {
   const Bytes head = {base + frame.offset, frame.head_size};
@@ -51,14 +59,14 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
     case Verdict::kTextLine:
       return parse_text_line(base, head, request);
     case Verdict::kMetaLine:
-      if (frame.detail != 0) {
-        parse_usual_meta(base, frame, request);
-      } else {
+      if (frame.detail == 0) {
         parse_meta_line(base, head, false, request);
+      } else if (kUsualIsTried || !parse_showing_get(base, frame, request)) {
+        parse_usual_meta(base, frame, request);
       }
       break;
     case Verdict::kTextStore:
-      if (frame.detail == 0 || !parse_usual_set(base, frame, request)) {
+      if (kUsualIsTried || frame.detail == 0 || !parse_usual_set(base, frame, request)) {
         parse_text_store(base, head, request);
       }
       return set_body(frame, request);
@@ -96,14 +104,12 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
 WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
   request = Request{};
   if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
-#if !defined(__CUDA_ARCH__)
-  if (frame.detail != 0) {
+  if (parse_detail::kUsualIsTried && frame.detail != 0) {
     if (frame.verdict == Verdict::kMetaLine && parse_showing_get(base, frame, request)) return;
     if (frame.verdict == Verdict::kTextStore && parse_usual_set(base, frame, request)) {
       return parse_detail::set_body(frame, request);
     }
   }
-#endif
   parse_detail::parse_message(frame, base, request);
 }
 

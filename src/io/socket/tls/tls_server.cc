@@ -61,6 +61,7 @@ std::string OpensslServer::load() {
     ERR_clear_error();
     return "Error setting the provided cipher(s): " + settings_.ciphers;
   }
+  ERR_clear_error();  // files that are loaded may leave errors though all went well
   const std::lock_guard lock(mutex_);
   context_.swap(context);
   loaded_at_ = Clock::now();

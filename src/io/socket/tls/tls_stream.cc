@@ -62,6 +62,18 @@ void OpensslStream::count_control_record() {
   SSL_set_shutdown(ssl_.get(), SSL_RECEIVED_SHUTDOWN);
 }
 
+// OpenSSL's queue of errors is empty before each call here, since whoever finds errors empties it:
+// to empty it before each call would cost a tenth of a request. Should something else of this
+// thread leave errors there, SSL_get_error() would take them for this stream's. So it is asked only
+// if the stream does not just wait for its socket.
+bool OpensslStream::waits_for_input() const {
+  return !floods_ && SSL_want_read(ssl_.get()) && BIO_should_retry(SSL_get_rbio(ssl_.get())) != 0;
+}
+
+bool OpensslStream::waits_for_output() const {
+  return SSL_want_write(ssl_.get()) && BIO_should_retry(SSL_get_wbio(ssl_.get())) != 0;
+}
+
 // Takes record after record while there are bytes for them that were received already. So a request
 // costs one system call.
 ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
@@ -69,12 +81,12 @@ ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
   size_t received = 0;
   has_more_ = false;
   while (received < size) {
-    ERR_clear_error();
     size_t got = 0;
     const int result = SSL_read_ex(ssl, data + received, size - received, &got);
     if (result != 1) {
+      if (waits_for_input()) break;
       const int error = floods_ ? SSL_ERROR_SSL : SSL_get_error(ssl, result);
-      if (error == SSL_ERROR_WANT_READ) break;
+      ERR_clear_error();
       has_more_ = true;  // the end, or the error again
       if (received > 0) break;
       return error == SSL_ERROR_ZERO_RETURN ? 0 : failed(error);
@@ -89,12 +101,10 @@ ssize_t OpensslStream::receive(uint8_t* data, size_t size) {
 }
 
 ssize_t OpensslStream::send(const uint8_t* data, size_t size) {
-  ERR_clear_error();
   size_t sent = 0;
   const int result = SSL_write_ex(ssl_.get(), data, size, &sent);
   if (result == 1) return static_cast<ssize_t>(sent);
-  const int error = SSL_get_error(ssl_.get(), result);
-  if (error != SSL_ERROR_WANT_WRITE) return failed(error);
+  if (!waits_for_output()) return failed(SSL_get_error(ssl_.get(), result));
   errno = EAGAIN;
   return -1;
 }

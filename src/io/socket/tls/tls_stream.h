@@ -39,6 +39,8 @@ class OpensslStream final : public TlsStream {
   static void saw_record(int is_write, int version, int content_type, const void* bytes,
                          size_t size, SSL* ssl, void* stream);
   void count_control_record();
+  bool waits_for_input() const;
+  bool waits_for_output() const;
   ssize_t failed(int error);
 
   SslPointer ssl_;

@@ -11,8 +11,9 @@ from rendering.markdown import note, per_second, table, text_table, three
 from rendering.registry import block, plot, value
 from rendering.rows import REPO_ROOT, Rows, only, pick, read, rows, source
 
-sys.path[1:1] = [str(REPO_ROOT / "bench" / name) for name in ("compare", "growth")]
+sys.path[1:1] = [str(REPO_ROOT / "bench" / name) for name in ("compare", "growth", "tls")]
 
+from loads import CONNECTIONS, LOADS  # noqa: E402
 from ratios import FLOOR, SERVERS, median, ratios  # noqa: E402
 from sweeps import SWEEPS  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
@@ -75,6 +76,18 @@ def compare_big() -> str:
 @block("compare-two-cores")
 def compare_small() -> str:
     return compare(SMALL)
+
+
+@block("tls")
+def tls() -> str:
+    found = rows("tls")
+    lines = []
+    for load in LOADS:
+        theirs, ours = (median(pick(found, measure=load.name), server, "cpu_us") for server in SERVERS)
+        goal = f"{load.goal:.2f}" if load.goal else ""
+        lines.append((load.name, three(theirs), three(ours), f"{ours / theirs:.2f}", goal))
+    head = (f"TLS 1.3, {CONNECTIONS} connections", "CPU us a request, memcached", "warpcached", "ratio", "goal")
+    return table(head, lines) + "\n\n" + source(found, "tls")
 
 
 def growth_rows(name: str, measure: str) -> Rows:

@@ -21,8 +21,10 @@ constexpr uint64_t kIndexShareAtStart = 12;  // of the memory, one part in 12: e
                                              // 200 bytes
 constexpr uint64_t kReclaimShare = 16;  // one part in 16 of the memory is reclaimed by one call at
                                         // most
-// One batch takes as much memory as many clients of a CPU in a second: more is kept free.
+// One batch takes as much memory as many clients of a CPU in a second: more is kept free. Where the
+// batches under way take more than that, requests wait, and up to a sixteenth is kept free.
 constexpr uint32_t kLowWaterShare = 64;
+constexpr uint32_t kLowWaterShareMax = 16;
 constexpr uint32_t kEvacuatorsMax = kEvacuationsMax - 1;
 // The limit can be raised later if the tables for that take at most this share of the free memory.
 constexpr uint64_t kReachShare = 4;
@@ -74,6 +76,7 @@ std::string CudaStore::start() {
   config.readers_max = 1 + config_.engines * config_.blocks_per_engine;
   config.threads = config.readers_max;
   config.low_water_share = kLowWaterShare;
+  config.low_water_share_max = kLowWaterShareMax;
   config.evacuators_max = kEvacuatorsMax;
   if (!stream_.create(gpu::CudaStream::Priority::kHigh) ||
       !stats_stream_.create(gpu::CudaStream::Priority::kHigh)) {

@@ -114,6 +114,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
       std::clamp(limit / kSegmentsPerAppendPoint, 1u, std::clamp(config.threads, 1u, readers_max_));
   shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
   shared.low_water_share = config.low_water_share;
+  shared.low_water_share_max = config.low_water_share_max;
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
   shared.keep_all = config.keep_all;
   shared.observer = config.observer;
@@ -174,6 +175,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   shared.append_point_count = fresh.append_point_count;
   shared.ttl_classes = fresh.ttl_classes;
   shared.low_water_share = fresh.low_water_share;
+  shared.low_water_share_max = fresh.low_water_share_max;
   shared.copy_reserve = fresh.copy_reserve;
   shared.keep_all = fresh.keep_all;
   shared.observer = fresh.observer;

@@ -122,6 +122,7 @@ struct Shared {
   // Of a device while somebody watches evictions: the address of its EvictionLog
   // (index/eviction_log.h); else 0. It changes while kernels run.
   uint64_t eviction_log;
+  uint32_t low_water_share_max;  // see reclaim/low_water.h; constant after creation
 };
 
 }  // namespace warpcache::store

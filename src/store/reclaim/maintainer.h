@@ -19,6 +19,7 @@
 #include "store/reclaim/flush.h"
 #include "store/reclaim/item_means.h"
 #include "store/reclaim/limit.h"
+#include "store/reclaim/low_water.h"
 #include "store/reclaim/young_share.h"
 
 namespace warpcache::store {
@@ -53,12 +54,6 @@ inline constexpr uint32_t kLeaderReserve = 2;
 
 // The least number of segments that a store works with.
 WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
-
-// The low-water mark for a limit.
-WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
-  const uint32_t share = limit / shared.low_water_share;
-  return shared.copy_reserve + (share > 2 ? share : 2);
-}
 
 // set_target() accepts `segments`.
 WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
@@ -149,6 +144,7 @@ class Maintainer {
   Evacuators& evacuators_;
   Reclaimer reclaimer_;
   YoungShare young_share_;
+  LowWater low_water_;
   uint32_t cursor_ = 0;      // where the next survey begins
   uint32_t limit_target_;    // segments; the limit moves there step by step
   SegmentId grow_at_ = 1;    // where absent segments are looked for next
@@ -447,7 +443,8 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   reclaimer_.free_retired();
   free_wanted();
   const bool moves = move_limit() == Step::kProgress;
-  const Shared& shared = *core_.shared;
+  Shared& shared = *core_.shared;
+  low_water_.relax(shared);
   const uint32_t low = load_relaxed(&shared.low_water);
   if (!refilling_ && free_count() >= low) return moves;
   refilling_ = true;
@@ -473,6 +470,7 @@ WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
   reclaimer_.free_retired();
   free_wanted();
   if (free_count() >= need) return Space::kReady;
+  low_water_.raise(*core_.shared);
   const Step done = coming() < need ? step() : Step::kWait;
   if (done == Step::kProgress) return Space::kProgress;
   if (done == Step::kWait) return Space::kWait;
@@ -579,7 +577,7 @@ WC_HD inline Maintainer::Step Maintainer::move_limit() {
   if (limit == limit_target_) return Step::kNothing;
   const Step step = limit < limit_target_ ? grow() : shrink();
   SpinGuard lock(&shared.segment_lock);
-  shared.low_water = low_water_for(shared, shared.segment_limit);
+  low_water_.follow_limit(shared);
   return step;
 }
 

@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What maintenance does with segments beyond the memory limit.
+// How many segments a store has, how many are kept free, and what maintenance does with segments
+// beyond the memory limit.
 #pragma once
 
 #include <cstdint>
 
 #include "store/log/free_segments.h"
 
-namespace warpcache::store::detail {
+namespace warpcache::store {
+
+// Free segments that are reserved for the leader: one for each generation that it copies to.
+inline constexpr uint32_t kLeaderReserve = 2;
+
+// The least number of segments that a store works with.
+WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
+
+// Below this many segments a store does not evict ahead: see Maintainer::evict_ahead().
+inline constexpr uint32_t kEvictAheadSegmentsMin = 256;
+
+// The low-water mark for a limit.
+WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
+  const uint32_t share = limit / shared.low_water_share;
+  return shared.copy_reserve + (share > 2 ? share : 2);
+}
+
+// The free segments that maintenance refills to: half of those that are kept free more, so that it
+// is not woken for each. A store with fewer than four refills one by one: it evicts no more than it
+// must.
+WC_HD inline uint32_t refill_target(const Shared& shared) {
+  const uint32_t low = load_relaxed(&shared.low_water);
+  return low + (low - shared.copy_reserve) / 4 * 2;
+}
+
+// Maintainer::set_target() accepts `segments`.
+WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
+  return segments <= core.shared->segments_max &&
+         segments >= segments_min(load_relaxed(&core.shared->index_segments));
+}
+
+namespace detail {
 
 // Segments that one step removes from the limit, or looks at to add them. It takes some tens of
 // microseconds: requests may wait for the segment lock meanwhile.
@@ -34,4 +66,6 @@ WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 #endif
 }
 
-}  // namespace warpcache::store::detail
+}  // namespace detail
+
+}  // namespace warpcache::store

@@ -314,12 +314,15 @@ TEST(Stats, Connections) {
   emit_connection_stats({23, "tcp:127.0.0.1:11211", "", "conn_listening", 2}, collected.emit());
   emit_connection_stats({24, "tcp:127.0.0.1:56132", "tcp:127.0.0.1:11211", "conn_read", 0},
                         collected.emit());
+  emit_connection_stats({25, "udp:127.0.0.1:11211", "", "conn_read", 2, true}, collected.emit());
   EXPECT_THAT(
       collected.list,
       ElementsAre(Pair("23:addr", "tcp:127.0.0.1:11211"), Pair("23:state", "conn_listening"),
                   Pair("23:secs_since_last_cmd", "2"), Pair("24:addr", "tcp:127.0.0.1:56132"),
                   Pair("24:listen_addr", "tcp:127.0.0.1:11211"), Pair("24:state", "conn_read"),
-                  Pair("24:secs_since_last_cmd", "0")));
+                  Pair("24:secs_since_last_cmd", "0"), Pair("25:UDP", "UDP"),
+                  Pair("25:addr", "udp:127.0.0.1:11211"), Pair("25:state", "conn_read"),
+                  Pair("25:secs_since_last_cmd", "2")));
 }
 
 TEST(Stats, Addresses) {

@@ -462,6 +462,8 @@ def test_states_of_connections(servers):
 
     ours, theirs = (shown(server) for server in servers("-t", "1"))
     assert ours == theirs
+    ours, theirs = (shown(server) for server in servers("-t", "1", udp=True))
+    assert ours == theirs and "UDP UDP" in ours
 
 
 def test_ages_of_items(servers):

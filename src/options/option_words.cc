@@ -392,7 +392,7 @@ std::string extended_help() {
   std::string accepted_words;
   for (const Word& word : kWords) {
     if (!word.note.empty()) {
-      // Test suites take ext_path in this text for the promise of an external storage.
+      // Test suites look for ext_path in this text to learn whether there is external storage.
       const bool external = word.name.starts_with("ext_");
       if (external && accepted_words.ends_with(kExternalWords)) continue;
       accepted_words.append(accepted_words.empty() ? "" : " ");

@@ -368,6 +368,7 @@ void emit_slabs_stats(const StatsSnapshot& snapshot, const StatsEmit& emit) {
 
 void emit_connection_stats(const ConnectionSnapshot& connection, const StatsEmit& emit) {
   const std::string id = std::to_string(connection.id) + ":";
+  if (connection.udp) emit(id + "UDP", "UDP");
   emit(id + "addr", connection.address);
   if (!connection.listen_address.empty()) emit(id + "listen_addr", connection.listen_address);
   emit(id + "state", connection.state);

@@ -155,6 +155,7 @@ struct ConnectionSnapshot {
   std::string listen_address;  // empty for a listener
   std::string_view state;      // conn_listening, conn_read, conn_waiting, conn_write...: static
   uint64_t idle_s = 0;
+  bool udp = false;  // a socket for datagrams, which has no connections
 };
 
 // An address in the form of `stats conns`: tcp:127.0.0.1:11211, tcp6:[::1]:11211, udp:...,

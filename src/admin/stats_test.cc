@@ -312,14 +312,14 @@ TEST(Stats, AnEmptyServerHasNoClass) {
 TEST(Stats, Connections) {
   Collected collected;
   emit_connection_stats({23, "tcp:127.0.0.1:11211", "", "conn_listening", 2}, collected.emit());
-  emit_connection_stats({24, "tcp:127.0.0.1:56132", "tcp:127.0.0.1:11211", "conn_read", 0},
-                        collected.emit());
-  EXPECT_THAT(
-      collected.list,
-      ElementsAre(Pair("23:addr", "tcp:127.0.0.1:11211"), Pair("23:state", "conn_listening"),
-                  Pair("23:secs_since_last_cmd", "2"), Pair("24:addr", "tcp:127.0.0.1:56132"),
-                  Pair("24:listen_addr", "tcp:127.0.0.1:11211"), Pair("24:state", "conn_read"),
-                  Pair("24:secs_since_last_cmd", "0")));
+  emit_connection_stats({24, "tcp:1.2.3.4:5", "tcp:1.2.3.4:1", "conn_read", 0}, collected.emit());
+  EXPECT_THAT(collected.list,
+              ElementsAre(Pair("23:addr", "tcp:127.0.0.1:11211"),
+                          Pair("23:state", "conn_listening"), Pair("23:secs_since_last_cmd", "2"),
+                          Pair("24:addr", "tcp:1.2.3.4:5"), Pair("24:listen_addr", "tcp:1.2.3.4:1"),
+                          Pair("24:state", "conn_read"), Pair("24:secs_since_last_cmd", "0")));
+  emit_connection_stats({25, "udp:1.2.3.4:5", "", "conn_read", 2, true}, collected.emit());
+  EXPECT_EQ(collected.value("25:UDP"), "UDP");
 }
 
 TEST(Stats, Addresses) {

@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 ParseResult parse(const std::vector<std::string>& arguments) {
@@ -119,7 +120,10 @@ TEST(Options, UdpPorts) {
   EXPECT_THAT(udp_only.listen.udp, ElementsAre(ListenAddress{"", 0}));
   EXPECT_THAT(udp_only.listen.tcp, IsEmpty());
   refuse_value("-U", {"x", "65536", "-2"}, "65535");
-  refuse({"-p", "0"}, "-p", "does not accept 0", "give a port");
+  const Options none = accept({"-p", "0"});  // as memcached, but with a line in the log
+  EXPECT_THAT(none.listen.tcp, IsEmpty());
+  EXPECT_THAT(none.notes, ElementsAre(HasSubstr("no client can reach")));
+  EXPECT_THAT(accept({"-p", "0", "-U", "5"}).notes, IsEmpty());
 }
 
 TEST(Options, ListenAddresses) {
@@ -582,10 +586,11 @@ TEST(Options, HelpNamesEveryOption) {
                                  "   - modern:",
                                  "   - no_modern:",
                                  " slab_reassign",
-                                 " ext_path",
+                                 " ext_*",
                                  " hot_lru_pct"}) {
     EXPECT_THAT(help, HasSubstr(name));
   }
+  EXPECT_THAT(help, Not(HasSubstr("ext_path")));  // there is no external storage
 }
 
 }  // namespace

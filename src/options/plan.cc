@@ -197,8 +197,9 @@ std::string make_plan(const Options& options, const std::string& simulator, Plan
     return "--plan: the trace " + trace + " cannot be read: " + why + ".";
   }
   if (simulator.empty()) {
-    return "--plan: the simulator hash-sim is neither beside this program nor in PATH. It is built "
-           "by \"cmake --build --preset release --target hash-sim\", with CLI11 and nlohmann-json.";
+    return "--plan: the simulator hash-sim is neither beside this program nor in PATH. The package "
+           "warpcache-tools has it; it is built by \"cmake --build --preset release --target "
+           "hash-sim\", with CLI11 and nlohmann-json.";
   }
   const std::vector<uint64_t> sizes = plan_sizes(options.store.memory_bytes, machine_bytes());
   if (sizes.empty()) return "--plan: this machine has less memory than a quarter of -m.";

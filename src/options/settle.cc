@@ -79,8 +79,9 @@ std::string settle(OptionDraft& draft) {
     for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
     if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
         !options.listen.ucx.has_value()) {
-      return "-p does not accept 0 without -U, -s, --frames or --ucx: give a port, a UDP port or a "
-             "socket to serve at.";
+      // As in memcached. A caller that waits for the file of ports finds it, without a line.
+      options.notes.emplace_back(
+          "-p 0 without -U, -s, --frames or --ucx: no client can reach this server");
     }
   }
   if (std::string failure = finish_frames(draft); !failure.empty()) return failure;

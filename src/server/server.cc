@@ -330,6 +330,7 @@ std::string Server::make_workers() {
     std::vector<io::UdpSocket> udp_sockets;
     for (io::UdpListener& listener : udp_listeners_) {
       udp_fds_.push_back(listener.fds[i].get());
+      stats_->add_udp(listener.fds[i].get());
       udp_sockets.push_back({std::move(listener.fds[i]), listener.admin});
     }
     // Added to workers_ only when complete, so that begin_stop() meets no incomplete worker.

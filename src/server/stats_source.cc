@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/socket/accept/address_text.h"
 #include "options/logging.h"
 #include "protocol/version.h"
 
@@ -88,6 +89,8 @@ void ServerStats::add_worker(const request::Counters& counters,
                              const io::AmTransport* messages) {
   workers_.push_back({&counters, &transport, messages});
 }
+
+void ServerStats::add_udp(int fd) { udp_sockets_.push_back({fd, io::local_address_text(fd)}); }
 
 void ServerStats::add_frames(const request::Counters& counters, const io::FramePort& port) {
   frames_.push_back({&counters, &port});
@@ -346,6 +349,15 @@ void ServerStats::list_connections(
       snapshot.address = listener.address;
       snapshot.state = "conn_listening";
       snapshot.idle_s = store_->clock().now - started_at_;  // a listener: since the start
+      visit(snapshot);
+    }
+    for (const io::ListenerInfo& socket : udp_sockets_) {
+      admin::ConnectionSnapshot snapshot;
+      snapshot.id = static_cast<uint64_t>(socket.fd);
+      snapshot.address = socket.address;
+      snapshot.state = "conn_read";
+      snapshot.idle_s = store_->clock().now - started_at_;
+      snapshot.udp = true;
       visit(snapshot);
     }
     cursor = kFirstWorker;

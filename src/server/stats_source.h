@@ -36,6 +36,9 @@ class ServerStats final : public admin::StatsSource {
   void add_worker(const request::Counters& counters, const io::SocketTransport& transport,
                   const io::AmTransport* messages);
 
+  // Adds a worker's UDP socket, which `stats conns` lists after the listeners.
+  void add_udp(int fd);
+
   // The NIC cache, if there is one.
   void set_nic_cache(const nic_cache::NicCache* cache) { nic_cache_ = cache; }
 
@@ -85,6 +88,7 @@ class ServerStats final : public admin::StatsSource {
   const nic_cache::NicCache* nic_cache_ = nullptr;
   const io::ItemSlots* slots_ = nullptr;
   std::vector<Worker> workers_;
+  std::vector<io::ListenerInfo> udp_sockets_;
   std::vector<Frames> frames_;
 };
 

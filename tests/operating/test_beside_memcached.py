@@ -102,6 +102,9 @@ OPTIONS = [
     "-p -1 -U 0 -l 127.0.0.1",
     "-p {0} -U {1} -l 127.0.0.1",
     "-p 0 -U {0} -l 127.0.0.1",
+    "-p 0",
+    "-p 0 -U 0",
+    "-p 0 -l 127.0.0.1:{0}",
     "-U {0} -l 127.0.0.1",
     "-l 127.0.0.1:{0}",
     "-l 127.0.0.1:-1",
@@ -459,6 +462,8 @@ def test_states_of_connections(servers):
 
     ours, theirs = (shown(server) for server in servers("-t", "1"))
     assert ours == theirs
+    ours, theirs = (shown(server) for server in servers("-t", "1", udp=True))
+    assert ours == theirs and "UDP UDP" in ours
 
 
 def test_ages_of_items(servers):

@@ -40,6 +40,8 @@ def test_texts_begin_as_memcacheds(memcached, program):
     # What memcached's own tests look for before they start a server.
     for word in ("enable-ssl", "unix-socket", "no_drop_privileges", "TLS"):
         assert word in help_text
+    for word in ("ext_path", "proxy_config"):  # what is not there
+        assert word not in help_text
     assert text_of(program, "-V").startswith("warpcached ")
 
 

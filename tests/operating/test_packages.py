@@ -128,6 +128,22 @@ def test_the_server_serves_after_one_command_and_leaves_nothing(inside):
     assert "left: " not in text
 
 
+def test_a_plan_needs_the_tools_alone(inside):
+    programs = Path(os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)).parent
+    if not (programs / "hash-sim").exists():
+        pytest.skip("hash-sim is not built")
+    text = inside(
+        INSTALL
+        + """
+        printf 'set a 10\\nget a\\nget b\\n' >/tmp/trace
+        warpcached --plan=/tmp/trace -m 64 | grep -o 'gets hit'
+        """
+        + REMOVE
+    )
+    assert text.splitlines()[0] == "gets hit"
+    assert "left: " not in text
+
+
 def test_another_memcached_keeps_its_name(inside):
     text = inside(
         "printf '#!/bin/sh\\necho another\\n' >/usr/bin/memcached; chmod +x /usr/bin/memcached\n"

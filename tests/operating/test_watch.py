@@ -138,6 +138,21 @@ def test_evictions(start_server, closing):  # noqa: F811
         )
 
 
+def test_one_store_evicts_in_a_full_server(start_server, closing):  # noqa: F811
+    """Also where it does not fill a segment: the watcher does not wait for more stores."""
+    server = start_server("-m", "16", "-t", "1")
+    client = server.connect()
+    value = bytes(1000)
+    stores = b"".join(b"set key%d 0 0 1000 noreply\r\n%b\r\n" % (i, value) for i in range(20_000))
+    ask(client, stores + b"mn\r\n")
+    watcher = Watcher(server, "mutations evictions")
+    closing += [watcher, client]
+    ask(client, b"set one 0 0 1000\r\n" + value + b"\r\n")
+    seen = set()
+    while seen != {"item_store", "eviction"}:
+        seen |= {watcher.event().split(" ")[0].removeprefix("type=")} - {"item_get"}
+
+
 def test_connections(watch, server):
     watcher = watch("connevents")
     with server.connect() as sock:

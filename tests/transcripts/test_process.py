@@ -170,6 +170,16 @@ def test_free_port_chosen(launch, tmp_path):
     assert answers(socket.AF_INET, ("127.0.0.1", port))
 
 
+def test_no_port_at_all(launch, tmp_path):
+    """-p 0: the server runs, and the port file is empty."""
+    path = tmp_path / "ports"
+    process = launch("-p", "0", env={"MEMCACHED_PORT_FILENAME": str(path)})
+    wait_until(path.exists, "no port file")
+    assert path.read_text() == ""
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_signals_end_cleanly(start, number):
     server = start("-t", "2")

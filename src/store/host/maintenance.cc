@@ -144,6 +144,9 @@ void Maintenance::expire() {
   for (uint32_t i = 0; i < Maintainer::kSweepStepsMax; ++i) {
     if (!step([this] { return maintainer_.sweep(); })) break;
   }
+  for (uint32_t i = 0; i < Maintainer::kEvictAheadStepsMax; ++i) {
+    if (!step([this] { return maintainer_.evict_ahead(); })) break;
+  }
 }
 
 bool Maintenance::set_limit(uint32_t segments) {

@@ -142,7 +142,7 @@ std::string RestartFile::open(const std::string& path, const RestartHeader& want
     }
     return "";
   }
-  if (size != 0) note_ = "-e " + path + ": the items in it are not used, " + why + ".";
+  if (size != 0 || described_) note_ = "-e " + path + ": the items in it are not used, " + why + ".";
   return start_empty(wanted.arena_bytes);
 }
 
@@ -170,6 +170,7 @@ std::string RestartFile::read_description(const RestartHeader& wanted, std::stri
     *why = "the server that used it was not stopped by SIGUSR1";
     return "";
   }
+  described_ = true;
   if (file.get() < 0) return refused(path_, "the description beside it cannot be opened");
   RestartHeader read;
   if (!read_all(file.get(), &read, sizeof read) ||

@@ -68,6 +68,7 @@ class RestartFile {
 
   std::string path_;
   int fd_ = -1;
+  bool described_ = false;  // there was a description
   bool found_ = false;
   std::string note_;
   RestartHeader header_;

@@ -159,6 +159,12 @@ TEST_F(RestartTest, WhatDoesNotFitIsNotUsed) {
   leave(20);
   std::filesystem::rename(other, meta_);
   EXPECT_THAT(note(), HasSubstr("not the file"));
+  leave(10);
+  std::filesystem::remove(path_);
+  EXPECT_THAT(note(), HasSubstr("not the file"));
+  std::filesystem::remove(path_);
+  std::filesystem::remove(meta_);
+  EXPECT_EQ(note(), "");  // the first start
 }
 
 TEST_F(RestartTest, WhatIsNoDescriptionStopsTheStart) {

@@ -144,6 +144,19 @@ TEST(Store, RunsFillTheirSegment) {
   worker.leave();
 }
 
+// A 256th of the memory; from 96 MiB on at least memcached's 2^16 slots.
+TEST(Store, SlotsAtTheStart) {
+  const auto slots = [](uint64_t memory, uint32_t hash_power) {
+    StoreConfig config = quiet_config(memory);
+    config.hash_power = hash_power;
+    return make_store(config)->stats().index_pairs * 2 * kWays;
+  };
+  EXPECT_EQ(slots(95 * kMiB, 0), uint64_t{1} << 14);
+  EXPECT_EQ(slots(96 * kMiB, 0), uint64_t{1} << 16);
+  EXPECT_EQ(slots(512 * kMiB, 0), uint64_t{1} << 17);
+  EXPECT_EQ(slots(128 * kMiB, 14), uint64_t{1} << 14);
+}
+
 TEST(Store, ManyKeysThroughGrowth) {
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());

@@ -21,6 +21,8 @@ constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
 // their headers.
 constexpr uint64_t kSegmentsWanted = 1024;
 constexpr uint64_t kSegmentSizeSmall = 64 * 1024;
+constexpr uint64_t kMemcachedPairs = (uint64_t{1} << 16) / (2 * kWays);  // its hashpower: 16
+constexpr uint64_t kMemcachedShareMax = 128;  // they take at most one part in this number
 constexpr uint32_t kIndexShareAtStart = 256;  // the index starts with one part in this number of
                                               // the memory
 constexpr uint32_t kBaseDepthMin = 8;         // 256 pairs: the hash bits in slots begin at bit 8
@@ -37,11 +39,14 @@ uint64_t segment_size_for(uint64_t limit) {
   return std::clamp(size, kSegmentSizeMin, kSegmentSizeSmall);
 }
 
-// A configured size above half the memory is cut to half.
+// A configured size above half the memory is cut to half. Without one it is at least memcached's
+// where that is little of the memory: its own tests look for it.
 uint32_t base_depth_for(uint64_t limit, uint32_t hash_power) {
   const uint64_t share = hash_power == 0 ? limit / kIndexShareAtStart : limit / 2;
   uint64_t pairs = share / (2 * sizeof(Set));
   if (hash_power != 0) pairs = std::min(pairs, (uint64_t{1} << hash_power) / (2 * kWays));
+  if (hash_power == 0 && kMemcachedPairs * 2 * sizeof(Set) <= limit / kMemcachedShareMax)
+    pairs = std::max(pairs, kMemcachedPairs);
   const uint32_t depth = pairs == 0 ? 0 : static_cast<uint32_t>(std::bit_width(pairs)) - 1;
   return std::clamp(depth, kBaseDepthMin, kBaseDepthMax);
 }

@@ -44,6 +44,32 @@ TEST(Eviction, NobodyIsRememberedForEver) {
   EXPECT_FALSE(worker.get("again"));
 }
 
+// One item alone does not fill a segment, so the eviction that makes room for it would come with a
+// later item.
+TEST(Eviction, ALoneItemEvictsWithinASecond) {
+  const auto store = make_store(quiet_config(16 * kMiB));
+  Worker worker(store.get());
+  const auto evicted = [&store] { return store->stats().get(StoreCounter::kEvicted); };
+  const auto next_second = [&store] { store->set_clock(store->clock().now + 1); };
+  pass_by(worker, 0, 1000, 1000);
+  store->maintain();
+  next_second();
+  EXPECT_EQ(evicted(), 0u);  // not full
+  pass_by(worker, 0, 20'000, 1000);
+  store->maintain();
+  const uint64_t before = evicted();
+  EXPECT_GT(before, 0u);
+  pass_by(worker, 20'000, 1, 1000);
+  store->maintain();
+  EXPECT_EQ(evicted(), before);
+  next_second();
+  const uint64_t after = evicted();
+  EXPECT_GT(after, before);
+  next_second();
+  EXPECT_EQ(evicted(), after);  // once
+  check_accounts(*store);
+}
+
 TEST(Eviction, LargerItemsNeedMoreAccesses) {
   KeepRule rule;
   rule.counter_min = 1;

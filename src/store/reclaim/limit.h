@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What maintenance does with segments beyond the memory limit.
+// How many segments a store may have, and what maintenance does with segments beyond the memory
+// limit.
 #pragma once
 
 #include <cstdint>
 
 #include "store/log/free_segments.h"
 
-namespace warpcache::store::detail {
+namespace warpcache::store {
+
+// Free segments that are reserved for the leader: one for each generation that it copies to.
+inline constexpr uint32_t kLeaderReserve = 2;
+
+// The least number of segments that a store works with.
+WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
+
+// Below this many segments a store does not evict ahead: see Maintainer::evict_ahead().
+inline constexpr uint32_t kEvictAheadSegmentsMin = 256;
+
+// Maintainer::set_target() accepts `segments`.
+WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
+  return segments <= core.shared->segments_max &&
+         segments >= segments_min(load_relaxed(&core.shared->index_segments));
+}
+
+namespace detail {
 
 // Segments that one step removes from the limit, or looks at to add them. It takes some tens of
 // microseconds: requests may wait for the segment lock meanwhile.
@@ -34,4 +52,6 @@ WC_HD inline void drop_pages(const Core& core, SegmentId id) {
 #endif
 }
 
-}  // namespace warpcache::store::detail
+}  // namespace detail
+
+}  // namespace warpcache::store

@@ -18,6 +18,14 @@ WC_HD inline uint32_t low_water_for(const Shared& shared, uint32_t limit) {
   return shared.copy_reserve + (share > 2 ? share : 2);
 }
 
+// The free segments that maintenance refills to: half of those that are kept free more, so that it
+// is not woken for each. A store with fewer than four refills one by one: it evicts no more than it
+// must.
+WC_HD inline uint32_t refill_target(const Shared& shared) {
+  const uint32_t low = load_relaxed(&shared.low_water);
+  return low + (low - shared.copy_reserve) / 4 * 2;
+}
+
 // For maintenance alone: one thread at a time. Sets shared.low_water, under the segment lock.
 class LowWater {
  public:

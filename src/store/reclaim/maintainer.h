@@ -49,18 +49,6 @@ WC_HD constexpr T least(T a, T b) {
 
 }  // namespace detail
 
-// Free segments that are reserved for the leader: one for each generation that it copies to.
-inline constexpr uint32_t kLeaderReserve = 2;
-
-// The least number of segments that a store works with.
-WC_HD constexpr uint32_t segments_min(uint32_t index_segments) { return index_segments + 8; }
-
-// set_target() accepts `segments`.
-WC_HD inline bool is_possible_target(const Core& core, uint32_t segments) {
-  return segments <= core.shared->segments_max &&
-         segments >= segments_min(load_relaxed(&core.shared->index_segments));
-}
-
 class Maintainer {
  public:
   // What `core` points to outlives the Maintainer. `thread`, `worker_group` and `evacuators` belong
@@ -90,6 +78,9 @@ class Maintainer {
   // millisecond.
   static constexpr uint32_t kSweepStepsMax = 8;
   static constexpr uint32_t kExpireStepsMax = 4096;
+  // Twice what maintain() refills to in a store of a thousand segments. More is left to the next
+  // second.
+  static constexpr uint32_t kEvictAheadStepsMax = 16;
   // Steps of one call. Only a bug reaches it, no load does.
   static constexpr uint32_t kStepsMax = 1u << 20;
 
@@ -101,6 +92,10 @@ class Maintainer {
   // Empties one segment in which everything has expired. True: call again, but at most
   // kExpireStepsMax times a second.
   WC_HD bool expire();
+  // In a full store: evicts one segment more than maintain() does. Called once a second, so what an
+  // item stored at a quiet time evicts leaves within a second, and not only with the item that
+  // fills its segment: who watches evictions expects it soon. True: call again.
+  WC_HD bool evict_ahead();
   // Removes expired and flushed items from the next pairs of the index. False: nothing is left to
   // look at, until expire() finds that more has expired or something is flushed. A caller makes at
   // most kSweepStepsMax steps a second.
@@ -152,6 +147,7 @@ class Maintainer {
   uint32_t sweep_left_ = 0;  // pairs that it has to look at
   FlushPass flush_pass_;
   bool refilling_ = false;  // reclaiming until above the low-water mark
+  bool full_ = false;       // it has been below that mark
   uint32_t fruitless_compactions_ = 0;
   uint64_t fruitless_ = 0;  // bytes copied recently without gaining as much
 };
@@ -448,9 +444,8 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
   const uint32_t low = load_relaxed(&shared.low_water);
   if (!refilling_ && free_count() >= low) return moves;
   refilling_ = true;
-  // Refills half of the free segments more, so that it is not woken for each. A store with fewer
-  // than four refills one by one: it evicts no more than it must.
-  const uint32_t target = low + (low - shared.copy_reserve) / 4 * 2;
+  full_ = true;
+  const uint32_t target = refill_target(shared);
   for (uint32_t i = 0; i < steps_max && coming() < target; ++i) {
     if (step() != Step::kProgress) {
       reclaimer_.free_retired();
@@ -481,6 +476,7 @@ WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
 WC_HD inline bool Maintainer::set_target(uint32_t segments) {
   if (!is_possible_target(core_, segments)) return false;
   limit_target_ = segments;
+  full_ = false;
   grow_at_ = 1;
   if (evacuators_.count != 0) {
     // Evacuators may have open segments that would be beyond the limit.
@@ -497,6 +493,17 @@ WC_HD inline bool Maintainer::expire() {
   if (found.expired && sweep_left_ == 0) sweep_left_ = load_acquire(&core_.shared->pair_count);
   const bool more = found.dead != kNoSegment &&
                     empty(found.dead, rule, core_.shared->keep_all) == Step::kProgress;
+  reclaimer_.free_retired();
+  return more;
+}
+
+WC_HD inline bool Maintainer::evict_ahead() {
+  const Shared& shared = *core_.shared;
+  if (!full_ || refilling_ || shared.keep_all ||
+      load_relaxed(&shared.segment_limit) < kEvictAheadSegmentsMin ||
+      coming() > refill_target(shared))
+    return false;
+  const bool more = step() == Step::kProgress;
   reclaimer_.free_retired();
   return more;
 }

@@ -16,7 +16,7 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.patience import PATIENCE_S
-from harness.servers import free_port
+from harness.servers import REPO_ROOT, free_port
 from harness.ucx import UcxServer, environment, find_ucx_program, require_ucx
 
 from .test_isolation import hostile, held, wait_for
@@ -71,6 +71,7 @@ def agreement(*options: object, server: Path | None = None, program: Path = Path
     return result.returncode, result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ("shm", "tcp"))
 def test_many_clients_are_answered_as_by_the_model(transport, tmp_path):
     """Each reply byte of crowds of clients in all protocols, over endpoints."""
@@ -88,6 +89,22 @@ def test_many_clients_are_answered_as_by_the_model(transport, tmp_path):
     assert row["ucx_fetched_bytes"] > 0 and row["ucx_copied_bytes"] > 0 and row["ucx_pinned_bytes"] > 0
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ("shm", "tcp"))
+def test_bugs_that_were_are_not_over_messages(transport):
+    """The scripts of tests/model/regressions, each packed into messages."""
+    require_ucx()
+    env = {**os.environ, **environment(transport)}
+    server = require_target("warpcached").path
+    scripts = sorted((REPO_ROOT / "tests" / "model" / "regressions").glob("*.txt"))
+    assert scripts
+    for script in scripts:
+        command = [find_ucx_program("run_model"), "--replay", script, "--server", server, "--ucx"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False, env=env)
+        assert result.returncode == 0, script.name + result.stdout + result.stderr
+
+
+@pytest.mark.long
 def test_what_the_model_does_not_say_is_a_difference(tmp_path):
     """A server with a smaller `-I` than the model knows of: the run fails, says where, and records nothing."""
     require_ucx()

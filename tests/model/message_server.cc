@@ -10,7 +10,6 @@
 #include <chrono>
 #include <deque>
 #include <map>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>

@@ -258,7 +258,7 @@ def isolation() -> str:
 @block("long-runs")
 def long_runs() -> str:
     found = rows("reliability")
-    lines = [(row["what"], f"`{row['command']}`", f"{row['commit']}, {row['date']}") for row in found]
+    lines = [(row["what"], f"`{row['command']}`", f"{row['commit']}, {row['date'][:10]}") for row in found]
     results = [f"- {row['what']}, {row['commit']}: {row['result']}." for row in found]
     link = "Rows, with machines: [reliability.jsonl]({root}bench/results/reliability.jsonl)"
     return "\n\n".join((text_table(("what", "command", "commit"), lines), "\n".join(map(note, results)), link))

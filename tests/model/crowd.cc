@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "base/assert.h"
 #include "model/generator.h"
 #include "model/pipeline.h"
-#include "model/server_process.h"
 
 namespace warpcache::model {
 
@@ -139,10 +137,7 @@ std::unique_ptr<Server> start(const CrowdConfig& config, uint32_t jobs) {
   process.runs_on = true;
   process.ends_with_parent = true;
   process.stop = config.stop;
-  auto server = std::make_unique<ServerProcess>(process);
-  if (!server->ok()) throw std::runtime_error(config.program + " does not start");
-  if (!server->clock_moves()) throw std::runtime_error(config.program + " has no debugtime");
-  return server;
+  return config.start(process);
 }
 
 class Crowd {
@@ -190,6 +185,7 @@ CrowdResult Crowd::result() {
     for (CrowdResult::Failure& failure : one.failures) all.failures.push_back(std::move(failure));
   }
   all.cut_short = cut_short_;
+  all.counts = server_->counts();
   if (!cut_short_) all.broken = server_->finish();
   return all;
 }

@@ -15,6 +15,7 @@
 #include "engine/testing/rig.h"
 #include "model/player.h"
 #include "model/script.h"
+#include "model/server_process.h"
 
 namespace warpcache::model {
 
@@ -25,6 +26,7 @@ struct CrowdConfig {
   uint64_t seed = 1;           // the same seed plays the same crowd
   engine::RigKind engine = engine::RigKind::kCpu;
   std::string program = {};  // a server that is started instead; it has `debugtime`
+  StartProcess start = start_process;
   // Set, at any time and by a signal's handler, when the crowd is to end. Null: it plays to its
   // end.
   const std::atomic<bool>* stop = nullptr;
@@ -39,9 +41,10 @@ struct CrowdResult {
   };
   uint64_t commands = 0;
   std::vector<Failure> failures;
-  std::map<std::string, size_t> losses;  // why scripts were not played to their end
-  std::string broken;                    // a broken invariant at the end; empty: none
-  bool cut_short = false;                // it was ended by `stop`, in the middle of its rounds
+  std::map<std::string, size_t> losses;    // why scripts were not played to their end
+  std::map<std::string, uint64_t> counts;  // the server's own
+  std::string broken;                      // a broken invariant at the end; empty: none
+  bool cut_short = false;                  // it was ended by `stop`, in the middle of its rounds
 
   // Counts a script that has ended. True: it differs.
   bool add(Script script, Played played);

@@ -23,6 +23,7 @@
 #include "model/crowd.h"
 #include "model/frames_crowd.h"
 #include "model/generator.h"
+#include "model/message_server.h"
 #include "model/player.h"
 #include "model/server_process.h"
 
@@ -36,10 +37,11 @@ constexpr char kUsage[] =
     "PROGRAM]\n"
     "       run_model --crowd PLAYERS [--jobs N] [--rounds N] [--messages N] [--seconds N]\n"
     "                 [--first SEED] [--engine NAME] [--keep-going] [--details FOLDER]\n"
-    "       run_model --crowd PLAYERS --server PROGRAM [--rounds N] [--messages N] [--seconds N]\n"
-    "                 [--total N] [--first SEED] [--keep-going] [--details FOLDER]\n"
-    "       run_model [--engine NAME | --server PROGRAM | [--compare PROGRAM] --memcached "
-    "PROGRAM]\n"
+    "       run_model --crowd PLAYERS --server PROGRAM [--ucx] [--jobs N] [--rounds N]\n"
+    "                 [--messages N] [--seconds N] [--total N] [--first SEED] [--keep-going]\n"
+    "                 [--details FOLDER]\n"
+    "       run_model [--engine NAME | --server PROGRAM [--ucx] | [--compare PROGRAM] "
+    "--memcached PROGRAM]\n"
     "                 --replay FILE\n"
     "       run_model --frames memif|pipes --server PROGRAM [--requests N] [--players N]\n"
     "                 [--rounds N] [--messages N] [--seconds N] [--first SEED] [--engine NAME]\n"
@@ -55,8 +57,9 @@ constexpr char kUsage[] =
     "ends after --requests, or after --seconds.\n"
     "--server: a warpcached with `debugtime` is started by PROGRAM for each crowd instead, and "
     "the\n"
-    "players are its clients. --total: crowds are played until there were that number of "
-    "messages.\n"
+    "players are its clients. --ucx: by active messages, which it is given --ucx for. --total: "
+    "crowds\n"
+    "are played until there were that number of messages.\n"
     "SIGTERM, SIGINT and SIGHUP end crowds: what was compared until then is told, and the crowd "
     "that\n"
     "is ended in its middle does not count. The status is then 3, or 1 if something differs.\n"
@@ -88,6 +91,10 @@ struct Arguments {
   bool keep_going = false;
 };
 
+bool by_messages(const Arguments& arguments) {
+  return arguments.crowd.start == start_message_server;
+}
+
 bool read_protocol(const std::string& word, Protocol& protocol) {
   const std::map<std::string, Protocol> protocols = {
       {"text", Protocol::kText}, {"meta", Protocol::kMeta}, {"binary", Protocol::kBinary}};
@@ -107,6 +114,10 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
     const std::string word = argv[i];
     if (word == "--keep-going") {
       arguments.keep_going = true;
+      continue;
+    }
+    if (word == "--ucx") {
+      arguments.crowd.start = start_message_server;
       continue;
     }
     if (i + 1 == argc) return false;
@@ -157,15 +168,21 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
   const bool plays =
       arguments.crowd.players != 0 || !arguments.replay.empty() || arguments.frames.has_value();
   const bool frames_need = arguments.frames.has_value() && arguments.crowd.program.empty();
-  return arguments.jobs != 0 && !frames_need && arguments.players != 0 &&
+  const bool messages_can = !by_messages(arguments) ||
+                            (!arguments.crowd.program.empty() && !arguments.frames.has_value());
+  return arguments.jobs != 0 && !frames_need && messages_can && arguments.players != 0 &&
          (!compares || !arguments.memcached.empty()) && (arguments.crowd.program.empty() || plays);
 }
 
 Played play_on(const Arguments& arguments, const Script& script) {
   if (!arguments.crowd.program.empty()) {
-    ServerProcess server({.program = arguments.crowd.program,
-                          .options = {"-m", "256", "-I", std::to_string(script.item_size_max)},
-                          .runs_on = true});
+    const ProcessConfig config = {
+        .program = arguments.crowd.program,
+        .options = {"-m", "256", "-I", std::to_string(script.item_size_max)},
+        .runs_on = true,
+        .ends_with_parent = true};
+    if (by_messages(arguments)) return play(script, *arguments.crowd.start(config));
+    ServerProcess server(config);
     if (!server.ok()) throw std::runtime_error(arguments.crowd.program + " does not start");
     return play(script, server);
   }
@@ -278,6 +295,7 @@ int run_crowds(const Arguments& arguments) {
   uint64_t crowds = 0;
   size_t differences = 0;
   std::map<std::string, size_t> losses;
+  std::map<std::string, uint64_t> counts;
   const auto goes_on = [&] {
     if (ended) return false;
     return arguments.total != 0 ? commands < arguments.total
@@ -293,6 +311,7 @@ int run_crowds(const Arguments& arguments) {
       } else {
         ++crowds;
         commands += results[job].commands;
+        for (const auto& [name, count] : results[job].counts) counts[name] += count;
       }
       for (const auto& [loss, count] : results[job].losses) losses[loss] += count;
       // A script that differs is played again, which a signal ends at once.
@@ -306,6 +325,7 @@ int run_crowds(const Arguments& arguments) {
   for (const auto& [loss, count] : losses) {
     std::cout << "given up: " << count << " for " << loss << "\n";
   }
+  for (const auto& [name, count] : counts) std::cout << "counted: " << name << " " << count << "\n";
   if (differences != 0) return 1;
   return ended ? kEndedEarly : 0;
 }

@@ -34,6 +34,8 @@ class Server {
   virtual void advance(uint32_t seconds) = 0;
   // Key and value of every live item; nothing if the server cannot list them.
   virtual std::optional<std::map<std::string, std::string>> contents() { return std::nullopt; }
+  // What the server itself has counted, by name: to be told, not compared.
+  virtual std::map<std::string, uint64_t> counts() { return {}; }
   // A broken invariant after all streams are closed; empty: none.
   virtual std::string finish() = 0;
 

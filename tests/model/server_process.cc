@@ -17,6 +17,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -335,6 +336,13 @@ std::string ServerProcess::finish() {
   // A program between may have lost its server, and all streams with it.
   if (!runs_on_ || ask("version") == "VERSION " + version_) return {};
   return "the server does not answer any more on the stream that was opened first";
+}
+
+std::unique_ptr<Server> start_process(const ProcessConfig& config) {
+  auto server = std::make_unique<ServerProcess>(config);
+  if (!server->ok()) throw std::runtime_error(config.program + " does not start");
+  if (!server->clock_moves()) throw std::runtime_error(config.program + " has no debugtime");
+  return server;
 }
 
 }  // namespace warpcache::model

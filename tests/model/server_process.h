@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -120,5 +121,10 @@ class ServerProcess final : public Server {
   int control_ = -1;
   std::map<int, Connection> connections_;
 };
+
+// Starts a server for scripts that move its clock. Throws std::runtime_error: it does not start, or
+// has no `debugtime`.
+using StartProcess = std::unique_ptr<Server> (*)(const ProcessConfig& config);
+std::unique_ptr<Server> start_process(const ProcessConfig& config);
 
 }  // namespace warpcache::model

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.patience import PATIENCE_S
-from harness.servers import free_port
+from harness.servers import REPO_ROOT, free_port
 from harness.ucx import UcxServer, environment, find_ucx_program, require_ucx
 
 from .test_isolation import hostile, held, wait_for
@@ -23,6 +24,7 @@ from .test_isolation import hostile, held, wait_for
 LONG = "WARPCACHE_LONG_TESTS" in os.environ
 COMMANDS = 3000
 MESSAGES = 10_000_000 if LONG else 20_000  # against the model
+JOBS = min(os.cpu_count() or 1, 16) if LONG else 2
 OPERATIONS = 4_000_000 if LONG else 30_000  # of the search for an order
 KILLS = 1000 if LONG else 36  # two at each step
 TIME_S_MAX = 24 * 3600 if LONG else 600
@@ -57,27 +59,103 @@ def test_random_commands_are_answered_as_by_memcached(protocol, tmp_path):
     assert " 0 differences that are not listed" in result.stdout
 
 
-@pytest.fixture(params=("shm", "tcp"))
-def bridged(request, tmp_path):
-    """A program that run_model starts as a server: what it sends to the Unix socket goes over messages."""
-    require_ucx()
-    script = tmp_path / "warpcached"
-    ports = " ".join(str(free_port()) for _ in range(5))
-    target = Path(require_target("warpcached").path)
-    exports = "".join(f"export {name}={value}\n" for name, value in environment(request.param).items())
-    text = SCRIPT.format(server=target, bridge=find_ucx_program("ucx_bridge"), ports=ports, log=tmp_path / "log")
-    script.write_text(text.replace("\n", "\n" + exports, 1))
-    script.chmod(0o755)
-    return script
+def agreement(*options: object, server: Path | None = None, program: Path = Path(__file__).with_name("agreement"), **keywords):
+    """Runs the program of that name. Returns its status, and all that it says."""
+    command = [program, *map(str, options)]
+    if program.parent == Path(__file__).parent:
+        target = server or Path(require_target("warpcached").path)
+        command += ["--programs", find_ucx_program("run_model").parent, "--server", target]
+    result = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIME_S_MAX, check=False, **keywords
+    )
+    return result.returncode, result.stdout
 
 
-def test_many_clients_are_answered_as_by_the_model(bridged):
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ("shm", "tcp"))
+def test_many_clients_are_answered_as_by_the_model(transport, tmp_path):
     """Each reply byte of crowds of clients in all protocols, over endpoints."""
-    command = [find_ucx_program("run_model"), "--crowd", "8", "--server", bridged, "--total", str(MESSAGES), "--first", "1003"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False)
-    log = bridged.with_name("log")
-    assert result.returncode == 0, result.stdout + result.stderr + (log.read_text() if log.exists() else "")
-    assert " 0 differences" in result.stdout
+    require_ucx()
+    rows = tmp_path / "rows"
+    options = ["--requests", MESSAGES, "--jobs", JOBS, "--transport", transport, "--json", rows]
+    status, said = agreement(*options, "--players", 8, "--rounds", 50)
+    assert status == 0, said
+    row = json.loads(rows.read_text())
+    assert row["requests"] >= MESSAGES and row["differences"] == 0
+    assert row["transport"] == ["posix" if transport == "shm" else "tcp"]
+    assert f"--requests {MESSAGES} --jobs {JOBS} --transport {transport}" in row["command"] and row["commit"] and row["machine"]
+    # By messages in earnest: packed, and large bodies by rendezvous both ways.
+    assert 0 < row["ucx_messages_received"] < row["requests"]
+    assert row["ucx_fetched_bytes"] > 0 and row["ucx_copied_bytes"] > 0 and row["ucx_pinned_bytes"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ("shm", "tcp"))
+def test_bugs_that_were_are_not_over_messages(transport):
+    """The scripts of tests/model/regressions, each packed into messages."""
+    require_ucx()
+    env = {**os.environ, **environment(transport)}
+    server = require_target("warpcached").path
+    scripts = sorted((REPO_ROOT / "tests" / "model" / "regressions").glob("*.txt"))
+    assert scripts
+    for script in scripts:
+        command = [find_ucx_program("run_model"), "--replay", script, "--server", server, "--ucx"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_S_MAX, check=False, env=env)
+        assert result.returncode == 0, script.name + result.stdout + result.stderr
+
+
+@pytest.mark.long
+def test_what_the_model_does_not_say_is_a_difference(tmp_path):
+    """A server with a smaller `-I` than the model knows of: the run fails, says where, and records nothing."""
+    require_ucx()
+    server = tmp_path / "warpcached"
+    server.write_text(f'#!/bin/bash\nexec {require_target("warpcached").path} "$@" -I 20k\n')
+    server.chmod(0o755)
+    rows = tmp_path / "rows"
+    options = ["--requests", 10**9, "--jobs", 2, "--players", 4, "--rounds", 20, "--json", rows]
+    status, said = agreement(*options, server=server)
+    assert status == 1, said
+    assert "the replies differ" in said and "FAILED" in said and not rows.exists()
+
+
+def test_a_run_that_is_over_before_tells_what_it_has_compared(tmp_path):
+    require_ucx()
+    rows = tmp_path / "rows"
+    status, said = agreement("--requests", 10**9, "--jobs", 1, "--players", 1, "--rounds", 1, "--seconds", 3, "--json", rows)
+    assert status == 3, said
+    if rows.exists():  # on a busy machine no crowd may have come to its end
+        assert 0 < json.loads(rows.read_text())["requests"] < 10**9
+
+
+@pytest.mark.parametrize("wrong", (("--requests", 0), ("--requests", 1, "--jobs", 0), ("--requests", 1, "--transport", "rdma")))
+def test_wrong_options_are_refused(wrong):
+    require_ucx()
+    status, said = agreement(*wrong)
+    assert status == 2 and "usage:" in said
+
+
+@pytest.mark.skipif("SIMT_WARPCACHED" in os.environ, reason="what is packed is the CPU's server")
+def test_what_is_packed_runs_elsewhere(tmp_path):
+    """With its own UCX and all other libraries, where there are none and no repository."""
+    require_ucx()
+    folder = tmp_path / "packed"
+    program = Path(__file__).with_name("agreement")
+    subprocess.run([program, "pack", folder, Path(require_target("warpcached").path).parent], check=True, timeout=PATIENCE_S)
+    for name in ("run_model", "warpcached", "warpcached-ucx.so"):
+        env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(folder / "lib")}
+        found = subprocess.run(["ldd", folder / name], capture_output=True, text=True, check=True, env=env).stdout
+        others = {line.split()[0].split(".so")[0] for line in found.splitlines() if "=> /" in line and str(folder) not in line}
+        assert others <= {"libc", "libm", "libdl", "libpthread", "librt"}, found
+    rows = tmp_path / "rows"
+    kept = {name: value for name, value in os.environ.items() if "SAN_OPTIONS" in name or name.startswith("UCX_")}
+    status, said = agreement(
+        *("--requests", 500, "--jobs", 2, "--players", 2, "--rounds", 20, "--json", rows),
+        program=folder / "agreement",
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], **kept},
+    )
+    assert status == 0, said
+    assert json.loads(rows.read_text())["commit"] == (folder / "commit").read_text().strip()
 
 
 @pytest.mark.long

@@ -436,13 +436,15 @@ bool CpuEngine::exceeds_share(const BatchEntry& entry, const store::Item& item) 
 }
 
 // The request at `index` reads a value that would exceed the share of the entry's client, but not
-// any more when the client has taken those before it: the next batch comes then.
+// any more when the client has taken those before it: the next batch comes then. The hint would not
+// do: a request before it in the group may have stored the value.
 bool CpuEngine::waits_for_share(const BatchEntry& entry, uint32_t index, uint32_t count) const {
   if (WC_LIKELY(entry.value_memory_max == 0 || entry_value_memory_ == 0)) return false;
   const request::RequestState& state = group_[index].state;
-  if (store::slot_lines(state.hint.slot) < store::kSlotLinesMax) return false;
-  return state.request.op == protocol::Op::kGet &&
-         exceeds_share(entry, *context_.store.core.item_in(state.hint.slot)) &&
+  if (state.request.op != protocol::Op::kGet) return false;
+  const store::Found found =
+      context_.store.find(state.request.hash, context_.key(state.request), state.hint);
+  return found && found.item->value_size > kInlineValueMax && exceeds_share(entry, *found.item) &&
          may_wait(index, count);
 }
 
@@ -492,7 +494,7 @@ void CpuEngine::answer_unpinned(BatchEntry& entry, const request::RequestState& 
 }
 
 // The value would exceed what the client may hold, and cannot wait: it is longer than that alone,
-// or has become large since the request was decoded. A copy counts as unsent output. Between the
+// or a base64 key has been decoded. A copy counts as unsent output. Between the
 // values of a multiget the answer is a miss, as above.
 void CpuEngine::answer_over_share(BatchEntry& entry, const request::RequestState& state,
                                   protocol::Result& result) {

@@ -85,10 +85,12 @@ void StoreOwner::shift_clock(int64_t seconds) {
   tick();
 }
 
+// A tick() of before may be late: the time that is shown from now on is that at which it stands.
 void StoreOwner::pause_clock(bool paused) {
   int64_t runs = kRuns;
   if (paused) paused_at_.compare_exchange_strong(runs, seconds_since(start_));
   if (!paused) paused_at_ = kRuns;
+  tick();
 }
 
 void StoreOwner::set_clock(uint32_t now) {

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -21,6 +22,7 @@ from frames.support import ping, say
 from harness.fixtures import require_target
 from harness.network import enter_new_network, in_own_network
 from harness.patience import PATIENCE_S
+from harness.servers import start_server
 from harness.veth import ip
 from pymemcache.client.base import Client
 
@@ -130,7 +132,7 @@ class Bump:
         out, _ = self.program.communicate(timeout=PATIENCE_S)
         self.executor.shutdown()
         assert self.program.returncode == 0, out
-        return {name: int(number) for number, name in re.findall(r"(\d+) (answered|forwarded|filled|fills dead|flushes)", out)}
+        return {name: int(number) for number, name in re.findall(r"(\d+) (answered|forwarded|filled|fills dead|flushes|cycles)", out)}
 
 
 @contextlib.contextmanager
@@ -245,6 +247,70 @@ def test_every_reply_has_its_place_in_one_order(name):
     counts = bump.counts
     print(counts)
     assert counts["answered"] > 30 and counts["filled"] > 30 and counts["fills dead"] > 0, counts
+
+
+class StaleCache:
+    """Passes datagrams on, and answers one get in 20 with the first reply that it has seen to such a get."""
+
+    def __init__(self, port: int):
+        self.server = ("127.0.0.1", port)
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind(("127.0.0.1", 0))
+        self.port = self.sock.getsockname()[1]
+        self.behind: dict[tuple[str, int], socket.socket] = {}
+        self.ended = threading.Event()
+        self.gets = 0
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self) -> None:
+        first: dict[bytes, bytes] = {}
+        asked: dict[tuple[socket.socket, bytes], bytes] = {}
+        while not self.ended.is_set():
+            for sock in select.select([self.sock, *self.behind.values()], [], [], 0.05)[0]:
+                data, source = sock.recvfrom(65536)
+                if sock is not self.sock:
+                    if (request := asked.pop((sock, data[:2]), None)) is not None:
+                        first.setdefault(request, data[8:])
+                    client = next(address for address, one in self.behind.items() if one is sock)
+                    self.sock.sendto(data, client)
+                    continue
+                if source not in self.behind:
+                    self.behind[source] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                    self.behind[source].connect(self.server)
+                request = data[8:]
+                if request.startswith(b"get ") and request.count(b" ") == 1:
+                    self.gets += 1
+                    if request in first and self.gets % 20 == 0:
+                        self.sock.sendto(data[:8] + first[request], source)
+                        continue
+                    asked[self.behind[source], data[:2]] = request
+                self.behind[source].send(data)
+
+    def close(self) -> None:
+        self.ended.set()
+        self.thread.join()
+        for sock in (self.sock, *self.behind.values()):
+            sock.close()
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_checker_by_datagrams_finds_what_is_old(name):
+    """Without a cache on the way all is in order, with one that keeps copies for ever it is not."""
+    def check(port: int) -> subprocess.CompletedProcess:
+        return subprocess.run([rtl_tools.program("stress_run", "stress_run is not built"), f"--udp-server=127.0.0.1:{port}",
+                               "--plain-gets", "70", "--operations", "3000"], capture_output=True, text=True, timeout=LOAD_S, check=False)
+
+    server = start_server(require_target(name), ("-t", "1"), udp=True)
+    try:
+        done = check(server.port)
+        assert done.returncode == 0 and "all in order" in done.stdout, done.stdout[-2000:]
+        with contextlib.closing(StaleCache(server.port)) as cache:
+            done = check(cache.port)
+        assert done.returncode == 1 and "no order explains" in done.stdout, done.stdout[-2000:]
+        assert "does not answer" not in done.stdout and "connection has failed" not in done.stdout, done.stdout[-2000:]
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("arguments", [

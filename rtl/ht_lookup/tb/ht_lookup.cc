@@ -139,7 +139,7 @@ void run(const Setup& setup) {
               i + 1 < row.trees.size() && row.trees[i + 1].cycle + kTouchCycles < ask.taken_at;
           if (!over) allowed.insert(row.trees[i].tree.oldest());
         }
-        replaced_surely += allowed.size() == 1 ? 1 : 0;
+        if (allowed.size() == 1) ++replaced_surely;
         bench.check(allowed.count(way) != 0, "another item is replaced than the pseudo-LRU names");
       }
     }

@@ -232,7 +232,8 @@ def tests() -> str:
             row.get("differences", ""),
             f"{row['cycles'] / 1e6:.1f} M" if "cycles" in row else "",
             f"`{row['command'].split()[0]}`",
+            row["commit"],
         )
         for row in found
     ]
-    return table(("run", "count", "wrong", "cycles", "program"), lines) + "\n\n" + source(found, TESTS)
+    return table(("run", "count", "wrong", "cycles", "program", "commit"), lines) + "\n\n" + source(found, TESTS)

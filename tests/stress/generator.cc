@@ -133,7 +133,7 @@ void Generator::make_delete(Form form, Operation* op) {
 }
 
 void Generator::make_delta(Form form, Operation* op) {
-  op->kind = one_in(3) ? Kind::kDecr : Kind::kIncr;
+  op->kind = scenario_.plain_gets == 0 && one_in(3) ? Kind::kDecr : Kind::kIncr;
   op->delta = 1 + below(9);
   if (op->kind == Kind::kDecr && one_in(20))
     op->delta = UINT64_MAX;  // down to 0, padded with
@@ -154,10 +154,16 @@ void Generator::make_delta(Form form, Operation* op) {
 }
 
 void Generator::make(Form* form, std::vector<Operation>* operations, std::string* body) {
-  if (*form != Form::kBinary) *form = one_in(2) ? Form::kMeta : Form::kText;
+  const bool has_meta = scenario_.plain_gets == 0;
+  if (*form != Form::kBinary) *form = has_meta && one_in(2) ? Form::kMeta : Form::kText;
   Operation op;
   op.key = static_cast<uint32_t>(below(scenario_.keys));
   body->clear();
+  if (!has_meta && below(100) < scenario_.plain_gets) {
+    if (*form == Form::kText && one_in(2)) op.shown = kShowsCas;  // gets
+    operations->push_back(op);
+    return;
+  }
   if (scenario_.flush_every != 0 && one_in(scenario_.flush_every)) {
     if (*form == Form::kMeta) *form = Form::kText;
     op.kind = Kind::kFlush;

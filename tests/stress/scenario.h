@@ -26,6 +26,9 @@ struct Scenario {
   uint32_t commands_max = 6;             // of a session in a batch
   uint32_t keys = 12;                    // whose histories are checked
   uint32_t batches = 60;                 // of a thread between two pauses
+  // Percent of commands that read one key. If not 0, there are no meta commands, and no decr:
+  // whether memcached pads a shorter number depends on who else holds the item.
+  uint32_t plain_gets = 0;
 
   uint32_t filler_commands = 8;     // of a thread in a batch, on keys that are not checked
   uint32_t filler_keys = 20'000;    // of each thread

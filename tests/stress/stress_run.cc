@@ -41,6 +41,8 @@ int main(int argc, char** argv) {
   effort.seconds = 60;
   std::vector<std::string> names;
   std::vector<std::string> servers;
+  std::vector<std::string> udp_servers;
+  uint32_t plain_gets = 0;
   uint32_t threads = 0;
   std::string engine = "cpu";
   CLI::App app("Runs random commands on few keys from many threads and checks every reply.");
@@ -60,14 +62,25 @@ int main(int argc, char** argv) {
   app.add_option("--server", servers,
                  "HOST:PORT of a server that runs; several: ways to one store. Scenarios without "
                  "evictions and times to live, default: calm and large");
+  app.add_option("--udp-server", udp_servers, "likewise, by UDP; default: calm");
+  app.add_option(
+         "--plain-gets", plain_gets,
+         "percent of commands that get one key; no meta commands and no decr then. For caches "
+         "on the way")
+      ->check(CLI::Range(1, 99));
   CLI11_PARSE(app, argc, argv);
-  std::vector<Address> addresses(servers.size());
-  for (size_t i = 0; i < servers.size(); ++i) {
-    if (read_address(servers[i], &addresses[i])) continue;
-    std::fprintf(stderr, "stress_run: %s is not HOST:PORT\n", servers[i].c_str());
+  std::vector<Address> addresses(servers.size() + udp_servers.size());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    addresses[i].is_udp = i >= servers.size();
+    const std::string& text = addresses[i].is_udp ? udp_servers[i - servers.size()] : servers[i];
+    if (read_address(text, &addresses[i])) continue;
+    std::fprintf(stderr, "stress_run: %s is not HOST:PORT\n", text.c_str());
     return 2;
   }
-  if (!addresses.empty() && names.empty()) names = {"calm", "large"};
+  if (!addresses.empty() && names.empty()) {
+    names = {"calm"};
+    if (udp_servers.empty()) names.push_back("large");
+  }
 #if defined(WARPCACHE_HAVE_BPF)
   nic_cache |= write_back;
   NicFront front(write_back);
@@ -90,10 +103,15 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "stress_run: %s needs the server's clock\n", name.c_str());
       return 2;
     }
+    if (!udp_servers.empty() && found->large_values) {
+      std::fprintf(stderr, "stress_run: values of %s do not fit into datagrams\n", name.c_str());
+      return 2;
+    }
     chosen.push_back(*found);
   }
   for (Scenario& scenario : chosen) {
     if (threads != 0) scenario.threads = threads;
+    scenario.plain_gets = plain_gets;
   }
   try {
     const bool passed = run_all(chosen, effort, addresses);

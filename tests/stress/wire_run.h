@@ -3,7 +3,7 @@
 // The load of a scenario by connections to a server that runs already, at one address or several of
 // one store: so clients of several transports are checked against each other. Nothing but replies
 // is seen of the server. Evictions are not: its memory must be large enough. Time stands still:
-// scenarios with times to live are for run_scenario().
+// scenarios with times to live are for run_scenario(). By UDP values must fit into a datagram.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace warpcache::stress {
 struct Address {
   std::string host;  // a number
   uint16_t port = 0;
+  bool is_udp = false;
 };
 
 // False: it is not HOST:PORT.

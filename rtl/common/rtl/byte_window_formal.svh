@@ -43,7 +43,6 @@
       end
     end
     if (f_started && !rst) begin
-      assert (!EAGER || count <= 5'd24);
       for (int i = 0; i < 25; i++) assert (at_least[i] == (count >= 5'(i)));
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));

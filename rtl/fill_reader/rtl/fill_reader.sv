@@ -97,7 +97,7 @@ module fill_reader
   logic [4:0] count, take;
   logic [24:0] at_least;
   logic tail;
-  byte_window #(.EAGER(1'b0)) window (
+  byte_window window (
       .clk, .rst, .in_valid(p_valid), .in_ready(p_ready), .in_data(p_data), .in_bytes(p_bytes), .in_last(p_last),
       .view, .count, .at_least, .tail, .take
   );

@@ -50,7 +50,7 @@ module mc_parse
       {marks.blank[i], marks.cr[i], marks.lf[i]} = window_view[BITS*i+8+:3];
     marks.digit = window_view[BITS-1];
   end
-  byte_window #(.BITS(BITS), .EAGER(1'b0)) window (
+  byte_window #(.BITS(BITS)) window (
       .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .at_least,
       .tail, .take
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns a stream of beats into a window of up to 24 bytes, of which the consumer takes 0 to 16 from
+// Turns a stream of beats into a window of up to 24 bytes, of which the consumer takes 0 to 15 from
 // the front in a cycle. A beat has 1 to 8 bytes; all but the last of a packet have 8. The next packet
 // begins in the cycle after the one in which the last byte of a packet is taken. The consumer waits
 // for `count` to be large enough, or for `tail`: all that is left
@@ -23,7 +23,7 @@ module byte_window #(
     output logic [4:0]         count,
     output logic [24:0]        at_least,  // bit n: count >= n
     output logic               tail,
-    input  logic [4:0]         take    // at most count
+    input  logic [3:0]         take    // at most count
 );
   // A byte has a bit more here: it is there.
   localparam int EACH = BITS + 1;
@@ -32,9 +32,9 @@ module byte_window #(
     up = bytes;
     for (int s = 0; s < 5; s++) if (by[s]) up = up << (EACH << s);
   endfunction
-  function automatic logic [WIDE-1:0] down(logic [WIDE-1:0] bytes, logic [4:0] by);
+  function automatic logic [WIDE-1:0] down(logic [WIDE-1:0] bytes, logic [3:0] by);
     down = bytes;
-    for (int s = 0; s < 5; s++) if (by[s]) down = down >> (EACH << s);
+    for (int s = 0; s < 4; s++) if (by[s]) down = down >> (EACH << s);
   endfunction
 
   logic [4:0] left, next;
@@ -48,7 +48,7 @@ module byte_window #(
     for (int i = 0; i < 24; i++) {at_least[i+1], view[BITS*i+:BITS]} = held[EACH*i+:EACH];
   end
   assign placed = up({{24 * EACH{1'b0}}, beat}, count);
-  assign left = count - take;
+  assign left = count - {1'b0, take};
   assign ends = tail && left == 5'd0;
   assign accepts = in_valid && in_ready;
   assign next = accepts ? left + {1'b0, in_bytes} : left;

@@ -17,7 +17,7 @@ namespace {
 // In each cycle the window shows what has come and has not been taken, and some of it is taken.
 void run_byte_window(const Setup& setup) {
   constexpr size_t kShown = 24;
-  constexpr size_t kMost = 16;  // in a cycle
+  constexpr size_t kMost = 15;  // in a cycle
   Model<Vbyte_window> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();

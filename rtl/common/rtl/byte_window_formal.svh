@@ -20,7 +20,7 @@
 
   initial assume (rst);
   always_comb begin
-    assume (take <= count && take <= 5'd16);
+    assume ({1'b0, take} <= count);
     assume (in_bytes >= 4'd1 && in_bytes <= 4'd8);
     assume (in_last || in_bytes == 4'd8);
   end
@@ -34,16 +34,15 @@
     end else begin
       if (f_takes) f_in <= f_in + {1'b0, in_bytes};
       if (f_takes) f_last <= in_last;
-      f_out <= f_out + take;
+      f_out <= f_out + {1'b0, take};
       if (f_takes && f_in_place < {1'b0, in_bytes}) begin
         f_have <= 1'b1;
         f_data <= f_in_byte;
-      end else if (f_place < take) begin
+      end else if (f_place < {1'b0, take}) begin
         f_have <= 1'b0;
       end
     end
     if (f_started && !rst) begin
-      assert (!EAGER || count <= 5'd24);
       for (int i = 0; i < 25; i++) assert (at_least[i] == (count >= 5'(i)));
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));
@@ -52,6 +51,6 @@
       for (int i = 0; i < 32; i++) assert (5'(i) >= count ? held[EACH*i+:EACH] == '0 : held[EACH*i+BITS]);
       assert (tail == (f_last && count != 5'd0));
       // A new packet begins only when the one before it has been taken.
-      if (f_takes && f_last) assert (take == count);
+      if (f_takes && f_last) assert ({1'b0, take} == count);
     end
   end

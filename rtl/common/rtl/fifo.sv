@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A FIFO of 2**LOG entries in distributed memory; an entry can be read in the cycle after it was
-// written.
+// written. `in_ready` is a register: the place of an entry that has been read is free a cycle later.
 module fifo #(
     parameter int W = 8,
     parameter int LOG = 4
@@ -16,21 +16,26 @@ module fifo #(
     output logic [W-1:0] out_data
 );
   logic [W-1:0] mem[2**LOG];
-  logic [LOG:0] wr, rd;
+  logic [LOG:0] wr, rd, wr_next;
+  logic full, writes;
 
-  assign in_ready = (wr ^ rd) != (LOG + 1)'(2 ** LOG);
+  assign in_ready = !full;
+  assign writes = in_valid && in_ready;
+  assign wr_next = wr + 1'b1;
   assign out_valid = wr != rd;
   assign out_data = mem[rd[LOG-1:0]];
 
   always_ff @(posedge clk) begin
-    if (in_valid && in_ready) mem[wr[LOG-1:0]] <= in_data;
+    if (writes) mem[wr[LOG-1:0]] <= in_data;
   end
   always_ff @(posedge clk) begin
     if (rst) begin
       wr <= '0;
       rd <= '0;
+      full <= 1'b0;
     end else begin
-      if (in_valid && in_ready) wr <= wr + 1'b1;
+      if (writes) wr <= wr_next;
+      full <= ((writes ? wr_next : wr) ^ rd) == (LOG + 1)'(2 ** LOG);
       if (out_valid && out_ready) rd <= rd + 1'b1;
     end
   end

@@ -20,6 +20,7 @@
     end
     if (f_started && !rst) begin
       assert (f_count <= (LOG + 1)'(2 ** LOG));
+      assert (full || f_count != (LOG + 1)'(2 ** LOG));
       assert (f_have == (f_place < f_count));
       if (f_have) assert (mem[f_number[LOG-1:0]] == f_data);
       if (out_valid && rd == f_number) assert (f_have && out_data == f_data);

@@ -26,10 +26,11 @@ module packet_fifo #(
   logic [LOG:0] wr, done, rd;
   logic [LOG:0] wr_next;
   logic fetch;
+  logic full;   // a register: the place of an entry that has been read is free a cycle later
   logic head_valid, head_ready;   // what memory has answered
   logic [W-1:0] head;
 
-  assign in_ready = (wr ^ rd) != (LOG + 1)'(2 ** LOG);
+  assign in_ready = !full;
   assign wr_next = wr + (LOG + 1)'(in_valid && in_ready);
   assign fetch = done != rd && (!head_valid || head_ready);
 
@@ -43,7 +44,9 @@ module packet_fifo #(
       done <= '0;
       rd <= '0;
       head_valid <= 1'b0;
+      full <= 1'b0;
     end else begin
+      full <= ((abort ? done : in_valid && in_ready ? wr + 1'b1 : wr) ^ rd) == (LOG + 1)'(2 ** LOG);
       if (abort) begin
         wr <= done;
       end else begin

@@ -30,6 +30,7 @@
     end
     if (f_started && !rst) begin
       assert (f_count <= (LOG + 1)'(2 ** LOG));
+      assert (full || f_count != (LOG + 1)'(2 ** LOG));
       assert (f_committed <= f_count);
       assert (f_have == (f_place < f_count));
       if (f_have) assert (mem[f_number[LOG-1:0]] == f_data);

@@ -80,9 +80,11 @@ package wc_pkg;
     logic digit;    // the first byte is one
   } marks_t;
   typedef struct packed {
+    logic full8;  // so many bytes
     logic has8;   // so many bytes, or all that is left of the datagram
     logic has10;
     logic has16;
+    logic full17;
   } window_t;
 
   // What the network blocks keep of a request until its reply leaves.
@@ -161,7 +163,7 @@ package wc_pkg;
 
   // What a reader of mc_parse does in a cycle.
   typedef struct packed {
-    logic [4:0] take;        // bytes of the window
+    logic [3:0] take;        // bytes of the window
     logic emit;              // the operation `op`, without its `eod`
     meta_t op;
     logic stops;             // the rest of the datagram is not read

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// byte_window, word_window and packer: bytes in other portions than they came in.
+// byte_window, word_window, two_beats and packer: bytes in other portions than they came in.
 #include <Vbyte_window.h>
-#include <Vbyte_window_lazy.h>
 #include <Vpacker.h>
 #include <Vpacker8.h>
+#include <Vtwo_beats.h>
 #include <Vword_window.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace warpcache::rtl {
 namespace {
 
 // In each cycle the window shows what has come and has not been taken, and some of it is taken.
-template <typename Block>
 void run_byte_window(const Setup& setup) {
   constexpr size_t kShown = 24;
-  Model<Block> model;
+  constexpr size_t kMost = 15;  // in a cycle
+  Model<Vbyte_window> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();
   Stream& in = bench.input("in", model->in_valid, model->in_ready,
@@ -38,7 +38,7 @@ void run_byte_window(const Setup& setup) {
                 "the view is wrong: " + Port(model->view).get().hex());
     const size_t shown = std::min(held.size(), kShown);
     bench.check(model->at_least == (uint32_t{2} << shown) - 1, "at_least is wrong");
-    const auto most = static_cast<uint32_t>(std::min<size_t>(held.size(), 16));
+    const auto most = static_cast<uint32_t>(std::min(held.size(), kMost));
     const uint32_t take = random.below(3) == 0 ? most : random.below(most + 1);
     set(model->take, take);
     taken += take;
@@ -86,6 +86,34 @@ void run_word_window(const Setup& setup) {
   bench.check(held.empty(), "words are left");
 }
 
+// One beat, both or none are taken in a cycle.
+void run_two_beats(const Setup& setup) {
+  Model<Vtwo_beats> model;
+  Testbench bench(*model, setup);
+  Random& random = bench.random();
+  Stream& in = bench.input("in", model->in_valid, model->in_ready, {model->in_data});
+  std::deque<uint64_t> held;
+  in.on_beat = [&](const Beat& beat) { held.push_back(beat[0].low()); };
+  uint64_t both = 0;
+  for (uint64_t i = bench.count(10000); i > 0; --i) in.push({random.next() & 0xffff});
+  bench.before = [&] {
+    const bool first = model->first_valid != 0;
+    const bool second = model->second_valid != 0;
+    bench.check(!first || (!held.empty() && model->first == held[0]), "the first beat is wrong");
+    bench.check(!second || (first && held.size() == 2 && model->second == held[1]),
+                "the second beat is wrong");
+    bench.check(held.size() < 2 || second, "a beat is not shown");
+    const bool take = first && random.below(3) != 0;
+    const bool take_both = take && second && random.below(3) == 0;
+    set(model->take, take);
+    set(model->take_both, take_both);
+    both += take_both;
+    if (take) held.erase(held.begin(), held.begin() + (take_both ? 2 : 1));
+  };
+  bench.run();
+  bench.check(held.empty() && both != 0, "beats are left");
+}
+
 template <typename Block>
 void run_packer(const Setup& setup, uint32_t piece_max) {
   Model<Block> model;
@@ -119,9 +147,9 @@ void run_packer(const Setup& setup, uint32_t piece_max) {
   bench.run();
 }
 
-const Registered eager("byte_window", run_byte_window<Vbyte_window>);
-const Registered lazy("byte_window_lazy", run_byte_window<Vbyte_window_lazy>);
+const Registered byte_window("byte_window", run_byte_window);
 const Registered word_window("word_window", run_word_window);
+const Registered two_beats("two_beats", run_two_beats);
 const Registered packer("packer", [](const Setup& setup) { run_packer<Vpacker>(setup, 16); });
 const Registered packer8("packer8", [](const Setup& setup) { run_packer<Vpacker8>(setup, 8); });
 

@@ -3,6 +3,8 @@
 // Reads the Ethernet header, with up to two VLAN tags, and passes on what follows it, aligned to
 // beats. A frame that ends inside its header, has a group address or another EtherType than IP's
 // goes no further; `drop` says why.
+//
+// A header has 14, 18 or 22 bytes, so what follows it begins at byte 6 or 2 of a beat.
 module eth_rx
   import wc_pkg::*;
 (
@@ -30,139 +32,142 @@ module eth_rx
     output logic        drop_unsupported,
     output logic        drop_may_change   // with a drop: whoever reads more of it may find requests
 );
-  typedef enum logic [1:0] {S_MAC, S_TYPE, S_PASS, S_DROP} state_t;
+  // S_MAC sees beats 0 and 1, S_TAG and S_TAG2 beats 1 and 2, S_PASS the beat in which what is passed
+  // on begins, and the next one.
+  typedef enum logic [2:0] {S_MAC, S_TAG, S_TAG2, S_PASS, S_DROP} state_t;
   state_t state;
-  eth_ctx_t held;
 
-  logic [191:0] view;
-  logic [4:0] count, take;
-  logic [24:0] at_least;
-  logic tail, window_ready;
-  logic error_valid, error_flag, error_room;
-
-  assign in_ready = window_ready && error_room;
-  byte_window window (
-      .clk, .rst, .in_valid(in_valid && error_room), .in_ready(window_ready), .in_data, .in_bytes,
-      .in_last, .view, .count, .at_least, .tail, .take
-  );
-  logic ends;
-  assign ends = tail && take == count && at_least[1];
-  fifo #(.W(1), .LOG(2)) errors (
-      .clk, .rst, .in_valid(in_valid && in_ready && in_last), .in_ready(error_room),
-      .in_data(in_error), .out_valid(error_valid), .out_ready(ends), .out_data(error_flag)
+  // What two bytes are as an EtherType; found out when they come in.
+  typedef struct packed {
+    logic v4;
+    logic v6;
+    logic tag;
+  } type_t;
+  function automatic type_t type_of(logic [15:0] bytes);
+    type_of.v4 = swap16(bytes) == 16'h0800;
+    type_of.v6 = swap16(bytes) == 16'h86dd;
+    type_of.tag = swap16(bytes) == 16'h8100 || swap16(bytes) == 16'h88a8;
+  endfunction
+  typedef struct packed {
+    type_t at_0;
+    type_t at_4;
+    logic error;
+    logic last;
+    logic [3:0] bytes;
+    logic [63:0] data;
+  } beat_t;
+  beat_t coming, first, second;
+  logic first_valid, second_valid, take, take_both;
+  assign coming = '{
+      at_0: type_of(in_data[15:0]), at_4: type_of(in_data[47:32]), error: in_error, last: in_last, bytes: in_bytes,
+      data: in_data & byte_mask(in_bytes)
+  };
+  two_beats #(.W($bits(beat_t))) beats (
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
 
   function automatic logic [47:0] mac_at(logic [47:0] bytes);
     mac_at = {bytes[7:0], bytes[15:8], bytes[23:16], bytes[31:24], bytes[39:32], bytes[47:40]};
   endfunction
 
-  logic [15:0] type_at_12, type_at_0;
-  logic type_is_vlan, group;
-  assign type_at_12 = swap16(view[111:96]);
-  assign type_at_0 = swap16(view[15:0]);
-  assign type_is_vlan = type_at_0 == 16'h8100 || type_at_0 == 16'h88a8;
-  assign group = view[0] || view[48];
-
-  logic begins_pass;
-  logic untagged_ip, has_tag;
-  assign has_tag = type_at_12 == 16'h8100 || type_at_12 == 16'h88a8;
-  assign drop_may_change = drop_unsupported || (drop_not_for_us && state == S_MAC && (untagged_ip || has_tag));
-  assign untagged_ip = type_at_12 == 16'h0800 || type_at_12 == 16'h86dd;
-  logic is_ip;
-  assign is_ip = type_at_0 == 16'h0800 || type_at_0 == 16'h86dd;
-
+  // --- The header.
+  type_t kind;          // what follows it, or a tag
+  logic ends_before;    // the frame has not all of the header, or of the tag
+  logic ends_after;     // nothing is behind it
+  logic reads;          // a part of the header is there
   always_comb begin
-    take = 5'd0;
-    begins_pass = 1'b0;
+    kind = state == S_TAG ? second.at_0 : second.at_4;
+    reads = second_valid && (state == S_MAC || state == S_TAG || state == S_TAG2);
+    ends_before = second.last && second.bytes < (state == S_TAG ? 4'd2 : 4'd6);
+    ends_after = second.last && second.bytes == (state == S_TAG ? 4'd2 : 4'd6);
+    if (state == S_MAC && first.last) begin
+      reads = first_valid;
+      ends_before = 1'b1;
+    end
+  end
+  logic group, next_tag, passes;
+  assign group = state == S_MAC && (first.data[0] || first.data[48]);
+  always_comb begin
     drop_not_for_us = 1'b0;
     drop_truncated = 1'b0;
     drop_unsupported = 1'b0;
-    out_valid = 1'b0;
-    case (state)
-      S_MAC:
-      if (at_least[14]) begin
-        take = 5'd12;
-        drop_not_for_us = group;
-        if (!group && untagged_ip && at_least[15]) begin
-          // Without tags the whole header is taken at once.
-          take = ctx_ready ? 5'd14 : 5'd0;
-          begins_pass = ctx_ready;
-        end
-      end else if (tail) begin
-        take = count;
-        drop_truncated = 1'b1;
-      end
-      S_TYPE:
-      if (at_least[6] || (tail && at_least[2])) begin
-        if (type_is_vlan) begin
-          if (held.vlans == 2'd2) begin
-            drop_unsupported = 1'b1;
-          end else if (!at_least[6]) begin
-            drop_truncated = 1'b1;
-          end else begin
-            take = 5'd4;
-          end
-        end else if (!is_ip) begin
-          drop_not_for_us = 1'b1;
-        end else if (count == 5'd2) begin
-          drop_truncated = 1'b1;
-        end else if (ctx_ready) begin
-          take = 5'd2;
-          begins_pass = 1'b1;
-        end
-      end
-      S_PASS: begin
-        out_valid = at_least[8] || tail;
-        if (out_valid && out_ready) take = at_least[9] ? 5'd8 : count;
-      end
-      default: if (at_least[8] || tail) take = at_least[17] ? 5'd16 : count;
-    endcase
-  end
-
-  always_comb begin
-    ctx = held;
-    if (state == S_MAC) begin
-      ctx = '0;
-      ctx.dst_mac = mac_at(view[47:0]);
-      ctx.src_mac = mac_at(view[95:48]);
+    next_tag = 1'b0;
+    passes = 1'b0;
+    if (reads) begin
+      if (ends_before) drop_truncated = 1'b1;
+      else if (group) drop_not_for_us = 1'b1;
+      else if (kind.tag && state == S_TAG2) drop_unsupported = 1'b1;
+      else if (kind.tag)
+        // The tag has two bytes more, and another type follows.
+        if (second.last && (state == S_MAC || second.bytes < 4'd6)) drop_truncated = 1'b1;
+        else next_tag = 1'b1;
+      else if (!kind.v4 && !kind.v6) drop_not_for_us = 1'b1;
+      else if (ends_after) drop_truncated = 1'b1;
+      else passes = 1'b1;
     end
   end
-  assign ctx_valid = begins_pass;
-  assign ctx_v6 = (state == S_MAC ? type_at_12 : type_at_0) == 16'h86dd;
-  assign out_data = view[63:0];
-  assign out_bytes = at_least[9] ? 4'd8 : count[3:0];
-  assign out_last = tail && !at_least[9];
-  assign out_error = error_flag;
+  assign drop_may_change = drop_unsupported || (drop_not_for_us && group && (kind.tag || kind.v4 || kind.v6));
+
+  // --- What follows it.
+  logic at_6;           // it begins at byte 6, not 2, of a beat
+  logic ctx_waits;
+  logic whole, closes;  // a beat of it is there; the second beat has its end
+  assign whole = first.last || second_valid;
+  assign closes = !first.last && second.last && second.bytes <= (at_6 ? 4'd6 : 4'd2);
+  assign ctx_valid = ctx_waits;
+  assign out_valid = state == S_PASS && first_valid && whole && (!ctx_waits || ctx_ready);
+  assign out_data = at_6 ? {first.last ? 48'd0 : second.data[47:0], first.data[63:48]}
+                    : {first.last ? 16'd0 : second.data[15:0], first.data[63:16]};
+  assign out_last = first.last || closes;
+  assign out_bytes = first.last ? first.bytes - (at_6 ? 4'd6 : 4'd2) : closes ? second.bytes + (at_6 ? 4'd2 : 4'd6) : 4'd8;
+  assign out_error = first.last ? first.error : second.error;
+
+  // The beat with the last tag's type is still needed.
+  assign take_both = state == S_PASS && closes && out_valid && out_ready;
+  always_comb begin
+    case (state)
+      S_MAC: take = reads;
+      S_TAG, S_TAG2: take = reads && !next_tag;
+      S_PASS: take = out_valid && out_ready;
+      default: take = first_valid;
+    endcase
+  end
 
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= S_MAC;
-      held <= '0;
+      ctx_waits <= 1'b0;
+      ctx <= '0;
+      ctx_v6 <= 1'b0;
+      at_6 <= 1'b0;
     end else begin
+      if (ctx_ready) ctx_waits <= 1'b0;
       case (state)
-        S_MAC:
-        if ((take == 5'd12 || begins_pass) && at_least[14]) begin
-          held.dst_mac <= mac_at(view[47:0]);
-          held.src_mac <= mac_at(view[95:48]);
-          held.vlans <= 2'd0;
-          held.vlan0 <= '0;
-          held.vlan1 <= '0;
-          state <= begins_pass ? S_PASS : drop_not_for_us ? S_DROP : S_TYPE;
-        end
-        S_TYPE: begin
-          if (take == 5'd4) begin
-            if (held.vlans == 2'd0) held.vlan0 <= swap32(view[31:0]);
-            else held.vlan1 <= swap32(view[31:0]);
-            held.vlans <= held.vlans + 2'd1;
+        S_MAC, S_TAG, S_TAG2: begin
+          if (state == S_MAC) begin
+            ctx.dst_mac <= mac_at(first.data[47:0]);
+            ctx.src_mac <= mac_at({second.data[31:0], first.data[63:48]});
+            ctx.vlans <= {1'b0, next_tag};
+            ctx.vlan0 <= next_tag ? swap32(second.data[63:32]) : '0;
+            ctx.vlan1 <= '0;
+          end else if (state == S_TAG && next_tag && reads) begin
+            ctx.vlans <= 2'd2;
+            ctx.vlan1 <= swap32(second.data[31:0]);
           end
-          if (begins_pass) state <= S_PASS;
-          if (drop_not_for_us || drop_truncated || drop_unsupported) state <= S_DROP;
+          ctx_v6 <= kind.v6;
+          at_6 <= state != S_TAG;
+          if (passes) begin
+            ctx_waits <= 1'b1;
+            state <= S_PASS;
+          end else if (next_tag) begin
+            state <= state == S_MAC ? S_TAG : S_TAG2;
+          end else if (reads) begin
+            // A frame of one beat ends with it.
+            state <= first.last ? S_MAC : S_DROP;
+          end
         end
-        default: if (ends) state <= S_MAC;
+        default: if (take && (first.last || take_both)) state <= S_MAC;
       endcase
     end
   end
-
-  logic unused;
-  assign unused = error_valid;
 endmodule

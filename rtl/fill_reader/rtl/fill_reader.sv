@@ -94,10 +94,11 @@ module fill_reader
 
   // --- The reply's text.
   logic [191:0] view;
-  logic [4:0] count, take;
+  logic [4:0] count;
+  logic [3:0] take;
   logic [24:0] at_least;
   logic tail;
-  byte_window #(.EAGER(1'b0)) window (
+  byte_window window (
       .clk, .rst, .in_valid(p_valid), .in_ready(p_ready), .in_data(p_data), .in_bytes(p_bytes), .in_last(p_last),
       .view, .count, .at_least, .tail, .take
   );
@@ -115,7 +116,7 @@ module fill_reader
   assign digit = view[7:0] >= "0" && view[7:0] <= "9";
   assign at_crlf = view[15:0] == 16'h0a0d;
   assign wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, view[3:0]};
-  assign ends = tail && take == count;
+  assign ends = tail && {1'b0, take} == count;
   assign part = left > 12'd8 ? 4'd8 : left[3:0];
   always_comb begin
     word = 4'd8;
@@ -126,7 +127,7 @@ module fill_reader
   logic blank;
   assign blank = view[7:0] == 8'h20;
   always_comb begin
-    take = 5'd0;
+    take = 4'd0;
     bad = 1'b0;
     push_key = 1'b0;
     push_value = 1'b0;
@@ -134,29 +135,29 @@ module fill_reader
       P_BEGIN:
       if (info2_valid && ctx2_valid && has8) begin
         bad = view[47:0] != 48'h2045_554c_4156;  // "VALUE "
-        if (!bad) take = 5'd6;
+        if (!bad) take = 4'd6;
       end
       P_KEY:
       if (at_least[9] || tail) begin
         bad = {2'd0, m.klen} + {6'd0, word} > 10'(KEY_MAX) || count <= {1'b0, word} || m.kbeats > 6'd31;
         push_key = !bad && word != 4'd0;
-        if (!bad && keys_ready) take = {1'b0, word} + {4'd0, word != 4'd8};
+        if (!bad && keys_ready) take = word + {3'd0, word != 4'd8};
       end
       P_FLAGS, P_SIZE, P_CAS:
       if (has8) begin
         bad = !digit && (digits == 5'd0 || !(state == P_FLAGS ? blank : at_crlf || (blank && state == P_SIZE)));
         if (digit && (digits == 5'd20 || wide[67:64] != 4'd0)) bad = 1'b1;
-        if (!bad) take = digit || blank ? 5'd1 : 5'd2;
+        if (!bad) take = digit || blank ? 4'd1 : 4'd2;
       end
       P_VALUE:
       if (has8) begin
         bad = count < {1'b0, part};
         push_value = !bad;
-        if (!bad && values_ready) take = {1'b0, part};
+        if (!bad && values_ready) take = part;
       end
       P_END: if (has8) bad = !(tail && count == 5'd7 && view[55:0] == 56'h0a0d_444e_450a_0d);  // "\r\nEND\r\n"
-      P_OFFER: if (op_valid && op_ready) take = count;
-      P_SKIP: if (has8) take = at_least[17] ? 5'd16 : count;
+      P_OFFER: if (op_valid && op_ready) take = count[3:0];
+      P_SKIP: if (has8) take = at_least[9] ? 4'd8 : count[3:0];
       default: ;
     endcase
   end
@@ -164,9 +165,9 @@ module fill_reader
   assign commits = state == P_END && has8 && !bad;
   // The datagram is over, and the item is not.
   logic runs_out, unfit;
-  assign runs_out = ends && take != 5'd0 && state != P_OFFER && state != P_SKIP;
+  assign runs_out = ends && take != 4'd0 && state != P_OFFER && state != P_SKIP;
   // A value or a key of no size that fits.
-  assign unfit = state == P_SIZE && take != 5'd0 && !digit && (number > 64'(VALUE_MAX) || m.klen == 8'd0);
+  assign unfit = state == P_SIZE && take != 4'd0 && !digit && (number > 64'(VALUE_MAX) || m.klen == 8'd0);
   assign aborts = bad || runs_out || unfit;
 
   always_ff @(posedge clk) begin
@@ -179,10 +180,10 @@ module fill_reader
           m.op <= OP_SET;
           m.own_cas <= 1'b1;
           m.exptime <= {24'd0, fill_seconds};
-          if (take != 5'd0) state <= P_KEY;
+          if (take != 4'd0) state <= P_KEY;
         end
         P_KEY:
-        if (take != 5'd0) begin
+        if (take != 4'd0) begin
           m.klen <= m.klen + {4'd0, word};
           m.kbeats <= m.kbeats + {5'd0, word != 4'd0};
           number <= '0;
@@ -190,7 +191,7 @@ module fill_reader
           if (word != 4'd8) state <= P_FLAGS;
         end
         P_FLAGS, P_SIZE, P_CAS:
-        if (take != 5'd0) begin
+        if (take != 4'd0) begin
           number <= digit ? wide[63:0] : 64'd0;
           digits <= digit ? digits + 5'd1 : 5'd0;
           if (!digit) begin
@@ -213,13 +214,13 @@ module fill_reader
           end
         end
         P_VALUE:
-        if (take != 5'd0) begin
+        if (take != 4'd0) begin
           left <= left - {8'd0, part};
           if (left <= 12'd8) state <= P_END;
         end
         P_END: if (has8) state <= P_OFFER;
         P_OFFER: if (op_valid && op_ready) state <= P_BEGIN;
-        P_SKIP: if (ends && take != 5'd0) state <= P_OTHER;
+        P_SKIP: if (ends && take != 4'd0) state <= P_OTHER;
         default: state <= P_BEGIN;
       endcase
       if (bad || unfit) state <= P_SKIP;

@@ -71,6 +71,12 @@ module mc_format
     if (t == B_NONNUM) n = 46;
     text_of = {7'(n), s << (TEXT_BITS - 8 * n)};
   endfunction
+  // Eight bytes of it, the first one at the bottom.
+  function automatic logic [63:0] chunk_of(text_t t, logic [2:0] at);
+    logic [TEXT_BITS-1:0] picked;
+    picked = TEXT_BITS'(text_of(t));
+    for (int i = 0; i < 8; i++) chunk_of[8*i+:8] = picked[{~at, 6'd0}+9'(56-8*i)+:8];
+  endfunction
 
   result_t q;
   text_t text, text_next;
@@ -168,7 +174,8 @@ module mc_format
     carries = result.outcome == OUT_HIT;
   end
 
-  logic [TEXT_BITS-1:0] text_left;
+  logic [63:0] first8;      // the next bytes of the text
+  logic [2:0] chunk;        // where those after them are
   logic [6:0] text_bytes;
   logic [TEXT_BITS+6:0] text_picked;
   assign text_picked = text_of(text_next);
@@ -240,8 +247,6 @@ module mc_format
   logic [11:0] value_bytes;
   logic drops;         // the key is not part of the reply
   logic drop_ends;     // and nothing follows it
-  logic [63:0] first8;  // the next bytes of the text
-  always_comb for (int i = 0; i < 8; i++) first8[8*i+:8] = text_left[TEXT_BITS-8-8*i+:8];
 
   // What a binary reply says of its body.
   logic [7:0] extras_size;
@@ -417,7 +422,8 @@ module mc_format
           q <= result;
           text <= text_next;
           status <= status_next;
-          text_left <= text_picked[TEXT_BITS-1:0];
+          first8 <= chunk_of(text_next, 3'd0);
+          chunk <= 3'd1;
           text_bytes <= has_text ? text_picked[TEXT_BITS+6:TEXT_BITS] : 7'd0;
           key_left <= result.kbeats;
           key_bytes <= result.klen;
@@ -486,7 +492,8 @@ module mc_format
         F_TAIL: if (sent) state <= F_IDLE;
         F_TEXT:
         if (sent) begin
-          text_left <= text_left << 64;
+          first8 <= chunk_of(text, chunk);
+          chunk <= chunk + 3'd1;
           text_bytes <= text_bytes - 7'd8;
           if (ends) state <= F_IDLE;
         end
@@ -511,5 +518,5 @@ module mc_format
   end
 
   logic unused;
-  assign unused = ^text ^ (^q.kbeats);
+  assign unused = ^q.kbeats;
 endmodule

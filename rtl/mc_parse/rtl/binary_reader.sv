@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the binary requests of a datagram: 16 bytes of the header, its CAS id, extras, key and value,
-// up to 8 bytes of key or value a cycle.
+// Reads the binary requests of a datagram, up to 8 bytes a cycle: the header in three, then extras, key
+// and value.
 module binary_reader
   import wc_pkg::*;
 (
@@ -9,13 +9,13 @@ module binary_reader
     input  logic         rst,
     input  logic         active,   // the datagram is binary, and there is more of it
     input  logic         room,     // for an operation, its key and its value
-    input  logic [127:0] view,
+    input  logic [63:0]  view,
     input  window_t      w,
     input  logic [11:0]  left,     // bytes of the datagram
     output logic         between,  // no request has been begun
     output reading_t     reading
 );
-  typedef enum logic [2:0] {S_HEADER, S_CAS, S_EXTRAS, S_EXTRAS2, S_KEY, S_VALUE, S_SKIP} state_t;
+  typedef enum logic [3:0] {S_HEADER, S_SIZES, S_CAS, S_EXTRAS, S_INITIAL, S_UNTIL, S_KEY, S_VALUE, S_SKIP} state_t;
   state_t state;
   assign between = state == S_HEADER;
 
@@ -25,16 +25,13 @@ module binary_reader
   logic [11:0] bin_body, body_left;
   logic no_body;
 
-  // --- The header, when its first 16 bytes are in the window, and what is found out about it, which
+  // --- The header's second 8 bytes, with what the first ones said, and what is found out about it, which
   // is used in the cycle after.
-  logic [15:0] h_key;
-  logic [7:0] h_extras;
+  logic short_header;       // it is not all there
   logic [31:0] h_body;
   logic [11:0] h_left;      // bytes after the whole header
-  assign h_key = swap16(view[31:16]);
-  assign h_extras = view[39:32];
-  assign h_body = swap32(view[95:64]);
-  assign h_left = left - 12'd24;
+  assign h_body = swap32(view[31:0]);
+  assign h_left = left - 12'd16;
   form_t h_form, form;
   op_t h_op, form_op;
   err_t h_error, b_error;
@@ -43,25 +40,24 @@ module binary_reader
   logic too_short;          // the body is not all there
   logic nothing_after;      // or just so
   binary_form forms (
-      .opcode(view[15:8]), .bin_key(h_key), .bin_extras(h_extras), .bin_body(h_body), .form(h_form), .form_op(h_op),
+      .opcode(m.opcode), .bin_key, .bin_extras, .bin_body(h_body), .form(h_form), .form_op(h_op),
       .form_quiet(h_quiet), .form_key(h_shows_key), .form_touch(h_touch), .form_quit(h_quit), .b_valid(h_valid),
       .b_closes(h_closes), .b_error(h_error)
   );
 
   // --- Steps.
-  logic go8, go16;
-  assign go8 = room && w.has10;
-  assign go16 = room && w.has16;
+  logic go8;
+  assign go8 = room && w.has8;
   logic [3:0] body_take, key_take;
   assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
-  assign key_take = bin_key > 16'd8 ? 4'd8 : bin_key[3:0];
-  logic [4:0] take;
+  assign key_take = bin_key[7:0] > 8'd8 ? 4'd8 : bin_key[3:0];
+  logic [3:0] take;
   logic emit, push_key, push_value, stops;
   meta_t e;                 // the operation that is emitted
   assign reading = '{take: take, emit: emit, op: e, stops: stops, push_key: push_key, key_part: key_take,
                      push_value: push_value, value_part: body_take};
   always_comb begin
-    take = 5'd0;
+    take = 4'd0;
     emit = 1'b0;
     e = m;
     stops = 1'b0;
@@ -69,13 +65,18 @@ module binary_reader
     push_value = 1'b0;
     case (state)
       S_HEADER:
-      if (active && go16) begin
-        if (left >= 12'd24 && view[7:0] == 8'h80) take = 5'd16;
+      if (active && go8) begin
+        if (view[7:0] == 8'h80 && w.full8) take = 4'd8;
         else stops = 1'b1;
+      end
+      S_SIZES:
+      if (go8) begin
+        if (short_header) stops = 1'b1;
+        else take = 4'd8;
       end
       S_CAS:
       if (go8) begin
-        take = 5'd8;
+        take = 4'd8;
         e.bin = 1'b1;
         e.kbeats = '0;
         e.vbeats = '0;
@@ -100,25 +101,26 @@ module binary_reader
         if (form_quit) stops = 1'b1;
       end
       S_EXTRAS:
-      if (go16) begin
-        take = bin_extras == 8'd20 ? 5'd16 : bin_extras[4:0];
+      if (go8) begin
+        take = form == FORM_STORE || form == FORM_DELTA ? 4'd8 : 4'd4;
         if (form == FORM_FLUSH) begin
           emit = 1'b1;
           e.exptime = view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
         end
       end
-      S_EXTRAS2: if (go8) take = 5'd4;
+      S_INITIAL: if (go8) take = 4'd8;
+      S_UNTIL: if (go8) take = 4'd4;
       S_KEY:
       if (go8) begin
         push_key = 1'b1;
-        take = {1'b0, key_take};
+        take = key_take;
         e.kbeats = m.kbeats + 6'd1;
-        if (bin_key <= 16'd8 && body_left == 12'd0) emit = 1'b1;
+        if (bin_key[7:0] <= 8'd8 && body_left == 12'd0) emit = 1'b1;
       end
       S_VALUE:
       if (go8) begin
         push_value = 1'b1;
-        take = {1'b0, body_take};
+        take = body_take;
         e.vbeats = m.vbeats + 9'd1;
         if (body_left <= 12'd8) begin
           emit = 1'b1;
@@ -129,7 +131,7 @@ module binary_reader
           end
         end
       end
-      S_SKIP: if (room && w.has8) take = {1'b0, body_take};
+      S_SKIP: if (go8) take = body_take;
       default: ;
     endcase
   end
@@ -144,12 +146,16 @@ module binary_reader
           m <= '0;
           m.bin <= 1'b1;
           m.opcode <= view[15:8];
-          m.opaque <= view[127:96];
-          bin_key <= h_key;
-          bin_extras <= h_extras;
+          bin_key <= swap16(view[31:16]);
+          bin_extras <= view[39:32];
+          short_header <= left < 12'd24;
+          if (take != 4'd0) state <= S_SIZES;
+        end
+        S_SIZES: begin
+          m.opaque <= view[63:32];
           bin_body <= h_body[11:0];
           no_body <= h_body == 32'd0;
-          body_left <= h_body[11:0] - h_key[11:0] - {4'd0, h_extras};
+          body_left <= h_body[11:0] - bin_key[11:0] - {4'd0, bin_extras};
           form <= h_form;
           form_op <= h_op;
           form_quiet <= h_quiet;
@@ -161,7 +167,7 @@ module binary_reader
           b_error <= h_error;
           too_short <= {20'd0, h_left} < h_body;
           nothing_after <= {20'd0, h_left} <= h_body;
-          if (take != 5'd0) state <= S_CAS;
+          if (go8) state <= short_header ? S_HEADER : S_CAS;
         end
         S_CAS:
         if (go8) begin
@@ -185,21 +191,23 @@ module binary_reader
           end
         end
         S_EXTRAS:
-        if (go16) begin
+        if (go8) begin
           case (form)
             FORM_STORE: begin
               m.flags <= swap32(view[31:0]);
               m.exptime <= view[39] ? 32'h7fff_ffff : swap32(view[63:32]);
             end
             FORM_KEYTIME: m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
-            default: begin
-              m.delta <= swap64(view[63:0]);
-              m.initial_value <= swap64(view[127:64]);
-            end
+            default: m.delta <= swap64(view);
           endcase
-          state <= form == FORM_FLUSH ? S_HEADER : bin_extras == 8'd20 ? S_EXTRAS2 : S_KEY;
+          state <= form == FORM_FLUSH ? S_HEADER : form == FORM_DELTA ? S_INITIAL : S_KEY;
         end
-        S_EXTRAS2:
+        S_INITIAL:
+        if (go8) begin
+          m.initial_value <= swap64(view);
+          state <= S_UNTIL;
+        end
+        S_UNTIL:
         if (go8) begin
           m.vivify <= view[31:0] != 32'hffff_ffff;
           m.exptime <= view[7] ? 32'h7fff_ffff : swap32(view[31:0]);
@@ -209,7 +217,7 @@ module binary_reader
         if (go8) begin
           m.kbeats <= m.kbeats + 6'd1;
           bin_key <= bin_key - {12'd0, key_take};
-          if (bin_key <= 16'd8) state <= body_left != 12'd0 ? S_VALUE : S_HEADER;
+          if (bin_key[7:0] <= 8'd8) state <= body_left != 12'd0 ? S_VALUE : S_HEADER;
         end
         S_VALUE:
         if (go8) begin
@@ -218,8 +226,8 @@ module binary_reader
           if (body_left <= 12'd8) state <= S_HEADER;
         end
         S_SKIP: begin
-          body_left <= body_left - {7'd0, take};
-          if (body_left == {7'd0, take}) state <= S_HEADER;
+          body_left <= body_left - {8'd0, take};
+          if (body_left == {8'd0, take}) state <= S_HEADER;
         end
         default: ;
       endcase

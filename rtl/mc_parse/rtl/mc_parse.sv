@@ -38,7 +38,8 @@ module mc_parse
   logic [24*BITS-1:0] window_view;
   logic [191:0] view;
   marks_t marks;
-  logic [4:0] count, take;
+  logic [4:0] count;
+  logic [3:0] take;
   logic [24:0] at_least;
   logic tail;
   always_comb begin
@@ -50,11 +51,13 @@ module mc_parse
       {marks.blank[i], marks.cr[i], marks.lf[i]} = window_view[BITS*i+8+:3];
     marks.digit = window_view[BITS-1];
   end
-  byte_window #(.BITS(BITS), .EAGER(1'b0)) window (
+  byte_window #(.BITS(BITS)) window (
       .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .at_least,
       .tail, .take
   );
   window_t w;
+  assign w.full8 = at_least[8];
+  assign w.full17 = at_least[17];
   assign w.has8 = at_least[8] || tail;
   assign w.has10 = at_least[10] || tail;
   assign w.has16 = at_least[16] || tail;
@@ -76,16 +79,16 @@ module mc_parse
   assign reads_text = info_valid && !binary && !discards && !over && !turns_binary;
   assign turns_binary = first && view[7:0] == 8'h80 && text_between;
   assign reads_binary = info_valid && binary && !discards && !over;
-  logic complete;           // the line that starts here has an end
-  assign complete = info.lf_end > pos;
+  logic line_complete;      // the line that starts here has an end
+  assign line_complete = info.lf_end > pos;
 
   reading_t text, bin;
   text_reader u_text (
-      .clk, .rst, .active(reads_text), .room, .view(view[127:0]), .marks, .w, .left, .complete, .between(text_between),
+      .clk, .rst, .active(reads_text), .room, .view(view[127:0]), .marks, .w, .left, .line_complete, .between(text_between),
       .reading(text)
   );
   binary_reader u_binary (
-      .clk, .rst, .active(reads_binary), .room, .view(view[127:0]), .w, .left, .between(binary_between), .reading(bin)
+      .clk, .rst, .active(reads_binary), .room, .view(view[63:0]), .w, .left, .between(binary_between), .reading(bin)
   );
 
   // --- Together.
@@ -94,10 +97,10 @@ module mc_parse
   always_comb begin
     reading = binary ? bin : text;
     take = reading.take;
-    if (discards) take = room && !none_left && w.has8 ? (at_least[16] ? 5'd16 : count) : 5'd0;
+    if (discards) take = room && !none_left && w.has8 ? (at_least[9] ? 4'd8 : count[3:0]) : 4'd0;
     emit = reading.emit;
     op = reading.op;
-    op.eod = left == {7'd0, take} || reading.stops;
+    op.eod = left == {8'd0, take} || reading.stops;
     // A datagram whose last request has no reply.
     if (over) begin
       emit = op_ready && !eod_sent;
@@ -111,7 +114,7 @@ module mc_parse
   assign key_data = view[63:0] & byte_mask(reading.key_part);
   assign value_valid = reading.push_value;
   assign value_data = view[63:0] & byte_mask(reading.value_part);
-  assign left_next = (first && !binary && !discards ? info.size : left) - {7'd0, take};
+  assign left_next = (first && !binary && !discards ? info.size : left) - {8'd0, take};
   assign info_ready = over && (eod_sent || op_ready);
 
   always_ff @(posedge clk) begin
@@ -122,8 +125,8 @@ module mc_parse
       binary <= 1'b0;
       discards <= 1'b0;
     end else begin
-      pos <= pos + {7'd0, take};
-      if (take != 5'd0) first <= 1'b0;
+      pos <= pos + {8'd0, take};
+      if (take != 4'd0) first <= 1'b0;
       if (emit && op.eod) eod_sent <= 1'b1;
       if (info_valid && turns_binary && at_least[1]) binary <= 1'b1;
       if (reading.stops) discards <= 1'b1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the text requests of a datagram, a word or a line end a cycle.
+// Reads the text requests of a datagram: a digit, a blank or a line end a cycle, 8 bytes of a value a
+// cycle, a word of up to 8 bytes in two. In the first of these it is found out where the word ends and
+// what it is, in the second it is taken. Of a longer key 8 bytes a cycle are taken where all 16 are there.
 //
 // Lines of the get family, storage commands, delete, incr, decr, touch, flush_all, version,
 // verbosity and mn are understood; other commands that memcached knows are OP_ERROR with
@@ -16,7 +18,7 @@ module text_reader
     input  marks_t       marks,
     input  window_t      w,
     input  logic [11:0]  left,      // bytes of the datagram
-    input  logic         complete,  // the line that starts here has an end
+    input  logic         line_complete,  // the line that starts here has an end
     output logic         between,   // no request has been begun
     output reading_t     reading
 );
@@ -43,26 +45,50 @@ module text_reader
   logic [11:0] body_left;
 
   // --- The window's first word and line end.
-  logic [4:0] word, word_take;
-  logic [3:0] word8, blanks;
-  logic ends_word, blank_after, end_after, word_is_noreply, at_blank, at_end, at_delim, at_crlf, short_line;
+  logic [4:0] s_word;
+  logic [3:0] s_word8, s_word_take;
+  logic s_ends_word, s_blank_after, s_end_after, s_word_is_noreply, far_clear, at_blank, at_end, at_delim, at_crlf, s_short_line;
   logic [7:0] with_end;
   text_scan scan (
-      .view(view[55:0]), .marks, .with_end, .word, .word8, .ends_word, .blank_after, .end_after, .word_take,
-      .blanks, .word_is_noreply, .at_blank, .at_end, .at_delim, .at_crlf, .short_line
+      .view(view[55:0]), .marks, .with_end, .word(s_word), .word8(s_word8), .ends_word(s_ends_word), .far_clear,
+      .blank_after(s_blank_after), .end_after(s_end_after), .word_take(s_word_take),
+      .word_is_noreply(s_word_is_noreply), .at_blank, .at_end, .at_delim, .at_crlf, .short_line(s_short_line)
   );
-  command_t named;
-  op_t named_op;
-  text_command names (.view, .word, .blank(at_blank), .named, .named_op);
+  command_t s_named;
+  op_t s_named_op;
+  text_command names (.view, .word(s_word), .blank(at_blank), .named(s_named), .named_op(s_named_op));
 
-  // --- Steps.
-  logic go8, go_command;
-  assign go8 = room && w.has10;
-  assign go_command = active && room && (w.has16 || !word[4]);
-  logic [3:0] body_take;
-  assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
   logic digit;
   assign digit = marks.digit;
+
+  // What was found out in the cycle before.
+  logic scanned;            // nothing has been done since, so it is so
+  logic is_command;         // and the line that starts here can begin
+  logic complete;           // it has an end
+  logic word_long, word_is_4, ends_word, blank_after, end_after, word_is_noreply, short_line;
+  logic [3:0] word8, word_take;
+  command_t named;
+  op_t named_op;
+  logic stepped;            // something is done in this cycle
+  logic goes_on;            // it is a key's 8 bytes, and the next 8 are the key's, too
+  always_ff @(posedge clk) begin
+    scanned <= !rst && w.has10 && (!stepped || goes_on);
+    is_command <= !rst && active && (w.has16 || !s_word[4]) && !stepped;
+    complete <= line_complete;
+    word_long <= s_word[4];
+    word_is_4 <= s_word == 5'd4;
+    word8 <= goes_on ? 4'd8 : s_word8;
+    word_take <= goes_on ? 4'd8 : s_word_take;
+    ends_word <= s_ends_word && !goes_on;
+    blank_after <= s_blank_after && !goes_on;
+    end_after <= s_end_after && !goes_on;
+    word_is_noreply <= s_word_is_noreply;
+    short_line <= s_short_line;
+    named <= s_named;
+    named_op <= s_named_op;
+  end
+
+  logic go_arg;             // a step of S_ARG
   // What the word `field` of the line is. Found out in the cycle before it is read.
   typedef struct packed {
     logic is_key;
@@ -106,9 +132,29 @@ module text_reader
   assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word && !at_delim;
   logic [2:0] field_next;
   field_t kind;
-  assign field_next = state == S_ARG && go8 && !at_delim && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
+  assign field_next = state == S_ARG && go_arg && !at_delim && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
   always_ff @(posedge clk) kind <= state == S_COMMAND ? field_of(named, 3'd0) : field_of(command, field_next);
 
+  // --- Steps.
+  logic go8, go_word, go_command, go_refuse;
+  assign go8 = room && w.has10;
+  assign go_word = room && scanned;
+  assign go_command = room && is_command;
+  assign go_arg = at_delim || refuses_gat || (kind.is_number && digit) ? go8 : go_word;
+  assign go_refuse = at_delim ? go8 : go_word;
+  assign goes_on = go_word && !ends_word && far_clear && w.full17 &&
+                   (state == S_KEY || (state == S_ARG && kind.is_key && !refuses_gat && !at_delim));
+  always_comb begin
+    case (state)
+      S_COMMAND: stepped = go_command;
+      S_ARG: stepped = go_arg;
+      S_KEY, S_SKIP_WORD: stepped = go_word;
+      S_REFUSE: stepped = go_refuse;
+      default: stepped = 1'b1;
+    endcase
+  end
+  logic [3:0] body_take;    // of the value, in this cycle
+  logic body_ends;          // and these are its last bytes
   logic [63:0] number_next;
   logic [67:0] number_wide;
   assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, view[3:0]};
@@ -134,14 +180,14 @@ module text_reader
       with_end[i] = text_get && (state == S_ARG || (state == S_KEY && !key_long && 5'(i) <= {1'b0, key_room}));
   end
 
-  logic [4:0] take;
+  logic [3:0] take;
   logic emit, push_key, push_value, stops;
   logic [3:0] key_part, value_part;
   meta_t e;                 // the operation that is emitted
   assign reading = '{take: take, emit: emit, op: e, stops: stops, push_key: push_key, key_part: key_part,
                      push_value: push_value, value_part: value_part};
   always_comb begin
-    take = 5'd0;
+    take = 4'd0;
     emit = 1'b0;
     e = m;
     stops = 1'b0;
@@ -163,11 +209,11 @@ module text_reader
         end
       end
       S_ARG:
-      if (go8) begin
+      if (go_arg) begin
         if (at_end) begin
-          take = at_crlf ? 5'd2 : 5'd1;
+          take = at_crlf ? 4'd2 : 4'd1;
         end else if (at_blank) begin
-          take = {1'b0, blanks};
+          take = 4'd1;
         end else if (refuses_gat) begin
         end else if (kind.is_key) begin
           push_key = 1'b1;
@@ -181,13 +227,13 @@ module text_reader
           end
         end else if (kind.is_number) begin
           // The first character of a number.
-          if (digit || (view[7:0] == "-" && kind.is_signed)) take = 5'd1;
+          if (digit || (view[7:0] == "-" && kind.is_signed)) take = 4'd1;
         end else begin
           take = word_take;
         end
       end
       S_KEY:
-      if (go8) begin
+      if (go_word) begin
         push_key = word8 != 4'd0 && m.kbeats < 6'd32;
         key_part = word8;
         take = word_take;
@@ -200,14 +246,15 @@ module text_reader
       end
       S_NUMBER:
       if (go8) begin
-        if (digit || at_blank) take = 5'd1;
+        // The line's end is taken with its last number.
+        if (digit || at_delim) take = at_crlf ? 4'd2 : 4'd1;
       end
-      S_SKIP_WORD: if (go8) take = word_take;
+      S_SKIP_WORD: if (go_word) take = word_take;
       S_REFUSE:
       // To the line's end.
-      if (go8) begin
-        if (at_end) take = at_crlf ? 5'd2 : 5'd1;
-        else if (at_blank) take = {1'b0, blanks};
+      if (go_refuse) begin
+        if (at_end) take = at_crlf ? 4'd2 : 4'd1;
+        else if (at_blank) take = 4'd1;
         else take = word_take;
         if (at_end) begin
           emit = 1'b1;
@@ -307,11 +354,11 @@ module text_reader
       if (go8) begin
         push_value = 1'b1;
         value_part = body_take;
-        take = {1'b0, body_take};
+        take = body_take;
       end
       S_BODY_END:
       if (go8) begin
-        take = 5'd2;
+        take = 4'd2;
         emit = 1'b1;
         if (key_long || bad_line) begin
           e.op = OP_ERROR;
@@ -338,7 +385,7 @@ module text_reader
           m <= '0;
           command <= named;
           m.op <= named_op;
-          m.ret_cas <= word == 5'd4;  // gets, gats
+          m.ret_cas <= word_is_4;  // gets, gats
           m.touch <= named == C_GAT;
           m.cas_cmp <= named == C_CAS;
           field <= '0;
@@ -351,10 +398,10 @@ module text_reader
           refusal <= ERR_FORMAT;
           too_short <= short_line;
           if (go_command && complete) state <= ends_word ? S_ARG : S_SKIP_WORD;
-          if (word[4]) command <= C_UNKNOWN;
+          if (word_long) command <= C_UNKNOWN;
         end
         S_ARG:
-        if (go8) begin
+        if (go_arg) begin
           field <= field_next;
           number <= '0;
           digits <= '0;
@@ -366,7 +413,7 @@ module text_reader
             refusal <= ERR_EXPTIME;
             state <= S_REFUSE;
           end else if (!at_blank) begin
-            last_is_noreply <= word_is_noreply;
+            last_is_noreply <= word_is_noreply && !(kind.is_number && digit);
             if (kind.is_key) begin
               m.klen <= {4'd0, word8};
               m.kbeats <= 6'd1;
@@ -405,7 +452,7 @@ module text_reader
           end
         end
         S_KEY:
-        if (go8) begin
+        if (go_word) begin
           if (key_total > 9'(KEY_MAX)) key_long <= 1'b1;
           else m.klen <= key_total[7:0];
           key_room <= key_total <= 9'(KEY_MAX - 8) ? 4'd8 : key_total > 9'(KEY_MAX) ? 4'd0
@@ -434,7 +481,7 @@ module text_reader
             if (number_over) digits <= 5'd31;
           end else begin
             // The word ends here, or is no number.
-            state <= at_delim ? S_ARG : S_SKIP_WORD;
+            state <= at_end ? S_EOL : at_blank ? S_ARG : S_SKIP_WORD;
             case (command)
               C_STORE, C_CAS:
               case (field)
@@ -471,11 +518,13 @@ module text_reader
             endcase
           end
         end
-        S_SKIP_WORD: if (go8 && ends_word) state <= S_ARG;
+        S_SKIP_WORD: if (go_word && ends_word) state <= S_ARG;
         S_REFUSE: if (emit) state <= S_COMMAND;
         S_EOL:
         if (room) begin
           body_left <= m.vlen;
+          body_take <= m.vlen > 12'd8 ? 4'd8 : m.vlen[3:0];
+          body_ends <= m.vlen <= 12'd8;
           m.vbeats <= '0;
           if (emit) state <= S_COMMAND;
           case (command)
@@ -492,8 +541,10 @@ module text_reader
         S_BODY:
         if (go8) begin
           m.vbeats <= m.vbeats + 9'd1;
-          body_left <= body_left - {8'd0, body_take};
-          if (body_left <= 12'd8) state <= S_BODY_END;
+          body_left <= body_left - 12'd8;
+          body_take <= body_left > 12'd16 ? 4'd8 : body_left[3:0] - 4'd8;
+          body_ends <= body_left <= 12'd16;
+          if (body_ends) state <= S_BODY_END;
         end
         S_BODY_END: if (go8) state <= S_COMMAND;
         // A storage command whose body is not all here.

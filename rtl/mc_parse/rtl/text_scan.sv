@@ -7,13 +7,13 @@ module text_scan
     input  logic [55:0] view,
     input  marks_t      marks,
     input  logic [7:0]  with_end,     // after a word of so many bytes its line end is taken too
-    output logic [4:0]  word,         // bytes before the first delimiter; 16: none
+    output logic [4:0]  word,         // bytes before the first delimiter of 16; 16: none
     output logic [3:0]  word8,        // the same in 8 bytes
     output logic        ends_word,    // the word ends within the first 8 bytes
+    output logic        far_clear,    // no word ends within the 8 bytes after these
     output logic        blank_after,  // with a blank
     output logic        end_after,    // with the line
-    output logic [4:0]  word_take,    // the word, up to 8 bytes of it, and what is taken with it
-    output logic [3:0]  blanks,       // leading blanks, up to 8
+    output logic [3:0]  word_take,    // the word, up to 8 bytes of it, and what is taken with it
     output logic        word_is_noreply,
     output logic        at_blank,     // the first byte is one
     output logic        at_end,       // the line ends here
@@ -28,26 +28,25 @@ module text_scan
   always_comb begin
     word = 5'd16;
     for (int i = 15; i >= 0; i--) if (is_delim[i]) word = 5'(i);
-    blanks = 4'd8;
-    for (int i = 7; i >= 0; i--) if (!marks.blank[i]) blanks = 4'(i);
   end
   assign word8 = word > 5'd8 ? 4'd8 : word[3:0];
   assign ends_word = is_delim[7:0] != '0;
+  assign far_clear = is_delim[15:8] == '0;
 
   // For each byte what is taken if it is the first delimiter, and then a tree that finds the first
   // one: the size is known as soon as the place.
-  logic [4:0] tree[4][8];   // of groups of 1, 2, 4, 8 bytes
+  logic [3:0] tree[4][8];   // of groups of 1, 2, 4, 8 bytes
   logic [7:0] any[4];
   always_comb begin
     for (int l = 0; l < 4; l++) begin
       any[l] = '0;
-      for (int i = 0; i < 8; i++) tree[l][i] = 5'd8;
+      for (int i = 0; i < 8; i++) tree[l][i] = 4'd8;
     end
     any[0] = is_delim[7:0];
     for (int i = 0; i < 8; i++) begin
-      if (marks.blank[i]) tree[0][i] = 5'(i + 1);
-      else if (with_end[i]) tree[0][i] = is_crlf[i] ? 5'(i + 2) : 5'(i + 1);
-      else tree[0][i] = is_delim[i] ? 5'(i) : 5'd8;
+      if (marks.blank[i]) tree[0][i] = 4'(i + 1);
+      else if (with_end[i]) tree[0][i] = is_crlf[i] ? 4'(i + 2) : 4'(i + 1);
+      else tree[0][i] = is_delim[i] ? 4'(i) : 4'd8;
     end
     for (int l = 1; l < 4; l++) begin
       for (int i = 0; i < (8 >> l); i++) begin
@@ -56,7 +55,7 @@ module text_scan
       end
     end
   end
-  assign word_take = any[3][0] ? tree[3][0] : 5'd8;
+  assign word_take = any[3][0] ? tree[3][0] : 4'd8;
   assign blank_after = marks.blank[{1'b0, word[3:0]}] && !word[4];
   assign end_after = is_end[word[3:0]] && !word[4];
 

@@ -3,6 +3,9 @@
 // Reads the headers of IPv4 or IPv6, UDP and memcached, verifies lengths and checksums, and hands a
 // datagram's payload on when all of it is known to be right: nothing of a damaged datagram takes
 // effect. The order of the checks is that of src/net/packet.h.
+//
+// All headers are whole words of four bytes, so a beat's worth of what comes next begins at byte 0 or
+// 4 of a beat.
 module udp_rx
   import wc_pkg::*;
 #(
@@ -45,46 +48,92 @@ module udp_rx
   localparam logic [15:0] PAYLOAD_MAX = 16'd4000;
 
   typedef enum logic [3:0] {
-    S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6, S_IP6_SRC, S_IP6_DST, S_UDP, S_PAYLOAD, S_DRAIN, S_SUM, S_END
+    S_IP, S_IP4, S_IP4_DST, S_IP4_OPTIONS, S_IP6_SRC, S_IP6_SRC2, S_IP6_DST, S_IP6_DST2, S_UDP, S_MEMCACHED, S_PAYLOAD,
+    S_DRAIN, S_SUM, S_VERDICT
   } state_t;
   state_t state;
-  logic good, ends_good;
 
-  logic [191:0] view;
-  logic [4:0] count, take;
-  logic [24:0] at_least;
-  logic tail, window_ready;
-  logic error_valid, error_flag, error_room;
-  assign in_ready = window_ready && error_room;
-  byte_window window (
-      .clk, .rst, .in_valid(in_valid && error_room), .in_ready(window_ready), .in_data, .in_bytes,
-      .in_last, .view, .count, .at_least, .tail, .take
+  // --- The next 8 bytes, fewer at the frame's end.
+  typedef struct packed {
+    logic [7:0] lf;     // which bytes are one
+    logic error;
+    logic last;
+    logic [3:0] bytes;
+    logic [63:0] data;
+  } beat_t;
+  beat_t coming, first, second;
+  logic first_valid, second_valid, take, take_both;
+  always_comb begin
+    coming.error = in_error;
+    coming.last = in_last;
+    coming.bytes = in_bytes;
+    coming.data = in_data & byte_mask(in_bytes);
+    for (int i = 0; i < 8; i++) coming.lf[i] = in_data[8*i+:8] == 8'h0a;
+  end
+  two_beats #(.W($bits(beat_t))) beats (
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
-  fifo #(.W(1), .LOG(2)) errors (
-      .clk, .rst, .in_valid(in_valid && in_ready && in_last), .in_ready(error_room),
-      .in_data(in_error), .out_valid(error_valid), .out_ready(state == S_END && (ends_good || !good)),
-      .out_data(error_flag)
-  );
+  logic at_4;           // they begin at byte 4 of the first beat
+  logic there;
+  logic closes;         // they end in the second beat, and the frame with them
+  logic view_last;      // the frame ends with them
+  logic [3:0] bytes;
+  logic [63:0] view;    // bytes after the frame's end are zero
+  logic [7:0] view_lf;
+  assign there = first_valid && (!at_4 || first.last || second_valid);
+  assign closes = at_4 && !first.last && second.last && second.bytes <= 4'd4;
+  assign view_last = first.last || closes;
+  always_comb begin
+    view = first.data;
+    view_lf = first.lf;
+    bytes = first.bytes;
+    if (at_4) begin
+      view = {first.last ? 32'd0 : second.data[31:0], first.data[63:32]};
+      view_lf = {second.lf[3:0], first.lf[7:4]};
+      bytes = first.last ? first.bytes - 4'd4 : closes ? second.bytes + 4'd4 : 4'd8;
+    end
+  end
 
-  // What has been found out about the frame.
+  // --- What is taken of them: all, or the first word.
+  logic fifo_ready, decided;
+  logic takes, takes_word, push, ends;
+  always_comb begin
+    takes_word = state == S_IP4_DST || state == S_IP4_OPTIONS;
+    push = state == S_PAYLOAD && there && fifo_ready;
+    case (state)
+      S_IP: takes = there && eth_valid;
+      // The frame before may wait until its context is taken.
+      S_IP4, S_IP6_SRC: takes = there && !decided;
+      S_PAYLOAD: takes = push;
+      S_SUM, S_VERDICT: takes = 1'b0;
+      default: takes = there;
+    endcase
+  end
+  assign ends = takes && view_last && (!takes_word || bytes <= 4'd4);
+  assign take = takes && (!takes_word || at_4 || ends);
+  assign take_both = takes && !takes_word && closes;
+
+  // --- What has been found out about the frame.
   logic [15:0] ip_left;       // bytes that IP still carries, the rest of its header included
-  logic [15:0] pay_left;      // bytes of the datagram's payload
-  logic [3:0]  pay_take;      // of these, in the next beat
-  logic        pay_ends;      // it is the last one
+  logic [15:0] taken, ip_after;
+  logic [11:0] pay_left;      // bytes of the datagram's payload
+  logic [3:0]  part;          // of the next 8 bytes, those that count
+  logic        pay_ends;      // they are the payload's last ones
   logic [15:0] udp_size;
   logic [3:0]  option_words;
-  logic [31:0] header_sum, sum;
-  logic [19:0] addend;        // of what was taken in the cycle before
-  logic        udp_taken;     // that was UDP's header
-  logic        bad_header_sum;
   logic [11:0] pos, lf_end;
   logic bad_version, bad_length, fragment, extension, not_ours, short_udp, port_differs;
-  logic bad_udp_size, no_header, multi_part, too_long, done;
+  logic bad_udp_size, no_header, multi_part, too_long, damaged;
   logic is_udp, is_tcp, to_port, tcp_data;
+  logic zero_half;            // so are the first 8 bytes of an IPv6 address
+  logic [6:0] l4_left;        // what IP carries, in 64 bytes; bit 6: more
   ctx_t held;
-
-  logic ends;
-  assign ends = tail && take == count && at_least[1];
+  always_comb begin
+    taken = {12'd0, bytes};
+    if (state == S_IP4) taken = 16'd16;  // the version's beat too
+    else if (takes_word && bytes > 4'd4) taken = 16'd4;
+    ip_after = ip_left > taken ? ip_left - taken : 16'd0;
+  end
 
   // --- Fields of the window.
   logic [15:0] total_size;
@@ -95,265 +144,283 @@ module udp_rx
   assign udp_length = swap16(view[47:32]);
   assign served_port = REPLIES ? swap16(view[15:0]) : swap16(view[31:16]);
 
-  function automatic logic host4(logic [7:0] first);
-    host4 = first != 8'd0 && first < 8'd224;
+  function automatic logic host4(logic [7:0] top);
+    host4 = top != 8'd0 && top < 8'd224;
   endfunction
 
-  logic fifo_ready;
-  logic push;
+  // --- The last LF of this beat.
+  logic [3:0] lf_in_beat;  // bytes up to and with it
+  logic [3:0] lf_found;    // of the beat before
+  logic [11:0] lf_pos;
   always_comb begin
-    take = 5'd0;
-    push = 1'b0;
+    lf_in_beat = 4'd0;
+    for (int i = 0; i < 8; i++)
+      if (4'(i) < part && view_lf[i]) lf_in_beat = 4'(i + 1);
+  end
+
+  logic [63:0] beat;
+  assign beat = view & byte_mask(part);
+
+  // --- Sums. The words of what is taken are added up in a cycle, and to the sums in the next one; a sum's carries
+  // come back at its end then.
+  logic [17:0] low, high;       // of the two words that were taken in the cycle before
+  logic low_ip, high_ip;        // they are of IPv4's header
+  logic low_udp, high_udp;      // they are of the addresses or the datagram
+  logic udp_taken;              // the datagram begins with them
+  logic [19:0] header_sum, sum;
+  function automatic logic [17:0] word_sum(logic [31:0] d);
+    word_sum = {2'd0, d[7:0], d[15:8]} + {2'd0, d[23:16], d[31:24]};
+  endfunction
+  function automatic logic [19:0] added(logic [19:0] to, logic [4:0] more, logic [17:0] a, logic [17:0] b);
+    added = {4'd0, to[15:0]} + {15'd0, {1'b0, to[19:16]} + more} + {2'd0, a} + {2'd0, b};
+  endfunction
+  // Without a carry to come back this is so for all ones only.
+  function automatic logic is_right(logic [19:0] total);
+    is_right = total[15:4] == '1 && total[3:0] == ~total[19:16];
+  endfunction
+
+  // --- The verdict.
+  typedef struct packed {
+    logic good;
+    logic not_for_us;
+    logic truncated;
+    logic bad_checksum;
+    logic fragment;
+    logic unsupported;
+    logic malformed;
+  } verdict_t;
+  verdict_t finding, verdict;
+  logic may_change, settled, finds;
+  logic bad_sum, bad_header_sum, short_frame;
+  assign bad_sum = held.has_checksum ? !is_right(sum) : held.v6;
+  assign bad_header_sum = !held.v6 && !is_right(header_sum);
+  assign short_frame = ip_left != 16'd0;
+  always_comb begin
+    finding = '0;
+    if (damaged) finding.bad_checksum = 1'b1;
+    else if (bad_version) finding.unsupported = 1'b1;
+    else if (bad_length || short_frame) finding.truncated = 1'b1;
+    else if (bad_header_sum) finding.bad_checksum = 1'b1;
+    else if (fragment) finding.fragment = 1'b1;
+    else if (extension) finding.unsupported = 1'b1;
+    else if (not_ours) finding.not_for_us = 1'b1;
+    else if (short_udp) finding.truncated = 1'b1;
+    else if (port_differs) finding.not_for_us = 1'b1;
+    else if (bad_udp_size) finding.truncated = 1'b1;
+    else if (too_long) finding.unsupported = 1'b1;
+    else if (bad_sum) finding.bad_checksum = 1'b1;
+    else if (no_header || multi_part) finding.malformed = 1'b1;
+    else finding.good = 1'b1;
+  end
+  assign finds = state == S_VERDICT && (!decided || settled);
+  assign eth_ready = finds;
+  assign passed = decided && verdict.good && ctx_ready && info_ready;
+  assign settled = decided && (!verdict.good || (ctx_ready && info_ready));
+  assign drop_not_for_us = decided && verdict.not_for_us;
+  assign drop_truncated = decided && verdict.truncated;
+  assign drop_checksum = decided && verdict.bad_checksum;
+  assign drop_fragment = decided && verdict.fragment;
+  assign drop_unsupported = decided && verdict.unsupported;
+  assign drop_malformed = decided && verdict.malformed;
+  assign drop_may_change = decided && may_change;
+  assign ctx_valid = decided && verdict.good && info_ready;
+  assign info_valid = decided && verdict.good && ctx_ready;
+  assign ctx = held;
+  assign info.size = pos;
+  assign info.lf_end = lf_end;
+
+  packet_fifo #(.W(69), .LOG(9)) payload (
+      .clk, .rst, .in_valid(push), .in_ready(fifo_ready), .in_data({pay_ends, part, beat}), .commit(passed),
+      .abort(decided && !verdict.good), .out_valid, .out_ready, .out_data({out_last, out_bytes, out_data})
+  );
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      decided <= 1'b0;
+    end else if (finds) begin
+      decided <= 1'b1;
+    end else if (settled) begin
+      decided <= 1'b0;
+    end
+    if (finds) begin
+      verdict <= finding;
+      // A damaged frame is read by nobody. What is surely for another port or protocol changes nothing
+      // here, and a TCP segment without data neither.
+      may_change <= !finding.good && !damaged &&
+                    !(finding.not_for_us && !(to_port && (is_udp || (is_tcp && tcp_data))));
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    low <= word_sum(beat[31:0]);
+    // The datagram's size counts twice: it is a part of the addresses' header, too.
+    high <= word_sum(beat[63:32]) + (state == S_UDP ? {2'd0, udp_length} : 18'd0);
+    low_ip <= takes && (state == S_IP || state == S_IP4 || state == S_IP4_DST || state == S_IP4_OPTIONS);
+    high_ip <= takes && (state == S_IP || state == S_IP4);
+    low_udp <= takes && state != S_IP && state != S_IP4 && state != S_IP4_OPTIONS && state != S_DRAIN;
+    high_udp <= takes && state != S_IP && state != S_IP4_DST && state != S_IP4_OPTIONS && state != S_DRAIN;
+    udp_taken <= takes && state == S_UDP;
+    header_sum <= state == S_IP ? 20'd0 : added(header_sum, 5'd0, low_ip ? low : 18'd0, high_ip ? high : 18'd0);
+    sum <= state == S_IP ? 20'd0 : added(sum, udp_taken ? 5'd17 : 5'd0, low_udp ? low : 18'd0, high_udp ? high : 18'd0);
+    // Until UDP's header, it is the sum of the addresses.
+    if (udp_taken) held.address_sum <= fold32({12'd0, sum});
+
+    lf_found <= push ? lf_in_beat : 4'd0;
+    lf_pos <= pos;
+    if (lf_found != 4'd0) lf_end <= lf_pos + {8'd0, lf_found};
+
+    if (ends) damaged <= first.last ? first.error : second.error;
     case (state)
-      S_IP4: if (eth_valid && !eth_v6 && (at_least[20] || tail)) take = at_least[20] ? 5'd16 : count;
-      S_IP4_DST: if (at_least[4]) take = 5'd4;
-      S_IP4_OPTIONS: if (at_least[4]) take = 5'd4; else if (tail) take = count;
-      S_IP6: if (at_least[8]) take = 5'd8; else if (tail) take = count;
-      S_IP6_SRC, S_IP6_DST: if (at_least[16]) take = 5'd16; else if (tail) take = count;
-      S_UDP: if (at_least[16]) take = 5'd16; else if (tail) take = count;
-      S_PAYLOAD:
-      if ((at_least[8] || tail) && fifo_ready) begin
-        take = count > {1'b0, pay_take} ? {1'b0, pay_take} : count;
-        push = 1'b1;
+      S_IP: begin
+        // The start of a packet, of either version.
+        bad_version <= view[7:4] != (eth_v6 ? 4'd6 : 4'd4);
+        bad_length <= !eth_v6 && (ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size);
+        fragment <= eth_v6 ? view[55:48] == 8'd44 : (swap16(view[63:48]) & 16'h3fff) != 16'd0;
+        extension <= eth_v6 && (view[55:48] == 8'd0 || view[55:48] == 8'd43 || view[55:48] == 8'd60);
+        not_ours <= eth_v6 && view[55:48] != 8'd17;
+        is_udp <= eth_v6 && view[55:48] == 8'd17;
+        is_tcp <= eth_v6 && view[55:48] == 8'd6;
+        ip_left <= eth_v6 ? swap16(view[47:32]) : total_size;
+        option_words <= ihl - 4'd5;
+        short_udp <= 1'b0;
+        port_differs <= 1'b0;
+        bad_udp_size <= 1'b0;
+        no_header <= 1'b0;
+        multi_part <= 1'b0;
+        too_long <= 1'b0;
+        to_port <= 1'b0;
+        tcp_data <= 1'b0;
+        part <= 4'd8;
+        if (ends) begin
+          bad_length <= 1'b1;
+          if (!eth_v6) bad_version <= 1'b0;
+        end
       end
-      S_DRAIN: if (at_least[8] || tail) take = at_least[17] ? 5'd16 : count;
+      S_IP4:
+      if (takes) begin
+        held.eth <= eth;
+        held.v6 <= 1'b0;
+        held.has_checksum <= 1'b1;
+        held.src_ip <= {96'd0, swap32(view[63:32])};
+        not_ours <= view[15:8] != 8'd17 || !host4(view[39:32]);
+        is_udp <= view[15:8] == 8'd17;
+        is_tcp <= view[15:8] == 8'd6;
+        ip_left <= ip_after;
+        if (ends) begin
+          bad_length <= 1'b1;
+          bad_version <= 1'b0;
+        end
+      end
+      S_IP4_DST:
+      if (takes) begin
+        held.dst_ip <= {96'd0, swap32(view[31:0])};
+        not_ours <= not_ours || !host4(view[7:0]);
+        ip_left <= ip_after;
+        if (ends && ip_left == 16'd4) short_udp <= 1'b1;
+        if (bytes < 4'd4) begin
+          bad_length <= 1'b1;
+          bad_version <= 1'b0;
+        end
+      end
+      S_IP4_OPTIONS:
+      if (takes) begin
+        ip_left <= ip_after;
+        option_words <= option_words - 4'd1;
+        if (ends) short_udp <= 1'b1;
+      end
+      // Of IPv6 the header's own bytes are not in its length.
+      S_IP6_SRC, S_IP6_DST:
+      if (takes) begin
+        if (state == S_IP6_SRC) begin
+          held.eth <= eth;
+          held.v6 <= 1'b1;
+          held.has_checksum <= 1'b1;
+          held.src_ip[127:64] <= swap64(view);
+        end else begin
+          held.dst_ip[127:64] <= swap64(view);
+        end
+        if (view[7:0] == 8'hff) not_ours <= 1'b1;
+        zero_half <= view == 64'd0;
+        if (ends) bad_length <= 1'b1;
+      end
+      S_IP6_SRC2, S_IP6_DST2:
+      if (takes) begin
+        if (state == S_IP6_SRC2) held.src_ip[63:0] <= swap64(view);
+        else held.dst_ip[63:0] <= swap64(view);
+        if (zero_half && view == 64'd0) not_ours <= 1'b1;
+        if (bytes != 4'd8 || (ends && state == S_IP6_SRC2)) bad_length <= 1'b1;
+        if (ends) short_udp <= 1'b1;
+      end
+      S_UDP:
+      if (takes) begin
+        short_udp <= ip_left < 16'd8 || bytes != 4'd8;
+        port_differs <= served_port != udp_port || view[15:0] == 16'd0;
+        to_port <= swap16(view[31:16]) == udp_port;
+        tcp_data <= ip_left != 16'd0;
+        l4_left <= {ip_left[15:6] != 10'd0, ip_left[5:0]};
+        bad_udp_size <= udp_length < 16'd8 || udp_length > ip_left;
+        too_long <= udp_length > PAYLOAD_MAX;
+        no_header <= udp_length <= 16'd16;
+        multi_part <= 1'b1;
+        udp_size <= udp_length;
+        part <= udp_length[15:4] != 12'd0 ? 4'd8 : {1'b0, udp_length[2:0]};
+        pos <= '0;
+        lf_end <= '0;
+        held.src_port <= swap16(view[15:0]);
+        held.dst_port <= swap16(view[31:16]);
+        held.has_checksum <= view[63:48] != 16'd0;
+        ip_left <= ip_after;
+      end
+      S_MEMCACHED:
+      if (takes) begin
+        tcp_data <= l4_left[6] || l4_left[5:0] > {view[39:36], 2'd0};
+        multi_part <= swap16(view[47:32]) != 16'd1;
+        held.request_id <= swap16(view[15:0]);
+        pay_left <= {udp_size[11:4] - 8'd1, udp_size[3:0]};
+        pay_ends <= udp_size[11:4] == 8'd1 && udp_size[3:0] <= 4'd8;
+        part <= udp_size[11:4] == 8'd1 && udp_size[3:0] <= 4'd8 ? udp_size[3:0] : 4'd8;
+        ip_left <= ip_after;
+      end
+      S_PAYLOAD:
+      if (takes) begin
+        pos <= pos + {8'd0, part};
+        pay_left <= pay_left - {8'd0, part};
+        part <= pay_left > 12'd16 ? 4'd8 : pay_left[3:0] - part;
+        pay_ends <= pay_left <= 12'd16;
+        if (bytes < part) bad_length <= 1'b1;
+        ip_left <= ip_after;
+      end
+      S_DRAIN: if (takes) ip_left <= ip_after;
+      S_SUM: part <= 4'd8;
       default: ;
     endcase
   end
 
-  // --- The last LF of this beat.
-  logic [3:0] lf_in_beat;  // bytes up to and with it
-  always_comb begin
-    lf_in_beat = 4'd0;
-    for (int i = 0; i < 8; i++)
-      if (4'(i) < pay_take && view[8*i+:8] == 8'h0a) lf_in_beat = 4'(i + 1);
-  end
-
-  logic [63:0] beat;
-  assign beat = view[63:0] & byte_mask(pay_take);
-
-  logic [15:0] folded;
-  assign folded = fold32(sum);
-  logic bad_sum, short_frame;
-  assign bad_sum = held.has_checksum ? folded != 16'hffff : held.v6;
-  assign short_frame = ip_left != 16'd0;
-
-  always_comb begin
-    drop_not_for_us = 1'b0;
-    drop_truncated = 1'b0;
-    drop_checksum = 1'b0;
-    drop_fragment = 1'b0;
-    drop_unsupported = 1'b0;
-    drop_malformed = 1'b0;
-    good = 1'b0;
-    if (state == S_END) begin
-      if (error_flag) drop_checksum = 1'b1;
-      else if (bad_version) drop_unsupported = 1'b1;
-      else if (bad_length || short_frame) drop_truncated = 1'b1;
-      else if (bad_header_sum) drop_checksum = 1'b1;
-      else if (fragment) drop_fragment = 1'b1;
-      else if (extension) drop_unsupported = 1'b1;
-      else if (not_ours) drop_not_for_us = 1'b1;
-      else if (short_udp) drop_truncated = 1'b1;
-      else if (port_differs) drop_not_for_us = 1'b1;
-      else if (bad_udp_size) drop_truncated = 1'b1;
-      else if (too_long) drop_unsupported = 1'b1;
-      else if (bad_sum) drop_checksum = 1'b1;
-      else if (no_header || multi_part) drop_malformed = 1'b1;
-      else good = 1'b1;
-    end
-  end
-  // A damaged frame is read by nobody. What is surely for another port or protocol changes nothing
-  // here, and a TCP segment without data neither.
-  assign drop_may_change = state == S_END && !good && !error_flag &&
-                           !(drop_not_for_us && !(to_port && (is_udp || (is_tcp && tcp_data))));
-  assign ends_good = good && ctx_ready && info_ready;
-  assign passed = ends_good;
-  assign ctx_valid = good && info_ready;
-  assign info_valid = good && ctx_ready;
-  assign ctx = held;
-  assign info.size = pos;
-  assign info.lf_end = lf_end;
-  assign eth_ready = state == S_END && (ends_good || !good);
-
-  packet_fifo #(.W(69), .LOG(9)) payload (
-      .clk, .rst, .in_valid(push), .in_ready(fifo_ready),
-      .in_data({pay_ends, pay_take, beat}), .commit(ends_good),
-      .abort(state == S_END && !good), .out_valid, .out_ready,
-      .out_data({out_last, out_bytes, out_data})
-  );
-
-  // --- Sums of what is taken. They are added a cycle later, and S_SUM waits for the last one.
-  logic [19:0] window_sum;
-  logic [3:0] udp_second;  // bytes of the window's second half that UDP's size covers
-  assign window_sum = {2'd0, beat_sum(view[63:0])} + {2'd0, beat_sum(view[127:64])};
-  assign udp_second = udp_length[15:4] != 12'd0 ? 4'd8 : {1'b0, udp_length[2:0]};
-  logic [15:0] after_udp;  // bytes of the payload, after UDP's and memcached's header
-  assign after_udp = udp_length - 16'd16;
-
-  logic [15:0] taken;
-  assign taken = {11'd0, take};
-
   always_ff @(posedge clk) begin
     if (rst) begin
-      state <= S_IP4;
-      done <= 1'b0;
+      state <= S_IP;
+      at_4 <= 1'b0;
     end else begin
-      if (take != 5'd0 && state != S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
-      if (state == S_DRAIN) ip_left <= ip_left > taken ? ip_left - taken : 16'd0;
-      if (ends) done <= 1'b1;
-      addend <= '0;
-      udp_taken <= 1'b0;
-      bad_header_sum <= !held.v6 && fold32(header_sum) != 16'hffff;
-      sum <= sum + {12'd0, addend} + (udp_taken ? {16'd0, udp_size} + 32'd17 : 32'd0);
-      // Until UDP's header, it is the sum of the addresses.
-      if (udp_taken) held.address_sum <= fold32(sum);
+      if (ends) at_4 <= 1'b0;
+      else if (takes && takes_word) at_4 <= !at_4;
       case (state)
-        S_IP4: begin
-          // The start of a packet, of either version.
-          bad_version <= 1'b0;
-          bad_length <= 1'b0;
-          fragment <= 1'b0;
-          extension <= 1'b0;
-          not_ours <= 1'b0;
-          short_udp <= 1'b0;
-          port_differs <= 1'b0;
-          bad_udp_size <= 1'b0;
-          no_header <= 1'b0;
-          multi_part <= 1'b0;
-          too_long <= 1'b0;
-          is_udp <= 1'b0;
-          is_tcp <= 1'b0;
-          to_port <= 1'b0;
-          tcp_data <= 1'b0;
-          pos <= '0;
-          lf_end <= '0;
-          sum <= '0;
-          held.eth <= eth;
-          held.v6 <= eth_v6;
-          held.src_ip <= '0;
-          held.dst_ip <= '0;
-          held.has_checksum <= 1'b1;
-          if (eth_valid && eth_v6) begin
-            if (take == 5'd0) state <= S_IP6;
-          end
-          if (take != 5'd0 && !eth_v6) begin
-            if (!at_least[20]) begin
-              bad_length <= 1'b1;
-              state <= S_SUM;
-            end else begin
-              bad_version <= view[7:4] != 4'd4;
-              bad_length <= ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size;
-              ip_left <= total_size > 16'd16 ? total_size - 16'd16 : 16'd0;
-              header_sum <= {12'd0, window_sum};
-              addend <= {4'd0, swap16(view[111:96])} + {4'd0, swap16(view[127:112])};
-              option_words <= ihl - 4'd5;
-              fragment <= (swap16(view[63:48]) & 16'h3fff) != 16'd0;
-              not_ours <= view[79:72] != 8'd17 || !host4(view[103:96]);
-              is_udp <= view[79:72] == 8'd17;
-              is_tcp <= view[79:72] == 8'd6;
-              held.src_ip[31:0] <= swap32(view[127:96]);
-              state <= (view[7:4] != 4'd4 || ihl < 4'd5 || {10'd0, ihl, 2'd0} > total_size) ? S_DRAIN
-                       : S_IP4_DST;
-            end
-          end
-        end
+        S_IP: if (takes) state <= eth_v6 ? S_IP6_SRC : S_IP4;
+        S_IP4: if (takes) state <= S_IP4_DST;
         S_IP4_DST:
-        if (take != 5'd0) begin
-          held.dst_ip[31:0] <= swap32(view[31:0]);
-          not_ours <= not_ours || !host4(view[7:0]);
-          header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
-          addend <= {4'd0, swap16(view[15:0])} + {4'd0, swap16(view[31:16])};
-          state <= ends ? S_SUM : option_words != 4'd0 ? S_IP4_OPTIONS : S_UDP;
-          if (ends && (ip_left == 16'd4)) short_udp <= 1'b1;
-        end
-        S_IP4_OPTIONS:
-        if (take != 5'd0) begin
-          header_sum <= header_sum + {16'd0, swap16(view[15:0])} + {16'd0, swap16(view[31:16])};
-          option_words <= option_words - 4'd1;
-          if (ends) begin
-            state <= S_SUM;
-            short_udp <= 1'b1;
-          end else if (option_words == 4'd1) begin
-            state <= S_UDP;
-          end
-        end
-        S_IP6:
-        if (take != 5'd0) begin
-          bad_version <= view[7:4] != 4'd6;
-          bad_length <= !at_least[8];
-          // The rest of the header, and what it says that follows.
-          ip_left <= swap16(view[47:32]);
-          fragment <= view[55:48] == 8'd44;
-          extension <= view[55:48] == 8'd0 || view[55:48] == 8'd43 || view[55:48] == 8'd60;
-          not_ours <= view[55:48] != 8'd17;
-          is_udp <= view[55:48] == 8'd17;
-          is_tcp <= view[55:48] == 8'd6;
-          state <= ends ? S_SUM : S_IP6_SRC;
-          if (ends) bad_length <= 1'b1;
-        end
-        S_IP6_SRC, S_IP6_DST:
-        if (take != 5'd0) begin
-          // The payload length does not count these bytes.
-          ip_left <= ip_left;
-          if (!at_least[16] || (ends && state == S_IP6_SRC)) bad_length <= 1'b1;
-          if (view[7:0] == 8'hff || view[127:0] == 128'd0) not_ours <= 1'b1;
-          if (state == S_IP6_SRC) held.src_ip <= {swap64(view[63:0]), swap64(view[127:64])};
-          else held.dst_ip <= {swap64(view[63:0]), swap64(view[127:64])};
-          addend <= window_sum;
-          if (ends) short_udp <= 1'b1;
-          state <= ends ? S_SUM : state == S_IP6_SRC ? S_IP6_DST : S_UDP;
-        end
-        S_UDP:
-        if (take != 5'd0) begin
-          short_udp <= ip_left < 16'd8 || !at_least[8];
-          port_differs <= served_port != udp_port || view[15:0] == 16'd0;
-          to_port <= swap16(view[31:16]) == udp_port;
-          tcp_data <= ip_left > {10'd0, view[103:100], 2'd0};
-          bad_udp_size <= udp_length < 16'd8 || udp_length > ip_left;
-          too_long <= udp_length > PAYLOAD_MAX;
-          no_header <= udp_length <= 16'd16;
-          multi_part <= swap16(view[111:96]) != 16'd1;
-          udp_size <= udp_length;
-          pay_left <= after_udp;
-          pay_take <= after_udp > 16'd8 ? 4'd8 : after_udp[3:0];
-          pay_ends <= after_udp <= 16'd8;
-          held.src_port <= swap16(view[15:0]);
-          held.dst_port <= swap16(view[31:16]);
-          held.has_checksum <= view[63:48] != 16'd0;
-          held.request_id <= swap16(view[79:64]);
-          // Where the datagram is too short for memcached's header, less than has been taken.
-          addend <= {2'd0, beat_sum(view[63:0])} + {2'd0, beat_sum(view[127:64] & byte_mask(udp_second))};
-          udp_taken <= 1'b1;
-          if (ends) state <= S_SUM;
-          else if (udp_length <= 16'd16 || udp_length > ip_left || udp_length > PAYLOAD_MAX ||
-                   served_port != udp_port)
-            state <= S_DRAIN;
-          else state <= S_PAYLOAD;
-        end
-        S_PAYLOAD:
-        if (push) begin
-          addend <= {2'd0, beat_sum(beat)};
-          pos <= pos + {8'd0, pay_take};
-          if (lf_in_beat != 4'd0) lf_end <= pos + {8'd0, lf_in_beat};
-          pay_left <= pay_left - {12'd0, pay_take};
-          pay_take <= pay_left > 16'd16 ? 4'd8 : pay_left[3:0] - pay_take;
-          pay_ends <= pay_left <= 16'd16;
-          if (count < {1'b0, pay_take}) bad_length <= 1'b1;
-          if (ends) state <= S_SUM;
-          else if (pay_ends) state <= S_DRAIN;
-        end
-        S_DRAIN: if (ends) state <= S_SUM;
-        S_SUM: state <= S_END;
-        default:
-        if (ends_good || !good) begin
-          state <= S_IP4;
-          done <= 1'b0;
-        end
+        if (takes) state <= bad_version || bad_length ? S_DRAIN : option_words != 4'd0 ? S_IP4_OPTIONS : S_UDP;
+        S_IP4_OPTIONS: if (takes && option_words == 4'd1) state <= S_UDP;
+        S_IP6_SRC: if (takes) state <= S_IP6_SRC2;
+        S_IP6_SRC2: if (takes) state <= S_IP6_DST;
+        S_IP6_DST: if (takes) state <= S_IP6_DST2;
+        S_IP6_DST2: if (takes) state <= S_UDP;
+        S_UDP: if (takes) state <= S_MEMCACHED;
+        S_MEMCACHED: if (takes) state <= no_header || bad_udp_size || too_long || port_differs ? S_DRAIN : S_PAYLOAD;
+        S_PAYLOAD: if (takes && pay_ends) state <= S_DRAIN;
+        S_SUM: state <= S_VERDICT;
+        S_VERDICT: if (finds) state <= S_IP;
+        default: ;
       endcase
+      if (ends) state <= S_SUM;
     end
   end
-
-  logic unused;
-  assign unused = error_valid ^ done ^ (^udp_size);
 endmodule

@@ -103,6 +103,9 @@ std::map<std::string, Workload> workloads() {
   const auto mg = [](Random& r) { return "mg " + key(r) + " v\r\n"; };
   const auto mg_flags = [](Random& r) { return "mg " + key(r) + " f v\r\n"; };
   const auto set = [value](Random& r) { return "set " + key(r) + " 0 0 100\r\n" + value + "\r\n"; };
+  const auto set_flags = [value](Random& r) {  // of ten digits, as clients' marks of types may be
+    return "set " + key(r) + " 4026531841 0 100\r\n" + value + "\r\n";
+  };
   const auto ms = [value](Random& r) { return "ms " + key(r) + " 100\r\n" + value + "\r\n"; };
   const auto missed = [](Random& r) { return "get no-" + key(r) + "\r\n"; };
   const auto touch = [](Random& r) { return "touch " + key(r) + " 0\r\n"; };
@@ -122,6 +125,7 @@ std::map<std::string, Workload> workloads() {
           {"mg with flags pipelined 32", pipelined(mg_flags)},
           {"multiget of 100, a key", {kKeysOfMultiget, multiget}},
           {"set pipelined 32", pipelined(set)},
+          {"set with flags pipelined 32", pipelined(set_flags)},
           {"ms pipelined 32", pipelined(ms)},
           {"touch pipelined 32", pipelined(touch)},
           {"binary get pipelined 32", pipelined(binary)},

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/hd.h"
@@ -51,6 +52,10 @@ inline void copy_block(uint8_t* to, const uint8_t* from) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
+template <size_t... kBlock>
+inline void zero_blocks(uint8_t* to, std::index_sequence<kBlock...> /*blocks*/) {
+  (_mm_storeu_si128(reinterpret_cast<__m128i*>(to) + kBlock, _mm_setzero_si128()), ...);
+}
 #endif
 
 }  // namespace detail
@@ -82,6 +87,21 @@ WC_HD inline void store_as(void* to, T value) {
 // REQUIRES: the ranges do not overlap. With size 0 the pointers may be null.
 WC_HD inline void mem_copy(void* to, const void* from, size_t size) {
   if (size != 0) __builtin_memcpy(to, from, size);
+}
+
+// Sets a small object to 0, in blocks of 16 bytes. (For `object = {}` compilers may make a string
+// instruction, which starts slowly.)
+template <typename T>
+WC_HD inline void set_zero(T& object) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0);
+  static_assert(sizeof(T) >= 16 && sizeof(T) <= 256);
+#if WC_MEM_SSE2
+  auto* const out = reinterpret_cast<uint8_t*>(&object);
+  detail::zero_blocks(out, std::make_index_sequence<sizeof(T) / 16>{});
+  if constexpr (sizeof(T) % 16 != 0) store_as(out + sizeof(T) - 8, uint64_t{0});
+#else
+  object = T{};
+#endif
 }
 
 // mem_copy() for short ranges such as keys: no function call, 16 bytes a step; the last step

@@ -42,6 +42,29 @@ TEST(Mem, CopiesOfEverySizeAreWhole) {
   }
 }
 
+template <size_t kWords>
+void expect_zeroed_alone() {
+  struct Object {
+    uint64_t words[kWords];
+  };
+  struct {
+    uint64_t before = ~uint64_t{0};
+    Object object;
+    uint64_t after = ~uint64_t{0};
+  } all;
+  for (uint64_t& word : all.object.words) word = ~uint64_t{0};
+  set_zero(all.object);
+  EXPECT_EQ(all.before, ~uint64_t{0}) << kWords;
+  EXPECT_EQ(all.after, ~uint64_t{0}) << kWords;
+  for (const uint64_t word : all.object.words) EXPECT_EQ(word, 0u) << kWords;
+}
+
+TEST(Mem, ZeroesAnObjectAndNothingElse) {
+  expect_zeroed_alone<2>();
+  expect_zeroed_alone<11>();
+  expect_zeroed_alone<32>();
+}
+
 TEST(Mem, CopyTakesNullForNothing) {
   uint8_t to[3] = {1, 2, 3};
   mem_copy(to, nullptr, 0);

@@ -49,6 +49,7 @@ const std::vector<std::string>& seeds() {
       "get a " + std::string(2500, 'x') + " b\r\n",
       "set key 1 0 5\r\nvalue\r\n",
       "set key 4000000000 2592000 5\r\nvalue\r\n",
+      "set key 9999999999 4294967296 5\r\nvalue\r\n",
       "set key 1 0 5 noreply\r\nvalue\r\n",
       "cas key 1 0 5 12345\r\nvalue\r\n",
       "set key 1 0 300\r\n" + std::string(300, 'v') + "\r\n",

@@ -68,7 +68,7 @@ WC_HD inline uint8_t* put_key(const Request& request, const uint8_t* input, bool
                               uint8_t* out) {
   const Bytes key = {input + request.key_offset, request.key_size};
   out = put_flag('k', out);
-  if (!binary) return put(out, key);
+  if (!binary) return put_short(out, key);
   return put_flag('b', base64_encode(key, out));
 }
 

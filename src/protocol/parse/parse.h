@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/hd.h"
+#include "base/mem.h"
 #include "protocol/binary.h"
 #include "protocol/framing/frame_types.h"
 #include "protocol/message.h"
@@ -102,7 +103,7 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
 // Fills `request` from `frame`. Cannot fail: op and status report a fault in the message. Decodes a
 // base64 key in place, so a frame can be parsed only once.
 WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
-  request = Request{};
+  set_zero(request);
   if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
   if (parse_detail::kUsualIsTried && frame.detail != 0) {
     if (frame.verdict == Verdict::kMetaLine && parse_showing_get(base, frame, request)) return;

@@ -73,6 +73,44 @@ TEST(ParseText, Stores) {
   expect_op("set k 0 0 0 anything\r\n\r\n", Op::kSet, 0, "k");
 }
 
+// memcached cuts flags and exptime to 32 bits. Numbers of up to ten digits are read where the words
+// of a set are known already, and others where the line is divided again: both as add is.
+TEST(ParseText, StoresCutNumbersTo32Bits) {
+  for (const char* number :
+       {"0", "7", "12345678", "999999999", "0000000000", "1000000000", "2147483647", "2147483648",
+        "4294967295", "4294967296", "9999999999", "10000000000", "00000000001",
+        "18446744073709551616", "99999999999999999999", "-1", "+1", "1x", "12345678901x"}) {
+    const std::string numbers[] = {std::string(number) + " 0", "0 " + std::string(number)};
+    for (const std::string& words : numbers) {
+      const std::string rest = " key " + words + " 3\r\nabc\r\n";
+      Parsed set("set" + rest);
+      Parsed add("add" + rest);
+      EXPECT_EQ(set.request.op == Op::kSet, add.request.op == Op::kAdd) << rest;
+      EXPECT_EQ(set.request.status, add.request.status) << rest;
+      EXPECT_EQ(set.request.client_flags, add.request.client_flags) << rest;
+      EXPECT_EQ(set.request.exptime, add.request.exptime) << rest;
+    }
+  }
+  EXPECT_EQ(Parsed("set key 4294967295 0 0\r\n\r\n").request.client_flags, UINT32_MAX);
+  EXPECT_EQ(Parsed("set key 4294967296 0 0\r\n\r\n").request.client_flags, 0u);
+  EXPECT_EQ(Parsed("set key 9999999999 0 0\r\n\r\n").request.client_flags, 1410065407u);
+  EXPECT_EQ(Parsed("set key 0 4294967295 0\r\n\r\n").request.exptime, -1);
+}
+
+// frame() has found the key: only other forms of the numbers are read by the general way.
+TEST(ParseText, UsualSetsAreReadWithNumbersOfUpToTenDigits) {
+  const auto reads = [](const std::string& line) {
+    Parsed parsed(line);
+    Request request = {};
+    return parsed.frame_.detail != 0 &&
+           parse_usual_set(parsed.input.data(), parsed.frame_, request);
+  };
+  EXPECT_TRUE(reads("set key 4294967295 0 0\r\n\r\n"));
+  EXPECT_TRUE(reads("set key 9999999999 9999999999 0\r\n\r\n"));
+  EXPECT_FALSE(reads("set key 10000000000 0 0\r\n\r\n"));
+  EXPECT_FALSE(reads("set key 0 -1 0\r\n\r\n"));
+}
+
 TEST(ParseText, StoreErrors) {
   for (const char* line : {"set", "set k", "set k 0", "set k 0 0", "set k 0 0 x", "set k 0 0 -1",
                            "set k 0 0 1x", "set k 0 0 -1 noreply", "cas k 0 0"}) {

@@ -230,11 +230,12 @@ WC_HD inline void parse_text_store(const uint8_t* base, Bytes head, Request& req
 
 namespace text_detail {
 
-// Reads 1 to 9 digits, which a blank follows, and passes them. False: it is something else.
+// Reads 1 to 10 digits, which a blank follows, and passes them. `number` is cut to 32 bits, as
+// parse_u32() and parse_i32() cut it. False: it is something else.
 WC_HD inline bool take_number(const uint8_t*& at, uint32_t& number) {
   uint32_t sum = static_cast<uint32_t>(*at) - '0';
   if (sum > 9) return false;
-  for (uint32_t i = 1; i < kDigitsOfU32Max; ++i) {
+  for (uint32_t i = 0; i < kDigitsOfU32Max; ++i) {
     const uint32_t digit = static_cast<uint32_t>(*++at) - '0';
     if (digit > 9) break;
     sum = sum * 10 + digit;

@@ -66,7 +66,9 @@ WC_HD inline BlockHeader* block_header(const Core& core, uint32_t block) {
 WC_HD inline PairNumber pair_of(uint64_t hash, uint32_t count) {
   const uint64_t level = uint64_t{1} << highest_bit(count);
   const uint64_t fine = hash & (2 * level - 1);
-  return static_cast<PairNumber>(fine < count ? fine : fine & (level - 1));
+  // Without a branch: for many counts none predicts it.
+  const uint64_t split = (fine - count) >> 63;  // 1: fine < count
+  return static_cast<PairNumber>(fine & ~((split - 1) & level));
 }
 
 WC_HD inline uint32_t depth_in(const Core& core, uint32_t state) {

@@ -108,6 +108,14 @@ TEST(PairOf, FollowsLinearHashing) {
   EXPECT_EQ(pair_of(0x101, 257), 0x001u);
   EXPECT_EQ(pair_of(0xffffffffffffffff, 0xffffffff), 0x7fffffffu);
   EXPECT_EQ(pair_of(0xfffffffe, 0xffffffff), 0xfffffffeu);
+  for (uint32_t count = 1; count <= 70; ++count) {
+    uint64_t level = 1;
+    while (2 * level <= count) level *= 2;
+    for (uint64_t hash = 0; hash < 300; ++hash) {
+      const uint64_t fine = hash % (2 * level);
+      EXPECT_EQ(pair_of(hash, count), fine < count ? fine : hash % level) << hash << ", " << count;
+    }
+  }
 }
 
 // Keys that all belong to one pair of an index of 2^12 pairs, and of any smaller one.

@@ -57,7 +57,7 @@ struct Effort {
   uint32_t gpu_blocks = engine::RigConfig{}.gpu_blocks;  // of each engine
   // Reads go to it too; null: none. One that writes is for the CPU engine.
   Front* front = nullptr;
-  // Go on until the front has answered so many; for `front_rounds_max` rounds at most.
+  // Go on until the front has given this number of replies; for `front_rounds_max` rounds at most.
   uint64_t answered = 0;
   uint64_t front_rounds_max = 0;
 };

@@ -9,6 +9,8 @@ function(wc_simulated_kernels NAME)
   set(simt "${CMAKE_SOURCE_DIR}/tests/simulated_gpu")
   set_source_files_properties(${ARG_SOURCES} PROPERTIES LANGUAGE CXX
     COMPILE_OPTIONS "-xc++;-include;${simt}/device.h;-fno-extern-tls-init;-Wno-unknown-pragmas;-Wno-sign-conversion;-Wno-unused-parameter")
+  # What runs at each access of a kernel's thread: a tenth of the time of all tests on the simulated GPU.
+  set_source_files_properties("${simt}/block.cc" PROPERTIES COMPILE_OPTIONS "-O2;-ftls-model=initial-exec")
   add_library(${NAME} SHARED ${ARG_SOURCES} "${simt}/allocation.cc" "${simt}/block.cc" "${simt}/runtime.cc" "${simt}/shared_memory.cc")
   target_include_directories(${NAME} PUBLIC "${simt}/include" PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include"
     "${CMAKE_SOURCE_DIR}/tests" "${CMAKE_SOURCE_DIR}/bench")

@@ -79,25 +79,29 @@ function(wc_executable NAME)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 endfunction()
 
-# wc_test(NAME SOURCES file... [LIBS target...] [PROCESSORS count])
+# wc_test(NAME SOURCES file... [LIBS target...] [PROCESSORS count] [COST seconds])
 # A GoogleTest program; each of its cases becomes one ctest test, which sees the simulated GPU where that was built. PROCESSORS:
-# that a case keeps busy, which ctest counts against its -j; it begins before others. Does nothing where GoogleTest is absent.
+# that a case keeps busy, which ctest counts against its -j. COST: about what its long cases take, if that is more than some seconds.
+# ctest begins with those, so that none is left alone at the end; of the others with what took longest in this build folder before.
+# Does nothing where GoogleTest is absent.
 function(wc_test NAME)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "PROCESSORS" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "PROCESSORS;COST" "SOURCES;LIBS")
   if(NOT BUILD_TESTING OR NOT GTest_FOUND)
     return()
   endif()
-  if(NOT ARG_PROCESSORS)
-    set(ARG_PROCESSORS 1)
-  endif()
+  set(properties TIMEOUT ${WARPCACHE_TEST_TIMEOUT_S} ENVIRONMENT SIMT_GPU=1)
+  foreach(property PROCESSORS COST)
+    if(ARG_${property})
+      list(APPEND properties ${property} ${ARG_${property}})
+    endif()
+  endforeach()
   add_executable(${NAME} ${ARG_SOURCES})
   target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
   target_link_libraries(${NAME} PRIVATE wc_warnings ${ARG_LIBS} GTest::gmock GTest::gtest_main
     Threads::Threads)
   add_dependencies(wc_tests ${NAME})
   wc_use_precompiled(${NAME} wc_test_headers)
-  gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300
-    PROPERTIES TIMEOUT ${WARPCACHE_TEST_TIMEOUT_S} PROCESSORS ${ARG_PROCESSORS} COST ${ARG_PROCESSORS} ENVIRONMENT SIMT_GPU=1)
+  gtest_discover_tests(${NAME} TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES ${properties})
 endfunction()
 
 # All unit tests. What no test runs, ./test does not build.

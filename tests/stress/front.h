@@ -3,6 +3,7 @@
 // What may answer reads before the engine: a cache with copies of the store's items.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/testing/rig.h"
@@ -26,6 +27,8 @@ class Front {
 
   // The reply to a text command, or "" if the front does not answer it. From any thread.
   virtual std::string ask(const std::string& command) = 0;
+  // The number of replies so far, of all runs.
+  virtual uint64_t answered() const = 0;
 };
 
 }  // namespace warpcache::stress

@@ -14,14 +14,18 @@ std::string NicFront::load() {
   if (!refused.empty()) return refused;
   program_->table().keep_dropped();
   program_->control().write_back = write_back_on_ ? 1 : 0;
+  used_ = false;
   write_back_ = std::make_unique<nic_cache::WriteBack>(program_->program());
   return "";
 }
 
 // Copies of an earlier store's items must not be found.
 store::CopyHooks NicFront::hooks() {
-  const std::string refused = load();
-  WC_ASSERT(refused.empty());
+  if (program_ == nullptr || used_) {
+    const std::string refused = load();
+    WC_ASSERT(refused.empty());
+  }
+  used_ = true;
   return nic_cache::hooks_of(program_->table());
 }
 
@@ -69,13 +73,16 @@ void NicFront::stop() {
 }
 
 // What is missed is copied at once and asked for again, so that more reads are answered while the
-// item changes.
+// item changes. Of a set only the first word is a key, and without write-back the program passes it
+// anyway.
 std::string NicFront::ask(const std::string& command) {
   std::string reply = program_->ask(command);
-  if (reply.empty()) {
+  const bool writes = command.starts_with("set ");
+  if (reply.empty() && (write_back_on_ || !writes)) {
     for (size_t at = command.find(' '); at != std::string::npos; at = command.find(' ', at + 1)) {
       const size_t end = command.find_first_of(" \r", at + 1);
       copy(bytes_of(std::string_view(command).substr(at + 1, end - at - 1)));
+      if (writes) break;
     }
     reply = program_->ask(command);
   }

@@ -32,7 +32,7 @@ class NicFront final : public Front {
   void settle() override;
   std::string ask(const std::string& command) override;
 
-  uint64_t answered() const { return answered_; }
+  uint64_t answered() const override { return answered_; }
   // Of them: sets.
   uint64_t written() const { return written_; }
   nic_cache::CopyCounts counts() { return program_->table().counts(); }
@@ -42,6 +42,7 @@ class NicFront final : public Front {
 
   const bool write_back_on_;
   std::unique_ptr<nic_cache::LoadedProgram> program_;  // a new one for each run
+  bool used_ = false;                                  // by a run
   std::unique_ptr<nic_cache::WriteBack> write_back_;
   std::optional<nic_cache::StoreWriter> writer_;
   engine::Rig* rig_ = nullptr;

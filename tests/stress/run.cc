@@ -78,6 +78,10 @@ class Run {
     return effort_.engine != engine::RigKind::kCpu && effort_.front != nullptr &&
            !scenario_.keep_all && !scenario_.maintenance_thread;
   }
+  bool waits_for_front() const {
+    return effort_.front != nullptr && effort_.front->answered() < effort_.answered &&
+           report_.rounds < effort_.front_rounds_max;
+  }
   void check_keys();
   void check_key(uint32_t key);
   void fail(const std::string& what);
@@ -119,6 +123,7 @@ Run::Run(const Scenario& scenario, const Effort& effort)
   engine::RigConfig rig;
   rig.item_size_max = kItemSizeMax;
   rig.engines = scenario.threads;
+  rig.gpu_blocks = effort.gpu_blocks;
   if (scenario.exhaust_pins) rig.pin_wait_ms_max = 1;
   store::StoreConfig& config = rig.store;
   config.memory_limit = scenario.memory;
@@ -272,7 +277,8 @@ void Run::work(uint32_t thread) {
     if (thread == 0) {
       report_.seconds = static_cast<double>(now_ns() - start_) / 1e9;
       const bool enough = effort_.operations != 0 && report_.operations >= effort_.operations;
-      done_ = enough || report_.seconds >= effort_.seconds || !report_.failures.empty();
+      done_ = ((enough || report_.seconds >= effort_.seconds) && !waits_for_front()) ||
+              !report_.failures.empty();
     }
     barrier_.arrive_and_wait();
   }

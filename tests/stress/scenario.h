@@ -57,8 +57,12 @@ struct Effort {
   // unless there is a front and the keeper does maintenance: then an item may have been evicted at
   // any time of a round, some times. No allocations can be made to fail.
   engine::RigKind engine = engine::RigKind::kCpu;
+  uint32_t gpu_blocks = engine::RigConfig{}.gpu_blocks;  // of each engine
   // Reads go to it too; null: none. One that writes is for the CPU engine.
   Front* front = nullptr;
+  // Go on until the front has given this number of replies; for `front_rounds_max` rounds at most.
+  uint64_t answered = 0;
+  uint64_t front_rounds_max = 0;
 };
 
 struct Report {

@@ -345,6 +345,7 @@ def test_options_are_taken(start, options):
     assert works(start(*options))
 
 
+@pytest.mark.long
 def test_extended_words_are_taken(start):
     """Words that tune memcached are accepted, whether they mean something here or not."""
     for word in ACCEPTED_WORDS:

@@ -80,31 +80,28 @@ __attribute__((always_inline)) inline bool SingleKeyPackets::parse(MutableBytes 
 
 bool SingleKeyPackets::answer_get(const request::Context& context, net::PacketBurst& burst,
                                   const Pending& pending) {
+  namespace wide = protocol::wide;
   const protocol::SingleKeyGet& get = pending.get;
   const store::Found found = context.store.find(
       pending.hash, {pending.frame + protocol::kSingleKeyOffset, get.key_size}, pending.hint);
-  uint32_t size = net::kEthernetFrameMin;
-  uint8_t* reply = nullptr;
-  if (!found && (reply = space_for(burst, pending, size)) == nullptr) return false;
-  const auto fits = [&](const store::Item& item) {
+  const auto reply_with = [&](const store::Item& item) {
     if (item.value_size > protocol::kUdpPayloadMax) return false;
-    size = protocol::wide::hit_size(get, item.client_flags, item.value_size);
+    const wide::FlagsAndSize numbers(item.client_flags, item.value_size);
+    const uint32_t size = wide::hit_size(get, numbers, item.value_size);
     if (size > protocol::kSingleKeyReplyMax) return false;
-    reply = space_for(burst, pending, size);
-    return reply != nullptr;
+    uint8_t* const reply = space_for(burst, pending, size);
+    if (reply == nullptr) return false;
+    const Bytes value = {item.value_data(), item.value_size};
+    wide::put_hit(pending.frame, get, numbers, value, size, reply);
+    take_space(burst, pending, reply, size);
+    return true;
   };
-  switch (request::read_plain(context, found, fits)) {
-    case request::PlainRead::kOther:
-      return false;
-    case request::PlainRead::kMiss:
-      protocol::wide::put_miss(pending.frame, get, reply);
-      break;
-    case request::PlainRead::kHit:
-      protocol::wide::put_hit(pending.frame, get, found.item->client_flags,
-                              {found.item->value_data(), found.item->value_size}, size, reply);
-      break;
-  }
-  take_space(burst, pending, reply, size);
+  uint8_t* const miss = found ? nullptr : space_for(burst, pending, net::kEthernetFrameMin);
+  if (!found && miss == nullptr) return false;
+  if (request::read_plain(context, found, reply_with) == request::PlainRead::kOther) return false;
+  if (found) return true;
+  wide::put_miss(pending.frame, get, miss);
+  take_space(burst, pending, miss, net::kEthernetFrameMin);
   return true;
 }
 

@@ -129,25 +129,6 @@ inline void put_udp_checksum(uint64_t sum, uint8_t* out) {
   store_as(out + kUdp + net::kUdpChecksumOffset, udp_checksum(sum));
 }
 
-// Writes " <flags> <bytes>\r\n"; returns the end. REQUIRES: 8 bytes at `out`, or what is written.
-inline uint8_t* put_flags_and_size(uint32_t client_flags, uint32_t value_size, uint8_t* out) {
-  if (WC_LIKELY(client_flags < 10 && value_size < 1000)) {
-    const uint32_t text = number_detail::kSmallNumbers.text[value_size];
-    const uint32_t digits = text >> 24;
-    const uint64_t word = uint64_t{' ' | ('0' + client_flags) << 8 | uint32_t{' '} << 16} |
-                          uint64_t{text & 0xffffff} << 24;
-    store_as(out, word | uint64_t{'\r' | '\n' << 8} << (24 + 8 * digits));
-    return out + 5 + digits;
-  }
-  uint8_t text[2 * kDigitsOfU64Max];
-  const uint8_t* const end = format_u64(client_flags, text);
-  *out++ = ' ';
-  out = put_short(out, {text, static_cast<size_t>(end - text)});
-  *out++ = ' ';
-  out = put_short(out, {text, static_cast<size_t>(format_u64(value_size, text) - text)});
-  return put(out, "\r\n");
-}
-
 // A reply whose text fits into the smallest Ethernet frame.
 template <uint32_t kSize>
 inline void put_short_reply(const uint8_t* frame, const char (&text)[kSize], bool has_udp_checksum,
@@ -240,24 +221,50 @@ inline SingleKeySet parse_set(const uint8_t* frame, const Start& start) {
   return request;
 }
 
+// What a hit shows between key and value: " <flags> <bytes>\r\n".
+struct FlagsAndSize {
+  __attribute__((always_inline)) FlagsAndSize(uint32_t client_flags, uint32_t value_size) {
+    if (WC_LIKELY(client_flags < 10 && value_size < 1000)) {
+      const uint32_t number = number_detail::kSmallNumbers.text[value_size];
+      const uint32_t digits = number >> 24;
+      const uint64_t word = uint64_t{' ' | ('0' + client_flags) << 8 | uint32_t{' '} << 16} |
+                            uint64_t{number & 0xffffff} << 24;
+      store_as(text, word | uint64_t{'\r' | '\n' << 8} << (24 + 8 * digits));
+      size = 5 + digits;
+      return;
+    }
+    store_as(text, uint64_t{0});  // put_hit() copies eight bytes, also where they are fewer
+    uint8_t* at = text;
+    *at++ = ' ';
+    at = format_u64(client_flags, at);
+    *at++ = ' ';
+    at = put(format_u64(value_size, at), "\r\n");
+    size = static_cast<uint32_t>(at - text);
+  }
+
+  uint32_t size;  // bytes, at least 6
+  uint8_t text[4 + 2 * kDigitsOfU64Max];
+};
+
 // As single_key_hit_size().
-inline uint32_t hit_size(const SingleKeyGet& request, uint32_t client_flags, uint32_t value_size) {
-  return kPayload + single_key::kHitText + request.key_size + decimal_size(client_flags) +
-         decimal_size(value_size) + value_size;
+inline uint32_t hit_size(const SingleKeyGet& request, const FlagsAndSize& numbers,
+                         uint32_t value_size) {
+  return kPayload + 6 + request.key_size + numbers.size + value_size + 7;
 }
 
-// Writes the complete reply frame to a hit. REQUIRES: `request` was parsed from `frame`; `size` is
-// hit_size(), at most kSingleKeyReplyMax; `out` has `size` bytes, all of which may be written at
-// any time, and does not overlap the frame.
-inline void put_hit(const uint8_t* frame, const SingleKeyGet& request, uint32_t client_flags,
+// Writes the complete reply frame to a hit. REQUIRES: `request` was parsed from `frame`; `numbers`
+// are of the item; `size` is hit_size(); `out` has `size` bytes and does not overlap the frame.
+inline void put_hit(const uint8_t* frame, const SingleKeyGet& request, const FlagsAndSize& numbers,
                     Bytes value, uint32_t size, uint8_t* out) {
   using namespace detail;  // NOLINT(google-build-using-namespace)
   const uint64_t sum = put_headers(frame, size, out);
   store_as(out + kPayload, word_of("VALUE "));
   uint8_t* at = out + kPayload + 6;
   at = put_short(at, {frame + kKey, request.key_size});
-  at = put_flags_and_size(client_flags, static_cast<uint32_t>(value.size), at);
-  at = put_often_short(at, value);
+  // Eight bytes, the last of which the value or the end of the text overwrites; more are rare.
+  store_as(at, load_as<uint64_t>(numbers.text));
+  if (WC_UNLIKELY(numbers.size > 8)) mem_copy_short(at, numbers.text, numbers.size);
+  at = put_often_short(at + numbers.size, value);
   (void)put(at, "\r\nEND\r\n");
   if (request.has_udp_checksum) put_udp_checksum(add_range(sum, out + kPayload, out + size), out);
 }

@@ -163,9 +163,10 @@ inline SingleKeySet parse_wide_set(const Unaligned& frame) {
 
 inline std::string wide_hit(const Unaligned& frame, const SingleKeyGet& request,
                             const Result& result) {
-  const uint32_t size = wide::hit_size(request, result.client_flags, result.value_size);
+  const wide::FlagsAndSize numbers(result.client_flags, result.value_size);
+  const uint32_t size = wide::hit_size(request, numbers, result.value_size);
   Unaligned out(std::string(size, '\xee'));
-  wide::put_hit(frame.data(), request, result.client_flags, result.value, size, out.data());
+  wide::put_hit(frame.data(), request, numbers, result.value, size, out.data());
   return out.text();
 }
 

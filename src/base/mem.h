@@ -104,6 +104,34 @@ WC_HD inline void set_zero(T& object) {
 #endif
 }
 
+// Copies fewer than 16 bytes without a function call, in two words that may overlap; of up to 3
+// bytes the first, the middle and the last. A device loads unaligned words byte by byte.
+WC_HD inline void mem_copy_below_16(void* to, const void* from, size_t size) {
+  auto* out = static_cast<uint8_t*>(to);
+  const auto* in = static_cast<const uint8_t*>(from);
+  if (size >= 8) {
+    const uint64_t last = load_as<uint64_t>(in + size - 8);
+    store_as(out, load_as<uint64_t>(in));
+    store_as(out + size - 8, last);
+    return;
+  }
+#if !defined(__CUDA_ARCH__)
+  if (size >= 4) {
+    const uint32_t last = load_as<uint32_t>(in + size - 4);
+    store_as(out, load_as<uint32_t>(in));
+    store_as(out + size - 4, last);
+  } else if (size != 0) {
+    const uint8_t middle = in[size / 2];
+    const uint8_t last = in[size - 1];
+    out[0] = in[0];
+    out[size / 2] = middle;
+    out[size - 1] = last;
+  }
+#else
+  for (size_t at = 0; at < size; ++at) out[at] = in[at];
+#endif
+}
+
 // mem_copy() for short ranges such as keys: no function call, 16 bytes a step; the last step
 // overlaps the one before it.
 WC_HD inline void mem_copy_short(void* to, const void* from, size_t size) {
@@ -116,22 +144,19 @@ WC_HD inline void mem_copy_short(void* to, const void* from, size_t size) {
     store_as(out, load_as<Block>(in));
     for (size_t at = 16; at + 16 < size; at += 16) store_as(out + at, load_as<Block>(in + at));
     store_as(out + size - 16, load_as<Block>(in + size - 16));
-  } else if (size >= 8) {
-    const uint64_t last = load_as<uint64_t>(in + size - 8);
-    store_as(out, load_as<uint64_t>(in));
-    store_as(out + size - 8, last);
   } else {
-    for (size_t at = 0; at < size; ++at) out[at] = in[at];
+    mem_copy_below_16(to, from, size);
   }
 }
 
-// mem_copy() for ranges that are often short, such as values on the host: from 16 to 128 bytes
-// without a function call. In blocks from both ends, which may overlap.
+// mem_copy() for ranges that are often short, such as values on the host: up to 128 bytes without a
+// function call. In blocks from both ends, which may overlap.
 WC_HD inline void mem_copy_often_short(void* to, const void* from, size_t size) {
 #if WC_MEM_SSE2
   auto* const out = static_cast<uint8_t*>(to);
   const auto* const in = static_cast<const uint8_t*>(from);
-  if (size - 16 > 112) return mem_copy(to, from, size);
+  if (size < 16) return mem_copy_below_16(to, from, size);
+  if (size > 128) return mem_copy(to, from, size);
   uint8_t* const out_end = out + size;
   const uint8_t* const in_end = in + size;
   if (size > 64) {

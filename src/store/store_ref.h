@@ -55,14 +55,6 @@ struct StoreRef {
 
   WC_HD uint64_t hash(Bytes key) const { return hash_key(core.seed, key); }
 
-  // Fetches what probe() reads, in two steps: call the second when the first has arrived.
-  WC_HD void prefetch_tags(uint64_t hash) const { prefetch(home_set(core, hash)); }
-  WC_HD void prefetch_slot(uint64_t hash) const {
-    const Set* home = home_set(core, hash);
-    const uint32_t mask = match_tag(*home, tag_of(hash));
-    if (mask != 0) prefetch(&home->slots[first_way(mask)]);
-  }
-
   // A hint for find(). Prefetches the memory that find() will read.
   WC_HD Candidate probe(uint64_t hash) const { return probe_key(core, hash); }
 
@@ -79,6 +71,16 @@ struct StoreRef {
     return hint;
   }
   WC_HD void probe(uint64_t hash, Candidate& hint) const { probe_home(core, hash, hint); }
+
+  // The same in three steps, each of which reads what the one before it has prefetched, and nothing
+  // that is not needed.
+  WC_HD Candidate prefetch_tags(uint64_t hash, uint32_t pairs) const {
+    const Candidate hint = home_hint(core, hash, pairs);
+    prefetch(hint.set);
+    return hint;
+  }
+  WC_HD void prefetch_slot(uint64_t hash, Candidate& hint) const { probe_tags(hash, hint); }
+  WC_HD void prefetch_item(uint64_t hash, Candidate& hint) const { probe_slot(core, hash, hint); }
 
   // The item of the key. It may be dead: see alive().
   WC_HD Found find(uint64_t hash, Bytes key, const Candidate& hint = {}) const {

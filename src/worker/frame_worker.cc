@@ -34,6 +34,10 @@ io::IpAddress source_of(Bytes frame, const net::Packet& packet) {
 FrameWorker::FrameWorker(const FrameWorkerConfig& config, io::UdpGuard guard, io::FramePort& port,
                          engine::Engine& engine)
     : config_(config), guard_(std::move(guard)), port_(port), engine_(engine) {
+  while (short_reply_max_ < net::PacketResult::kSizeMax &&
+         guard_.permits_to_all(kRequestPayloadMin, short_reply_max_ + 1)) {
+    ++short_reply_max_;
+  }
   WC_ASSERT(config.burst_packets_max > 0 && config.burst_input_bytes >= io::kFrameBytesMax);
 }
 
@@ -132,7 +136,7 @@ void FrameWorker::finish(Burst& burst) {
   passed_on_.clear();
   if (burst.packets.rung_by_peer) burst.packets.count = port_.peer_frames(burst.buffer);
   for (uint32_t i = 0; i < burst.packets.count; ++i) {
-    finish_packet(burst, i);
+    if (!add_short_reply(burst, i)) finish_packet(burst, i);
     if (replies_.size() >= kRepliesAtOnce) send_replies(burst);
   }
   send_replies(burst);
@@ -147,6 +151,23 @@ void FrameWorker::send_replies(const Burst& burst) {
   if (replies_.empty()) return;
   port_.send(burst.buffer.number, replies_.data(), static_cast<uint32_t>(replies_.size()));
   replies_.clear();
+}
+
+// The usual reply: one frame, and so short that whoever the request is from may have it. False: it
+// is another one.
+bool FrameWorker::add_short_reply(const Burst& burst, uint32_t packet) {
+  const net::PacketResult result = burst.packets.results[packet];
+  const uint32_t room = burst.packets.frame_room;
+  const uint32_t size = result.size();
+  if (size == 0 || size > short_reply_max_) return false;
+  const bool is_beside = result.is_beside(room);
+  const uint8_t* const begin = is_beside ? burst.packets.frame(packet).data : burst.packets.replies;
+  replies_.push_back({{begin + result.without_beside(room).offset(), size},
+                      burst.times_ns[packet],
+                      packet,
+                      is_beside});
+  port_.counters().requests.add(1);
+  return true;
 }
 
 void FrameWorker::finish_packet(const Burst& burst, uint32_t packet) {

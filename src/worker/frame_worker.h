@@ -59,6 +59,7 @@ class FrameWorker {
   void begin(Burst& burst);
   void finish(Burst& burst);
   void send_replies(const Burst& burst);
+  bool add_short_reply(const Burst& burst, uint32_t packet);
   void finish_packet(const Burst& burst, uint32_t packet);
   void add_reply(const Burst& burst, uint32_t packet);
   bool permits(Bytes request, const net::ReplyFrames& reply) const;
@@ -71,6 +72,8 @@ class FrameWorker {
   std::vector<std::unique_ptr<Burst>> bursts_;
   std::vector<Burst*> free_;
   uint32_t under_way_ = 0;
+  // Bytes of a reply frame that answers a request of any source and size.
+  uint32_t short_reply_max_ = 0;
   std::vector<io::TxFrame> replies_;
   std::vector<MutableBytes> passed_on_;
 };

@@ -13,7 +13,12 @@ from source_tree import REPO_ROOT, cpp_files, read
 
 SOURCE = REPO_ROOT / "src"
 ALLOWED_FOLDERS = ("protocol/framing/",)
-ALLOWED_FILES = ("protocol/single_key/packet.h", "protocol/single_key/get.h", "protocol/single_key/set.h")
+ALLOWED_FILES = (
+    "protocol/single_key/packet.h",
+    "protocol/single_key/get.h",
+    "protocol/single_key/set.h",
+    "protocol/single_key/wide.h",
+)
 
 LINE_END = r"(?:u8)?['\"](?:\\r)?(?:\\n|\\x0[aAdD]|\\r)['\"]"
 LINE_END_BYTES = r"0x0*(?:0a0d|0d0a|0a|0d)(?:0a|0d)*\b|0x(?:0a){2,}\w*"

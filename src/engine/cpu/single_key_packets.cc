@@ -36,75 +36,79 @@ SingleKeyPackets::SingleKeyPackets(const protocol::FrameLimits& limits, uint16_t
   others_.reserve(kEpochPackets);  // while the server runs, the system may refuse memory
 }
 
-bool SingleKeyPackets::has_space(const net::PacketBurst& burst, const Pending& pending,
-                                 uint32_t bytes) const {
-  return net::fits_beside(pending.frame_bytes, bytes, burst.frame_room) ||
-         burst.reply_bytes - reply_used_ >= net::arena_bytes(bytes);
+__attribute__((always_inline)) inline uint8_t* SingleKeyPackets::space_for(
+    const net::PacketBurst& burst, const Pending& pending, uint32_t bytes) const {
+  if (net::fits_beside(pending.frame_bytes, bytes, burst.frame_room)) {
+    return pending.frame + net::arena_bytes(pending.frame_bytes);
+  }
+  const bool fits = burst.reply_bytes - reply_used_ >= net::arena_bytes(bytes);
+  return fits ? burst.replies + reply_used_ : nullptr;
 }
 
-uint8_t* SingleKeyPackets::take_space(net::PacketBurst& burst, const Pending& pending,
-                                      uint32_t bytes) {
-  if (net::fits_beside(pending.frame_bytes, bytes, burst.frame_room)) {
+__attribute__((always_inline)) inline void SingleKeyPackets::take_space(net::PacketBurst& burst,
+                                                                        const Pending& pending,
+                                                                        uint8_t* reply,
+                                                                        uint32_t bytes) {
+  const bool is_beside = reply != burst.replies + reply_used_;  // no frame has its room there
+  if (is_beside) {
     const uint32_t offset = net::arena_bytes(pending.frame_bytes);
     burst.results[pending.index] = PacketResult::done_beside(offset, bytes);
-    return pending.frame + offset;
+    return;
   }
   burst.results[pending.index] = PacketResult::done(reply_used_, bytes);
-  return burst.replies + std::exchange(reply_used_, reply_used_ + net::arena_bytes(bytes));
+  reply_used_ += net::arena_bytes(bytes);
 }
 
-bool SingleKeyPackets::parse(MutableBytes frame, Pending& pending) const {
-  if (reinterpret_cast<uintptr_t>(frame.data) % 4 != 0) return false;
+__attribute__((always_inline)) inline bool SingleKeyPackets::parse(MutableBytes frame,
+                                                                   Pending& pending) const {
+  namespace wide = protocol::wide;
   const auto size = static_cast<uint32_t>(frame.size);
   pending.frame = frame.data;
   pending.frame_bytes = size;
-  pending.get = protocol::parse_single_key_get(frame.data, size, udp_port_);
-  pending.is_set = pending.get.key_size == 0;
-  if (!pending.is_set) return true;
-  pending.set = protocol::parse_single_key_set(frame.data, size, udp_port_);
+  const wide::Start start = wide::parse_start(frame.data, size, udp_port_);
+  pending.is_set = start.verb != wide::kGetVerb;
+  if (!pending.is_set) {
+    pending.get = wide::parse_get(frame.data, start);
+    return pending.get.key_size != 0;
+  }
+  if (start.verb != wide::kSetVerb) return false;
+  pending.set = wide::parse_set(frame.data, start);
   return pending.set.key_size != 0 &&
          protocol::item_fits(limits_, pending.set.key_size, pending.set.client_flags,
                              pending.set.value_size);
 }
 
-bool SingleKeyPackets::answer(const request::Context& context, net::PacketBurst& burst,
-                              const Pending& pending) {
-  return pending.is_set ? answer_set(context, burst, pending) : answer_get(context, burst, pending);
-}
-
 bool SingleKeyPackets::answer_get(const request::Context& context, net::PacketBurst& burst,
                                   const Pending& pending) {
-  if (!has_space(burst, pending, net::kEthernetFrameMin)) return false;
-  const store::Found found = context.store.find(pending.hash, pending.key(), pending.hint);
+  namespace wide = protocol::wide;
   const protocol::SingleKeyGet& get = pending.get;
-  uint32_t size = 0;
-  const auto fits = [&](const store::Item& item) {
+  const store::Found found = context.store.find(
+      pending.hash, {pending.frame + protocol::kSingleKeyOffset, get.key_size}, pending.hint);
+  const auto reply_with = [&](const store::Item& item) {
     if (item.value_size > protocol::kUdpPayloadMax) return false;
-    size = protocol::single_key_hit_size(get, item.client_flags, item.value_size);
-    return size <= protocol::kSingleKeyReplyMax && has_space(burst, pending, size);
+    const wide::FlagsAndSize numbers(item.client_flags, item.value_size);
+    const uint32_t size = wide::hit_size(get, numbers, item.value_size);
+    if (size > protocol::kSingleKeyReplyMax) return false;
+    uint8_t* const reply = space_for(burst, pending, size);
+    if (reply == nullptr) return false;
+    const Bytes value = {item.value_data(), item.value_size};
+    wide::put_hit(pending.frame, get, numbers, value, size, reply);
+    take_space(burst, pending, reply, size);
+    return true;
   };
-  switch (request::read_plain(context, found, fits)) {
-    case request::PlainRead::kOther:
-      return false;
-    case request::PlainRead::kMiss:
-      (void)protocol::compose_single_key_miss(pending.frame, get,
-                                              take_space(burst, pending, net::kEthernetFrameMin));
-      return true;
-    case request::PlainRead::kHit:
-      break;
-  }
-  const store::Item& item = *found.item;
-  uint8_t* const out = take_space(burst, pending, size);
-  uint8_t* const value = protocol::compose_single_key_hit(pending.frame, get, item.client_flags,
-                                                          item.value_size, size, out);
-  mem_copy(value, item.key_data() + item.key_size, item.value_size);
-  protocol::finish_single_key_hit(get, size, out);
+  uint8_t* const miss = found ? nullptr : space_for(burst, pending, net::kEthernetFrameMin);
+  if (!found && miss == nullptr) return false;
+  if (request::read_plain(context, found, reply_with) == request::PlainRead::kOther) return false;
+  if (found) return true;
+  wide::put_miss(pending.frame, get, miss);
+  take_space(burst, pending, miss, net::kEthernetFrameMin);
   return true;
 }
 
 bool SingleKeyPackets::answer_set(const request::Context& context, net::PacketBurst& burst,
                                   const Pending& pending) {
-  if (!has_space(burst, pending, net::kEthernetFrameMin)) return false;
+  uint8_t* const reply = space_for(burst, pending, net::kEthernetFrameMin);
+  if (reply == nullptr) return false;
   const protocol::SingleKeySet& set = pending.set;
   store::Allocation allocation;
   const Status status = context.store.allocate(*context.thread, static_cast<uint8_t>(set.key_size),
@@ -117,8 +121,8 @@ bool SingleKeyPackets::answer_set(const request::Context& context, net::PacketBu
   request::publish_plain_set<store::PlainMemory>(context, pending.hash, key, set.client_flags,
                                                  allocation);
   context.counters->add(request::Counter::kCmdSet);
-  (void)protocol::compose_single_key_stored(pending.frame, set,
-                                            take_space(burst, pending, net::kEthernetFrameMin));
+  protocol::wide::put_stored(pending.frame, set, reply);
+  take_space(burst, pending, reply, net::kEthernetFrameMin);
   return true;
 }
 
@@ -138,6 +142,7 @@ void SingleKeyPackets::run(const request::Context& context, net::PacketBurst& bu
 // more have been parsed, so that what the step reads has arrived meanwhile.
 void SingleKeyPackets::run_part(Job& job, uint32_t begin, uint32_t end) {
   const store::StoreRef& store = job.context.store;
+  const uint32_t pairs = store.pairs();
   parsed_ = 0;
   for (uint32_t index = begin; index < end; ++index) {
     prefetch_frame(job.burst, index + kFramesAhead);
@@ -153,17 +158,13 @@ void SingleKeyPackets::run_part(Job& job, uint32_t begin, uint32_t end) {
     }
     request.index = index;
     request.hash = store.hash(request.key());
-    store.prefetch_tags(request.hash);
+    request.hint = store.prefetch_tags(request.hash, pairs);
     ++parsed_;
-    if (parsed_ > kDistance) store.prefetch_slot(pending(parsed_ - 1 - kDistance).hash);
-    if (parsed_ > 2 * kDistance) probe(store, parsed_ - 1 - 2 * kDistance);
+    if (parsed_ > kDistance) prefetch_slot(store, pending(parsed_ - 1 - kDistance));
+    if (parsed_ > 2 * kDistance) prefetch_item(store, pending(parsed_ - 1 - 2 * kDistance));
     if (parsed_ > 3 * kDistance) finish(job, parsed_ - 1 - 3 * kDistance);
   }
   finish_pending(job);
-}
-
-void SingleKeyPackets::probe(const store::StoreRef& store, uint32_t number) {
-  pending(number).hint = store.probe(pending(number).hash);
 }
 
 // The steps that the last requests have not taken yet.
@@ -172,18 +173,21 @@ void SingleKeyPackets::finish_pending(Job& job) {
   const auto from = [this](uint32_t steps) {
     return parsed_ > steps * kDistance ? parsed_ - steps * kDistance : 0;
   };
-  for (uint32_t n = from(1); n < parsed_; ++n) store.prefetch_slot(pending(n).hash);
-  for (uint32_t n = from(2); n < parsed_; ++n) probe(store, n);
+  for (uint32_t n = from(1); n < parsed_; ++n) prefetch_slot(store, pending(n));
+  for (uint32_t n = from(2); n < parsed_; ++n) prefetch_item(store, pending(n));
   for (uint32_t n = from(3); n < parsed_; ++n) finish(job, n);
   parsed_ = 0;
 }
 
 // The last step of a request. Hints of later ones are invalid once the epoch was left.
 void SingleKeyPackets::finish(Job& job, uint32_t number) {
-  if (answer(job.context, job.burst, pending(number))) return;
-  others_.assign(1, pending(number).index);
+  const Pending& request = pending(number);
+  const bool done = request.is_set ? answer_set(job.context, job.burst, request)
+                                   : answer_get(job.context, job.burst, request);
+  if (done) return;
+  others_.assign(1, request.index);
   run_others(job);
-  for (uint32_t n = number + 1; n < parsed_; ++n) pending(n).hint = {};
+  for (uint32_t n = number + 1; n < parsed_; ++n) pending(n).hint.slot = 0;
 }
 
 // Runs others_ on the general path.

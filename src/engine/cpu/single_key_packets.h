@@ -13,8 +13,7 @@
 #include "engine/host_packets.h"
 #include "net/packet_burst.h"
 #include "protocol/framing/frame_types.h"
-#include "protocol/single_key/get.h"
-#include "protocol/single_key/set.h"
+#include "protocol/single_key/wide.h"
 #include "request/read.h"
 #include "request/state.h"
 
@@ -37,15 +36,16 @@ class SingleKeyPackets {
   static constexpr uint32_t kDistance = 8;
   static constexpr uint32_t kRing = 4 * kDistance;
 
-  struct Pending {
+  // Two cache lines.
+  struct alignas(128) Pending {
     uint8_t* frame;
     uint32_t frame_bytes;
     uint32_t index;  // in the burst
+    uint64_t hash;
+    store::Candidate hint;
     bool is_set;
     protocol::SingleKeyGet get;  // either of these two
     protocol::SingleKeySet set;
-    uint64_t hash;
-    store::Candidate hint;
 
     Bytes key() const {
       return {frame + protocol::kSingleKeyOffset, is_set ? set.key_size : get.key_size};
@@ -62,19 +62,25 @@ class SingleKeyPackets {
 
   Pending& pending(uint32_t number) { return ring_[number % kRing]; }
   void run_part(Job& job, uint32_t begin, uint32_t end);
-  void probe(const store::StoreRef& store, uint32_t number);
+  // The second and the third step of a request.
+  static void prefetch_slot(const store::StoreRef& store, Pending& pending) {
+    store.prefetch_slot(pending.hash, pending.hint);
+  }
+  static void prefetch_item(const store::StoreRef& store, Pending& pending) {
+    store.prefetch_item(pending.hash, pending.hint);
+  }
   void finish_pending(Job& job);
   void finish(Job& job, uint32_t number);
   void run_others(Job& job);
   // These return false, without effect, where the packet is not for this path.
   bool parse(MutableBytes frame, Pending& pending) const;
-  bool answer(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_get(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
   bool answer_set(const request::Context& context, net::PacketBurst& burst, const Pending& pending);
 
-  bool has_space(const net::PacketBurst& burst, const Pending& pending, uint32_t bytes) const;
-  // Where the reply of `bytes` goes. REQUIRES: has_space().
-  uint8_t* take_space(net::PacketBurst& burst, const Pending& pending, uint32_t bytes);
+  // Where the reply of `bytes` may go; null: there is no space.
+  uint8_t* space_for(const net::PacketBurst& burst, const Pending& pending, uint32_t bytes) const;
+  // The reply of `bytes` lies at `reply`, which space_for() has returned for them.
+  void take_space(net::PacketBurst& burst, const Pending& pending, uint8_t* reply, uint32_t bytes);
 
   protocol::FrameLimits limits_;
   uint16_t udp_port_;

@@ -16,6 +16,7 @@
 #include "protocol/parse/parse.h"
 #include "protocol/single_key/get.h"
 #include "protocol/single_key/set.h"
+#include "protocol/single_key/wide.h"
 
 namespace warpcache::protocol::testing {
 
@@ -136,6 +137,51 @@ inline std::string fast_stored(const Aligned& frame, const SingleKeySet& request
   return {reinterpret_cast<const char*>(out.data()), size};
 }
 
+// A frame at an odd address, for the forms of the host (wide.h). Nothing outside of it may be read
+// or written.
+struct Unaligned {
+  explicit Unaligned(const std::string& text) : bytes(text.size() + 1) {
+    std::copy(text.begin(), text.end(), data());
+  }
+  uint8_t* data() { return bytes.data() + 1; }
+  const uint8_t* data() const { return bytes.data() + 1; }
+  uint32_t size() const { return static_cast<uint32_t>(bytes.size() - 1); }
+  std::string text() const { return {bytes.begin() + 1, bytes.end()}; }
+
+  std::vector<uint8_t> bytes;
+};
+
+inline SingleKeyGet parse_wide_get(const Unaligned& frame) {
+  const wide::Start start = wide::parse_start(frame.data(), frame.size(), kTestPort);
+  return start.verb == wide::kGetVerb ? wide::parse_get(frame.data(), start) : SingleKeyGet{};
+}
+
+inline SingleKeySet parse_wide_set(const Unaligned& frame) {
+  const wide::Start start = wide::parse_start(frame.data(), frame.size(), kTestPort);
+  return start.verb == wide::kSetVerb ? wide::parse_set(frame.data(), start) : SingleKeySet{};
+}
+
+inline std::string wide_hit(const Unaligned& frame, const SingleKeyGet& request,
+                            const Result& result) {
+  const wide::FlagsAndSize numbers(result.client_flags, result.value_size);
+  const uint32_t size = wide::hit_size(request, numbers, result.value_size);
+  Unaligned out(std::string(size, '\xee'));
+  wide::put_hit(frame.data(), request, numbers, result.value, size, out.data());
+  return out.text();
+}
+
+inline std::string wide_miss(const Unaligned& frame, const SingleKeyGet& request) {
+  Unaligned out(std::string(net::kEthernetFrameMin, '\xee'));
+  wide::put_miss(frame.data(), request, out.data());
+  return out.text();
+}
+
+inline std::string wide_stored(const Unaligned& frame, const SingleKeySet& request) {
+  Unaligned out(std::string(net::kEthernetFrameMin, '\xee'));
+  wide::put_stored(frame.data(), request, out.data());
+  return out.text();
+}
+
 // Compares parse_single_key_get(), and the replies to a miss and to a hit on `value`.
 inline Comparison compare_single_key_get(const std::string& bytes, uint32_t client_flags,
                                          const std::string& value) {
@@ -143,6 +189,10 @@ inline Comparison compare_single_key_get(const std::string& bytes, uint32_t clie
   const Aligned frame(bytes);
   const SingleKeyGet request = parse_single_key_get(frame.data(), frame.bytes(), kTestPort);
   comparison.taken = request.key_size != 0;
+  const Unaligned odd(bytes);
+  const SingleKeyGet other = parse_wide_get(odd);
+  comparison.expect(other.key_size == request.key_size, "the host's form: taken, key size");
+  comparison.expect(other.has_udp_checksum == request.has_udp_checksum, "the host's form");
   if (!comparison.taken) return comparison;
   Aligned copy(bytes);
   const GeneralPath path = general_path(copy, packet_limits());
@@ -152,11 +202,14 @@ inline Comparison compare_single_key_get(const std::string& bytes, uint32_t clie
   Result result = {};
   result.outcome = Outcome::kMiss;
   comparison.expect(fast_miss(frame, request) == general_reply(frame, path, result), "miss");
+  comparison.expect(wide_miss(odd, request) == fast_miss(frame, request), "the host's miss");
   result.outcome = Outcome::kHit;
   result.client_flags = client_flags;
   result.value = {reinterpret_cast<const uint8_t*>(value.data()), value.size()};
   result.value_size = static_cast<uint32_t>(value.size());
   comparison.expect(fast_hit(frame, request, result) == general_reply(frame, path, result), "hit");
+  comparison.expect(wide_hit(odd, request, result) == fast_hit(frame, request, result),
+                    "the host's hit");
   return comparison;
 }
 
@@ -166,6 +219,16 @@ inline Comparison compare_single_key_set(const std::string& bytes,
   Comparison comparison;
   const Aligned frame(bytes);
   const SingleKeySet request = parse_single_key_set(frame.data(), frame.bytes(), kTestPort);
+  const Unaligned odd(bytes);
+  const SingleKeySet other = parse_wide_set(odd);
+  comparison.expect(other.key_size == request.key_size, "the host's form: taken, key size");
+  if (request.key_size != 0) {
+    comparison.expect(other.client_flags == request.client_flags &&
+                          other.value_offset == request.value_offset &&
+                          other.value_size == request.value_size &&
+                          other.has_udp_checksum == request.has_udp_checksum,
+                      "the host's form");
+  }
   FrameLimits limits = packet_limits();
   limits.item_size_max = item_size_max;
   comparison.taken = request.key_size != 0 &&
@@ -182,6 +245,7 @@ inline Comparison compare_single_key_set(const std::string& bytes,
   Result result = {};
   result.outcome = Outcome::kStored;
   comparison.expect(fast_stored(frame, request) == general_reply(frame, path, result), "reply");
+  comparison.expect(wide_stored(odd, request) == fast_stored(frame, request), "the host's reply");
   return comparison;
 }
 

@@ -265,11 +265,6 @@ WC_HD inline void record_hit(const AnyFound& found, uint32_t now) {
   if (!found.fetched()) found.item->set_fetched();
 }
 
-// The home set of a hash.
-WC_HD inline Set* home_set(const Core& core, uint64_t hash) {
-  return pair_at(core, pair_of(hash, load_acquire(&core.shared->pair_count))) + home_of(hash);
-}
-
 // The home set of a hash, as a hint that says nothing more. `pairs`: of the index, now or earlier.
 WC_HD inline Candidate home_hint(const Core& core, uint64_t hash, uint32_t pairs) {
   const PairNumber pair = pair_of(hash, pairs);
@@ -294,6 +289,29 @@ WC_HD inline void probe_home(const Core& core, uint64_t hash, Candidate& hint) {
     hint.way = way;
     return;
   }
+}
+
+// The same in two steps, where other work lies between: the first reads the line of the tags and
+// prefetches the slot's, the second reads that and prefetches the item. REQUIRES, as above: `hint`
+// is a home_hint(), and of the second: the first came before.
+WC_HD inline void probe_tags(uint64_t hash, Candidate& hint) {
+  const uint32_t mask = match_tag(*hint.set, tag_of(hash));
+  if (mask == 0) {
+    hint.way = kWays;
+    return;
+  }
+  hint.way = first_way(mask);
+  prefetch(&hint.set->slots[hint.way]);
+}
+
+WC_HD inline void probe_slot(const Core& core, uint64_t hash, Candidate& hint) {
+  if (hint.way == kWays) return;  // a miss, nearly always: nothing to prefetch
+  const Slot slot = load_acquire(&hint.set->slots[hint.way]);
+  if (WC_UNLIKELY(!slot_fits(slot, hash))) return probe_home(core, hash, hint);
+  const Item* item = core.item_in(slot);
+  prefetch(item);
+  if (slot_lines(slot) > 1) prefetch(reinterpret_cast<const uint8_t*>(item) + 64);
+  hint.slot = slot;
 }
 
 WC_HD inline Candidate probe_key(const Core& core, uint64_t hash) {

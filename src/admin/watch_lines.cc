@@ -89,6 +89,9 @@ void append_watch_line(const WatchRecord& record, std::string_view text, std::st
       append_peer(record, out);
       add(" cfd={}", record.fd);
       break;
+    case WatchRecord::Line::kTlsError:
+      add("type=conntlserr fd={} msg={}", record.fd, text);
+      break;
     case WatchRecord::Line::kClosed:
       out += "type=conn_close ";
       append_peer(record, out);

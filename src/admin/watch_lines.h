@@ -17,7 +17,16 @@ enum class CommandWord : uint8_t { kAdd, kSet, kReplace, kAppend, kPrepend, kCas
 
 // An event; its key or text follows in the buffer.
 struct WatchRecord {
-  enum class Line : uint8_t { kGet, kStore, kDelete, kEviction, kOpened, kClosed, kCommand };
+  enum class Line : uint8_t {
+    kGet,
+    kStore,
+    kDelete,
+    kEviction,
+    kOpened,
+    kTlsError,
+    kClosed,
+    kCommand
+  };
 
   uint64_t number = 0;  // `gid`: counts the events of the server
   int64_t seconds = 0;  // Unix time
@@ -38,7 +47,8 @@ struct WatchRecord {
   engine::PeerAddress peer = {};
 };
 
-// Appends the line, with its end. `text` is the key, the reason of a close, or a command.
+// Appends the line, with its end. `text` is the key, the reason of a close or of TLS's failure, or
+// a command.
 void append_watch_line(const WatchRecord& record, std::string_view text, std::string& out);
 
 // The longest line, with its end.

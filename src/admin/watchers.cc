@@ -293,6 +293,15 @@ void Watchers::connection_closed(int fd, const engine::PeerAddress& peer, std::s
   put(record, engine::kWatchConnections, reason);
 }
 
+void Watchers::handshake_failed(int fd, const engine::PeerAddress& peer, std::string_view why) {
+  connection_opened(fd, peer);
+  WatchRecord record;
+  record.line = WatchRecord::Line::kTlsError;
+  record.fd = fd;
+  put(record, engine::kWatchConnections, why);
+  connection_closed(fd, peer, "error");
+}
+
 void Watchers::saw_commands(std::string_view lines) {
   WatchRecord record;
   record.line = WatchRecord::Line::kCommand;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
@@ -16,6 +17,7 @@
 #include "server/frame_ports.h"
 #include "server/open_nic_cache.h"
 #include "server/settled_engine.h"
+#include "worker/peer_address.h"
 
 namespace warpcache::server {
 namespace {
@@ -197,6 +199,13 @@ std::string Server::start() {
   if (tls_ != nullptr || proxied) {
     io::HandshakesConfig config;
     config.threads = divided_up(options_.server.threads, kWorkersPerHandshaker);
+    config.on_failure = [this](const io::NewStream& stream, std::string_view why) {
+      if ((watchers_->wanted() & engine::kWatchConnections) == 0) return;
+      const int fd = stream.fd.get();
+      const bool proxied_client = stream.client != nullptr;
+      watchers_->handshake_failed(
+          fd, proxied_client ? worker::peer_of(*stream.client) : worker::peer_of(fd), why);
+    };
     handshakes_ = std::make_unique<io::Handshakes>(config, tls_.get(), acceptor_->budget());
   }
   stats_ = std::make_unique<ServerStats>(backend_->store(), state_, *acceptor_, *watchers_,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import ssl
 import subprocess
@@ -12,7 +13,7 @@ import time
 
 import pytest
 from faults.support import eventually
-from harness.exchange import ask, ask_stats, receive_all, receive_exactly
+from harness.exchange import ask, ask_stats, begin_watch, receive_all, receive_exactly
 from harness.patience import PATIENCE_S
 from harness.servers import Server
 
@@ -41,6 +42,23 @@ def test_stalled_handshakes_end(tls):
         assert time.monotonic() - began > HANDSHAKE_LIMIT_S - 1  # not before the limit
         assert eventually(lambda: connections(other) == 1)
         assert int(ask_stats(other)["ssl_handshakes_closed"]) == 2
+
+
+def test_watchers_are_told_why_a_handshake_failed(tls):
+    """In memcached's form: the connection, OpenSSL's words, its end."""
+    server = tls.start()
+    with tls.connect(server) as watcher, server.connect() as plain:
+        begin_watch(watcher, "connevents")
+        client = rf"rip=127\.0\.0\.1 rport={plain.getsockname()[1]} transport=tcp"
+        plain.sendall(b"get a\r\n")
+        text = b""
+        while text.count(b"\n") < 3:
+            assert (data := watcher.recv(65536))
+            text += data
+        lines = [re.sub(r"^ts=\d+\.\d+ gid=\d+ ", "", line) for line in text.decode().splitlines()]
+        fd = re.fullmatch(rf"type=conn_new {client} cfd=(\d+)", lines[0])[1]
+        assert re.fullmatch(rf"type=conntlserr fd={fd} msg=error:.+", lines[1])
+        assert re.fullmatch(rf"type=conn_close {client} reason=error cfd={fd}", lines[2])
 
 
 def test_more_stalled_handshakes_than_there_is_room_for(tls):

@@ -129,8 +129,16 @@ void Handshakes::close_one_of_too_many(Worker& worker) {
   size_t count = 0;
   for (const Handshake& handshake : worker.under_way) sources[count++] = handshake.source;
   closed_.fetch_add(1, std::memory_order_relaxed);
-  end_failed(worker, std::next(worker.under_way.begin(),
-                               static_cast<ptrdiff_t>(first_of_most(sources, count))));
+  const auto chosen =
+      std::next(worker.under_way.begin(), static_cast<ptrdiff_t>(first_of_most(sources, count)));
+  tell_failure(*chosen, "too many handshakes are under way");
+  end_failed(worker, chosen);
+}
+
+void Handshakes::tell_failure(const Handshake& handshake, std::string_view why) const {
+  if (config_.on_failure && handshake.use != TlsUse::kNone) {
+    config_.on_failure(handshake.stream, why);
+  }
 }
 
 void Handshakes::go_on(Worker& worker, Handshake& handshake) {
@@ -144,6 +152,7 @@ void Handshakes::go_on(Worker& worker, Handshake& handshake) {
     case TlsStream::Handshake::kWantsOutput:
       return worker.epoll.change(fd, EPOLLOUT, data);
     case TlsStream::Handshake::kFailed:
+      tell_failure(handshake, handshake.stream.tls->failure());
       finish_politely(fd);  // so that the client learns why
       return end_failed(worker, handshake.self);
     case TlsStream::Handshake::kDone:
@@ -185,6 +194,7 @@ void Handshakes::close_late(Worker& worker) {
   const Clock::time_point now = Clock::now();
   while (!worker.under_way.empty() && worker.under_way.front().ends_at <= now) {
     closed_.fetch_add(1, std::memory_order_relaxed);
+    tell_failure(worker.under_way.front(), "the handshake takes too long");
     end_failed(worker, worker.under_way.begin());
   }
 }

@@ -13,9 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct HandshakesConfig {
   uint32_t threads = 1;
   uint32_t under_way_max = kUnderWayMax;  // of all threads; at most this
   uint32_t time_limit_ms = 10'000;
+  // Called by the threads for each TLS handshake that fails, before its connection is closed.
+  std::function<void(const NewStream& stream, std::string_view why)> on_failure = {};
 };
 
 class Handshakes {
@@ -93,6 +97,7 @@ class Handshakes {
   void go_on(Worker& worker, Handshake& handshake);
   bool finish_header(Worker& worker, Handshake& handshake);
   void finish(Worker& worker, Handshake& handshake);
+  void tell_failure(const Handshake& handshake, std::string_view why) const;
   void close_late(Worker& worker);
   void close_one_of_too_many(Worker& worker);
   void end_failed(Worker& worker, std::list<Handshake>::iterator handshake);

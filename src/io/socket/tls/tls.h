@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace warpcache::io {
 
@@ -49,6 +50,10 @@ class TlsStream {
 
   // Continues the handshake, without blocking.
   virtual Handshake handshake() = 0;
+
+  // Why it has returned kFailed, in OpenSSL's words. Valid until this thread calls handshake() of
+  // any stream again.
+  virtual std::string_view failure() const = 0;
 
   // As recv(): bytes; 0: the peer has ended the stream; -1 with errno (EAGAIN: none yet; EPROTO:
   // the peer breaks the protocol). REQUIRES: handshake() has returned kDone; size > 0.

@@ -5,8 +5,28 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace warpcache::io {
+
+namespace {
+
+// Of the last handshake that failed in this thread: not in the stream, since most streams have
+// none.
+thread_local char handshake_error[128] = "";
+constexpr char kGone[] = "the client has gone";  // the words that OpenSSL has none for
+
+void take_handshake_error() {
+  const auto error = ERR_get_error();
+  if (error == 0) {
+    std::memcpy(handshake_error, kGone, sizeof kGone);
+  } else {
+    ERR_error_string_n(error, handshake_error, sizeof handshake_error);
+  }
+  ERR_clear_error();
+}
+
+}  // namespace
 
 // Without the goodbye, clients could not tell the end of the stream from an attack, and OpenSSL
 // would forget the session.
@@ -35,10 +55,12 @@ TlsStream::Handshake OpensslStream::handshake() {
       return Handshake::kWantsOutput;
     default:
       failed_ = true;
-      ERR_clear_error();
+      take_handshake_error();
       return Handshake::kFailed;
   }
 }
+
+std::string_view OpensslStream::failure() const { return handshake_error; }
 
 // Called for each record. The type of one of TLS 1.3 is known once it is decrypted; outside it says
 // that it has data.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "io/socket/tls/openssl.h"
@@ -28,6 +29,7 @@ class OpensslStream final : public TlsStream {
   ~OpensslStream() override;
 
   Handshake handshake() override;
+  std::string_view failure() const override;
   ssize_t receive(uint8_t* data, size_t size) override;
   bool has_more() const override { return has_more_; }
   ssize_t send(const uint8_t* data, size_t size) override;

@@ -142,7 +142,8 @@ std::string RestartFile::open(const std::string& path, const RestartHeader& want
     }
     return "";
   }
-  if (size != 0 || described_) note_ = "-e " + path + ": the items in it are not used, " + why + ".";
+  if (size != 0 || described_)
+    note_ = "-e " + path + ": the items in it are not used, " + why + ".";
   return start_empty(wanted.arena_bytes);
 }
 

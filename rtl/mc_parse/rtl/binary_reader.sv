@@ -69,11 +69,9 @@ module binary_reader
         if (view[7:0] == 8'h80 && w.full8) take = 4'd8;
         else stops = 1'b1;
       end
-      S_SIZES:
-      if (go8) begin
-        if (short_header) stops = 1'b1;
-        else take = 4'd8;
-      end
+      S_SIZES:  // a short header may have ended with its first 8 bytes
+      if (short_header) stops = room;
+      else if (go8) take = 4'd8;
       S_CAS:
       if (go8) begin
         take = 4'd8;
@@ -167,7 +165,8 @@ module binary_reader
           b_error <= h_error;
           too_short <= {20'd0, h_left} < h_body;
           nothing_after <= {20'd0, h_left} <= h_body;
-          if (go8) state <= short_header ? S_HEADER : S_CAS;
+          if (stops) state <= S_HEADER;
+          else if (go8) state <= S_CAS;
         end
         S_CAS:
         if (go8) begin

@@ -457,8 +457,12 @@ void run(const Setup& setup) {
       Request request = binary ? binary_request(random) : text.next();
       if (datagram.size() + request.bytes.size() > kDatagramMax) break;
       const bool cuts = left == 1 && random.below(8) == 0 && request.bytes.size() > 1;
-      if (cuts)
-        cut(request, 1 + random.below(static_cast<uint32_t>(request.bytes.size() - 1)), binary);
+      if (cuts) {
+        auto most = static_cast<uint32_t>(request.bytes.size() - 1);
+        if (binary && random.below(2) != 0)
+          most = std::min(most, static_cast<uint32_t>(request.line - 1));
+        cut(request, 1 + random.below(most), binary);
+      }
       datagram += request.bytes;
       if (stopped) continue;
       operations.insert(operations.end(), request.operations.begin(), request.operations.end());

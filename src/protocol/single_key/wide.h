@@ -12,6 +12,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
+#if !defined(__CUDA_ARCH__)  // a device has no use for it, nor for what it calls
 namespace warpcache::protocol::wide {
 
 using single_key::big16;
@@ -279,3 +280,5 @@ inline void put_stored(const uint8_t* frame, const SingleKeySet& request, uint8_
 }
 
 }  // namespace warpcache::protocol::wide
+
+#endif

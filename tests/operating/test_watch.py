@@ -138,7 +138,7 @@ def test_evictions(start_server, closing):  # noqa: F811
         )
 
 
-@pytest.mark.not_on_gpu  # a GPU's store evicts when it needs the space
+@pytest.mark.not_on_gpu(reason="a GPU's store evicts when it needs the space")
 def test_one_store_evicts_in_a_full_server(start_server, closing):  # noqa: F811
     """Also where it does not fill a segment: the watcher does not wait for more stores."""
     server = start_server("-m", "16", "-t", "1")

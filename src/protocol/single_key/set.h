@@ -56,6 +56,24 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
   return true;
 }
 
+// Reads flags, a time of 0 and the size behind the blank at `key_end`, and the value, which ends
+// the datagram at `end`. False: they have another form.
+WC_HD inline bool read_after_key(const uint8_t* frame, uint32_t end, uint32_t key_end,
+                                 SingleKeySet* request) {
+  uint32_t at = key_end + 1;
+  uint32_t exptime = 0;
+  if (!take_number(frame, end, ' ', &at, &request->client_flags) ||
+      !take_number(frame, end, ' ', &at, &exptime) || exptime != 0 ||
+      !take_number(frame, end, '\r', &at, &request->value_size) || at == end || frame[at] != '\n') {
+    return false;
+  }
+  request->value_offset = at + 1;
+  if (request->value_size > end || request->value_offset + request->value_size + 2 != end) {
+    return false;
+  }
+  return frame[end - 2] == '\r' && frame[end - 1] == '\n';
+}
+
 // Parses a frame of `size` bytes. REQUIRES: as for parse_single_key_get().
 WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t size,
                                                uint16_t udp_port) {
@@ -71,16 +89,7 @@ WC_HD inline SingleKeySet parse_single_key_set(const uint8_t* frame, uint32_t si
   const uint32_t key_end = first_blank(frame, end);
   if (key_end < kKey + 1 || key_end > kKey + kKeySizeMax) return {};
   SingleKeySet request;
-  uint32_t at = key_end + 1;
-  uint32_t exptime = 0;
-  if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
-      !take_number(frame, end, ' ', &at, &exptime) || exptime != 0 ||
-      !take_number(frame, end, '\r', &at, &request.value_size) || at == end || frame[at] != '\n') {
-    return {};
-  }
-  request.value_offset = at + 1;
-  if (request.value_size > size || request.value_offset + request.value_size + 2 != end) return {};
-  if (frame[end - 2] != '\r' || frame[end - 1] != '\n') return {};
+  if (!read_after_key(frame, end, key_end, &request)) return {};
   if (has_wrong_checksum(head, frame, udp_size)) return {};
   request.key_size = key_end - kKey;
   request.has_udp_checksum = head.half(kUdp + net::kUdpChecksumOffset) != 0;

@@ -201,22 +201,12 @@ inline SingleKeyGet parse_get(const uint8_t* frame, const Start& start) {
 
 // REQUIRES: `start` is of the frame, and its verb is kSetVerb.
 inline SingleKeySet parse_set(const uint8_t* frame, const Start& start) {
-  using single_key::take_number;
   const uint32_t end = start.end;
   const uint32_t key_end = detail::first_delimiter(frame, end);
   if (key_end < kKey + 1 || key_end > kKey + kKeySizeMax || key_end == end) return {};
   if (frame[key_end] != ' ') return {};
   SingleKeySet request;
-  uint32_t at = key_end + 1;
-  uint32_t exptime = 0;
-  if (!take_number(frame, end, ' ', &at, &request.client_flags) ||
-      !take_number(frame, end, ' ', &at, &exptime) || exptime != 0 ||
-      !take_number(frame, end, '\r', &at, &request.value_size) || at == end || frame[at] != '\n') {
-    return {};
-  }
-  request.value_offset = at + 1;
-  if (request.value_size > end || request.value_offset + request.value_size + 2 != end) return {};
-  if (frame[end - 2] != '\r' || frame[end - 1] != '\n') return {};
+  if (!single_key::read_after_key(frame, end, key_end, &request)) return {};
   request.key_size = key_end - kKey;
   request.has_udp_checksum = start.has_udp_checksum;
   return request;

@@ -2,21 +2,25 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "io/client_source.h"
 #include "io/socket/accept/listener.h"
 #include "io/socket/stream/out_queue.h"
 #include "io/socket/stream/stash_pool.h"
+#include "io/socket/stream/stream_end.h"
 #include "io/udp_guard.h"
 
 namespace warpcache::io {
@@ -134,6 +138,58 @@ TEST(OutQueueTest, CopiesOnlyWhatIsNotPinned) {
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 4), 11u);
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 70), 5u);
   EXPECT_EQ(OutQueue::bytes_to_copy(spans, 4, 95), 0u);
+}
+
+// What the peer of a Unix socket reads first, and then, where the server closes with unread input:
+// 0 is an end, a negative number an error.
+std::pair<ssize_t, ssize_t> reads_after_a_close_with_unread_input() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return {-1, -1};
+  const UniqueFd peer(ends[1]);
+  {
+    const UniqueFd server(ends[0]);
+    const std::string unread(100'000, 'x');
+    EXPECT_EQ(send(peer.get(), unread.data(), unread.size(), 0),
+              static_cast<ssize_t>(unread.size()));
+    EXPECT_EQ(send(server.get(), "bye", 3, 0), 3);
+    finish_politely(server.get());
+  }
+  char reply[8];
+  const ssize_t first = recv(peer.get(), reply, sizeof reply, 0);
+  return {first, recv(peer.get(), reply, sizeof reply, 0)};
+}
+
+TEST(StreamEndTest, UnreadInputDoesNotResetAUnixSocket) {
+  const std::pair<ssize_t, ssize_t> reply_and_end{3, 0};
+  EXPECT_EQ(reads_after_a_close_with_unread_input(), reply_and_end);
+}
+
+// TSan sees each thread's writes.
+TEST(StreamEndTest, ThreadsFinishStreamsAtTheSameTime) {
+  const auto finish_one = [] {
+    std::vector<Listener> listeners;
+    std::vector<std::string> skipped;
+    ASSERT_EQ(open_tcp({"127.0.0.1", 0}, 16, listeners, skipped), "");
+    ASSERT_EQ(start_listening(listeners[0]), "");
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(listeners[0].port);
+    const UniqueFd client(socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const UniqueFd server(accept(listeners[0].fd.get(), nullptr, nullptr));
+    ASSERT_EQ(send(client.get(), "unread", 6, 0), 6);
+    pollfd input{server.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&input, 1, -1), 1);
+    finish_politely(server.get());
+    char byte;
+    EXPECT_EQ(recv(server.get(), &byte, 1, MSG_DONTWAIT), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(recv(client.get(), &byte, 1, 0), 0);
+  };
+  std::thread other(finish_one);
+  finish_one();
+  other.join();
 }
 
 TEST(ListenerTest, BothFamiliesShareThePickedPort) {

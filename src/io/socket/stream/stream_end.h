@@ -19,7 +19,7 @@ struct StreamEnd {
   TlsStream* tls = nullptr;  // null: plain text
 };
 
-// Discards unread input before a close. Otherwise the close would send a reset, and the peer could
+// Discards unread input before a close, up to 1 MB. Otherwise the close would send a reset, and the peer could
 // lose the last reply.
 void finish_politely(int fd);
 

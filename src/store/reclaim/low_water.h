@@ -61,7 +61,7 @@ WC_HD inline void LowWater::raise(Shared& shared) {
   const uint32_t most = added_max(shared, least);
   if (most == 0) return;
   const uint32_t step = (least - shared.copy_reserve) / kStepShare + 1;
-  added_ = most - added_ > step ? added_ + step : most;
+  added_ = added_ + step < most ? added_ + step : most;  // the limit may have shrunk since
   changed_at_ = load_relaxed(&shared.now);
   set(shared);
 }

@@ -55,6 +55,11 @@ TEST_F(LowWaterTest, FollowsTheLimit) {
   shared_.segment_limit = 1600;
   mark_.follow_limit(shared_);
   EXPECT_EQ(shared_.low_water, 10u + 1600 / 16);
+  mark_.raise(shared_);
+  EXPECT_EQ(shared_.low_water, 10u + 1600 / 16);
+  ++shared_.now;
+  mark_.relax(shared_);  // half of what a store of this limit may add
+  EXPECT_EQ(shared_.low_water, 10u + 1600 / 64 + (1600 / 16 - 1600 / 64) / 2);
   shared_.segment_limit = 64;  // two segments are free in any case, and no more than a sixteenth
   mark_.follow_limit(shared_);
   EXPECT_EQ(shared_.low_water, 10u + 64 / 16);

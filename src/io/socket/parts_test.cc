@@ -13,7 +13,9 @@
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "io/client_source.h"
@@ -164,7 +166,7 @@ TEST(StreamEndTest, UnreadInputDoesNotResetAUnixSocket) {
   EXPECT_EQ(reads_after_a_close_with_unread_input(), reply_and_end);
 }
 
-// TSan sees each thread's writes.
+// Under ThreadSanitizer it fails where they write to the same memory.
 TEST(StreamEndTest, ThreadsFinishStreamsAtTheSameTime) {
   const auto finish_one = [] {
     std::vector<Listener> listeners;

@@ -19,8 +19,8 @@ struct StreamEnd {
   TlsStream* tls = nullptr;  // null: plain text
 };
 
-// Discards unread input before a close, up to 1 MB. Otherwise the close would send a reset, and the peer could
-// lose the last reply.
+// Discards unread input before a close, up to 1 MB. Otherwise the close would send a reset, and the
+// peer could lose the last reply.
 void finish_politely(int fd);
 
 // Receives as readv() does; with TLS one piece after the other.

@@ -51,6 +51,7 @@ enum LongOnly : int {
   kUcx,
   kUcxClientMemory,
   kUcxOneSided,
+  kUcxTransports,
   kMetrics,
   kAccess,
   kDoctor,
@@ -363,6 +364,10 @@ const Spec kSpecs[] = {
     {kUcxOneSided, "ucx-one-sided", "num", set_ucx_one_sided, "a number from 1 to 1048576", "",
      "an experiment: the number of copies of small items in memory\nthat UCX clients read by "
      "themselves"},
+    {kUcxTransports, "ucx-transports", "list", set_ucx_transports,
+     "names of UCX's transports, as tcp or posix,tcp", "",
+     "the transports that UCX may use (default: UCX_TLS, or UCX's\nchoice without sysv); tcp: no "
+     "memory is shared with clients"},
     {kAccess, "access", "file",
      [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
      "the path of a file", "",

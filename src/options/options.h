@@ -59,6 +59,7 @@ struct ListenOptions {
   std::string port_filename;             // MEMCACHED_PORT_FILENAME; empty: none
   std::optional<ListenAddress> ucx;      // --ucx: active messages
   uint64_t ucx_client_bytes = 0;         // --ucx-client-memory; 0: settle() chooses
+  std::string ucx_transports = {};       // --ucx-transports; empty: UCX_TLS, or UCX's choice
   uint32_t ucx_slots = 0;                // --ucx-one-sided, a power of two; 0: none
   std::optional<ListenAddress> metrics;  // --metrics
 };

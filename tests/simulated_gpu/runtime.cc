@@ -253,7 +253,8 @@ class Streams {
   // A device waits like this before memory is freed. With a persistent kernel it would wait
   // forever.
   void drain() {
-    constexpr std::chrono::seconds kPatience{20};
+    // Beside much other work a launch's last blocks have taken longer than twenty seconds.
+    constexpr std::chrono::minutes kPatience{5};
     const std::lock_guard guard(mutex_);
     for (Stream* const stream : all_) {
       if (stream->drain(kPatience)) continue;

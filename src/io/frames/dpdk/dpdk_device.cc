@@ -109,7 +109,7 @@ std::string DpdkDevice::take_memory(const DpdkSettings& settings, const std::str
 // from its start.
 std::string DpdkDevice::allocate(const DpdkSettings& settings) {
   const uint32_t queues = (queues_ + ports_ - 1u) / ports_;  // of a port, at most
-  const uint32_t count = queues * DpdkPort::kBuffers;
+  const uint32_t count = queues * kDpdkQueueBuffers;
   const BufferLayout layout = layout_for(number_, settings.gpu.has_value());
   const uint64_t received_bytes = bytes_of_buffers(layout, count);
   for (uint32_t port = 0; port < ports_; ++port) {

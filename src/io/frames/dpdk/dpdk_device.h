@@ -32,7 +32,7 @@ class DpdkDevice {
     rte_mbuf_ext_shared_info sharing;
     std::atomic<bool> used{false};  // DPDK's interrupt thread frees it, too
   };
-  static constexpr uint32_t kReplyBlocks = 6;
+  static constexpr uint32_t kReplyBlocks = kFrameBurstsMax + 2;
   using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;
 
   // The buffers of a port.
@@ -103,14 +103,11 @@ class DpdkDevice {
 
 class DpdkPort final : public FramePort {
  public:
-  // For each queue: the most frames of all bursts that are under way, and of the device's own
-  // rings.
-  static constexpr uint32_t kBuffers = 8192;
   static constexpr uint32_t kFrameRoom = kDpdkFrameRoom;
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
   // DPDK's memory that a port needs, all told, and what each queue adds to it.
-  static constexpr uint32_t kMegabytes = 34;
+  static constexpr uint32_t kMegabytes = 50;
   static constexpr uint32_t kQueueMegabytes = 38;
 
   // REQUIRES: the device has buffers for the port.

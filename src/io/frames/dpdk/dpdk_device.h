@@ -35,6 +35,14 @@ class DpdkDevice {
   static constexpr uint32_t kReplyBlocks = kFrameBurstsMax + 2;
   using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;
 
+  // The requests of a burst, by the numbers of its packets.
+  struct HeldBurst {
+    std::vector<rte_mbuf*> frames;  // null: sent
+    uint32_t count = 0;             // used ones
+    uint32_t sent = 0;              // of these
+  };
+  using HeldBursts = std::array<HeldBurst, kFrameBurstsMax>;
+
   // The buffers of a port.
   struct Buffers {
     const rte_memzone* zone = nullptr;   // where the memory is DPDK's
@@ -43,6 +51,7 @@ class DpdkDevice {
     rte_mempool* received = nullptr;
     rte_mempool* sent = nullptr;
     std::unique_ptr<ReplyBlocks> blocks;  // the device may refer to them until its end
+    std::unique_ptr<HeldBursts> held;     // by the port
   };
 
   // `queues`: pairs of queues, which `ports` ports share. REQUIRES: 0 < ports <= queues.
@@ -106,6 +115,7 @@ class DpdkPort final : public FramePort {
   static constexpr uint32_t kFrameRoom = kDpdkFrameRoom;
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
+  static constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * kReplyBlockBytes;
   // DPDK's memory that a port needs, all told, and what each queue adds to it.
   static constexpr uint32_t kMegabytes = 50;
   static constexpr uint32_t kQueueMegabytes = 38;
@@ -121,6 +131,7 @@ class DpdkPort final : public FramePort {
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
   MutableBytes reply_memory(uint32_t burst) override;
   void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
+  bool send_beside(const RepliesBeside& replies) override;
   void pass_on(const MutableBytes* frames, uint32_t count) override;
   void take_back(const FrameBuffer& buffer) override;
   void stop() override { stopped_.store(true, std::memory_order_relaxed); }
@@ -130,9 +141,12 @@ class DpdkPort final : public FramePort {
   static constexpr uint32_t kAtOnce = 64;
   static constexpr uint32_t kNoBlock = ~0u;
 
+  using HeldBurst = DpdkDevice::HeldBurst;
+
   uint32_t receive_now(FrameBuffer& buffer);
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
-  void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  void add(FrameBuffer& buffer, HeldBurst& held, uint32_t count);
+  uint32_t drop_in_pieces(rte_mbuf** frames, uint32_t count);
   void prefetch_request(uint32_t burst, const TxFrame& frame) const;
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
   uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
@@ -152,8 +166,8 @@ class DpdkPort final : public FramePort {
   FrameMemory memory_;                // the buffers of received frames
   bool is_on_gpu_;
   rte_mempool* sent_;
-  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst
-  std::array<uint16_t, kFrameBurstsMax> queue_of_;            // each burst has come from one
+  DpdkDevice::HeldBursts& held_;
+  std::array<uint16_t, kFrameBurstsMax> queue_of_;  // each burst has come from one
   DpdkDevice::ReplyBlocks& blocks_;
   std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
   uint32_t polls_ = 0;

@@ -16,8 +16,10 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "io/frames/dpdk/dpdk_eal.h"
+#include "io/frames/dpdk/dpdk_lost.h"
 #include "io/frames/dpdk/dpdk_pools.h"
 #include "io/frames/dpdk/memif_guard.h"
+#include "io/frames/dpdk/memif_memory.h"
 #include "io/frames/dpdk/polling.h"
 #include "io/frames/dpdk/ring_open.h"
 
@@ -167,11 +169,28 @@ void DpdkDevice::keep_connected(const std::atomic<bool>& stopped, MemifUser* use
   while (paused_.load() + 1 < buffers_.size() && !stopped.load()) (void)usleep(kStepUs);
   if (!stopped.load()) {
     const AtMemif alone(user);
-    if (started_.exchange(false)) (void)rte_eth_dev_stop(number_);
+    if (started_.exchange(false)) {
+      (void)rte_eth_dev_stop(number_);
+      take_lost();
+    }
     started_ = rte_eth_dev_start(number_) == 0;
   }
   restarting_.store(false);
   restarted_us_ = now_us();
+}
+
+// What the driver forgets with its connection. REQUIRES: it is stopped; no port's thread uses
+// buffers; no handler runs.
+void DpdkDevice::take_lost() {
+  for (const Buffers& buffers : buffers_) {
+    std::vector<rte_mbuf*> held;
+    for (const HeldBurst& burst : *buffers.held) {
+      held.insert(held.end(), burst.frames.begin(), burst.frames.begin() + burst.count);
+    }
+    (void)free_lost_buffers(buffers.received, held);
+    (void)free_lost_buffers(buffers.sent, {});
+  }
+  free_memif_lists();
 }
 
 void DpdkDevice::pause_if_asked(const std::atomic<bool>& stopped) {

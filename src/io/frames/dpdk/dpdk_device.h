@@ -92,6 +92,7 @@ class DpdkDevice {
   uint64_t take_missed();
 
  private:
+  void take_lost();
   std::string take_memory(const DpdkSettings& settings, const std::string& name, uint64_t bytes,
                           Buffers& buffers) const;
 

@@ -343,7 +343,7 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.frames_depth, v, 1, kFramesDepthMax); },
      "a number from 1 to 8", "",
      "bursts that the GPU has at a time, of each thread: more\nfor latency, fewer for rate "
-     "(default: 4)"},
+     "(default: 4; up to 8 with\na persistent kernel and few threads)"},
     {kFramesCpus, "frames-cpus", "list", set_frames_cpus, "numbers of CPUs, as 1,4-7", "",
      "CPUs for the threads of the DPDK device, one each"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",

@@ -231,7 +231,8 @@ struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
   uint32_t frames_burst = 0;  // --frames-burst: the most frames of a burst; 0: the engine's choice
-  uint32_t frames_depth = 4;  // --frames-depth: bursts that a CUDA engine has at a time
+  // --frames-depth: bursts that a CUDA engine has at a time; 0: the server's choice
+  uint32_t frames_depth = 0;
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;

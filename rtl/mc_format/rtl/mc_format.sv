@@ -395,7 +395,19 @@ module mc_format
     endcase
     piece_last = ends && q.eod;
   end
-  assign done = ends && (sent || (state == F_SKIP && !q.eod));
+  // `ends` and `sent`, but without numbers that end nothing.
+  always_comb begin
+    case (state)
+      F_SKIP: done = piece_ready || !q.eod;
+      F_KEY: done = piece_ready && key_valid && q.bin && last_key_word && no_value;
+      F_VALUE: done = piece_ready && value_valid && last_value_word;
+      F_TAIL: done = piece_ready;
+      F_TEXT: done = piece_ready && last_chunk;
+      F_NUMBER: done = piece_ready && (q.bin || (done_a && last_a));
+      F_EXTRAS: done = piece_ready && bare;
+      default: done = 1'b0;
+    endcase
+  end
   assign key_ready = state == F_DROP || ((state == F_FIRST || state == F_KEY) && piece_ready);
   assign value_ready = state == F_VALUE && piece_ready;
   assign start_cas = state == F_FLAGS && sent && last_a && q.ret_cas;

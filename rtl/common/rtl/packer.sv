@@ -27,7 +27,7 @@ module packer #(
   logic [HELD+63:0] piece;  // behind what is held
   logic [HELD+63:0] all;    // what is held, and the piece
   logic [4:0] added, total;
-  logic [2:0] carry;
+  logic carry_1, carry_2, carry_4;
   logic accepts, joins, emits;
 
   always_comb begin
@@ -36,19 +36,19 @@ module packer #(
   end
   // The sum of sizes without a chain of carry cells: whether there is a beat of it is what is needed soonest.
   assign added = joins ? in_bytes : 5'd0;
-  assign carry[0] = held_bytes[0] && in_bytes[0];
-  assign carry[1] = (held_bytes[1] && in_bytes[1]) || ((held_bytes[1] || in_bytes[1]) && carry[0]);
-  assign carry[2] = (held_bytes[2] && in_bytes[2]) || ((held_bytes[2] || in_bytes[2]) && carry[1]);
+  assign carry_1 = held_bytes[0] && in_bytes[0];
+  assign carry_2 = (held_bytes[1] && in_bytes[1]) || ((held_bytes[1] || in_bytes[1]) && carry_1);
+  assign carry_4 = (held_bytes[2] && in_bytes[2]) || ((held_bytes[2] || in_bytes[2]) && carry_2);
   // A piece that the held bytes leave space for: all together at most 23. Where a whole beat is offered
   // without it, it does not become the last one.
-  assign accepts = !rest && (!held_bytes[3] || (in_bytes != 5'd0 && !in_bytes[4] && !(in_bytes[3] && carry[2])));
+  assign accepts = !rest && (!held_bytes[3] || (in_bytes != 5'd0 && !in_bytes[4] && !(in_bytes[3] && carry_4)));
   assign joins = accepts && in_valid;
   assign all = {64'd0, held} | piece;
-  assign total[2:0] = {held_bytes[2] ^ added[2] ^ (joins && carry[1]), held_bytes[1] ^ added[1] ^ (joins && carry[0]),
+  assign total[2:0] = {held_bytes[2] ^ added[2] ^ (joins && carry_2), held_bytes[1] ^ added[1] ^ (joins && carry_1),
                        held_bytes[0] ^ added[0]};
-  assign total[3] = held_bytes[3] ^ added[3] ^ (joins && carry[2]);
-  assign total[4] = added[4] || (held_bytes[3] && added[3]) || ((held_bytes[3] || added[3]) && joins && carry[2]);
-  assign emits = held_bytes[3] || rest || (joins && (in_bytes[4] || in_bytes[3] || carry[2] || in_last));
+  assign total[3] = held_bytes[3] ^ added[3] ^ (joins && carry_4);
+  assign total[4] = added[4] || (held_bytes[3] && added[3]) || ((held_bytes[3] || added[3]) && joins && carry_4);
+  assign emits = held_bytes[3] || rest || (joins && (in_bytes[4] || in_bytes[3] || carry_4 || in_last));
   assign in_ready = accepts && (out_ready || !emits);
   assign out_valid = emits;
   assign out_data = all[63:0];

@@ -28,20 +28,27 @@ module decimal
   logic fresh;  // `bits` is the number
   logic begun;  // digits have been taken: zeros count
   logic below_10, is_below_4096, is_below_2_32;
-  assign below_10 = 64'(bits) >> 4 == '0 && (!bits[3] || bits[2:1] == 2'd0);
-  assign is_below_4096 = 64'(bits) >> 12 == '0;
-  assign is_below_2_32 = 64'(bits) >> 32 == '0;
+  logic [63:0] whole;
+  assign whole = {{64 - BITS{1'b0}}, bits};
+  assign below_10 = whole[63:4] == '0 && (!bits[3] || bits[2:1] == 2'd0);
+  assign is_below_4096 = whole[63:12] == '0;
+  assign is_below_2_32 = whole[63:32] == '0;
   assign done = !fresh && !busy && (bcd[TOP-1-:4] != 4'd0 || count == 5'd1 || begun);
-  assign digits = 32'({bcd, 16'd0} >> (TOP - 16));
+  logic [TOP+15:0] shown;
+  assign shown = {bcd, 16'd0};
+  assign digits = shown[TOP+15-:32];
 
   // The digits of a class are at the top from the beginning: so a bit comes in at one of three places.
   logic [3:0] part;
   logic [TOP-1:0] next;
+  logic [79:0] twice;
   assign part = !WIDE || below_4096 ? bits[11:8] : below_2_32 ? bits[BITS/2-1-:4] : bits[BITS-1-:4];
   always_comb begin
     next = bcd;
+    twice = '0;
     for (int i = 3; i >= 0; i--) begin
-      next = TOP'(doubled({{80 - TOP{1'b0}}, next}, 1'b0));
+      twice = doubled({{80 - TOP{1'b0}}, next}, 1'b0);
+      next = twice[TOP-1:0];
       next[TOP-16] = next[TOP-16] || (part[i] && (!WIDE || below_4096));
       if (WIDE) begin
         next[TOP/2] = next[TOP/2] || (part[i] && !below_4096 && below_2_32);

@@ -86,7 +86,7 @@ module mc_format
     at = '0;
     for (int t = 0; t < TEXTS; t++) begin
       all_places[t] = at;
-      at = at + 7'((size_of(text_t'(t)) + 7'd7) >> 3);
+      at = at + ((size_of(text_t'(t)) + 7'd7) >> 3);
     end
   endfunction
   function automatic chunks_t all_chunks();

@@ -79,7 +79,7 @@
       end
       if (f_open) assert (f_begun == {f_all, f_count + (touched[f_id] ? answered[f_id] : 6'd0)});
       else assert (!touched[f_id]);
-      if (f_open && !f_all) assert (f_waits && f_hazard == f_id && (in_burst ? !last_burst : written != 8'd0));
+      assert ((f_open && !f_all) == (f_waits && f_hazard == f_id && (in_burst ? !last_burst : written != 8'd0)));
       if (f_waits && f_hazard == f_id && written == 8'd0 && !in_burst) assert (!f_open);
       if (f_count != '0) assert (f_open);
       if (f_open && f_all) assert (f_count != '0);

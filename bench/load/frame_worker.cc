@@ -46,6 +46,7 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
   std::memcpy(&header_[kUdp + net::kUdpDestinationOffset], &server.sin_port, 2);
   udp_sum_ = net::checksum_add(net::udp_pseudo_header_sum(header_.data(), kIp, 4, 0),
                                &header_[kUdp], net::kUdpProtocolHeaderSize);
+  set_payload_size(0);
   for (uint32_t number = 0; number < requests_.size(); ++number) {
     requests_[number].place.id = static_cast<uint16_t>(number % pipeline_);
     requests_[number].pending.ids = &ids_[size_t{number} * options.multiget];
@@ -64,19 +65,24 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
 
 // --- Sending
 
-// Completes the frame around the payload at `frame` + kPayload.
-void FrameWorker::finish_frame(uint16_t client_port, uint32_t payload_size, uint8_t* frame) {
-  const auto udp_size = static_cast<uint16_t>(net::kUdpProtocolHeaderSize + payload_size);
+void FrameWorker::set_payload_size(uint32_t bytes) {
+  payload_size_ = bytes;
+  const auto udp_size = static_cast<uint16_t>(net::kUdpProtocolHeaderSize + bytes);
   const auto ip_size = static_cast<uint16_t>(net::kIpv4HeaderSize + udp_size);
-  std::memcpy(frame, header_.data(), kPayload);
-  store_big16(frame + kIp + 2, ip_size);
+  store_big16(&header_[kIp + 2], ip_size);
   const auto ip_checksum =
       static_cast<uint16_t>(~net::checksum_fold(net::checksum_add16(ip_sum_, ip_size)));
-  std::memcpy(frame + kIp + 10, &ip_checksum, sizeof ip_checksum);
+  std::memcpy(&header_[kIp + 10], &ip_checksum, sizeof ip_checksum);
+  store_big16(&header_[kUdp + net::kUdpLengthOffset], udp_size);
+  sized_udp_sum_ = net::checksum_add16(net::checksum_add16(udp_sum_, udp_size), udp_size);
+}
+
+// Completes the frame around the payload at `frame` + kPayload.
+void FrameWorker::finish_frame(uint16_t client_port, uint32_t payload_size, uint8_t* frame) {
+  if (payload_size != payload_size_) set_payload_size(payload_size);
+  std::memcpy(frame, header_.data(), kPayload);
   store_big16(frame + kUdp, client_port);
-  store_big16(frame + kUdp + net::kUdpLengthOffset, udp_size);
-  uint64_t sum = net::checksum_add16(udp_sum_, client_port);
-  sum = net::checksum_add16(net::checksum_add16(sum, udp_size), udp_size);
+  const uint64_t sum = net::checksum_add16(sized_udp_sum_, client_port);
   const uint16_t checksum =
       net::udp_checksum(net::checksum_add(sum, frame + kPayload, payload_size));
   std::memcpy(frame + kUdp + net::kUdpChecksumOffset, &checksum, sizeof checksum);

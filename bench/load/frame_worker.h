@@ -57,6 +57,7 @@ class FrameWorker final : public Worker {
   void add_missed();
   uint32_t take_request(uint64_t begin_ns);
   void write(uint32_t number);
+  void set_payload_size(uint32_t bytes);
   void finish_frame(uint16_t client_port, uint32_t payload_size, uint8_t* frame);
   void send();
   void receive(int timeout_ms);
@@ -68,9 +69,12 @@ class FrameWorker final : public Worker {
   void check_timeouts();
 
   const std::unique_ptr<io::FramePort> port_;
-  std::array<uint8_t, kPayload> header_ = {};  // of every request's frame, but for what differs
-  uint64_t ip_sum_;                            // of the IP header, without its length
-  uint64_t udp_sum_;                           // of the UDP pseudo header and header, likewise
+  // Of a request's frame with payload_size_ bytes, which most have: without port and UDP checksum.
+  std::array<uint8_t, kPayload> header_ = {};
+  uint32_t payload_size_ = 0;
+  uint64_t ip_sum_;         // of the IP header, without its length
+  uint64_t udp_sum_;        // of the UDP pseudo header and header, likewise
+  uint64_t sized_udp_sum_;  // with it
 
   const uint32_t pipeline_;
   const uint32_t id_step_;         // a power of two, not below pipeline_

@@ -25,7 +25,7 @@ inline constexpr uint32_t kFramesDepthMin = 4;
 
 // Between kFramesDepthMin and kFramesDepthMax. REQUIRES: there is a thread; burst is not 0.
 constexpr uint32_t default_frames_depth(const FramesDepthFacts& facts) {
-  // Below so many multiprocessors for a burst, its kernel takes longer than the burst has waited.
+  // 41 kernels with 3 each (5 threads, an H100) had shorter round trips than 21 with 6.
   constexpr uint32_t kMultiprocessorsPerKernel = 3;
   const uint32_t kernels = facts.multiprocessors / kMultiprocessorsPerKernel;
   const uint32_t by_gpu = (kernels - std::min(kernels, facts.other_kernels)) / facts.threads;

@@ -17,7 +17,8 @@ namespace warpcache::engine {
 class ReplyWriter {
  public:
   explicit ReplyWriter(uint32_t arena_bytes)
-      : arena_(std::make_unique<uint8_t[]>(arena_bytes)), end_(arena_.get() + arena_bytes) {}
+      : arena_(std::make_unique_for_overwrite<uint8_t[]>(arena_bytes)),
+        end_(arena_.get() + arena_bytes) {}
 
   // Forgets the replies of the last batch. `spans` gets those of the next.
   void start(std::vector<ReplySpan>* spans) {

@@ -352,6 +352,26 @@ def young_variants() -> str:
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
+@block("eviction-probes")
+def probes() -> str:
+    """Differences to the store of decisions/0023, and its bytes to S3-FIFO's; each variant was run on some streams."""
+    found = rows(FILE, experiment="store-probes")
+    stores = [row for row in rows(FILE, experiment="streams", cache="store") if row["commit"] in WITH_HALVES]
+    s3fifo = rows(FILE, experiment="streams", cache="chained:s3fifo")
+    lines = []
+    for variant in names(found, "variant"):
+        for row in pick(found, variant=variant):
+            where = {"stream": row["stream"], "share": row["share"]}
+            was, other = only(stores, **where), only(s3fifo, **where)
+            objects = 100 * (was["miss_ratio"] - row["miss_ratio"])
+            gained = 100 * (was["byte_miss_ratio"] - row["byte_miss_ratio"])
+            beside = 100 * (other["byte_miss_ratio"] - row["byte_miss_ratio"])
+            at = f"{100 * row['share']:.0f}%"
+            lines.append((variant, at, row["stream"], *(f"{one:+.2f}" for one in (objects, gained, beside))))
+    head = ("", "at", "stream", "objects", "bytes", "bytes, less S3-FIFO's")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
 @block("store-behind-gdsf")
 def behind_gdsf() -> str:
     """The store of decisions/0022, less GDSF and S3-FIFO, in points, by stream."""

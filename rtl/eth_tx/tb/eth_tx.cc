@@ -14,8 +14,7 @@ void run(const Setup& setup) {
   Model<Veth_tx> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();
-  Stream& eth =
-      bench.input("eth", model->eth_valid, model->eth_ready, {model->eth, model->eth_v6});
+  Stream& eth = bench.input("eth", model->eth_valid, model->eth_ready, {model->eth, model->eth_v6});
   Stream& in = bench.input("in", model->in_valid, model->in_ready,
                            {model->in_data, model->in_bytes, model->in_last});
   Stream& out = bench.output("out", model->out_valid, model->out_ready,

@@ -7,6 +7,7 @@ module binary_form
     input  logic [7:0]  opcode,
     input  logic [15:0] bin_key,     // sizes that the header says
     input  logic [7:0]  bin_extras,
+    input  logic [16:0] bin_sum,     // of key and extras
     input  logic [31:0] bin_body,
     output form_t       form,
     output op_t         form_op,
@@ -60,21 +61,24 @@ module binary_form
       default: ;
     endcase
   end
-  logic b_sums;  // extras and key fit into the body
-  assign b_sums = {16'd0, bin_key} + {24'd0, bin_extras} <= bin_body;
+  logic b_sums;   // extras and key fit into the body
+  logic b_whole;  // and nothing is behind them
+  logic b_empty, b_extras;
+  assign b_sums = bin_body[31:17] != '0 || bin_sum <= bin_body[16:0];
+  assign b_whole = bin_body == {15'd0, bin_sum};
+  assign b_empty = bin_key == 16'd0;
   always_comb begin
     case (form)
-      FORM_BARE: b_valid = bin_body == 32'd0;
-      FORM_KEY: b_valid = bin_extras == 8'd0 && bin_key != 16'd0 && bin_body == {16'd0, bin_key};
-      FORM_KEYTIME:
-        b_valid = bin_extras == 8'd4 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd4;
-      FORM_STORE: b_valid = bin_extras == 8'd8 && bin_key != 16'd0;
-      FORM_JOIN: b_valid = bin_extras == 8'd0 && bin_key != 16'd0;
-      FORM_DELTA:
-        b_valid = bin_extras == 8'd20 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd20;
-      FORM_FLUSH:
-        b_valid = bin_key == 16'd0 && bin_body == {24'd0, bin_extras} &&
-                  (bin_extras == 8'd0 || bin_extras == 8'd4);
+      FORM_KEYTIME: b_extras = bin_extras == 8'd4;
+      FORM_STORE: b_extras = bin_extras == 8'd8;
+      FORM_DELTA: b_extras = bin_extras == 8'd20;
+      FORM_FLUSH: b_extras = bin_extras == 8'd0 || bin_extras == 8'd4;
+      default: b_extras = bin_extras == 8'd0;
+    endcase
+    case (form)
+      FORM_BARE, FORM_FLUSH: b_valid = b_extras && b_empty && b_whole;
+      FORM_KEY, FORM_KEYTIME, FORM_DELTA: b_valid = b_extras && !b_empty && b_whole;
+      FORM_STORE, FORM_JOIN: b_valid = b_extras && !b_empty;
       default: b_valid = 1'b0;
     endcase
     b_closes = 1'b0;

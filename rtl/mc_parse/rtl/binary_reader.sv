@@ -49,9 +49,13 @@ module binary_reader
   // --- Steps.
   logic go8;
   assign go8 = active && room && ready;
+  // What is taken of the key, or of the body, in this cycle, and whether these are its last bytes.
   logic [3:0] body_take, key_take;
-  assign body_take = body_left > 12'd8 ? 4'd8 : body_left[3:0];
-  assign key_take = bin_key[7:0] > 8'd8 ? 4'd8 : bin_key[3:0];
+  logic body_ends, key_ends, no_value;
+  logic skips_body;
+  logic [11:0] body_starts;
+  assign skips_body = !b_valid || too_short;
+  assign body_starts = skips_body ? bin_body : body_left;
   logic take;
   logic [3:0] take_bytes;
   logic emit, push_key, push_value, stops;
@@ -102,14 +106,14 @@ module binary_reader
         push_key = 1'b1;
         take_bytes = key_take;
         e.kbeats = m.kbeats + 6'd1;
-        if (bin_key[7:0] <= 8'd8 && body_left == 12'd0) emit = 1'b1;
+        if (key_ends && no_value) emit = 1'b1;
       end
       S_VALUE:
       if (go8) begin
         push_value = 1'b1;
         take_bytes = body_take;
         e.vbeats = m.vbeats + 9'd1;
-        if (body_left <= 12'd8) begin
+        if (body_ends) begin
           emit = 1'b1;
           if (m.vlen > 12'(VALUE_MAX)) begin
             e.op = OP_ERROR;
@@ -140,6 +144,8 @@ module binary_reader
           bin_body <= h_body[11:0];
           no_body <= h_body == 32'd0;
           body_left <= h_rest;
+          key_take <= bin_key[7:0] > 8'd8 ? 4'd8 : bin_key[3:0];
+          key_ends <= bin_key[7:0] <= 8'd8;
           form <= h_form;
           form_op <= h_op;
           form_quiet <= h_quiet;
@@ -167,14 +173,13 @@ module binary_reader
           m.kbeats <= '0;
           m.vbeats <= '0;
           m.vlen <= body_left;
-          if (!emit) begin
-            state <= bin_extras != 8'd0 ? S_EXTRAS : S_KEY;
-          end else if (stops || b_valid || no_body) begin
-            state <= S_HEADER;
-          end else begin
-            body_left <= bin_body;
-            state <= S_SKIP;
-          end
+          body_left <= body_starts;
+          body_take <= body_starts > 12'd8 ? 4'd8 : body_starts[3:0];
+          body_ends <= body_starts <= 12'd8;
+          no_value <= body_left == 12'd0;
+          if (!emit) state <= bin_extras != 8'd0 ? S_EXTRAS : S_KEY;
+          else if (stops || b_valid || no_body) state <= S_HEADER;
+          else state <= S_SKIP;
         end
         S_EXTRAS:
         if (go8) begin
@@ -192,19 +197,25 @@ module binary_reader
         S_KEY:
         if (go8) begin
           m.kbeats <= m.kbeats + 6'd1;
-          bin_key <= bin_key - {12'd0, key_take};
-          if (bin_key[7:0] <= 8'd8) state <= body_left != 12'd0 ? S_VALUE : S_HEADER;
+          bin_key[7:0] <= bin_key[7:0] - 8'd8;
+          key_take <= bin_key[7:0] > 8'd16 ? 4'd8 : bin_key[3:0] - 4'd8;
+          key_ends <= bin_key[7:0] <= 8'd16;
+          if (key_ends) state <= no_value ? S_HEADER : S_VALUE;
         end
         S_VALUE:
         if (go8) begin
           m.vbeats <= m.vbeats + 9'd1;
-          body_left <= body_left - {8'd0, body_take};
-          if (body_left <= 12'd8) state <= S_HEADER;
+          body_left <= body_left - 12'd8;
+          body_take <= body_left > 12'd16 ? 4'd8 : body_left[3:0] - 4'd8;
+          body_ends <= body_left <= 12'd16;
+          if (body_ends) state <= S_HEADER;
         end
         S_SKIP:
         if (go8) begin
-          body_left <= body_left - {8'd0, body_take};
-          if (body_left <= 12'd8) state <= S_HEADER;
+          body_left <= body_left - 12'd8;
+          body_take <= body_left > 12'd16 ? 4'd8 : body_left[3:0] - 4'd8;
+          body_ends <= body_left <= 12'd16;
+          if (body_ends) state <= S_HEADER;
         end
         default: ;
       endcase

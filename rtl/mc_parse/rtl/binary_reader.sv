@@ -20,18 +20,18 @@ module binary_reader
   meta_t m;                 // of the operation in progress
   logic [15:0] bin_key;
   logic [7:0] bin_extras;
-  logic [11:0] bin_body, body_left;
+  logic [31:0] bin_body;
+  logic [11:0] body_left;
   logic no_body;
 
-  // --- The header's second 8 bytes, with what the first ones said, and what is found out about it, which
-  // is used in the cycle after.
-  logic [31:0] h_body;
+  // --- What the header's first 8 bytes say is found out while the second ones are read, and what is right about its sizes while the third
+  // ones are; so it is used after the header.
+  logic bare;               // there is nothing to read: it is wrong, or has no body
   logic [11:0] h_left;      // bytes after the whole header
-  assign h_body = swap32(view[31:0]);
   form_t h_form, form;
   op_t h_op, form_op;
   err_t h_error, b_error;
-  logic h_quiet, h_shows_key, h_touch, h_quit, h_valid, h_closes;
+  logic h_quiet, h_shows_key, h_touch, h_quit, h_valid, h_whole, h_short, h_closes;
   logic form_quiet, form_key, form_touch, form_quit, b_valid, b_closes;
   logic short_header;       // the header is not all there
   logic too_short;          // the body is not
@@ -39,10 +39,11 @@ module binary_reader
   logic [16:0] h_sum;
   logic [11:0] h_rest;      // bytes of the value
   assign h_sum = {1'b0, bin_key} + {9'd0, bin_extras};
-  assign h_rest = h_body[11:0] - h_sum[11:0];
+  assign h_rest = bin_body[11:0] - h_sum[11:0];
+  assign h_short = bin_body[31:12] != '0 || h_left < bin_body[11:0];
   binary_form forms (
-      .opcode(m.opcode), .bin_key, .bin_extras, .bin_sum(h_sum), .bin_body(h_body), .form(h_form), .form_op(h_op),
-      .form_quiet(h_quiet), .form_key(h_shows_key), .form_touch(h_touch), .form_quit(h_quit), .b_valid(h_valid),
+      .opcode(m.opcode), .bin_key, .bin_extras, .bin_sum(h_sum), .bin_body, .form_before(form), .form(h_form), .form_op(h_op),
+      .form_quiet(h_quiet), .form_key(h_shows_key), .form_touch(h_touch), .form_quit(h_quit), .b_valid(h_valid), .b_whole(h_whole),
       .b_closes(h_closes), .b_error(h_error)
   );
 
@@ -52,10 +53,8 @@ module binary_reader
   // What is taken of the key, or of the body, in this cycle, and whether these are its last bytes.
   logic [3:0] body_take, key_take;
   logic body_ends, key_ends, no_value;
-  logic skips_body;
   logic [11:0] body_starts;
-  assign skips_body = !b_valid || too_short;
-  assign body_starts = skips_body ? bin_body : body_left;
+  assign body_starts = bare ? bin_body[11:0] : body_left;  // without its extras, or all of one that is skipped
   logic take;
   logic [3:0] take_bytes;
   logic emit, push_key, push_value, stops;
@@ -73,41 +72,26 @@ module binary_reader
     case (state)
       S_HEADER: stops = go8 && view[7:0] != 8'h80;
       S_SIZES: stops = active && short_header;  // it may have ended with its first 8 bytes
-      S_CAS:
-      if (go8) begin
-        e.bin = 1'b1;
-        e.kbeats = '0;
-        e.vbeats = '0;
-        e.vlen = '0;
-        e.op = form_op;
-        e.quiet = form_quiet;
-        if (!b_valid) begin
-          emit = 1'b1;
-          stops = b_closes || is_last;
+      S_EXTRAS, S_KEY:
+      if (bare) begin
+        take = 1'b0;
+        emit = active && room;
+        stops = emit && (form_quit || b_closes || (!b_valid && is_last) || too_short);
+        if (!b_valid || too_short) begin
           e.op = OP_ERROR;
-          e.err = b_error;
+          e.err = b_valid ? ERR_FORMAT : b_error;
           e.quiet = 1'b0;
-        end else if (too_short) begin
-          emit = 1'b1;
-          stops = 1'b1;
-          e.op = OP_ERROR;
-          e.err = ERR_FORMAT;
-          e.quiet = 1'b0;
-        end else if (no_body) begin
-          emit = 1'b1;
         end
-        if (form_quit) stops = 1'b1;
-      end
-      S_EXTRAS: if (form != FORM_STORE && form != FORM_DELTA) take_bytes = 4'd4;
-      S_FLUSH: emit = room;
-      S_UNTIL: take_bytes = 4'd4;
-      S_KEY:
-      if (go8) begin
+      end else if (state == S_EXTRAS) begin
+        if (form != FORM_STORE && form != FORM_DELTA) take_bytes = 4'd4;
+      end else if (go8) begin
         push_key = 1'b1;
         take_bytes = key_take;
         e.kbeats = m.kbeats + 6'd1;
-        if (key_ends && no_value) emit = 1'b1;
+        emit = key_ends && no_value;
       end
+      S_FLUSH: emit = room;
+      S_UNTIL: take_bytes = 4'd4;
       S_VALUE:
       if (go8) begin
         push_value = 1'b1;
@@ -141,9 +125,7 @@ module binary_reader
           if (go8 && !stops) state <= S_SIZES;
         end
         S_SIZES: begin
-          bin_body <= h_body[11:0];
-          no_body <= h_body == 32'd0;
-          body_left <= h_rest;
+          bin_body <= swap32(view[31:0]);
           key_take <= bin_key[7:0] > 8'd8 ? 4'd8 : bin_key[3:0];
           key_ends <= bin_key[7:0] <= 8'd8;
           form <= h_form;
@@ -152,38 +134,47 @@ module binary_reader
           form_key <= h_shows_key;
           form_touch <= h_touch;
           form_quit <= h_quit;
-          b_valid <= h_valid;
-          b_closes <= h_closes;
-          b_error <= h_error;
-          too_short <= h_body[31:12] != '0 || h_left < h_body[11:0];
-          is_last <= h_body[31:12] != '0 || h_left <= h_body[11:0];
           if (stops) state <= S_HEADER;
           else if (go8) state <= S_CAS;
         end
-        S_CAS:
-        if (go8) begin
+        S_CAS: begin
           m.op <= form_op;
           m.quiet <= form_quiet;
           m.ret_key <= form_key;
           m.touch <= form_touch;
-          m.cas_cmp <= view[63:0] != 64'd0;
+          m.cas_cmp <= view != 64'd0;
           // A compare-and-swap of all three.
-          if (view[63:0] != 64'd0 && (form_op == OP_ADD || form_op == OP_REPLACE)) m.op <= OP_SET;
+          if (view != 64'd0 && (form_op == OP_ADD || form_op == OP_REPLACE)) m.op <= OP_SET;
           m.klen <= bin_key[7:0];
           m.kbeats <= '0;
           m.vbeats <= '0;
-          m.vlen <= body_left;
+          m.vlen <= h_rest;
+          body_left <= h_rest;
+          no_value <= h_whole;
+          b_valid <= h_valid;
+          b_closes <= h_closes;
+          b_error <= h_error;
+          too_short <= h_short;
+          is_last <= bin_body[31:12] != '0 || h_left <= bin_body[11:0];
+          bare <= !h_valid || h_short || bin_body == 32'd0;
+          no_body <= bin_body == 32'd0;
+          if (go8) state <= bin_extras != 8'd0 ? S_EXTRAS : S_KEY;
+        end
+        S_EXTRAS, S_KEY: begin
           body_left <= body_starts;
           body_take <= body_starts > 12'd8 ? 4'd8 : body_starts[3:0];
           body_ends <= body_starts <= 12'd8;
-          no_value <= body_left == 12'd0;
-          if (!emit) state <= bin_extras != 8'd0 ? S_EXTRAS : S_KEY;
-          else if (stops || b_valid || no_body) state <= S_HEADER;
-          else state <= S_SKIP;
-        end
-        S_EXTRAS:
-        if (go8) begin
-          state <= form == FORM_FLUSH ? S_FLUSH : form == FORM_DELTA ? S_INITIAL : S_KEY;
+          if (bare) begin
+            if (emit) state <= stops || no_body || (b_valid && !too_short) ? S_HEADER : S_SKIP;
+          end else if (go8 && state == S_EXTRAS) begin
+            state <= form == FORM_FLUSH ? S_FLUSH : form == FORM_DELTA ? S_INITIAL : S_KEY;
+          end else if (go8) begin
+            m.kbeats <= m.kbeats + 6'd1;
+            bin_key[7:0] <= bin_key[7:0] - 8'd8;
+            key_take <= bin_key[7:0] > 8'd16 ? 4'd8 : bin_key[3:0] - 4'd8;
+            key_ends <= bin_key[7:0] <= 8'd16;
+            if (key_ends) state <= no_value ? S_HEADER : S_VALUE;
+          end
         end
         S_FLUSH: if (room) state <= S_HEADER;
         S_INITIAL:
@@ -193,14 +184,6 @@ module binary_reader
         S_UNTIL:
         if (go8) begin
           state <= S_KEY;
-        end
-        S_KEY:
-        if (go8) begin
-          m.kbeats <= m.kbeats + 6'd1;
-          bin_key[7:0] <= bin_key[7:0] - 8'd8;
-          key_take <= bin_key[7:0] > 8'd16 ? 4'd8 : bin_key[3:0] - 4'd8;
-          key_ends <= bin_key[7:0] <= 8'd16;
-          if (key_ends) state <= no_value ? S_HEADER : S_VALUE;
         end
         S_VALUE:
         if (go8) begin

@@ -99,7 +99,8 @@ module line_window
   assign exhausted = !rem[7] || (q0.last && (rem & q0.present) == '0);
   assign waits = v0;
   assign first_byte = q0.data[7:0];
-  assign ready = v0 && !drained && !exhausted && (q0.last || v1);
+  // (After the datagram's end nothing is read that matters.)
+  assign ready = v0 && !drained && rem[7] && (q0.last || v1);
   assign none_left = drained || (v0 && q0.last && exhausted);
   logic [3:0] off;             // so many bytes of the first beat
   always_comb begin

@@ -120,20 +120,20 @@ module text_reader
   logic negative, any_digit;
   logic [63:0] number;
   logic [4:0] digits;
-  // It goes on with the byte `at` of its piece. What that byte does is found out in the cycle before.
-  logic [3:0] at, at_next;
+  // It goes on with the byte `byte_at` of its piece. What that byte does is found out in the cycle before.
+  logic [3:0] byte_at, byte_next;
   logic known, is_digit, is_last;
   logic [3:0] nibble;
   logic begins_number;      // in S_ARG
   assign begins_number = kind.is_number && (piece.digit[0] || (piece.minus && kind.is_signed));
-  assign at_next = state == S_NUMBER ? (piece_ready ? 4'd0 : known ? at + 4'd1 : at) : 4'd1;
+  assign byte_next = state == S_NUMBER ? (piece_ready ? 4'd0 : known ? byte_at + 4'd1 : byte_at) : 4'd1;
   always_ff @(posedge clk) begin
     known <= piece_valid && !piece_ready && room;
     if (room) begin
-      at <= at_next;
-      is_digit <= piece.digit[at_next[2:0]] && at_next != piece.len;
-      nibble <= piece.data[8*at_next[2:0]+:4];
-      is_last <= at_next == piece.len || at_next + 4'd1 == piece.len;
+      byte_at <= byte_next;
+      is_digit <= piece.digit[byte_next[2:0]] && byte_next != piece.len;
+      nibble <= piece.data[8*byte_next[2:0]+:4];
+      is_last <= byte_next == piece.len || byte_next + 4'd1 == piece.len;
     end
   end
   logic [63:0] number_next;
@@ -402,7 +402,7 @@ module text_reader
       number <= number_next;
     end
     counted_field <= field_next;
-    counted_spoilt <= state == S_NUMBER && at != piece.len && !is_digit;
+    counted_spoilt <= state == S_NUMBER && byte_at != piece.len && !is_digit;
     case (state)
       S_COMMAND: begin
         // What has no meaning for an operation stays.

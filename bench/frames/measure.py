@@ -40,7 +40,7 @@ class Setup:
     server_threads: int = 1
     load_threads: int = 2  # each has a queue of the device
     burst: int = 1024  # --frames-burst
-    depth: int = 4  # --frames-depth
+    depth: int = 0  # --frames-depth; 0: the server's choice
     window: int = 1024  # requests of a load thread that are not answered
     rate: float = 0  # requests/s; 0: closed loop
     keys: int = 1_000_000
@@ -118,11 +118,9 @@ class Measurement:
         device = f"ring:{self.ring}" if ring else f"dpdk:net_memif0,role=client,{copies}{self.memif}"
         options = [f"--frames={device}", f"--frames-burst={setup.burst}"]
         options += [f"--frames-queues={setup.load_threads}", f"--frames-threads={setup.server_threads}"]
-        return [
-            *options,
-            f"--frames-depth={setup.depth}",
-            f"--frames-cpus={words(self.cores.server(setup.server_threads))}",
-        ]
+        if setup.depth != 0:
+            options.append(f"--frames-depth={setup.depth}")
+        return [*options, f"--frames-cpus={words(self.cores.server(setup.server_threads))}"]
 
     def server_command(self) -> list[str]:
         setup, beside = self.setup, self.beside

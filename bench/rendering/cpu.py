@@ -184,7 +184,7 @@ def resident_connections() -> str:
 
 
 def last_instructions() -> dict:
-    return read("instructions")[-1]
+    return [row for row in read("instructions") if row["measure"] == "instructions"][-1]
 
 
 @block("instructions")
@@ -194,6 +194,18 @@ def instructions() -> str:
     text = f"{found['compiler']}; parent commit {found['parent_commit']}; {found['date']}. Rows: "
     text += "[instructions.jsonl]({root}bench/results/instructions.jsonl)"
     return table(("load", "instructions a request"), lines) + "\n\n" + note(text)
+
+
+@block("instructions-frames")
+def instructions_of_frames() -> str:
+    """A thread of frames: its own instructions, and those in DPDK's libraries."""
+    found = [row for row in read("instructions") if row["measure"] == "instructions of frames"][-1]
+    figures = found["per_request"]
+    names = [name for name in figures if not name.endswith(", in DPDK")]
+    lines = [(name, f"{figures[name]:.0f}", f"{figures[name + ', in DPDK']:.0f}") for name in names]
+    text = f"`bench/instructions/run --frames`, {found['compiler']}, {found['date']}, "
+    text += "[instructions.jsonl]({root}bench/results/instructions.jsonl)"
+    return table(("load", "ours", "DPDK's"), lines) + "\n\n" + note(text)
 
 
 SCENARIOS = {

@@ -41,6 +41,11 @@ def asked(row: dict) -> str:
     return f"{row['rate'] / 1e6:g}" if row["rate"] else "most"
 
 
+def bursts(row: dict) -> str:
+    """--frames-burst, and --frames-depth where it was given."""
+    return f"{row['burst']:,}" + (f" x {row['depth']}" if row["depth"] else "")
+
+
 def watts(row: dict, name: str = "gpu_watts") -> str:
     return f"{row[name]:.0f}" if row.get(name) else ""
 
@@ -53,7 +58,7 @@ def peak() -> str:
             ENGINES[row["engine"]],
             row["server_threads"],
             row["load_threads"],
-            f"{row['burst']:,} x {row['depth']}",
+            bursts(row),
             millions(row["requests_per_s"]),
             *quantiles(row),
             f"{row['server_cpu_us']:.3f}",
@@ -71,7 +76,7 @@ def rates() -> str:
     lines = [
         (
             ENGINES[row["engine"]],
-            f"{row['burst']:,} x {row['depth']}",
+            bursts(row),
             f"{row['rate'] / 1e6:g}",
             millions(row["requests_per_s"]),
             *quantiles(row),

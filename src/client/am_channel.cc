@@ -15,6 +15,11 @@ using Clock = std::chrono::steady_clock;
 // A head, its body and their end are packed into one message up to this size.
 constexpr size_t kPackedMax = io::kAmEagerMax;
 
+// A longer body goes by rendezvous. Up to here its copy into eager messages takes less time than
+// the server's asking for it.
+constexpr size_t kCopiedMax = size_t{64} << 10;
+static_assert(kCopiedMax < io::kAmWindow);
+
 class AmChannel final : public Channel {
  public:
   AmChannel(AmClient& client, AmStream* stream) : client_(client), stream_(stream) {}
@@ -36,7 +41,7 @@ class AmChannel final : public Channel {
     }
     Result result = send_copy(head, deadline);
     if (result == Result::kOk) {
-      result = body.size > kPackedMax ? send_in_place(body, deadline) : send_copy(body, deadline);
+      result = body.size > kCopiedMax ? send_in_place(body, deadline) : send_copy(body, deadline);
     }
     // The end comes after the body was fetched. So a server that fetches after this call has
     // failed, from memory that the caller uses for something else by then, does not store what it

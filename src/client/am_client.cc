@@ -282,7 +282,7 @@ void AmClient::failed(uint32_t endpoint) {
   AmStream* const stream = stream_of(endpoint);
   if (stream == nullptr) return;
   end(*stream, stream->state_ == AmStream::State::kConnecting
-                   ? "no server answers there, or it is full"
+                   ? "no server answers there, it is full, or it refuses this version of UCX"
                    : "the server has gone");
 }
 

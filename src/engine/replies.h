@@ -14,7 +14,8 @@ namespace warpcache::engine {
 // have.
 inline constexpr uint32_t kReplyFrameMax = 1024;
 
-// Bytes of replies that a stream gets in one batch; its other requests run in the next one.
+// Bytes of replies that a stream gets in one batch; its other requests run in the next one. The CPU
+// engine counts what its requests copy in the store, too.
 inline constexpr uint32_t kEntryReplySlice = 256 * 1024;
 
 // How often a request may find no space after a successful reclaim() (others take it) before the
@@ -26,6 +27,9 @@ inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing 
 
 // The whole answer to a datagram with more administrative commands than run: see admin_budget.h.
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
+
+// Or that changes more bytes of long values than a turn allows.
+inline constexpr char kDatagramCopies[] = "SERVER_ERROR too many changes of long values\r\n";
 
 // For `stats detail`.
 inline bool counts_as_hit(protocol::Outcome outcome) {

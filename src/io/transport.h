@@ -141,6 +141,7 @@ struct RxNext {
                           // milliseconds, and need not
   bool close = false;     // close when the spans are sent
   bool refused = false;   // with close: CloseReason::kError, the client has not asked for it
+  bool in_value = false;  // the stream's next bytes are the rest of a value, kept or discarded
   bool values_wait = false;     // what follows waits for RxChunk::value_memory_max
   uint32_t values_refused = 0;  // values that exceed it alone
   // If not empty, the stream's next bytes go directly here; RxChunk::body_received is their number.

@@ -121,15 +121,12 @@ void AuthFile::count_failure(uint64_t source, Clock::time_point now) const {
   }
 }
 
+// The first blank ends the name; all behind it is the password, further blanks too.
 AuthResult AuthFile::compare(std::string_view token) const {
   const size_t user_end = token.find(' ');
-  if (user_end == std::string_view::npos || user_end == 0) return AuthResult::kBadFormat;
-  const size_t password_begin = token.find_first_not_of(' ', user_end);
-  if (password_begin == std::string_view::npos) return AuthResult::kBadFormat;
-  const std::string_view user = token.substr(0, user_end);
-  std::string_view password = token.substr(password_begin);
-  password = password.substr(0, password.find_last_not_of(' ') + 1);
-  return matches(user, password) ? AuthResult::kAccepted : AuthResult::kRefused;
+  if (user_end == std::string_view::npos) return AuthResult::kBadFormat;
+  return matches(token.substr(0, user_end), token.substr(user_end + 1)) ? AuthResult::kAccepted
+                                                                        : AuthResult::kRefused;
 }
 
 bool AuthFile::matches(std::string_view user, std::string_view password,

@@ -25,15 +25,27 @@ TEST(AuthFile, ChecksNamesAndPasswords) {
   EXPECT_EQ(file.check("u p", 1), AuthResult::kAccepted);
   EXPECT_EQ(file.check("v q:r", 1), AuthResult::kAccepted);
   EXPECT_EQ(file.check("u second", 1), AuthResult::kAccepted);
-  EXPECT_EQ(file.check("u  p ", 1), AuthResult::kAccepted);  // as memcached: blanks separate
   for (const char* const wrong :
-       {"u q", "u", "v p", "v q", "U p", "u pp", "u p p", "uu p", "x p"}) {
+       {"u q", "u", "v p", "v q", "U p", "u pp", "u p p", "uu p", "x p", "u  p", "u p ", " u p"}) {
     EXPECT_NE(file.check(wrong, 1), AuthResult::kAccepted) << wrong;
   }
   EXPECT_EQ(file.check("u q", 1), AuthResult::kRefused);
   EXPECT_EQ(file.check(std::string("u p\0", 4), 1), AuthResult::kRefused);
-  for (const char* const malformed : {"", "u", "u ", " p", " ", "u:p"}) {
+  for (const char* const malformed : {"", "u", "u:p", "u\tp"}) {
     EXPECT_EQ(file.check(malformed, 1), AuthResult::kBadFormat) << malformed;
+  }
+}
+
+// As memcached 1.6.45: after the first blank, every byte is of the password.
+TEST(AuthFile, BlanksAreOfThePassword) {
+  AuthFile file;
+  ASSERT_EQ(file.parse("u: p\nv:p \nw:  \nx: p  q \r\ny:\tp\n z:p\nz :p\n\tt:p\n", "f"), "");
+  for (const char* const right : {"u  p", "v p ", "w   ", "x  p  q ", "y \tp", "\tt p"}) {
+    EXPECT_EQ(file.check(right, 1), AuthResult::kAccepted) << right;
+  }
+  for (const char* const wrong : {"u p", "v p", "w ", "w  ", "x p  q", "x  p q ", "y p", " z p",
+                                  "z  p", "z p", "t p", "u ", " ", " p"}) {
+    EXPECT_EQ(file.check(wrong, 1), AuthResult::kRefused) << wrong;
   }
 }
 

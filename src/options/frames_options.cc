@@ -77,6 +77,19 @@ bool set_ucx_client_memory(OptionDraft& draft, std::string_view value) {
   return number.has_value();
 }
 
+bool set_ucx_transports(OptionDraft& draft, std::string_view value) {
+  constexpr size_t kLengthMax = 200;
+  constexpr std::string_view kTaken = "abcdefghijklmnopqrstuvwxyz0123456789_,";
+  const std::string_view names = value.substr(value.starts_with('^') ? 1 : 0);  // ^: all but these
+  if (names.empty() || names.size() > kLengthMax || names.front() == ',' || names.back() == ',' ||
+      names.find(",,") != std::string_view::npos ||
+      names.find_first_not_of(kTaken) != std::string_view::npos) {
+    return false;
+  }
+  draft.options.listen.ucx_transports = value;
+  return true;
+}
+
 bool set_ucx_one_sided(OptionDraft& draft, std::string_view value) {
   constexpr int64_t kSlotsMax = 1 << 20;
   const auto number = read_number(value, 1, kSlotsMax);
@@ -89,6 +102,7 @@ std::string finish_ucx(OptionDraft& draft) {
   uint64_t& bytes = options.listen.ucx_client_bytes;
   if (!options.listen.ucx.has_value()) {
     if (options.listen.ucx_slots != 0) return "--ucx-one-sided needs --ucx.";
+    if (!options.listen.ucx_transports.empty()) return "--ucx-transports needs --ucx.";
     return bytes == 0 ? "" : "--ucx-client-memory needs --ucx.";
   }
   if (options.listen.ucx_slots != 0) {

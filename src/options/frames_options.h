@@ -20,6 +20,9 @@ bool set_ucx(OptionDraft& draft, std::string_view value);
 // --ucx-client-memory: megabytes. An ApplyOption.
 bool set_ucx_client_memory(OptionDraft& draft, std::string_view value);
 
+// --ucx-transports: a list of names. An ApplyOption.
+bool set_ucx_transports(OptionDraft& draft, std::string_view value);
+
 // --ucx-one-sided: a number of items. An ApplyOption.
 bool set_ucx_one_sided(OptionDraft& draft, std::string_view value);
 

@@ -51,6 +51,7 @@ enum LongOnly : int {
   kUcx,
   kUcxClientMemory,
   kUcxOneSided,
+  kUcxTransports,
   kMetrics,
   kAccess,
   kDoctor,
@@ -342,7 +343,7 @@ const Spec kSpecs[] = {
      [](Draft& d, View v) { return set_u32(d.options.frames_depth, v, 1, kFramesDepthMax); },
      "a number from 1 to 8", "",
      "bursts that the GPU has at a time, of each thread: more\nfor latency, fewer for rate "
-     "(default: 4)"},
+     "(default: 4; up to 8 with\na persistent kernel and few threads)"},
     {kFramesCpus, "frames-cpus", "list", set_frames_cpus, "numbers of CPUs, as 1,4-7", "",
      "CPUs for the threads of the DPDK device, one each"},
     {kFramesKernel, "frames-kernel", "name", set_frames_kernel, "NAME or NAME,ADDRESS/BITS", "",
@@ -363,6 +364,10 @@ const Spec kSpecs[] = {
     {kUcxOneSided, "ucx-one-sided", "num", set_ucx_one_sided, "a number from 1 to 1048576", "",
      "an experiment: the number of copies of small items in memory\nthat UCX clients read by "
      "themselves"},
+    {kUcxTransports, "ucx-transports", "list", set_ucx_transports,
+     "names of UCX's transports, as tcp or posix,tcp", "",
+     "the transports that UCX may use (default: UCX_TLS, or UCX's\nchoice without sysv); tcp: no "
+     "memory is shared with clients"},
     {kAccess, "access", "file",
      [](Draft& d, View v) { return set_text(d.options.server.access_file, v); },
      "the path of a file", "",

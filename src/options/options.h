@@ -59,6 +59,7 @@ struct ListenOptions {
   std::string port_filename;             // MEMCACHED_PORT_FILENAME; empty: none
   std::optional<ListenAddress> ucx;      // --ucx: active messages
   uint64_t ucx_client_bytes = 0;         // --ucx-client-memory; 0: settle() chooses
+  std::string ucx_transports = {};       // --ucx-transports; empty: UCX_TLS, or UCX's choice
   uint32_t ucx_slots = 0;                // --ucx-one-sided, a power of two; 0: none
   std::optional<ListenAddress> metrics;  // --metrics
 };
@@ -230,7 +231,8 @@ struct Options {
   ListenOptions listen;
   std::vector<FramesOptions> frames;
   uint32_t frames_burst = 0;  // --frames-burst: the most frames of a burst; 0: the engine's choice
-  uint32_t frames_depth = 4;  // --frames-depth: bursts that a CUDA engine has at a time
+  // --frames-depth: bursts that a CUDA engine has at a time; 0: the server's choice
+  uint32_t frames_depth = 0;
   // Threads that serve ports of frames.
   uint32_t frame_threads() const {
     uint32_t threads = 0;

@@ -573,6 +573,7 @@ TEST(Options, HelpNamesEveryOption) {
                                  "    --ucx=<addr>",
                                  "    --ucx-client-memory=<num>",
                                  "    --ucx-one-sided=<num>",
+                                 "    --ucx-transports=<list>",
                                  "    --engine=<name>",
                                  "    --gpu=<num>",
                                  "    --gpu-mode=<name>",

@@ -48,6 +48,17 @@ TEST(UcxOptions, WhatAClientMayHold) {
   refuse_with_ucx({"--ucx-client-memory=3"}, "--ucx-client-memory needs --ucx.", false);
 }
 
+TEST(UcxOptions, TransportsOfTheOperatorsChoice) {
+  EXPECT_EQ(messages_with({}).ucx_transports, "");
+  for (const char* value : {"tcp", "posix,tcp", "^sysv", "rc_v"}) {
+    EXPECT_EQ(messages_with({std::string("--ucx-transports=") + value}).ucx_transports, value);
+  }
+  for (const char* value : {"", "^", ",tcp", "tcp,", "tcp,,posix", "TCP", "tcp;x", "a b"}) {
+    refuse_with_ucx({std::string("--ucx-transports=") + value}, "names of UCX's transports");
+  }
+  refuse_with_ucx({"--ucx-transports=tcp"}, "--ucx-transports needs --ucx.", false);
+}
+
 TEST(UcxOptions, CopiesForReadsOfOneSide) {
   EXPECT_EQ(messages_with({}).ucx_slots, 0u);
   EXPECT_EQ(messages_with({"--ucx-one-sided=1"}).ucx_slots, 1u);

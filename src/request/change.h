@@ -54,6 +54,19 @@ WC_HD inline void publish_emptied(const Context& context, const protocol::Reques
   pair.publish(*context.thread, empty, found);
 }
 
+// As memcached 1.6.45: an item that is only marked is no hit, and a wrong CAS id no miss, except
+// with md.
+WC_HD inline void count_delete(const Context& context, const protocol::Request& request,
+                               protocol::Outcome outcome) {
+  if (outcome == protocol::Outcome::kDeleted) {
+    const bool marks = (request.bits & protocol::kInvalidate) != 0;
+    if (!marks) context.counters->add(Counter::kDeleteHits);
+  } else if (outcome == protocol::Outcome::kNotFound ||
+             request.protocol == protocol::Protocol::kMeta) {
+    context.counters->add(Counter::kDeleteMisses);
+  }
+}
+
 }  // namespace detail
 
 WC_HD inline Status execute_delete(const Context& context, RequestState& state,
@@ -70,6 +83,7 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
     store::LockedPair pair(context.store, request.hash, state.hint);
     const store::Found found = pair.find(key, state.hint);
     if (!found || !pair.alive(*found.item, context.clock.now)) {
+      count_dead(context, found);
       result.outcome = protocol::Outcome::kNotFound;
     } else if (detail::cas_differs(request, *found.item)) {
       result.outcome = protocol::Outcome::kExists;
@@ -86,8 +100,7 @@ WC_HD inline Status execute_delete(const Context& context, RequestState& state,
     }
   }
   if (empty) context.store.abandon(*context.thread, empty);
-  const bool hit = result.outcome == protocol::Outcome::kDeleted;
-  context.counters->add(hit ? Counter::kDeleteHits : Counter::kDeleteMisses);
+  detail::count_delete(context, request, result.outcome);
   return Status::kOk;
 }
 
@@ -102,6 +115,8 @@ WC_HD inline Status execute_touch(const Context& context, const RequestState& st
     store::record_hit(found, context.clock.now);
     result.cas = found.item->load_cas();
     result.client_flags = found.item->client_flags;
+  } else {
+    count_dead(context, found);
   }
   result.outcome = alive ? protocol::Outcome::kTouched : protocol::Outcome::kNotFound;
   context.counters->add(Counter::kCmdTouch);
@@ -194,6 +209,7 @@ WC_HD inline DeltaStep change_number(const Context& context, const protocol::Req
     number = apply_delta(request.op, number, request.delta);
     old_size = found.item->value_size;
   } else if ((request.bits & protocol::kVivify) == 0) {
+    count_dead(context, found);
     result.outcome = protocol::Outcome::kNotFound;
     return DeltaStep::kDone;
   }
@@ -218,6 +234,11 @@ WC_HD inline DeltaStep change_number(const Context& context, const protocol::Req
   write_number(context, item, number);
   result.ttl = seconds_left(times.shown, context.clock);
   fill_number(item, number, result);
+  if (alive) {
+    count_delta(context, request.op, true);
+  } else {
+    count_dead(context, found);
+  }
   pair.publish(*context.thread, space.allocation, found);
   // An arithmetic command does not count as an access.
   if (alive) item.store_access_time(found.item->load_access_time());
@@ -252,9 +273,8 @@ WC_HD inline Status execute_delta(const Context& context, RequestState& state,
     if (space.allocation) context.store.abandon(*context.thread, space.allocation);
     space.allocation = {};
     if (step == detail::DeltaStep::kDone) {
-      const bool hit = result.outcome == protocol::Outcome::kNumber;
       const bool miss = result.outcome == protocol::Outcome::kNotFound;
-      if (hit || miss) detail::count_delta(context, request.op, hit);
+      if (miss) detail::count_delta(context, request.op, false);
       return Status::kOk;
     }
   }

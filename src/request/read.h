@@ -16,14 +16,17 @@ namespace warpcache::request {
 
 namespace detail {
 
+// As memcached 1.6.45: what touches is no get, except an mg that misses.
 WC_HD inline void count_read(const Context& context, const protocol::Request& request, bool hit) {
   Counters& counters = *context.counters;
-  counters.add(Counter::kCmdGet);
-  if ((request.bits & protocol::kTouchBit) != 0) {
+  const bool touches = (request.bits & protocol::kTouchBit) != 0;
+  if (touches && (hit || request.protocol != protocol::Protocol::kMeta)) {
     counters.add(Counter::kCmdTouch);
     counters.add(hit ? Counter::kTouchHits : Counter::kTouchMisses);
+  } else {
+    counters.add(Counter::kCmdGet);
+    counters.add(hit ? Counter::kGetHits : Counter::kGetMisses);
   }
-  counters.add(hit ? Counter::kGetHits : Counter::kGetMisses);
 }
 
 // This mg gets the recache token: once for each item that is stale or about to expire.
@@ -175,6 +178,7 @@ WC_HD inline Status execute_read(const Context& context, RequestState& state,
     if (alive) {
       detail::read_found(context, state, found, true, result);
     } else if (vivify) {
+      count_dead(context, found);
       detail::publish_stub(context, state, pair, found, stub, result);
       stub = {};
     } else {

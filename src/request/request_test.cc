@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "request/testing/dialogue.h"
 
@@ -210,6 +211,60 @@ TEST_F(RequestTest, MegabyteValues) {
   EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1000003\r\n" + big + "end\r\nEND\r\n");
   EXPECT_EQ(say("prepend a 0 0 3\r\npre\r\n"), "STORED\r\n");
   EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1000006\r\npre" + big + "end\r\nEND\r\n");
+}
+
+// As memcached 1.6.45 counts them.
+TEST_F(RequestTest, EachCommandCounts) {
+  const std::string live = "set k 0 0 1\r\n5\r\n";
+  const std::string dead = "set k 0 -1 1\r\n5\r\n";
+  const std::string none = live + "delete k\r\n";  // an expired item would stay
+  using C = Counter;
+  const struct {
+    std::string before;
+    std::string command;
+    std::vector<Counter> counts;
+  } cases[] = {
+      {live, "get k\r\n", {C::kCmdGet, C::kGetHits}},
+      {none, "get k\r\n", {C::kCmdGet, C::kGetMisses}},
+      {dead, "get k\r\n", {C::kCmdGet, C::kGetMisses, C::kGetExpired}},
+      {live, "gat 0 k\r\n", {C::kCmdTouch, C::kTouchHits}},
+      {none, "gats 0 k\r\n", {C::kCmdTouch, C::kTouchMisses}},
+      {dead, "gat 0 k\r\n", {C::kCmdTouch, C::kTouchMisses, C::kGetExpired}},
+      {live, "mg k T0\r\n", {C::kCmdMeta, C::kCmdTouch, C::kTouchHits}},
+      {none, "mg k T0\r\n", {C::kCmdMeta, C::kCmdGet, C::kGetMisses}},
+      {none, "mg k N9\r\n", {C::kCmdMeta, C::kCmdGet, C::kGetMisses}},
+      {dead, "mg k N9\r\n", {C::kCmdMeta, C::kCmdGet, C::kGetMisses, C::kGetExpired}},
+      {live, "touch k 0\r\n", {C::kCmdTouch, C::kTouchHits}},
+      {dead, "touch k 0\r\n", {C::kCmdTouch, C::kTouchMisses, C::kGetExpired}},
+      {dead, "set k 0 0 1\r\nx\r\n", {C::kCmdSet, C::kGetExpired}},
+      {dead, "add k 0 0 1\r\nx\r\n", {C::kCmdSet, C::kGetExpired}},
+      {dead, "replace k 0 0 1\r\nx\r\n", {C::kCmdSet, C::kGetExpired}},
+      {dead, "append k 0 0 1\r\nx\r\n", {C::kCmdSet, C::kGetExpired}},
+      {dead, "cas k 0 0 1 1\r\nx\r\n", {C::kCmdSet, C::kCasMisses, C::kGetExpired}},
+      {dead, "ms k 1 MA N9\r\nx\r\n", {C::kCmdMeta, C::kCmdSet, C::kGetExpired}},
+      {live, "set k 0 0 1\r\nxyz12\r\n", {C::kCmdSet}},
+      {live, "delete k\r\n", {C::kDeleteHits}},
+      {dead, "delete k\r\n", {C::kDeleteMisses, C::kGetExpired}},
+      {live, "md k I\r\n", {C::kCmdMeta}},
+      {live, "md k x\r\n", {C::kCmdMeta, C::kDeleteHits}},
+      {live, "md k C1\r\n", {C::kCmdMeta, C::kDeleteMisses}},
+      {live, "incr k 1\r\n", {C::kIncrHits}},
+      {dead, "decr k 1\r\n", {C::kDecrMisses, C::kGetExpired}},
+      {none, "ma k N0\r\n", {C::kCmdMeta}},
+      {dead, "ma k N0\r\n", {C::kCmdMeta, C::kGetExpired}},
+      {live, "ma k MD\r\n", {C::kCmdMeta, C::kDecrHits}},
+  };
+  for (const auto& [before, command, counts] : cases) {
+    say(none + before);
+    const Counters then = dialogue_.counters();
+    say(command);
+    uint64_t expected[static_cast<int>(C::kCount)] = {};
+    for (const Counter counter : counts) ++expected[static_cast<int>(counter)];
+    for (int i = 0; i < static_cast<int>(C::kCount); ++i) {
+      EXPECT_EQ(dialogue_.counters().value[i] - then.value[i], expected[i])
+          << before << command << "counter " << i;
+    }
+  }
 }
 
 }  // namespace

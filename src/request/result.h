@@ -90,7 +90,8 @@ WC_HD inline Status fail_store(const Context& context, Status status, protocol::
   return Status::kOk;
 }
 
-// Counts a miss on an expired or flushed item.
+// Counts a request of any kind that finds an expired or flushed item, as memcached does. `found`
+// may be empty; otherwise it is not alive.
 WC_HD inline void count_dead(const Context& context, const store::Found& found) {
   if (!found) return;
   const bool flushed = context.store.flushed(*found.item);

@@ -71,6 +71,8 @@ namespace detail {
 WC_HD inline void execute_refused(const Context& context, const protocol::Request& request,
                                   protocol::Result& result) {
   if (request.status == Status::kTooLarge) context.counters->add(Counter::kStoreTooLarge);
+  // As memcached: the body has come, and a store is counted before its line end is checked.
+  if (request.status == Status::kBadDataChunk) context.counters->add(Counter::kCmdSet);
   if (request.status == Status::kOutOfMemory) context.counters->add(Counter::kStoreNoMemory);
   if ((request.bits & protocol::kDropOld) != 0) drop_old_value(context, request);
   set_error(result, request.status);

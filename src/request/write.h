@@ -162,6 +162,7 @@ WC_HD inline Step publish_if_still(const Context& context, const protocol::Reque
   decision = decide(request, old);
   if (decision != Decision::kStore && decision != Decision::kStoreStale) return Step::kDone;
   if (is_concatenation(request.op) && old != seen) return Step::kAgain;
+  if (current && !alive) count_dead(context, store::Found{current.item, current.set, current.way});
   result.cas = finish_item(context, request, decision, old, *allocation.item);
   result.value_size = allocation.item->value_size;
   pair.publish(*context.thread, allocation, store::Found{current.item, current.set, current.way});
@@ -216,6 +217,7 @@ WC_HD inline uint64_t publish_prepared_set(const Context& context, const Request
   store::LockedPair pair(context.store, request.hash, state.hint);
   const store::Found current = pair.find(context.key(request), state.hint);
   const bool alive = current && pair.alive(*current.item, context.clock.now);
+  if (current && !alive) count_dead(context, current);
   const uint64_t cas = new_cas(context, request, alive ? current.item->load_cas() : 0);
   store_relaxed(&item->cas, cas);
   pair.publish_counted(*context.thread, item, current);
@@ -268,6 +270,7 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
     detail::Decision decision = detail::decide(request, old);
     if (decision != detail::Decision::kStore && decision != detail::Decision::kStoreStale) {
       context.counters->add(Counter::kCmdSet);
+      if (found && !alive) count_dead(context, found);
       detail::finish_store(context, request, decision, found, result);
       return Status::kOk;
     }

@@ -11,7 +11,9 @@
 
 #include "engine/cuda/cuda_engine.h"
 #include "engine/failover_engine.h"
+#include "io/frames/dpdk/dpdk_ports.h"
 #include "server/cpu_backend.h"
+#include "server/frames_depth.h"
 #include "store/cuda/cuda_store.h"
 #include "worker/worker.h"
 
@@ -68,6 +70,7 @@ class CudaBackend final : public Backend {
 
  private:
   CudaEngineConfig engine_config() const;
+  uint32_t frames_depth() const;
   void failed(const std::string& why);
   std::unique_ptr<engine::Engine> make_spare(engine::AdminHandler& admin,
                                              const request::Counters** counters);
@@ -127,10 +130,28 @@ CudaEngineConfig CudaBackend::engine_config() const {
   config.cas_enabled = options_.store.use_cas;
   config.jobs.blocks_max = config_.blocks_per_engine;
   config.jobs.persistent = options_.gpu.mode == GpuMode::kPersistent;
-  config.packet_bursts = options_.frames_depth;
+  config.packet_bursts = frames_depth();
   config.jobs.edge = edge_.get();
   config.batches = config.jobs.stays() ? 1 : kBatchesByLaunches;
   return config;
+}
+
+uint32_t CudaBackend::frames_depth() const {
+  if (options_.frames_depth != 0) return options_.frames_depth;
+  if (options_.frames.empty() || options_.gpu.mode != GpuMode::kPersistent) return kFramesDepthMin;
+  FramesDepthFacts facts;
+  facts.threads = options_.frame_threads();
+  facts.other_kernels = options_.server.threads;
+  facts.multiprocessors = device_.multiprocessors;
+  if (options_.frames_burst != 0) facts.burst = options_.frames_burst;
+  facts.buffers = ~0u;
+  for (const FramesOptions& one : options_.frames) {
+    using Kind = FramesOptions::Kind;
+    const bool has_buffers = one.kind == Kind::kDpdk || one.kind == Kind::kRing;
+    const uint32_t queues = has_buffers ? one.queues / std::min(one.threads, one.queues) : 0;
+    facts.buffers = std::min(facts.buffers, queues * io::kDpdkQueueBuffers);
+  }
+  return default_frames_depth(facts);
 }
 
 std::string CudaBackend::make_engine(engine::AdminHandler& admin, WorkerEngine* out) {

@@ -379,8 +379,9 @@ std::unique_ptr<engine::Engine> Server::settled(std::unique_ptr<engine::Engine> 
 std::string Server::open_messages() {
   const auto& ucx = options_.listen.ucx;
   if (!ucx.has_value()) return "";
-  std::string failure = io::open_ucx_ports(
-      {ucx->host, ucx->port, options_.server.threads, one_sided_ != nullptr}, &message_ports_);
+  std::string failure = io::open_ucx_ports({ucx->host, ucx->port, options_.server.threads,
+                                            one_sided_ != nullptr, options_.listen.ucx_transports},
+                                           &message_ports_);
   if (!failure.empty() || one_sided_ == nullptr) return failure;
   one_sided_->start(backend_->nic_cache_access());
   return one_sided_->open(*message_ports_[0]);

@@ -236,6 +236,7 @@ void ServerStats::add_messages(admin::StatsSnapshot& snapshot) const {
       {"ucx_copied_bytes", &io::AmCounters::copied_bytes},
       {"ucx_pinned_bytes", &io::AmCounters::pinned_bytes},
       {"ucx_refused", &io::AmCounters::refused},
+      {"ucx_other_terms", &io::AmCounters::other_terms},
       {"ucx_broken_rules", &io::AmCounters::broken_rules},
       {"ucx_failed", &io::AmCounters::failed},
       {"ucx_restarts", &io::AmCounters::restarts},

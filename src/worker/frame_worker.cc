@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/frame_worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kWaitMs = 1000;
 // Replies that a port gets at a time: those of a large burst would leave the cache in between.
-constexpr size_t kRepliesAtOnce = 64;
+constexpr uint32_t kRepliesAtOnce = io::RepliesBeside::kBesideMax;
 // The shortest request that is answered: memcached's header, a letter and a line end.
 constexpr uint64_t kRequestPayloadMin = protocol::kUdpHeaderSize + 2;
 
@@ -135,16 +136,34 @@ void FrameWorker::finish(Burst& burst) {
   replies_.clear();
   passed_on_.clear();
   if (burst.packets.rung_by_peer) burst.packets.count = port_.peer_frames(burst.buffer);
-  for (uint32_t i = 0; i < burst.packets.count; ++i) {
-    if (!add_short_reply(burst, i)) finish_packet(burst, i);
-    if (replies_.size() >= kRepliesAtOnce) send_replies(burst);
+  for (uint32_t begin = 0; begin < burst.packets.count; begin += kRepliesAtOnce) {
+    const uint32_t count = std::min(burst.packets.count - begin, kRepliesAtOnce);
+    if (!send_beside(burst, begin, count)) send_each(burst, begin, count);
   }
-  send_replies(burst);
   port_.counters().replies_dropped.add(burst.packets.replies_dropped);
   if (!passed_on_.empty()) {
     port_.pass_on(passed_on_.data(), static_cast<uint32_t>(passed_on_.size()));
   }
   port_.take_back(burst.buffer);
+}
+
+// Sends the usual replies: each is one frame beside its request, and so short that whoever that is
+// from may have it. False: one is another, and none was sent.
+bool FrameWorker::send_beside(const Burst& burst, uint32_t begin, uint32_t count) {
+  if (burst.packets.frame_room == 0) return false;
+  const io::RepliesBeside replies = {burst.buffer.number, burst.packets.results, begin, count,
+                                     short_reply_max_};
+  if (!port_.send_beside(replies)) return false;
+  port_.counters().requests.add(count);
+  return true;
+}
+
+void FrameWorker::send_each(const Burst& burst, uint32_t begin, uint32_t count) {
+  for (uint32_t i = begin; i < begin + count; ++i) {
+    if (!add_short_reply(burst, i)) finish_packet(burst, i);
+    if (replies_.size() >= kRepliesAtOnce) send_replies(burst);
+  }
+  send_replies(burst);
 }
 
 void FrameWorker::send_replies(const Burst& burst) {

@@ -58,6 +58,8 @@ class FrameWorker {
 
   void begin(Burst& burst);
   void finish(Burst& burst);
+  bool send_beside(const Burst& burst, uint32_t begin, uint32_t count);
+  void send_each(const Burst& burst, uint32_t begin, uint32_t count);
   void send_replies(const Burst& burst);
   bool add_short_reply(const Burst& burst, uint32_t packet);
   void finish_packet(const Burst& burst, uint32_t packet);

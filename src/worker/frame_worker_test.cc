@@ -92,6 +92,23 @@ TEST_F(FramePipeline, EndsWithTheFrames) {
   EXPECT_EQ(replies(), (std::vector<std::string>{"6: DELETED\r\n"}));
 }
 
+// Bursts of four frames. Those with usual replies only are sent without descriptors; the order
+// stays.
+TEST_F(FramePipeline, RepliesBesideTheirRequests) {
+  port_.set_frame_room(2048);
+  add(1, "set a 5 0 3\r\nabc\r\n");
+  for (uint16_t id = 2; id < 6; ++id) add(id, "get a\r\n", {}, id);
+  add(6, "get a b\r\n");
+  add(7, "get none\r\n");
+  const std::string hit = "VALUE a 5 3\r\nabc\r\nEND\r\n";
+  EXPECT_EQ(replies(),
+            (std::vector<std::string>{"1: STORED\r\n", "2: " + hit, "3: " + hit, "4: " + hit,
+                                      "5: " + hit, "6: " + hit, "7: END\r\n"}));
+  EXPECT_EQ(times_, (std::vector<uint64_t>{0, 2, 3, 4, 5, 0, 0}));
+  EXPECT_EQ(port_.sent_beside(), 4u);
+  EXPECT_EQ(port_.counters().requests.get(), 7u);
+}
+
 TEST_F(FramePipeline, PinnedValuesAreCutIntoDatagrams) {
   const std::string value(60'000, 'v');
   add(1, "set large 0 0 60000\r\n" + value + "\r\n");

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "engine/watch.h"
 #include "io/transport.h"
+#include "protocol/binary.h"
 #include "protocol/framing/frame_types.h"
 
 namespace warpcache::worker {
@@ -72,6 +73,14 @@ inline Session& session_of(io::SessionStorage& storage) {
 }
 inline const Session& session_of(const io::SessionStorage& storage) {
   return *reinterpret_cast<const Session*>(storage.bytes);
+}
+
+// Whether the stream's next bytes are the rest of a value. `need` is RxNext::need; that of an
+// unfinished binary header tells of no value.
+inline bool is_in_value(const Session& session, uint32_t need) {
+  const bool header =
+      session.frame.protocol == protocol::kProtocolBinary && need <= protocol::kBinaryHeaderSize;
+  return session.incoming_body != 0 || session.frame.swallow != 0 || (need != 0 && !header);
 }
 
 // A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at

@@ -465,6 +465,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next.refused = session.refused;
     plan.next.long_reply = long_reply;
   }
+  plan.next.in_value = is_in_value(session, plan.next.need);
   plan.next.values_refused = plan.bodies_refused;
   if (WC_UNLIKELY(chunk.value_memory_max != 0 && plan.entry != kNoEntry)) {
     const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];

@@ -28,7 +28,7 @@ from harness.servers import start_server
 ETHERNET = 1
 # As in linux/if_ether.h, linux/if_packet.h and asm-generic/socket.h.
 ETH_P_ALL, SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID, SO_RCVBUFFORCE = 3, 263, 8, 0x10, 33
-RING_MEGABYTES = 50  # of a server with one queue
+RING_MEGABYTES = 66  # of a server with one queue
 XDP_MTU = 3000  # the kernel's own buffers for AF_XDP take less
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
 FRAME_HEAD = struct.Struct("<IIII")

@@ -29,8 +29,8 @@ def require_ucx() -> None:
 
 
 def environment(transports: str) -> dict[str, str]:
-    """`shm` is UCX's own choice between processes of one machine."""
-    return {"UCX_LOG_FILE": "stderr", **({"UCX_TLS": "tcp"} if transports == "tcp" else {})}
+    """`shm` is UCX's own choice between processes of one machine; else a list of its transports."""
+    return {"UCX_LOG_FILE": "stderr", **({"UCX_TLS": transports} if transports != "shm" else {})}
 
 
 def find_ucx_program(name: str) -> Path:

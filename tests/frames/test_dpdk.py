@@ -269,16 +269,38 @@ def test_requests_that_fit_into_no_frame(memif_server, tmp_path):
 KILLS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 3
 
 
+def kill_a_peer(server: Server, sock: socket.socket, folder: Path) -> None:
+    """When it has been served."""
+    before = frames_stats(sock, "frames_sent", 0)["frames_sent"]
+    command = generator(server, folder, "--seconds", "1000", "--keys", "100", "--no-verify")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
+        after = frames_stats(sock, "frames_sent", before + 1000)["frames_sent"]
+        peer.kill()
+    (folder / "memif").unlink()
+    assert after >= before + 1000
+
+
+@pytest.fixture
+def zero_copy_server(tmp_path):
+    require_dpdk()
+    device = memif("client", tmp_path) + ",zero-copy=yes,rsize=12"  # half of the buffers
+    server = start_server(require_target("warpcached"), ("--udp-allow=10.0.0.0/8", device))
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.mark.long
+def test_zero_copy_peer_killed_and_restarted(zero_copy_server, tmp_path):
+    """Huge pages or not. DPDK's driver keeps the buffers in its rings and closes the memory when a peer goes."""
+    with zero_copy_server.connect() as sock:
+        for _ in range(KILLS):
+            kill_a_peer(zero_copy_server, sock, tmp_path)
+
+
 def test_peer_killed_and_restarted(memif_server, tmp_path):
     with memif_server.connect() as sock:
         for _ in range(KILLS):
-            before = frames_stats(sock, "frames_requests", 0)["frames_requests"]
-            command = generator(memif_server, tmp_path, "--seconds", "1000", "--keys", "100", "--no-verify")
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
-                after = frames_stats(sock, "frames_requests", before + 1000)["frames_requests"]
-                peer.kill()
-            (tmp_path / "memif").unlink()
-            assert after >= before + 1000
+            kill_a_peer(memif_server, sock, tmp_path)
         assert ask(sock, b"version\r\n").startswith(b"VERSION ")
 
 

@@ -23,7 +23,7 @@ from harness.servers import Server, start_server
 from .support import frames_stats
 
 KILLS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 3
-MEGABYTES = {1: RING_MEGABYTES, 3: 134}  # by the server's queues
+MEGABYTES = {1: RING_MEGABYTES, 3: 182}  # by the server's queues
 
 
 def name() -> str:

@@ -351,6 +351,8 @@ def dropped_frames():
     yield "nothing in the datagram", frame(b""), "malformed"
     yield "half a memcached header", frame(memcached_header(1)[:4]), "malformed"
     yield "nothing behind the memcached header", frame(memcached_header(1)), "malformed"
+    for size in (1, 8, 16, 23):
+        yield f"{size} bytes of a binary header", frame(memcached_header(1) + b"\x80\x02\0\1\x08\0\0\0\0\0\0\x0a".ljust(24, b"\0")[:size]), "request"
     yield "first datagram of several", frame(memcached_header(1, 0, 2) + b"get k\r\n"), "malformed"
     yield "second datagram of several", frame(memcached_header(1, 1, 2) + b"get k\r\n"), "malformed"
     yield "no datagrams at all", frame(memcached_header(1, 0, 0) + b"get k\r\n"), "malformed"

@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 #include <vector>
 
@@ -81,6 +82,28 @@ TEST(SimtBlock, WhoRestsLetsTheOthersGoOn) {
     lock = 0;
   });
   EXPECT_EQ(holders, kThreads);
+}
+
+// One lane looks whether something has come, and tells the others: the host's thread sleeps
+// meanwhile.
+TEST(SimtBlock, AWarpThatPollsTakesNoProcessor) {
+  const auto processor_time = [] {
+    timespec now{};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto waited = std::chrono::milliseconds(200);
+  const auto used_before = processor_time();
+  const auto end = std::chrono::steady_clock::now() + waited;
+  run_block([&] {
+    while (true) {
+      const bool over = me() % kWarpSize == 0 && std::chrono::steady_clock::now() >= end;
+      if (me() % kWarpSize == 0 && !over) rest();
+      const uint64_t* const words = exchange_in_warp(~0u, over ? 1 : 0, Together::kShuffle);
+      if (words[0] != 0) return;
+    }
+  });
+  EXPECT_LT(processor_time() - used_before, waited / 2);
 }
 
 TEST(SimtBlock, ARunnerRunsBlocksOfAnySize) {

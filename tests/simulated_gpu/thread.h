@@ -19,8 +19,9 @@ struct Place {
   uint32_t grid_size = 0;
 };
 
-// Of the running thread.
-const Place& place();
+// Of the running thread. Read at each use of threadIdx and the like.
+extern thread_local const Place* running_place __attribute__((tls_model("initial-exec")));
+inline const Place& place() { return *running_place; }
 
 // May let another thread of the block continue: at random, so that threads meet in many orders.
 void pass();

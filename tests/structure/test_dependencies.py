@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from source_tree import REPO_ROOT, cpp_files, read
+from source_tree import REPO_ROOT, all_files, cpp_files, read
 
 # Each part and the other parts whose headers it may include.
 REQUEST = {"base", "net", "protocol", "store", "request"}
@@ -164,3 +164,13 @@ def test_tests_and_benchmarks_do_not_import_each_other(folder):
 def test_the_check_of_foreign_paths_itself():
     assert FOREIGN_PATH["tests"].search('sys.path.insert(0, str(ROOT / "be' + 'nch" / "memory"))')
     assert not FOREIGN_PATH["bench"].search('sys.path.insert(0, str(ROOT / "testing"))')
+
+
+@pytest.mark.parametrize("whole", ("src", "bench"))
+def test_contributing_names_every_folder(whole):
+    """A newcomer finds there what a folder holds."""
+    root = REPO_ROOT / whole
+    folders = {path.relative_to(root).parts[0] for path in all_files(root) if path.parent != root}
+    rows = re.findall(rf"^\| `{whole}/.*", read(REPO_ROOT / "CONTRIBUTING.md"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(rf"`(?:{whole}/)?([a-z_]+)/", row)}
+    assert sorted(folders - named) == []

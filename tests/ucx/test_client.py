@@ -20,7 +20,7 @@ from harness.ucx import UcxServer, environment, find_ucx_program
 sys.path.insert(0, str(REPO_ROOT / "src" / "client"))
 import warpcache_client as wc  # noqa: E402
 
-SIZES = (0, 1, 4, 100, 4096, 7990, 8000, 8001, 20_000, 60 * 1024, 61_441, 100_000, 524_288, 1_000_000)
+SIZES = (0, 1, 4, 100, 4096, 7990, 8000, 8001, 20_000, 60 * 1024, 61_441, 65_536, 65_537, 100_000, 524_288, 1_000_000)
 
 
 def library() -> str:

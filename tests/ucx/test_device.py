@@ -20,8 +20,8 @@ import warpcache_client as wc  # noqa: E402
 
 pytestmark = pytest.mark.skipif("SIMT_WARPCACHED" not in os.environ, reason="needs the CUDA engine on the simulated GPU")
 
-# Each in one segment, which has 1 MB here. Values in several pieces are not written straight.
-ONE_PIECE = (61_441, 100_000, 262_144, 524_288, 1_000_000)
+# Each in one segment, which has 1 MB here, and sent by rendezvous. Values in several pieces are not written straight.
+ONE_PIECE = (65_537, 100_000, 262_144, 524_288, 1_000_000)
 
 
 @pytest.fixture(params=("simulated", "yes", "no"))

@@ -25,7 +25,10 @@
   end
 
   initial assume (rst);
-  always_comb assume (5'(in_bytes) <= 5'(F_PIECE));
+  always_comb begin
+    assume (5'(in_bytes) <= 5'(F_PIECE));
+    for (int i = 0; i < F_PIECE; i++) if (5'(i) >= 5'(in_bytes)) assume (in_data[8*i+:8] == 8'h00);
+  end
   always_ff @(posedge clk) begin
     f_started <= 1'b1;
     if (rst) begin

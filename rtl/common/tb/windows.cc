@@ -130,7 +130,8 @@ void run_packer(const Setup& setup, uint32_t piece_max) {
       size = random.below(4) == 0   ? 0
              : random.below(3) == 0 ? piece_max
                                     : random.below(piece_max + 1);
-      const std::string piece = random_bytes(random, piece_max);
+      std::string piece = random_bytes(random, size);
+      piece.resize(piece_max, '\0');
       Bits data = load_word(piece, 0);
       if (piece_max == 16) data.place(64, 64, load_word(piece, 8));
       in.push({data, size, left == 1});

@@ -2,6 +2,9 @@
 //
 // Counters of events, and what a host may set. Reading takes one cycle.
 //
+// The counters are in distributed memory, and one of them in turn takes up what has been counted
+// beside it since its last turn.
+//
 //   address  read                          write
 //   0        seconds                       seconds
 //   1        Unix time at second 0         the same
@@ -29,8 +32,13 @@ module csr #(
     output logic                set_cas,
     output logic [63:0]         cas
 );
-  logic [31:0] counters[COUNTERS];
+  localparam int LOG = $clog2(COUNTERS);
+  localparam int RECENT = LOG + 2;  // bits: two events in each cycle of a round
+  logic [31:0] counters[2**LOG];
+  logic [RECENT-1:0] recent[2**LOG];
   logic [COUNTERS-1:0] events_q, events_too_q;
+  logic [LOG-1:0] turn;
+  logic begun;  // all counters have had a turn since the reset
   logic [31:0] cas_low;
 
   assign set_clock = write && address <= 6'd1;
@@ -40,21 +48,39 @@ module csr #(
   assign cas = {write_data, cas_low};
 
   logic [5:0] index;
+  logic [LOG-1:0] place;
+  logic [31:0] counted, total, found;
   assign index = address - 6'd16;
+  assign place = index[LOG-1:0];
+  assign counted = counters[place];
+  assign found = (begun || place < turn ? counted : 32'd0) + 32'(recent[place]);
+  assign total = (begun ? counters[turn] : 32'd0) + 32'(recent[turn]);
   always_ff @(posedge clk) begin
     case (address)
       6'd0: read_data <= now;
       6'd1: read_data <= unix_start;
       6'd2: read_data <= generation;
       6'd3: read_data <= {31'd0, ready};
-      default: read_data <= index < 6'(COUNTERS) ? counters[index[$clog2(COUNTERS)-1:0]] : 32'd0;
+      default: read_data <= index < 6'(COUNTERS) ? found : 32'd0;
     endcase
     if (write && address == 6'd2) cas_low <= write_data;
     events_q <= rst ? '0 : events;
     events_too_q <= rst ? '0 : events_too;
-    for (int i = 0; i < COUNTERS; i++) begin
-      if (rst) counters[i] <= '0;
-      else counters[i] <= counters[i] + {31'd0, events_q[i]} + {31'd0, events_too_q[i]};
+  end
+  always_ff @(posedge clk) counters[turn] <= total;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      turn <= '0;
+      begun <= 1'b0;
+    end else begin
+      turn <= turn + 1'b1;
+      if (&turn) begun <= 1'b1;
+    end
+    for (int i = 0; i < 2 ** LOG; i++) begin
+      if (rst || i >= COUNTERS) recent[i] <= '0;
+      else
+        recent[i] <= (turn == LOG'(i) ? '0 : recent[i]) +
+                     {{LOG{1'b0}}, events_q[i] && events_too_q[i], events_q[i] ^ events_too_q[i]};
     end
   end
 endmodule

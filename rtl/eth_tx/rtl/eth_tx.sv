@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Puts the Ethernet header of a reply, with the VLAN tags of its request, before an IP datagram,
-// and pads the frame to 60 bytes. The check sequence is the MAC's.
+// and pads the frame to 60 bytes. The check sequence is the MAC's. The datagram begins at one of
+// two places in a beat, so a beat is put together of two with one choice.
+// REQUIRES: bytes of a beat above its size are zero.
 module eth_tx
   import wc_pkg::*;
 (
@@ -11,7 +13,6 @@ module eth_tx
     output logic        eth_ready,
     input  eth_ctx_t    eth,
     input  logic        eth_v6,
-    input  logic [11:0] eth_bytes,  // of the datagram
     input  logic        in_valid,
     output logic        in_ready,
     input  logic [63:0] in_data,
@@ -23,7 +24,8 @@ module eth_tx
     output logic [3:0]  out_bytes,
     output logic        out_last
 );
-  typedef enum logic [1:0] {E_MAC, E_TAG, E_PASS, E_PAD} state_t;
+  // E_REST: bytes of the last beat are left. E_PAD: zeros.
+  typedef enum logic [2:0] {E_MAC, E_TAG, E_PASS, E_REST, E_PAD} state_t;
   state_t state;
 
   function automatic logic [47:0] bytes_of(logic [47:0] mac);
@@ -34,68 +36,56 @@ module eth_tx
   logic [15:0] ip_type;
   assign ip_type = eth_v6 ? 16'hdd86 : 16'h0008;
 
-  logic [5:0] short_by;  // bytes of padding
-  logic [11:0] frame_bytes;
-  assign frame_bytes = eth_bytes + 12'd14 + {8'd0, eth.vlans, 2'b00};
-  logic piece_valid, piece_ready, piece_last, sent;
-  logic [127:0] piece;
-  logic [4:0] piece_bytes;
-  logic [5:0] pad;
-  assign sent = piece_valid && piece_ready;
-  packer pieces (
-      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
-      .in_bytes(piece_bytes), .in_last(piece_last), .out_valid, .out_ready, .out_data, .out_bytes,
-      .out_last
-  );
-  assign short_by = frame_bytes < 12'd60 ? 6'(12'd60 - frame_bytes) : 6'd0;
+  logic [47:0] held;       // what goes before the next beat of the datagram; all of it, or the last two bytes
+  logic at_6;              // all of it
+  logic [3:0] place;       // of the beat in its frame; 8: a later one
+  logic [3:0] rest_bytes;  // in E_REST
+  logic in_header, sent, ends;
+  logic [63:0] part;
+  logic [3:0] total, own_bytes;  // of the beat, if it is the last one
+  assign in_header = state == E_MAC || state == E_TAG;
+  assign part = state == E_PASS ? in_data : 64'd0;
+  assign total = in_bytes + (at_6 ? 4'd6 : 4'd2);  // with up to 8 bytes, so at most 14
+  assign ends = !in_header && (state != E_PASS || (in_last && total <= 4'd8));
+  assign own_bytes = state == E_PASS ? total : state == E_REST ? rest_bytes : 4'd0;
 
+  assign out_valid = state == E_MAC ? eth_valid : state != E_PASS || in_valid;
+  assign out_last = ends && place >= 4'd7;
+  // A frame's eighth beat has four bytes at least.
+  assign out_bytes = !out_last ? 4'd8 : place == 4'd7 && own_bytes < 4'd4 ? 4'd4 : own_bytes;
+  assign in_ready = state == E_PASS && out_ready;
+  assign sent = out_valid && out_ready;
   always_comb begin
-    piece_valid = 1'b1;
-    piece = '0;
-    piece_bytes = 5'd8;
-    piece_last = 1'b0;
-    in_ready = 1'b0;
     case (state)
-      E_MAC: begin
-        // The addresses, and the type or the first tag.
-        piece_valid = eth_valid;
-        piece = {eth.vlans == 2'd0 ? {16'd0, ip_type} : swap32(eth.vlan0), macs};
-        piece_bytes = eth.vlans == 2'd0 ? 5'd14 : 5'd16;
-      end
-      E_TAG: begin
-        piece = eth.vlans == 2'd1 ? {112'd0, ip_type} : {80'd0, ip_type, swap32(eth.vlan1)};
-        piece_bytes = eth.vlans == 2'd1 ? 5'd2 : 5'd6;
-      end
-      E_PASS: begin
-        piece_valid = in_valid;
-        piece = {64'd0, in_data};
-        piece_bytes = {1'b0, in_bytes};
-        piece_last = in_last && pad == 6'd0;
-        in_ready = piece_ready;
-      end
-      default: begin
-        piece_bytes = pad > 6'd8 ? 5'd8 : {1'b0, pad[3:0]};
-        piece_last = pad <= 6'd8;
-      end
+      E_MAC: out_data = macs[63:0];
+      E_TAG: out_data = {swap32(eth.vlan0), macs[95:64]};
+      default: out_data = at_6 ? {part[15:0], held} : {part[47:0], held[47:32]};
     endcase
   end
-  // The context is needed until its last header piece.
-  assign eth_ready = sent && (state == E_TAG || (state == E_MAC && eth.vlans == 2'd0));
+  // The context is needed until its last header bytes are taken.
+  assign eth_ready = out_ready && (state == E_TAG || (state == E_MAC && eth_valid && eth.vlans == 2'd0));
 
+  always_ff @(posedge clk) begin
+    if (sent) begin
+      held <= in_header ? {ip_type, state == E_MAC ? macs[95:64] : swap32(eth.vlan1)} : part[63:16];
+      if (in_header) at_6 <= eth.vlans != 2'd1;
+      rest_bytes <= total - 4'd8;
+    end
+  end
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= E_MAC;
+      place <= '0;
     end else if (sent) begin
+      if (out_last) place <= '0;
+      else if (!place[3]) place <= place + 4'd1;
       case (state)
-        E_MAC: begin
-          pad <= short_by;
-          state <= eth.vlans == 2'd0 ? E_PASS : E_TAG;
-        end
+        E_MAC: state <= eth.vlans == 2'd0 ? E_PASS : E_TAG;
         E_TAG: state <= E_PASS;
-        E_PASS: if (in_last) state <= pad == 6'd0 ? E_MAC : E_PAD;
         default: begin
-          pad <= pad - 6'd8;
-          if (piece_last) state <= E_MAC;
+          if (out_last) state <= E_MAC;
+          else if (ends) state <= E_PAD;
+          else if (in_last) state <= E_REST;
         end
       endcase
     end

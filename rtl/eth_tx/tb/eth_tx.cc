@@ -14,8 +14,8 @@ void run(const Setup& setup) {
   Model<Veth_tx> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();
-  Stream& eth = bench.input("eth", model->eth_valid, model->eth_ready,
-                            {model->eth, model->eth_v6, model->eth_bytes});
+  Stream& eth =
+      bench.input("eth", model->eth_valid, model->eth_ready, {model->eth, model->eth_v6});
   Stream& in = bench.input("in", model->in_valid, model->in_ready,
                            {model->in_data, model->in_bytes, model->in_last});
   Stream& out = bench.output("out", model->out_valid, model->out_ready,
@@ -27,7 +27,7 @@ void run(const Setup& setup) {
     ctx.set("vlans", tags);
     const std::string datagram =
         random_bytes(random, 1 + random.below(random.below(10) == 0 ? 1500 : 70));
-    eth.push({ctx.bits(), v6, datagram.size()});
+    eth.push({ctx.bits(), v6});
     in.push_all(packet_beats(datagram));
     // The request's addresses change places.
     std::string frame = big(ctx.get("src_mac").low(), 6) + big(ctx.get("dst_mac").low(), 6);

@@ -33,15 +33,14 @@ module key_hash
     for (int i = 0; i < 64; i++) c = (c >> 1) ^ ((c[0] ^ data[i]) ? poly : 32'd0);
     crc = c;
   endfunction
-  // The step is linear: the parities of these bits of {data, state} are the bits of the result.
-  // Written out, so that synthesis makes trees of exclusive-or and not a chain of 64.
-  typedef logic [31:0][95:0] parities_t;
+  // The step is linear, and takes the state together with the first four bytes of data: the parities of
+  // these bits of {data[63:32], data[31:0] ^ state} are the bits of the result. Written out, so that
+  // synthesis makes trees of exclusive-or and not a chain of 64.
+  typedef logic [31:0][63:0] parities_t;
   function automatic parities_t parities(logic [31:0] poly);
-    for (int i = 0; i < 96; i++) begin
-      logic [95:0] unit;
+    for (int i = 0; i < 64; i++) begin
       logic [31:0] column;
-      unit = 96'd1 << i;
-      column = crc(unit[31:0], unit[95:32], poly);
+      column = crc(32'd0, 64'd1 << i, poly);
       for (int j = 0; j < 32; j++) parities[j][i] = column[j];
     end
   endfunction
@@ -57,9 +56,9 @@ module key_hash
   // The length goes in with the first beat, so that keys that differ in trailing zeros differ.
   logic [31:0] start;
   assign start = {24'hffffff, ~op.klen};
-  logic [95:0] row_in, tag_in;
-  assign row_in = {key_data, beat == 6'd0 ? start : row_hash};
-  assign tag_in = {key_data, beat == 6'd0 ? start : tag_hash};
+  logic [63:0] row_in, tag_in;
+  assign row_in = key_data ^ {32'd0, beat == 6'd0 ? start : row_hash};
+  assign tag_in = key_data ^ {32'd0, beat == 6'd0 ? start : tag_hash};
   for (genvar j = 0; j < 32; j++) begin : g_bit
     assign row_next[j] = ^(row_in & ROW_PARITIES[j]);
     assign tag_next[j] = ^(tag_in & TAG_PARITIES[j]);

@@ -24,12 +24,12 @@ module mc_format
     output logic        out_last
 );
   typedef enum logic [3:0] {
-    F_IDLE, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_LINE_END, F_VALUE, F_TAIL, F_TEXT, F_NUMBER,
-    F_HEAD, F_HEAD_CAS
+    F_IDLE, F_SKIP, F_DROP, F_FIRST, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_VALUE, F_TAIL, F_FETCH,
+    F_TEXT, F_NUMBER, F_HEAD, F_EXTRAS
   } state_t;
   state_t state;
 
-  // --- Texts, in one string of 8-byte chunks.
+  // --- Texts, in chunks of 8 bytes.
   typedef enum logic [4:0] {
     T_END, T_STORED, T_NOT_STORED, T_EXISTS, T_NOT_FOUND, T_DELETED, T_TOUCHED, T_OK, T_VERSION,
     T_MN, T_ERROR, T_FORMAT, T_DATA, T_EXPTIME, T_DELTA, T_NONNUM, T_UNSUPPORTED, T_TOOLARGE,
@@ -71,21 +71,55 @@ module mc_format
     if (t == B_NONNUM) n = 46;
     text_of = {7'(n), s << (TEXT_BITS - 8 * n)};
   endfunction
-  // Eight bytes of it, the first one at the bottom.
-  function automatic logic [63:0] chunk_of(text_t t, logic [2:0] at);
-    logic [TEXT_BITS-1:0] picked;
-    picked = TEXT_BITS'(text_of(t));
-    for (int i = 0; i < 8; i++) chunk_of[8*i+:8] = picked[{~at, 6'd0}+9'(56-8*i)+:8];
+  localparam int TEXTS = 26;
+  localparam int CHUNKS = 128;
+  typedef logic [TEXTS-1:0][6:0] places_t;
+  typedef logic [CHUNKS-1:0][63:0] chunks_t;
+  function automatic logic [6:0] size_of(text_t t);
+    logic [TEXT_BITS+6:0] both;
+    both = text_of(t);
+    size_of = both[TEXT_BITS+6-:7];
   endfunction
+  // The first chunk of each text, one behind the other, and all chunks; a text's first byte is at the bottom.
+  function automatic places_t all_places();
+    logic [6:0] at;
+    at = '0;
+    for (int t = 0; t < TEXTS; t++) begin
+      all_places[t] = at;
+      at = at + ((size_of(text_t'(t)) + 7'd7) >> 3);
+    end
+  endfunction
+  function automatic chunks_t all_chunks();
+    logic [TEXT_BITS-1:0] rest;
+    int at;
+    at = 0;
+    all_chunks = '0;
+    for (int t = 0; t < TEXTS; t++) begin
+      rest = TEXT_BITS'(text_of(text_t'(t)));
+      for (int n = 0; n < 8; n++) begin
+        if (7'(8 * n) < size_of(text_t'(t))) begin
+          all_chunks[at] = swap64(rest[TEXT_BITS-1-:64]);
+          rest = rest << 64;
+          at = at + 1;
+        end
+      end
+    end
+  endfunction
+  function automatic places_t all_sizes();
+    for (int t = 0; t < TEXTS; t++) all_sizes[t] = size_of(text_t'(t));
+  endfunction
+  localparam places_t PLACES = all_places();
+  localparam places_t SIZES = all_sizes();
+  localparam chunks_t TEXT = all_chunks();
 
   result_t q;
   text_t text, text_next;
-  logic [15:0] status, status_next;
-  logic silent, carries, has_text;
+  logic [7:0] status, status_next;
+  logic silent, has_text;
   // What the result in `result` asks for.
   always_comb begin
     text_next = T_END;
-    status_next = 16'h00;
+    status_next = 8'h00;
     has_text = 1'b1;
     if (!result.bin) begin
       case (result.outcome)
@@ -116,26 +150,26 @@ module mc_format
     end else begin
       case (result.outcome)
         OUT_MISS, OUT_NOT_FOUND: begin
-          status_next = 16'h01;
+          status_next = 8'h01;
           text_next = B_NOT_FOUND;
           has_text = !(result.outcome == OUT_MISS && result.ret_key);
         end
         OUT_EXISTS: begin
-          status_next = 16'h02;
+          status_next = 8'h02;
           text_next = B_EXISTS;
         end
         OUT_NOT_STORED:
         case (result.op)
           OP_ADD: begin
-            status_next = 16'h02;
+            status_next = 8'h02;
             text_next = B_EXISTS;
           end
           OP_REPLACE: begin
-            status_next = 16'h01;
+            status_next = 8'h01;
             text_next = B_NOT_FOUND;
           end
           default: begin
-            status_next = 16'h05;
+            status_next = 8'h05;
             text_next = B_NOT_STORED;
           end
         endcase
@@ -143,19 +177,19 @@ module mc_format
         OUT_ERROR:
         case (result.err)
           ERR_UNKNOWN, ERR_UNSUPPORTED: begin
-            status_next = 16'h81;
+            status_next = 8'h81;
             text_next = B_UNKNOWN;
           end
           ERR_TOOLARGE: begin
-            status_next = 16'h03;
+            status_next = 8'h03;
             text_next = B_TOOLARGE;
           end
           ERR_NONNUM: begin
-            status_next = 16'h06;
+            status_next = 8'h06;
             text_next = B_NONNUM;
           end
           default: begin
-            status_next = 16'h04;
+            status_next = 8'h04;
             text_next = B_INVALID;
           end
         endcase
@@ -171,61 +205,94 @@ module mc_format
         default: ;
       endcase
     end
-    carries = result.outcome == OUT_HIT;
   end
 
-  logic [63:0] first8;      // the next bytes of the text
-  logic [2:0] chunk;        // where those after them are
-  logic [6:0] text_bytes;
-  logic [TEXT_BITS+6:0] text_picked;
-  assign text_picked = text_of(text_next);
+  // --- The result in progress. The next one is taken in the cycle in which its last piece leaves.
+  logic load, done;
+  logic [6:0] text_at;      // chunk
+  logic [6:0] text_bytes;   // that are left
+  logic last_chunk;
+  logic [12:0] body_before; // of a binary reply without a text: its size, without extras
+  logic [12:0] body_size;
+  logic has_extras, shows_key, has_cas, bare, text_follows;
+  logic [5:0] key_left;     // words
+  logic [8:0] value_left;
+  logic last_key_word, last_value_word, no_value;
+  assign result_ready = state == F_IDLE || done;
+  assign load = result_valid && result_ready;
+  assign no_value = q.vlen == 12'd0;
+  logic key_next, hit_next, extras_next;
+  assign hit_next = result.outcome == OUT_HIT;
+  assign extras_next = hit_next || result.outcome == OUT_TOUCHED;
+  assign key_next = result.ret_key && (hit_next || result.outcome == OUT_MISS);
+  assign body_size = text_follows ? {6'd0, SIZES[text]} : body_before + {10'd0, has_extras, 2'b00};
 
   // --- Numbers: flags or the number of incr in the one, the size in the other; the CAS id
   // afterwards in the first.
-  logic start_a, start_b, done_a, done_b;
-  logic [63:0] value_a;
-  logic [79:0] digits_a, digits_b;
+  logic start_cas, take_a, done_a, done_b, last_a;
+  logic [31:0] digits_a, digits_b;
   logic [4:0] count_a, count_b;
-  logic cas_started;
-  logic [4:0] digit_at;  // digits of the number that have been written
   decimal number_a (
-      .clk, .rst, .start(start_a), .value(value_a), .done(done_a), .digits(digits_a), .count(count_a)
+      .clk, .rst, .start(load || start_cas),
+      .value(start_cas ? q.cas : result.outcome == OUT_NUMBER ? result.number : {32'd0, result.flags}),
+      .take(take_a), .done(done_a), .digits(digits_a), .count(count_a)
   );
-  decimal number_b (
-      .clk, .rst, .start(start_b), .value({52'd0, result.vlen}), .done(done_b), .digits(digits_b),
+  decimal #(.WIDE(1'b0)) number_b (
+      .clk, .rst, .start(load), .value({52'd0, result.vlen}), .take(1'b0), .done(done_b), .digits(digits_b),
       .count(count_b)
   );
-  function automatic logic [63:0] ascii(logic [31:0] eight_digits);
-    for (int i = 0; i < 8; i++) ascii[8*i+:8] = {4'h3, eight_digits[28-4*i+:4]};
-  endfunction
-  function automatic logic [63:0] blank_and(logic [27:0] seven_digits);
-    blank_and[7:0] = 8'h20;
-    for (int i = 0; i < 7; i++) blank_and[8*(i+1)+:8] = {4'h3, seven_digits[24-4*i+:4]};
-  endfunction
-  logic [63:0] size_text;
-  assign size_text = blank_and(digits_b[79:52]);
-  logic [79:0] digits_left;
-  assign digits_left = digits_a << {digit_at, 2'b00};
-  logic [4:0] count_left;
-  assign count_left = count_a - digit_at;
+  assign last_a = count_a <= 5'd8;
+  logic one_digit;  // flags of one digit go with the size
+  assign one_digit = count_a == 5'd1;
 
-  // --- What ends an item of a text reply.
-  logic [55:0] tail;
+  // Digits and what follows them, a blank or the line's end: at most eight digits, so ten bytes.
+  logic of_size, blank_behind, number_last;
+  logic [3:0] number_count;
+  logic [31:0] number_digits;
+  logic [79:0] number_text;
+  logic [3:0] number_bytes;
+  assign of_size = state == F_SIZE || (state == F_FLAGS && one_digit);
+  assign number_digits = of_size ? digits_b : digits_a;
+  assign number_count = of_size ? count_b[3:0] : count_a[3:0];
+  assign number_last = of_size || last_a;
+  assign blank_behind = of_size ? q.ret_cas : state == F_FLAGS;
+  assign number_bytes = !number_last ? 4'd8 : number_count + (blank_behind ? 4'd1 : 4'd2);
+  always_comb begin
+    number_text = '0;
+    for (int i = 0; i < 10; i++) begin
+      if (i < 8 && (!number_last || 4'(i) < number_count)) number_text[8*i+:8] = {4'h3, number_digits[4*(7-(i&7))+:4]};
+      else if (number_last && number_count == 4'(i)) number_text[8*i+:8] = blank_behind ? 8'h20 : 8'h0d;
+      else if (number_last && number_count == 4'(i - 1) && !blank_behind) number_text[8*i+:8] = 8'h0a;
+    end
+  end
+
+  // --- A key's word, and in a text reply a blank behind the key.
+  logic [71:0] key_text;
+  logic [3:0] key_bytes;  // of the word
+  assign key_bytes = last_key_word && q.klen[2:0] != 3'd0 ? {1'b0, q.klen[2:0]} : 4'd8;
+  always_comb begin
+    key_text = {8'd0, key_data};
+    for (int i = 1; i < 9; i++) if (!q.bin && last_key_word && q.klen[2:0] == 3'(i)) key_text[8*i+5] = 1'b1;
+  end
+
+  // --- What ends an item of a text reply goes with its last bytes.
+  localparam logic [55:0] END_TEXT = {8'h0a, 8'h0d, "D", "N", "E", 8'h0a, 8'h0d};
+  logic [119:0] tail;
+  logic [3:0] value_bytes;
   logic [4:0] tail_bytes;
-  assign tail = {8'h0a, 8'h0d, "D", "N", "E", 8'h0a, 8'h0d};
+  assign value_bytes = last_value_word && q.vlen[2:0] != 3'd0 ? {1'b0, q.vlen[2:0]} : 4'd8;
   assign tail_bytes = q.last_key ? 5'd7 : 5'd2;
+  always_comb begin
+    tail = '0;
+    for (int n = 1; n < 9; n++)
+      if (q.vlen[2:0] == 3'(n)) tail = {64'd0, q.last_key ? END_TEXT : {40'd0, END_TEXT[15:0]}} << (8 * n);
+  end
 
-  // --- Pieces.
+  // --- Pieces. Bytes above a piece's size are zero.
   logic piece_valid, piece_ready, piece_last;
   logic [127:0] piece;
   logic [4:0] piece_bytes;
   logic ends;      // this piece is the result's last
-  // `result` is a hit, whose first piece goes out at once; a text reply's has the key's first bytes.
-  logic hit_now, hit_ready;
-  assign hit_now = result_valid && !silent && carries;
-  assign hit_ready = hit_now && (result.bin || key_valid);
-  logic short_numbers;  // flags and size fit into one piece
-  assign short_numbers = count_a == 5'd1 && count_b <= 5'd3 && !q.ret_cas;
   logic sent;
   assign sent = piece_valid && piece_ready;
   // What composes pieces and what joins them are a cycle each.
@@ -241,282 +308,186 @@ module mc_format
       .in_last(join_last), .out_valid, .out_ready, .out_data, .out_bytes, .out_last
   );
 
-  logic [5:0] key_left;
-  logic [7:0] key_bytes;
-  logic [8:0] value_left;
-  logic [11:0] value_bytes;
-  logic drops;         // the key is not part of the reply
-  logic drop_ends;     // and nothing follows it
-
-  // What a binary reply says of its body.
-  logic [7:0] extras_size;
-  logic [15:0] key_size;
-  logic [31:0] body_size;
-  logic [63:0] reply_cas;
-  logic [31:0] hit_body;  // of `result`
-  assign hit_body = 32'd4 + (result.ret_key ? {24'd0, result.klen} : 32'd0) + {20'd0, result.vlen};
-  always_comb begin
-    extras_size = (q.outcome == OUT_HIT || q.outcome == OUT_TOUCHED) ? 8'd4 : 8'd0;
-    key_size = (q.ret_key && (q.outcome == OUT_HIT || q.outcome == OUT_MISS)) ? {8'd0, q.klen} : 16'd0;
-    body_size = {24'd0, extras_size} + {16'd0, key_size};
-    case (q.outcome)
-      OUT_HIT: body_size = body_size + {20'd0, q.vlen};
-      OUT_NUMBER: body_size = 32'd8;
-      default: if (key_size == 16'd0) body_size = body_size + {25'd0, text_bytes};
-    endcase
-    reply_cas = (q.outcome == OUT_HIT || q.outcome == OUT_TOUCHED || q.outcome == OUT_STORED ||
-                 q.outcome == OUT_NUMBER) ? q.cas : 64'd0;
-  end
-
   always_comb begin
     piece_valid = 1'b0;
     piece = '0;
     piece_bytes = 5'd0;
     ends = 1'b0;
-    key_ready = 1'b0;
-    value_ready = 1'b0;
     case (state)
+      F_SKIP: begin
+        // A result without a reply may still end its datagram.
+        piece_valid = q.eod;
+        ends = 1'b1;
+      end
+      F_FIRST: begin
+        piece_valid = key_valid;
+        piece = {8'd0, key_text, " ", "E", "U", "L", "A", "V"};
+        piece_bytes = {1'b0, key_bytes} + 5'd6 + {4'd0, last_key_word};
+      end
       F_KEY: begin
-        piece_valid = key_valid && !drops;
-        piece = {64'd0, key_data};
-        piece_bytes = key_bytes > 8'd8 ? 5'd8 : {1'b0, key_bytes[3:0]};
-        key_ready = drops || piece_ready;
-        ends = q.bin && q.outcome == OUT_MISS && key_left == 6'd1;
-        if (q.bin && q.outcome == OUT_HIT && q.vlen == 12'd0 && key_left == 6'd1) ends = 1'b1;
+        piece_valid = key_valid;
+        piece = {56'd0, key_text};
+        piece_bytes = {1'b0, key_bytes} + {4'd0, !q.bin && last_key_word};
+        ends = q.bin && last_key_word && no_value;
       end
       F_FLAGS: begin
-        // A blank and up to seven digits, then further digits.
-        piece_valid = done_a && done_b;
-        if (short_numbers) begin
-          piece = {64'd0, size_text[47:0], 4'h3, digits_a[79:76], 8'h20};
-          for (int i = 0; i < 3; i++) if (count_b == 5'(i + 1)) piece[8*(i+4)+:16] = 16'h0a0d;
-          piece_bytes = count_b + 5'd5;
-        end else if (digit_at == 5'd0) begin
-          piece = {64'd0, blank_and(digits_a[79:52])};
-          piece_bytes = count_a > 5'd7 ? 5'd8 : count_a + 5'd1;
+        piece_valid = done_a && (done_b || !one_digit);
+        if (one_digit) begin
+          piece = {64'd0, number_text[47:0], 8'h20, 4'h3, digits_a[31:28]};
+          piece_bytes = {1'b0, number_bytes} + 5'd2;
         end else begin
-          piece = {64'd0, ascii(digits_left[79:48])};
-          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
+          piece = {48'd0, number_text};
+          piece_bytes = {1'b0, number_bytes};
         end
       end
       F_SIZE: begin
-        // A blank, up to four digits and the line end.
         piece_valid = done_b;
-        piece = {64'd0, size_text};
-        piece_bytes = count_b + 5'd1;
-        if (!q.ret_cas) begin
-          for (int i = 0; i < 4; i++)
-            if (count_b == 5'(i + 1)) piece[8*(i+2)+:16] = 16'h0a0d;
-          piece_bytes = count_b + 5'd3;
-        end
+        piece = {48'd0, number_text};
+        piece_bytes = {1'b0, number_bytes};
       end
       F_CAS: begin
-        piece_valid = done_a && cas_started;
-        if (digit_at == 5'd0) begin
-          piece = {64'd0, blank_and(digits_a[79:52])};
-          piece_bytes = count_a > 5'd7 ? 5'd8 : count_a + 5'd1;
-        end else begin
-          piece = {64'd0, ascii(digits_left[79:48])};
-          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
-        end
-      end
-      F_LINE_END: begin
-        piece_valid = 1'b1;
-        piece = 128'h0a0d;
-        piece_bytes = 5'd2;
-        ends = q.outcome == OUT_NUMBER;
+        piece_valid = done_a;
+        piece = {48'd0, number_text};
+        piece_bytes = {1'b0, number_bytes};
       end
       F_VALUE: begin
         piece_valid = value_valid;
         piece = {64'd0, value_data};
-        piece_bytes = value_bytes > 12'd8 ? 5'd8 : {1'b0, value_bytes[3:0]};
-        value_ready = piece_ready;
-        ends = value_left == 9'd1;
-        // What ends the item goes with its last bytes.
-        if (!q.bin && ends) begin
-          piece = {64'd0, value_data} | ({72'd0, tail} << {value_bytes[3:0], 3'b000});
-          piece_bytes = {1'b0, value_bytes[3:0]} + tail_bytes;
+        piece_bytes = {1'b0, value_bytes};
+        ends = last_value_word;
+        if (!q.bin && last_value_word) begin
+          piece = {8'd0, tail} | {64'd0, value_data};
+          piece_bytes = {1'b0, value_bytes} + tail_bytes;
         end
       end
       F_TAIL: begin
         piece_valid = 1'b1;
-        piece = {72'd0, tail};
+        piece = {72'd0, tail[119:64]};
         piece_bytes = tail_bytes;
         ends = 1'b1;
       end
       F_TEXT: begin
         piece_valid = 1'b1;
-        piece = {64'd0, first8};
-        piece_bytes = text_bytes > 7'd8 ? 5'd8 : {1'b0, text_bytes[3:0]};
-        ends = text_bytes <= 7'd8;
+        piece = {64'd0, TEXT[text_at]};
+        piece_bytes = last_chunk ? {1'b0, text_bytes[3:0]} : 5'd8;
+        ends = last_chunk;
       end
       F_NUMBER: begin
-        if (q.bin) begin
-          piece_valid = 1'b1;
-          piece = {64'd0, swap64(q.number)};
-          piece_bytes = 5'd8;
-          ends = 1'b1;
-        end else begin
-          piece_valid = done_a;
-          piece = {64'd0, ascii(digits_left[79:48])};
-          piece_bytes = count_left > 5'd8 ? 5'd8 : count_left;
-        end
+        piece_valid = q.bin || done_a;
+        piece = q.bin ? {64'd0, swap64(q.number)} : {48'd0, number_text};
+        piece_bytes = q.bin ? 5'd8 : {1'b0, number_bytes};
+        ends = q.bin || last_a;
       end
       F_HEAD: begin
         piece_valid = 1'b1;
-        piece = {q.opaque, swap32(body_size), swap16(status), 8'd0, extras_size, swap16(key_size), q.opcode, 8'h81};
+        piece = {q.opaque, swap32({19'd0, body_size}), status, 16'd0, has_extras ? 8'd4 : 8'd0,
+                 shows_key ? {q.klen, 8'd0} : 16'd0, q.opcode, 8'h81};
         piece_bytes = 5'd16;
       end
-      F_HEAD_CAS: begin
-        // And the extras.
+      F_EXTRAS: begin
+        // The CAS id, and flags.
         piece_valid = 1'b1;
-        piece = {32'd0, swap32(q.flags), swap64(reply_cas)};
-        piece_bytes = extras_size == 8'd0 ? 5'd8 : 5'd12;
-        ends = body_size == {24'd0, extras_size};
+        piece = {32'd0, has_extras ? swap32(q.flags) : 32'd0, has_cas ? swap64(q.cas) : 64'd0};
+        piece_bytes = has_extras ? 5'd12 : 5'd8;
+        ends = bare;
       end
-      default: begin
-        // A result without a reply may still end its datagram.
-        if (result_valid && silent && result.kbeats == 6'd0 && !carries && result.eod) begin
-          piece_valid = 1'b1;
-          ends = 1'b1;
-        end
-        // A hit begins at once.
-        if (hit_now) begin
-          piece_valid = hit_ready;
-          if (result.bin) begin
-            piece = {result.opaque, swap32(hit_body), 16'd0, 8'd0, 8'd4, result.ret_key ? {result.klen, 8'd0} : 16'd0,
-                     result.opcode, 8'h81};
-            piece_bytes = 5'd16;
-          end else begin
-            piece = {16'd0, key_data, " ", "E", "U", "L", "A", "V"};
-            piece_bytes = result.klen > 8'd8 ? 5'd14 : result.klen[4:0] + 5'd6;
-            key_ready = piece_ready;
-          end
-        end
-      end
+      default: ;
     endcase
-    piece_last = ends && (state == F_IDLE ? result.eod : q.eod);
-    // A dropped key that ends the datagram.
-    if (state == F_KEY && drops && key_left == 6'd1 && drop_ends) begin
-      piece_valid = key_valid;
-      piece_bytes = 5'd0;
-      piece_last = q.eod;
-      key_ready = piece_ready;
-      ends = 1'b1;
+    piece_last = ends && q.eod;
+  end
+  // `ends` and `sent`, but without numbers that end nothing.
+  always_comb begin
+    case (state)
+      F_SKIP: done = piece_ready || !q.eod;
+      F_KEY: done = piece_ready && key_valid && q.bin && last_key_word && no_value;
+      F_VALUE: done = piece_ready && value_valid && last_value_word;
+      F_TAIL: done = piece_ready;
+      F_TEXT: done = piece_ready && last_chunk;
+      F_NUMBER: done = piece_ready && (q.bin || (done_a && last_a));
+      F_EXTRAS: done = piece_ready && bare;
+      default: done = 1'b0;
+    endcase
+  end
+  assign key_ready = state == F_DROP || ((state == F_FIRST || state == F_KEY) && piece_ready);
+  assign value_ready = state == F_VALUE && piece_ready;
+  assign start_cas = state == F_FLAGS && sent && last_a && q.ret_cas;
+  assign take_a = sent && !of_size && (state == F_FLAGS || state == F_CAS || state == F_NUMBER);
+
+  state_t first_state, value_state;
+  always_comb begin
+    if (!result_valid) first_state = F_IDLE;
+    else if (silent) first_state = result.kbeats == 6'd0 ? F_SKIP : F_DROP;
+    else if (result.bin) first_state = F_HEAD;
+    else if (result.outcome == OUT_HIT) first_state = F_FIRST;
+    else if (result.kbeats != 6'd0) first_state = F_DROP;
+    else if (result.outcome == OUT_NUMBER) first_state = F_NUMBER;
+    else first_state = has_text ? F_FETCH : F_SKIP;
+  end
+  assign value_state = no_value ? F_TAIL : F_VALUE;
+
+  always_ff @(posedge clk) begin
+    if (load) begin
+      q <= result;
+      status <= status_next;
+      text <= text_next;
+      text_follows <= !silent && has_text;
+      body_before <= (hit_next ? {1'b0, result.vlen} : {9'd0, result.outcome == OUT_NUMBER, 3'd0}) +
+                     (key_next ? {5'd0, result.klen} : 13'd0);
+      bare <= hit_next ? !key_next && result.vlen == 12'd0 : !key_next && !has_text && result.outcome != OUT_NUMBER;
+      has_extras <= extras_next;
+      has_cas <= extras_next || result.outcome == OUT_STORED || result.outcome == OUT_NUMBER;
+      shows_key <= key_next;
+      key_left <= result.kbeats;
+      last_key_word <= result.kbeats == 6'd1;
+      value_left <= result.vbeats;
+      last_value_word <= result.vbeats == 9'd1;
+    end else begin
+      if (key_valid && key_ready) begin
+        key_left <= key_left - 6'd1;
+        last_key_word <= key_left == 6'd2;
+      end
+      if (value_valid && value_ready) begin
+        value_left <= value_left - 9'd1;
+        last_value_word <= value_left == 9'd2;
+      end
+    end
+    if (state != F_TEXT) begin
+      text_at <= PLACES[text];
+      text_bytes <= SIZES[text];
+      last_chunk <= SIZES[text] <= 7'd8;
+    end else if (sent) begin
+      text_at <= text_at + 7'd1;
+      text_bytes <= text_bytes - 7'd8;
+      last_chunk <= text_bytes <= 7'd16;
     end
   end
-
-  assign result_ready = state == F_IDLE && !(hit_now && !(hit_ready && piece_ready)) &&
-                        !(result_valid && silent && result.kbeats == 6'd0 && !carries && result.eod && !piece_ready);
-  assign start_a = (state == F_IDLE && result_valid) || (state == F_SIZE && sent && q.ret_cas);
-  assign start_b = state == F_IDLE && result_valid;
-  assign value_a = state == F_SIZE ? q.cas : result.outcome == OUT_NUMBER ? result.number
-                                                                          : {32'd0, result.flags};
-
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= F_IDLE;
+    end else if (result_ready) begin
+      state <= first_state;
     end else begin
       case (state)
-        F_IDLE: begin
-          q <= result;
-          text <= text_next;
-          status <= status_next;
-          first8 <= chunk_of(text_next, 3'd0);
-          chunk <= 3'd1;
-          text_bytes <= has_text ? text_picked[TEXT_BITS+6:TEXT_BITS] : 7'd0;
-          key_left <= result.kbeats;
-          key_bytes <= result.klen;
-          value_left <= result.vbeats;
-          value_bytes <= result.vlen;
-          digit_at <= '0;
-          cas_started <= 1'b0;
-          // A key that has been forwarded although the reply does not show it.
-          drops <= result.kbeats != 6'd0 && (silent || (result.outcome == OUT_MISS && !result.bin));
-          drop_ends <= silent || !has_text;
-          if (result_valid && result_ready) begin
-            if (silent && result.kbeats == 6'd0) state <= F_IDLE;
-            else if (silent) state <= F_KEY;
-            else if (hit_now) begin
-              state <= result.bin ? F_HEAD_CAS : result.kbeats == 6'd1 ? F_FLAGS : F_KEY;
-              if (!result.bin) begin
-                key_left <= result.kbeats - 6'd1;
-                key_bytes <= result.klen - 8'd8;
-              end
-            end else if (result.bin) state <= F_HEAD;
-            else if (result.kbeats != 6'd0) state <= F_KEY;
-            else if (result.outcome == OUT_NUMBER) state <= F_NUMBER;
-            else if (has_text) state <= F_TEXT;
-            else if (result.eod) state <= F_TEXT;  // an empty piece ends the datagram
-          end
-        end
-        F_KEY:
-        if (key_valid && key_ready) begin
-          key_left <= key_left - 6'd1;
-          key_bytes <= key_bytes - 8'd8;
-          if (key_left == 6'd1) begin
-            if (drops) state <= drop_ends ? F_IDLE : F_TEXT;
-            else if (!q.bin) state <= F_FLAGS;
-            else state <= ends ? F_IDLE : F_VALUE;
-          end
-        end
-        F_FLAGS:
+        // Keys that have been forwarded although the reply does not show them.
+        F_DROP: if (key_valid && last_key_word) state <= text_follows ? F_TEXT : F_SKIP;
+        F_FIRST: if (sent) state <= last_key_word ? F_FLAGS : F_KEY;
+        F_KEY: if (sent && last_key_word) state <= q.bin ? F_VALUE : F_FLAGS;
+        F_FLAGS: if (sent && last_a) state <= !one_digit ? F_SIZE : q.ret_cas ? F_CAS : value_state;
+        F_SIZE: if (sent) state <= q.ret_cas ? F_CAS : value_state;
+        F_CAS: if (sent && last_a) state <= value_state;
+        F_FETCH: state <= F_TEXT;
+        F_HEAD: if (sent) state <= F_EXTRAS;
+        F_EXTRAS:
         if (sent) begin
-          digit_at <= digit_at + piece_bytes - {4'd0, digit_at == 5'd0};
-          if (short_numbers) begin
-            state <= q.vlen == 12'd0 ? F_TAIL : F_VALUE;
-          end else if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8)) begin
-            state <= F_SIZE;
-            digit_at <= '0;
-          end
-        end
-        F_SIZE:
-        if (sent) begin
-          cas_started <= 1'b1;
-          if (q.ret_cas) state <= F_CAS;
-          else state <= q.vlen == 12'd0 ? F_TAIL : F_VALUE;
-        end
-        F_CAS:
-        if (sent) begin
-          digit_at <= digit_at + piece_bytes - {4'd0, digit_at == 5'd0};
-          if ((digit_at == 5'd0 && count_a <= 5'd7) || (digit_at != 5'd0 && count_left <= 5'd8))
-            state <= F_LINE_END;
-        end
-        F_LINE_END: if (sent) state <= ends ? F_IDLE : q.vlen == 12'd0 ? F_TAIL : F_VALUE;
-        F_VALUE:
-        if (sent) begin
-          value_left <= value_left - 9'd1;
-          value_bytes <= value_bytes - 12'd8;
-          if (ends) state <= F_IDLE;
-        end
-        F_TAIL: if (sent) state <= F_IDLE;
-        F_TEXT:
-        if (sent) begin
-          first8 <= chunk_of(text, chunk);
-          chunk <= chunk + 3'd1;
-          text_bytes <= text_bytes - 7'd8;
-          if (ends) state <= F_IDLE;
-        end
-        F_NUMBER:
-        if (sent) begin
-          digit_at <= digit_at + piece_bytes;
-          if (q.bin) state <= F_IDLE;
-          else if (count_left <= 5'd8) state <= F_LINE_END;
-        end
-        F_HEAD: if (sent) state <= F_HEAD_CAS;
-        F_HEAD_CAS:
-        if (sent) begin
-          if (ends) state <= F_IDLE;
-          else if (key_size != 16'd0) state <= F_KEY;
+          if (shows_key) state <= F_KEY;
           else if (q.outcome == OUT_HIT) state <= F_VALUE;
-          else if (q.outcome == OUT_NUMBER) state <= F_NUMBER;
-          else state <= F_TEXT;
+          else state <= q.outcome == OUT_NUMBER ? F_NUMBER : F_TEXT;
         end
-        default: state <= F_IDLE;
+        default: ;
       endcase
     end
   end
 
   logic unused;
-  assign unused = ^q.kbeats;
+  assign unused = (^q.kbeats) ^ (^q.vbeats) ^ count_b[4];
 endmodule

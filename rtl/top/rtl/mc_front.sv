@@ -177,18 +177,17 @@ module mc_front
   stream_gate g11 (.clk, .rst, .hold(hold[9]), .in_valid(f2_v), .in_ready(f2_r), .out_valid(f2g_v), .out_ready(f2g_r));
   logic et_v, et_r, et_v6, et2_v, et2_r, et2_v6, u_v, u_r, u_last, u2_v, u2_r, u2_last, reply_dropped;
   eth_ctx_t et, et2;
-  logic [11:0] et_bytes, et2_bytes;
   logic [63:0] u_d, u2_d;
   logic [3:0] u_b, u2_b;
   udp_tx u_udp_tx (
       .clk, .rst, .ctx_valid(cx2_v), .ctx_ready(cx2_r), .ctx(cx2), .in_valid(f2g_v), .in_ready(f2g_r),
       .in_data(f2_d), .in_bytes(f2_b), .in_last(f2_last), .eth_valid(et_v), .eth_ready(et_r), .eth(et),
-      .eth_v6(et_v6), .eth_bytes(et_bytes), .out_valid(u_v), .out_ready(u_r), .out_data(u_d),
+      .eth_v6(et_v6), .out_valid(u_v), .out_ready(u_r), .out_data(u_d),
       .out_bytes(u_b), .out_last(u_last), .dropped(reply_dropped)
   );
-  fifo #(.W($bits(eth_ctx_t) + 13), .LOG(2)) f_eth_tx (
-      .clk, .rst, .in_valid(et_v), .in_ready(et_r), .in_data({et_v6, et_bytes, et}), .out_valid(et2_v),
-      .out_ready(et2_r), .out_data({et2_v6, et2_bytes, et2})
+  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2)) f_eth_tx (
+      .clk, .rst, .in_valid(et_v), .in_ready(et_r), .in_data({et_v6, et}), .out_valid(et2_v),
+      .out_ready(et2_r), .out_data({et2_v6, et2})
   );
   skid_buffer #(.W(69)) s_udp (
       .clk, .rst, .in_valid(u_v), .in_ready(u_r), .in_data({u_last, u_b, u_d}), .out_valid(u2_v),
@@ -198,7 +197,7 @@ module mc_front
   logic [63:0] t_d;
   logic [3:0] t_b;
   eth_tx u_eth_tx (
-      .clk, .rst, .eth_valid(et2_v), .eth_ready(et2_r), .eth(et2), .eth_v6(et2_v6), .eth_bytes(et2_bytes),
+      .clk, .rst, .eth_valid(et2_v), .eth_ready(et2_r), .eth(et2), .eth_v6(et2_v6),
       .in_valid(u2_v), .in_ready(u2_r), .in_data(u2_d), .in_bytes(u2_b), .in_last(u2_last),
       .out_valid(t_v), .out_ready(t_r), .out_data(t_d), .out_bytes(t_b), .out_last(t_last)
   );

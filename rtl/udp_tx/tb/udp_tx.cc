@@ -35,8 +35,8 @@ void run(const Setup& setup) {
   Stream& ctx = bench.input("ctx", model->ctx_valid, model->ctx_ready, {model->ctx});
   Stream& in = bench.input("in", model->in_valid, model->in_ready,
                            {model->in_data, model->in_bytes, model->in_last});
-  Stream& eth = bench.output("eth", model->eth_valid, model->eth_ready,
-                             {model->eth, model->eth_v6, model->eth_bytes});
+  Stream& eth =
+      bench.output("eth", model->eth_valid, model->eth_ready, {model->eth, model->eth_v6});
   Stream& out = bench.output("out", model->out_valid, model->out_ready,
                              {model->out_data, model->out_bytes, model->out_last});
   Stream& dropped = bench.pulses("dropped", {model->dropped});
@@ -85,7 +85,7 @@ void run(const Setup& setup) {
       reply.payload = big(request_id, 2) + big(part, 2) + big(parts, 2) + big(0, 2) +
                       bytes.substr(part * kPartMax, kPartMax);
       const std::string datagram = reply.bytes();
-      eth.push({frame, reply.v6, datagram.size()});
+      eth.push({frame, reply.v6});
       out.push_all(packet_beats(datagram));
     }
   }

@@ -29,6 +29,9 @@ module item_reader #(
 );
   localparam int TAGS = 2 ** TAG_LOG;
 
+  logic [TAG_LOG:0] cleared;  // entries of the reorder buffer, since the reset
+  logic clears;
+
   // --- Bursts.
   logic [7:0] offset;  // in words
   logic [7:0] rest;
@@ -37,7 +40,7 @@ module item_reader #(
   logic room;
   assign rest = req_words - offset;
   assign words = rest > 8'd8 ? 4'd8 : rest[3:0];
-  assign room = issued - drained != (TAG_LOG + 1)'(TAGS);
+  assign room = issued - drained != (TAG_LOG + 1)'(TAGS) && !clears;
   assign ar_valid = req_valid && room;
   assign ar_addr = {req_slot, offset[7:1]};
   assign ar_len = words[3:1] + {2'd0, words[0]};
@@ -46,16 +49,29 @@ module item_reader #(
 
   // --- The reorder buffer.
   logic [127:0] mem[TAGS*4];
-  logic [2:0] filled[TAGS];   // beats
+  // Beats that have come, with the lap in which they came: an entry of an earlier lap says 0. All are
+  // of an earlier one after a reset.
+  logic [3:0] filled[TAGS];
+  logic [3:0] at_head, at_r;
+  logic [2:0] head_filled, r_filled;
+  logic r_lap;
   logic [3:0] length[TAGS];   // words
   logic [1:0] beat;
   logic fetch;
   logic [TAG_LOG-1:0] head;
   assign head = drained[TAG_LOG-1:0];
-  assign fetch = issued != drained && filled[head] > {1'b0, beat} && (!out_valid || out_ready);
+  assign clears = !cleared[TAG_LOG];
+  assign at_head = filled[head];
+  assign at_r = filled[r_tag];
+  assign r_lap = drained[TAG_LOG] ^ (r_tag < head);
+  assign head_filled = at_head[3] == drained[TAG_LOG] ? at_head[2:0] : 3'd0;
+  assign r_filled = at_r[3] == r_lap ? at_r[2:0] : 3'd0;
+  assign fetch = issued != drained && head_filled > {1'b0, beat} && (!out_valid || out_ready);
 
   always_ff @(posedge clk) begin
-    if (r_valid) mem[{r_tag, filled[r_tag][1:0]}] <= r_data;
+    if (r_valid) mem[{r_tag, r_filled[1:0]}] <= r_data;
+    if (clears || r_valid)
+      filled[clears ? cleared[TAG_LOG-1:0] : r_tag] <= clears ? {1'b1, 3'd0} : {r_lap, r_filled + 3'd1};
     if (fetch) begin
       out_data <= mem[{head, beat}];
       out_two <= {beat, 1'b1} < length[head][2:0] || length[head][3];
@@ -68,14 +84,14 @@ module item_reader #(
       drained <= '0;
       beat <= '0;
       out_valid <= 1'b0;
+      cleared <= '0;
     end else begin
+      if (clears) cleared <= cleared + 1'b1;
       if (ar_valid && ar_ready) begin
         offset <= req_ready ? 8'd0 : offset + 8'd8;
         issued <= issued + 1'b1;
-        filled[ar_tag] <= '0;
         length[ar_tag] <= words;
       end
-      if (r_valid) filled[r_tag] <= filled[r_tag] + 3'd1;
       if (fetch) begin
         out_valid <= 1'b1;
         beat <= beat + 2'd1;

@@ -19,7 +19,7 @@
   wire [2:0] f_beats = f_length[3:1] + {2'd0, f_length[0]};
   logic f_have;                           // the beat has been answered
   logic [127:0] f_data;
-  wire f_comes = r_valid && r_tag == f_tag && f_live && filled[r_tag] == {1'b0, f_beat};
+  wire f_comes = r_valid && r_tag == f_tag && f_live && r_filled == {1'b0, f_beat};
   wire f_leaves = fetch && drained == f_number && beat == f_beat;
   logic f_left;                           // the beat is at the output
   // --- The burst that leaves.
@@ -29,12 +29,19 @@
   wire [2:0] f_r_beats = f_r_length[3:1] + {2'd0, f_r_length[0]};
   wire [TAG_LOG-1:0] f_r_place = r_tag - head;
 
+  // What the entry of the burst's tag says, in this lap; and of a tag that is not in use, that it will say 0.
+  wire [3:0] f_entry = filled[f_tag];
+  wire f_lap = drained[TAG_LOG] ^ (f_tag < head);
+  wire [2:0] f_filled = f_entry[3] == f_lap ? f_entry[2:0] : 3'd0;
+  wire [TAG_LOG-1:0] f_tag_place = f_tag - head;
+  wire f_next_lap = issued[TAG_LOG] ^ (f_tag < issued[TAG_LOG-1:0]);
+
   initial assume (rst);
   always_comb begin
     if (req_valid) assume (req_words != 8'd0);
     if (f_waits) assume (req_valid && req_slot == f_slot && req_words == f_words);
     // Memory answers what it has been asked.
-    if (r_valid) assume ({1'b0, f_r_place} < f_open && filled[r_tag] < f_r_beats);
+    if (r_valid) assume ({1'b0, f_r_place} < f_open && r_filled < f_r_beats);
   end
   always_ff @(posedge clk) begin
     f_started <= 1'b1;
@@ -65,13 +72,16 @@
         assert (f_open != (TAG_LOG + 1)'(TAGS));
       end
       // Bursts.
+      assert (cleared <= (TAG_LOG + 1)'(TAGS));
+      if (clears) assert (issued == '0 && drained == '0);
+      if ({1'b0, f_tag_place} >= f_open && {1'b0, f_tag} < cleared) assert (f_entry[3] != f_next_lap);
       assert (f_open <= (TAG_LOG + 1)'(TAGS));
       if (f_live) begin
         assert (length[f_tag] == f_length && f_length >= 4'd1 && f_length <= 4'd8);
-        assert (filled[f_tag] <= f_beats);
-        assert (f_have == (filled[f_tag] > {1'b0, f_beat}));
+        assert (f_filled <= f_beats);
+        assert (f_have == (f_filled > {1'b0, f_beat}));
         if (f_have) assert (mem[{f_tag, f_beat}] == f_data);
-        if (drained == f_number) assert ({1'b0, beat} < f_beats && {1'b0, beat} <= filled[f_tag]);
+        if (drained == f_number) assert ({1'b0, beat} < f_beats && {1'b0, beat} <= f_filled);
       end else begin
         assert (!f_have);
       end

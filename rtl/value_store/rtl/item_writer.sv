@@ -37,8 +37,11 @@ module item_writer #(
 
   logic [TAGS-1:0] busy;
   logic [HAZARDS_LOG-1:0] owner[TAGS];
-  logic [5:0] pending[HAZARDS];  // bursts without an answer
-  logic [HAZARDS-1:0] complete;  // the last burst has been issued
+  // Of an entry of the scoreboard: bursts that have been begun, and whether the last one is among
+  // them; those that have an answer, if there is one. Each has one writer, and so is in memory.
+  logic [6:0] begun[HAZARDS];
+  logic [5:0] answered[HAZARDS];
+  logic [HAZARDS-1:0] touched;
   logic [TAG_LOG-1:0] tag;
   logic [7:0] written;           // beats of the request in earlier bursts
   logic [7:0] rest;
@@ -58,11 +61,16 @@ module item_writer #(
   assign req_ready = w_valid && w_ready && w_last && last_burst;
 
   logic [HAZARDS_LOG-1:0] b_owner;
-  logic starts, same;
+  logic starts, same, complete;
+  logic [5:0] begun_count, answers;
+  logic [6:0] begun_before;
   assign b_owner = owner[b_tag];
   assign starts = aw_valid && aw_ready;
   assign same = starts && b_valid && b_owner == req_hazard;
-  assign free_valid = b_valid && pending[b_owner] == 6'd1 && complete[b_owner] && !same;
+  assign {complete, begun_count} = begun[b_owner];
+  assign begun_before = begun[req_hazard];
+  assign answers = touched[b_owner] ? answered[b_owner] + 6'd1 : 6'd1;
+  assign free_valid = b_valid && answers == begun_count && complete && !same;
   assign free_id = b_owner;
 
   always_ff @(posedge clk) begin
@@ -71,19 +79,16 @@ module item_writer #(
       tag <= '0;
       written <= '0;
       in_burst <= 1'b0;
-      complete <= '0;
-      for (int i = 0; i < HAZARDS; i++) pending[i] <= '0;
+      touched <= '0;
     end else begin
       if (starts) begin
         busy[tag] <= 1'b1;
         tag <= tag + 1'b1;
         in_burst <= 1'b1;
-        if (!same) pending[req_hazard] <= pending[req_hazard] + 6'd1;
-        complete[req_hazard] <= rest <= 8'd8;
       end
       if (b_valid) begin
         busy[b_tag] <= 1'b0;
-        if (!same) pending[b_owner] <= pending[b_owner] - 6'd1;
+        touched[b_owner] <= !free_valid;
       end
       if (w_valid && w_ready && w_last) begin
         in_burst <= 1'b0;
@@ -94,12 +99,14 @@ module item_writer #(
   always_ff @(posedge clk) begin
     if (starts) begin
       owner[tag] <= req_hazard;
+      begun[req_hazard] <= {rest <= 8'd8, written == 8'd0 ? 6'd1 : begun_before[5:0] + 6'd1};
       burst_left <= aw_len;
       last_burst <= rest <= 8'd8;
     end else if (w_valid && w_ready) begin
       burst_left <= burst_left - 4'd1;
     end
   end
+  always_ff @(posedge clk) if (b_valid) answered[b_owner] <= answers;
 
 `ifdef FORMAL
   `include "item_writer_formal.svh"

@@ -19,6 +19,7 @@
     f_count = '0;
     for (int i = 0; i < TAGS; i++) f_count = f_count + {5'd0, f_mine[i]};
   end
+  wire [6:0] f_begun = begun[f_id];
   wire f_starts = aw_valid && aw_ready;
   wire f_starts_mine = f_starts && req_hazard == f_id;
   wire f_answers_mine = b_valid && f_mine[b_tag];
@@ -76,8 +77,10 @@
         if (f_mine[i]) assert (busy[i]);
         if (busy[i]) assert (f_mine[i] == (owner[i] == f_id));
       end
-      assert (pending[f_id] == f_count);
-      if (f_open) assert (complete[f_id] == f_all);
+      if (f_open) assert (f_begun == {f_all, f_count + (touched[f_id] ? answered[f_id] : 6'd0)});
+      else assert (!touched[f_id]);
+      assert ((f_open && !f_all) == (f_waits && f_hazard == f_id && (in_burst ? !last_burst : written != 8'd0)));
+      if (f_waits && f_hazard == f_id && written == 8'd0 && !in_burst) assert (!f_open);
       if (f_count != '0) assert (f_open);
       if (f_open && f_all) assert (f_count != '0);
       assert (f_frees == (f_answers_mine && f_count_next == '0 && f_all_next && !f_starts_mine));

@@ -49,6 +49,7 @@ void CpuEngine::submit(Batch* batch) {
   wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
+  copied_bytes_ = 0;
   batch->stream_not_reached = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
@@ -259,11 +260,15 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   } else if (WC_UNLIKELY(waits_for_share(entry, index, count))) {
     stopped_ = entry.values_wait = true;
     return;
-  } else if (WC_UNLIKELY(must_wait(entry, index, count))) {
+  } else if (WC_UNLIKELY(must_wait(entry, index, count) || waits_to_copy(entry, index, count))) {
     stopped_ = true;
     batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
     return;
   } else {
+    if (WC_UNLIKELY(may_not_copy(entry, index))) {
+      stopped_ = true;
+      return fail_datagram(batch, entry, bytes_of(kDatagramCopies));
+    }
     run_on_store(entry, index, count);
   }
   ++entry.frames_done;
@@ -295,6 +300,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);
+  if (copies_stored(state.request.op)) count_copied(bytes_copied(state, result));
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
@@ -540,6 +546,7 @@ void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   open_entry_ = entry;
   entry_reply_bytes_ = 0;
   entry_value_memory_ = 0;
+  entry_copied_bytes_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
   const uint16_t user = batch.entries[entry].user;

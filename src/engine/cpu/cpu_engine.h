@@ -47,6 +47,11 @@ inline constexpr uint32_t kHeapValueMax = 1024 * 1024;
 // and by a group of values where base64 keys prevent a group from waiting.
 inline constexpr uint32_t kBatchHeapBytesMax = kHeapValueMax;
 
+// Bytes of stored values that the requests of a batch write anew (append, incr and the like) before
+// streams' further such requests wait for the next one. A datagram, which cannot wait, is then
+// answered with an error. It may be exceeded by one value.
+inline constexpr uint32_t kBatchCopiedMax = 4 * 1024 * 1024;
+
 // Reply space that a group may need. It is checked before the group starts, so that nothing takes
 // effect that cannot be answered.
 inline constexpr uint32_t kGroupReplyMax = kGroupSize * (kInlineValueMax + kReplyFrameMax);
@@ -134,6 +139,11 @@ class CpuEngine final : public Engine {
   void answer_over_share(BatchEntry& entry, const request::RequestState& state,
                          protocol::Result& result);
   bool waited_too_long();
+  static bool copies_stored(protocol::Op op);
+  static uint32_t bytes_copied(const request::RequestState& state, const protocol::Result& result);
+  void count_copied(uint32_t bytes);
+  bool may_not_copy(const BatchEntry& entry, uint32_t index) const;
+  bool waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const;
   void drop_hints(uint32_t from, uint32_t count);
 
   store::Store& store_;
@@ -149,14 +159,16 @@ class CpuEngine final : public Engine {
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;
   net::PacketBurst* packets_done_ = nullptr;
   Slot group_[kGroupSize];
-  CpuSets sets_;                    // of the group
-  uint32_t open_entry_;             // index of the entry whose replies are being written
-  uint8_t* entry_start_ = nullptr;  // where in the arena they begin
-  uint32_t entry_reply_bytes_ = 0;
+  CpuSets sets_;                     // of the group
+  uint32_t open_entry_;              // index of the entry whose replies are being written
+  uint8_t* entry_start_ = nullptr;   // where in the arena they begin
+  uint32_t entry_reply_bytes_ = 0;   // and bytes that its requests have copied in the store
   uint64_t entry_value_memory_ = 0;  // that the pins of the open entry's replies hold, in bytes
   uint32_t entry_admin_ = 0;         // administrative commands of the open entry that have run
   AdminBudget admin_budget_;
-  uint32_t heap_bytes_ = 0;  // of the batch: values copied for want of pins
+  uint32_t heap_bytes_ = 0;          // of the batch: values copied for want of pins
+  uint64_t entry_copied_bytes_ = 0;  // that the open entry's requests have written anew
+  uint64_t copied_bytes_ = 0;        // of the batch: see kBatchCopiedMax
   bool wants_keys_ = false;
   bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
   bool stopped_ = false;              // the open entry continues in another batch

@@ -287,6 +287,61 @@ TEST_F(CpuEngineTest, AStreamThatHadItsShareWaitsForAnotherTurn) {
   EXPECT_EQ(batch.reply(1), one);
 }
 
+// A few bytes make the server copy a long value: these count, too.
+TEST_F(CpuEngineTest, AStreamThatChangesLongValuesWaitsForAnotherTurn) {
+  const uint32_t size = 900'000;
+  say(set("long", std::string(size, 'v')));
+  std::string appends;
+  for (int i = 0; i < 40; ++i) appends += "append long 0 0 1\r\na\r\nprepend long 0 0 1\r\nb\r\n";
+  TestBatch batch;
+  batch.add(appends);
+  batch.add("get a\r\n");
+  run(batch);
+  EXPECT_EQ(batch.entry(0).frames_done, 1u);
+  EXPECT_EQ(batch.reply(0), "STORED\r\n");
+  EXPECT_EQ(batch.reply(1), "END\r\n");
+  EXPECT_FALSE(batch.stream_not_reached());
+  say("delete long\r\n");
+  say(set("number", "1" + std::string(15'000, ' ')));
+  std::string incrs;
+  for (int i = 0; i < 100; ++i) incrs += "incr number 1\r\n";
+  TestBatch numbers;
+  numbers.add(incrs);
+  run(numbers);
+  EXPECT_GE(numbers.entry(0).frames_done, 16u);
+  EXPECT_LE(numbers.entry(0).frames_done, 20u);
+  // Those that copy nothing do not count.
+  EXPECT_EQ(say(appends).size(), 80 * sizeof("NOT_STORED\r\n") - 80);
+}
+
+TEST_F(CpuEngineTest, CopiesOfLongValuesAreBoundedInABatch) {
+  constexpr uint32_t kStreams = 20;
+  say(set("long", std::string(900'000, 'v')));
+  TestBatch batch;
+  for (uint32_t i = 0; i < kStreams; ++i) batch.add("append long 0 0 1\r\na\r\n");
+  batch.add("get a\r\n");
+  run(batch);
+  for (uint32_t i = 0; i < kStreams; ++i) EXPECT_EQ(batch.entry(i).frames_done, i < 5 ? 1u : 0u);
+  EXPECT_TRUE(batch.stream_not_reached());
+  EXPECT_EQ(batch.reply(kStreams), "END\r\n");
+}
+
+TEST_F(CpuEngineTest, ADatagramMayCopyABoundedAmount) {
+  say(set("long", std::string(900'000, 'v')));
+  TestBatch batch;
+  std::string appends;
+  for (int i = 0; i < 20; ++i) appends += "append long 0 0 1\r\na\r\n";
+  batch.add(appends + "get a\r\n", true);
+  batch.add("append long 0 0 1\r\na\r\n", true);
+  batch.add("get a\r\n");
+  run(batch);
+  EXPECT_EQ(batch.reply(0), kDatagramCopies);
+  EXPECT_EQ(batch.entry(0).frames_done, 21u);
+  EXPECT_EQ(batch.reply(1), "STORED\r\n");
+  EXPECT_EQ(batch.reply(2), "END\r\n");
+  EXPECT_EQ(say("mg long s\r\n"), "HD s900006\r\n");
+}
+
 TEST_F(CpuEngineTest, ADatagramIsAnsweredWholeOrWithAnError) {
   const std::string value(kCopiedValueMax, 'v');
   say(set("a", value));

@@ -27,10 +27,12 @@ struct FrameBuffer {
   uint8_t* data = nullptr;  // begins at a multiple of 16 bytes
   uint32_t size = 0;        // bytes, a multiple of 16. REQUIRES: at least kFrameBytesMax
   net::PacketSlot* slots = nullptr;
-  uint64_t* times_ns = nullptr;  // when each frame was captured; 0: the port does not know
-  uint32_t frames_max = 0;       // of `slots` and `times_ns`
-  uint32_t count = 0;            // out: frames
-  uint32_t used = 0;             // out: bytes, a multiple of 16
+  // When each frame was captured. The owner makes them zeros, which a port that does not know
+  // leaves.
+  uint64_t* times_ns = nullptr;
+  uint32_t frames_max = 0;  // of `slots` and `times_ns`
+  uint32_t count = 0;       // out: frames
+  uint32_t used = 0;        // out: bytes, a multiple of 16
   // Out: see net::PacketBurst. A port that sets it sends a reply from where its request was.
   uint32_t frame_room = 0;
   // Out: a peer writes frames to slots of this size at `data`, and says itself when the burst
@@ -59,6 +61,24 @@ struct TxFrame {
   uint64_t time_ns;
   uint32_t request = 0;
   bool is_beside = false;  // it lies in the request's buffer
+};
+
+// Packets of a burst that follow each other, with their results, of one reply frame beside the
+// request or something else.
+struct RepliesBeside {
+  uint32_t burst;                    // its number
+  const net::PacketResult* results;  // of all its packets
+  uint32_t first;                    // packet
+  uint32_t count;                    // packets, at most kBesideMax
+  uint32_t size_max;                 // bytes of a reply
+
+  static constexpr uint32_t kBesideMax = 64;
+
+  net::PacketResult result(uint32_t number) const { return results[first + number]; }
+  // Whether a result is such a reply. REQUIRES: it is of a burst with frame_room.
+  bool takes(net::PacketResult result) const {
+    return (result.word & net::PacketResult::kBeside) != 0 && result.size() - 1 < size_max;
+  }
 };
 
 // The worker's thread calls all functions; any thread may call stop() and read the counters.
@@ -96,6 +116,11 @@ class FramePort {
   // Sends replies of a burst, in their order; a burst may have several calls. Their memory is free
   // again afterwards, unless it is the port's. What the port cannot send is dropped and counted.
   virtual void send(uint32_t burst, const TxFrame* frames, uint32_t count) = 0;
+
+  // The usual case of send(), without a descriptor for each frame: sends the replies of packets if
+  // each is a frame beside its request. False, and nothing was sent: one is not, or the port
+  // cannot. REQUIRES: FrameBuffer::frame_room of the burst is not 0.
+  virtual bool send_beside(const RepliesBeside& /*replies*/) { return false; }
 
   // Takes frames that were received and that the engine does not answer: ARP, ICMP, TCP, other
   // ports, fragments. A port that shares an address with the kernel answers them or gives them to

@@ -18,7 +18,7 @@ struct ConnectionInfo {
   bool has_request = false;  // a request is being processed
   bool watching = false;     // gets an endless reply
   bool writing = false;      // waits for the client to read
-  bool in_body = false;      // waits for the rest of a message of known length
+  bool in_body = false;      // waits for the rest of a value
   uint32_t idle_s = 0;
 };
 

@@ -409,7 +409,7 @@ bool SocketTransport::keep_left_over(Connection& connection, const uint8_t* byte
   WC_ASSERT(next.consumed <= chunk.size && next.need <= kChunkBytesMax);
   const uint32_t left = chunk.size - next.consumed;
   connection.need = left > 0 ? next.need : 0;
-  connection.in_body.store(connection.need != 0 || !next.body.empty(), std::memory_order_relaxed);
+  connection.in_body.store(next.in_value, std::memory_order_relaxed);
   if (WC_LIKELY(left == 0) || next.close) return true;
   WC_ASSERT(next.body.empty());
   // A full chunk of which nothing was consumed leaves no space for new bytes: the stream is stuck.

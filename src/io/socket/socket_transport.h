@@ -34,7 +34,9 @@
 namespace warpcache::io {
 
 struct SocketTransportConfig {
-  uint32_t idle_timeout_s = 0;  // 0: none
+  // Closes a stream that is silent between two messages. In the middle of a value or of a reply it
+  // may stand still for stall_timeout_s, if this is longer. 0: never.
+  uint32_t idle_timeout_s = 0;
   // Closes a stream that holds a shared resource and neither sends nor reads: memory of the store
   // (an unfinished body, a pinned value) or the writer of a long reply. 0: never. Besides, an
   // unfinished body without progress is cancelled while the store has no space for others.

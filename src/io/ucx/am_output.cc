@@ -35,8 +35,7 @@ void AmTransport::complete_stream(const RxBurst& burst, const Completion& comple
   if (WC_UNLIKELY(next.values_refused != 0)) am_counters_.values_refused.add(next.values_refused);
   stream.closing = next.close || stream.ends;
   const bool kept = keep_left_over(stream, burst.arena.data + chunk.offset, completion);
-  streams_[number]->in_body.store(stream.need != 0 || !stream.body.empty(),
-                                  std::memory_order_relaxed);
+  streams_[number]->in_body.store(next.in_value, std::memory_order_relaxed);
   if (WC_UNLIKELY(next.long_reply != nullptr)) {
     stream.long_reply = next.long_reply;
     long_replies_.push_back(number);

@@ -38,6 +38,9 @@ class AmReceiver {
   // opened() or not_opened(), on the thread of the port that the endpoint was assigned to.
   virtual bool admits() = 0;
   virtual void not_opened() = 0;
+  // On the listening port's thread: a client was refused, before any memory was shared, since it
+  // does not say that it has the settings that both sides must have alike (ucx_choice.h).
+  virtual void other_terms() {}
   virtual void opened(uint32_t endpoint) = 0;
   // The header handlers. `header` and `data` are valid until they return.
   virtual void received(uint32_t endpoint, Bytes header, Bytes data) = 0;

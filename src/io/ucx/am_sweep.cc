@@ -159,16 +159,20 @@ void AmTransport::sweep_stream(uint32_t number) {
   if (!stream.greeted && attended_ms_ - stream.since_ms > kPatienceS * uint64_t{1000}) {
     return set_broken(number);
   }
-  if (config_.idle_timeout_s != 0 && still_s > config_.idle_timeout_s) {
-    counters_.idle_closed.add(1);
-    return set_broken(number);
-  }
   const bool holds_shared = stream.long_reply != nullptr || stream.pinned != 0 ||
                             stream.fetched_size != 0 || observer_->holds_body(stream.session);
-  if (config_.stall_timeout_s != 0 && still_s > config_.stall_timeout_s && holds_shared) {
+  const bool stalled = config_.stall_timeout_s != 0 && still_s > config_.stall_timeout_s;
+  if (stalled && holds_shared) {
     counters_.stall_timeouts.add(1);
-    set_broken(number);
+    return set_broken(number);
   }
+  // As in SocketTransport::close_idle().
+  const bool in_message = holds_shared || stream.under_way != 0 ||
+                          streams_[number]->in_body.load(std::memory_order_relaxed);
+  if (config_.idle_timeout_s == 0 || still_s <= config_.idle_timeout_s) return;
+  if (in_message && !stalled) return;
+  counters_.idle_closed.add(1);
+  set_broken(number);
 }
 
 // For each body that any thread refused since the last sweep, cancels one without progress.

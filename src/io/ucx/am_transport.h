@@ -56,6 +56,7 @@ struct alignas(64) AmCounters {
   Counter copied_bytes;    // by rendezvous, through a buffer
   Counter pinned_bytes;    // sent by rendezvous from the store
   Counter refused;         // endpoints above the limit on connections (-c)
+  Counter other_terms;     // requests for a connection without the port's terms
   Counter broken_rules;    // closed because a client broke the rules of am_layout.h
   Counter restarts;        // of the port, which was stuck or did not end an endpoint
   Counter failed;          // endpoints whose client went without a word
@@ -114,6 +115,7 @@ class AmTransport final : public AmReceiver {
   // AmReceiver
   bool admits() override;
   void not_opened() override;
+  void other_terms() override { am_counters_.other_terms.add(1); }
   void opened(uint32_t endpoint) override;
   void received(uint32_t endpoint, Bytes header, Bytes data) override;
   bool announced(uint32_t endpoint, Bytes header, uint64_t size, AmRemote data) override;

@@ -18,7 +18,8 @@ using testing::IsEmpty;
 // Plays the worker: sees chunks, completes them as a test says.
 class AmTransportTest : public testing::Test, private SessionObserver, private PinReleaser {
  protected:
-  explicit AmTransportTest(bool reaches_device = false) : port_(reaches_device) {
+  explicit AmTransportTest(bool reaches_device = false, uint32_t idle_timeout_s = 0)
+      : port_(reaches_device), idle_timeout_s_(idle_timeout_s) {
     for (RxBurst& burst : bursts_) burst.arena = {new uint8_t[kArena], kArena, 0};
     transport_.attach(*this, *this);
   }
@@ -99,9 +100,13 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   WakeEvent freed_;
   ConnectionBudget budget_{8, freed_};
   static constexpr uint64_t kClientMemory = 12'345'678;
+  const uint32_t idle_timeout_s_;
   uint64_t now_ms_ = 1'000'000;
-  AmTransport transport_{
-      {.client_memory_max = kClientMemory, .clock_ms = [this] { return now_ms_; }}, port_, budget_};
+  AmTransport transport_{{.idle_timeout_s = idle_timeout_s_,
+                          .client_memory_max = kClientMemory,
+                          .clock_ms = [this] { return now_ms_; }},
+                         port_,
+                         budget_};
   RxBurst bursts_[2];
   std::vector<MutableBytes> windows_;
   MutableBytes device_;
@@ -506,6 +511,31 @@ TEST_F(AmTransportTest, WhatAStuckPortForgetsIsLetGo) {
   EXPECT_EQ(transport_.unread_bytes(), 0u);
   pass(60'000, [this] { return !released_.empty(); });
   EXPECT_THAT(released_, ElementsAre(5));
+}
+
+class AmTransportIdleTest : public AmTransportTest {
+ protected:
+  AmTransportIdleTest() : AmTransportTest(false, 2) {}
+};
+
+TEST_F(AmTransportIdleTest, WhoSaysNothingIsClosed) {
+  open();
+  (void)pass(4000);
+  EXPECT_EQ(sessions_, 0);
+  EXPECT_EQ(transport_.counters().idle_closed.get(), 1u);
+}
+
+TEST_F(AmTransportIdleTest, WhoIsInTheMiddleOfAValueIsNotIdle) {
+  open();
+  bytes("set k 0 0 2\r\na");
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 2\r\na"));
+  complete({.need = 17, .in_value = true});
+  (void)pass(4000);
+  bytes("b\r\n");
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 2\r\nab\r\n"));
+  complete({.consumed = 17});
+  (void)pass(4000);
+  EXPECT_EQ(sessions_, 0);
 }
 
 TEST_F(AmTransportTest, DrainingEndsIdleStreams) {

@@ -18,6 +18,7 @@ struct UcxSettings {
   uint16_t port = 0;
   uint32_t ports = 1;      // of active messages, each for one thread
   bool one_sided = false;  // AmPort::expose() will be called
+  std::string transports;  // in place of UCX_TLS; empty: as that says
 };
 
 // Opens the ports and listens with the first one, which must be destroyed first: each endpoint is

@@ -12,7 +12,7 @@ std::string open_all(const warpcache::io::UcxSettings& settings,
   using warpcache::io::UcxContext;
   using warpcache::io::UcxPort;
   std::shared_ptr<UcxContext> context;
-  std::string failure = UcxContext::open(&context, settings.one_sided);
+  std::string failure = UcxContext::open(&context, settings.one_sided, settings.transports);
   std::vector<std::unique_ptr<UcxPort>> opened(settings.ports);
   std::vector<UcxPort*> list;
   for (uint32_t i = 0; i < settings.ports && failure.empty(); ++i) {

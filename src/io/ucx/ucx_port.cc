@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
+#include "io/ucx/ucx_choice.h"
 
 namespace warpcache::io {
 namespace {
@@ -19,46 +19,12 @@ std::string failed(const char* what, ucs_status_t status) {
   return std::string(what) + ": " + ucs_status_string(status);
 }
 
-// UCX's list of transports without `self`, which would carry the echo of is_stuck() past the memory
-// that it is to test. `said`: the user's list, or null.
-std::string chosen_transports(const char* said) {
-  // Both kinds of shared memory would cost 4 MB of buffers each.
-  if (said == nullptr) return "^sysv,self";
-  if (std::strcmp(said, "all") == 0) return "^self";
-  if (*said == '^') return std::string(said) + ",self";
-  std::string kept;
-  for (std::string_view rest = said; !rest.empty();) {
-    const size_t end = std::min(rest.find(','), rest.size());
-    const std::string_view name = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (name.empty() || name == "self") continue;
-    kept.append(kept.empty() ? "" : ",").append(name);
-  }
-  return kept.empty() ? said : kept;
-}
-
-// What differs from UCX's own defaults, unless the environment says otherwise.
-void set_defaults(ucp_config_t* config) {
-  const auto set = [config](const char* name, const char* value) {
-    if (std::getenv((std::string("UCX_") + name).c_str()) != nullptr) return;
-    (void)ucp_config_modify(config, name, value);
-  };
-  // Shared memory with notice of a peer's end, without which UCX would choose TCP. UCX warns of it
-  // where only other transports were asked for.
-  const char* const transports = std::getenv("UCX_TLS");
-  const bool shared =
-      transports == nullptr || std::strpbrk(transports, "^") != nullptr ||
-      std::strstr(transports, "all") != nullptr || std::strstr(transports, "posix") != nullptr ||
-      std::strstr(transports, "sysv") != nullptr || std::strstr(transports, "sm") != nullptr ||
-      std::strstr(transports, "shm") != nullptr;
-  if (shared) set("MM_ERROR_HANDLING", "y");
-  set("KEEPALIVE_INTERVAL", "1s");
-  // Rendezvous by reads of the other's memory only. With writes UCX adds TCP to an endpoint of
-  // shared memory, and then asks the kernel for events of it in each progress.
-  set("RNDV_SCHEME", "get_zcopy");
-  // A server can be started again at once.
-  set("CM_REUSEADDR", "y");
-  (void)ucp_config_modify(config, "TLS", chosen_transports(transports).c_str());
+// Whether a client has the settings that the layout of shared memory depends on.
+bool has_our_terms(ucp_conn_request_h request) {
+  ucp_conn_request_attr_t attributes{};
+  attributes.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ID;
+  return ucp_conn_request_query(request, &attributes) == UCS_OK &&
+         attributes.client_id == ucx_terms();
 }
 
 // An experiment: see docs/ucx.md. The simulated GPU's memory is the host's, which every UCX
@@ -103,11 +69,12 @@ std::string peer_of(ucp_conn_request_h request) {
 
 }  // namespace
 
-std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_sided) {
+std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_sided,
+                             const std::string& transports) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed("reading UCX's configuration", status);
-  set_defaults(config);
+  choose_ucx_settings(config, transports);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (one_sided ? UCP_FEATURE_RMA : 0);
@@ -158,8 +125,9 @@ std::string UcxPort::open(std::shared_ptr<UcxContext> context, std::unique_ptr<U
 
 std::string UcxPort::start() {
   ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_CLIENT_ID;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  params.client_id = ucx_terms();
   ucs_status_t status = ucp_worker_create(context_->handle(), &params, &worker_);
   if (status != UCS_OK) return failed("starting a worker of UCX's", status);
   status = ucp_worker_get_efd(worker_, &event_fd_);
@@ -226,7 +194,7 @@ std::string UcxPort::connect(const std::string& host, uint16_t port, uint32_t* e
   if (!failure.empty()) return failure;
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
-  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER | UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID;
   params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&address);
   params.sockaddr.addrlen = size;
   Endpoint* made = nullptr;
@@ -270,6 +238,11 @@ std::string UcxPort::make_endpoint(ucp_ep_params_t& params, Endpoint** made) {
 void UcxPort::on_request(ucp_conn_request_h request, void* port) {
   UcxPort& listening = *static_cast<UcxPort*>(port);
   listening.busy_ = true;
+  if (!has_our_terms(request)) {
+    (void)ucp_listener_reject(listening.listener_, request);
+    listening.receiver_->other_terms();
+    return;
+  }
   if (!listening.receiver_->admits()) {
     (void)ucp_listener_reject(listening.listener_, request);
     return;

@@ -22,8 +22,10 @@ namespace warpcache::io {
 // UCX's own state, which the ports of a process share.
 class UcxContext {
  public:
-  // Returns the error as text, or "". `one_sided`: for UcxPort::expose() and read().
-  static std::string open(std::shared_ptr<UcxContext>* context, bool one_sided = false);
+  // Returns the error as text, or "". `one_sided`: for UcxPort::expose() and read(). `transports`:
+  // as in choose_ucx_settings().
+  static std::string open(std::shared_ptr<UcxContext>* context, bool one_sided = false,
+                          const std::string& transports = {});
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;
   ~UcxContext();

@@ -24,7 +24,11 @@ __device__ inline bool GeneralPackets::open() {
   const protocol::FrameResult framed =
       protocol::frame_datagram(state, packet_limits(job_), payload,
                                static_cast<uint32_t>(payload.data - stage_.input), 0, frames, 2);
-  if (framed.count == 0) return false;
+  if (framed.count == 0) {
+    // The first bytes of a binary header: a request without an answer, as on the host.
+    result_ = PacketResult::done(0, 0);
+    return false;
+  }
   result_ = PacketResult::not_done(PacketState::kHost);
   if (framed.count != 1 || framed.end != protocol::FrameEnd::kClose) return false;
   request::decode(context_, frames[0], state_);

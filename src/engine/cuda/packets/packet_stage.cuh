@@ -147,12 +147,15 @@ template <typename Compose>
 __device__ inline void send_short_replies(const PacketJob& job, WarpStage& stage, Bytes frame,
                                           uint32_t offset, bool mine, uint32_t reserved,
                                           const Compose& compose, PacketResult& result) {
-  const bool beside = mine && fits_beside(job, frame, net::kEthernetFrameMin);
-  const uint32_t in_arena = __popc(__ballot_sync(gpu::kAllLanes, mine && !beside));
+  const bool beside =
+      job.frame_room != 0 && mine && fits_beside(job, frame, net::kEthernetFrameMin);
+  const uint32_t to_arena = __ballot_sync(gpu::kAllLanes, mine && !beside);
+  const uint32_t to_frames = __ballot_sync(gpu::kAllLanes, beside);
+  const uint32_t in_arena = __popc(to_arena);
   const uint32_t words = in_arena * kShortReplyWords;
   // Those for the arena lie first in the stage.
-  const gpu::LaneRanges first(mine && !beside ? kShortReplyWords : 0);
-  const gpu::LaneRanges second(beside ? kShortReplyWords : 0);
+  const uint32_t before = (1u << gpu::lane_id()) - 1;
+  const uint32_t place = __popc((beside ? to_frames : to_arena) & before) * kShortReplyWords;
   uint32_t base = 0;
   uint32_t fits = 1;
   if (gpu::lane_id() == 0 && (words != 0 || reserved != 0)) {
@@ -163,20 +166,21 @@ __device__ inline void send_short_replies(const PacketJob& job, WarpStage& stage
   base = __shfl_sync(gpu::kAllLanes, base, 0);
   const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
   if (mine) {
-    uint8_t* const out = stage.reply + (beside ? words + second.begin() : first.begin()) * 16;
+    uint8_t* const out = stage.reply + (beside ? words + place : place) * 16;
     const uint32_t size = compose(out);
     for (uint32_t at = size; at < kShortReplyWords * 16; ++at) out[at] = 0;
   }
   __syncwarp();
   if (sent && words != 0) send_staged(job, stage, words, base);
-  if (second.total() != 0) {
-    send_beside(job, stage, words, second, second.total(), beside_word(offset, frame));
+  if (to_frames != 0) {
+    const gpu::LaneRanges replies(beside ? kShortReplyWords : 0);
+    send_beside(job, stage, words, replies, replies.total(), beside_word(offset, frame));
   }
   if (!mine) return;
   if (beside) {
     result = PacketResult::done_beside(beside_word(0, frame) * 16, net::kEthernetFrameMin);
   } else {
-    result = sent ? PacketResult::done((base + first.begin()) * 16, net::kEthernetFrameMin)
+    result = sent ? PacketResult::done((base + place) * 16, net::kEthernetFrameMin)
                   : PacketResult::not_done(PacketState::kNoReplySpace);
   }
 }

@@ -68,8 +68,6 @@ class SingleKeyGets {
 
  private:
   __device__ SingleKeyFate look_up(Bytes frame);
-  __device__ void send_to_arena(Bytes frame, const gpu::LaneRanges& space, bool mine,
-                                PacketResult& result);
   __device__ void compose(const uint8_t* frame, uint8_t* out, bool mine);
   // REQUIRES: it is a hit.
   __device__ const uint8_t* value() const { return found_.item->key_data() + request_.key_size; }
@@ -119,19 +117,36 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, uint32_t
   bool waits = hit;
   while (__any_sync(gpu::kAllLanes, waits)) {
     // A round is for replies beside their requests, or for those to the arena.
-    const bool fits = waits && fits_beside(job_, frame, size_);
-    const bool beside = __any_sync(gpu::kAllLanes, fits);
-    const bool chosen = beside ? fits : waits;
+    bool chosen = waits;
+    bool beside = false;
+    if (job_.frame_room != 0) {
+      const bool fits = waits && fits_beside(job_, frame, size_);
+      beside = __any_sync(gpu::kAllLanes, fits);
+      if (beside) chosen = fits;
+    }
     const gpu::LaneRanges space(chosen ? words : 0);
     const bool mine = chosen && space.end() <= kStageWords;
+    const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
+    // The atomic is issued before its result is needed.
+    const ReplyArena arena(job_);
+    uint64_t answer = 0;
+    if (!beside && gpu::lane_id() == 0) answer = arena.ask(total, 0);
+    compose(frame.data, stage_.reply + space.begin() * 16, mine);
     if (beside) {
       const uint32_t to = beside_word(offset, frame);
-      compose(frame.data, stage_.reply + space.begin() * 16, mine);
-      send_beside(job_, stage_, 0, space, __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0),
-                  to);
+      send_beside(job_, stage_, 0, space, total, to);
       if (mine) result = PacketResult::done_beside(to * 16 - offset, size_);
     } else {
-      send_to_arena(frame, space, mine, result);
+      uint32_t base = 0;
+      uint32_t fits = 0;
+      if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
+      base = __shfl_sync(gpu::kAllLanes, base, 0);
+      const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
+      if (sent) send_staged(job_, stage_, total, base);
+      if (mine) {
+        result = sent ? PacketResult::done((base + space.begin()) * 16, size_)
+                      : PacketResult::not_done(PacketState::kNoReplySpace);
+      }
     }
     waits = waits && !mine;
   }
@@ -141,30 +156,6 @@ __device__ inline SingleKeyFate SingleKeyGets<kSizes>::run(Bytes frame, uint32_t
     tally_.counters.add(request::Counter::kGetHits, hits);
   }
   return fate;
-}
-
-// Composes the reply frames of the lanes that have space in the staging buffer (`mine`) and copies
-// them to the arena.
-template <ValueSizes kSizes>
-__device__ inline void SingleKeyGets<kSizes>::send_to_arena(Bytes frame,
-                                                            const gpu::LaneRanges& space, bool mine,
-                                                            PacketResult& result) {
-  const uint32_t total = __reduce_max_sync(gpu::kAllLanes, mine ? space.end() : 0);
-  // The atomic is issued before its result is needed.
-  const ReplyArena arena(job_);
-  uint64_t answer = 0;
-  if (gpu::lane_id() == 0) answer = arena.ask(total, 0);
-  compose(frame.data, stage_.reply + space.begin() * 16, mine);
-  uint32_t base = 0;
-  uint32_t fits = 0;
-  if (gpu::lane_id() == 0) fits = arena.settle(answer, total, 0, &base) ? 1 : 0;
-  base = __shfl_sync(gpu::kAllLanes, base, 0);
-  const bool sent = __shfl_sync(gpu::kAllLanes, fits, 0) != 0;
-  if (sent) send_staged(job_, stage_, total, base);
-  if (mine) {
-    result = sent ? PacketResult::done((base + space.begin()) * 16, size_)
-                  : PacketResult::not_done(PacketState::kNoReplySpace);
-  }
 }
 
 // Composes the reply frames of the lanes that have space in the staging buffer (`mine`), at `out`.

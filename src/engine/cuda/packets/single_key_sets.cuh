@@ -21,11 +21,7 @@ class SingleKeySets {
   // REQUIRES: the block is in its epoch, as the reader of this block.
   __device__ SingleKeySets(const BlockResources& resources, const PacketJob& job, WarpStage& stage,
                            Tally& tally)
-      : store_{resources.core},
-        job_(job),
-        stage_(stage),
-        tally_(tally),
-        thread_(thread_of_block(resources, job)) {}
+      : resources_(resources), store_{resources.core}, job_(job), stage_(stage), tally_(tally) {}
 
   // Runs this lane's `frame` if it has one (`here`) and it is a single-key SET; it is at `offset`
   // of the job's input. Returns true if it was answered; then `result` is set.
@@ -41,11 +37,12 @@ class SingleKeySets {
     return {{frame_ + protocol::kSingleKeyOffset, request_.key_size}};
   }
 
+  const BlockResources& resources_;
   const store::StoreRef store_;
   const PacketJob& job_;
   WarpStage& stage_;
   Tally& tally_;
-  store::ThreadContext thread_;
+  store::ThreadContext thread_;  // set when a lane has a SET: it takes reads that others need not
   // Of the lane's packet:
   const uint8_t* frame_ = nullptr;
   protocol::SingleKeySet request_;
@@ -83,6 +80,7 @@ __device__ __noinline__ inline bool SingleKeySets::run(Bytes frame, uint32_t off
                                                        PacketResult& result) {
   frame_ = frame.data;
   if (here) open(static_cast<uint32_t>(frame.size));
+  if (!__any_sync(gpu::kAllLanes, request_.key_size != 0)) return false;
   const bool mine = is_usual();
   const uint32_t count = __popc(__ballot_sync(gpu::kAllLanes, mine));
   if (count == 0) return false;
@@ -94,6 +92,7 @@ __device__ __noinline__ inline bool SingleKeySets::run(Bytes frame, uint32_t off
     return mine;
   }
   const store::Core& core = store_.core;
+  thread_ = thread_of_block(resources_, job_);
   if (mine) hash_ = store_.hash(key());
   const bool combined =
       mine && is_combined(job_, hash_, key(), offset + protocol::kSingleKeyOffset);

@@ -32,8 +32,16 @@ class DpdkDevice {
     rte_mbuf_ext_shared_info sharing;
     std::atomic<bool> used{false};  // DPDK's interrupt thread frees it, too
   };
-  static constexpr uint32_t kReplyBlocks = 6;
+  static constexpr uint32_t kReplyBlocks = kFrameBurstsMax + 2;
   using ReplyBlocks = std::array<ReplyBlock, kReplyBlocks>;
+
+  // The requests of a burst, by the numbers of its packets.
+  struct HeldBurst {
+    std::vector<rte_mbuf*> frames;  // null: sent
+    uint32_t count = 0;             // used ones
+    uint32_t sent = 0;              // of these
+  };
+  using HeldBursts = std::array<HeldBurst, kFrameBurstsMax>;
 
   // The buffers of a port.
   struct Buffers {
@@ -43,6 +51,7 @@ class DpdkDevice {
     rte_mempool* received = nullptr;
     rte_mempool* sent = nullptr;
     std::unique_ptr<ReplyBlocks> blocks;  // the device may refer to them until its end
+    std::unique_ptr<HeldBursts> held;     // by the port
   };
 
   // `queues`: pairs of queues, which `ports` ports share. REQUIRES: 0 < ports <= queues.
@@ -83,6 +92,7 @@ class DpdkDevice {
   uint64_t take_missed();
 
  private:
+  void take_lost();
   std::string take_memory(const DpdkSettings& settings, const std::string& name, uint64_t bytes,
                           Buffers& buffers) const;
 
@@ -103,14 +113,12 @@ class DpdkDevice {
 
 class DpdkPort final : public FramePort {
  public:
-  // For each queue: the most frames of all bursts that are under way, and of the device's own
-  // rings.
-  static constexpr uint32_t kBuffers = 8192;
   static constexpr uint32_t kFrameRoom = kDpdkFrameRoom;
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
+  static constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * kReplyBlockBytes;
   // DPDK's memory that a port needs, all told, and what each queue adds to it.
-  static constexpr uint32_t kMegabytes = 34;
+  static constexpr uint32_t kMegabytes = 50;
   static constexpr uint32_t kQueueMegabytes = 38;
 
   // REQUIRES: the device has buffers for the port.
@@ -124,6 +132,7 @@ class DpdkPort final : public FramePort {
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
   MutableBytes reply_memory(uint32_t burst) override;
   void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
+  bool send_beside(const RepliesBeside& replies) override;
   void pass_on(const MutableBytes* frames, uint32_t count) override;
   void take_back(const FrameBuffer& buffer) override;
   void stop() override { stopped_.store(true, std::memory_order_relaxed); }
@@ -133,9 +142,12 @@ class DpdkPort final : public FramePort {
   static constexpr uint32_t kAtOnce = 64;
   static constexpr uint32_t kNoBlock = ~0u;
 
+  using HeldBurst = DpdkDevice::HeldBurst;
+
   uint32_t receive_now(FrameBuffer& buffer);
   uint32_t receive_from(uint16_t queue, FrameBuffer& buffer);
-  void add(FrameBuffer& buffer, rte_mbuf* const* frames, uint32_t count);
+  void add(FrameBuffer& buffer, HeldBurst& held, uint32_t count);
+  uint32_t drop_in_pieces(rte_mbuf** frames, uint32_t count);
   void prefetch_request(uint32_t burst, const TxFrame& frame) const;
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
   uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
@@ -155,8 +167,8 @@ class DpdkPort final : public FramePort {
   FrameMemory memory_;                // the buffers of received frames
   bool is_on_gpu_;
   rte_mempool* sent_;
-  std::array<std::vector<rte_mbuf*>, kFrameBurstsMax> held_;  // the requests of each burst
-  std::array<uint16_t, kFrameBurstsMax> queue_of_;            // each burst has come from one
+  DpdkDevice::HeldBursts& held_;
+  std::array<uint16_t, kFrameBurstsMax> queue_of_;  // each burst has come from one
   DpdkDevice::ReplyBlocks& blocks_;
   std::array<uint32_t, kFrameBurstsMax> block_of_;  // of each burst, or kNoBlock
   uint32_t polls_ = 0;

@@ -174,7 +174,7 @@ std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
   if (huge_pages) {
     words.insert(words.end(), {"--in-memory", "--single-file-segments"});
   } else {
-    words.insert(words.end(), {"--no-huge", "--no-shconf"});
+    words.insert(words.end(), {"--no-huge", "--no-shconf", "--single-file-segments"});
   }
   std::string failure = initialize(std::move(words));
   if (!failure.empty()) return failure;

@@ -37,6 +37,9 @@ struct DpdkSettings {
 std::string open_dpdk_ports(const DpdkSettings& settings,
                             std::vector<std::unique_ptr<FramePort>>* ports);
 
+// Of a queue: the most frames of all bursts that are under way, and of the device's own rings.
+inline constexpr uint32_t kDpdkQueueBuffers = 8192;
+
 inline constexpr char kDpdkModule[] = "warpcached-dpdk.so";
 
 }  // namespace warpcache::io

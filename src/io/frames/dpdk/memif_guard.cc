@@ -70,22 +70,6 @@ Handlers& handlers() {
 
 constexpr useconds_t kStepUs = 10;
 
-// DPDK's function of a name, where this file has one of the same name.
-void* in_dpdk(const char* name) {
-  static void* const library = [] {
-    Dl_info found = {};
-    void* const known = dlsym(RTLD_DEFAULT, "rte_eal_init");
-    if (known == nullptr || dladdr(known, &found) == 0) return static_cast<void*>(nullptr);
-    return dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  }();
-  return library == nullptr ? nullptr : dlsym(library, name);
-}
-
-template <typename Function>
-Function* in_dpdk_as(Function* /*same*/, const char* name) {
-  return reinterpret_cast<Function*>(in_dpdk(name));
-}
-
 bool is_of_memif(rte_intr_callback_fn run) {
   Dl_info found = {};
   return dladdr(reinterpret_cast<void*>(run), &found) != 0 && found.dli_fname != nullptr &&
@@ -111,20 +95,20 @@ void forget(const Handler* handler) {
 // DPDK's own functions.
 int register_in_dpdk(const rte_intr_handle* interrupt, rte_intr_callback_fn run, void* argument) {
   static const auto function =
-      in_dpdk_as(&rte_intr_callback_register, "rte_intr_callback_register");
+      function_in_dpdk(&rte_intr_callback_register, "rte_intr_callback_register");
   return function(interrupt, run, argument);
 }
 
 int unregister_in_dpdk(const rte_intr_handle* interrupt, rte_intr_callback_fn run, void* argument) {
   static const auto function =
-      in_dpdk_as(&rte_intr_callback_unregister, "rte_intr_callback_unregister");
+      function_in_dpdk(&rte_intr_callback_unregister, "rte_intr_callback_unregister");
   return function(interrupt, run, argument);
 }
 
 int unregister_later_in_dpdk(const rte_intr_handle* interrupt, rte_intr_callback_fn run,
                              void* argument, rte_intr_unregister_callback_fn ended) {
-  static const auto function =
-      in_dpdk_as(&rte_intr_callback_unregister_pending, "rte_intr_callback_unregister_pending");
+  static const auto function = function_in_dpdk(&rte_intr_callback_unregister_pending,
+                                                "rte_intr_callback_unregister_pending");
   return function(interrupt, run, argument, ended);
 }
 
@@ -199,6 +183,16 @@ void run_alone(void* handler) {
 }
 
 }  // namespace
+
+void* find_in_dpdk(const char* name) {
+  static void* const library = [] {
+    Dl_info found = {};
+    void* const known = dlsym(RTLD_DEFAULT, "rte_eal_init");
+    if (known == nullptr || dladdr(known, &found) == 0) return static_cast<void*>(nullptr);
+    return dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  }();
+  return library == nullptr ? nullptr : dlsym(library, name);
+}
 
 MemifUser::MemifUser() {
   const std::lock_guard lock(users().mutex);

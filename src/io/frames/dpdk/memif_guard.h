@@ -55,6 +55,13 @@ void guard_memif();
 // REQUIRES: called between enter() and leave() of a user.
 void end_memif_handlers();
 
+// DPDK's function of a name, where this module has one of the same name, which drivers find first.
+void* find_in_dpdk(const char* name);
+template <typename Function>
+Function* function_in_dpdk(Function* /*same*/, const char* name) {
+  return reinterpret_cast<Function*>(find_in_dpdk(name));
+}
+
 // How many handlers of memif devices are registered. None although there is such a device: the
 // driver has not found this file's functions.
 unsigned guarded_memif_handlers();

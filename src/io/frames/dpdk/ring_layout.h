@@ -20,18 +20,20 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "io/frames/dpdk/dpdk_ports.h"
+#include "io/frames/frame_port.h"
 #include "net/packet_burst.h"
 
 namespace warpcache::io::ring {
 
-inline constexpr uint64_t kMagic = 0x31676e69726377;  // "wcring1"
+inline constexpr uint64_t kMagic = 0x32676e69726377;  // "wcring2"
 inline constexpr uint32_t kQueuesMax = 64;
-inline constexpr uint32_t kSlots = 2048;      // of a ring; it holds one fewer
-inline constexpr uint32_t kBuffers = 8192;    // of a queue
-inline constexpr uint32_t kFrameRoom = 2048;  // the longest frame
+inline constexpr uint32_t kSlots = 2048;                 // of a ring; it holds one fewer
+inline constexpr uint32_t kBuffers = kDpdkQueueBuffers;  // of a queue
+inline constexpr uint32_t kFrameRoom = 2048;             // the longest frame
 // Of a buffer. No power of two: frames would share few of a cache's sets.
 inline constexpr uint32_t kBufferBytes = kFrameRoom + 128;
-inline constexpr uint32_t kReplyBlocks = 6;
+inline constexpr uint32_t kReplyBlocks = kFrameBurstsMax + 2;
 inline constexpr uint32_t kReplyBlockBytes = 4u << 20;
 inline constexpr uint64_t kPage = uint64_t{2} << 20;
 

@@ -234,12 +234,26 @@ uint32_t RingPort::transmit(uint32_t queue, const ring::Slot* slots, uint32_t co
   return sent;
 }
 
+// The peer that the burst has come from is there.
+bool RingPort::has_peer_of(const Burst& burst) const {
+  const bool is_of_another = !burst.buffers.empty() && burst.peer != peer_;
+  return !is_of_another && peer_ != 0 && peer_ == server_->door.peer();
+}
+
+// Of the frames of these slots, all the peer's by now, takes back what cannot be sent.
+void RingPort::send_slots(uint32_t queue, const ring::Slot* slots, uint32_t count) {
+  const uint32_t sent = transmit(queue, slots, count);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < sent; ++i) bytes += slots[i].size;
+  for (uint32_t i = sent; i < count; ++i) (void)take_from_peer(slots[i]);
+  counters_.sent.add(sent);
+  counters_.sent_bytes.add(bytes);
+  counters_.send_failed.add(count - sent);
+}
+
 void RingPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
   Burst& from = bursts_[burst];
-  const bool is_of_another = !from.buffers.empty() && from.peer != peer_;
-  if (is_of_another || peer_ == 0 || peer_ != server_->door.peer()) {
-    return counters_.send_failed.add(count);
-  }
+  if (!has_peer_of(from)) return counters_.send_failed.add(count);
   ring::Slot slots[kAtOnce];
   for (uint32_t at = 0; at < count; at += kAtOnce) {
     const uint32_t some = std::min(count - at, kAtOnce);
@@ -248,14 +262,30 @@ void RingPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
       const ring::Slot slot = slot_for(from, frames[i]);
       if (slot.size != 0) slots[ready++] = slot;
     }
-    const uint32_t sent = transmit(from.queue, slots, ready);
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < sent; ++i) bytes += slots[i].size;
-    for (uint32_t i = sent; i < ready; ++i) (void)take_from_peer(slots[i]);
-    counters_.sent.add(sent);
-    counters_.sent_bytes.add(bytes);
-    counters_.send_failed.add(some - sent);
+    counters_.send_failed.add(some - ready);
+    send_slots(from.queue, slots, ready);
   }
+}
+
+bool RingPort::send_beside(const RepliesBeside& replies) {
+  Burst& from = bursts_[replies.burst];
+  uint32_t* const buffers = from.buffers.data() + replies.first;
+  ring::Slot slots[RepliesBeside::kBesideMax];
+  for (uint32_t i = 0; i < replies.count; ++i) {
+    const net::PacketResult result = replies.result(i);
+    if (!replies.takes(result)) return false;
+    const uint32_t offset = result.without_beside(ring::kBufferBytes).offset();
+    slots[i] = {slot_of(buffers[i]).offset + offset, result.size()};
+  }
+  if (!has_peer_of(from)) {
+    counters_.send_failed.add(replies.count);
+    return true;
+  }
+  for (uint32_t i = 0; i < replies.count; ++i) {
+    at_[std::exchange(buffers[i], kNone)] = At::kPeerFull;
+  }
+  send_slots(from.queue, slots, replies.count);
+  return true;
 }
 
 }  // namespace warpcache::io

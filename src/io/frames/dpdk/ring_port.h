@@ -43,6 +43,7 @@ class RingPort final : public FramePort {
   bool receive(FrameBuffer& buffer, int timeout_ms) override;
   MutableBytes reply_memory(uint32_t burst) override;
   void send(uint32_t burst, const TxFrame* frames, uint32_t count) override;
+  bool send_beside(const RepliesBeside& replies) override;
   void pass_on(const MutableBytes*, uint32_t) override {}
   void take_back(const FrameBuffer& buffer) override;
   void stop() override { stopped_.store(true, std::memory_order_relaxed); }
@@ -73,6 +74,8 @@ class RingPort final : public FramePort {
   [[nodiscard]] bool add(ring::Slot slot, FrameBuffer& buffer);
   [[nodiscard]] bool take_from_peer(ring::Slot slot);
   ring::Slot slot_for(Burst& burst, const TxFrame& frame);
+  bool has_peer_of(const Burst& burst) const;
+  void send_slots(uint32_t queue, const ring::Slot* slots, uint32_t count);
   uint32_t transmit(uint32_t queue, const ring::Slot* slots, uint32_t count);
   void free_buffer(uint32_t buffer);
   void now_and_then();

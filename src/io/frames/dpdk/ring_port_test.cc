@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/testing/patience.h"
@@ -176,6 +177,35 @@ TEST_P(RingTest, RepliesFromABlockAndFromElsewhere) {
   port_of(0).send(burst_->number, &other, 1);
   EXPECT_EQ(replies(0), Texts{"copied"});
   EXPECT_EQ(port_of(0).counters().copied_bytes.get(), copied.size());
+}
+
+TEST_P(RingTest, RepliesBesideTheirRequestsAreSentTogether) {
+  constexpr uint32_t kReplyAt = 16;
+  ASSERT_EQ(through(0, {"one", "two", "three"}), (Texts{"one", "two", "three"}));
+  const Texts texts = {"first", "the second", "3rd"};
+  std::vector<net::PacketResult> results;
+  for (uint32_t i = 0; i < texts.size(); ++i) {
+    uint8_t* const request = port_of(0).memory().data + burst_->slots[i].offset;
+    std::copy(texts[i].begin(), texts[i].end(), request + kReplyAt);
+    const auto size = static_cast<uint32_t>(texts[i].size());
+    results.push_back(net::PacketResult::done_beside(kReplyAt, size));
+  }
+  RepliesBeside all = {burst_->number, results.data(), 0, 3, 9};
+  EXPECT_FALSE(port_of(0).send_beside(all));  // the second is too long
+  all.size_max = 10;
+  const net::PacketResult last = std::exchange(results[2], net::PacketResult::done(kReplyAt, 3));
+  EXPECT_FALSE(port_of(0).send_beside(all));  // the third lies elsewhere
+  EXPECT_EQ(replies(0), Texts{});
+  results[2] = last;
+  EXPECT_TRUE(port_of(0).send_beside(all));
+  EXPECT_EQ(replies(0), texts);
+  EXPECT_EQ(port_of(0).counters().sent.get(), 3u);
+  EXPECT_EQ(port_of(0).counters().sent_bytes.get(), 18u);
+  ASSERT_EQ(through(0, {"after"}), Texts{"after"});
+  kill_peer();
+  RepliesBeside late = {burst_->number, results.data(), 0, 1, 10};
+  EXPECT_TRUE(port_of(0).send_beside(late));
+  EXPECT_EQ(port_of(0).counters().send_failed.get(), 1u);
 }
 
 TEST_P(RingTest, TooLongFramesAreCounted) {

@@ -38,7 +38,7 @@ struct Connection {
   std::atomic<bool> writing{false};    // has an OutQueue: nothing is read
   std::atomic<bool> answering{false};  // has a long reply: nothing is read
   std::atomic<bool> watching{false};   // with `answering`: the reply is endless
-  std::atomic<bool> in_body{false};    // waits for the rest of a message of known length
+  std::atomic<bool> in_body{false};    // waits for the rest of a value
   uint32_t stalled_before = kNoConnection;  // in StallOrder
   uint32_t stalled_after = kNoConnection;
   CloseReason reason = CloseReason::kError;  // for the case that it closes now

@@ -71,21 +71,26 @@ class Stillest {
 
 void SocketTransport::once_a_second() {
   swept_at_s_ = now_s_;
-  if (config_.idle_timeout_s != 0) close_idle();
   if (config_.stall_timeout_s != 0) {
     close_stalled();
     cancel_still_bodies();
   }
+  if (config_.idle_timeout_s != 0) close_idle();
 }
 
+// As memcached, does not take a client for idle that is in the middle of a value or of a reply.
+// Where none of its bytes moves, that ends with stall_timeout_s, if this is longer.
 void SocketTransport::close_idle() {
   for (uint32_t index = 0; index < connections_.size(); ++index) {
     Connection& connection = connections_[index];
     if (connection.fd == -1 || connection.delivered || is_endless(connection)) continue;
     const uint32_t idle_s = now_s_ - connection.active_at.load(std::memory_order_relaxed);
     if (idle_s <= config_.idle_timeout_s) continue;
+    if (is_answering(connection) || connection.in_body.load(std::memory_order_relaxed)) {
+      if (config_.stall_timeout_s == 0 || idle_s <= config_.stall_timeout_s) continue;
+    }
     // After a pause of this process, there may be unread requests that came in time.
-    if (!is_answering(connection) && has_input(connection.fd)) continue;
+    if (goes_on(connection)) continue;
     counters_.idle_closed.add(1);
     connection.reason = CloseReason::kIdle;
     close_stream(index);

@@ -399,6 +399,40 @@ TEST(StreamTest, IdleConnectionsAreClosed) {
   EXPECT_TRUE(kept);
 }
 
+// In the middle of a value or of a reply is not idle, as in memcached. The idle client is the last
+// to become silent, so it would be the last to be closed.
+TEST(StreamTest, WhoIsInTheMiddleOfAMessageIsNotIdle) {
+  LineServer server({.workers = 1, .idle_timeout_s = 1});
+  Client body(server.port());
+  body.send("body 4\nab");
+  Client need(server.port());
+  need.send("need 4\nab");
+  Client unread(server.port());
+  unread.send("big 10000000\n");
+  Client line(server.port());
+  line.send("echo a");
+  Client idle(server.port());
+  EXPECT_EQ(idle.ask("echo a\n", 2), "a\n");
+  EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::idle_closed) >= 2; }));
+  EXPECT_TRUE(idle.closed());
+  EXPECT_TRUE(line.closed());
+  EXPECT_EQ(body.ask("cd", 7), "4 2987\n");
+  EXPECT_EQ(need.ask("cd", 7), "4 2987\n");
+  EXPECT_EQ(unread.receive(10'000'000).size(), 10'000'000u);
+}
+
+// The longer of the two times ends it.
+TEST(StreamTest, WhoStandsStillInTheMiddleOfAMessageIsIdleAfterTheStallTimeout) {
+  LineServer server({.workers = 1, .idle_timeout_s = 1, .stall_timeout_s = 2});
+  Client need(server.port());
+  need.send("need 4\nab");
+  Client unread(server.port());
+  unread.send("big 10000000\n");
+  EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::idle_closed) == 2; }));
+  EXPECT_TRUE(need.closed());
+  EXPECT_LT(unread.receive(10'000'000).size(), 10'000'000u);
+}
+
 // Half a body, a pinned value and a long reply, all without progress. Idle connections hold
 // nothing.
 TEST(StreamTest, WhoHoldsSharedMemoryWithoutProgressIsClosed) {

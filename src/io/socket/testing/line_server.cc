@@ -148,6 +148,7 @@ bool LineWorker::serve_body(const RxChunk& chunk, Session& session, RxNext& next
     const uint32_t missing = session.body_size - session.body_received;
     next.body = {session.buffer + session.body_received, std::min(missing, kWindow)};
     next.body_ends = missing <= kWindow;
+    next.in_value = true;
     return false;
   }
   add(std::to_string(session.body_size) + " " +
@@ -174,11 +175,13 @@ bool LineWorker::serve_line(Session& session, std::string_view line, std::string
     add_pinned(number);
   } else if (command == "need") {
     next.need = used + number;
+    next.in_value = true;
     if (rest.size() < number) return false;
     const auto* data = reinterpret_cast<const uint8_t*>(rest.data());
     add(std::to_string(number) + " " + std::to_string(sum_of(data, number)) + "\n");
     used += number;
     next.need = 0;
+    next.in_value = false;
   } else if (command == "body") {
     session.body_size = number;
     session.buffer = new uint8_t[number];

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the CPU engine does so that requests which copy much within the store keep nobody waiting.
+// Ten bytes of `append` make it copy a value of any length.
+#include <algorithm>
+
+#include "engine/cpu/cpu_engine.h"
+
+namespace warpcache::engine {
+
+// Whether the request writes anew what is stored already.
+bool CpuEngine::copies_stored(protocol::Op op) {
+  return op == protocol::Op::kAppend || op == protocol::Op::kPrepend || op == protocol::Op::kIncr ||
+         op == protocol::Op::kDecr;
+}
+
+// Bytes that such a request has written. Of an incr or decr about as many: those of the item that
+// was there when its group began.
+uint32_t CpuEngine::bytes_copied(const request::RequestState& state,
+                                 const protocol::Result& result) {
+  const protocol::Op op = state.request.op;
+  if (op == protocol::Op::kIncr || op == protocol::Op::kDecr) {
+    return store::slot_lines(state.hint.slot) * 64;
+  }
+  return result.outcome == protocol::Outcome::kStored ? result.value_size : 0;
+}
+
+void CpuEngine::count_copied(uint32_t bytes) {
+  entry_reply_bytes_ += std::min(bytes, kEntryReplySlice);
+  entry_copied_bytes_ += bytes;
+  copied_bytes_ += bytes;
+}
+
+// The request at `index` would copy, and its datagram, which cannot wait, has copied too much.
+bool CpuEngine::may_not_copy(const BatchEntry& entry, uint32_t index) const {
+  return entry.datagram && entry_copied_bytes_ >= kBatchCopiedMax &&
+         copies_stored(group_[index].state.request.op);
+}
+
+// The request at `index` would copy, and its stream has had its share of the turn, or the batch's
+// is used up.
+bool CpuEngine::waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const {
+  if (entry.datagram || !copies_stored(group_[index].state.request.op)) return false;
+  const bool used_up = entry_reply_bytes_ >= kEntryReplySlice || copied_bytes_ >= kBatchCopiedMax;
+  return used_up && may_wait(index, count);
+}
+
+}  // namespace warpcache::engine

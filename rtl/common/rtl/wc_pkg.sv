@@ -69,23 +69,23 @@ package wc_pkg;
     C_GET, C_GAT, C_STORE, C_CAS, C_DELETE, C_DELTA, C_TOUCH, C_FLUSH, C_VERBOSITY, C_VERSION,
     C_NOOP, C_QUIT, C_UNSUPPORTED, C_STOP, C_UNKNOWN
   } command_t;
+  // Of those with 8 bytes and more, by their first 8.
+  typedef enum logic [2:0] {
+    LONG_NONE, LONG_FLUSH, LONG_VERBOSITY, LONG_WHOLE, LONG_DEBUGTIME, LONG_CRAWLER, LONG_CERTS, LONG_MEMLIMIT
+  } long_t;
   // Layouts of binary requests.
   typedef enum logic [2:0] {FORM_UNKNOWN, FORM_BARE, FORM_KEY, FORM_KEYTIME, FORM_STORE, FORM_JOIN, FORM_DELTA, FORM_FLUSH} form_t;
 
-  // What mc_parse's readers see of the window beside its first 16 bytes, and what they do with it.
+  // A word of a text line, or a part of one.
   typedef struct packed {
-    logic [16:0] blank;
-    logic [16:0] cr;
-    logic [16:0] lf;
-    logic digit;    // the first byte is one
-  } marks_t;
-  typedef struct packed {
-    logic full8;  // so many bytes
-    logic has8;   // so many bytes, or all that is left of the datagram
-    logic has10;
-    logic has16;
-    logic full17;
-  } window_t;
+    logic short_line;   // it begins a line of less than three bytes, or of three with its end
+    logic ends_line;    // nothing of the line is behind it
+    logic ends;         // the word ends with it
+    logic minus;        // its first byte is one
+    logic [7:0] digit;  // bytes that are one
+    logic [3:0] len;    // bytes; 0: the word has ended before, or is empty
+    logic [63:0] data;  // what is behind them is anything
+  } piece_t;
 
   // What the network blocks keep of a request until its reply leaves.
   typedef struct packed {
@@ -163,11 +163,12 @@ package wc_pkg;
 
   // What a reader of mc_parse does in a cycle.
   typedef struct packed {
-    logic [3:0] take;        // bytes of the window
-    logic emit;              // the operation `op`, without its `eod`
+    logic take;              // bytes of the window
+    logic [3:0] take_bytes;
+    logic emit;              // the operation `op`
     meta_t op;
     logic stops;             // the rest of the datagram is not read
-    logic push_key;          // bytes to the streams, from the window's front
+    logic push_key;          // bytes to the streams
     logic [3:0] key_part;
     logic push_value;
     logic [3:0] value_part;

@@ -7,14 +7,17 @@ module binary_form
     input  logic [7:0]  opcode,
     input  logic [15:0] bin_key,     // sizes that the header says
     input  logic [7:0]  bin_extras,
+    input  logic [16:0] bin_sum,     // of key and extras
     input  logic [31:0] bin_body,
     output form_t       form,
+    input  form_t       form_before,  // what it was a cycle ago: sizes are looked at then
     output op_t         form_op,
     output logic        form_quiet,
     output logic        form_key,    // the reply shows the key
     output logic        form_touch,
     output logic        form_quit,
     output logic        b_valid,
+    output logic        b_whole,     // nothing is behind extras and key
     output logic        b_closes,    // nothing after it can be read
     output err_t        b_error
 );
@@ -60,21 +63,23 @@ module binary_form
       default: ;
     endcase
   end
-  logic b_sums;  // extras and key fit into the body
-  assign b_sums = {16'd0, bin_key} + {24'd0, bin_extras} <= bin_body;
+  logic b_sums;   // extras and key fit into the body
+  logic b_empty, b_extras;
+  assign b_sums = bin_body[31:17] != '0 || bin_sum <= bin_body[16:0];
+  assign b_whole = bin_body == {15'd0, bin_sum};
+  assign b_empty = bin_key == 16'd0;
   always_comb begin
-    case (form)
-      FORM_BARE: b_valid = bin_body == 32'd0;
-      FORM_KEY: b_valid = bin_extras == 8'd0 && bin_key != 16'd0 && bin_body == {16'd0, bin_key};
-      FORM_KEYTIME:
-        b_valid = bin_extras == 8'd4 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd4;
-      FORM_STORE: b_valid = bin_extras == 8'd8 && bin_key != 16'd0;
-      FORM_JOIN: b_valid = bin_extras == 8'd0 && bin_key != 16'd0;
-      FORM_DELTA:
-        b_valid = bin_extras == 8'd20 && bin_key != 16'd0 && bin_body == {16'd0, bin_key} + 32'd20;
-      FORM_FLUSH:
-        b_valid = bin_key == 16'd0 && bin_body == {24'd0, bin_extras} &&
-                  (bin_extras == 8'd0 || bin_extras == 8'd4);
+    case (form_before)
+      FORM_KEYTIME: b_extras = bin_extras == 8'd4;
+      FORM_STORE: b_extras = bin_extras == 8'd8;
+      FORM_DELTA: b_extras = bin_extras == 8'd20;
+      FORM_FLUSH: b_extras = bin_extras == 8'd0 || bin_extras == 8'd4;
+      default: b_extras = bin_extras == 8'd0;
+    endcase
+    case (form_before)
+      FORM_BARE, FORM_FLUSH: b_valid = b_extras && b_empty && b_whole;
+      FORM_KEY, FORM_KEYTIME, FORM_DELTA: b_valid = b_extras && !b_empty && b_whole;
+      FORM_STORE, FORM_JOIN: b_valid = b_extras && !b_empty;
       default: b_valid = 1'b0;
     endcase
     b_closes = 1'b0;
@@ -84,11 +89,11 @@ module binary_form
     end else if (bin_body > 32'h4000_0000 || bin_key > 16'(KEY_MAX)) begin
       b_closes = 1'b1;
       b_error = ERR_FORMAT;
-    end else if (form != FORM_UNKNOWN && !b_valid) begin
+    end else if (form_before != FORM_UNKNOWN && !b_valid) begin
       b_closes = 1'b1;
       b_error = ERR_FORMAT;
     end
-    if (form == FORM_UNKNOWN) b_valid = 1'b0;
+    if (form_before == FORM_UNKNOWN) b_valid = 1'b0;
     if (!b_sums || bin_key > 16'(KEY_MAX)) b_valid = 1'b0;
   end
 endmodule

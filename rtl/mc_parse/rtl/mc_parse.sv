@@ -31,107 +31,78 @@ module mc_parse
     input  logic        value_ready,
     output logic [63:0] value_data
 );
-  // --- The window. Bytes are marked when they come in: which ones are delimiters or digits is needed at
-  // once when they are at its front.
-  localparam int BITS = 12;
-  logic [8*BITS-1:0] marked;
-  logic [24*BITS-1:0] window_view;
-  logic [191:0] view;
-  marks_t marks;
-  logic [4:0] count;
-  logic [3:0] take;
-  logic [24:0] at_least;
-  logic tail;
-  always_comb begin
-    for (int i = 0; i < 8; i++)
-      marked[BITS*i+:BITS] = {in_data[8*i+:8] >= "0" && in_data[8*i+:8] <= "9", in_data[8*i+:8] == 8'h20,
-                              in_data[8*i+:8] == 8'h0d, in_data[8*i+:8] == 8'h0a, in_data[8*i+:8]};
-    for (int i = 0; i < 24; i++) view[8*i+:8] = window_view[BITS*i+:8];
-    for (int i = 0; i < 17; i++)
-      {marks.blank[i], marks.cr[i], marks.lf[i]} = window_view[BITS*i+8+:3];
-    marks.digit = window_view[BITS-1];
-  end
-  byte_window #(.BITS(BITS)) window (
-      .clk, .rst, .in_valid, .in_ready, .in_data(marked), .in_bytes, .in_last, .view(window_view), .count, .at_least,
-      .tail, .take
-  );
-  window_t w;
-  assign w.full8 = at_least[8];
-  assign w.full17 = at_least[17];
-  assign w.has8 = at_least[8] || tail;
-  assign w.has10 = at_least[10] || tail;
-  assign w.has16 = at_least[16] || tail;
   logic room;
   assign room = op_ready && key_ready && value_ready;
 
-  // --- The datagram.
-  logic [11:0] pos;         // bytes taken of it
-  logic [11:0] left, left_next;  // bytes that are not taken yet
-  logic none_left;
-  logic eod_sent;
-  logic first;              // nothing of it has been taken
+  // --- The datagram. Of one that has been answered what is left is passed over.
+  logic busy;
   logic binary;             // its first byte says so
-  logic discards;           // what is left of it is not read
-  logic over;               // it has been read
-  logic text_between, binary_between;  // no request has been begun
-  assign over = info_valid && !first && none_left && text_between && binary_between;
-  logic reads_text, reads_binary, turns_binary;
-  assign reads_text = info_valid && !binary && !discards && !over && !turns_binary;
-  assign turns_binary = first && view[7:0] == 8'h80 && text_between;
-  assign reads_binary = info_valid && binary && !discards && !over;
-  logic line_complete;      // the line that starts here has an end
-  assign line_complete = info.lf_end > pos;
+  logic stopped;            // what is left of it is not read
+  logic begins, drained, none_left, ready;
+  logic [11:0] size;
+  logic [11:0] left;        // bytes that have not been taken
+  logic [11:0] left_before; // a cycle ago
+  logic [11:0] left_last;   // bytes after its last LF
+  logic [11:0] taken;
+  logic [63:0] view;
+  logic first_there;
+  logic [7:0] first_byte;
+  logic start, cutting, piece_valid, piece_ready;
+  piece_t piece;
+  assign begins = !busy && drained && info_valid && first_there;
+  assign info_ready = begins;
+  assign left = size - taken;
 
-  reading_t text, bin;
+  reading_t reading, text, bin;
+  line_window window (
+      .clk, .rst, .in_valid, .in_ready, .in_data, .in_bytes, .in_last, .begins, .drained, .drains(!busy), .waits(first_there),
+      .first_byte, .none_left, .taken, .ready, .view, .take(reading.take), .take_bytes(reading.take_bytes), .start,
+      .cutting, .piece_valid, .piece_ready, .piece
+  );
   text_reader u_text (
-      .clk, .rst, .active(reads_text), .room, .view(view[127:0]), .marks, .w, .left, .line_complete, .between(text_between),
-      .reading(text)
+      .clk, .rst, .active(busy && !binary && !stopped), .enters(begins && first_byte != 8'h80 && info.lf_end != '0), .room,
+      .start, .cutting, .piece_valid, .piece_ready, .piece, .ready, .view(view[15:0]), .none_left, .left(left_before), .left_last, .reading(text)
   );
   binary_reader u_binary (
-      .clk, .rst, .active(reads_binary), .room, .view(view[63:0]), .w, .left, .between(binary_between), .reading(bin)
+      .clk, .rst, .active(busy && binary && !stopped), .room, .ready, .view, .left, .reading(bin)
   );
 
   // --- Together.
-  reading_t reading;
-  logic emit;
   always_comb begin
     reading = binary ? bin : text;
-    take = reading.take;
-    if (discards) take = room && !none_left && w.has8 ? (at_least[9] ? 4'd8 : count[3:0]) : 4'd0;
-    emit = reading.emit;
+    op_valid = reading.emit;
     op = reading.op;
-    op.eod = left == {8'd0, take} || reading.stops;
+    op.opcode = bin.op.opcode;  // zero in text
+    op.opaque = bin.op.opaque;
+    op.initial_value = bin.op.initial_value;
     // A datagram whose last request has no reply.
-    if (over) begin
-      emit = op_ready && !eod_sent;
-      op = '0;
+    if (stopped) begin
+      op_valid = op_ready;
       op.op = OP_NOP;
+      op.kbeats = '0;
+      op.vbeats = '0;
       op.eod = 1'b1;
     end
   end
-  assign op_valid = emit;
   assign key_valid = reading.push_key;
-  assign key_data = view[63:0] & byte_mask(reading.key_part);
+  assign key_data = (binary ? view : piece.data) & byte_mask(reading.key_part);
   assign value_valid = reading.push_value;
-  assign value_data = view[63:0] & byte_mask(reading.value_part);
-  assign left_next = (first && !binary && !discards ? info.size : left) - {8'd0, take};
-  assign info_ready = over && (eod_sent || op_ready);
+  assign value_data = view & byte_mask(reading.value_part);
 
   always_ff @(posedge clk) begin
-    if (rst || info_ready) begin
-      pos <= '0;
-      first <= 1'b1;
-      eod_sent <= 1'b0;
-      binary <= 1'b0;
-      discards <= 1'b0;
+    if (rst) begin
+      busy <= 1'b0;
+      stopped <= 1'b0;
     end else begin
-      pos <= pos + {8'd0, take};
-      if (take != 4'd0) first <= 1'b0;
-      if (emit && op.eod) eod_sent <= 1'b1;
-      if (info_valid && turns_binary && at_least[1]) binary <= 1'b1;
-      if (reading.stops) discards <= 1'b1;
+      if (begins) busy <= 1'b1;
+      else if (op_valid && op.eod) busy <= 1'b0;
+      stopped <= reading.stops && !reading.emit ? 1'b1 : stopped && !op_valid;
     end
-    left <= left_next;
-    none_left <= left_next == 12'd0;
+    if (begins) begin
+      binary <= first_byte == 8'h80;
+      size <= info.size;
+      left_last <= info.size - info.lf_end;
+    end
+    left_before <= begins ? info.size : drained ? 12'd0 : left;
   end
 endmodule

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which command the first word of a line names.
+// Which command the first word of a line names. Of a word of 8 bytes and more its first 8 are seen, then those after them.
 module text_command
   import wc_pkg::*;
 (
-    input  logic [127:0] view,
-    input  logic [4:0]   word,    // bytes of the word; 16: more than 15
-    input  logic         blank,   // the line begins with a blank: no command
-    output command_t     named,
-    output op_t          named_op
+    input  piece_t   piece,
+    input  long_t    begun,     // what the 8 bytes before these can become
+    output long_t    begins,    // what these can become
+    output command_t named,
+    output op_t      named_op,
+    output command_t named_long
 );
   always_comb begin
     named = C_UNKNOWN;
     named_op = OP_ERROR;
-    case (word)
-      5'd2: begin
-        if (view[7:0] == "m") begin
-          case (view[15:8])
+    case (piece.len)
+      4'd2: begin
+        if (piece.data[7:0] == "m") begin
+          case (piece.data[15:8])
             "n": named = C_NOOP;
             "g", "s", "d", "a", "e": named = C_STOP;
             default: ;
           endcase
         end
       end
-      5'd3:
-      case (view[23:0])
+      4'd3:
+      case (piece.data[23:0])
         {"t", "e", "g"}: begin named = C_GET; named_op = OP_GET; end
         {"t", "e", "s"}: begin named = C_STORE; named_op = OP_SET; end
         {"d", "d", "a"}: begin named = C_STORE; named_op = OP_ADD; end
@@ -33,8 +34,8 @@ module text_command
         {"u", "r", "l"}: named = C_UNSUPPORTED;
         default: ;
       endcase
-      5'd4:
-      case (view[31:0])
+      4'd4:
+      case (piece.data[31:0])
         {"s", "t", "e", "g"}: begin named = C_GET; named_op = OP_GET; end
         {"s", "t", "a", "g"}: begin named = C_GAT; named_op = OP_GET; end
         {"r", "c", "n", "i"}: begin named = C_DELTA; named_op = OP_INCR; end
@@ -42,48 +43,53 @@ module text_command
         {"t", "i", "u", "q"}: named = C_QUIT;
         default: ;
       endcase
-      5'd5:
-      case (view[39:0])
+      4'd5:
+      case (piece.data[39:0])
         {"h", "c", "u", "o", "t"}: begin named = C_TOUCH; named_op = OP_TOUCH; end
         {"s", "t", "a", "t", "s"}, {"h", "c", "t", "a", "w"}, {"s", "b", "a", "l", "s"}:
           named = C_UNSUPPORTED;
         default: ;
       endcase
-      5'd6:
-      case (view[47:0])
+      4'd6:
+      case (piece.data[47:0])
         {"e", "t", "e", "l", "e", "d"}: begin named = C_DELETE; named_op = OP_DELETE; end
         {"d", "n", "e", "p", "p", "a"}: begin named = C_STORE; named_op = OP_APPEND; end
         default: ;
       endcase
-      5'd7:
-      case (view[55:0])
+      4'd7:
+      case (piece.data[55:0])
         {"e", "c", "a", "l", "p", "e", "r"}: begin named = C_STORE; named_op = OP_REPLACE; end
         {"d", "n", "e", "p", "e", "r", "p"}: begin named = C_STORE; named_op = OP_PREPEND; end
         {"n", "o", "i", "s", "r", "e", "v"}: named = C_VERSION;
         default: ;
       endcase
-      5'd8:
-      case (view[63:0])
-        {"n", "w", "o", "d", "t", "u", "h", "s"}, {"e", "r", "o", "t", "s", "t", "x", "e"}:
-          named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd9:
-      case (view[71:0])
-        {"l", "l", "a", "_", "h", "s", "u", "l", "f"}: begin named = C_FLUSH; named_op = OP_FLUSH; end
-        {"y", "t", "i", "s", "o", "b", "r", "e", "v"}: begin named = C_VERBOSITY; named_op = OP_OK; end
-        {"e", "m", "i", "t", "g", "u", "b", "e", "d"}: named = C_UNSUPPORTED;
-        default: ;
-      endcase
-      5'd11: if (view[87:0] == {"r", "e", "l", "w", "a", "r", "c", "_", "u", "r", "l"}) named = C_UNSUPPORTED;
-      5'd13:
-      if (view[103:0] == {"s", "t", "r", "e", "c", "_", "h", "s", "e", "r", "f", "e", "r"})
-        named = C_UNSUPPORTED;
-      5'd14:
-      if (view[111:0] == {"t", "i", "m", "i", "l", "m", "e", "m", "_", "e", "h", "c", "a", "c"})
-        named = C_UNSUPPORTED;
       default: ;
     endcase
-    if (blank) named = C_UNKNOWN;
+    if (!piece.ends) named = C_UNKNOWN;
+  end
+  always_comb begin
+    case (piece.data)
+      {"l", "a", "_", "h", "s", "u", "l", "f"}: begins = LONG_FLUSH;
+      {"t", "i", "s", "o", "b", "r", "e", "v"}: begins = LONG_VERBOSITY;
+      {"n", "w", "o", "d", "t", "u", "h", "s"}, {"e", "r", "o", "t", "s", "t", "x", "e"}: begins = LONG_WHOLE;
+      {"m", "i", "t", "g", "u", "b", "e", "d"}: begins = LONG_DEBUGTIME;
+      {"w", "a", "r", "c", "_", "u", "r", "l"}: begins = LONG_CRAWLER;
+      {"_", "h", "s", "e", "r", "f", "e", "r"}: begins = LONG_CERTS;
+      {"e", "m", "_", "e", "h", "c", "a", "c"}: begins = LONG_MEMLIMIT;
+      default: begins = LONG_NONE;
+    endcase
+    named_long = C_UNKNOWN;
+    case (begun)
+      LONG_FLUSH: if (piece.len == 4'd1 && piece.data[7:0] == "l") named_long = C_FLUSH;
+      LONG_VERBOSITY: if (piece.len == 4'd1 && piece.data[7:0] == "y") named_long = C_VERBOSITY;
+      LONG_WHOLE: if (piece.len == 4'd0) named_long = C_UNSUPPORTED;
+      LONG_DEBUGTIME: if (piece.len == 4'd1 && piece.data[7:0] == "e") named_long = C_UNSUPPORTED;
+      LONG_CRAWLER: if (piece.len == 4'd3 && piece.data[23:0] == {"r", "e", "l"}) named_long = C_UNSUPPORTED;
+      LONG_CERTS: if (piece.len == 4'd5 && piece.data[39:0] == {"s", "t", "r", "e", "c"}) named_long = C_UNSUPPORTED;
+      LONG_MEMLIMIT:
+      if (piece.len == 4'd6 && piece.data[47:0] == {"t", "i", "m", "i", "l", "m"}) named_long = C_UNSUPPORTED;
+      default: ;
+    endcase
+    if (!piece.ends) named_long = C_UNKNOWN;
   end
 endmodule

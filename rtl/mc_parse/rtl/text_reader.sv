@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the text requests of a datagram: a digit, a blank or a line end a cycle, 8 bytes of a value a
-// cycle, a word of up to 8 bytes in two. In the first of these it is found out where the word ends and
-// what it is, in the second it is taken. Of a longer key 8 bytes a cycle are taken where all 16 are there.
+// Reads the text requests of a datagram: a word of up to 8 bytes, or 8 bytes of a longer one, a cycle; a number's digit a
+// cycle; then 8 bytes of a value a cycle. line_window cuts lines into words.
 //
 // Lines of the get family, storage commands, delete, incr, decr, touch, flush_all, version,
 // verbosity and mn are understood; other commands that memcached knows are OP_ERROR with
@@ -12,83 +11,47 @@ module text_reader
 (
     input  logic         clk,
     input  logic         rst,
-    input  logic         active,    // the datagram is text, and there is more of it
+    input  logic         active,    // the datagram is text
+    input  logic         enters,    // it begins now, with a line that has an end
     input  logic         room,      // for an operation, its key and its value
-    input  logic [127:0] view,
-    input  marks_t       marks,
-    input  window_t      w,
-    input  logic [11:0]  left,      // bytes of the datagram
-    input  logic         line_complete,  // the line that starts here has an end
-    output logic         between,   // no request has been begun
+    output logic         start,     // a line is to be cut
+    input  logic         cutting,   // it is not yet as a whole
+    input  logic         piece_valid,
+    output logic         piece_ready,
+    input  piece_t       piece,
+    input  logic         ready,     // bytes of a value
+    input  logic [15:0]  view,
+    input  logic         none_left,
+    input  logic [11:0]  left,      // bytes of the datagram, a cycle ago
+    input  logic [11:0]  left_last, // of these, those after the last line's end
     output reading_t     reading
 );
   typedef enum logic [3:0] {
-    S_COMMAND, S_ARG, S_KEY, S_NUMBER, S_SKIP_WORD, S_EOL, S_BODY, S_BODY_END, S_REFUSE, S_CLOSE
+    S_COMMAND, S_NAME, S_ARG, S_KEY, S_NUMBER, S_SKIP_WORD, S_EOL, S_BODY, S_BODY_END, S_REFUSE, S_REFUSED, S_CLOSE
   } state_t;
   state_t state;
-  assign between = state == S_COMMAND;
 
-  command_t command;
+  command_t command, named, named_long;
+  long_t begun, begins;
+  op_t named_op;
   meta_t m;                 // of the operation in progress
   logic [2:0] field;        // words of the line after the command
   logic last_is_noreply;
   logic bad_word;           // of a number
   logic bad_line;           // flags, exptime or the CAS id are not numbers
   logic bad_length;
-  logic negative, any_digit;
-  logic [63:0] number;
-  logic [4:0] digits;
   logic get_pending;        // keys of this line have been emitted, END has not
   logic key_long;
   logic too_short;
   err_t refusal;
   logic [11:0] body_left;
+  logic body_missing;       // the datagram ends before it does
+  logic body_is_last;       // or with it
+  logic [12:0] left_but_2;
+  assign left_but_2 = {1'b0, left} - 13'd2;
+  assign body_missing = left_but_2[12] || m.vlen > left_but_2[11:0];
+  text_command names (.piece, .begun, .begins, .named, .named_op, .named_long);
 
-  // --- The window's first word and line end.
-  logic [4:0] s_word;
-  logic [3:0] s_word8, s_word_take;
-  logic s_ends_word, s_blank_after, s_end_after, s_word_is_noreply, far_clear, at_blank, at_end, at_delim, at_crlf, s_short_line;
-  logic [7:0] with_end;
-  text_scan scan (
-      .view(view[55:0]), .marks, .with_end, .word(s_word), .word8(s_word8), .ends_word(s_ends_word), .far_clear,
-      .blank_after(s_blank_after), .end_after(s_end_after), .word_take(s_word_take),
-      .word_is_noreply(s_word_is_noreply), .at_blank, .at_end, .at_delim, .at_crlf, .short_line(s_short_line)
-  );
-  command_t s_named;
-  op_t s_named_op;
-  text_command names (.view, .word(s_word), .blank(at_blank), .named(s_named), .named_op(s_named_op));
-
-  logic digit;
-  assign digit = marks.digit;
-
-  // What was found out in the cycle before.
-  logic scanned;            // nothing has been done since, so it is so
-  logic is_command;         // and the line that starts here can begin
-  logic complete;           // it has an end
-  logic word_long, word_is_4, ends_word, blank_after, end_after, word_is_noreply, short_line;
-  logic [3:0] word8, word_take;
-  command_t named;
-  op_t named_op;
-  logic stepped;            // something is done in this cycle
-  logic goes_on;            // it is a key's 8 bytes, and the next 8 are the key's, too
-  always_ff @(posedge clk) begin
-    scanned <= !rst && w.has10 && (!stepped || goes_on);
-    is_command <= !rst && active && (w.has16 || !s_word[4]) && !stepped;
-    complete <= line_complete;
-    word_long <= s_word[4];
-    word_is_4 <= s_word == 5'd4;
-    word8 <= goes_on ? 4'd8 : s_word8;
-    word_take <= goes_on ? 4'd8 : s_word_take;
-    ends_word <= s_ends_word && !goes_on;
-    blank_after <= s_blank_after && !goes_on;
-    end_after <= s_end_after && !goes_on;
-    word_is_noreply <= s_word_is_noreply;
-    short_line <= s_short_line;
-    named <= s_named;
-    named_op <= s_named_op;
-  end
-
-  logic go_arg;             // a step of S_ARG
   // What the word `field` of the line is. Found out in the cycle before it is read.
   typedef struct packed {
     logic is_key;
@@ -127,155 +90,167 @@ module text_reader
       default: ;
     endcase
   endfunction
-  // The keys of a gat whose time is not a number are not looked up.
-  logic refuses_gat;
-  assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word && !at_delim;
   logic [2:0] field_next;
   field_t kind;
-  assign field_next = state == S_ARG && go_arg && !at_delim && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
-  always_ff @(posedge clk) kind <= state == S_COMMAND ? field_of(named, 3'd0) : field_of(command, field_next);
+  logic word_is_noreply;
+  assign word_is_noreply = piece.len == 4'd7 && piece.data[55:0] == {"y", "l", "p", "e", "r", "o", "n"};
+  // The keys of a gat whose time is not a number are not looked up.
+  logic refuses_gat;
+  assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word;
 
   // --- Steps.
-  logic go8, go_word, go_command, go_refuse;
-  assign go8 = room && w.has10;
-  assign go_word = room && scanned;
-  assign go_command = room && is_command;
-  assign go_arg = at_delim || refuses_gat || (kind.is_number && digit) ? go8 : go_word;
-  assign go_refuse = at_delim ? go8 : go_word;
-  assign goes_on = go_word && !ends_word && far_clear && w.full17 &&
-                   (state == S_KEY || (state == S_ARG && kind.is_key && !refuses_gat && !at_delim));
-  always_comb begin
-    case (state)
-      S_COMMAND: stepped = go_command;
-      S_ARG: stepped = go_arg;
-      S_KEY, S_SKIP_WORD: stepped = go_word;
-      S_REFUSE: stepped = go_refuse;
-      default: stepped = 1'b1;
-    endcase
+  logic go, go8, go_arg, begins_line, line_complete, stale;
+  logic ends_number;        // a number's word does, or is no number
+  assign go = room && piece_valid;
+  assign go8 = room && ready;
+  // A number is complete a cycle after its last digit.
+  logic counted, counted_spoilt;
+  logic [2:0] counted_field;
+  assign go_arg = go && (!counted || (kind.is_number && piece.len != 4'd0));
+  assign begins_line = active && state == S_COMMAND && room && !cutting && !piece_valid && !stale;
+  assign line_complete = left > left_last;
+  assign start = enters || (begins_line && line_complete);
+  state_t after_word;       // where a piece ends one
+  assign after_word = piece.ends_line ? S_EOL : S_ARG;
+  assign field_next = state == S_ARG && go_arg && piece.len != 4'd0 && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
+  always_ff @(posedge clk)
+    kind <= state == S_COMMAND ? field_of(named, 3'd0) : state == S_NAME ? field_of(named_long, 3'd0) : field_of(command, field_next);
+
+  // --- A number.
+  logic negative, any_digit;
+  logic [63:0] number;
+  logic [4:0] digits;
+  // It goes on with the byte `byte_at` of its piece. What that byte does is found out in the cycle before.
+  logic [3:0] byte_at, byte_next;
+  logic known, is_digit, is_last;
+  logic [3:0] nibble;
+  logic begins_number;      // in S_ARG
+  assign begins_number = kind.is_number && (piece.digit[0] || (piece.minus && kind.is_signed));
+  assign byte_next = state == S_NUMBER ? (piece_ready ? 4'd0 : known ? byte_at + 4'd1 : byte_at) : 4'd1;
+  always_ff @(posedge clk) begin
+    known <= piece_valid && !piece_ready && room;
+    if (room) begin
+      byte_at <= byte_next;
+      is_digit <= piece.digit[byte_next[2:0]] && byte_next != piece.len;
+      nibble <= piece.data[8*byte_next[2:0]+:4];
+      is_last <= byte_next == piece.len || byte_next + 4'd1 == piece.len;
+    end
   end
-  logic [3:0] body_take;    // of the value, in this cycle
-  logic body_ends;          // and these are its last bytes
   logic [63:0] number_next;
   logic [67:0] number_wide;
-  assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, view[3:0]};
+  // 10 * number + nibble, of which a half is 5 * number + 0 to 4: one adder, with 3 + 1 for a 4.
+  logic [67:0] five;
+  assign five = {1'b0, number, nibble[3:2] != '0, nibble[3] || nibble[1], 1'b1} + {3'b000, number, nibble[3]};
+  assign number_wide = {five[67:1], nibble[0]};
   assign number_next = number_wide[63:0];
-  logic number_over;
-  assign number_over = number_wide[67:64] != 4'd0;
+  logic number_over;        // it has got too large
   // What the number is where its word ends.
   logic number_spoilt;
   logic [31:0] number32;
-  assign number_spoilt = !at_delim || (!any_digit && command != C_TOUCH && command != C_GAT && command != C_FLUSH);
+  logic over_31_bits;
+  assign over_31_bits = number[63:31] != '0;
+  assign number_spoilt = counted_spoilt || number_over || (!any_digit && command != C_TOUCH && command != C_GAT && command != C_FLUSH);
   assign number32 = negative ? ~number[31:0] + 32'd1 : number[31:0];
 
+  logic [3:0] body_take;    // of the value, in this cycle
+  logic body_ends;          // and these are its last bytes
   logic text_get;
   assign text_get = command == C_GET || command == C_GAT;
   logic [8:0] key_total;
-  assign key_total = {1'b0, m.klen} + {5'd0, word8};
+  assign key_total = {1'b0, m.klen} + {5'd0, piece.len};
   logic [3:0] key_room;     // bytes that the key may still get, up to 8
   logic key_fits;
-  assign key_fits = word8 <= key_room && !key_long;
-  // The line end after the last key of a get line is taken with the key.
-  always_comb begin
-    for (int i = 0; i < 8; i++)
-      with_end[i] = text_get && (state == S_ARG || (state == S_KEY && !key_long && 5'(i) <= {1'b0, key_room}));
-  end
+  assign key_fits = piece.len <= key_room && !key_long;
 
-  logic [3:0] take;
+  logic take;
   logic emit, push_key, push_value, stops;
-  logic [3:0] key_part, value_part;
+  logic [3:0] take_bytes, value_part;
   meta_t e;                 // the operation that is emitted
-  assign reading = '{take: take, emit: emit, op: e, stops: stops, push_key: push_key, key_part: key_part,
-                     push_value: push_value, value_part: value_part};
+  assign reading = '{take: take, take_bytes: take_bytes, emit: emit, op: e, stops: stops, push_key: push_key,
+                     key_part: piece.len, push_value: push_value, value_part: value_part};
   always_comb begin
-    take = 4'd0;
+    take = 1'b0;
+    take_bytes = body_take;
     emit = 1'b0;
     e = m;
+    e.cas = number;       // the line's last one
+    e.delta = number;
+    e.eod = none_left && !(piece_valid && !piece.ends_line);
     stops = 1'b0;
     push_key = 1'b0;
     push_value = 1'b0;
-    key_part = 4'd8;
-    value_part = 4'd8;
+    value_part = body_take;
+    piece_ready = 1'b0;
+    ends_number = 1'b0;
     case (state)
-      S_COMMAND:
-      if (go_command) begin
-        if (!complete) begin
+      S_COMMAND: begin
+        piece_ready = room;
+        if (begins_line && !line_complete) begin
           emit = 1'b1;
           stops = 1'b1;
-          e = '0;
           e.op = OP_ERROR;
           e.err = ERR_FORMAT;
-        end else begin
-          take = word_take;  // of a longer word the first 8 bytes
+          e.quiet = 1'b0;
+          e.kbeats = '0;
+          e.vbeats = '0;
+          e.vlen = '0;
         end
       end
       S_ARG:
       if (go_arg) begin
-        if (at_end) begin
-          take = at_crlf ? 4'd2 : 4'd1;
-        end else if (at_blank) begin
-          take = 4'd1;
+        if (piece.len == 4'd0) begin
+          piece_ready = 1'b1;
         end else if (refuses_gat) begin
         end else if (kind.is_key) begin
+          piece_ready = 1'b1;
           push_key = 1'b1;
-          key_part = word8;
-          take = word_take;
-          if (text_get && ends_word) begin
+          if (text_get && piece.ends) begin
             emit = 1'b1;
-            e.klen = {4'd0, word8};
+            e.klen = {4'd0, piece.len};
             e.kbeats = 6'd1;
-            e.last_key = end_after;
+            e.last_key = piece.ends_line;
           end
-        end else if (kind.is_number) begin
-          // The first character of a number.
-          if (digit || (view[7:0] == "-" && kind.is_signed)) take = 4'd1;
+        end else if (begins_number) begin
+          ends_number = piece.digit[0] && piece.len == 4'd1;
+          piece_ready = ends_number;
         end else begin
-          take = word_take;
+          piece_ready = 1'b1;
         end
       end
       S_KEY:
-      if (go_word) begin
-        push_key = word8 != 4'd0 && m.kbeats < 6'd32;
-        key_part = word8;
-        take = word_take;
-        if (text_get && ends_word && key_fits) begin
+      if (go) begin
+        piece_ready = 1'b1;
+        push_key = piece.len != 4'd0 && m.kbeats < 6'd32;
+        if (text_get && piece.ends && key_fits) begin
           emit = 1'b1;
           e.klen = key_total[7:0];
-          e.kbeats = m.kbeats + {5'd0, word8 != 4'd0};
-          e.last_key = end_after;
+          e.kbeats = m.kbeats + {5'd0, piece.len != 4'd0};
+          e.last_key = piece.ends_line;
         end
       end
       S_NUMBER:
-      if (go8) begin
-        // The line's end is taken with its last number.
-        if (digit || at_delim) take = at_crlf ? 4'd2 : 4'd1;
+      if (go && known) begin
+        ends_number = !is_digit || (is_last && piece.ends);
+        piece_ready = !is_digit || is_last;
       end
-      S_SKIP_WORD: if (go_word) take = word_take;
-      S_REFUSE:
-      // To the line's end.
-      if (go_refuse) begin
-        if (at_end) take = at_crlf ? 4'd2 : 4'd1;
-        else if (at_blank) take = 4'd1;
-        else take = word_take;
-        if (at_end) begin
-          emit = 1'b1;
-          e = '0;
-          e.op = OP_ERROR;
-          e.err = refusal;
-          e.kbeats = m.kbeats;
-        end
+      S_REFUSED:
+      if (room) begin
+        emit = 1'b1;
+        e.op = OP_ERROR;
+        e.err = refusal;
+        e.quiet = 1'b0;
       end
       S_EOL:
-      if (room) begin
+      if (room && !counted) begin
         e.quiet = last_is_noreply;
-        e.kbeats = m.kbeats;
         e.vbeats = '0;
         e.vlen = '0;
         emit = 1'b1;
         case (command)
           C_GET, C_GAT: begin
             if (get_pending) begin
-              e = '0;
               e.op = OP_END;
+              e.quiet = 1'b0;
             end else begin
               e.op = OP_ERROR;
               e.err = ERR_FORMAT;
@@ -348,22 +323,22 @@ module text_reader
         e.op = OP_ERROR;
         e.err = ERR_FORMAT;
         e.quiet = 1'b0;
-        e.vbeats = '0;
       end
       S_BODY:
       if (go8) begin
         push_value = 1'b1;
-        value_part = body_take;
-        take = body_take;
+        take = 1'b1;
       end
       S_BODY_END:
       if (go8) begin
-        take = 4'd2;
+        take = 1'b1;
+        take_bytes = 4'd2;
         emit = 1'b1;
+        e.eod = body_is_last;
         if (key_long || bad_line) begin
           e.op = OP_ERROR;
           e.err = ERR_FORMAT;
-        end else if (view[15:0] != 16'h0a0d) begin
+        end else if (view != 16'h0a0d) begin
           e.op = OP_ERROR;
           e.err = ERR_DATA;
         end else if (m.vlen > 12'(VALUE_MAX)) begin
@@ -371,185 +346,209 @@ module text_reader
           e.err = ERR_TOOLARGE;
         end
       end
+      S_NAME, S_SKIP_WORD, S_REFUSE: piece_ready = room;
       default: ;
     endcase
+    if (stops) e.eod = 1'b1;
   end
 
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= S_COMMAND;
-      m <= '0;
+      counted <= 1'b0;
+      stale <= 1'b0;
     end else begin
+      stale <= take;
+      counted <= ends_number;
       case (state)
-        S_COMMAND: begin
-          m <= '0;
-          command <= named;
-          m.op <= named_op;
-          m.ret_cas <= word_is_4;  // gets, gats
-          m.touch <= named == C_GAT;
-          m.cas_cmp <= named == C_CAS;
-          field <= '0;
-          last_is_noreply <= 1'b0;
-          bad_word <= 1'b0;
-          bad_line <= 1'b0;
-          bad_length <= 1'b0;
-          get_pending <= 1'b0;
-          key_long <= 1'b0;
-          refusal <= ERR_FORMAT;
-          too_short <= short_line;
-          if (go_command && complete) state <= ends_word ? S_ARG : S_SKIP_WORD;
-          if (word_long) command <= C_UNKNOWN;
-        end
+        S_COMMAND: if (go) state <= piece.ends ? after_word : S_NAME;
+        S_NAME: if (go) state <= piece.ends ? after_word : S_SKIP_WORD;
         S_ARG:
         if (go_arg) begin
-          field <= field_next;
-          number <= '0;
-          digits <= '0;
-          negative <= 1'b0;
-          any_digit <= 1'b0;
-          if (at_end) begin
-            state <= S_EOL;
+          if (piece.len == 4'd0) begin
+            state <= after_word;
           end else if (refuses_gat) begin
-            refusal <= ERR_EXPTIME;
             state <= S_REFUSE;
-          end else if (!at_blank) begin
-            last_is_noreply <= word_is_noreply && !(kind.is_number && digit);
-            if (kind.is_key) begin
-              m.klen <= {4'd0, word8};
-              m.kbeats <= 6'd1;
-              key_room <= 4'd8;
-              if (!ends_word) begin
-                state <= S_KEY;
-              end else if (text_get) begin
-                get_pending <= blank_after;
-                m.kbeats <= '0;
-                m.klen <= '0;
-                if (end_after) state <= S_COMMAND;
-              end
-            end else if (kind.is_number) begin
-              // `field` counts the word when it begins.
-              if (digit) begin
-                number <= {60'd0, view[3:0]};
-                digits <= 5'd1;
-                any_digit <= 1'b1;
-                state <= S_NUMBER;
-              end else if (view[7:0] == "-" && kind.is_signed) begin
-                negative <= 1'b1;
-                state <= S_NUMBER;
-              end else begin
-                // Not a number.
-                if (command == C_STORE || command == C_CAS) begin
-                  if (field == 3'd3) bad_length <= 1'b1;
-                  else bad_line <= 1'b1;
-                end else begin
-                  bad_word <= 1'b1;
-                end
-                state <= S_SKIP_WORD;
-              end
-            end else if (!ends_word) begin
-              state <= S_SKIP_WORD;
-            end
+          end else if (kind.is_key) begin
+            state <= !piece.ends ? S_KEY : text_get && piece.ends_line ? S_COMMAND : after_word;
+          end else if (begins_number) begin
+            state <= ends_number ? after_word : S_NUMBER;
+          end else begin
+            state <= piece.ends ? after_word : S_SKIP_WORD;
           end
         end
         S_KEY:
-        if (go_word) begin
-          if (key_total > 9'(KEY_MAX)) key_long <= 1'b1;
-          else m.klen <= key_total[7:0];
-          key_room <= key_total <= 9'(KEY_MAX - 8) ? 4'd8 : key_total > 9'(KEY_MAX) ? 4'd0
-                      : 4'(9'(KEY_MAX) - key_total);
-          if (push_key) m.kbeats <= m.kbeats + 6'd1;
-          if (ends_word) begin
-            state <= S_ARG;
-            if (text_get) begin
-              if (key_fits) begin
-                get_pending <= blank_after;
-                m.kbeats <= '0;
-                m.klen <= '0;
-                if (end_after) state <= S_COMMAND;
-              end else begin
-                state <= S_REFUSE;
-              end
-            end
-          end
+        if (go && piece.ends) begin
+          state <= after_word;
+          if (text_get && !key_fits) state <= piece.ends_line ? S_REFUSED : S_REFUSE;
+          else if (text_get && piece.ends_line) state <= S_COMMAND;
         end
-        S_NUMBER:
-        if (go8) begin
-          if (digit) begin
-            number <= number_next;
-            any_digit <= 1'b1;
-            if (digits != 5'd31) digits <= digits + 5'd1;
-            if (number_over) digits <= 5'd31;
-          end else begin
-            // The word ends here, or is no number.
-            state <= at_end ? S_EOL : at_blank ? S_ARG : S_SKIP_WORD;
-            case (command)
-              C_STORE, C_CAS:
-              case (field)
-                3'd2: begin
-                  m.flags <= number[31:0];
-                  if (number_spoilt || digits == 5'd31) bad_line <= 1'b1;
-                end
-                3'd3: begin
-                  m.exptime <= number32;
-                  if (number_spoilt || digits == 5'd31 || number[63]) bad_line <= 1'b1;
-                end
-                3'd4: begin
-                  m.vlen <= number[11:0];
-                  if (number_spoilt || digits > 5'd10 || negative || number > 64'h7fff_fffd)
-                    bad_length <= 1'b1;
-                  // Longer than any datagram.
-                  if (number > 64'd4095) m.vlen <= 12'hfff;
-                end
-                default: begin
-                  m.cas <= number;
-                  if (number_spoilt || digits > 5'd22) bad_line <= 1'b1;
-                end
-              endcase
-              C_DELTA: begin
-                m.delta <= number;
-                if (number_spoilt || digits > 5'd22) bad_word <= 1'b1;
-              end
-              default: begin
-                m.exptime <= number32;
-                if (number_spoilt || digits > 5'd11 || number > 64'h7fff_ffff) bad_word <= 1'b1;
-                if (command == C_VERBOSITY && number > 64'h7fff_ffff && number <= 64'hffff_ffff && !number_spoilt)
-                  bad_word <= 1'b0;
-              end
-            endcase
-          end
-        end
-        S_SKIP_WORD: if (go_word && ends_word) state <= S_ARG;
-        S_REFUSE: if (emit) state <= S_COMMAND;
-        S_EOL:
-        if (room) begin
-          body_left <= m.vlen;
-          body_take <= m.vlen > 12'd8 ? 4'd8 : m.vlen[3:0];
-          body_ends <= m.vlen <= 12'd8;
-          m.vbeats <= '0;
-          if (emit) state <= S_COMMAND;
-          case (command)
-            C_STORE, C_CAS:
-            if (!emit) begin
-              m.quiet <= last_is_noreply;
-              if (command == C_CAS && field < 3'd5) bad_line <= 1'b1;
-              state <= {1'b0, m.vlen} + 13'd2 > {1'b0, left} ? S_CLOSE : m.vlen == 12'd0 ? S_BODY_END : S_BODY;
-            end
-            C_QUIT: state <= S_COMMAND;
-            default: ;
-          endcase
-        end
-        S_BODY:
-        if (go8) begin
-          m.vbeats <= m.vbeats + 9'd1;
-          body_left <= body_left - 12'd8;
-          body_take <= body_left > 12'd16 ? 4'd8 : body_left[3:0] - 4'd8;
-          body_ends <= body_left <= 12'd16;
-          if (body_ends) state <= S_BODY_END;
-        end
+        S_NUMBER: if (ends_number) state <= piece.ends ? after_word : S_SKIP_WORD;
+        S_SKIP_WORD: if (go && piece.ends) state <= after_word;
+        S_REFUSE: if (go && piece.ends_line) state <= S_REFUSED;
+        S_REFUSED: if (room) state <= S_COMMAND;
+        S_EOL: if (room && !counted) state <= emit || command == C_QUIT ? S_COMMAND : body_missing ? S_CLOSE : m.vlen == 12'd0 ? S_BODY_END : S_BODY;
+        S_BODY: if (go8 && body_ends) state <= S_BODY_END;
         S_BODY_END: if (go8) state <= S_COMMAND;
         // A storage command whose body is not all here.
         S_CLOSE: if (room) state <= S_COMMAND;
         default: ;
+      endcase
+    end
+
+    if (state == S_ARG) begin
+      if (go_arg && kind.is_number) number <= {60'd0, piece.digit[0] ? piece.data[3:0] : 4'd0};
+    end else if (go && known && is_digit && state == S_NUMBER) begin
+      number <= number_next;
+    end
+    counted_field <= field_next;
+    counted_spoilt <= state == S_NUMBER && byte_at != piece.len && !is_digit;
+    case (state)
+      S_COMMAND: begin
+        // What has no meaning for an operation stays.
+        m.bin <= 1'b0;
+        m.quiet <= 1'b0;
+        m.ret_key <= 1'b0;
+        m.vivify <= 1'b0;
+        m.last_key <= 1'b0;
+        m.own_cas <= 1'b0;
+        m.eod <= 1'b0;
+        m.err <= ERR_UNKNOWN;
+        m.opcode <= '0;
+        m.opaque <= '0;
+        m.initial_value <= '0;
+        m.cas <= '0;
+        m.delta <= '0;
+        m.exptime <= '0;
+        m.klen <= '0;
+        m.kbeats <= '0;
+        m.vlen <= '0;
+        m.vbeats <= '0;
+        command <= named;
+        begun <= begins;
+        m.op <= named_op;
+        m.ret_cas <= piece.len == 4'd4;  // gets, gats
+        m.touch <= named == C_GAT;
+        m.cas_cmp <= named == C_CAS;
+        field <= '0;
+        last_is_noreply <= 1'b0;
+        bad_word <= 1'b0;
+        bad_line <= 1'b0;
+        bad_length <= 1'b0;
+        get_pending <= 1'b0;
+        key_long <= 1'b0;
+        refusal <= ERR_FORMAT;
+        too_short <= piece.short_line;
+      end
+      S_NAME: begin
+        command <= named_long;
+        m.op <= named_long == C_FLUSH ? OP_FLUSH : OP_OK;
+      end
+      S_ARG:
+      if (go_arg) begin
+        field <= field_next;
+        if (kind.is_number) begin
+          digits <= {4'd0, piece.digit[0]};
+          negative <= !piece.digit[0];
+          any_digit <= piece.digit[0];
+          number_over <= 1'b0;
+        end
+        if (piece.len == 4'd0) begin
+        end else if (refuses_gat) begin
+          refusal <= ERR_EXPTIME;
+        end else begin
+          last_is_noreply <= word_is_noreply && piece.ends;
+          if (kind.is_key) begin
+            m.klen <= {4'd0, piece.len};
+            m.kbeats <= 6'd1;
+            key_room <= 4'd8;
+            if (piece.ends && text_get) begin
+              get_pending <= !piece.ends_line;
+              m.kbeats <= '0;
+              m.klen <= '0;
+            end
+          end else if (kind.is_number) begin
+            // `field` counts the word when it begins.
+            if (!begins_number) begin
+              // Not a number.
+              if (command == C_STORE || command == C_CAS) begin
+                if (field == 3'd3) bad_length <= 1'b1;
+                else bad_line <= 1'b1;
+              end else begin
+                bad_word <= 1'b1;
+              end
+            end
+          end
+        end
+      end
+      S_KEY:
+      if (go) begin
+        if (key_total > 9'(KEY_MAX)) key_long <= 1'b1;
+        else m.klen <= key_total[7:0];
+        key_room <= key_total <= 9'(KEY_MAX - 8) ? 4'd8 : key_total > 9'(KEY_MAX) ? 4'd0 : 4'(9'(KEY_MAX) - key_total);
+        if (push_key) m.kbeats <= m.kbeats + 6'd1;
+        if (piece.ends && text_get && key_fits) begin
+          get_pending <= !piece.ends_line;
+          m.kbeats <= '0;
+          m.klen <= '0;
+        end
+      end
+      S_NUMBER:
+      if (go && known && is_digit) begin
+        any_digit <= 1'b1;
+        if (digits != 5'd31) digits <= digits + 5'd1;
+        if (number_wide[67:64] != 4'd0) number_over <= 1'b1;
+      end
+      S_EOL:
+      if (room) begin
+        body_left <= m.vlen;
+        body_take <= m.vlen > 12'd8 ? 4'd8 : m.vlen[3:0];
+        body_ends <= m.vlen <= 12'd8;
+        body_is_last <= {1'b0, m.vlen} == left_but_2;
+        if (!counted) m.quiet <= last_is_noreply;
+        if (command == C_CAS && field < 3'd5) bad_line <= 1'b1;
+      end
+      S_BODY:
+      if (go8) begin
+        m.vbeats <= m.vbeats + 9'd1;
+        body_left <= body_left - 12'd8;
+        body_take <= body_left > 12'd16 ? 4'd8 : body_left[3:0] - 4'd8;
+        body_ends <= body_left <= 12'd16;
+      end
+      default: ;
+    endcase
+    if (counted) begin
+      case (command)
+        C_STORE, C_CAS:
+        case (counted_field)
+          3'd2: begin
+            m.flags <= number[31:0];
+            if (number_spoilt || digits == 5'd31) bad_line <= 1'b1;
+          end
+          3'd3: begin
+            m.exptime <= number32;
+            if (number_spoilt || digits == 5'd31 || number[63]) bad_line <= 1'b1;
+          end
+          3'd4: begin
+            m.vlen <= number[11:0];
+            if (number_spoilt || digits > 5'd10 || negative || (over_31_bits || number[30:1] == '1))
+              bad_length <= 1'b1;
+            // Longer than any datagram.
+            if (number[63:12] != '0) m.vlen <= 12'hfff;
+          end
+          default: begin
+            if (number_spoilt || digits > 5'd22) bad_line <= 1'b1;
+          end
+        endcase
+        C_DELTA: begin
+          if (number_spoilt || digits > 5'd22) bad_word <= 1'b1;
+        end
+        default: begin
+          m.exptime <= number32;
+          if (number_spoilt || digits > 5'd11 || over_31_bits) bad_word <= 1'b1;
+          if (command == C_VERBOSITY && number[63:31] == 33'd1 && !number_spoilt)
+            bad_word <= 1'b0;
+        end
       endcase
     end
   end

@@ -131,6 +131,7 @@ __device__ inline void SingleKeySets::publish() {
   request::Context context;
   context.store = store_;
   context.thread = &thread_;
+  context.counters = &tally_.counters;
   context.clock = job_.clock;
   context.cas_enabled = job_.cas_enabled;
   request::publish_plain_set<PastL1>(context, hash_, key(), request_.client_flags, allocation);

@@ -25,16 +25,33 @@ uint32_t CpuEngine::bytes_copied(const request::RequestState& state,
   return result.outcome == protocol::Outcome::kStored ? result.value_size : 0;
 }
 
-void CpuEngine::count_copied(uint32_t bytes) {
+void CpuEngine::count_copied(const BatchEntry& entry, uint32_t bytes) {
   entry_reply_bytes_ += std::min(bytes, kEntryReplySlice);
-  entry_copied_bytes_ += bytes;
-  copied_bytes_ += bytes;
+  (entry.datagram ? datagrams_copied_bytes_ : copied_bytes_) += bytes;
 }
 
-// The request at `index` would copy, and its datagram, which cannot wait, has copied too much.
+// The request at `index` would copy, and the batch's datagrams, which cannot wait, have copied too
+// much.
 bool CpuEngine::may_not_copy(const BatchEntry& entry, uint32_t index) const {
-  return entry.datagram && entry_copied_bytes_ >= kBatchCopiedMax &&
+  return entry.datagram && datagrams_copied_bytes_ >= kBatchCopiedMax &&
          copies_stored(group_[index].state.request.op);
+}
+
+// The frame is of a stream, and may ask to copy with a base64 key: only `ms` and `ma` can.
+bool CpuEngine::may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const {
+  const uint8_t* const head = context_.input + frame.offset;
+  return !batch.entries[frame.entry].datagram && frame.head_size >= 2 && head[0] == 'm' &&
+         (head[1] == 's' || head[1] == 'a');
+}
+
+// Stops the entry of a frame that is_decoded_alone(), and that is the next of its entry, if it has
+// had its share or the batch's is used up. Returns whether it has.
+bool CpuEngine::stop_before_copy(Batch& batch, const protocol::Frame& frame) {
+  const BatchEntry& entry = batch.entries[frame.entry];
+  const bool had_its_share = frame.entry == open_entry_ && entry_reply_bytes_ >= kEntryReplySlice;
+  if (!had_its_share && copied_bytes_ < kBatchCopiedMax) return false;
+  batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
+  return true;
 }
 
 // The request at `index` would copy, and its stream has had its share of the turn, or the batch's

@@ -49,7 +49,8 @@ void CpuEngine::submit(Batch* batch) {
   wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
-  copied_bytes_ = 0;
+  copied_before_bytes_ = copied_before_bytes_ / 2 + std::exchange(copied_bytes_, 0);
+  datagrams_copied_bytes_ = 0;
   batch->stream_not_reached = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
@@ -147,7 +148,14 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   bool prepares = false;  // sets of that entry
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
-    const protocol::Frame& frame = all[next_frame++];
+    const protocol::Frame& frame = all[next_frame];
+    const bool alone = is_decoded_alone(batch, frame);
+    if (alone && count != 0) break;
+    if (alone && stop_before_copy(batch, frame)) {
+      next_frame = entries[frame.entry].first_frame + entries[frame.entry].frame_count;
+      continue;
+    }
+    ++next_frame;
     Slot& slot = group_[count++];
     protocol::Request& request = slot.state.request;
     slot.entry = frame.entry;
@@ -168,6 +176,7 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
         entries[frame.entry].value_memory_max != 0) {
       break;
     }
+    if (alone) break;
   }
   return count;
 }
@@ -300,7 +309,7 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);
-  if (copies_stored(state.request.op)) count_copied(bytes_copied(state, result));
+  if (copies_stored(state.request.op)) count_copied(entry, bytes_copied(state, result));
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
@@ -546,7 +555,6 @@ void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   open_entry_ = entry;
   entry_reply_bytes_ = 0;
   entry_value_memory_ = 0;
-  entry_copied_bytes_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
   const uint16_t user = batch.entries[entry].user;

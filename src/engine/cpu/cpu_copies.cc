@@ -8,12 +8,6 @@
 
 namespace warpcache::engine {
 
-// Whether the request writes anew what is stored already.
-bool CpuEngine::copies_stored(protocol::Op op) {
-  return op == protocol::Op::kAppend || op == protocol::Op::kPrepend || op == protocol::Op::kIncr ||
-         op == protocol::Op::kDecr;
-}
-
 // Bytes that such a request has written. Of an incr or decr about as many: those of the item that
 // was there when its group began.
 uint32_t CpuEngine::bytes_copied(const request::RequestState& state,
@@ -30,11 +24,10 @@ void CpuEngine::count_copied(const BatchEntry& entry, uint32_t bytes) {
   (entry.datagram ? datagrams_copied_bytes_ : copied_bytes_) += bytes;
 }
 
-// The request at `index` would copy, and the batch's datagrams, which cannot wait, have copied too
-// much.
-bool CpuEngine::may_not_copy(const BatchEntry& entry, uint32_t index) const {
-  return entry.datagram && datagrams_copied_bytes_ >= kBatchCopiedMax &&
-         copies_stored(group_[index].state.request.op);
+// A request that would copy is of a datagram, which cannot wait, and the batch's datagrams have
+// copied too much.
+bool CpuEngine::may_not_copy(const BatchEntry& entry) const {
+  return entry.datagram && datagrams_copied_bytes_ >= kBatchCopiedMax;
 }
 
 // The frame is of a stream, and may ask to copy with a base64 key: only `ms` and `ma` can.
@@ -57,7 +50,7 @@ bool CpuEngine::stop_before_copy(Batch& batch, const protocol::Frame& frame) {
 // The request at `index` would copy, and its stream has had its share of the turn, or the batch's
 // is used up.
 bool CpuEngine::waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const {
-  if (entry.datagram || !copies_stored(group_[index].state.request.op)) return false;
+  if (entry.datagram) return false;
   const bool used_up = entry_reply_bytes_ >= kEntryReplySlice || copied_bytes_ >= kBatchCopiedMax;
   return used_up && may_wait(index, count);
 }

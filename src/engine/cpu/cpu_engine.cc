@@ -269,12 +269,13 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   } else if (WC_UNLIKELY(waits_for_share(entry, index, count))) {
     stopped_ = entry.values_wait = true;
     return;
-  } else if (WC_UNLIKELY(must_wait(entry, index, count) || waits_to_copy(entry, index, count))) {
+  } else if (WC_UNLIKELY(must_wait(entry, index, count)) ||
+             (WC_UNLIKELY(copies_stored(op)) && waits_to_copy(entry, index, count))) {
     stopped_ = true;
     batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
     return;
   } else {
-    if (WC_UNLIKELY(may_not_copy(entry, index))) {
+    if (WC_UNLIKELY(copies_stored(op)) && may_not_copy(entry)) {
       stopped_ = true;
       return fail_datagram(batch, entry, bytes_of(kDatagramCopies));
     }
@@ -309,7 +310,8 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);
-  if (copies_stored(state.request.op)) count_copied(entry, bytes_copied(state, result));
+  if (WC_UNLIKELY(copies_stored(state.request.op)))
+    count_copied(entry, bytes_copied(state, result));
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }

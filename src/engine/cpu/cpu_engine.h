@@ -139,7 +139,11 @@ class CpuEngine final : public Engine {
   void answer_over_share(BatchEntry& entry, const request::RequestState& state,
                          protocol::Result& result);
   bool waited_too_long();
-  static bool copies_stored(protocol::Op op);
+  // Whether a request writes anew what is stored already.
+  static bool copies_stored(protocol::Op op) {
+    using protocol::Op;
+    return op == Op::kAppend || op == Op::kPrepend || op == Op::kIncr || op == Op::kDecr;
+  }
   static uint32_t bytes_copied(const request::RequestState& state, const protocol::Result& result);
   void count_copied(const BatchEntry& entry, uint32_t bytes);
   bool may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const;
@@ -150,7 +154,7 @@ class CpuEngine final : public Engine {
     return WC_UNLIKELY(copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice) &&
            may_copy_by_base64(batch, frame);
   }
-  bool may_not_copy(const BatchEntry& entry, uint32_t index) const;
+  bool may_not_copy(const BatchEntry& entry) const;
   bool waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const;
   void drop_hints(uint32_t from, uint32_t count);
 

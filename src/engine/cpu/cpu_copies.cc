@@ -30,15 +30,17 @@ bool CpuEngine::may_not_copy(const BatchEntry& entry) const {
   return entry.datagram && datagrams_copied_bytes_ >= kBatchCopiedMax;
 }
 
-// The frame is of a stream, and may ask to copy with a base64 key: only `ms` and `ma` can.
+// The frame is of a stream, and may ask to copy with a base64 key: only `ms` and `ma` can. Such a
+// key cannot wait once it is decoded. So where streams copy much, it is decoded when all before it
+// has run, at the start of a group, and ends that.
 bool CpuEngine::may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const {
   const uint8_t* const head = context_.input + frame.offset;
   return !batch.entries[frame.entry].datagram && frame.head_size >= 2 && head[0] == 'm' &&
          (head[1] == 's' || head[1] == 'a');
 }
 
-// Stops the entry of a frame that is_decoded_alone(), and that is the next of its entry, if it has
-// had its share or the batch's is used up. Returns whether it has.
+// Such a frame is the next of its entry. Returns whether the entry stops here: it has had its
+// share, or the batch's is used up.
 bool CpuEngine::stop_before_copy(Batch& batch, const protocol::Frame& frame) {
   const BatchEntry& entry = batch.entries[frame.entry];
   const bool had_its_share = frame.entry == open_entry_ && entry_reply_bytes_ >= kEntryReplySlice;

@@ -146,14 +146,16 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   const uint32_t pairs = context_.store.pairs();
   uint32_t last_entry = kNoEntry;
   bool prepares = false;  // sets of that entry
+  const bool copies_much = copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < frames) {
     const protocol::Frame& frame = all[next_frame];
-    const bool alone = is_decoded_alone(batch, frame);
-    if (alone && count != 0) break;
-    if (alone && stop_before_copy(batch, frame)) {
-      next_frame = entries[frame.entry].first_frame + entries[frame.entry].frame_count;
-      continue;
+    if (WC_UNLIKELY(copies_much) && may_copy_by_base64(batch, frame)) {
+      if (count != 0) break;
+      if (stop_before_copy(batch, frame)) {
+        next_frame = entries[frame.entry].first_frame + entries[frame.entry].frame_count;
+        continue;
+      }
     }
     ++next_frame;
     Slot& slot = group_[count++];
@@ -173,10 +175,9 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     if (slot.kind == request::PlainKind::kSet && prepares) sets_.add(count - 1, request);
     // Those before it in a group could not wait.
     if (WC_UNLIKELY((request.bits & protocol::kKeyIsBase64) != 0) &&
-        entries[frame.entry].value_memory_max != 0) {
+        (copies_much || entries[frame.entry].value_memory_max != 0)) {
       break;
     }
-    if (alone) break;
   }
   return count;
 }

@@ -148,12 +148,6 @@ class CpuEngine final : public Engine {
   void count_copied(const BatchEntry& entry, uint32_t bytes);
   bool may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const;
   bool stop_before_copy(Batch& batch, const protocol::Frame& frame);
-  // A base64 key cannot wait once it is decoded. So where streams copy much, a request that may
-  // have one is decoded in a group of its own, when all before it has run.
-  bool is_decoded_alone(const Batch& batch, const protocol::Frame& frame) const {
-    return WC_UNLIKELY(copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice) &&
-           may_copy_by_base64(batch, frame);
-  }
   bool may_not_copy(const BatchEntry& entry) const;
   bool waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const;
   void drop_hints(uint32_t from, uint32_t count);

@@ -41,12 +41,27 @@ bool CpuEngine::may_copy_by_base64(const Batch& batch, const protocol::Frame& fr
 
 // Such a frame is the next of its entry. Returns whether the entry stops here: it has had its
 // share, or the batch's is used up.
-bool CpuEngine::stop_before_copy(Batch& batch, const protocol::Frame& frame) {
-  const BatchEntry& entry = batch.entries[frame.entry];
-  const bool had_its_share = frame.entry == open_entry_ && entry_reply_bytes_ >= kEntryReplySlice;
-  if (!had_its_share && copied_bytes_ < kBatchCopiedMax) return false;
-  batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
-  return true;
+bool CpuEngine::stops_before_copy(const protocol::Frame& frame) const {
+  return (frame.entry == open_entry_ && entry_reply_bytes_ >= kEntryReplySlice) ||
+         copied_bytes_ >= kBatchCopiedMax;
+}
+
+// Passes by entries that stop at `next_frame`. Returns where the group ends at the latest: such a
+// frame starts another.
+uint32_t CpuEngine::end_before_copy(Batch& batch, uint32_t& next_frame) {
+  const auto frames = static_cast<uint32_t>(batch.frames.size());
+  while (next_frame < frames && may_copy_by_base64(batch, batch.frames[next_frame]) &&
+         stops_before_copy(batch.frames[next_frame])) {
+    const BatchEntry& entry = batch.entries[batch.frames[next_frame].entry];
+    batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
+    next_frame = entry.first_frame + entry.frame_count;
+  }
+  uint32_t end = next_frame + 1;
+  while (end < frames && end < next_frame + kGroupSize &&
+         !may_copy_by_base64(batch, batch.frames[end])) {
+    ++end;
+  }
+  return std::min(end, frames);
 }
 
 // The request at `index` would copy, and its stream has had its share of the turn, or the batch's

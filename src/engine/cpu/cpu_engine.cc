@@ -147,17 +147,10 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
   uint32_t last_entry = kNoEntry;
   bool prepares = false;  // sets of that entry
   const bool copies_much = copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice;
+  const uint32_t end = WC_UNLIKELY(copies_much) ? end_before_copy(batch, next_frame) : frames;
   uint32_t count = 0;
-  while (count < kGroupSize && next_frame < frames) {
-    const protocol::Frame& frame = all[next_frame];
-    if (WC_UNLIKELY(copies_much) && may_copy_by_base64(batch, frame)) {
-      if (count != 0) break;
-      if (stop_before_copy(batch, frame)) {
-        next_frame = entries[frame.entry].first_frame + entries[frame.entry].frame_count;
-        continue;
-      }
-    }
-    ++next_frame;
+  while (count < kGroupSize && next_frame < end) {
+    const protocol::Frame& frame = all[next_frame++];
     Slot& slot = group_[count++];
     protocol::Request& request = slot.state.request;
     slot.entry = frame.entry;

@@ -147,7 +147,8 @@ class CpuEngine final : public Engine {
   static uint32_t bytes_copied(const request::RequestState& state, const protocol::Result& result);
   void count_copied(const BatchEntry& entry, uint32_t bytes);
   bool may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const;
-  bool stop_before_copy(Batch& batch, const protocol::Frame& frame);
+  bool stops_before_copy(const protocol::Frame& frame) const;
+  uint32_t end_before_copy(Batch& batch, uint32_t& next_frame);
   bool may_not_copy(const BatchEntry& entry) const;
   bool waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const;
   void drop_hints(uint32_t from, uint32_t count);

@@ -124,30 +124,18 @@ void CpuEngine::run_groups(Batch& batch) {
   }
 }
 
-// Decodes the next group and moves next_frame past it. 0: the batch is done, or its reply space is
-// used up. An entry is stopped before its end only here, between groups: the frames of a group are
-// always executed once they are decoded, since decoding may rewrite keys in the input. So a group
-// ends with an administrative command, which may have to wait for the next batch.
-uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
-  const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
-  if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
-    BatchEntry& entry = batch.entries[open_entry_];
-    const bool no_space = !has_space();
-    if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
-    const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
-    if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
-        entry.frames_done == entry.frame_count) {
-      next_frame = entry.first_frame + entry.frame_count;
-    }
-  }
-  if (!has_space()) return 0;
+// Decodes a group of frames before `end` and moves next_frame past it. kCopiesMuch: streams have
+// copied much of stored values, in this batch or lately. (Of its own, since nearly no batch is
+// such.)
+template <bool kCopiesMuch>
+__attribute__((flatten)) inline uint32_t CpuEngine::decode_group(const Batch& batch,
+                                                                 uint32_t& next_frame,
+                                                                 uint32_t end) {
   const protocol::Frame* const all = batch.frames.data();
   const BatchEntry* const entries = batch.entries.data();
   const uint32_t pairs = context_.store.pairs();
   uint32_t last_entry = kNoEntry;
   bool prepares = false;  // sets of that entry
-  const bool copies_much = copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice;
-  const uint32_t end = WC_UNLIKELY(copies_much) ? end_before_copy(batch, next_frame) : frames;
   uint32_t count = 0;
   while (count < kGroupSize && next_frame < end) {
     const protocol::Frame& frame = all[next_frame++];
@@ -168,11 +156,35 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     if (slot.kind == request::PlainKind::kSet && prepares) sets_.add(count - 1, request);
     // Those before it in a group could not wait.
     if (WC_UNLIKELY((request.bits & protocol::kKeyIsBase64) != 0) &&
-        (copies_much || entries[frame.entry].value_memory_max != 0)) {
+        (kCopiesMuch || entries[frame.entry].value_memory_max != 0)) {
       break;
     }
   }
   return count;
+}
+
+// Decodes the next group and moves next_frame past it. 0: the batch is done, or its reply space is
+// used up. An entry is stopped before its end only here, between groups: the frames of a group are
+// always executed once they are decoded, since decoding may rewrite keys in the input. So a group
+// ends with an administrative command, which may have to wait for the next batch.
+uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
+  const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
+  if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
+    BatchEntry& entry = batch.entries[open_entry_];
+    const bool no_space = !has_space();
+    if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
+    const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
+    if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
+        entry.frames_done == entry.frame_count) {
+      next_frame = entry.first_frame + entry.frame_count;
+    }
+  }
+  if (!has_space()) return 0;
+  if (WC_UNLIKELY(copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice)) {
+    const uint32_t end = end_before_copy(batch, next_frame);
+    return decode_group<true>(batch, next_frame, end);
+  }
+  return decode_group<false>(batch, next_frame, frames);
 }
 
 void CpuEngine::run_group(Batch& batch, uint32_t count) {

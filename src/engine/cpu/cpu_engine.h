@@ -103,6 +103,8 @@ class CpuEngine final : public Engine {
 
   void run_groups(Batch& batch);
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
+  template <bool kCopiesMuch>
+  uint32_t decode_group(const Batch& batch, uint32_t& next_frame, uint32_t end);
   void run_group(Batch& batch, uint32_t count);
   bool runs_plainly(const BatchEntry& entry) const;
   uint32_t answer_plain(uint32_t index, uint32_t count);

@@ -184,6 +184,7 @@ TEST_F(RequestTest, TooLargeTogetherLeavesTheOldValue) {
   for (const std::string command : {"append", "prepend"}) {
     EXPECT_EQ(say(command + " a 0 0 600\r\n" + half + "\r\n"), "NOT_STORED\r\n");
   }
+  EXPECT_EQ(dialogue_.counters().value[static_cast<int>(Counter::kCmdSet)], 3u);
   EXPECT_EQ(say("get a\r\n"), "VALUE a 0 600\r\n" + half + "\r\nEND\r\n");
 }
 

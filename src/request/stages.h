@@ -78,6 +78,10 @@ WC_HD inline void execute_refused(const Context& context, const protocol::Reques
   set_error(result, request.status);
 }
 
+WC_HD inline void count_meta(const Context& context, const protocol::Request& request) {
+  if (request.protocol == protocol::Protocol::kMeta) context.counters->add(Counter::kCmdMeta);
+}
+
 WC_HD inline Status execute_on_key(const Context& context, RequestState& state,
                                    protocol::Result& result) {
   switch (state.request.op) {
@@ -103,10 +107,13 @@ WC_HD inline Status execute_on_key(const Context& context, RequestState& state,
 WC_HD inline Status execute(const Context& context, RequestState& state, protocol::Result& result) {
   result = {};
   const protocol::Request& request = state.request;
-  if (request.protocol == protocol::Protocol::kMeta) context.counters->add(Counter::kCmdMeta);
+  if (acts_on_key(request.op) && WC_LIKELY(request.status == Status::kOk)) {
+    const Status status = detail::execute_on_key(context, state, result);
+    if (status != Status::kDeferred) detail::count_meta(context, request);
+    return status;
+  }
+  detail::count_meta(context, request);
   if (acts_on_key(request.op)) {
-    if (WC_LIKELY(request.status == Status::kOk))
-      return detail::execute_on_key(context, state, result);
     detail::execute_refused(context, request, result);
     return Status::kOk;
   }

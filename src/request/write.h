@@ -277,6 +277,7 @@ WC_HD inline Status execute_store(const Context& context, RequestState& state,
     const bool joins = detail::is_concatenation(request.op) && old != nullptr;
     const uint64_t value_size = uint64_t{request.value_size} + (joins ? old->value_size : 0);
     if (joins && detail::joined_too_large(context, request, *old, value_size)) {
+      context.counters->add(Counter::kCmdSet);
       result.outcome = protocol::Outcome::kNotStored;
       return Status::kOk;
     }

@@ -19,8 +19,13 @@ TEST(FramesDepth, FewThreadsHaveTheMost) {
 }
 
 TEST(FramesDepth, KernelsOfAllThreadsShareTheGpu) {
-  EXPECT_EQ(default_frames_depth(facts(6)), 6u);
-  EXPECT_EQ(default_frames_depth(facts(8)), 5u);
+  EXPECT_EQ(default_frames_depth(facts(7)), 7u);
+  EXPECT_EQ(default_frames_depth(facts(10)), 5u);
+  for (uint32_t threads = 1; threads <= 12; ++threads) {
+    const FramesDepthFacts all = facts(threads);
+    const uint32_t depth = default_frames_depth(all);
+    EXPECT_LE(2 * (threads * (depth + 1) + all.other_kernels), all.multiprocessors) << threads;
+  }
   EXPECT_EQ(default_frames_depth(facts(64)), kFramesDepthMin);
   FramesDepthFacts many_sockets = facts(1);
   many_sockets.other_kernels = 200;

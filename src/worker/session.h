@@ -75,12 +75,9 @@ inline const Session& session_of(const io::SessionStorage& storage) {
   return *reinterpret_cast<const Session*>(storage.bytes);
 }
 
-// Whether the stream's next bytes are the rest of a value. `need` is RxNext::need; that of an
-// unfinished binary header tells of no value.
-inline bool is_in_value(const Session& session, uint32_t need) {
-  const bool header =
-      session.frame.protocol == protocol::kProtocolBinary && need <= protocol::kBinaryHeaderSize;
-  return session.incoming_body != 0 || session.frame.swallow != 0 || (need != 0 && !header);
+// Whether the stream's next bytes are the rest of a value that goes to the store or is discarded.
+inline bool is_in_value(const Session& session) {
+  return session.incoming_body != 0 || session.frame.swallow != 0;
 }
 
 // A pool of objects with ids from 1 that are kept for reuse. It grows to the most objects in use at

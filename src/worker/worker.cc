@@ -361,6 +361,7 @@ void Worker::frame_input(const RxChunk& chunk, Session& session, Plan& plan) {
       case protocol::FrameEnd::kNeedMore:
         WC_ASSERT(result.need <= io::kChunkBytesMax);
         plan.next.need = result.need;
+        plan.next.in_value = result.in_value;
         return;
       case protocol::FrameEnd::kFull:
         break;
@@ -465,7 +466,7 @@ void Worker::plan_stream(const RxChunk& chunk, Plan& plan) {
     plan.next.refused = session.refused;
     plan.next.long_reply = long_reply;
   }
-  plan.next.in_value = is_in_value(session, plan.next.need);
+  plan.next.in_value = plan.next.in_value || is_in_value(session);
   plan.next.values_refused = plan.bodies_refused;
   if (WC_UNLIKELY(chunk.value_memory_max != 0 && plan.entry != kNoEntry)) {
     const engine::BatchEntry& entry = burst_->batch.entries[plan.entry];

@@ -278,10 +278,12 @@ def kill_a_peer(server: Server, sock: socket.socket, folder: Path) -> None:
         assert time.monotonic() < deadline
         command = generator(server, folder, "--seconds", "1000", "--keys", "100", "--no-verify")
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
-            while peer.poll() is None and sent < goal and time.monotonic() < deadline:
-                time.sleep(0.05)
-                sent = frames_stats(sock, "frames_sent", 0)["frames_sent"]
-            peer.kill()
+            try:
+                while peer.poll() is None and sent < goal and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                    sent = frames_stats(sock, "frames_sent", 0)["frames_sent"]
+            finally:
+                peer.kill()
         (folder / "memif").unlink(missing_ok=True)
 
 

@@ -45,7 +45,7 @@ constexpr size_t kKeysMax = 128;        // and multigets of more keys
 
 // A frame up to its commands, or its keys if it is a multiget.
 struct Opened {
-  enum class Kind : uint8_t { kDropped, kSeveral, kMultiget, kOne };
+  enum class Kind : uint8_t { kDropped, kCutHeader, kSeveral, kMultiget, kOne };
   Kind kind = Kind::kDropped;
   net::Packet packet;
   protocol::UdpHeader header;
@@ -86,7 +86,10 @@ Opened open(Aligned& frame, uint8_t protocol) {
                                opened.commands.data(), kCommandsMax);
   EXPECT_EQ(framed.end, protocol::FrameEnd::kClose);
   opened.commands.resize(framed.count);
-  if (framed.count == 0) return opened;
+  if (framed.count == 0) {  // the first bytes of a binary header: no answer, but not dropped
+    opened.kind = Opened::Kind::kCutHeader;
+    return opened;
+  }
   opened.kind = Opened::Kind::kSeveral;
   if (is_multiget(opened.commands)) opened.kind = Opened::Kind::kMultiget;
   if (framed.count == 1) opened.kind = Opened::Kind::kOne;
@@ -140,6 +143,7 @@ class HostStages {
     Aligned frame(bytes);
     const Opened opened = open(frame, protocol_);
     if (opened.kind == Opened::Kind::kDropped) return {true, {}};
+    if (opened.kind == Opened::Kind::kCutHeader) return {false, {}};
     request::Context context;
     context.store = store_->ref();
     context.thread = &thread_;

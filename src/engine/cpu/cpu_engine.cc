@@ -49,7 +49,8 @@ void CpuEngine::submit(Batch* batch) {
   wants_keys_ = packets_ ? wants_keys_of_burst_ : admin_.wants_keys();
   admin_budget_.begin_batch();
   heap_bytes_ = 0;
-  copied_bytes_ = 0;
+  copied_before_bytes_ = copied_before_bytes_ / 2 + std::exchange(copied_bytes_, 0);
+  datagrams_copied_bytes_ = 0;
   batch->stream_not_reached = false;
   for (BatchEntry& entry : batch->entries) {
     entry.frames_done = entry.first_span = entry.span_count = 0;
@@ -123,30 +124,20 @@ void CpuEngine::run_groups(Batch& batch) {
   }
 }
 
-// Decodes the next group and moves next_frame past it. 0: the batch is done, or its reply space is
-// used up. An entry is stopped before its end only here, between groups: the frames of a group are
-// always executed once they are decoded, since decoding may rewrite keys in the input. So a group
-// ends with an administrative command, which may have to wait for the next batch.
-uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
-  const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
-  if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
-    BatchEntry& entry = batch.entries[open_entry_];
-    const bool no_space = !has_space();
-    if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
-    const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
-    if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
-        entry.frames_done == entry.frame_count) {
-      next_frame = entry.first_frame + entry.frame_count;
-    }
-  }
-  if (!has_space()) return 0;
+// Decodes a group of frames before `end` and moves next_frame past it. kCopiesMuch: streams have
+// copied much of stored values, in this batch or lately. (Of its own, since nearly no batch is
+// such.)
+template <bool kCopiesMuch>
+__attribute__((flatten)) inline uint32_t CpuEngine::decode_group(const Batch& batch,
+                                                                 uint32_t& next_frame,
+                                                                 uint32_t end) {
   const protocol::Frame* const all = batch.frames.data();
   const BatchEntry* const entries = batch.entries.data();
   const uint32_t pairs = context_.store.pairs();
   uint32_t last_entry = kNoEntry;
   bool prepares = false;  // sets of that entry
   uint32_t count = 0;
-  while (count < kGroupSize && next_frame < frames) {
+  while (count < kGroupSize && next_frame < end) {
     const protocol::Frame& frame = all[next_frame++];
     Slot& slot = group_[count++];
     protocol::Request& request = slot.state.request;
@@ -165,11 +156,35 @@ uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
     if (slot.kind == request::PlainKind::kSet && prepares) sets_.add(count - 1, request);
     // Those before it in a group could not wait.
     if (WC_UNLIKELY((request.bits & protocol::kKeyIsBase64) != 0) &&
-        entries[frame.entry].value_memory_max != 0) {
+        (kCopiesMuch || entries[frame.entry].value_memory_max != 0)) {
       break;
     }
   }
   return count;
+}
+
+// Decodes the next group and moves next_frame past it. 0: the batch is done, or its reply space is
+// used up. An entry is stopped before its end only here, between groups: the frames of a group are
+// always executed once they are decoded, since decoding may rewrite keys in the input. So a group
+// ends with an administrative command, which may have to wait for the next batch.
+uint32_t CpuEngine::fill_group(Batch& batch, uint32_t& next_frame) {
+  const uint32_t frames = static_cast<uint32_t>(batch.frames.size());
+  if (next_frame < frames && open_entry_ == batch.frames[next_frame].entry) {
+    BatchEntry& entry = batch.entries[open_entry_];
+    const bool no_space = !has_space();
+    if (entry.datagram && no_space) fail_datagram(batch, entry, bytes_of(kDatagramTooLarge));
+    const bool had_its_share = !entry.datagram && entry_reply_bytes_ >= kEntryReplySlice;
+    if (entry.close || stopped_ || had_its_share || entry.long_reply != nullptr ||
+        entry.frames_done == entry.frame_count) {
+      next_frame = entry.first_frame + entry.frame_count;
+    }
+  }
+  if (!has_space()) return 0;
+  if (WC_UNLIKELY(copied_bytes_ + copied_before_bytes_ >= kEntryReplySlice)) {
+    const uint32_t end = end_before_copy(batch, next_frame);
+    return decode_group<true>(batch, next_frame, end);
+  }
+  return decode_group<false>(batch, next_frame, frames);
 }
 
 void CpuEngine::run_group(Batch& batch, uint32_t count) {
@@ -260,12 +275,13 @@ void CpuEngine::run_one(Batch& batch, uint32_t index, uint32_t count) {
   } else if (WC_UNLIKELY(waits_for_share(entry, index, count))) {
     stopped_ = entry.values_wait = true;
     return;
-  } else if (WC_UNLIKELY(must_wait(entry, index, count) || waits_to_copy(entry, index, count))) {
+  } else if (WC_UNLIKELY(must_wait(entry, index, count)) ||
+             (WC_UNLIKELY(copies_stored(op)) && waits_to_copy(entry, index, count))) {
     stopped_ = true;
     batch.stream_not_reached = batch.stream_not_reached || entry.frames_done == 0;
     return;
   } else {
-    if (WC_UNLIKELY(may_not_copy(entry, index))) {
+    if (WC_UNLIKELY(copies_stored(op)) && may_not_copy(entry)) {
       stopped_ = true;
       return fail_datagram(batch, entry, bytes_of(kDatagramCopies));
     }
@@ -300,7 +316,8 @@ void CpuEngine::run_on_store(BatchEntry& entry, uint32_t index, uint32_t count) 
   if (WC_UNLIKELY(wants_keys_)) before = look_before(state);
   execute(state, index, count, result);
   answer(entry, state, result);
-  if (copies_stored(state.request.op)) count_copied(bytes_copied(state, result));
+  if (WC_UNLIKELY(copies_stored(state.request.op)))
+    count_copied(entry, bytes_copied(state, result));
   if (context_.reservation != 0) store_.abandon_reservation(context_.reservation);
   if (WC_UNLIKELY(wants_keys_)) show_request(entry, state, result, before);
 }
@@ -546,7 +563,6 @@ void CpuEngine::open_entry(Batch& batch, uint32_t entry) {
   open_entry_ = entry;
   entry_reply_bytes_ = 0;
   entry_value_memory_ = 0;
-  entry_copied_bytes_ = 0;
   entry_admin_ = 0;
   stopped_ = false;
   const uint16_t user = batch.entries[entry].user;

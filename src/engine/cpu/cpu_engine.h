@@ -103,6 +103,8 @@ class CpuEngine final : public Engine {
 
   void run_groups(Batch& batch);
   uint32_t fill_group(Batch& batch, uint32_t& next_frame);
+  template <bool kCopiesMuch>
+  uint32_t decode_group(const Batch& batch, uint32_t& next_frame, uint32_t end);
   void run_group(Batch& batch, uint32_t count);
   bool runs_plainly(const BatchEntry& entry) const;
   uint32_t answer_plain(uint32_t index, uint32_t count);
@@ -139,10 +141,17 @@ class CpuEngine final : public Engine {
   void answer_over_share(BatchEntry& entry, const request::RequestState& state,
                          protocol::Result& result);
   bool waited_too_long();
-  static bool copies_stored(protocol::Op op);
+  // Whether a request writes anew what is stored already.
+  static bool copies_stored(protocol::Op op) {
+    using protocol::Op;
+    return op == Op::kAppend || op == Op::kPrepend || op == Op::kIncr || op == Op::kDecr;
+  }
   static uint32_t bytes_copied(const request::RequestState& state, const protocol::Result& result);
-  void count_copied(uint32_t bytes);
-  bool may_not_copy(const BatchEntry& entry, uint32_t index) const;
+  void count_copied(const BatchEntry& entry, uint32_t bytes);
+  bool may_copy_by_base64(const Batch& batch, const protocol::Frame& frame) const;
+  bool stops_before_copy(const protocol::Frame& frame) const;
+  uint32_t end_before_copy(Batch& batch, uint32_t& next_frame);
+  bool may_not_copy(const BatchEntry& entry) const;
   bool waits_to_copy(const BatchEntry& entry, uint32_t index, uint32_t count) const;
   void drop_hints(uint32_t from, uint32_t count);
 
@@ -166,9 +175,10 @@ class CpuEngine final : public Engine {
   uint64_t entry_value_memory_ = 0;  // that the pins of the open entry's replies hold, in bytes
   uint32_t entry_admin_ = 0;         // administrative commands of the open entry that have run
   AdminBudget admin_budget_;
-  uint32_t heap_bytes_ = 0;          // of the batch: values copied for want of pins
-  uint64_t entry_copied_bytes_ = 0;  // that the open entry's requests have written anew
-  uint64_t copied_bytes_ = 0;        // of the batch: see kBatchCopiedMax
+  uint32_t heap_bytes_ = 0;              // of the batch: values copied for want of pins
+  uint64_t copied_bytes_ = 0;            // by the batch's streams: see kBatchCopiedMax
+  uint64_t datagrams_copied_bytes_ = 0;  // likewise, by its datagrams
+  uint64_t copied_before_bytes_ = 0;  // by streams in batches before it, older ones less and less
   bool wants_keys_ = false;
   bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
   bool stopped_ = false;              // the open entry continues in another batch

@@ -78,6 +78,7 @@ WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
   result.consumed = framer.consumed();
   result.count = framer.count();
   result.need = end == FrameEnd::kNeedMore ? framer.need() : 0;
+  result.in_value = end == FrameEnd::kNeedMore && framer.in_value();
   result.end = end;
   result.large = framer.large();
   return result;

@@ -24,7 +24,7 @@ WC_HD inline FrameStep refuse_binary(Framer& framer, const BinaryHeader& header,
 WC_HD inline FrameStep take_binary(Framer& framer) {
   if (framer.at()[0] != kBinaryRequestMagic) return framer.close();
   if (framer.left() < kBinaryHeaderSize) {
-    framer.set_need(kBinaryHeaderSize);
+    framer.set_need(kBinaryHeaderSize, false);
     return FrameStep::kMore;
   }
   const BinaryHeader header = load_binary_header(framer.at());
@@ -36,7 +36,7 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
   const uint32_t value_size = header.value_size();
   if (binary_stores(header.opcode)) {
     if (framer.left() < head_size) {
-      framer.set_need(head_size);
+      framer.set_need(head_size, false);
       return FrameStep::kMore;
     }
     const uint8_t* const extras = framer.at() + kBinaryHeaderSize;
@@ -54,7 +54,7 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
   }
   const uint64_t size = uint64_t{head_size} + value_size;
   if (framer.left() < size) {
-    framer.set_need(size);
+    framer.set_need(size, binary_stores(header.opcode));
     return FrameStep::kMore;
   }
   framer.emit(framer.at(), head_size, value_size, Verdict::kBinary, 0);

@@ -93,7 +93,7 @@ WC_HD inline FrameStep take_body(Framer& framer, uint32_t line_size, uint32_t bo
   }
   const uint64_t size = uint64_t{line_size} + body_size + 2;
   if (framer.left() < size) {
-    framer.set_need(size);
+    framer.set_need(size, true);
     return FrameStep::kMore;
   }
   const uint8_t* const body_end = framer.at() + line_size + body_size;

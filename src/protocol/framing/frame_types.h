@@ -97,6 +97,7 @@ struct FrameResult {
   uint32_t consumed;  // bytes of the input that the frames cover or that were discarded
   uint32_t count;     // frames written
   uint32_t need;      // with kNeedMore: the least size of the unfinished message (0: unknown)
+  bool in_value;      // with kNeedMore: the next bytes are of a value
   FrameEnd end;
   Frame large;  // with kLargeBody; `consumed` reaches to the start of its body
 };

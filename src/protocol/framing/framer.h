@@ -44,8 +44,11 @@ class Framer {
   WC_HD uint32_t consumed() const { return static_cast<uint32_t>(at_ - begin_); }
   WC_HD const Frame& large() const { return large_; }
   WC_HD uint32_t need() const { return need_; }
-  WC_HD void set_need(uint64_t need) {
+  WC_HD bool in_value() const { return in_value_; }
+  // The unfinished message has at least this size; `in_value`: all before its value is here.
+  WC_HD void set_need(uint64_t need, bool in_value) {
     need_ = need > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(need);
+    in_value_ = in_value;
   }
 
   WC_HD void pass(uint64_t bytes) { at_ += bytes; }
@@ -126,6 +129,7 @@ class Framer {
   uint32_t capacity_;
   uint32_t count_ = 0;
   uint32_t need_ = 0;
+  bool in_value_ = false;
   Frame large_ = {};
 };
 

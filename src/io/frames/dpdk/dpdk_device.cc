@@ -193,11 +193,13 @@ void DpdkDevice::take_lost() {
   free_memif_lists();
 }
 
-void DpdkDevice::pause_if_asked(const std::atomic<bool>& stopped) {
+// Not left early when the server stops: take_lost() may be looking at all buffers, and the port
+// that restarts the device ends that soon.
+void DpdkDevice::pause_if_asked() {
   constexpr useconds_t kStepUs = 100;
   if (!restarting_.load(std::memory_order_relaxed)) return;
   paused_.fetch_add(1);
-  while (restarting_.load() && !stopped.load()) (void)usleep(kStepUs);
+  while (restarting_.load()) (void)usleep(kStepUs);
   paused_.fetch_sub(1);
 }
 

@@ -74,7 +74,7 @@ class DpdkDevice {
   // gone. `user`: the port's. Other ports' threads must call pause_if_asked() regularly.
   void keep_connected(const std::atomic<bool>& stopped, MemifUser* user);
   // By the thread of another port: while the device restarts, it waits here.
-  void pause_if_asked(const std::atomic<bool>& stopped);
+  void pause_if_asked();
   // Waits until the link is up. As allocate().
   std::string wait_for_link(uint32_t time_ms_max) const;
 

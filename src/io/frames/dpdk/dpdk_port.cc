@@ -75,7 +75,7 @@ bool DpdkPort::receive(FrameBuffer& buffer, int timeout_ms) {
 
 // From the next queue that has frames: a burst's replies leave by the queue that it came from.
 uint32_t DpdkPort::receive_now(FrameBuffer& buffer) {
-  if (number_ != 0) device_->pause_if_asked(stopped_);
+  if (number_ != 0) device_->pause_if_asked();
   if (!device_->is_started()) return 0;
   constexpr uint32_t kPollsOfKernel = 16;  // looking there is a system call
   if (number_ == 0 && device_->kernel().is_open() && ++polls_ % kPollsOfKernel == 0) {
@@ -336,7 +336,7 @@ void DpdkPort::send_from_kernel() {
 
 void DpdkPort::now_and_then() {
   constexpr uint64_t kEveryUs = 100'000;
-  if (number_ != 0) return device_->pause_if_asked(stopped_);
+  if (number_ != 0) return device_->pause_if_asked();
   if (polling_now_us() < next_look_us_) return;
   next_look_us_ = polling_now_us() + kEveryUs;
   counters_.receive_missed.add(device_->take_missed());

@@ -416,8 +416,8 @@ TEST(StreamTest, WhoIsInTheMiddleOfAMessageIsNotIdle) {
   EXPECT_TRUE(eventually([&] { return server.sum(&TransportCounters::idle_closed) >= 2; }));
   EXPECT_TRUE(idle.closed());
   EXPECT_TRUE(line.closed());
-  EXPECT_EQ(body.ask("cd", 7), "4 2987\n");
-  EXPECT_EQ(need.ask("cd", 7), "4 2987\n");
+  EXPECT_EQ(body.ask("cd", 10), "4 2987074\n");
+  EXPECT_EQ(need.ask("cd", 10), "4 2987074\n");
   EXPECT_EQ(unread.receive(10'000'000).size(), 10'000'000u);
 }
 

@@ -9,7 +9,6 @@
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -25,6 +24,7 @@
 #include "base/assert.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
+#include "instructions/workloads.h"
 #include "io/frames/dpdk/dpdk_device.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "net/testing/packets.h"
@@ -35,8 +35,6 @@ namespace warpcache::bench {
 namespace {
 
 constexpr uint32_t kKeys = 20'000;
-constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
-constexpr uint64_t kHashSeed = 12345;
 constexpr uint32_t kMegabytes = 400;    // for DPDK
 constexpr uint32_t kRingFrames = 2048;  // of each ring
 constexpr uint32_t kFrameMin = 60;
@@ -161,18 +159,6 @@ class Wire {
   std::unique_ptr<io::DpdkPort> port_;
 };
 
-std::unique_ptr<store::Store> make_store() {
-  store::StoreConfig config;
-  config.memory_limit = kMemoryBytes;
-  config.threads = 1;
-  config.maintenance_thread = false;
-  config.manual_clock = true;
-  config.seed = kHashSeed;
-  std::unique_ptr<store::Store> store;
-  WC_ASSERT(store::Store::create(config, &store) == Status::kOk);
-  return store;
-}
-
 // Stores every key without run_once(), so that the fill is not counted.
 void fill(engine::Engine& engine, uint32_t burst_max) {
   constexpr uint32_t kStride = 128;
@@ -222,30 +208,13 @@ void run(const Workload& workload, uint32_t iterations) {
   fmt::print("{}\n", uint64_t{iterations} * workload.burst);
 }
 
-int main(int argc, char** argv) {
-  CLI::App app("Runs one workload through a thread of frames and prints its number of requests");
-  std::string name;
-  uint32_t iterations = 100;
-  bool list = false;
-  app.add_option("--workload", name, "which; see --list");
-  app.add_option("--iterations", iterations, "bursts");
-  app.add_flag("--list", list, "the workloads' names");
-  CLI11_PARSE(app, argc, argv);
-  const std::map<std::string, Workload> all = workloads();
-  if (list) {
-    for (const auto& [known, workload] : all) fmt::print("{}\n", known);
-    return 0;
-  }
-  const auto found = all.find(name);
-  if (found == all.end()) {
-    fmt::print(stderr, "no workload is called '{}'; see --list\n", name);
-    return 2;
-  }
-  run(found->second, iterations);
-  return 0;
-}
-
 }  // namespace
 }  // namespace warpcache::bench
 
-int main(int argc, char** argv) { return warpcache::bench::main(argc, argv); }
+int main(int argc, char** argv) {
+  namespace bench = warpcache::bench;
+  return bench::run_named(
+      argc, argv, bench::workloads(), 100,
+      "Runs one workload through a thread of frames and prints its number of requests", "bursts",
+      bench::run);
+}

@@ -5,7 +5,6 @@
 // bench/instructions/run counts the instructions inside Worker::run_once() with callgrind.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "base/assert.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/store_admin.h"
+#include "instructions/workloads.h"
 #include "protocol/framing/frame.h"
 #include "store/host/store.h"
 #include "worker/worker.h"
@@ -29,8 +29,6 @@ constexpr uint32_t kKeys = 20'000;
 constexpr uint32_t kValueSize = 100;
 constexpr uint32_t kPipelined = 32;
 constexpr uint32_t kKeysOfMultiget = 100;
-constexpr uint64_t kMemoryBytes = uint64_t{64} << 20;
-constexpr uint64_t kHashSeed = 12345;
 
 // Delivers one stream or datagram in each iteration. Discards replies after a read of their first
 // byte.
@@ -132,18 +130,6 @@ std::map<std::string, Workload> workloads() {
           {"get in a datagram", {1, get, true}}};
 }
 
-std::unique_ptr<store::Store> make_store() {
-  store::StoreConfig config;
-  config.memory_limit = kMemoryBytes;
-  config.threads = 1;
-  config.maintenance_thread = false;
-  config.manual_clock = true;
-  config.seed = kHashSeed;
-  std::unique_ptr<store::Store> store;
-  WC_ASSERT(store::Store::create(config, &store) == Status::kOk);
-  return store;
-}
-
 // Stores every key without run_once(), so that the fill is not counted.
 void fill(engine::Engine& engine) {
   constexpr protocol::FrameLimits kLimits = {1 << 20, 1 << 16, true, protocol::kProtocolAuto};
@@ -182,30 +168,13 @@ void run(const Workload& workload, uint32_t iterations) {
   fmt::print("{}\n", uint64_t{iterations} * workload.requests);
 }
 
-int main(int argc, char** argv) {
-  CLI::App app("Runs one workload through the pipeline and prints its number of requests");
-  std::string name;
-  uint32_t iterations = 1000;
-  bool list = false;
-  app.add_option("--workload", name, "which; see --list");
-  app.add_option("--iterations", iterations, "messages");
-  app.add_flag("--list", list, "the workloads' names");
-  CLI11_PARSE(app, argc, argv);
-  const std::map<std::string, Workload> all = workloads();
-  if (list) {
-    for (const auto& [known, workload] : all) fmt::print("{}\n", known);
-    return 0;
-  }
-  const auto found = all.find(name);
-  if (found == all.end()) {
-    fmt::print(stderr, "no workload is called '{}'; see --list\n", name);
-    return 2;
-  }
-  run(found->second, iterations);
-  return 0;
-}
-
 }  // namespace
 }  // namespace warpcache::bench
 
-int main(int argc, char** argv) { return warpcache::bench::main(argc, argv); }
+int main(int argc, char** argv) {
+  namespace bench = warpcache::bench;
+  return bench::run_named(
+      argc, argv, bench::workloads(), 1000,
+      "Runs one workload through the pipeline and prints its number of requests", "messages",
+      bench::run);
+}

@@ -121,7 +121,7 @@ void AuthFile::count_failure(uint64_t source, Clock::time_point now) const {
   }
 }
 
-// The first blank ends the name; all behind it is the password, further blanks too.
+// The first blank ends the name; all after it is the password, further blanks too.
 AuthResult AuthFile::compare(std::string_view token) const {
   const size_t user_end = token.find(' ');
   if (user_end == std::string_view::npos) return AuthResult::kBadFormat;

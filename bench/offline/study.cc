@@ -9,6 +9,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "engine/cpu/cpu_engine.h"
 #include "offline/parallel.h"
 
 namespace warpcache::offline {
@@ -151,6 +152,15 @@ Row best_of(const StudyConfig& config, const Pass& pass, const BackgroundConfig&
   return best;
 }
 
+// Requests of a batch that stores piece `piece` of its values. The pieces after the first are
+// appended, which writes the values anew: an engine refuses datagrams that copy more in a batch.
+uint32_t fill_batch(const Workload& workload, uint32_t piece) {
+  if (piece == 0) return kFillBatch;
+  const uint64_t value_max = uint64_t{piece + 1} * workload.fill_slot();
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(engine::kBatchCopiedMax / value_max, 1, kFillBatch));
+}
+
 // Stores one piece of the values of `pass.count` keys from `first` on.
 void fill_piece(const Workload& workload, Backend& backend, const Pass& pass, uint64_t first,
                 uint32_t piece) {
@@ -184,9 +194,9 @@ void fill(const Workload& workload, Backend& backend, const Progress& progress) 
     pass.count = std::min<uint64_t>(kFillAtATime, keys - first);
     pass.slot_bytes = workload.fill_slot();
     pass.reply_slot_bytes = workload.fill_slot();
-    pass.batch = kFillBatch;
     pass.writes = true;
     for (uint32_t i = 0; i < workload.fill_pieces(); ++i) {
+      pass.batch = fill_batch(workload, i);
       fill_piece(workload, backend, pass, first, i);
     }
   }

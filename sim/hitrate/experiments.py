@@ -188,6 +188,16 @@ def streams() -> list[Experiment]:
     ]  # fmt: skip
 
 
+def gdsf_powers() -> list[Experiment]:
+    """Between no regard to size and GDSF: what objects cost in bytes."""
+    caches = ("chained:gdsf-25", "chained:gdsf-50", "chained:gdsf-75")
+    return [
+        Experiment("gdsf-powers", (*LOOK_ASIDE, *OVERHEAD, *stream), caches, FOOTPRINT_SHARES,
+                   (("stream", name),))
+        for name, stream in SIZED_STREAMS.items()
+    ]  # fmt: skip
+
+
 def ablation() -> list[Experiment]:
     """What the store loses by its segments, and its model by each of its rules."""
     caches = ["store:64", "store:128", "store:256"]
@@ -228,5 +238,6 @@ EXPERIMENTS = {
     "thresholds": thresholds,
     "expiry": expiry,
     "streams": streams,
+    "gdsf-powers": gdsf_powers,
     "ablation": ablation,
 }

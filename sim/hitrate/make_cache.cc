@@ -55,6 +55,9 @@ std::unique_ptr<Cache> make_chained(const Fields& fields, const CacheSize& size)
   if (policy == "s3fifo-empty-main") return chained<S3FifoEmptyMain>(size);
   if (policy == "s3fifo-few-ghosts") return chained<S3FifoFewGhosts>(size);
   if (policy == "gdsf") return chained<Gdsf>(size);
+  if (policy == "gdsf-25") return chained<GdsfOfPower<25>>(size);
+  if (policy == "gdsf-50") return chained<GdsfOfPower<50>>(size);
+  if (policy == "gdsf-75") return chained<GdsfOfPower<75>>(size);
   if (policy == "lirs") return chained<Lirs>(size);
   if (policy == "w-tinylfu") return chained<TinyLfu>(size);
   if (policy == "farthest") return chained<Farthest>(size);

@@ -19,8 +19,8 @@ struct CacheSize {
 
 // By `name`; null, and *why, if it is none of these, or cannot have this size:
 //   chained[:POLICY]       every item competes; POLICY lru, fifo, clock, sieve, s3fifo,
-//                          s3fifo-empty-main, s3fifo-few-ghosts, gdsf, lirs, w-tinylfu, lhd,
-//                          farthest
+//                          s3fifo-empty-main, s3fifo-few-ghosts, gdsf, gdsf-25, gdsf-50,
+//                          gdsf-75, lirs, w-tinylfu, lhd, farthest
 //   set:WAYS[:POLICY]      1 to 64 ways; also random, duel and two-generations
 //   hopscotch, strided, cuckoo, cuckoo:4
 //   two-generations[:YOUNG[:WASTE[:COUNTER_MAX[:COUNTER_MIN[:GHOSTS[:BY_SIZE]]]]]]   see Thresholds

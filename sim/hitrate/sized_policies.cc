@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace warpcache::sim {
 
 void Gdsf::enter(uint32_t node, double uses, uint64_t cost) {
   constexpr double kScale = 1e6;  // keeps uses / cost apart from 0 beside a large inflation
   if (entries_.size() <= node) entries_.resize(node + 1);
-  const Place place = {inflation_ + uses * kScale / static_cast<double>(cost), ++now_, node};
+  const double weight = std::pow(static_cast<double>(cost), power_);
+  const Place place = {inflation_ + uses * kScale / weight, ++now_, node};
   entries_[node] = {place, uses};
   order_.insert(place);
 }

@@ -20,10 +20,10 @@
 namespace warpcache::sim {
 
 // GDSF (Cherkasova, HP Labs 1998): evicts the lowest priority, which is uses / cost above the
-// priority of what was evicted last.
+// priority of what was evicted last. With a power of the cost below one, sizes weigh less.
 class Gdsf : public PolicyBase {
  public:
-  Gdsf(std::vector<Node>* nodes, uint64_t) : nodes_(nodes) {}
+  Gdsf(std::vector<Node>* nodes, uint64_t, double power = 1) : nodes_(nodes), power_(power) {}
   void hit(uint32_t node);
   void inserted(uint32_t node);
   void resized(uint32_t node, uint64_t cost);
@@ -37,10 +37,19 @@ class Gdsf : public PolicyBase {
   void enter(uint32_t node, double uses, uint64_t cost);
 
   std::vector<Node>* nodes_;
+  double power_;
   std::set<Place> order_;
   std::vector<std::pair<Place, double>> entries_;  // of each node; with its uses
   double inflation_ = 0;
   uint64_t now_ = 0;
+};
+
+// GDSF with uses / cost ^ (kPercent / 100).
+template <uint32_t kPercent>
+class GdsfOfPower : public Gdsf {
+ public:
+  GdsfOfPower(std::vector<Node>* nodes, uint64_t capacity)
+      : Gdsf(nodes, capacity, kPercent / 100.0) {}
 };
 
 // Knows the future: evicts the item whose next use is farthest, and stores none that is used later

@@ -79,9 +79,11 @@ TEST(Eviction, LargerItemsNeedMoreAccesses) {
   EXPECT_EQ(accesses_needed(rule, 7999), 1u);
   EXPECT_EQ(accesses_needed(rule, 8000), 2u);
   EXPECT_EQ(accesses_needed(rule, 64'000), 3u);
-  rule.small_max = 125;
   EXPECT_EQ(accesses_needed(rule, 126), 1u);
   EXPECT_EQ(accesses_needed(rule, 125), 0u);
+  rule.small_divisor = kSmallDivisorOfDrift;
+  EXPECT_EQ(accesses_needed(rule, 501), 1u);
+  EXPECT_EQ(accesses_needed(rule, 500), 0u);
 }
 
 // What is an eighth of the mean stays, but no more of it than that allows.

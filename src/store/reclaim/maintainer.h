@@ -281,7 +281,6 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   uint32_t count = 0;
   uint64_t segments = 0;  // of the victims
   KeepRule rule;
-  uint64_t young_part = 0;
   const uint32_t most = at_once_max();
   young_share_.adapt(shared, reported_items(load_relaxed(&shared.items)));
   {
@@ -293,7 +292,9 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
     rule.from = &queue == &shared.young ? Generation::kYoung : Generation::kMain;
     rule.spend = rule.from == Generation::kYoung ? Spend::kAll : main_spend(shared.young_share);
-    young_part = sealed == 0 ? 0 : (uint64_t{shared.young.segments} << 16) / sealed;
+    if (rule.from == Generation::kYoung && is_drift(shared.young_share)) {
+      rule.small_divisor = kSmallDivisorOfDrift;
+    }
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
       // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
@@ -312,12 +313,7 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   rule.counter_min = 1 + static_cast<uint32_t>(detail::least(
                              fruitless_ / (detail::kFruitlessSegments * segment), uint64_t{3}));
   rule.ghosts = ghosts_a_set(core_);
-  if (rule.counter_min == 1) {
-    rule.mean = mean_item(core_);
-    rule.small_max = rule.from == Generation::kYoung
-                         ? young_share_.small_max(rule.mean, shared.young_share, young_part)
-                         : rule.mean / kSmallDivisor;
-  }
+  if (rule.counter_min == 1) rule.mean = mean_item(core_);
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;

@@ -31,7 +31,7 @@ struct KeepRule {
   Generation from = Generation::kMain;  // where the evicted items were
   uint32_t mean =
       0;  // bytes of an item; not 0: larger items need more accesses, smaller ones fewer
-  uint32_t small_max = 0;  // bytes; items up to that size need one fewer, where `mean` is not 0
+  uint32_t small_divisor = kSmallDivisor;  // those of mean / small_divisor bytes need one fewer
 };
 
 // An item's counted accesses after it has stayed.
@@ -49,7 +49,7 @@ WC_HD inline uint32_t accesses_needed(const KeepRule& rule, uint64_t bytes) {
   if (rule.mean == 0) return usual;
   const uint64_t mean = rule.mean;
   if (bytes >= 8 * mean) return usual + (bytes >= 64 * mean ? 2 : 1);
-  return bytes <= rule.small_max ? usual - 1 : usual;
+  return bytes * rule.small_divisor <= mean ? usual - 1 : usual;
 }
 
 enum class Fate : uint8_t { kDead, kStays, kEvicted };

@@ -35,9 +35,6 @@ class YoungShare {
   // Counts what was evicted and came back since the last call, and sets shared.young_share when
   // that is enough to tell. `items` are in the index.
   WC_HD void adapt(Shared& shared, uint64_t items);
-  // Bytes up to which a young item gets to main although nobody has asked for it. `young_part`: of
-  // the sealed segments, in 65536ths; `share`: Shared::young_share.
-  WC_HD uint32_t small_max(uint32_t mean, uint32_t share, uint64_t young_part) const;
 
  private:
   struct Counts {
@@ -66,19 +63,6 @@ WC_HD inline void YoungShare::change(Shared& shared) const {
   if (share < kYoungShareMin) share = kYoungShareMin;
   if (share > kYoungShareMax) share = kYoungShareMax;
   store_relaxed(&shared.young_share, share);
-}
-
-// Four times the part that came back, of the mean, times the young generation's part of the memory:
-// while main is far from full, what nobody has asked for yet takes nothing from it.
-WC_HD inline uint32_t YoungShare::small_max(uint32_t mean, uint32_t share,
-                                            uint64_t young_part) const {
-  constexpr uint64_t kReturnedFactor = 4;
-  const uint64_t least = mean / (is_drift(share) ? kSmallDivisorOfDrift : kSmallDivisor);
-  const uint64_t most = uint64_t{mean} * 2 / 5;
-  const uint64_t returned = mean * kReturnedFactor * lately_.returned[0] / (lately_.evicted[0] + 1);
-  const uint64_t bytes = returned * young_part >> 16;
-  const uint64_t bounded = bytes < most ? bytes : most;
-  return static_cast<uint32_t>(bounded > least ? bounded : least);
 }
 
 WC_HD inline void YoungShare::adapt(Shared& shared, uint64_t items) {

@@ -372,6 +372,60 @@ def probes() -> str:
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
+BETWEEN = {
+    "chained:s3fifo": "S3-FIFO",
+    "chained:lirs": "LIRS",
+    "chained:gdsf-25": "GDSF, cost to the power of 0.25",
+    "chained:gdsf-50": "GDSF, 0.5",
+    "chained:gdsf-75": "GDSF, 0.75",
+    "chained:gdsf": "GDSF",
+}
+
+
+@block("objects-and-bytes")
+def objects_and_bytes() -> str:
+    """Mean hits of objects over the streams, and the bytes of the stream that loses most to S3-FIFO."""
+    streams = rows(FILE, experiment="streams")
+    stores = [row for row in streams if row["cache"] == "store" and row["commit"] in WITH_HALVES]
+    s3fifo = pick(streams, cache="chained:s3fifo", **NOTE)
+    others = rows(FILE, experiment="gdsf-powers") + pick(streams, **NOTE)
+    by_part = rows(FILE, experiment="store-by-part")
+    kept = {"the store": stores, "the store, its young limit by young's part": by_part}
+    kept |= {text: pick(others, cache=cache) for cache, text in BETWEEN.items()}
+    lines = []
+    for text, mine in kept.items():
+        cells, objects = [], []
+        for share in SHARES:
+            there = pick(mine, share=share)
+            objects.append(statistics.mean(100 - 100 * row["miss_ratio"] for row in there))
+            lost = [
+                100 * (only(s3fifo, stream=row["stream"], share=share)["byte_miss_ratio"] - row["byte_miss_ratio"])
+                for row in there
+            ]
+            cells += [f"{objects[-1]:.2f}", f"{min(lost):+.2f}"]
+        lines.append((text, *cells, f"{statistics.mean(objects):.2f}"))
+    head = [f"{100 * share:.0f}%{what}" for share in SHARES for what in ("", ": bytes")]
+    return table(("objects hit, %", *head, "mean"), lines) + "\n\n" + source(sum(kept.values(), []), FILE)
+
+
+@block("objects-and-bytes-megabytes")
+def objects_and_bytes_by_megabytes() -> str:
+    """By streams and sizes of bench/hitratio: differences to S3-FIFO, in points."""
+    found = rows(FILE, experiment="store-by-part-megabytes")
+    mine = ("the store", "its young limit by young's part", "gdsf")
+    lines = []
+    for other in pick(found, variant="s3fifo"):
+        where = {"stream": other["stream"], "megabytes": other["megabytes"]}
+        cells = []
+        for field in ("miss_ratio", "byte_miss_ratio"):
+            those = (only(found, variant=variant, **where) for variant in mine)
+            cells += [f"{100 * (other[field] - row[field]):+.2f}" for row in those]
+        lines.append((f"{where['stream']}, {where['megabytes']} MB", *cells))
+    objects = ("objects: the store", "by part", "GDSF")
+    head = ("less S3-FIFO's, points", *objects, "bytes: the store", "by part", "GDSF")
+    return table(head, lines) + "\n\n" + source(found, FILE)
+
+
 @block("store-behind-gdsf")
 def behind_gdsf() -> str:
     """The store of decisions/0022, less GDSF and S3-FIFO, in points, by stream."""

@@ -79,11 +79,9 @@ TEST(Eviction, LargerItemsNeedMoreAccesses) {
   EXPECT_EQ(accesses_needed(rule, 7999), 1u);
   EXPECT_EQ(accesses_needed(rule, 8000), 2u);
   EXPECT_EQ(accesses_needed(rule, 64'000), 3u);
+  rule.small_max = 125;
   EXPECT_EQ(accesses_needed(rule, 126), 1u);
   EXPECT_EQ(accesses_needed(rule, 125), 0u);
-  rule.small_divisor = kSmallDivisorOfDrift;
-  EXPECT_EQ(accesses_needed(rule, 501), 1u);
-  EXPECT_EQ(accesses_needed(rule, 500), 0u);
 }
 
 // What is an eighth of the mean stays, but no more of it than that allows.
@@ -208,6 +206,53 @@ TEST_F(YoungShareTest, ShrinksWhileMainEvictsNothing) {
   shared_.returned_from[0] = kItems / 2;
   share_.adapt(shared_, kItems);
   EXPECT_LT(shared_.young_share, kYoungShareStart);
+}
+
+// The more of what leaves the young generation comes back, and the less of the memory main has, the
+// larger a small item may be.
+TEST_F(YoungShareTest, SmallItemsAreLargerWhileMainIsNotFull) {
+  constexpr uint32_t kMean = 1000;
+  const auto small_max = [this](uint64_t young_returned, uint32_t young, uint32_t main) {
+    for (int i = 0; i < 100; ++i) pass(young_returned, young_returned);
+    shared_.young.segments = young;
+    shared_.main.segments = main;
+    return share_.small_max(shared_, kMean);
+  };
+  EXPECT_EQ(share_.small_max(shared_, kMean), kMean / 8);  // nothing is known yet
+  EXPECT_EQ(small_max(0, 1000, 0), kMean / 8);
+  EXPECT_NEAR(small_max(80, 1000, 0), 4 * 80, 10);
+  EXPECT_NEAR(small_max(80, 500, 500), 4 * 80 / 2, 10);
+  EXPECT_EQ(small_max(80, 100, 900), kMean / 8);
+  EXPECT_EQ(small_max(500, 1000, 0), kMean * 2 / 5);
+  EXPECT_EQ(share_.small_max(shared_, 0), 0u);
+  EXPECT_EQ(share_.small_max(shared_, 1'000'000'000), 400'000'000u);
+  shared_.young_share = kYoungShareOfDrift;
+  EXPECT_EQ(share_.small_max(shared_, kMean), kMean / 2);
+}
+
+// How many of 200 items of a fifth of the mean size, for which nobody asks, are left when keys have
+// passed by that fill the store twice. `come_back`: requests have counted that what was evicted is
+// stored again.
+uint64_t small_left(bool come_back) {
+  const auto store = make_store(quiet_config(4 * kMiB));
+  Worker worker(store.get());
+  Shared& shared = *store->ref().core.shared;
+  constexpr uint64_t kSmall = 200;
+  for (uint64_t i = 0; i < 50'000; ++i) {
+    if (come_back) shared.returned_from[0] = shared.evicted_from[0];
+    EXPECT_EQ(worker.set("p" + std::to_string(i), std::string(400, 'p')), Status::kOk);
+    if (i >= 30'000 && i < 30'000 + kSmall) {  // it is known by then
+      EXPECT_EQ(worker.set(key_name(i - 30'000), std::string(50, 'v')), Status::kOk);
+    }
+  }
+  uint64_t left = 0;
+  for (uint64_t key = 0; key < kSmall; ++key) left += worker.get(key_name(key)) ? 1u : 0u;
+  return left;
+}
+
+TEST(Eviction, SmallItemsThatNobodyAskedForStayWhereOthersComeBackAndMainIsNotFull) {
+  EXPECT_EQ(small_left(false), 0u);
+  EXPECT_GT(small_left(true), 190u);
 }
 
 // Where the young generation has grown to most of what it may have, what was used long ago goes.

@@ -292,9 +292,6 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
         young && shared.young.oldest != kNoSegment ? shared.young : shared.main;
     rule.from = &queue == &shared.young ? Generation::kYoung : Generation::kMain;
     rule.spend = rule.from == Generation::kYoung ? Spend::kAll : main_spend(shared.young_share);
-    if (rule.from == Generation::kYoung && is_drift(shared.young_share)) {
-      rule.small_divisor = kSmallDivisorOfDrift;
-    }
     for (SegmentId id = queue.oldest; id != kNoSegment; id = core_.segment(id).queue_newer) {
       // Only the leader moves chains. The newest segments of a short queue stay.
       const bool chain = core_.segment(id).load_state() == SegmentState::kChain;
@@ -313,7 +310,11 @@ WC_HD inline Maintainer::Step Maintainer::evict() {
   rule.counter_min = 1 + static_cast<uint32_t>(detail::least(
                              fruitless_ / (detail::kFruitlessSegments * segment), uint64_t{3}));
   rule.ghosts = ghosts_a_set(core_);
-  if (rule.counter_min == 1) rule.mean = mean_item(core_);
+  if (rule.counter_min == 1) {
+    rule.mean = mean_item(core_);
+    rule.small_max = rule.from == Generation::kYoung ? young_share_.small_max(shared, rule.mean)
+                                                     : rule.mean / kSmallDivisor;
+  }
   const uint64_t before = copied_bytes();
   const Step step = empty_all(victims, count, rule);
   fruitless_ += copied_bytes() - before;

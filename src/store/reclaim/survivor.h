@@ -18,6 +18,7 @@ enum class Spend : uint8_t {
   kAll,  // all: to stay once more it must be used again
 };
 
+// Parts of the mean size: an item of that many bytes is small.
 inline constexpr uint32_t kSmallDivisor = 8;
 inline constexpr uint32_t kSmallDivisorOfDrift = 2;  // for young items, while keys change fast
 
@@ -31,7 +32,7 @@ struct KeepRule {
   Generation from = Generation::kMain;  // where the evicted items were
   uint32_t mean =
       0;  // bytes of an item; not 0: larger items need more accesses, smaller ones fewer
-  uint32_t small_divisor = kSmallDivisor;  // those of mean / small_divisor bytes need one fewer
+  uint32_t small_max = 0;  // bytes; items up to that size need one fewer, where `mean` is not 0
 };
 
 // An item's counted accesses after it has stayed.
@@ -41,15 +42,15 @@ WC_HD inline uint32_t counter_after(const KeepRule& rule, uint32_t counter) {
 }
 
 // The accesses that an item of this size needs to stay: one more for 8 times the mean, two more for
-// 64 times; one less for an eighth of it (or another part: small_divisor). An item that needs none
-// stays in any case. Such items take an eighth of the memory at most: with more of them the mean is
+// 64 times; one less up to small_max. An item that needs none stays in any case. Such items take
+// the same part of the memory at most that small_max is of the mean: with more of them the mean is
 // smaller, and they need one.
 WC_HD inline uint32_t accesses_needed(const KeepRule& rule, uint64_t bytes) {
   const uint32_t usual = rule.counter_min;
   if (rule.mean == 0) return usual;
   const uint64_t mean = rule.mean;
   if (bytes >= 8 * mean) return usual + (bytes >= 64 * mean ? 2 : 1);
-  return bytes * rule.small_divisor <= mean ? usual - 1 : usual;
+  return bytes <= rule.small_max ? usual - 1 : usual;
 }
 
 enum class Fate : uint8_t { kDead, kStays, kEvicted };

@@ -35,6 +35,12 @@ class YoungShare {
   // Counts what was evicted and came back since the last call, and sets shared.young_share when
   // that is enough to tell. `items` are in the index.
   WC_HD void adapt(Shared& shared, uint64_t items);
+  // Bytes up to which a young item gets to main although nobody has asked for it: the mean size,
+  // times four times the part of the young ones that came back lately, times the young generation's
+  // part of the memory. So it is large while main is far from full: what is likely to be asked for
+  // after all takes nothing from main then. At least an eighth of the mean (half under drift), at
+  // most two fifths.
+  WC_HD uint32_t small_max(const Shared& shared, uint32_t mean) const;
 
  private:
   struct Counts {
@@ -63,6 +69,19 @@ WC_HD inline void YoungShare::change(Shared& shared) const {
   if (share < kYoungShareMin) share = kYoungShareMin;
   if (share > kYoungShareMax) share = kYoungShareMax;
   store_relaxed(&shared.young_share, share);
+}
+
+WC_HD inline uint32_t YoungShare::small_max(const Shared& shared, uint32_t mean) const {
+  constexpr uint64_t kReturnedFactor = 4;
+  const uint64_t young = load_relaxed(&shared.young.segments);
+  const uint64_t sealed = young + load_relaxed(&shared.main.segments) + 1;
+  const bool drift = is_drift(load_relaxed(&shared.young_share));
+  const uint64_t least = mean / (drift ? kSmallDivisorOfDrift : kSmallDivisor);
+  const uint64_t most = uint64_t{mean} * 2 / 5;
+  const uint64_t returned = mean * kReturnedFactor * lately_.returned[0] / (lately_.evicted[0] + 1);
+  uint64_t bytes = returned * young / sealed;
+  if (bytes > most) bytes = most;
+  return static_cast<uint32_t>(bytes > least ? bytes : least);
 }
 
 WC_HD inline void YoungShare::adapt(Shared& shared, uint64_t items) {

@@ -284,10 +284,11 @@ block("eviction-variants-by-size")(lambda: variants_table("store-variants-by-siz
 
 # Commits at which the store of decisions/0018 was measured.
 WITH_SIZES = ("0c75b33", "777ec77")
-# The commits at which those of decisions/0020, 0022 and 0023 were.
+# The commits at which those of decisions/0020, 0022, 0023 and 0024 were.
 WITH_YOUNG_SHARE = ("86f91e7",)
 WITH_FORGETTING = ("868be46",)
 WITH_HALVES = ("80a1ac3",)
+WITH_PARTS = ("32acd41",)
 
 
 def before_after(before: Rows, now: Rows) -> str:
@@ -326,6 +327,7 @@ def between(commits: tuple[str, ...], later: tuple[str, ...]) -> str:
 block("young-share-before-after")(lambda: between(WITH_SIZES, WITH_YOUNG_SHARE))
 block("main-forgets-before-after")(lambda: between(WITH_YOUNG_SHARE, WITH_FORGETTING))
 block("half-stays-before-after")(lambda: between(WITH_FORGETTING, WITH_HALVES))
+block("small-while-main-fills")(lambda: between(WITH_HALVES, WITH_PARTS))
 
 
 TRIED_STREAMS = ("block", "scans", "etc", "drift", "ttl")
@@ -429,7 +431,7 @@ def objects_and_bytes_by_megabytes() -> str:
 @block("store-behind-gdsf")
 def behind_gdsf() -> str:
     """The store of decisions/0022, less GDSF and S3-FIFO, in points, by stream."""
-    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in WITH_HALVES]
+    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in (*WITH_HALVES, *WITH_PARTS)]
     lines = []
     for share in (0.1, 0.3):
         for what, other, field in (
@@ -467,7 +469,7 @@ def reuse() -> str:
 @block("store-beside-gdsf")
 def beside_gdsf() -> str:
     """Objects and bytes of the store of decisions/0022 beside those of GDSF and S3-FIFO, means over the streams."""
-    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in WITH_HALVES]
+    found = [row for row in rows(FILE, experiment="streams") if row["commit"] not in (*WITH_HALVES, *WITH_PARTS)]
     lines = []
     for share in SHARES:
         cells = [

@@ -116,6 +116,9 @@ def store_cases():
     missing = ("NOT_STORED\r\n", END)
     yield case("set", asks(stored("k", "new", 9), "STORED\r\n"), asks("get k\r\n", value("k", "new", 9) + END))
     yield case("set over", asks(stored("k", "newer"), "STORED\r\n"), asks("get k\r\n", value("k", "newer") + END), setup=[k])
+    new = [asks(stored("k", "newer"), "STORED\r\n"), asks("get k\r\n", value("k", "newer") + END)]
+    yield case("set over an item that has expired", waits(20), *new, setup=[stored("k", "old", 3, 10)])
+    yield case("set over an item after flush_all", asks("flush_all\r\n", "OK\r\n"), *new, setup=[k])
     yield case("noreply", asks("set k 0 0 1 noreply\r\nx\r\n"), asks("get k\r\n", value("k", "x") + END))
     yield case("set without all of its data", asks("set k 0 0 9\r\nx\r\n", "CLIENT_ERROR bad command line format\r\n"))
     yield case("set with another end than CRLF", asks("set k 0 0 1\r\nxyz", "CLIENT_ERROR bad data chunk\r\n"), asks("get k\r\n", END))

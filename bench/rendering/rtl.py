@@ -98,7 +98,7 @@ def goals() -> str:
     ]
     texts = [(what, goal, measured, "yes" if figure <= bound else "no") for what, goal, (measured, figure), bound in lines]
     of_nic = rows(NIC)
-    return table(("6 B keys, 6 B values", "goal", "measured", "met"), texts) + "\n\n" + source(found + of_nic, CYCLES, NIC)
+    return table(("6 B keys, 6 B values", "goal", "measured", "met"), texts) + "\n\n" + source(found + lanes_found + of_nic, CYCLES, LANES, NIC)
 
 
 def workload_and_size(row: dict) -> tuple:
@@ -192,6 +192,17 @@ def clock(found: Rows, top: str) -> str:
 @value("rtl-clock")
 def core_clock() -> str:
     return clock(rows(SYNTHESIS), "mc_core")
+
+
+@value("rtl-clock-slowest")
+def slowest_block() -> str:
+    """Of the blocks that were placed alone, each with its best seed."""
+    best: dict[str, float] = {}
+    for row in rows(SYNTHESIS, what="place and route"):
+        if row["top"] not in ("mc_core", "nic_cache"):
+            best[row["top"]] = max(best.get(row["top"], 0.0), row["fmax_mhz"])
+    block_name, mhz = min(best.items(), key=lambda item: item[1])
+    return f"`{block_name}`, {mhz:.1f} MHz"
 
 
 @value("rtl-clock-before")

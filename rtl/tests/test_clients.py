@@ -7,11 +7,15 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
+import pylibmc
 import pytest
 import rtl_tools
 from frames.support import say
 from harness.network import in_own_network
+from pymemcache.client.base import Client
+from udp_sockets import UdpSockets
 
 INTERFACE = "rtl0"
 KERNEL, SERVER = "10.10.0.1", "10.10.0.2"
@@ -75,6 +79,40 @@ def test_many_requests_of_two_clients():
                 if key in stored:
                     want = b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(stored[key]), stored[key])
                 assert say(sock, b"get %s\r\n" % key, number) == want
+
+
+@in_own_network
+def test_pymemcache_over_udp():
+    with core(), contextlib.closing(
+        Client((SERVER, PORT), default_noreply=False, connect_timeout=LIMIT_S, timeout=LIMIT_S, socket_module=UdpSockets())
+    ) as one:
+        assert one.set("a", b"1", flags=5) is True and one.get("a") == b"1"
+        value, cas = one.gets("a")
+        assert value == b"1" and one.cas("a", b"2", cas) is True and one.cas("a", b"3", cas) is False
+        assert one.incr("a", 40) == 42 and one.decr("a", 2) == 40 and one.get("a") == b"40"
+        assert one.append("a", b"x") is True and one.prepend("a", b"y") is True and one.get("a") == b"y40x"
+        large = bytes(range(256)) * 6  # a reply of several datagrams
+        assert one.set("b", large[:1300]) is True and one.append("b", large[1300:]) is True
+        assert one.get_many(["b", "none", "a", "no"]) == {"b": large, "a": b"y40x"}
+        assert one.touch("a", 100) is True and one.touch("none", 100) is False
+        assert one.delete("a") is True and one.get("a") is None
+        assert one.add("a", b"7") is True and one.add("a", b"8") is False and one.replace("a", b"9") is True
+        assert one.flush_all() is True and one.get("a") is None
+
+
+@in_own_network
+def test_libmemcached():
+    """Its writes by UDP, which it sends without waiting for replies; gets it has none by UDP."""
+    with core(), client() as sock:
+        writer = pylibmc.Client([f"udp:{SERVER}:{PORT}"])
+        for number in range(200):
+            assert writer.set(f"u{number % 20}", b"%d" % number)
+        # Datagrams of the same interface keep their order.
+        deadline = time.monotonic() + LIMIT_S
+        while (reply := say(sock, b"get u19\r\n")).split(b"\r\n")[1:2] != [b"199"]:
+            assert time.monotonic() < deadline, reply
+        for number in range(180, 200):
+            assert say(sock, b"get u%d\r\n" % (number % 20), number).split(b"\r\n")[1] == b"%d" % number
 
 
 @in_own_network

@@ -10,7 +10,6 @@ import re
 import select
 import signal
 import socket
-import struct
 import subprocess
 import threading
 import time
@@ -25,6 +24,7 @@ from harness.patience import PATIENCE_S
 from harness.servers import start_server
 from harness.veth import ip
 from pymemcache.client.base import Client
+from udp_sockets import UdpSockets
 
 WIRE, LINK = "wire0", "host0"
 HOST, CLIENT = "10.8.0.1", "10.8.0.2"
@@ -35,50 +35,6 @@ OPERATIONS = 1_000_000 if LONG else 3000
 LOAD_S = 20_000 if LONG else 600  # at most, of many requests
 # A server keeps the order of its frames, which is what the cache needs of it, if one thread takes them.
 SERVERS = {"memcached": [], "warpcached": ["--udp-allow=10.8.0.0/24", "--udp-allow=fd08::/64"]}
-
-
-class UdpSocket:
-    """For pymemcache: sends each request in a datagram, and gives the bytes of its reply's datagrams.
-
-    memcached sends the items of a get of several keys in messages of their own; for one that it has not, there may be a
-    datagram with nothing in it, the first of none.
-    """
-
-    def __init__(self, family: int, _kind: int, _protocol: int):
-        self.sock = socket.socket(family, socket.SOCK_DGRAM)
-        self.number = 0
-        self.replies: list[bytes] = []
-
-    def setsockopt(self, *_) -> None:
-        pass  # of TCP
-
-    def sendall(self, request: bytes) -> None:
-        self.number = (self.number + 1) % 65536
-        self.sock.send(struct.pack(">HHHH", self.number, 0, 1, 0) + request)
-
-    def recv(self, _size: int) -> bytes:
-        parts: dict[int, bytes] = {}
-        count = 1
-        while len(parts) < count:
-            data = self.sock.recv(65536)
-            number, part, of, _ = struct.unpack(">HHHH", data[:8])
-            assert number == self.number
-            if of != 0:
-                count = of
-                parts[part] = data[8:]
-        return b"".join(parts[part] for part in range(count))
-
-    def __getattr__(self, name: str):
-        return getattr(self.sock, name)
-
-
-class UdpSockets:
-    """The module of sockets that pymemcache is given."""
-
-    socket = UdpSocket
-
-    def __getattr__(self, name: str):
-        return getattr(socket, name)
 
 
 class Bump:

@@ -250,4 +250,8 @@ module line_window
     if (piece_ready || !piece_valid) piece <= spare_valid ? spare : next;
     if (!spare_valid) spare <= next;
   end
+
+`ifdef FORMAL
+  `include "line_window_formal.svh"
+`endif
 endmodule

@@ -161,7 +161,7 @@ void UcxPort::stop_listening() {
     const std::lock_guard lock(port->new_mutex_);
     for (const ucp_conn_request_h request : port->new_) {
       (void)ucp_listener_reject(listener_, request);
-      port->receiver_->not_opened();
+      receiver_->not_opened();
     }
     port->new_.clear();
   }
